@@ -115,6 +115,7 @@ pub mod listener;
 pub mod prelude;
 mod private;
 pub mod provider;
+pub mod schedule;
 #[doc(hidden)]
 pub mod store;
 #[cfg(feature = "testing")]

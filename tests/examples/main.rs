@@ -4,7 +4,8 @@ mod order_timeout;
 mod program;
 
 use dq_tests::file::Folder;
-use program::{Program, run, shipped};
+use futures_util::future::join_all;
+use program::{Program, names, run, shipped};
 use rustix::process::Signal;
 
 async fn prints_what_is_expected(name: &str) {
@@ -39,32 +40,37 @@ async fn prints_the_same_each_time_in_files(name: &str) {
 }
 
 /// The examples that one run tests completely.
-const RUN_ONCE: [&str; 5] =
-    ["cache_invalidation", "closing_in_batches", "meeting_reminder", "payment_notify", "session_expiry"];
+const RUN_ONCE: [&str; 9] = [
+    "cache_invalidation",
+    "closing_in_batches",
+    "meeting_reminder",
+    "one_time_code",
+    "payment_notify",
+    "payment_webhook",
+    "price_change",
+    "producer",
+    "session_expiry",
+];
 
 /// `order_timeout`, `listing` and `survives_restart` have tests of their own; `double_charge` simulates its store.
 #[test]
 fn every_example_is_run_on_redis() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let programs = entries.filter(|path| path.join("main.rs").exists());
-    let mut there: Vec<_> = programs.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
-    there.sort_unstable();
     let mut named = [&RUN_ONCE[..], &["double_charge", "listing", "order_timeout", "survives_restart"]].concat();
     named.sort_unstable();
-    assert_eq!(there, named);
+    assert_eq!(names(), named);
 }
 
 /// No example depends on its store, so the output on a server is the same.
 #[tokio::test]
 async fn every_example_prints_the_same_on_redis() {
-    for name in RUN_ONCE {
+    join_all(RUN_ONCE.map(async |name| {
         let server = dq_tests::redis::RedisServer::start();
         let ended = Program::start_on(&server.url(), name, &[]).end().await;
         assert!(ended.status.success(), "{ended:?}");
         assert_eq!(ended.stdout, shipped(&format!("{name}/expected.txt")), "{}", ended.stderr);
         assert!(!ended.stderr.contains("lost the connection to the store"), "{}", ended.stderr);
-    }
+    }))
+    .await;
 }
 
 #[tokio::test]
@@ -95,6 +101,31 @@ async fn session_expiry_prints_the_same_each_time() {
 #[tokio::test]
 async fn cache_invalidation_prints_what_is_expected() {
     prints_what_is_expected("cache_invalidation").await;
+}
+
+#[tokio::test]
+async fn payment_webhook_prints_what_is_expected() {
+    prints_what_is_expected("payment_webhook").await;
+}
+
+#[tokio::test]
+async fn one_time_code_prints_what_is_expected() {
+    prints_what_is_expected("one_time_code").await;
+}
+
+#[tokio::test]
+async fn price_change_prints_what_is_expected() {
+    prints_what_is_expected("price_change").await;
+}
+
+#[tokio::test]
+async fn producer_prints_what_is_expected_on_its_own_store_and_refuses_one_that_no_worker_can_share() {
+    let folder = empty();
+    let ended = Program::start_in(folder.path(), "producer").end().await;
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(ended.stdout, shipped("producer/expected.txt"), "{}", ended.stderr);
+    let refused = run("producer", &[]).await; // on a plain `memory:`
+    assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
 }
 
 #[tokio::test]

@@ -12,17 +12,23 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 /// The longest that any wait may take, even on a slow machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// The folder of the built examples. Its first use builds them.
+/// The names of the examples.
+pub(crate) fn names() -> Vec<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let programs = entries.filter(|path| path.join("main.rs").exists());
+    let mut names: Vec<_> = programs.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The folder of the built examples. Its first use builds them with the features of the whole workspace, as `tests/run` has done
+/// before: with those of the examples alone, cargo would build dq and half of its dependencies once more.
 static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let output = Command::new(cargo)
-        .args([
-            "build",
-            "--package=dq-examples",
-            "--bins",
-            "--all-features",
-            "--message-format=json-render-diagnostics",
-        ])
+        .args(["build", "--workspace", "--all-features", "--message-format=json-render-diagnostics"])
+        .args(names().iter().map(|name| format!("--bin={name}")))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stderr(Stdio::inherit())
         .output()

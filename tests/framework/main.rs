@@ -28,6 +28,7 @@ mod reminders;
 mod restarts;
 mod retries;
 mod runs;
+mod schedules;
 mod scripted_listener;
 mod shutdown;
 mod signals;

@@ -27,6 +27,7 @@ mod order;
 mod payloads;
 mod processes;
 mod refused;
+mod schedules;
 mod scripted;
 mod shared;
 mod silence;

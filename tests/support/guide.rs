@@ -11,6 +11,7 @@ macro_rules! page {
 page!(
     AckModes = "ack-modes.md",
     Axum = "axum.md",
+    Batches = "batches.md",
     Broadcast = "broadcast.md",
     Comparison = "comparison.md",
     Configuration = "configuration.md",
@@ -22,6 +23,7 @@ page!(
     Logs = "logs.md",
     Parking = "parking.md",
     Payloads = "payloads.md",
+    PeriodicJobs = "periodic-jobs.md",
     Promises = "promises.md",
     Retries = "retries.md",
     Testing = "testing.md",

@@ -1,7 +1,7 @@
 //! A node in a process of its own, for tests that share jobs among processes and kill them.
 //!
 //! The node listens to the topic `count` of the app `shop` on the store in `DQ_STORE` and prints one line per event:
-//! `node NODE` when it is ready, `ran N` when a run of job N begins, `stopped` after a signal. A line that was written
+//! `node NODE` when it is ready, `ran N` when a run of job N begins (of a job of a schedule: the second of its tick), `stopped` after a signal. A line that was written
 //! before the process was killed can still be read.
 //!
 //! Its argument is the number of runs that may end at once. Later runs begin and then wait until the program reads a line from
@@ -12,6 +12,7 @@
 
 use std::io::BufRead;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use dq::prelude::*;
 use dq_tests::Count;
@@ -22,7 +23,9 @@ type Ends = Arc<Semaphore>;
 
 #[delay_listener(timeout = "none")]
 async fn count(job: Job<Count>, ends: &Ends) -> Result<(), JobError> {
-    println!("ran {}", job.n);
+    let of_schedule = job.id().as_str().starts_with("dq:tick:");
+    let due = job.due().duration_since(UNIX_EPOCH)?.as_secs();
+    println!("ran {}", if of_schedule { due } else { job.n });
     ends.acquire().await?.forget();
     Ok(())
 }

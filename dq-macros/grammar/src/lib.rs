@@ -3,10 +3,14 @@
 //! The library reads them at run time, the macros at compile time, and both by these rules. Use this crate through
 //! `dq`.
 
+#[cfg(feature = "cron")]
+mod cron;
 mod duration;
 mod name;
 mod retry;
 
+#[cfg(feature = "cron")]
+pub use cron::{BadCron, Cron, RepeatedTime, SkippedTime};
 pub use duration::{BadDuration, LONGEST_DELAY, parse_duration};
 pub use name::{BadName, LONGEST_ID, LONGEST_NAME, check_app, check_id, check_topic};
 pub use retry::{BadRetry, RetryPolicy};

@@ -15,6 +15,7 @@ mod record;
 pub mod state;
 
 #[doc(inline)]
+pub(crate) use dq_grammar::check_id;
 pub use dq_grammar::{BadName, RetryPolicy};
 
 pub use delay_job::{Deliver, ToJobId};

@@ -78,6 +78,11 @@ pub enum Event {
     Died,
     /// `process_unacked` dropped the job.
     Dropped,
+    /// The job is a schedule: it had a tick, and waits for the next one.
+    Ticked {
+        /// It was the last tick.
+        ended: bool,
+    },
     /// The run ended under a pending command: an ack, delete or cancel from outside.
     EndedByCommand {
         /// The command was an ack, and the store keeps the job as DONE.
@@ -139,6 +144,7 @@ impl State {
                 S::Running,
                 E::Rejoined
                 | E::Retried
+                | E::Ticked { ended: false }
                 | E::RolledBack { parked: false }
                 | E::Reclaimed { parked: false, final_isolated: false },
             ) => Some(S::Delayed),
@@ -154,7 +160,13 @@ impl State {
             }
             (S::Running, E::Acked { retain: true } | E::EndedByCommand { retain: true })
             | (S::Delayed | S::Unacked, E::AckedFromOutside { retain: true }) => Some(S::Done),
-            (S::Running, E::Acked { retain: false } | E::EndedByCommand { retain: false } | E::Dropped)
+            (
+                S::Running,
+                E::Acked { retain: false }
+                | E::EndedByCommand { retain: false }
+                | E::Dropped
+                | E::Ticked { ended: true },
+            )
             | (S::Delayed | S::Unacked, E::AckedFromOutside { retain: false })
             | (S::Delayed | S::Unacked | S::Dead | S::Done, E::Deleted)
             | (S::Dead | S::Done, E::Pruned) => None,
@@ -195,6 +207,7 @@ mod tests {
             Event::Parked,
             Event::Died,
             Event::Dropped,
+            Event::Ticked { ended: true },
             Event::EndedByCommand { retain: false },
             Event::Reclaimed { parked: false, final_isolated: false },
         ];

@@ -16,6 +16,7 @@ use super::options::{CheckedOptions, Options, option_methods};
 use super::request::Request;
 use super::root::Root;
 use crate::job::{BadName, Codec, JobDefaults, JobId, Record, ToJobId};
+use crate::schedule::check_reserved;
 use crate::store::{NewJob, OnDuplicate};
 
 /// A job that is added when this is awaited. Made by [`Provider::add`](super::Provider::add) and
@@ -118,8 +119,10 @@ pub(super) fn new_job(
         return Err(AddError::PayloadTooLarge { topic: inbox.key.topic.clone(), size: payload.len(), limit });
     }
     let generated = id.is_none();
+    let id = id.unwrap_or_else(|| Ok(root.environment.job_id()))?;
+    check_reserved(&id)?;
     Ok(NewJob {
-        id: id.unwrap_or_else(|| Ok(root.environment.job_id()))?,
+        id,
         generated,
         due: options.due,
         expires_after: options.expires_after,

@@ -36,8 +36,10 @@ mod request;
 mod restart;
 mod retries;
 mod root;
+mod schedule;
 mod seat;
 mod seen;
+mod seen_schedule;
 mod topic;
 pub(crate) mod typed;
 mod upload;
@@ -47,12 +49,14 @@ pub use add_many::AddMany;
 pub use added::{Added, AddedOrKept, Addition};
 pub use added_many::AddedMany;
 pub use command::{AckOrRequeue, AckedOrRequeued, DeleteOrCancel};
-pub use error::{AddError, CommandError, QueryError, Reason, SweepError};
+pub use error::{AddError, CommandError, QueryError, Reason, ScheduleError, SweepError};
 pub use pages::{Pages, Swept};
 #[doc(hidden)]
 pub use payload::IntoJson;
 pub use query::Query;
+pub use schedule::{AddSchedule, ScheduleAdded};
 pub use seen::{Seen, UnreadablePayload};
+pub use seen_schedule::{ScheduleDetails, SeenSchedule};
 pub use topic::TopicProvider;
 #[doc(hidden)] // documented at the root
 pub use typed::Provider;

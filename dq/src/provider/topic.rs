@@ -14,9 +14,12 @@ use super::pages::Pages;
 use super::payload::IntoJson;
 use super::query::{Ask, Query, query};
 use super::root::Root;
+use super::schedule::AddSchedule;
 use super::seen::Seen;
+use super::seen_schedule::SeenSchedule;
 use crate::job::{BadName, JobDefaults, JobId, State, ToJobId, TopicName};
-use crate::store::{CommandKind, TopicCounts};
+use crate::schedule::schedule_id;
+use crate::store::{CommandKind, Stored, TopicCounts};
 use crate::time::{IntoDelay, LONGEST_DELAY};
 
 /// Adds jobs to one topic, sends commands for them and queries them, without a payload type: for tools. Made by
@@ -53,6 +56,31 @@ impl TopicProvider {
         let draft = |payload: P| DraftJob { payload: payload.into_json(), id: None, when: None };
         let jobs = payloads.into_iter().map(draft);
         self.draft_many(jobs, JobDefaults::NONE)
+    }
+
+    /// Adds a schedule whose jobs have this payload, as [`Provider::add_schedule`](super::Provider::add_schedule) does.
+    pub fn add_schedule_json(&self, name: impl Into<String>, payload: impl IntoJson) -> AddSchedule {
+        self.draft_schedule(name.into(), payload.into_json(), JobDefaults::NONE)
+    }
+
+    pub(super) fn draft_schedule(
+        &self,
+        name: String,
+        payload: Result<Vec<u8>, serde_json::Error>,
+        defaults: JobDefaults,
+    ) -> AddSchedule {
+        AddSchedule::new(Arc::clone(&self.root), Arc::clone(&self.inbox), name, payload, defaults)
+    }
+
+    /// Reads the schedule of this name, once the returned [`Query`] is awaited; `None` if there is none.
+    pub fn schedule(&self, name: &str) -> Query<Option<SeenSchedule>> {
+        let name = name.to_owned();
+        self.get_one(schedule_id(&name), move |stored| SeenSchedule::new(name, &stored))
+    }
+
+    /// Removes the schedule of this name. Jobs that it has added stay.
+    pub fn remove_schedule(&self, name: &str) -> DeleteOrCancel {
+        DeleteOrCancel(self.command(CommandKind::Delete, schedule_id(name)))
     }
 
     pub(super) fn draft(
@@ -120,6 +148,14 @@ impl TopicProvider {
     }
 
     pub(super) fn get_id<P: 'static>(&self, id: Result<JobId, BadName>) -> Query<Option<Seen<P>>> {
+        self.get_one(id, Seen::new)
+    }
+
+    fn get_one<T: 'static>(
+        &self,
+        id: Result<JobId, BadName>,
+        seen: impl FnOnce(Stored) -> T + Send + 'static,
+    ) -> Query<Option<T>> {
         let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
         let ask = |id: JobId| -> Ask<_> {
             Box::new(move |within| {
@@ -128,7 +164,7 @@ impl TopicProvider {
                         let id = id.clone();
                         Box::pin(async move { store.get(&key, std::slice::from_ref(&id)).await })
                     });
-                    Ok(found.await?.into_iter().next().flatten().map(Seen::new))
+                    Ok(found.await?.into_iter().next().flatten().map(seen))
                 })
             })
         };

@@ -14,7 +14,9 @@ use super::options::When;
 use super::pages::Pages;
 use super::query::Query;
 use super::root::Root;
+use super::schedule::AddSchedule;
 use super::seen::Seen;
+use super::seen_schedule::SeenSchedule;
 use super::topic::TopicProvider;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
@@ -92,6 +94,39 @@ impl Provider {
             Ok(topic) => topic.draft_many(jobs.map(|(job, when)| draft(&job, Some(when))), J::DEFAULTS),
             Err(error) => AddMany::bad(error.into()),
         }
+    }
+
+    /// Adds a schedule, once the returned [`AddSchedule`] is awaited: at each of its ticks the store adds a job with this payload.
+    ///
+    /// The name is unique among the schedules of the topic. The `#[job(id)]` of the payload says nothing here: each job gets an id with the
+    /// name of the schedule and the time of its tick. Its delay says nothing either: a job is due at its tick.
+    ///
+    /// ```no_run
+    /// # use dq::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "report")]
+    /// # struct Report { customer: u64 }
+    /// # async fn add(jobs: dq::Provider) -> Result<(), Box<dyn std::error::Error>> {
+    /// jobs.add_schedule("report-7", Report { customer: 7 }).every("1h").keep_existing().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
+    pub fn add_schedule<J: DelayJob>(&self, name: impl Into<String>, job: J) -> AddSchedule {
+        match self.of::<J>() {
+            Ok(topic) => topic.draft_schedule(name.into(), to_json(&job), J::DEFAULTS),
+            Err(error) => AddSchedule::bad(error.into()),
+        }
+    }
+
+    /// Reads the schedule of this name, once the returned [`Query`] is awaited; `None` if there is none.
+    pub fn schedule<J: DelayJob>(&self, name: &str) -> Query<Option<SeenSchedule>> {
+        self.of::<J>().map_or_else(Query::bad, |topic| topic.schedule(name))
+    }
+
+    /// Removes the schedule of this name. Jobs that it has added stay.
+    pub fn remove_schedule<J: DelayJob>(&self, name: &str) -> DeleteOrCancel {
+        self.of::<J>().map_or_else(|error| DeleteOrCancel(Sending::bad(error)), |topic| topic.remove_schedule(name))
     }
 
     /// Deletes a job in any state. A running job is deleted when its run ends, whatever the run's outcome is.

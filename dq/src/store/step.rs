@@ -7,6 +7,10 @@ use std::time::Duration;
 use crate::job::{Isolation, JobId, Metadata, NodeId, Record, Sequence, Token};
 use crate::time::Timestamp;
 
+mod tick;
+
+pub use tick::{Tick, TickJob};
+
 /// The most jobs that one step may touch.
 pub const MOST_JOBS: usize = 1_000;
 
@@ -140,6 +144,8 @@ pub enum Change {
     Dead,
     /// Remove it, as `process_unacked` decided.
     Drop,
+    /// The job is a schedule that had a tick: add the jobs of the tick, and make the schedule due at the next one.
+    Tick(Box<Tick>),
 }
 
 /// When a rejoined job is due again.
@@ -176,8 +182,19 @@ pub struct Settle {
     /// The most bytes of replacements that the store moves into the places of jobs that end. The store settles one outcome
     /// at least, and answers [`Verdict::Later`] to those beyond.
     pub bytes: usize,
-    /// At most [`MOST_JOBS`], with different ids.
+    /// At most [`MOST_JOBS`], the jobs of ticks included, with different ids. Ticks take effect behind the others.
     pub outcomes: Vec<Outcome>,
+}
+
+impl Settle {
+    /// How many jobs the step touches: those of the outcomes, and those that ticks add.
+    pub fn jobs(&self) -> usize {
+        let added = |outcome: &Outcome| match &outcome.change {
+            Change::Tick(tick) => tick.jobs.len(),
+            _ => 0,
+        };
+        self.outcomes.len() + self.outcomes.iter().map(added).sum::<usize>()
+    }
 }
 
 /// The store's answer to an outcome.

@@ -10,7 +10,7 @@ use super::run_report::Ended;
 use super::{HeldJob, Stage, Topic};
 use crate::job::{JobId, Metadata, Sequence, Token};
 use crate::listener::erased::{HandlerCall, Returned};
-use crate::store::step::{Settle, Settled, Verdict};
+use crate::store::step::{Change, Settle, Settled, Verdict};
 
 /// How many requests with outcomes may be in flight. The store settles the next one while the node reads the answer to the last.
 const MOST_IN_FLIGHT: usize = 2;
@@ -40,12 +40,17 @@ impl Topic {
             return self.pipeline.pause_end(RequestKind::Settle, now);
         }
         let (most, bytes) = (self.budgets.outcomes.jobs(), self.budgets.outcomes.bytes());
-        let (mut outcomes, mut size) = (Vec::new(), 0);
-        while outcomes.len() < most
+        let (mut outcomes, mut jobs, mut size) = (Vec::new(), 0, 0);
+        while jobs < most
             && size < bytes
             && let Some(outcome) = self.held.next_to_settle()
         {
             size += outcome.metadata.as_ref().map_or(0, Metadata::text_bytes);
+            jobs += 1;
+            if let Change::Tick(tick) = &outcome.change {
+                size += tick.size();
+                jobs += tick.jobs.len();
+            }
             outcomes.push(outcome);
         }
         if !outcomes.is_empty() {

@@ -53,6 +53,7 @@ mod stage;
 mod starvation;
 pub(super) mod stats;
 mod sweep;
+mod ticks;
 mod transfer;
 
 use std::collections::VecDeque;

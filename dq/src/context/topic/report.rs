@@ -21,6 +21,7 @@ const fn word(change: &Change) -> &'static str {
         Change::Park => "parked",
         Change::Dead => "DEAD",
         Change::Drop => "dropped",
+        Change::Tick(_) => "ticked",
     }
 }
 

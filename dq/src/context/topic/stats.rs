@@ -80,6 +80,8 @@ pub struct Counters {
     pub dead: u64,
     /// Jobs dropped: by `process_unacked`, or because another program removed or damaged their records.
     pub dropped: u64,
+    /// Ticks of schedules, which added the jobs that were due then.
+    pub ticked: u64,
     /// Jobs that the audit put back because another program had removed them from their place.
     pub place_lost: u64,
     /// Handlers that failed: errors, panics, timeouts, payloads that do not decode.
@@ -144,6 +146,7 @@ cells!(
     parked,
     dead,
     dropped,
+    ticked,
     place_lost,
     failed,
     timed_out,
@@ -288,6 +291,7 @@ impl TopicStats {
             Change::Park => &self.cells.parked,
             Change::Dead => &self.cells.dead,
             Change::Drop => &self.cells.dropped,
+            Change::Tick(_) => &self.cells.ticked,
         };
         cell.fetch_add(1, Relaxed);
     }

@@ -151,7 +151,10 @@ impl Topic {
             Ok(metadata) if self.takes_no_more() && self.parts.node.crash_rollback => {
                 (metadata, Stage::settling(Change::Rollback))
             }
-            Ok(metadata) => (metadata, Stage::Waiting),
+            Ok(metadata) => match self.tick_of(claim, clock) {
+                Some(change) => (metadata, Stage::settling(change)),
+                None => (metadata, Stage::Waiting),
+            },
         }
     }
 }

@@ -43,6 +43,9 @@ impl Topic {
         let run = EndedRun { token, isolation, crashes: slot.take_crashes(), parked_by };
         let ended = end.filter(|end| end.applies(token.fence, parked_by)).map(|end| end.how);
         if let Some(replacement) = replacement.filter(|new| ended.is_some() || !new.conditional) {
+            if let (None, Exit::Settled(Change::Tick(tick), _)) = (ended, &exit) {
+                self.add_jobs_of(now, tick);
+            }
             return self.put(now, id, replacement.job);
         }
         match (ended, exit) {
@@ -65,7 +68,7 @@ impl Topic {
     }
 
     fn decide(&mut self, now: Now, id: &JobId, run: &EndedRun, change: &Change, metadata: Option<Metadata>) {
-        match *change {
+        match change {
             Change::Ack => {
                 let removed = self.finish(now, id, Ended::Acked);
                 if removed.is_none() {
@@ -75,12 +78,12 @@ impl Topic {
             Change::Drop => drop(self.jobs.remove(id)),
             Change::Rejoin(again) => {
                 self.write_metadata(id, metadata, None);
-                let due = self.due_again(now, id, again);
+                let due = self.due_again(now, id, *again);
                 self.delay(now, id, due);
             }
             Change::Retry(after) => {
                 self.write_metadata(id, metadata, None);
-                self.delay(now, id, now.after(after));
+                self.delay(now, id, now.after(*after));
             }
             Change::Rollback => {
                 self.write_metadata(id, metadata, run.parked_by);
@@ -94,6 +97,7 @@ impl Topic {
                 self.write_metadata(id, metadata, None);
                 self.give_up(now, id);
             }
+            Change::Tick(tick) => self.tick(now, id, run.token.due, tick),
         }
     }
 

@@ -22,7 +22,7 @@
 //!   | `adds`, `command`, `import` | `add`, `command`, `import` |
 //!   | `inspect`, `export` | the queries |
 //!
-//!   Every step that ends a run calls `exit`, which obeys the pending command. `changes` turns what a step has done into bytes
+//!   Every step that ends a run calls `exit`, which obeys the pending command; `tick` is the outcome of a schedule. `changes` turns what a step has done into bytes
 //!   for a journal, and such bytes into the same state again.
 //! * **State**, which the steps may change: `places` (the jobs; only this folder changes a job, its place and the indexes),
 //!   `broadcasts`, `sequences`, `calls` (kept answers), `roles` and `signals`. `pending`, `time_index` and `now` are the
@@ -56,6 +56,7 @@ mod settle;
 mod signals;
 #[cfg(any(test, feature = "testing"))]
 mod snapshot;
+mod tick;
 mod time_index;
 mod topic;
 mod topics;

@@ -7,7 +7,7 @@ use super::places::fitting;
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId};
 use crate::store::StoreError;
-use crate::store::step::{Change, Reclaim, Reclaimed, Settle, Settled, Verdict};
+use crate::store::step::{Change, Outcome, Reclaim, Reclaimed, Settle, Settled, Verdict};
 use crate::time::Timestamp;
 
 /// How many bytes of replacements a settle may still move.
@@ -41,28 +41,41 @@ impl Topic {
     /// Only the token decides: an outcome of another run changes nothing, whatever sequence number and lease say. A second
     /// outcome of the same run finds the row gone and is stale.
     pub(crate) fn settle(&mut self, now: Now, node: &NodeId, request: Settle) -> Result<Settled, StoreError> {
-        within("the number of outcomes", request.outcomes.len())?;
+        within("the number of outcomes and of the jobs of ticks", request.jobs())?;
         let mut verdicts = Vec::with_capacity(request.outcomes.len());
         let mut budget = ReplacementBudget::new(request.bytes);
-        for outcome in request.outcomes {
+        let mut ticks = Vec::new();
+        for (place, outcome) in request.outcomes.into_iter().enumerate() {
+            if matches!(outcome.change, Change::Tick(_)) {
+                ticks.push((place, outcome));
+                verdicts.push(Verdict::Stale);
+                continue;
+            }
             let is_plain_ack = outcome.change == Change::Ack && outcome.metadata.is_none();
             if is_plain_ack && budget.has_room() && self.jobs.remove_plain_run(node, &outcome.id, outcome.token) {
                 budget.takes(0);
                 verdicts.push(Verdict::Done);
                 continue;
             }
-            let holds = self.jobs.is_run(node, &outcome.id, outcome.token);
-            verdicts.push(match holds {
-                false => Verdict::Stale,
-                true if !budget.takes(self.jobs.replacement_size(&outcome.id)) => Verdict::Later,
-                true => {
-                    self.leave_running(now, &outcome.id, Exit::Settled(outcome.change, outcome.metadata));
-                    Verdict::Done
-                }
-            });
+            verdicts.push(self.settle_one(now, node, outcome, &mut budget));
+        }
+        // A tick adds jobs, so it comes behind the outcomes of others.
+        for (place, outcome) in ticks {
+            verdicts[place] = self.settle_one(now, node, outcome, &mut budget);
         }
         self.extend_lease(now, node, request.last_seen, request.lease);
         Ok(Settled { lease_status: self.lease_status(node), verdicts })
+    }
+
+    fn settle_one(&mut self, now: Now, node: &NodeId, outcome: Outcome, budget: &mut ReplacementBudget) -> Verdict {
+        if !self.jobs.is_run(node, &outcome.id, outcome.token) {
+            return Verdict::Stale;
+        }
+        if !budget.takes(self.jobs.replacement_size(&outcome.id)) {
+            return Verdict::Later;
+        }
+        self.leave_running(now, &outcome.id, Exit::Settled(outcome.change, outcome.metadata));
+        Verdict::Done
     }
 
     /// RUNNING → where each row was claimed from. Does nothing unless the lease has expired and is the one that the

@@ -161,7 +161,7 @@ impl RedisLink {
     }
 
     fn settle(&self, request: &Settle) -> Pending<Answer> {
-        if let Err(error) = within("the number of outcomes", request.outcomes.len()) {
+        if let Err(error) = within("the number of outcomes and of the jobs of ticks", request.jobs()) {
             return refused(error);
         }
         let call = self.call(Step::Settle).arg(request.last_seen.0).arg(millis(request.lease)).arg(request.bytes);

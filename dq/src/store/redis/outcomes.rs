@@ -3,9 +3,13 @@
 
 use std::collections::HashSet;
 
+use bytes::BufMut;
+
 use super::scripts::ScriptCall;
 use super::{metadata_bytes, micros};
-use crate::store::step::{Change, Outcome, RejoinDue, Verdict};
+use crate::job::Deliver;
+use crate::store::step::{Change, Outcome, RejoinDue, Tick, Verdict};
+use crate::time::Timestamp;
 
 /// The call of a settle, and what its answer needs to be matched with the request.
 pub(super) struct Sorted {
@@ -43,6 +47,8 @@ pub(super) fn sort(mut call: ScriptCall, outcomes: &[Outcome]) -> Sorted {
         call.push(outcomes[group[0]].token.to_string());
         call.push(group.len());
     }
+    // Ticks add jobs, so they come behind the outcomes of others.
+    others.sort_by_key(|place| matches!(outcomes[*place].change, Change::Tick(_)));
     let mut places = acks;
     places.extend(&others);
     for place in others {
@@ -51,23 +57,69 @@ pub(super) fn sort(mut call: ScriptCall, outcomes: &[Outcome]) -> Sorted {
         call.push(token.to_string());
         let (code, argument) = code_of(change);
         call.push(code);
-        call.push(argument);
+        match argument {
+            Argument::Number(number) => call.push(number),
+            Argument::Packed(bytes) => call.push(bytes),
+        };
         call.push(metadata.clone().map(metadata_bytes).unwrap_or_default());
     }
     Sorted { call, places, verdicts }
 }
 
+/// The argument of an outcome.
+enum Argument {
+    Number(u64),
+    Packed(Vec<u8>),
+}
+
 /// The code of an outcome in the script (`lua/parts/leave.lua`), and its argument.
-fn code_of(change: &Change) -> (&'static str, u64) {
-    match *change {
+fn code_of(change: &Change) -> (&'static str, Argument) {
+    let (code, number) = match change {
         Change::Ack => ("a", 0),
         Change::Rejoin(RejoinDue::AsAdded) => ("j", 0),
-        Change::Rejoin(RejoinDue::After(delay)) => ("J", micros(delay)),
-        Change::Rejoin(RejoinDue::At(at)) => ("t", at.as_millis().min(super::LAST_MS)),
-        Change::Retry(after) => ("r", micros(after)),
+        Change::Rejoin(RejoinDue::After(delay)) => ("J", micros(*delay)),
+        Change::Rejoin(RejoinDue::At(at)) => ("t", millis_of(*at)),
+        Change::Retry(after) => ("r", micros(*after)),
         Change::Rollback => ("b", 0),
         Change::Park => ("p", 0),
         Change::Dead => ("x", 0),
         Change::Drop => ("d", 0),
+        Change::Tick(tick) => return ("n", Argument::Packed(packed(tick))),
+    };
+    (code, Argument::Number(number))
+}
+
+fn millis_of(at: Timestamp) -> u64 {
+    at.as_millis().min(super::LAST_MS)
+}
+
+/// A tick as `put_tick` in `lua/parts/leave.lua` reads it: little-endian numbers, and texts behind their lengths.
+fn packed(tick: &Tick) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(tick.size() + 64 * (tick.jobs.len() + 1));
+    let text = |bytes: &mut Vec<u8>, text: &[u8]| {
+        bytes.put_u32_le(u32::try_from(text.len()).expect("a record is bounded by the payload limit"));
+        bytes.put_slice(text);
+    };
+    let largest = tick.jobs.iter().map(|job| job.record.as_bytes().len()).max().unwrap_or_default();
+    // Zero is no time: the schedule ends.
+    bytes.put_uint_le(tick.next.map_or(0, |next| millis_of(next).max(1)), 6);
+    bytes.put_u8(u8::from(tick.jobs.iter().any(|job| !job.record.fixed().retain.is_zero())));
+    bytes.put_u32_le(u32::try_from(largest.max(tick.schedule.as_bytes().len())).unwrap_or(u32::MAX));
+    let (unless, skipped) =
+        tick.unless.as_ref().map_or((&b""[..], &b""[..]), |(id, record)| (id.as_str().as_bytes(), record.as_bytes()));
+    text(&mut bytes, unless);
+    text(&mut bytes, skipped);
+    text(&mut bytes, tick.schedule.as_bytes());
+    bytes.put_u16_le(tick.jobs.len() as u16);
+    for job in &tick.jobs {
+        bytes.put_u8(match job.deliver {
+            Deliver::Queue => b'q',
+            Deliver::Broadcast => b'b',
+            Deliver::Both => b't',
+        });
+        bytes.put_uint_le(millis_of(job.due), 6);
+        text(&mut bytes, job.id.as_str().as_bytes());
+        text(&mut bytes, job.record.as_bytes());
     }
+    bytes
 }

@@ -44,7 +44,7 @@ macro_rules! steps {
 
 steps! {
     Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs];
-    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements];
+    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs];
     Renew "renew" [Running Leases Sequence];
     Isolate "isolate" [Running Leases Sequence Pending Crashes];
     Exhaust "exhaust" [Running Leases Sequence Pending Jobs Metadata];

@@ -16,7 +16,7 @@ fn both(name: &str) -> NewJob {
     NewJob { deliver: Deliver::Both, ..job(name) }
 }
 
-async fn publish(t: &Topic, node: &str, limit: usize) -> Published {
+pub(super) async fn publish(t: &Topic, node: &str, limit: usize) -> Published {
     let request = step::Publish { limit, bytes: USUAL_BYTES, fallback: FALLBACK, expires_after: ms(HOUR_MS) };
     let published = t.link(node).step(request).await.expect("publish is answered");
     t.audit().await;
@@ -28,7 +28,7 @@ fn sent(number: u64, name: &str, job: &NewJob) -> Signal {
     Signal::Broadcast(dq::store::BroadcastMessage { number, id: id(name), record: job.record.as_bytes().clone() })
 }
 
-fn published_ids(signals: &[Signal]) -> Vec<String> {
+pub(super) fn published_ids(signals: &[Signal]) -> Vec<String> {
     let id = |signal: &Signal| match signal {
         Signal::Broadcast(message) => Some(message.id.to_string()),
         _ => None,

@@ -4,8 +4,9 @@ use super::producer::{job, replacing, retained};
 use super::topic::{LEASE, Topic, ms, secs};
 use dq::job::state::Event;
 use dq::job::{Metadata, State};
-use dq::store::step::{Change, Claim, MOST_JOBS, RejoinDue, Sweep};
+use dq::store::step::{Change, Claim, MOST_JOBS, RejoinDue, Sweep, Tick};
 use dq::store::{AddOutcome, NewJob};
+use dq::time::Timestamp;
 
 /// The node that runs these jobs.
 pub(super) const NODE: &str = "driver";
@@ -117,6 +118,11 @@ pub(super) async fn cause(t: &Topic, name: &str, claim: Option<&Claim>, event: E
     }
 }
 
+/// A tick without jobs.
+fn tick(next: Option<Timestamp>) -> Change {
+    Change::Tick(Box::new(Tick { next, schedule: job("a").record, unless: None, jobs: Vec::new() }))
+}
+
 fn change_of(event: Event) -> Option<Change> {
     Some(match event {
         Event::Acked { .. } => Change::Ack,
@@ -126,14 +132,16 @@ fn change_of(event: Event) -> Option<Change> {
         Event::Parked => Change::Park,
         Event::Died => Change::Dead,
         Event::Dropped => Change::Drop,
+        Event::Ticked { ended } => tick(if ended { None } else { Some(Timestamp::from_millis(1)) }),
         _ => return None,
     })
 }
 
 /// One outcome of each kind that takes a job out of RUNNING.
-pub(super) fn all_changes() -> [Change; 7] {
+pub(super) fn all_changes() -> [Change; 8] {
     let again = Change::Rejoin(RejoinDue::After(ms(10)));
-    [Change::Ack, again, Change::Retry(ms(10)), Change::Rollback, Change::Park, Change::Dead, Change::Drop]
+    let ticked = tick(Some(Timestamp::EPOCH));
+    [Change::Ack, again, Change::Retry(ms(10)), Change::Rollback, Change::Park, Change::Dead, Change::Drop, ticked]
 }
 
 /// Ends the run of a job by the `n`-th way out of RUNNING: the [outcomes](all_changes), a reclaim of an expired lease, and a
@@ -144,13 +152,13 @@ pub(super) async fn leave_running(t: &Topic, node: &str, claim: &Claim, n: usize
         None if n == all_changes().len() => t.crash(node).await,
         None => {
             t.release(node).await;
-            t.reclaim("reclaimer", node, dq::time::Timestamp::EPOCH, MOST_JOBS).await;
+            t.reclaim("reclaimer", node, Timestamp::EPOCH, MOST_JOBS).await;
         }
     }
 }
 
 /// The number of ways out of RUNNING that [`leave_running`] knows.
-pub(super) const WAYS_OUT: usize = 9;
+pub(super) const WAYS_OUT: usize = 10;
 
 /// Longer than any lease and any retry of the behaviours.
 pub(super) const LONG: std::time::Duration = LEASE.saturating_mul(4);

@@ -52,6 +52,7 @@ pub mod reclaim;
 pub mod reconcile;
 pub mod roles;
 pub mod settle;
+pub mod ticks;
 pub mod together;
 pub mod transfer;
 
@@ -183,6 +184,19 @@ macro_rules! store_conformance {
             outcome_under_a_wrong_sequence_number_counts
             settled_outcome_clears_the_crash_count
             settle_over_the_limit_changes_nothing;
+        ticks:
+            tick_adds_its_jobs_and_waits_for_the_next
+            tick_of_another_run_adds_nothing
+            tick_of_a_dead_node_is_claimed_again
+            tick_leaves_known_jobs
+            tick_adds_nothing_until_the_last_job_has_ended
+            tick_sees_what_its_request_has_ended
+            last_tick_removes_the_schedule
+            next_tick_is_later_than_this_one
+            tick_obeys_a_pending_command
+            jobs_of_a_tick_go_where_they_should
+            tick_keeps_large_records_and_retentions
+            tick_over_the_limit_changes_nothing;
         leases:
             claim_writes_the_lease
             node_without_jobs_has_no_lease

@@ -8,7 +8,7 @@ use dq::job::state::Event;
 use dq::store::CommandKind;
 
 /// Every event that a producer or a node can cause.
-const EVENTS: [Event; 22] = [
+const EVENTS: [Event; 24] = [
     Event::Transferred,
     Event::Swept,
     Event::Acked { retain: false },
@@ -23,6 +23,8 @@ const EVENTS: [Event; 22] = [
     Event::Parked,
     Event::Died,
     Event::Dropped,
+    Event::Ticked { ended: false },
+    Event::Ticked { ended: true },
     Event::EndedByCommand { retain: false },
     Event::EndedByCommand { retain: true },
     Event::Replaced,

@@ -6,7 +6,7 @@ use super::cluster::{ClusterState, job, ms};
 use super::operation::{self, AddItem, CommandItem, OutcomeItem};
 use super::reference::Job;
 use dq::job::{Cause, Codec, Fence, Metadata, Record};
-use dq::store::step::{Change, Outcome, RejoinDue};
+use dq::store::step::{Change, Outcome, RejoinDue, Tick, TickJob};
 use dq::store::{Command, Due, NewJob};
 use dq::time::Timestamp;
 
@@ -57,6 +57,13 @@ impl ClusterState {
             operation::Change::Park => Change::Park,
             operation::Change::Dead => Change::Dead,
             operation::Change::Drop => Change::Drop,
+            operation::Change::Tick { next, adds, deliver, unless } => {
+                let text = |text: &str| Record::new(&Metadata::default(), Codec::Json, text.as_bytes());
+                let new = TickJob { id: job(adds), due: self.at(0), deliver, record: text("of a tick") };
+                let (next, unless) =
+                    (next.map(|after| self.at(after)), unless.map(|last| (job(last), text("skipped"))));
+                Change::Tick(Box::new(Tick { next, schedule: text("ticked"), unless, jobs: vec![new] }))
+            }
         };
         let metadata = it.metadata.then(|| {
             let metadata = self.metadata(it.job);

@@ -132,7 +132,7 @@ fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     let due = prop_oneof![4 => wait().prop_map(Due::After), 1 => select(vec![-5, 0, 700]).prop_map(Due::In)];
     let expires_after = weighted(0.2, select(vec![0, 1_000, 30_000]));
     let on_duplicate = select(vec![OnDuplicate::Reject, OnDuplicate::Keep, OnDuplicate::Replace]);
-    let deliver = prop_oneof![6 => Just(Deliver::Queue), 1 => Just(Deliver::Broadcast), 2 => Just(Deliver::Both)];
+    let deliver = deliver();
     let retain = select(vec![0, 0, 10_000]);
     let item = (job, due, expires_after, retain, on_duplicate, deliver);
     let item = item.prop_map(|(job, due, expires_after, retain, on_duplicate, deliver)| AddItem {
@@ -188,6 +188,20 @@ fn transfer() -> impl Strategy<Value = Operation> {
     )
 }
 
+fn deliver() -> impl Strategy<Value = Deliver> {
+    prop_oneof![6 => Just(Deliver::Queue), 1 => Just(Deliver::Broadcast), 2 => Just(Deliver::Both)]
+}
+
+fn tick() -> impl Strategy<Value = Change> {
+    let next = weighted(0.8, select(vec![-4, 0, 5, 900]));
+    (next, job(), deliver(), weighted(0.3, job())).prop_map(|(next, adds, deliver, unless)| Change::Tick {
+        next,
+        adds,
+        deliver,
+        unless,
+    })
+}
+
 fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     let change = prop_oneof![
         1 => Just(Change::Ack),
@@ -199,6 +213,7 @@ fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
         2 => Just(Change::Park),
         1 => Just(Change::Dead),
         1 => Just(Change::Drop),
+        2 => tick(),
     ];
     let outcome = (job, token(), change, any::<bool>());
     let outcome = outcome.prop_map(|(job, token, change, metadata)| OutcomeItem { job, token, change, metadata });

@@ -187,6 +187,15 @@ pub(super) enum Change {
     Park,
     Dead,
     Drop,
+    Tick {
+        /// In how many ms the next tick is; `None`: there is none.
+        next: Option<i64>,
+        /// The job of the tick, and where it goes.
+        adds: u8,
+        deliver: Deliver,
+        /// No job is added until this one has ended.
+        unless: Option<u8>,
+    },
 }
 
 /// The node that sends a request.

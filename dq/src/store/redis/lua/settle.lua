@@ -16,6 +16,7 @@ KEYS[13] {app:topic}:meta            HASH     protocol, retains, watcher, publis
 KEYS[14] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
+KEYS[17] {app:topic}:far-jobs        HASH     job id -> due time and record of a job that is due much later
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
@@ -27,13 +28,13 @@ ARGV[7]  and on: n ids; then m times a token and how many of these acks have it,
 
 Returns  {sequence number, rows, positions of stale outcomes, positions of dropped outcomes (their record was missing),
          positions of outcomes that were left for a later request}
-Holds    rules 2, 3, 5, 6, 8, 10, 12, 13, 16, 17, 19
+Holds    rules 2, 3, 5, 6, 8, 10, 12, 13, 16, 17, 19, 30
 Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n). Payloads are not read, but those of
          replacements. A settle that only acks: nine commands for the last rows of the node, ten otherwise
 ]]
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local running, leases, sequence, pending, crashes = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local meta, wake, metadata, replacements = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
+local meta, wake, metadata, replacements, far_jobs = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
 local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local call, format, others = redis.call, string.format, 7 + acks + 2 * ARGV[6]
 local protocol, retains, watcher, watcher_until =
@@ -110,14 +111,22 @@ if rare > 0 then
   write('HDEL', crashes, plain)
   write('HDEL', metadata, plain)
 end
+local function end_plan()
+  for _, id in ipairs(plan.dropped) do dropped[#dropped + 1] = positions[id] end
+  write_plan()
+end
 if #planned > 0 then
   for k, i in ipairs(planned) do
     local outcome, argument, new = 'a', '', ''
     if i > acks then outcome, argument, new = ARGV[at[i] + 2], ARGV[at[i] + 3], ARGV[at[i] + 4] end
+    -- A tick adds jobs, so it has to see what the others have done. Ticks are the last of the request.
+    if outcome == 'n' then
+      end_plan()
+      begin_plan()
+    end
     leave(ids[i], tokens[i], texts[ids[i]], parse_command(commands[k]), crash_texts[k], outcome, argument, new)
   end
-  for k, id in ipairs(plan.dropped) do dropped[k] = positions[id] end
-  write_plan()
+  end_plan()
 end
 local sequence_number, rows = update_lease()
 return {sequence_number, rows, stale, dropped, later}

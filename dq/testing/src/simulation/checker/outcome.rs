@@ -65,7 +65,7 @@ impl Checker {
             }
             Change::Retry(_) => run.started.iter().any(|kind| *kind != HandlerKind::Final),
             Change::Drop => run.aged && !run.started.is_empty(),
-            Change::Rollback => true,
+            Change::Rollback | Change::Tick(_) => true,
             Change::Dead => {
                 let cause = outcome.metadata.as_ref().and_then(|metadata| metadata.cause);
                 let without_final = cause == Some(Cause::Decode) || cause == Some(Cause::Expired) && run.expired;

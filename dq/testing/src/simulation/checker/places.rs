@@ -98,8 +98,9 @@ impl Checker {
         let floor = Timestamp::floor_micros(micros);
         let after = |micros_more: u128| Timestamp::ceil_micros(micros + u64::try_from(micros_more).unwrap_or(u64::MAX));
         let (placement, as_added) = (Placement::of(was), was.record.fixed().delay);
-        Some(match *change {
+        Some(match change.clone() {
             Change::Ack | Change::Drop => return None,
+            Change::Tick(tick) => placement.delayed(tick.next?),
             Change::Retry(delay) => {
                 let backoff = self.caps.map(|caps| caps.backoff);
                 if backoff.is_some_and(|steps| steps.get(usize::from(placement.attempts)) != Some(&delay)) {

@@ -92,5 +92,6 @@ const fn word(change: &Change) -> &'static str {
         Change::Park => "park",
         Change::Dead => "giving up",
         Change::Drop => "drop",
+        Change::Tick(_) => "tick",
     }
 }

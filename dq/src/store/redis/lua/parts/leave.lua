@@ -2,22 +2,26 @@
 job's place; an end from outside outweighs the run's outcome; then the outcome decides.
 
 Needs    jobs, metadata, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending, replacements, crashes,
-         meta, wake; version, clock, bulk, signal, metadata, pending
+         meta, wake; far_jobs, if an outcome is n; version, clock, bulk, signal, metadata, pending
 Gives    leave(id, token, text, command, crash_text, outcome, argument, new, cap): plans the end of one run of the job with
          the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t (rejoin: as added, after µs, at
-         ms), r (retry after µs), b (rollback), p (park), x (dead), d (drop) or c (reclaim; `cap` is the crash cap, or nil
-         if no crash is charged), or l (its place was lost); `new` is its new metadata ('' = unchanged). write_plan(): writes it
+         ms), r (retry after µs), b (rollback), p (park), x (dead), d (drop), n (a tick of a schedule) or c (reclaim; `cap` is the crash cap, or nil
+         if no crash is charged), or l (its place was lost); `new` is its new metadata ('' = unchanged). write_plan(): writes it. begin_plan(): begins another
 Holds    rules 2, 12, 13, 17, 19, 25: row, isolation and pending command go; the crash count goes unless the job is
          given back
 Cost     per structure that changes one command per 1000 values; per replacement one HGET
 ]]
-local plan = {
-  removed_rows = {}, removed_jobs = {}, removed_commands = {}, removed_crashes = {}, removed_broadcasts = {},
-  removed_metadata = {}, removed_replacements = {}, records = {}, metadata = {}, crashes = {}, broadcast_records = {},
-  delayed = {}, unacked = {}, dead = {}, done = {}, broadcasts = {},
-  dropped = {},
-}
-local earliest, earliest_broadcast
+local plan, earliest, earliest_broadcast
+local function begin_plan()
+  earliest, earliest_broadcast = nil, nil
+  plan = {
+    removed_rows = {}, removed_jobs = {}, removed_commands = {}, removed_crashes = {}, removed_broadcasts = {},
+    removed_metadata = {}, removed_replacements = {}, records = {}, metadata = {}, crashes = {}, broadcast_records = {},
+    delayed = {}, unacked = {}, dead = {}, done = {}, broadcasts = {},
+    dropped = {}, removed_done = {}, longest = 0,
+  }
+end
+begin_plan()
 -- Many jobs of a batch have the same metadata and the same token, and to take these apart costs more than all else.
 local facts, merged, last_token, last_fence_text, last_due = {}, {}, nil, nil, nil
 local function facts_of(text)
@@ -126,6 +130,65 @@ local function recover(id, text, parking_fence)
   update_metadata(id, text, exhausted_by(PLACE_LOST, text))
   put('dead', id, floor)
 end
+-- Whether a job waits, runs or is UNACKED.
+local function has_not_ended(id)
+  if redis.call('ZSCORE', broadcasts, id) or redis.call('HEXISTS', far_jobs, id) == 1 then return true end
+  return redis.call('HEXISTS', jobs, id) == 1 and not redis.call('ZSCORE', dead, id) and not redis.call('ZSCORE', done, id)
+end
+local function put_new(id, deliver, due, record)
+  if redis.call('ZSCORE', broadcasts, id) or redis.call('HEXISTS', far_jobs, id) == 1 then return end
+  if redis.call('ZSCORE', done, id) then
+    push(plan.removed_done, id)
+    remove_job(id)
+  elseif redis.call('HEXISTS', jobs, id) == 1 then
+    return
+  end
+  if deliver ~= 'q' then
+    if not earliest_broadcast or due < earliest_broadcast then earliest_broadcast = due end
+    put('broadcasts', id, due)
+    push(plan.broadcast_records, id, record)
+  end
+  if deliver == 'b' then return end
+  push(plan.records, id, record)
+  local own = own_metadata(record)
+  if own then push(plan.metadata, id, own) end
+  put_delayed(id, due)
+end
+-- The jobs of a tick are new, unless the last one has not ended. `packed` is as `packed` in outcomes.rs writes it. Returns the record
+-- of the schedule from now on, and its next tick or 0.
+local function put_jobs_of_tick(packed)
+  local next_due, has_retention, longest, size, at = struct.unpack('<I6BI4I4', packed)
+  local function text()
+    at = at + size
+    return string.sub(packed, at - size, at - 1)
+  end
+  local function next_text()
+    size, at = struct.unpack('<I4', packed, at)
+    return text()
+  end
+  local unless, skipped, schedule, count = text(), next_text(), next_text(), nil
+  if has_retention == 1 then plan.has_retention = true end
+  plan.longest = math.max(plan.longest, longest)
+  if unless ~= '' and has_not_ended(unless) then return skipped, next_due end
+  count, at = struct.unpack('<I2', packed, at)
+  for _ = 1, count do
+    local deliver, due
+    deliver, due, at = struct.unpack('<c1I6', packed, at)
+    local id = next_text()
+    put_new(id, deliver, due, next_text())
+  end
+  return schedule, next_due
+end
+-- A schedule had a tick, and waits for the next one.
+local function put_tick(id, due, packed)
+  local schedule, next_due = put_jobs_of_tick(packed)
+  if next_due == 0 then return remove_job(id) end
+  push(plan.records, id, schedule)
+  push(plan.removed_metadata, id)
+  local own = own_metadata(schedule)
+  if own then push(plan.metadata, id, own) end
+  put_delayed(id, math.max(next_due, due + 1))
+end
 local function leave(id, token, text, command, crash_text, outcome, argument, new, cap)
   push(plan.removed_rows, id)
   if command then push(plan.removed_commands, id) end
@@ -137,7 +200,10 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
   if ending and command.fence ~= '' and command.fence ~= fence and command.fence ~= parking_fence then ending = nil end
   local replaces = command and command.deliver and (ending or not command.conditional)
   local replacement = replaces and redis.call('HGET', replacements, id)
-  if replacement then return put_replacement(id, command, replacement) end
+  if replacement then
+    if outcome == 'n' and not ending then put_jobs_of_tick(argument) end
+    return put_replacement(id, command, replacement)
+  end
   if ending then return finish_job(id, text, ending) end
   if outcome == 'a' then return finish_job(id, text, 'a', new) end
   if outcome == 'd' then return remove_job(id) end
@@ -150,6 +216,7 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
     return put('dead', id, floor)
   end
   if outcome == 'l' then return recover(id, text, parking_fence) end
+  if outcome == 'n' then return put_tick(id, tonumber(due), argument) end
   local crash_count, isolation = parse_crashes(crash_text)
   if outcome == 'c' then return reclaim(id, tonumber(due), text, parking_fence, crash_count, isolation, cap) end
   apply_outcome(id, fence, tonumber(due), text, parking_fence, crash_count, outcome, argument, new)
@@ -166,6 +233,11 @@ local function write_plan()
   if #plan.removed_broadcasts > 0 then
     write('ZREM', broadcasts, plan.removed_broadcasts)
     write('HDEL', broadcast_jobs, plan.removed_broadcasts)
+  end
+  write('ZREM', done, plan.removed_done)
+  if plan.has_retention then redis.call('HSET', meta, 'retains', 1) end
+  if plan.longest > 0 and plan.longest > tonumber(redis.call('HGET', meta, 'largest') or 0) then
+    redis.call('HSET', meta, 'largest', plan.longest)
   end
   write('HSET', jobs, plan.records)
   write('HSET', metadata, plan.metadata)

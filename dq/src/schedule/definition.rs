@@ -1,0 +1,357 @@
+//! A schedule as the store keeps it: the payload of a job with a reserved id.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use serde::{Deserialize, Serialize};
+
+use super::missed::OnMissed;
+use super::times::{Ticks, Times};
+use crate::job::{BadName, Codec, Deliver, JobId, Metadata, Record, check_id};
+use crate::store::step::{Tick, TickJob};
+use crate::time::{Timestamp, millis_ceil};
+
+/// What the ids of dq's own jobs begin with, and no id that a program chooses.
+const RESERVED: &str = "dq:";
+/// What the ids of schedules begin with.
+const PREFIX: &str = "dq:schedule:";
+/// What the ids of the jobs of schedules begin with.
+const TICK_PREFIX: &str = "dq:tick:";
+/// The longest name, in bytes: the ids of its jobs have the time of their tick behind it.
+const LONGEST_NAME: usize = 200;
+/// The most jobs that one step adds for missed ticks.
+const MOST_AT_ONCE: usize = 100;
+/// The most bytes of jobs that one step adds for missed ticks, unless one job alone has more.
+const MOST_BYTES: usize = 1 << 20;
+
+/// What happens at a tick while the job of the last tick waits, runs or is UNACKED.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// The job of the tick is added. The default.
+    #[default]
+    Allow,
+    /// No job is added.
+    Skip,
+}
+
+/// Checks that a program may choose this id.
+///
+/// # Errors
+/// [`BadName`] if it is one of dq's own.
+pub fn check_reserved(id: &JobId) -> Result<(), BadName> {
+    match id.as_str().starts_with(RESERVED) {
+        true => Err(BadName {
+            what: "job id",
+            name: id.as_str().chars().take(140).collect(),
+            why: format!("begins with `{RESERVED}`, as only the ids of dq's own jobs do: choose another"),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// The id of the job that keeps the schedule of this name.
+///
+/// # Errors
+/// [`BadName`] if the name is empty, longer than 200 bytes, or has a control character.
+pub fn schedule_id(name: &str) -> Result<JobId, BadName> {
+    check_id(name).map_err(|bad| BadName { what: "name of the schedule", ..bad })?;
+    if name.len() > LONGEST_NAME {
+        let why = format!("is {} bytes long, {LONGEST_NAME} are allowed", name.len());
+        return Err(BadName { what: "name of the schedule", name: name.chars().take(140).collect(), why });
+    }
+    JobId::new(format!("{PREFIX}{name}"))
+}
+
+/// The name of the schedule that this job keeps; `None` if it is an ordinary job.
+pub fn schedule_name(id: &JobId) -> Option<&str> {
+    id.as_str().strip_prefix(PREFIX)
+}
+
+/// The jobs that a schedule adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobOfTick {
+    /// What the store keeps of each job, without the expiry.
+    pub record: Record,
+    /// How long after its due time a job is still worth running.
+    pub expires_after: Option<Duration>,
+    /// Where a job goes.
+    pub deliver: Deliver,
+}
+
+/// A schedule, and how far it has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// The ticks.
+    pub ticks: Ticks,
+    /// What becomes of missed ticks.
+    pub on_missed: OnMissed,
+    /// What becomes of a tick whose predecessor is not done.
+    pub overlap: Overlap,
+    /// Each job is due up to this long after its tick.
+    pub jitter: Duration,
+    /// The jobs.
+    pub job: JobOfTick,
+    /// The tick for which the schedule waits.
+    pub tick: Timestamp,
+    /// The id of the job of the last tick that had one.
+    pub last: Option<JobId>,
+}
+
+impl Definition {
+    /// What the run of the schedule `name`, which waited for its tick, asks of the store at `now`.
+    pub fn fire(&self, name: &str, now: Timestamp) -> (Tick, bool) {
+        let size = self.job.record.as_bytes().len().max(1);
+        let fired = self.ticks.fire(self.tick, now, self.on_missed, (MOST_BYTES / size).clamp(1, MOST_AT_ONCE));
+        let jobs: Vec<_> = fired.ticks.iter().map(|tick| self.job_at(name, *tick)).collect();
+        let mut next = self.clone();
+        next.tick = fired.next.unwrap_or(self.tick);
+        let skipped = next.to_record();
+        let unless = self.last.clone().filter(|_| self.overlap == Overlap::Skip).map(|last| (last, skipped));
+        next.last = jobs.last().map(|job| job.id.clone()).or(next.last);
+        (Tick { next: fired.next, schedule: next.to_record(), unless, jobs }, fired.has_missed)
+    }
+
+    fn job_at(&self, name: &str, tick: Timestamp) -> TickJob {
+        let id = JobId::new(format!("{TICK_PREFIX}{name}@{tick}")).expect("a name has at most 200 bytes");
+        let due = tick.after(self.jitter_of(&id));
+        let mut record = self.job.record.clone();
+        if let (Some(after), Ok(mut metadata)) = (self.job.expires_after, record.metadata()) {
+            metadata.expires_at = Some(due.after(after));
+            record = record.with_metadata(&metadata);
+        }
+        TickJob { id, due, deliver: self.job.deliver, record }
+    }
+
+    /// The jitter of a job: all nodes compute the same, because it depends on the id alone.
+    fn jitter_of(&self, id: &JobId) -> Duration {
+        let most = millis_ceil(self.jitter);
+        // FNV-1a, by Fowler, Noll and Vo.
+        let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        let hash = id.as_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, fold);
+        Duration::from_millis(if most == 0 { 0 } else { (hash >> 16) % most })
+    }
+
+    /// The record of the schedule.
+    pub fn to_record(&self) -> Record {
+        let payload = serde_json::to_vec(&Written::of(self)).expect("a schedule has only texts and numbers");
+        Record::new(&Metadata::default(), Codec::Json, &payload)
+    }
+
+    /// Reads a schedule.
+    ///
+    /// # Errors
+    /// A text for the log: a newer version of dq, or another program, wrote the record.
+    pub fn read(record: &Record) -> Result<Self, String> {
+        let (_, payload) = record.payload().map_err(|bad| bad.to_string())?;
+        serde_json::from_slice::<Written>(payload).map_err(|bad| bad.to_string())?.read()
+    }
+}
+
+/// The JSON of a schedule. Times are milliseconds since the Unix epoch.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    every_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cron: Option<WrittenCron>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<u64>,
+    on_missed: OnMissed,
+    overlap: Overlap,
+    jitter_ms: u64,
+    tick: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<String>,
+    record: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_after_ms: Option<u64>,
+    deliver: char,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrittenCron {
+    line: String,
+    zone: String,
+    skipped: char,
+    repeated: char,
+}
+
+impl Written {
+    fn of(schedule: &Definition) -> Self {
+        let (every_ms, cron) = match &schedule.ticks.times {
+            Times::Every(interval) => (Some(millis_ceil(*interval)), None),
+            #[cfg(feature = "cron")]
+            Times::Cron(cron) => (None, Some(WrittenCron::of(cron))),
+        };
+        Self {
+            every_ms,
+            cron,
+            start: schedule.ticks.start.map(Timestamp::as_millis),
+            end: schedule.ticks.end.map(Timestamp::as_millis),
+            on_missed: schedule.on_missed,
+            overlap: schedule.overlap,
+            jitter_ms: millis_ceil(schedule.jitter),
+            tick: schedule.tick.as_millis(),
+            last: schedule.last.as_ref().map(ToString::to_string),
+            record: STANDARD_NO_PAD.encode(schedule.job.record.as_bytes()),
+            expires_after_ms: schedule.job.expires_after.map(millis_ceil),
+            deliver: match schedule.job.deliver {
+                Deliver::Queue => 'q',
+                Deliver::Broadcast => 'b',
+                Deliver::Both => 't',
+            },
+        }
+    }
+
+    fn read(self) -> Result<Definition, String> {
+        let times = match (self.every_ms, self.cron) {
+            (Some(ms), None) => Times::Every(Duration::from_millis(ms)),
+            (None, Some(cron)) => cron.read()?,
+            _ => return Err("it has neither an interval nor a cron line".into()),
+        };
+        let record = STANDARD_NO_PAD.decode(&self.record).map_err(|bad| format!("its job is damaged: {bad}"))?;
+        let deliver = match self.deliver {
+            'q' => Deliver::Queue,
+            'b' => Deliver::Broadcast,
+            't' => Deliver::Both,
+            other => return Err(format!("its job goes to `{other}`")),
+        };
+        let at = Timestamp::from_millis;
+        Ok(Definition {
+            ticks: Ticks { times, start: self.start.map(at), end: self.end.map(at) },
+            on_missed: self.on_missed,
+            overlap: self.overlap,
+            jitter: Duration::from_millis(self.jitter_ms),
+            job: JobOfTick {
+                record: Record::from_bytes(record.into()),
+                expires_after: self.expires_after_ms.map(Duration::from_millis),
+                deliver,
+            },
+            tick: at(self.tick),
+            last: self.last.map(JobId::new).transpose().map_err(|bad| bad.to_string())?,
+        })
+    }
+}
+
+impl WrittenCron {
+    #[cfg(feature = "cron")]
+    fn of(cron: &dq_grammar::Cron) -> Self {
+        let (skipped, repeated) = cron.policies();
+        Self {
+            line: cron.line().into(),
+            zone: cron.zone().into(),
+            skipped: skipped.letter(),
+            repeated: repeated.letter(),
+        }
+    }
+
+    #[cfg(feature = "cron")]
+    fn read(self) -> Result<Times, String> {
+        use dq_grammar::{Cron, RepeatedTime, SkippedTime};
+        let cron = Cron::parse(&self.line, &self.zone).map_err(|bad| bad.to_string())?;
+        let skipped = SkippedTime::of_letter(self.skipped).ok_or("its policy for skipped times is unknown")?;
+        let repeated = RepeatedTime::of_letter(self.repeated).ok_or("its policy for repeated times is unknown")?;
+        Ok(Times::Cron(cron.at_skipped_times(skipped).at_repeated_times(repeated)))
+    }
+
+    #[cfg(not(feature = "cron"))]
+    fn read(self) -> Result<Times, String> {
+        Err(format!("it has the cron line `{}`, and this program was built without the feature `cron`", self.line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hourly() -> Definition {
+        Definition {
+            ticks: Ticks { times: Times::Every(Duration::from_secs(3600)), start: None, end: None },
+            on_missed: OnMissed::Once,
+            overlap: Overlap::Skip,
+            jitter: Duration::ZERO,
+            job: JobOfTick {
+                record: Record::new(&Metadata::default(), Codec::Json, b"{}"),
+                expires_after: None,
+                deliver: Deliver::Queue,
+            },
+            tick: Timestamp::from_millis(7_200_000),
+            last: None,
+        }
+    }
+
+    #[test]
+    fn a_schedule_reads_as_it_was_written() {
+        let mut schedule = hourly();
+        assert_eq!(Definition::read(&schedule.to_record()), Ok(schedule.clone()));
+        schedule.job.expires_after = Some(Duration::from_secs(9));
+        schedule.ticks.start = Some(Timestamp::from_millis(5));
+        schedule.last = Some(JobId::new("dq:tick:nightly@x").unwrap());
+        schedule.job.deliver = Deliver::Both;
+        assert_eq!(Definition::read(&schedule.to_record()), Ok(schedule));
+        assert!(Definition::read(&Record::from_bytes(bytes::Bytes::from_static(b"what?"))).is_err());
+    }
+
+    #[cfg(feature = "cron")]
+    #[test]
+    fn a_cron_line_is_kept_with_its_zone_and_policies() {
+        use dq_grammar::{Cron, RepeatedTime, SkippedTime};
+        let cron = Cron::parse("0 9 * * MON-FRI", "Asia/Singapore").unwrap();
+        let cron = cron.at_skipped_times(SkippedTime::Never).at_repeated_times(RepeatedTime::Second);
+        let schedule = Definition { ticks: Ticks { times: Times::Cron(cron), start: None, end: None }, ..hourly() };
+        assert_eq!(Definition::read(&schedule.to_record()), Ok(schedule));
+    }
+
+    #[test]
+    fn a_tick_adds_a_job_named_after_its_time_and_waits_for_the_next() {
+        let (tick, has_missed) = hourly().fire("report", Timestamp::from_millis(7_200_004));
+        assert_eq!(tick.jobs[0].id.as_str(), "dq:tick:report@1970-01-01T02:00:00.000Z");
+        assert_eq!(tick.jobs[0].due, Timestamp::from_millis(7_200_000));
+        assert_eq!((tick.next, tick.unless, has_missed), (Some(Timestamp::from_millis(10_800_000)), None, false));
+        let next = Definition::read(&tick.schedule).unwrap();
+        let (tick, _) = next.fire("report", Timestamp::from_millis(10_800_000));
+        let (last, skipped) = tick.unless.unwrap();
+        assert_eq!(last.as_str(), "dq:tick:report@1970-01-01T02:00:00.000Z");
+        let skipped = Definition::read(&skipped).unwrap();
+        assert_eq!((skipped.last, skipped.tick), (Some(last), Timestamp::from_millis(14_400_000)));
+    }
+
+    #[test]
+    fn jitter_spreads_the_jobs_and_depends_on_nothing_but_their_ids() {
+        let schedule = Definition { jitter: Duration::from_secs(60), on_missed: OnMissed::All, ..hourly() };
+        let delays = |schedule: &Definition| -> Vec<Duration> {
+            let (tick, _) = schedule.fire("report", Timestamp::from_millis(20 * 3_600_000));
+            tick.jobs
+                .iter()
+                .enumerate()
+                .map(|(n, job)| job.due.since(Timestamp::from_millis((n as u64 + 2) * 3_600_000)))
+                .collect()
+        };
+        let first = delays(&schedule);
+        assert_eq!(first, delays(&schedule));
+        assert!(first.iter().all(|delay| *delay < Duration::from_secs(60)));
+        assert!(
+            first.iter().max() > Some(&Duration::from_secs(30)) && first.iter().min() < Some(&Duration::from_secs(30))
+        );
+    }
+
+    #[test]
+    fn large_jobs_of_missed_ticks_are_added_few_at_a_time() {
+        let mut schedule = Definition { on_missed: OnMissed::All, ..hourly() };
+        schedule.job.record = Record::new(&Metadata::default(), Codec::Json, &vec![b'1'; 300_000]);
+        let (tick, _) = schedule.fire("report", Timestamp::from_millis(50 * 3_600_000));
+        assert_eq!((tick.jobs.len(), tick.next), (3, Some(Timestamp::from_millis(5 * 3_600_000))));
+    }
+
+    #[test]
+    fn a_name_is_bounded_and_leads_to_a_reserved_id() {
+        let id = schedule_id("nightly report").unwrap();
+        assert_eq!((id.as_str(), schedule_name(&id)), ("dq:schedule:nightly report", Some("nightly report")));
+        assert_eq!(schedule_name(&JobId::new("nightly").unwrap()), None);
+        assert!(schedule_id("").is_err() && schedule_id(&"x".repeat(201)).is_err() && schedule_id("a\nb").is_err());
+    }
+}

@@ -1,0 +1,127 @@
+//! When a schedule has its ticks.
+
+use std::time::Duration;
+
+#[cfg(feature = "cron")]
+use dq_grammar::Cron;
+
+use crate::time::{Timestamp, millis_ceil};
+
+/// The ticks of a schedule, without its start and end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Times {
+    /// A tick after each interval. The ticks are multiples of the interval since the start of the schedule, or since the Unix
+    /// epoch if it has none: so all nodes have the same ticks, whenever they start.
+    Every(Duration),
+    /// The times of a cron line in a zone.
+    #[cfg(feature = "cron")]
+    Cron(Cron),
+}
+
+/// The ticks of a schedule between its start and its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ticks {
+    /// When the ticks are.
+    pub times: Times,
+    /// No tick is before it.
+    pub start: Option<Timestamp>,
+    /// No tick is after it.
+    pub end: Option<Timestamp>,
+}
+
+impl Ticks {
+    /// The first tick later than `after`; `None` if there is none.
+    pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
+        let after = match self.start {
+            Some(start) if after < start => Timestamp::from_millis(start.as_millis().checked_sub(1)?),
+            _ => after,
+        };
+        let next = match &self.times {
+            Times::Every(interval) => self.next_multiple(millis_ceil(*interval).max(1), after)?,
+            #[cfg(feature = "cron")]
+            Times::Cron(cron) => Timestamp::from_millis(cron.next_after(after.as_millis())?),
+        };
+        self.end.is_none_or(|end| next <= end).then_some(next)
+    }
+
+    fn next_multiple(&self, interval: u64, after: Timestamp) -> Option<Timestamp> {
+        let anchor = self.start.unwrap_or_default().as_millis();
+        let Some(since) = after.as_millis().checked_sub(anchor) else { return Some(Timestamp::from_millis(anchor)) };
+        let count = since / interval + 1;
+        anchor.checked_add(count.checked_mul(interval)?).map(Timestamp::from_millis)
+    }
+
+    /// The last tick after `after` and up to `now`; `None` if there is none. It looks back in steps that grow sixtyfold, so it
+    /// walks over few ticks, however often they are and however long ago `after` is.
+    pub fn last_between(&self, after: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let mut look_back = Duration::from_secs(1);
+        loop {
+            let from = now.before(look_back).max(after);
+            let mut last = None;
+            let mut tick = self.next_after(from);
+            while let Some(at) = tick.filter(|tick| *tick <= now) {
+                last = Some(at);
+                tick = self.next_after(at);
+            }
+            if last.is_some() || from == after {
+                return last;
+            }
+            look_back = look_back.saturating_mul(60);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(ms: u64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    fn every(interval: Duration, start: Option<Timestamp>, end: Option<Timestamp>) -> Ticks {
+        Ticks { times: Times::Every(interval), start, end }
+    }
+
+    #[test]
+    fn an_interval_counts_from_the_epoch_or_from_the_start() {
+        let ticks = every(Duration::from_secs(30), None, None);
+        assert_eq!(ticks.next_after(at(0)), Some(at(30_000)));
+        assert_eq!(ticks.next_after(at(29_999)), Some(at(30_000)));
+        assert_eq!(ticks.next_after(at(30_000)), Some(at(60_000)));
+        let ticks = every(Duration::from_secs(30), Some(at(1_234)), None);
+        assert_eq!(ticks.next_after(at(0)), Some(at(1_234)), "the start is a tick");
+        assert_eq!(ticks.next_after(at(1_234)), Some(at(31_234)));
+        assert_eq!(every(Duration::from_secs(1), Some(at(0)), None).next_after(at(0)), Some(at(1_000)));
+    }
+
+    #[test]
+    fn no_tick_is_after_the_end() {
+        let ticks = every(Duration::from_secs(10), None, Some(at(20_000)));
+        assert_eq!(ticks.next_after(at(10_000)), Some(at(20_000)));
+        assert_eq!(ticks.next_after(at(20_000)), None);
+    }
+
+    #[test]
+    fn the_last_of_very_many_ticks_is_found_without_walking_over_them() {
+        let year = Duration::from_secs(365 * 24 * 3600);
+        let ticks = every(Duration::from_millis(250), None, None);
+        let now = at(0).after(year);
+        assert_eq!(ticks.last_between(at(0), now), Some(now));
+        let rare = every(Duration::from_secs(24 * 3600), None, None);
+        assert_eq!(rare.last_between(at(0), at(3 * 86_400_000 + 5)), Some(at(3 * 86_400_000)));
+        assert_eq!(rare.last_between(at(3 * 86_400_000), at(3 * 86_400_000 + 5)), None);
+    }
+
+    #[cfg(feature = "cron")]
+    #[test]
+    fn a_cron_line_ticks_between_start_and_end() {
+        let cron = Cron::parse("0 9 * * *", "UTC").unwrap();
+        let hours = |hours: u64| at(hours * 3_600_000);
+        let ticks = Ticks { times: Times::Cron(cron), start: Some(hours(24 + 10)), end: Some(hours(72)) };
+        assert_eq!(ticks.next_after(at(0)), Some(hours(48 + 9)));
+        assert_eq!(ticks.next_after(hours(48 + 9)), None);
+        assert_eq!(ticks.last_between(at(0), hours(72)), Some(hours(48 + 9)));
+    }
+}

@@ -1,0 +1,203 @@
+//! The outcome of a schedule: one step adds the jobs of its tick, and the schedule waits for the next (rule 30).
+
+use super::broadcasts::{publish, published_ids};
+use super::events::{NODE, add_in_state};
+use super::producer::{job, replacing, retained};
+use super::topic::{Topic, id, ms, secs};
+use dq::job::{Codec, Deliver, Metadata, Record, State};
+use dq::store::step::{Change, Claim, MOST_JOBS, Outcome, Tick, TickJob, Verdict};
+use dq::store::{JobPlace, StoreError};
+use dq::time::Timestamp;
+
+/// A job of a tick whose payload is its id, due long ago.
+fn new(name: &str) -> TickJob {
+    TickJob { id: id(name), due: Timestamp::EPOCH, deliver: Deliver::Queue, record: job(name).record }
+}
+
+/// The record of the schedule after its tick.
+fn schedule(text: &str) -> Record {
+    Record::new(&Metadata::default(), Codec::Json, text.as_bytes())
+}
+
+/// A tick that adds these jobs; the next one is in ten seconds.
+fn tick(t: &Topic, jobs: Vec<TickJob>) -> Tick {
+    Tick { next: Some(t.in_ms(10_000)), schedule: schedule("after"), unless: None, jobs }
+}
+
+async fn settle(t: &Topic, claim: &Claim, tick: Tick) -> Verdict {
+    t.settle("n", claim, Change::Tick(Box::new(tick))).await
+}
+
+/// A tick adds its jobs, and the schedule waits for the next tick with its new record (rule 30).
+pub async fn tick_adds_its_jobs_and_waits_for_the_next(t: &Topic) {
+    let claim = t.running("n", "s").await;
+    let later = TickJob { due: t.in_ms(500), ..new("b") };
+    assert_eq!(settle(t, &claim, tick(t, vec![new("a"), later])).await, Verdict::Done);
+    assert_eq!(t.due("s").await, t.in_ms(10_000));
+    assert_eq!(t.payload("s").await, "after");
+    assert_eq!((t.due("a").await, t.payload("a").await), (Timestamp::EPOCH, "a".into()), "a past time stays");
+    assert_eq!(t.due("b").await, t.in_ms(500));
+    assert_eq!(t.claimed_ids("n").await, ["a"]);
+    t.advance(secs(10)).await;
+    assert_eq!(t.claimed_ids("n").await, ["b", "s"]);
+}
+
+/// Only the run that holds the schedule can tick, and only once, whoever repeats it (rules 10, 30).
+pub async fn tick_of_another_run_adds_nothing(t: &Topic) {
+    let claim = t.running("n", "s").await;
+    t.end("n", &claim, Change::Rollback).await;
+    let second = t.claim("n", "s").await;
+    assert_eq!(settle(t, &claim, tick(t, vec![new("stale")])).await, Verdict::Stale);
+    assert_eq!(t.state("stale").await, None);
+    assert_eq!(settle(t, &second, tick(t, vec![new("a")])).await, Verdict::Done);
+    let ran = t.claim("n", "a").await;
+    t.end("n", &ran, Change::Ack).await;
+    assert_eq!(settle(t, &second, tick(t, vec![new("a")])).await, Verdict::Stale);
+    assert_eq!((t.state("a").await, t.state("s").await), (None, Some(State::Delayed)));
+}
+
+/// A tick that a dead node did not settle is the tick of the next node (rule 30).
+pub async fn tick_of_a_dead_node_is_claimed_again(t: &Topic) {
+    let claim = t.running("n", "s").await;
+    t.crash("n").await;
+    let again = t.claim("m", "s").await;
+    assert_eq!(again.token.due, claim.token.due);
+    let change = Change::Tick(Box::new(tick(t, vec![new("a")])));
+    assert_eq!(t.settle("m", &again, change).await, Verdict::Done);
+    t.advance(secs(10)).await;
+    let claims = t.claims("n").await;
+    assert_eq!(claims.iter().map(|claim| claim.crashes).collect::<Vec<_>>(), [0, 0], "the tick cleared the crash");
+}
+
+/// A job whose id is known is left out, and the others are added; a DONE one does not count (rules 2, 30).
+pub async fn tick_leaves_known_jobs(t: &Topic) {
+    t.add_later("known", secs(3_600)).await;
+    t.add_later("near", secs(60)).await;
+    t.add_job(retained("done")).await;
+    let done = t.claim("n", "done").await;
+    t.end("n", &done, Change::Ack).await;
+    let claim = t.running("n", "s").await;
+    let jobs = ["known", "near", "done", "a"].map(|name| TickJob { record: schedule("new"), ..new(name) });
+    assert_eq!(settle(t, &claim, tick(t, jobs.into())).await, Verdict::Done);
+    assert_eq!((t.payload("known").await, t.payload("near").await), ("known".into(), "near".into()));
+    assert_eq!((t.due("known").await, t.due("near").await), (t.in_ms(3_600_000), t.in_ms(60_000)));
+    assert_eq!(t.claimed_ids("n").await, ["a", "done"]);
+    assert_eq!(t.payload("done").await, "new");
+}
+
+/// While the last job waits, runs or is UNACKED, a tick that asks for it adds none; the schedule goes on (rule 30).
+pub async fn tick_adds_nothing_until_the_last_job_has_ended(t: &Topic) {
+    for state in State::ALL {
+        let last = add_in_state(t, "last", state).await;
+        let claim = t.running("n", "s").await;
+        let request = Tick { unless: Some((id("last"), schedule("skipped"))), ..tick(t, vec![new("a")]) };
+        assert_eq!(settle(t, &claim, request).await, Verdict::Done);
+        assert_eq!(t.state("a").await.is_some(), matches!(state, State::Dead | State::Done), "the last job is {state}");
+        assert_eq!(t.payload("s").await, if matches!(state, State::Dead | State::Done) { "after" } else { "skipped" });
+        assert_eq!(t.due("s").await, t.in_ms(10_000));
+        if let Some(last) = last {
+            t.end(NODE, &last, Change::Ack).await;
+        }
+        for name in ["a", "s", "last"] {
+            t.delete(name).await;
+        }
+    }
+    let claim = t.running("n", "s").await;
+    let request = Tick { unless: Some((id("unknown"), schedule("skipped"))), ..tick(t, vec![new("a")]) };
+    assert_eq!(settle(t, &claim, request).await, Verdict::Done);
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+}
+
+/// A tick takes effect behind the other outcomes of its request, wherever it stands among them (rule 30).
+pub async fn tick_sees_what_its_request_has_ended(t: &Topic) {
+    t.add_job(retained("last")).await;
+    for name in ["a", "s"] {
+        t.add(name).await;
+    }
+    let claims = t.claims("n").await;
+    let [a, last, s] = &claims[..] else { panic!("{claims:?}") };
+    let outcome = |claim: &Claim, change| Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None };
+    let request = Tick {
+        unless: Some((id("last"), schedule("skipped"))),
+        ..tick(t, vec![TickJob { record: schedule("new"), ..new("a") }])
+    };
+    let ticked = outcome(s, Change::Tick(Box::new(request)));
+    let settled = t.settle_all("n", vec![ticked, outcome(a, Change::Ack), outcome(last, Change::Ack)]).await;
+    assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Done, Verdict::Done]);
+    assert_eq!((t.payload("a").await, t.state("last").await), ("new".into(), Some(State::Done)));
+}
+
+/// The jobs of ticks count among those that a request may touch (rule 5).
+pub async fn tick_over_the_limit_changes_nothing(t: &Topic) {
+    let claim = t.running("n", "s").await;
+    let jobs = (0..MOST_JOBS).map(|n| new(&format!("{n:04}"))).collect();
+    let request = t.settle_of("n", &claim, Change::Tick(Box::new(tick(t, jobs))));
+    assert!(matches!(t.link("n").step(request).await, Err(StoreError::OverLimit { .. })));
+    assert_eq!((t.state("0000").await, t.state("s").await), (None, Some(State::Running)));
+    let jobs = (1..MOST_JOBS).map(|n| new(&format!("{n:04}"))).collect();
+    assert_eq!(settle(t, &claim, tick(t, jobs)).await, Verdict::Done);
+    assert_eq!(t.counts().await.delayed, MOST_JOBS);
+}
+
+/// The last tick adds its jobs and removes the schedule (rule 30).
+pub async fn last_tick_removes_the_schedule(t: &Topic) {
+    let claim = t.running("n", "s").await;
+    assert_eq!(settle(t, &claim, Tick { next: None, ..tick(t, vec![new("a")]) }).await, Verdict::Done);
+    assert_eq!((t.state("s").await, t.state("a").await), (None, Some(State::Delayed)));
+}
+
+/// The next tick is later than this one, whatever the node has computed (rule 30).
+pub async fn next_tick_is_later_than_this_one(t: &Topic) {
+    let claim = t.running("n", "s").await;
+    let due = claim.token.due;
+    for next in [Timestamp::EPOCH, due] {
+        let claim = if next == due { t.claim("n", "s").await } else { claim.clone() };
+        settle(t, &claim, Tick { next: Some(next), ..tick(t, vec![]) }).await;
+        assert_eq!(t.due("s").await, Timestamp::from_millis(claim.token.due.as_millis() + 1));
+        t.advance(ms(5)).await;
+    }
+}
+
+/// A schedule that was deleted while it ran adds nothing more. One that was replaced adds the jobs of this tick, and then waits as the
+/// new one says (rules 12, 13, 30).
+pub async fn tick_obeys_a_pending_command(t: &Topic) {
+    let claim = t.running("n", "s").await;
+    assert!(t.delete("s").await.changed);
+    assert_eq!(settle(t, &claim, tick(t, vec![new("a")])).await, Verdict::Done);
+    assert_eq!((t.state("s").await, t.state("a").await), (None, None));
+    let claim = t.running("n", "s").await;
+    t.add_job(replacing("s", "replacement")).await;
+    assert_eq!(settle(t, &claim, tick(t, vec![new("a")])).await, Verdict::Done);
+    assert_eq!((t.payload("s").await, t.payload("a").await), ("replacement".into(), "a".into()));
+}
+
+/// The jobs of a tick go to the queue, to the broadcasts, or to both (rules 24, 30).
+pub async fn jobs_of_a_tick_go_where_they_should(t: &Topic) {
+    let claim = t.running("n", "s").await;
+    let mut subscriber = t.subscribe("n").await;
+    let to = |name: &str, deliver| TickJob { deliver, due: t.in_ms(0), ..new(name) };
+    let jobs = vec![to("queue", Deliver::Queue), to("broadcast", Deliver::Broadcast), to("both", Deliver::Both)];
+    assert_eq!(settle(t, &claim, tick(t, jobs)).await, Verdict::Done);
+    assert_eq!(t.claimed_ids("n").await, ["both", "queue"]);
+    publish(t, "n", 10).await;
+    assert_eq!(published_ids(&subscriber.received(t).await), ["both", "broadcast"]);
+}
+
+/// Large schedules and jobs keep what they have, and so does a retention (rules 5, 30).
+pub async fn tick_keeps_large_records_and_retentions(t: &Topic) {
+    let large = "x".repeat(9_000);
+    let metadata = Metadata { retain: secs(60), headers: vec![("a".into(), "b".into())], ..Metadata::default() };
+    for round in 0..2 {
+        let claim = t.running("n", &format!("s{round}")).await;
+        let record = Record::new(&metadata, Codec::Json, large.as_bytes());
+        let kept = TickJob { record, ..new(&format!("kept{round}")) };
+        let text = if round == 0 { &large } else { "small" };
+        let request = Tick { schedule: schedule(text), ..tick(t, vec![kept]) };
+        assert_eq!(settle(t, &claim, request).await, Verdict::Done);
+        assert_eq!(t.payload(&format!("s{round}")).await, text);
+        let ran = t.claim("n", &format!("kept{round}")).await;
+        assert_eq!(ran.record.metadata(), Ok(metadata.clone()));
+        t.end("n", &ran, Change::Ack).await;
+        assert_eq!(t.place(&format!("kept{round}")).await, JobPlace::Done { until: t.in_ms(60_000) });
+    }
+}

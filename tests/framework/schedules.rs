@@ -1,0 +1,250 @@
+//! Schedules: jobs that are added at each tick, once, by whichever node comes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use dq::job::{AppName, Codec, Deliver, Metadata, ProducerId, Record, State, TopicKey, TopicName};
+use dq::provider::{AddError, AddSchedule, Addition, ScheduleError};
+use dq::schedule::{OnMissed, Overlap};
+use dq::store::{Due, NewJob, Numbered, OnDuplicate};
+use dq::testing::Harness;
+use dq::time::Timestamp;
+
+use crate::backend::SEEDS;
+use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, test_job};
+
+/// The due times of the jobs that ran, in the order of their runs.
+#[derive(Clone, Default)]
+struct Runs(Arc<Mutex<Vec<(String, Timestamp)>>>);
+
+impl Runs {
+    /// A listener that records its jobs and takes `time` for each.
+    fn script(&self, time: Duration) -> Script {
+        let runs = self.clone();
+        Script::new(move |job, channel| {
+            runs.0.lock().unwrap().push((job.id().to_string(), Timestamp::from(job.due())));
+            async move {
+                crate::scripted_listener::handler_takes(time).await;
+                Ok(channel.ack())
+            }
+        })
+    }
+
+    fn take(&self) -> Vec<Timestamp> {
+        std::mem::take(&mut *self.0.lock().unwrap()).into_iter().map(|(_, due)| due).collect()
+    }
+}
+
+/// The ticks of an interval from `first` on.
+fn every(interval: Duration, first: Timestamp, count: u32) -> Vec<Timestamp> {
+    (0..count).map(|n| first.after(interval * n)).collect()
+}
+
+fn tens(dq: &Harness) -> AddSchedule {
+    dq.provider().add_schedule("tens", test_job("payload")).every("10s")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_adds_one_job_at_each_tick() {
+    let runs = Runs::default();
+    let dq = runs.script(Duration::ZERO).start(default_settings).await;
+    let added = tens(&dq).await.unwrap();
+    assert_eq!((added.name.as_str(), added.how), ("tens", Addition::New));
+    dq.advance(MINUTE).await;
+    assert_eq!(runs.take(), every(10 * SECOND, added.first, 6));
+    let counters = dq.health().topics[0].counters;
+    assert_eq!((counters.ticked, counters.acked), (6, 6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_id_of_a_job_says_which_tick_of_which_schedule_it_is() {
+    let runs = Runs::default();
+    let dq = runs.script(Duration::ZERO).start(default_settings).await;
+    let first = tens(&dq).await.unwrap().first;
+    dq.advance(10 * SECOND).await;
+    assert_eq!(runs.0.lock().unwrap()[0].0, format!("dq:tick:tens@{first}"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_nodes_add_each_job_once_while_nodes_die() {
+    let runs = Runs::default();
+    let script = runs.script(Duration::ZERO);
+    let dq = script.start(default_settings).await;
+    let first = tens(&dq).on_missed(OnMissed::All).await.unwrap().first;
+    let mut nodes = vec![dq];
+    for seed in 2..20 {
+        nodes.push(script.beside(nodes.last().unwrap(), seed, default_settings).await);
+        nodes[0].advance(7 * SECOND).await;
+        if nodes.len() > 3 {
+            nodes.remove(0).kill();
+        }
+    }
+    nodes[0].advance(MINUTE).await;
+    let ran = runs.take();
+    let count = ran.len() as u32;
+    assert!(count > 15, "{count}");
+    assert_eq!(ran, every(10 * SECOND, first, count));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_five_nodes_one_dies_each_second_and_each_tick_of_a_second_is_added_once() {
+    let seconds = if SEEDS > 100 { 600 } else { 60 };
+    let runs = Runs::default();
+    let script = runs.script(Duration::ZERO);
+    let mut nodes = VecDeque::from([script.start(default_settings).await]);
+    let each = nodes[0].provider().add_schedule("s", test_job("p")).every("1s").on_missed(OnMissed::All);
+    let first = each.await.unwrap().first;
+    for seed in 2..2 + seconds {
+        nodes.push_back(script.beside(&nodes[0], seed, default_settings).await);
+        nodes.back().unwrap().advance(SECOND).await;
+        if nodes.len() > 5 {
+            nodes.pop_front().unwrap().kill();
+        }
+    }
+    let dq = nodes.pop_back().unwrap();
+    dq.advance(MINUTE).await; // the jobs of dead nodes come back
+    dq.provider().remove_schedule::<TestJob>("s").await.unwrap();
+    dq.advance(MINUTE).await;
+    let mut ran = runs.take();
+    ran.sort();
+    let all = ran.len();
+    ran.dedup();
+    assert!(ran.len() as u64 >= seconds, "{} ticks", ran.len());
+    assert_eq!(ran, every(SECOND, first, ran.len() as u32), "{all} runs: none is missing");
+    assert_eq!(dq.counts::<TestJob>().await.delayed, 0);
+}
+
+/// The time of the store, to the second.
+async fn now(dq: &Harness) -> Timestamp {
+    let clock = dq.provider().add_schedule("clock", test_job("p")).every("1s").await.unwrap();
+    assert!(dq.provider().remove_schedule::<TestJob>("clock").await.unwrap().changed);
+    clock.first
+}
+
+/// The ticks that get a job, as hours after the first one, if there is no node at the first four ticks.
+async fn after_a_gap(on_missed: OnMissed) -> Vec<u64> {
+    let runs = Runs::default();
+    let script = runs.script(Duration::ZERO);
+    let dq = script.start(default_settings).await;
+    let start = now(&dq).await.after(HOUR);
+    dq.provider().add_schedule("s", test_job("p")).every("1h").start_at(start).on_missed(on_missed).await.unwrap();
+    let store = dq.store();
+    dq.kill();
+    Script::acks().start(default_settings).await.advance(4 * HOUR + 30 * MINUTE).await; // a node elsewhere
+    let dq = Harness::start_on(store, 3, |factory| script.on(factory, default_settings)).await;
+    dq.advance(HOUR).await;
+    runs.take().into_iter().map(|due| due.since(start).as_secs() / 3600).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn missed_ticks_follow_the_policy_of_their_schedule() {
+    assert_eq!(after_a_gap(OnMissed::All).await, [0, 1, 2, 3, 4]);
+    assert_eq!(after_a_gap(OnMissed::Once).await, [3, 4]);
+    assert_eq!(after_a_gap(OnMissed::Skip).await, [4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_that_skips_adds_no_job_while_the_last_one_runs() {
+    let runs = Runs::default();
+    let dq = runs.script(25 * SECOND).start(default_settings).await;
+    let first = tens(&dq).overlap(Overlap::Skip).await.unwrap().first;
+    dq.advance(MINUTE + 30 * SECOND).await;
+    let ran = runs.take();
+    assert_eq!(ran, every(30 * SECOND, first, 3), "each runs for 25 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_of_a_schedule_overlap_unless_it_says_otherwise() {
+    let runs = Runs::default();
+    let dq = runs.script(25 * SECOND).start(default_settings).await;
+    let first = tens(&dq).await.unwrap().first;
+    dq.advance(MINUTE).await;
+    assert_eq!(runs.take(), every(10 * SECOND, first, 6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removed_schedule_adds_nothing_more() {
+    let runs = Runs::default();
+    let dq = runs.script(Duration::ZERO).start(default_settings).await;
+    tens(&dq).await.unwrap();
+    dq.advance(15 * SECOND).await;
+    assert!(dq.provider().remove_schedule::<TestJob>("tens").await.unwrap().changed);
+    runs.take();
+    dq.advance(HOUR).await;
+    assert!(runs.take().is_empty());
+    assert_eq!(dq.provider().schedule::<TestJob>("tens").await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_ends_with_its_last_tick() {
+    let runs = Runs::default();
+    let dq = runs.script(Duration::ZERO).start(default_settings).await;
+    let first = tens(&dq).await.unwrap().first;
+    let last = first.after(20 * SECOND);
+    tens(&dq).end_at(last).replace_existing().await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(runs.take(), every(10 * SECOND, first, 3));
+    assert_eq!(dq.counts::<TestJob>().await.delayed, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_shows_its_next_tick_and_its_last_job() {
+    let dq = Script::acks().start(default_settings).await;
+    let first = tens(&dq).overlap(Overlap::Skip).await.unwrap().first;
+    let seen = async || dq.provider().schedule::<TestJob>("tens").await.unwrap().unwrap().details.unwrap();
+    assert_eq!((seen().await.next, seen().await.last_job), (first, None));
+    dq.advance(10 * SECOND).await;
+    let details = seen().await;
+    assert_eq!((details.next, details.overlap), (first.after(10 * SECOND), Overlap::Skip));
+    assert_eq!(details.last_job.unwrap().as_str(), format!("dq:tick:tens@{first}"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_of_a_known_name_is_refused_kept_or_replaced_as_asked() {
+    let dq = Script::acks().start(default_settings).await;
+    tens(&dq).await.unwrap();
+    let refused = tens(&dq).await;
+    assert!(matches!(refused, Err(ScheduleError::Add(AddError::AlreadyExists { .. }))), "{refused:?}");
+    assert!(matches!(tens(&dq).keep_existing().await.unwrap().how, Addition::Kept(State::Delayed)));
+    let hourly = dq.provider().add_schedule("tens", test_job("p")).every("1h").replace_existing().await.unwrap();
+    let details = dq.provider().schedule::<TestJob>("tens").await.unwrap().unwrap().details.unwrap();
+    assert_eq!(details.next, hourly.first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_that_makes_no_sense_is_refused_with_a_reason() {
+    let dq = Script::acks().start(default_settings).await;
+    let text = async |schedule: AddSchedule| schedule.await.unwrap_err().to_string();
+    let new = || dq.provider().add_schedule("s", test_job("p"));
+    assert!(text(new()).await.contains("does not say when"));
+    assert!(text(new().every("10ms")).await.contains("1s to ten years are allowed"));
+    assert!(text(new().every("soon")).await.starts_with("`every`: "));
+    assert!(text(new().every("1h").end_at(SystemTime::UNIX_EPOCH)).await.contains("no tick from now on"));
+    assert!(text(dq.provider().add_schedule("", test_job("p")).every("1h")).await.contains("name of the schedule"));
+    let reserved = dq.provider().add(test_job("dq:tick:tens@x")).await.unwrap_err().to_string();
+    assert!(reserved.contains("begins with `dq:`"), "{reserved}");
+    assert_eq!(dq.counts::<TestJob>().await.delayed, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_that_this_version_cannot_read_is_given_back_and_goes_on_later() {
+    let runs = Runs::default();
+    let dq = runs.script(Duration::ZERO).start(default_settings).await;
+    let id = dq::schedule::schedule_id("strange").unwrap();
+    let job = NewJob {
+        id,
+        generated: false,
+        due: Due::After(Duration::ZERO),
+        expires_after: None,
+        record: Record::new(&Metadata::default(), Codec::Json, b"{\"lunar\":1}"),
+        on_duplicate: OnDuplicate::Reject,
+        deliver: Deliver::Queue,
+    };
+    let key = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
+    let producer = dq.store().producer(&key, &ProducerId::new("p"));
+    producer.add(Numbered { number: 1, items: vec![job] }).await.unwrap();
+    dq.advance(HOUR).await;
+    assert!(runs.take().is_empty());
+    assert_eq!(dq.counts::<TestJob>().await.delayed, 1, "it is not DEAD, and a node that can read it may come");
+}
