@@ -18,7 +18,7 @@ pub use delay::Delay;
 pub use dq_grammar::BadDuration;
 
 /// A point in time of the store's clock, in milliseconds since the Unix epoch. It converts from and to `SystemTime`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
@@ -89,6 +89,13 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// Shows what [`Display`](fmt::Display) shows.
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +111,7 @@ mod tests {
     #[test]
     fn a_timestamp_reads_as_utc() {
         assert_eq!(Timestamp::from_millis(1_500).to_string(), "1970-01-01T00:00:01.500Z");
+        assert_eq!(format!("{:?}", Some(Timestamp::from_millis(1_500))), "Some(1970-01-01T00:00:01.500Z)");
         assert!(Timestamp::from_millis(u64::MAX).to_string().starts_with("9999"));
     }
 }

@@ -185,3 +185,26 @@ fn a_snapshot_that_fails_is_tried_again_only_once_the_journal_has_grown() {
     let files = dq::store::file::disk::Disk::list(&disk).unwrap();
     assert!(files.iter().any(|file| file.name.starts_with("snapshot-") && file.name.ends_with(".dq")), "{files:?}");
 }
+
+#[test]
+fn a_directory_does_not_grow_with_the_number_of_starts() {
+    let usual = |options: &mut dq::store::file::FileOptions| {
+        (options.segment_bytes, options.snapshot_bytes, options.commits) = (64 << 20, 64 << 20, Commits::AtOnce);
+    };
+    for closes in [false, true] {
+        let mut disk = SimulatedDisk::new();
+        let mut most = 0;
+        for start in 0..40 {
+            let mut rig = Rig::try_open(&disk, usual).unwrap();
+            assert_eq!(rig.has("waiting"), start > 0);
+            now(rig.add("waiting")).unwrap();
+            let killed = disk.copy();
+            drop(rig);
+            disk = if closes { disk.copy() } else { killed };
+            most = most.max(bytes(&disk));
+        }
+        // Each start writes a mebibyte of zeros ahead.
+        assert!(most < 20 << 20, "{most} bytes, closes: {closes}");
+        assert_eq!(check_on(&disk).unwrap().topics[0].counts.delayed, 1);
+    }
+}

@@ -380,3 +380,19 @@ async fn scripts_that_the_server_forgot_are_sent_again() {
     server.command(&["SCRIPT", "FLUSH"]);
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 2);
 }
+
+#[tokio::test]
+async fn a_server_that_speaks_something_else_is_said_to_be_no_redis_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            std::io::Read::read(&mut client, &mut [0; 512]).unwrap();
+            std::io::Write::write_all(&mut client, b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        }
+    });
+    let error = RedisStore::new(&format!("redis://127.0.0.1:{port}")).unwrap().contact().await.unwrap_err();
+    assert!(matches!(error, StoreError::Unsupported { .. }), "{error:?}");
+    assert!(error.to_string().ends_with("is no Redis server: are host and port in the URL right?"), "{error}");
+}

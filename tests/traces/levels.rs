@@ -252,3 +252,14 @@ async fn the_start_says_what_was_chosen_at_info_and_everything_at_debug() {
     drop(start(|factory| script.on(factory, default_settings)).await);
     assert!(of(&traces.events(Level::INFO), "starting").contains("settings=all by default"));
 }
+
+#[tokio::test]
+async fn a_provider_without_a_node_says_which_store_and_settings_it_has() {
+    let (traces, _guard) = subscribe();
+    let factory = dq::ContextFactory::new("shop").store("memory:of-a-provider").call_total("3s");
+    let _provider = factory.connect().await.unwrap();
+    let info = traces.events(Level::INFO);
+    let [line] = with(&info, "providing")[..] else { panic!("{info:#?}") };
+    assert!(line.contains("app=shop") && line.contains("settings=store = memory:of-a-provider (builder at "), "{line}");
+    assert!(line.contains("call_total = 3s (builder at "), "{line}");
+}

@@ -120,6 +120,19 @@ fn separator(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
     Ok(())
 }
 
+/// The attribute that has this key, if another one does.
+fn place_of(key: &str, attribute: &str) -> Option<&'static str> {
+    const OF_LISTENER: [&str; 7] =
+        ["concurrency", "timeout", "on_timeout", "ack", "max_crashes", "batch", "final_retry"];
+    const OF_JOB: [&str; 5] = ["delay", "expires_after", "retain", "deliver", "id"];
+    let has = |keys: &[&str]| keys.contains(&key);
+    match attribute {
+        "job" if has(&OF_LISTENER) => Some("delay_listener"),
+        "delay_listener" | "broadcast_listener" if has(&OF_JOB) => Some("job"),
+        _ => None,
+    }
+}
+
 fn known_and_unique(found: Vec<(Ident, Value)>, attribute: &str, keys: &[Key], errors: &mut Errors) -> Arguments {
     let mut arguments = Arguments::default();
     for (key, value) in found {
@@ -133,7 +146,9 @@ fn known_and_unique(found: Vec<(Ident, Value)>, attribute: &str, keys: &[Key], e
                 }
                 None => {
                     let names = listed(names, "and");
-                    errors.at(&key, format!("unknown key `{name}`: the keys of `#[{attribute}]` are {names}"));
+                    let belongs = place_of(&name, attribute)
+                        .map_or_else(String::new, |place| format!(", which belongs into `#[{place}(..)]`"));
+                    errors.at(&key, format!("unknown key `{name}`{belongs}: the keys of `#[{attribute}]` are {names}"));
                 }
             }
             continue;
@@ -178,6 +193,15 @@ mod tests {
                 "this is the second `topic`: keep one",
             ]
         );
+    }
+
+    #[test]
+    fn a_key_of_another_attribute_says_where_it_belongs() {
+        let (_, errors) = texts(quote!(delay = "5m"));
+        let [error] = &errors[..] else { panic!("{errors:?}") };
+        assert!(error.starts_with("Unknown key `delay`. It belongs into `#[job(..)]`. The keys of"), "{error}");
+        assert_eq!(place_of("concurrency", "job"), Some("delay_listener"));
+        assert_eq!((place_of("retry", "job"), place_of("delay", "job")), (None, None));
     }
 
     #[test]

@@ -29,7 +29,8 @@ pub(crate) fn run_check(path: &Path) -> Result<(), Failure> {
 }
 
 fn report(path: &Path, checked: &Checked, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{} is sound: {} bytes, {} topics", path.display(), checked.bytes, checked.topics.len())?;
+    let (path, bytes, topics) = (path.display(), checked.bytes, checked.topics.len());
+    writeln!(out, "the files of {path} are sound: {bytes} bytes, {topics} topics")?;
     for topic in &checked.topics {
         let is = &topic.counts;
         let (name, broadcasts) = (&topic.topic, is.broadcasts);

@@ -121,12 +121,27 @@ impl Reader<'_> {
     }
 
     fn unknown(&mut self, key: &str, topic: Option<&str>, at: Source) {
+        let place = place_of(key, topic.is_some());
         let suggestion = match topic {
+            _ if place.is_some() => None,
             Some(_) => nearest(key, TopicSettings::KEYS.iter().map(|key| key.name)),
             None => nearest(key, NodeSettings::KEYS.iter().map(|key| key.name).chain(["store", "topic"])),
         };
         let topic = topic.map(str::to_owned);
-        self.layer.problems.push(SettingProblem::UnknownKey { key: key.to_owned(), topic, at, suggestion });
+        self.layer.problems.push(SettingProblem::UnknownKey { key: key.to_owned(), topic, at, place, suggestion });
+    }
+}
+
+/// Where a key belongs that is right elsewhere.
+fn place_of(key: &str, is_of_topic: bool) -> Option<&'static str> {
+    if is_of_topic && (key == "store" || NodeSettings::key(key).is_some()) {
+        Some("it is a setting of the node, so write it above the first `[topic.NAME]`")
+    } else if !is_of_topic && TopicSettings::key(key).is_some() {
+        Some("it is a setting of a topic, so write it below `[topic.NAME]`")
+    } else if matches!(key, "delay" | "id" | "expires_after" | "retain" | "deliver") {
+        Some("a payload says it: write it in `#[job(..)]`")
+    } else {
+        None
     }
 }
 
@@ -172,6 +187,20 @@ mod tests {
                     "5x".parse::<crate::job::RetryPolicy>().unwrap_err()
                 ),
                 "dq.toml:9: there is no setting `topics`: did you mean `topic`?",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_place_says_where_it_belongs() {
+        let text = "concurrency = 5\n[topic.a]\ndelay = \"5m\"\nlease = \"30s\"\n";
+        assert_eq!(
+            problems(text),
+            [
+                "dq.toml:1: there is no setting `concurrency`: it is a setting of a topic, so write it below `[topic.NAME]`",
+                "dq.toml:3: there is no setting `delay` of topic `a`: a payload says it: write it in `#[job(..)]`",
+                "dq.toml:4: there is no setting `lease` of topic `a`: it is a setting of the node, so write it above the first \
+                 `[topic.NAME]`",
             ]
         );
     }

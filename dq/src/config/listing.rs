@@ -33,7 +33,16 @@ impl Listing {
         Self(S::KEYS.iter().map(listed).collect())
     }
 
-    /// Every setting, in the order of [`NodeSettings`](super::NodeSettings) or [`TopicSettings`](super::TopicSettings).
+    /// The same, behind the URL of the store, unless the program made that.
+    pub(crate) fn with_store(mut self, url: String, source: Option<Source>) -> Self {
+        if let Some(source) = source {
+            self.0.insert(0, Listed { key: "store", value: url, source });
+        }
+        self
+    }
+
+    /// Every setting, in the order of [`NodeSettings`](super::NodeSettings) or [`TopicSettings`](super::TopicSettings). That of a node
+    /// begins with the `store`, if a URL chose it.
     pub fn all(&self) -> &[Listed] {
         &self.0
     }

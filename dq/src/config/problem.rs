@@ -30,6 +30,10 @@ fn of_topic(topic: Option<&String>) -> String {
     topic.map_or_else(String::new, |topic| format!(" of topic `{topic}`"))
 }
 
+fn instead(place: Option<&'static str>, suggestion: Option<&String>) -> String {
+    place.map_or_else(|| did_you_mean(suggestion), |place| format!(": {place}"))
+}
+
 fn either(meanings: &[Setting]) -> String {
     meanings.iter().map(Setting::to_string).collect::<Vec<_>>().join(" or ")
 }
@@ -55,7 +59,7 @@ pub enum SettingProblem {
         reason: String,
     },
     /// There is no such setting.
-    #[error("{at}: there is no setting `{key}`{}{}", of_topic(.topic.as_ref()), did_you_mean(.suggestion.as_ref()))]
+    #[error("{at}: there is no setting `{key}`{}{}", of_topic(.topic.as_ref()), instead(*.place, .suggestion.as_ref()))]
     UnknownKey {
         /// The name in the source.
         key: String,
@@ -63,6 +67,8 @@ pub enum SettingProblem {
         topic: Option<String>,
         /// Where the source has it.
         at: Source,
+        /// Where it belongs, if it is a setting of another place.
+        place: Option<&'static str>,
         /// The nearest setting.
         suggestion: Option<String>,
     },

@@ -111,7 +111,7 @@ impl Limits<'_, NodeSettings> {
     /// Replicas must answer before dq considers the call lost; an interval is short.
     fn durability(&mut self) {
         let (replicas, timeout) = match self.resolved.settings.durability {
-            Durability::Local => return,
+            Durability::Local | Durability::Sync => return,
             Durability::Interval(interval) => return self.interval(interval),
             Durability::Wait { replicas, timeout } => (replicas, timeout),
         };

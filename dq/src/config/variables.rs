@@ -48,6 +48,10 @@ pub(crate) fn read(variables: &Variables, topics: Option<&[&str]>) -> Layer {
     for (name, value) in variables.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
         let source = Source::Variable(name.clone());
         match names.meanings(name) {
+            [] if name == STORE && value.trim().is_empty() => {
+                layer.problems.push(empty(Setting::new(None, "store"), source));
+            }
+            [setting] if value.trim().is_empty() => layer.problems.push(empty(setting.clone(), source)),
             [] if name == STORE => layer.store = Some((value.clone(), source)),
             [] => names.unused(name, topics, &mut layer),
             [setting] => put(&mut layer, setting, value, source),
@@ -58,6 +62,11 @@ pub(crate) fn read(variables: &Variables, topics: Option<&[&str]>) -> Layer {
         }
     }
     layer
+}
+
+/// A variable without a value, which others make of one that is not set.
+fn empty(setting: Setting, at: Source) -> SettingProblem {
+    SettingProblem::BadValue { setting, at, why: "the variable is set and empty: unset it, or give it a value".into() }
 }
 
 fn put(layer: &mut Layer, setting: &Setting, value: &str, source: Source) {
@@ -105,7 +114,10 @@ impl Names {
     fn unused(&self, name: &str, topics: Option<&[&str]>, layer: &mut Layer) {
         let Some((topic, key)) = of_some_topic(name) else {
             let known = self.0.keys().map(String::as_str).chain([STORE]).map(|known| &known[PREFIX.len()..]);
-            let near = nearest(&name[PREFIX.len()..], known).map(|near| format!("{PREFIX}{near}"));
+            let rest = &name[PREFIX.len()..];
+            let is_of_topic = TopicSettings::KEYS.iter().any(|key| capitals(key.name) == rest);
+            let near = if is_of_topic { Some(format!("TOPIC_<TOPIC>_{rest}")) } else { nearest(rest, known) };
+            let near = near.map(|near| format!("{PREFIX}{near}"));
             return layer.unused_variables.push(Unused::new(name, None, near));
         };
         let Some(topics) = topics else { return };
@@ -164,6 +176,19 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_variable_that_is_set_and_empty_is_a_problem_of_its_own() {
+        let says = "the variable is set and empty: unset it, or give it a value";
+        assert_eq!(
+            problems(&[("DQ_LEASE", ""), ("DQ_STORE", " "), ("DQ_TOPIC_A_RETRY", "")], Some(&["a"])),
+            [
+                format!("`lease` (DQ_LEASE): {says}"),
+                format!("`store` (DQ_STORE): {says}"),
+                format!("`retry` of topic `a` (DQ_TOPIC_A_RETRY): {says}"),
+            ]
+        );
+    }
+
     fn unused(pairs: &[(&str, &str)], topics: Option<&[&str]>) -> (Vec<String>, Vec<String>) {
         let layer = read(&variables(pairs), topics);
         assert_eq!(layer.problems, [], "a variable of someone else must not keep a node from starting");
@@ -173,8 +198,14 @@ mod tests {
 
     #[test]
     fn a_variable_that_names_no_setting_is_noted_with_a_suggestion() {
-        let pairs = [("DQ_LAESE", "1s"), ("DQ_TOPIC_ODRER_TIMEOUT", "1s"), ("DQ_QUITE_ANOTHER_THING", "1")];
+        let pairs = [
+            ("DQ_CONCURRENCY", "3"),
+            ("DQ_LAESE", "1s"),
+            ("DQ_TOPIC_ODRER_TIMEOUT", "1s"),
+            ("DQ_QUITE_ANOTHER_THING", "1"),
+        ];
         let expected = [
+            "`DQ_CONCURRENCY` (did you mean `DQ_TOPIC_<TOPIC>_CONCURRENCY`?)",
             "`DQ_LAESE` (did you mean `DQ_LEASE`?)",
             "`DQ_QUITE_ANOTHER_THING`",
             "`DQ_TOPIC_ODRER_TIMEOUT` (did you mean `DQ_TOPIC_ORDER_TIMEOUT`?)",

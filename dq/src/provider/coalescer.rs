@@ -221,7 +221,7 @@ impl Coalescer {
                 if let Some(silence) = silent_for.filter(|silence| *silence < waited) {
                     self.quiet_since = now.saturating_sub(silence);
                 } else {
-                    let reason = format!("no answer within {} (`call_timeout`)", humantime::format_duration(waited));
+                    let reason = self.retries.no_answer(waited);
                     self.failed(&StoreError::Unavailable { operation: "adds and commands", reason });
                     self.upload.timed_out();
                     self.drop_producer(now);

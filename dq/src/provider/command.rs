@@ -11,6 +11,7 @@ use super::call::{Call, call_many};
 use super::deferred::Deferred;
 use super::error::{CommandError, Reason};
 use super::inbox::Inbox;
+use super::limit;
 use super::request::{Answer, Failed, Outcome, Request};
 use super::root::Root;
 use crate::job::{BadName, Fence, JobId, State, TopicName};
@@ -89,7 +90,7 @@ impl Sending {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CommandResult> {
         let start = |Draft { root, inbox, command, within }| {
-            let within = within.map(Delay::duration).transpose().map_err(CommandError::BadWithin)?;
+            let within = limit::read(within).map_err(CommandError::BadWithin)?;
             Ok(Call::new(root, inbox, Request::Command(command), within))
         };
         let call = self.0.started(start)?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
+use super::limit::BadWithin;
 use crate::job::{BadName, BadRetry, JobId, State, TopicName};
 use crate::store::StoreError;
 use crate::time::{BadDuration, LONGEST_DELAY};
@@ -48,7 +49,9 @@ pub enum Reason {
         limit: &'static str,
     },
     /// The provider sent the request more than once. The store did not answer one of them, and did nothing for the later ones.
-    #[error("the store did not answer when it was sent, and did nothing when it was sent again")]
+    #[error(
+        "the store did not answer when it was first sent, and may have done it then; it did nothing when it was sent again"
+    )]
     Unanswered,
     /// The provider could not send the request in time, because earlier requests had no answer; at most `unanswered_limit`
     /// requests of `unanswered_bytes` are unanswered at a time.
@@ -105,11 +108,14 @@ pub enum AddError {
     /// A text is not a duration. Nothing was sent.
     #[error("`{field}`: {source}")]
     BadDelay {
-        /// Which: `after`, `expires_after`, `retain` or `within`.
+        /// Which: `after`, `expires_after` or `retain`.
         field: &'static str,
         /// What is wrong with it.
         source: BadDuration,
     },
+    /// `within` is not a duration, or is out of its range. Nothing was sent.
+    #[error("`within`: {0}")]
+    BadWithin(BadWithin),
     /// A duration is over the limit, or `at` is too far away. Nothing was sent.
     #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), in_words(*.limit))]
     DelayTooLong {
@@ -171,7 +177,9 @@ pub enum AddError {
         reason: Reason,
     },
     /// The job may have been added, or may still be. Adding it again with the same id and `keep_existing` is safe.
-    #[error("it is not known whether job `{id}` of topic `{topic}` was added: {reason}")]
+    #[error(
+        "it is not known whether job `{id}` of topic `{topic}` was added (add it again with this id and `.keep_existing()`): {reason}"
+    )]
     Unknown {
         /// The topic.
         topic: TopicName,
@@ -217,6 +225,7 @@ impl AddError {
             | Self::PayloadTooLarge { .. }
             | Self::HeadersTooLarge { .. }
             | Self::BadName(_)
+            | Self::BadWithin(_)
             | Self::BadDelay { .. }
             | Self::DelayTooLong { .. }
             | Self::BadRetry(_)
@@ -234,9 +243,9 @@ pub enum CommandError {
     /// The name of the topic or the id is not valid. Nothing was sent.
     #[error(transparent)]
     BadName(#[from] BadName),
-    /// The text of `within` is not a duration. Nothing was sent.
+    /// `within` is not a duration, or is out of its range. Nothing was sent.
     #[error("`within`: {0}")]
-    BadWithin(BadDuration),
+    BadWithin(BadWithin),
     /// Nothing was done and nothing will be. You can call again at any time.
     #[error("nothing was done to job `{id}` of topic `{topic}`: {reason}")]
     NotDone {
@@ -261,7 +270,7 @@ pub enum CommandError {
     },
     /// The command may have been executed, or may still be. Calling again is safe, unless a new job was added under the id
     /// since.
-    #[error("it is not known what was done to job `{id}` of topic `{topic}`: {reason}")]
+    #[error("it is not known what was done to job `{id}` of topic `{topic}` (call again): {reason}")]
     Unknown {
         /// The topic.
         topic: TopicName,
@@ -399,9 +408,9 @@ pub enum QueryError {
     /// The name of the topic or the id is not valid.
     #[error(transparent)]
     BadName(#[from] BadName),
-    /// The text of `within` is not a duration. Nothing was sent.
+    /// `within` is not a duration, or is out of its range. Nothing was sent.
     #[error("`within`: {0}")]
-    BadWithin(BadDuration),
+    BadWithin(BadWithin),
     /// The store failed, and repeats within `call_total`, or within the time of the call, failed too.
     #[error("topic `{topic}` cannot be queried: {source}")]
     Store {
@@ -491,6 +500,17 @@ mod tests {
     fn an_existing_id_says_what_to_write_instead() {
         assert!(exists(State::Delayed).ends_with("`.keep_existing()` leaves it, `.replace_existing()` replaces it"));
         assert!(exists(State::Dead).ends_with("`requeue` runs it again"));
+    }
+
+    #[test]
+    fn an_unknown_result_says_what_to_do_and_that_the_store_may_have_done_it() {
+        let (topic, id) = (TopicName::new("t").unwrap(), JobId::new("7").unwrap());
+        let error = AddError::Unknown { topic: topic.clone(), id: id.clone(), reason: Reason::Unanswered };
+        let text = crate::Error::from(error).to_string();
+        let start = "it is not known whether job `7` of topic `t` was added (add it again with this id and `.keep_existing()`): ";
+        assert!(text.starts_with(start) && text.matches("may have done it").count() == 1, "{text}");
+        let error = CommandError::Unknown { topic, id, reason: Reason::Unanswered }.to_string();
+        assert!(error.contains("topic `t` (call again): "), "{error}");
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod deferred;
 mod error;
 mod guard;
 mod inbox;
+mod limit;
 mod options;
 mod pages;
 mod payload;
@@ -51,6 +52,7 @@ pub use added::{Added, AddedOrKept, Addition};
 pub use added_many::AddedMany;
 pub use command::{AckOrRequeue, AckedOrRequeued, DeleteOrCancel};
 pub use error::{AddError, CommandError, QueryError, Reason, ScheduleError, SweepError, TopicError};
+pub use limit::BadWithin;
 pub use pages::{Pages, Swept};
 #[doc(hidden)]
 pub use payload::IntoJson;

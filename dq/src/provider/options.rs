@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::error::AddError;
+use super::limit;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{Deliver, JobDefaults, Metadata, RetryPolicy};
 use crate::store::{Due, OnDuplicate};
-use crate::time::{BadDuration, Delay, LONGEST_DELAY, Timestamp};
+use crate::time::{Delay, LONGEST_DELAY, Timestamp};
 
 /// When a job is due, as the caller gave it.
 #[derive(Debug, Clone)]
@@ -96,7 +97,7 @@ impl Options {
             metadata,
             on_duplicate: self.on_duplicate,
             deliver: self.deliver.unwrap_or(defaults.deliver),
-            within: self.within.map(Delay::duration).transpose().map_err(bad_within)?,
+            within: limit::read(self.within).map_err(AddError::BadWithin)?,
             usual,
         })
     }
@@ -123,10 +124,6 @@ fn due(when: Option<When>, usual: Duration, environment: &Environment) -> Result
             (Due::At(at), usual)
         }
     })
-}
-
-const fn bad_within(source: BadDuration) -> AddError {
-    AddError::BadDelay { field: "within", source }
 }
 
 /// The builder methods that `Add` and `AddMany` share. Each calls `self.with`, which changes the [`Options`] until the first

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::command::command_many;
 use super::error::{QueryError, SweepError};
 use super::inbox::Inbox;
+use super::limit;
 use super::query::query;
 use super::root::Root;
 use super::seen::Seen;
@@ -109,7 +110,7 @@ impl<P> Pages<P> {
     }
 
     fn time(&self) -> Result<Option<Duration>, QueryError> {
-        self.within.clone().map(Delay::duration).transpose().map_err(QueryError::BadWithin)
+        limit::read(self.within.clone()).map_err(QueryError::BadWithin)
     }
 
     fn continue_after(&mut self, next: Option<Cursor>) {

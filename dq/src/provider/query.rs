@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use super::call::in_time;
 use super::deferred::Deferred;
 use super::error::{QueryError, Reason};
+use super::limit;
 use super::places::MOST_QUERIES;
 use super::request::Deadline;
 use super::retries::Retries;
@@ -67,9 +68,7 @@ impl<T> Future for Query<T> {
     type Output = Result<T, QueryError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let start = |Draft { ask, within }: Draft<T>| {
-            Ok(ask(within.map(Delay::duration).transpose().map_err(QueryError::BadWithin)?))
-        };
+        let start = |Draft { ask, within }: Draft<T>| Ok(ask(limit::read(within).map_err(QueryError::BadWithin)?));
         self.0.started(start)?.as_mut().poll(cx)
     }
 }

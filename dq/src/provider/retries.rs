@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use humantime::format_duration;
+
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 
@@ -20,6 +22,17 @@ impl Retries {
         Self { call_timeout: settings.call_timeout, failures: 0 }
     }
 
+    /// Says that no answer came within this time, which is shorter than `call_timeout` where the connection may be stuck.
+    pub(super) fn no_answer(&self, waited: Duration) -> String {
+        let (waited_for, whole) = (format_duration(waited), format_duration(self.call_timeout));
+        if waited >= self.call_timeout {
+            return format!("no answer within {waited_for} (`call_timeout`)");
+        }
+        format!(
+            "no answer within {waited_for}, on a connection that blocked threads of this program may hold up (`call_timeout` is {whole})"
+        )
+    }
+
     /// Counts a failure and returns the pause before the next try, which is no longer than an answer may take.
     pub(super) fn pause_after_failure(&mut self, environment: &Environment) -> Duration {
         let pause = environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE.min(self.call_timeout), self.failures, 2);
@@ -29,5 +42,21 @@ impl Retries {
 
     pub(super) const fn succeeded(&mut self) {
         self.failures = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_silence_of_the_whole_time_is_blamed_on_the_setting() {
+        let retries = Retries::new(&NodeSettings::default());
+        assert_eq!(retries.no_answer(Duration::from_secs(2)), "no answer within 2s (`call_timeout`)");
+        let early = retries.no_answer(Duration::from_millis(500));
+        assert!(
+            early.starts_with("no answer within 500ms, on") && early.ends_with("(`call_timeout` is 2s)"),
+            "{early}"
+        );
     }
 }

@@ -15,9 +15,6 @@ use crate::environment::Environment;
 use crate::job::{AppName, BadName, TopicKey, TopicName};
 use crate::store::{Outage, Store};
 
-/// The longest time that a call can set for itself.
-const LONGEST_CALL: Duration = Duration::from_secs(3600);
-
 /// The state that all clones of a provider share.
 pub(super) struct Root {
     pub(super) app: AppName,
@@ -53,10 +50,10 @@ impl Root {
         }
     }
 
-    /// Until when a call may take that begins now: as long as it says itself, at most an hour, or `call_total`.
+    /// Until when a call may take that begins now: as long as it says itself, or `call_total`.
     pub(super) fn deadline(&self, within: Option<Duration>) -> Deadline {
         let (allowed, limit) = match within {
-            Some(within) => (within.min(LONGEST_CALL), Deadline::OF_THE_CALL),
+            Some(within) => (within, Deadline::OF_THE_CALL),
             None => (self.settings.call_total, "call_total"),
         };
         Deadline { at: self.environment.now().saturating_add(allowed), allowed, limit }

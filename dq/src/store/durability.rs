@@ -10,9 +10,12 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum Durability {
     /// When the store itself has executed it: `memory:` has it in memory, `file:` has synced it to the disk, the Redis server has
-    /// it. The default; as text `local`, and on `file:` also `sync`.
+    /// it. The default; as text `local`.
     #[default]
     Local,
+    /// When `file:` has synced it to the disk, as under [`Local`](Self::Local). Other stores refuse it at start: they cannot promise it. As
+    /// text `sync`.
+    Sync,
     /// When `file:` has it in memory. It is written and synced at this interval: a crash of the machine loses what was confirmed
     /// within that time, a crash of the process what was confirmed since the last write. As text `interval:50ms`.
     Interval(Duration),

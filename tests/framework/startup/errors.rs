@@ -109,6 +109,7 @@ async fn providing_a_type_that_dq_provides_is_an_error() {
 async fn a_node_without_store_and_listeners_does_not_start() {
     let error = refused(ContextFactory::new("shop").without_inventory().variables(NONE)).await;
     assert!(matches!(error.problems(), [Problem::NoListener, Problem::NoStore]), "{error}");
+    assert!(error.to_string().contains("no store is chosen: call `.store(\"file:"), "{error}");
 }
 
 #[tokio::test]
@@ -141,12 +142,21 @@ async fn only_a_store_with_replicas_can_wait_for_them() {
     let interval = [("DQ_DURABILITY", "interval:50ms")];
     let error = refused(shop().store("memory:").variables(interval)).await.to_string();
     assert!(error.contains("it must be \"local\" on `memory:`, which syncs no files of its own"), "{error}");
+    let sync = [("DQ_DURABILITY", "sync")];
+    for (url, fix) in [
+        ("memory:", "or take a `file:` store"),
+        ("redis://127.0.0.1:1/", "the server sync each write with `appendfsync always`"),
+    ] {
+        let error = refused(shop().store(url).variables(sync)).await.to_string();
+        assert!(error.contains("`durability` is sync (DQ_DURABILITY), but it must be \"local\" on `"), "{error}");
+        assert!(error.contains(fix), "{error}");
+    }
     let made = dq_tests::memory::MemoryFixture::empty().store();
     let error = refused(shop().store(made).variables(wait)).await.to_string();
     assert!(error.contains("beside a store that was made by hand: write it where that store is made"), "{error}");
     let error =
         refused(shop().store("redis://127.0.0.1:1/").variables([("DQ_DURABILITY", "wait(1)")])).await.to_string();
-    assert!(error.contains("`durability` (DQ_DURABILITY): `wait(1)` is not \"local\", \"interval:TIME\""), "{error}");
+    assert!(error.contains("`durability` (DQ_DURABILITY): `wait(1)` is not \"local\", \"sync\""), "{error}");
 }
 
 #[tokio::test]

@@ -78,6 +78,10 @@ async fn settings_of_the_node_have_the_same_levels() {
 async fn a_store_in_the_environment_overrides_a_url_but_not_a_store_value() {
     let taken = refused(shop().variables([("DQ_STORE", "nowhere:")])).await;
     assert!(taken.to_string().contains("the store `nowhere:` (DQ_STORE): there is no scheme `nowhere`"), "{taken}");
+    let away = refused(shop().variables([("DQ_STORE", "redis://127.0.0.1:1")])).await.to_string();
+    assert!(away.contains("the store redis://127.0.0.1:1 (DQ_STORE) cannot be reached: Connection refused"), "{away}");
+    let started = shop().variables([("DQ_STORE", "memory:jobs")]).start().await.unwrap();
+    assert!(started.settings().to_string().starts_with("store = memory:jobs (DQ_STORE), lease = "));
     let clock = std::sync::Arc::new(dq::environment::TokioClock::new());
     let store = std::sync::Arc::new(dq::store::memory::MemoryStore::new(clock));
     let started = shop().store(store).variables([("DQ_STORE", "nowhere:")]).start().await;

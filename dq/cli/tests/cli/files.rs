@@ -23,7 +23,7 @@ fn path(folder: &Folder) -> &str {
 fn a_check_says_what_a_directory_holds() {
     let folder = three_jobs();
     let checked = done(&["check", path(&folder)], "");
-    assert!(checked.stdout.starts_with(&format!("{} is sound: ", path(&folder))), "{checked:?}");
+    assert!(checked.stdout.starts_with(&format!("the files of {} are sound: ", path(&folder))), "{checked:?}");
     let line = "\n  shop:orders: 3 delayed, 0 running, 0 unacked, 0 dead, 0 done, 0 broadcasts\n";
     assert!(checked.stdout.ends_with(line), "closed cleanly: {checked:?}");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::contact::Refused;
 use super::discover::{Listeners, listener_at};
-use crate::config::{Listing, NodeSettings, Resolved, TopicSettings};
+use crate::config::{Listing, NodeSettings, Resolved, Source, TopicSettings};
 use crate::context::node::{BroadcastPlan, Plan, TopicPlan};
 use crate::context::problems::{Need, Problem, StartError};
 use crate::environment::Environment;
@@ -24,6 +24,8 @@ pub(super) struct ResolvedTopic {
 pub(super) struct Checked {
     pub(super) app: AppName,
     pub(super) store: Arc<dyn Store>,
+    /// Where its URL comes from.
+    pub(super) store_at: Option<Source>,
     pub(super) environment: Environment,
     pub(super) node: Resolved<NodeSettings>,
     pub(super) topics: Vec<ResolvedTopic>,
@@ -41,7 +43,7 @@ pub(crate) struct Prepared {
 
 /// Makes the provider and the listeners. The only problem left is a listener that needs more than it declared.
 pub(super) fn build(checked: Checked) -> Result<Prepared, StartError> {
-    let Checked { app, store, environment, node, topics, listeners, mut injector, refused } = checked;
+    let Checked { app, store, store_at, environment, node, topics, listeners, mut injector, refused } = checked;
     let provider = Provider::root(app.clone(), store.clone(), environment.clone(), node.settings.clone());
     injector.provide(app.clone(), None);
     injector.provide(provider.clone(), None);
@@ -68,12 +70,13 @@ pub(super) fn build(checked: Checked) -> Result<Prepared, StartError> {
         broadcasts.push(BroadcastPlan { channels, listener, name: registration.name });
     }
     maker.done()?;
+    let listing = Listing::of(&node).with_store(store.url(), store_at);
     let plan = Plan {
         node: environment.node_id(),
         app,
         store,
         environment,
-        listing: Listing::of(&node),
+        listing,
         settings: node.settings,
         topics: topic_plans,
         broadcasts,

@@ -14,6 +14,7 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
 
 use super::discover::Listeners;
+use crate::config::Source;
 use crate::context::problems::Problem;
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
@@ -45,6 +46,8 @@ pub(crate) enum Unreachable {
 pub(crate) struct FirstContact<'a> {
     pub(crate) app: &'a AppName,
     pub(crate) store: &'a dyn Store,
+    /// Where its URL comes from.
+    pub(crate) store_at: Option<&'a Source>,
     pub(crate) environment: &'a Environment,
     /// How long to wait for each answer.
     pub(crate) limit: Duration,
@@ -73,7 +76,7 @@ impl FirstContact<'_> {
         problems: &mut Vec<Problem>,
     ) -> Refused {
         if let Err(error) = self.store.prepare().await {
-            problems.push(Problem::StoreNotOpen { url: self.store.url(), error });
+            problems.push(Problem::StoreNotOpen { url: self.store.url(), at: self.store_at.cloned(), error });
             return BTreeMap::new();
         }
         if self.unreachable == Unreachable::Ignored {
@@ -101,7 +104,7 @@ impl FirstContact<'_> {
     /// The store cannot be reached: a problem, or the reason for which every topic waits.
     fn unreachable(&self, error: StoreError, listeners: &Listeners, problems: &mut Vec<Problem>) -> Refused {
         if self.unreachable != Unreachable::Waits || !error.is_outage() {
-            problems.push(Problem::StoreUnreachable { url: self.store.url(), error });
+            problems.push(Problem::StoreUnreachable { url: self.store.url(), at: self.store_at.cloned(), error });
             return BTreeMap::new();
         }
         let url = self.store.url();
@@ -134,7 +137,7 @@ impl FirstContact<'_> {
     }
 
     fn refusal(&self, key: &TopicKey, error: StoreError) -> Problem {
-        Problem::StoreTopic { url: self.store.url(), topic: key.topic.to_string(), error }
+        Problem::StoreTopic { url: self.store.url(), at: self.store_at.cloned(), topic: key.topic.to_string(), error }
     }
 
     async fn warn_of_unserved(&self, listeners: &Listeners) -> Result<(), StoreError> {

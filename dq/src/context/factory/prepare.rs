@@ -37,6 +37,7 @@ impl ContextFactory {
         listeners.check_needs(&self.injector, &own().map(|(_, type_id)| type_id), &mut problems);
         problems.extend(check_durability(&node, self.store.is_some(), &layers).map(Problem::from));
         let durability = node.settings.durability;
+        let store_at = if self.store.is_none() { layers.store().map(|(_, at)| at.clone()) } else { None };
         let store = choose_store(self.store, &layers, self.shared_store_only, durability);
         let store = store.map_err(|problem| problems.push(*problem));
         let environment = self.environment.map_or_else(Environment::of_this_runtime, Ok);
@@ -47,19 +48,22 @@ impl ContextFactory {
                 Unreachable::Fails | Unreachable::Ignored => node.settings.call_total,
                 Unreachable::Waits => node.settings.call_timeout,
             };
-            let contact = FirstContact { app, store: &**store, environment, limit, unreachable: self.unreachable };
+            let (store_at, unreachable) = (store_at.as_ref(), self.unreachable);
+            let contact = FirstContact { app, store: &**store, store_at, environment, limit, unreachable };
             refused = contact.make(&listeners, self.selection.without_listeners, &mut problems).await;
         }
         let (Ok(app), Ok(store), Ok(environment), true) = (app, store, environment, problems.is_empty()) else {
             return Err(StartError::new(problems, self.injector.provided()));
         };
-        build(Checked { app, store, environment, node, topics, listeners, injector: self.injector, refused })
+        build(Checked { app, store, store_at, environment, node, topics, listeners, injector: self.injector, refused })
     }
 
     /// A provider without a node.
     pub(super) async fn provider(self, unreachable: Unreachable) -> Result<Provider, Error> {
         let factory = Self { shared_store_only: true, unreachable, ..self.without_listeners() };
-        Ok(factory.prepare().await?.provider)
+        let prepared = factory.prepare().await?;
+        prepared.plan.log_provider();
+        Ok(prepared.provider)
     }
 
     fn layers(&self, listeners: &Listeners, problems: &mut Vec<Problem>) -> Layers {
@@ -140,7 +144,7 @@ fn check_provided(injector: &Injector, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Only Redis has replicas to wait for, only `file:` has an interval, and only for a store that dq makes from a URL.
+/// Only Redis has replicas to wait for, only `file:` syncs, at once or at an interval, and only for a store that dq makes from a URL.
 fn check_durability(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) -> Option<SettingProblem> {
     let value = Listing::of(node).get("durability")?.value.clone();
     let url = layers.store().map(|(url, _)| url);
@@ -154,6 +158,12 @@ fn check_durability(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) 
             format!("\"local\" on `{}`, which has no replicas", without_secrets(url)),
             "`durability = \"local\"`, or take a `redis:` store".to_owned(),
         ),
+        (Durability::Sync, Some(url)) if !stores::is_file(url) => {
+            let server = "`durability = \"local\"`, and let the server sync each write with `appendfsync always`";
+            let write =
+                if stores::is_alone(url) { "`durability = \"local\"`, or take a `file:` store" } else { server };
+            (format!("\"local\" on `{}`, where dq syncs no files", without_secrets(url)), write.to_owned())
+        }
         (Durability::Interval(_), Some(url)) if !stores::is_file(url) => (
             format!("\"local\" on `{}`, which syncs no files of its own", without_secrets(url)),
             "`durability = \"local\"`, or take a `file:` store".to_owned(),

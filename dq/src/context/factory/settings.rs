@@ -69,7 +69,8 @@ impl ContextFactory {
     }
 
     /// Sets when the store may answer an add or a command. Default [`Durability::Local`]. On Redis, [`Durability::Wait`]
-    /// protects them from a failover to a replica that lags. Other stores refuse it at start. A store that the program makes
+    /// protects them from a failover to a replica that lags; [`Durability::Sync`] and [`Durability::Interval`] are for `file:`. Other
+    /// stores refuse them at start. A store that the program makes
     /// gets its durability there.
     #[track_caller]
     pub fn durability(self, durability: Durability) -> Self {

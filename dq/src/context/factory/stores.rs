@@ -173,8 +173,14 @@ fn directory(rest: &str) -> Result<PathBuf, BadStoreUrl> {
 fn unknown(scheme: &str, url: &str) -> BadStoreUrl {
     let schemes = NOT_BUILT.into_iter().chain(["memory:", "file:", "redis:", "rediss:"]);
     let is_path = url.starts_with(['.', '/']) && !url.contains("://");
-    let suggestion =
-        if is_path { Some(format!("file:{url}")) } else { nearest(scheme, schemes.map(|s| s.trim_end_matches(':'))) };
+    let is_server = url.split_once(':').and_then(|(_, port)| port.split('/').next()?.parse::<u16>().ok()).is_some();
+    let suggestion = if is_server && cfg!(feature = "redis") {
+        Some(format!("redis://{}", without_secrets(url)))
+    } else if is_path {
+        Some(format!("file:{url}"))
+    } else {
+        nearest(scheme, schemes.map(|s| s.trim_end_matches(':')))
+    };
     let suggestion = suggestion.map(|near| if near.contains(':') { near } else { format!("{near}:") });
     BadStoreUrl::UnknownScheme { scheme: without_secrets(scheme), suggestion }
 }
@@ -235,6 +241,8 @@ mod tests {
         assert!(refused("reddis://host").starts_with("there is no scheme `reddis` (did you mean `redis:`?); there is"));
         assert!(refused("memory").starts_with("there is no scheme `memory` (did you mean `memory:`?)"));
         assert!(refused("./data").starts_with("there is no scheme `./data` (did you mean `file:./data`?)"));
+        #[cfg(feature = "redis")]
+        assert!(refused("localhost:6379").contains("(did you mean `redis://localhost:6379`?)"));
         assert!(refused("postgresql://host").starts_with("there is no scheme `postgresql`; there is"));
     }
 

@@ -108,6 +108,15 @@ fn log(plan: &Plan) {
     }
 }
 
+impl Plan {
+    /// Logs what a provider without a node uses.
+    pub(in crate::context) fn log_provider(&self) {
+        let Self { app, store, listing, .. } = self;
+        tracing::info!(%app, store = store.url(), settings = %Chosen(listing), "providing");
+        tracing::debug!(settings = %listing, "all settings of the provider");
+    }
+}
+
 /// The settings that somebody chose, each with its source.
 struct Chosen<'a>(&'a Listing);
 

@@ -134,7 +134,9 @@ pub enum Problem {
         needed_by: Vec<Need>,
     },
     /// The program chose no store.
-    #[error("no store is chosen: call `.store(\"memory:\")`, write `store = ..` in the config file, or set `DQ_STORE`")]
+    #[error(
+        "no store is chosen: call `.store(\"file:./dq-data/NAME\")` (`memory:` for tests), write `store = ..` in the config file, or set `DQ_STORE`"
+    )]
     NoStore,
     /// The URL names no store of this build.
     #[error("the store `{url}` ({at}): {why}")]
@@ -147,26 +149,32 @@ pub enum Problem {
         why: BadStoreUrl,
     },
     /// The directory of a `file:` store cannot be opened. The error says what to do.
-    #[error("the store {url} does not open: {error}")]
+    #[error("the store {url}{} does not open: {}", from(.at.as_ref()), short(.error))]
     StoreNotOpen {
         /// Its URL.
         url: String,
+        /// Where the URL comes from; `None` for a store that the program made.
+        at: Option<Source>,
         /// The error of the store.
         error: StoreError,
     },
     /// The store did not answer. Start it, or fix the URL.
-    #[error("the store {url} cannot be reached: {error}")]
+    #[error("the store {url}{} cannot be reached: {}", from(.at.as_ref()), short(.error))]
     StoreUnreachable {
         /// Its URL, without secrets.
         url: String,
+        /// Where the URL comes from; `None` for a store that the program made.
+        at: Option<Source>,
         /// The error of the store.
         error: StoreError,
     },
     /// The store answered and refused a topic.
-    #[error("the store {url} cannot serve topic `{topic}`: {error}")]
+    #[error("the store {url}{} cannot serve topic `{topic}`: {error}", from(.at.as_ref()))]
     StoreTopic {
         /// Its URL, without secrets.
         url: String,
+        /// Where the URL comes from; `None` for a store that the program made.
+        at: Option<Source>,
         /// The topic.
         topic: String,
         /// The error of the store.
@@ -175,6 +183,20 @@ pub enum Problem {
     /// The operating system refused to start a thread.
     #[error("the operating system refused to start a thread for dq: {0}")]
     NoThread(io::Error),
+}
+
+fn from(at: Option<&Source>) -> String {
+    at.map_or_else(String::new, |at| format!(" ({at})"))
+}
+
+/// The error without what the problem says already: that the store did not open, or cannot be reached.
+fn short(error: &StoreError) -> String {
+    match error {
+        StoreError::NotSent { reason, .. }
+        | StoreError::Unavailable { reason, .. }
+        | StoreError::Halted { reason, .. } => reason.clone(),
+        other => other.to_string(),
+    }
 }
 
 fn missing_crate(suggestion: Option<&String>) -> String {

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::manual_store::StoreOperator;
 use super::{all_added, provider, provider_with, start_add, start_adds};
 use crate::config::NodeSettings;
-use crate::provider::{AddError, CommandError, QueryError, Reason, TopicProvider};
+use crate::provider::{AddError, BadWithin, CommandError, QueryError, Reason, TopicProvider};
 use crate::store::StoreError;
 
 const HALF: Duration = Duration::from_millis(500);
@@ -139,12 +139,29 @@ async fn a_query_that_waits_for_its_turn_waits_only_for_its_own_time() {
 async fn a_time_that_cannot_be_read_is_an_error_and_nothing_is_sent() {
     let (_provider, topic, mut store) = provider();
     let error = topic.add_json("1").within("5x").await.unwrap_err();
-    assert!(matches!(error, AddError::BadDelay { field: "within", .. }), "{error}");
+    assert!(matches!(error, AddError::BadWithin(BadWithin::NotADuration(_))), "{error}");
     let error = topic.delete("a").within("5x").await.unwrap_err();
     assert!(error.to_string().starts_with("`within`: `5x` is not a duration"), "{error}");
     assert!(matches!(topic.get("a").within("5x").await.unwrap_err(), QueryError::BadWithin(_)));
     let mut pages = topic.dead().within("5x");
     assert!(matches!(pages.next_page().await.unwrap_err(), QueryError::BadWithin(_)));
+    store.expect_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_out_of_its_range_is_an_error_and_nothing_is_sent() {
+    let (_provider, topic, mut store) = provider();
+    for bad in [Duration::ZERO, Duration::from_micros(999), Duration::from_secs(3_601)] {
+        let added = topic.add_json("1").within(bad).await.unwrap_err();
+        assert!(matches!(added, AddError::BadWithin(BadWithin::OutOfRange { given }) if given == bad), "{added}");
+        let deleted = topic.delete("a").within(bad).await.unwrap_err();
+        assert!(matches!(deleted, CommandError::BadWithin(_)), "{deleted}");
+        assert!(matches!(topic.get("a").within(bad).await.unwrap_err(), QueryError::BadWithin(_)));
+        let mut pages = topic.dead().within(bad);
+        assert!(matches!(pages.next_page().await.unwrap_err(), QueryError::BadWithin(_)));
+    }
+    let error = topic.add_json("1").within("2h").await.unwrap_err();
+    assert_eq!(error.to_string(), "`within`: 2h is out of its range: write 1ms to 1h");
     store.expect_nothing().await;
 }
 

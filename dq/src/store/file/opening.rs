@@ -61,6 +61,7 @@ pub(super) fn try_open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Ope
     let journal = Arc::new(journal);
     sink.start(Arc::clone(&journal));
     let snapshots = Snapshots::new(memory.clone(), Arc::clone(&sink), options.snapshot_bytes);
+    snapshots.take_at_start(&recovered);
     let thread = commits::start(&sink, snapshots.clone()).map_err(|source| OpenError::Io {
         file: path,
         doing: "start a thread for",

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::journal::{Growth, SnapshotError, Taken};
+use super::journal::{Growth, Recovered, SnapshotError, Taken};
 use super::sink::{CHANGES, JournalSink};
 use crate::environment::start_thread;
 use crate::job::TopicKey;
@@ -12,6 +12,10 @@ use crate::store::memory::{DumpCursor, MemoryStore, PageSize};
 
 /// What is copied under the lock of a topic at a time: well below a millisecond.
 const PAGE: PageSize = PageSize { rows: 256, bytes: 128 << 10 };
+
+/// A start that finds this many segments takes a snapshot. Each start may leave a segment that has little more than its zeros ahead,
+/// which the positions of the journal do not count.
+const MOST_SEGMENTS: usize = 16;
 
 /// Takes the snapshots of a store. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -66,6 +70,16 @@ impl Snapshots {
     /// As [`take_if_due`](Self::take_if_due), on this thread.
     pub(super) fn take_now_if_due(&self) {
         if self.is_due() {
+            self.take_and_log();
+        }
+    }
+
+    /// Takes a snapshot on this thread if the starts before this one have left many segments, and these are as large as the
+    /// snapshot: so it costs no more than they did. It is done before the program goes on, because that may die at once, again and again.
+    pub(super) fn take_at_start(&self, recovered: &Recovered) {
+        let (segments, bytes) = recovered.segments;
+        let is_large = |growth: Growth| bytes >= growth.snapshot;
+        if segments >= MOST_SEGMENTS && self.sink.journal().growth().is_ok_and(is_large) {
             self.take_and_log();
         }
     }

@@ -26,7 +26,7 @@ impl Confirm {
     /// What this durability asks for: nothing, except under [`Durability::Wait`].
     pub(super) const fn of(durability: Durability) -> Option<Self> {
         match durability {
-            Durability::Local | Durability::Interval(_) => None,
+            Durability::Local | Durability::Sync | Durability::Interval(_) => None,
             Durability::Wait { replicas, timeout } => Some(Self { replicas, timeout }),
         }
     }

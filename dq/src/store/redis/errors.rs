@@ -62,6 +62,10 @@ pub(super) fn of_connecting(operation: &'static str, is_tls: bool, error: RedisE
         StoreError::Other { .. } if reason.contains("not allowed in cluster mode") => {
             StoreError::Unsupported { operation, reason: format!("{reason} ({CLUSTER})") }
         }
+        StoreError::Other { .. } if reason.contains("Parse error") => {
+            let reason = "what answers there is no Redis server: are host and port in the URL right?".to_owned();
+            StoreError::Unsupported { operation, reason }
+        }
         StoreError::Other { .. } if reason.contains("unknown command") => {
             StoreError::Denied { operation, reason: format!("{reason} (dq needs Redis 6.2 or later, or Valkey)") }
         }
@@ -143,7 +147,8 @@ fn reason_of(error: &RedisError) -> String {
         .or_else(|| about_permissions(&text))
         .or_else(|| about_certificates(&text))
         .or_else(|| error.is_connection_refusal().then_some(refusal))
-        .or_else(|| text.contains("failed to lookup address").then_some("is the host in the URL right?"));
+        .or_else(|| text.contains("failed to lookup address").then_some("is the host in the URL right?"))
+        .or_else(|| text.contains("DB index is out of range").then_some(DATABASES));
     advice.map_or_else(|| text.clone(), |advice| format!("{text} ({advice})"))
 }
 
@@ -167,6 +172,8 @@ fn advice(code: &str) -> Option<&'static str> {
 }
 
 const CLUSTER: &str = "dq does not support Redis Cluster: point the URL at a server without cluster mode";
+
+const DATABASES: &str = "write a smaller number of a database in the URL, or raise the server's `databases`";
 
 const PERMISSIONS: &str = "give the user the permissions in docs/guide/deploying-on-redis.md";
 

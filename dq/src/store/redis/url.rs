@@ -39,6 +39,24 @@ pub enum BadRedisUrl {
     },
 }
 
+/// Which part of a URL is wrong, if it is one that shows no secret: the port or the database.
+fn wrong_part(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let server = rest.rsplit_once('@').map_or(rest, |(_, server)| server);
+    let (host, database) = server.split_once('/').unwrap_or((server, ""));
+    let port = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map(|(_, port)| port);
+    match port {
+        _ if host.is_empty() => Some("it names no host".to_owned()),
+        Some(port) if port.parse::<u16>().is_err() => {
+            Some(format!("the port `{}` is no number from 1 to 65535", port.escape_debug()))
+        }
+        _ if database.parse::<u32>().is_err() && !database.is_empty() => {
+            Some(format!("the database `{}` is no number", database.escape_debug()))
+        }
+        _ => None,
+    }
+}
+
 /// The host of a server, and the user that connects.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
@@ -79,7 +97,9 @@ impl Address {
         if scheme == "rediss" && !cfg!(feature = "tls") {
             return Err(BadRedisUrl::NoTls { url: masked });
         }
-        let info = plain.into_connection_info().map_err(|error| malformed(error.category()))?;
+        let info = plain
+            .into_connection_info()
+            .map_err(|error| malformed(&wrong_part(plain).unwrap_or_else(|| error.category().to_owned())))?;
         let (host, port, is_tls) = match info.addr() {
             ConnectionAddr::Tcp(host, port) => (host.clone(), *port, false),
             ConnectionAddr::TcpTls { host, port, .. } => (host.clone(), *port, true),
@@ -219,6 +239,19 @@ mod tests {
         for url in ["redis:host", "http://host", "redis://host/notanumber", "redis://"] {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains("write redis://USER:PASSWORD@HOST:PORT/DATABASE"), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_malformed_url_names_the_part_that_is_wrong() {
+        for (url, part) in [
+            ("redis://host:99999", "the port `99999` is no number from 1 to 65535"),
+            ("redis://me:secret@host:x/1", "the port `x` is no number"),
+            ("redis://host/abc", "the database `abc` is no number"),
+            ("redis://", "it names no host"),
+        ] {
+            let error = Address::parse(url).unwrap_err().to_string();
+            assert!(error.contains(&format!("Redis server: {part}")) && !error.contains("secret"), "{error}");
         }
     }
 

@@ -14,6 +14,8 @@ use crate::store::file::disk::Disk;
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) segments: Vec<u64>,
+    /// The bytes of all segments, with the zeros behind their groups.
+    pub(super) segment_bytes: u64,
     pub(super) snapshots: Vec<u64>,
     pub(super) unfinished: Vec<String>,
 }
@@ -23,7 +25,10 @@ impl Files {
         let mut files = Self::default();
         for entry in Doing::List.directory_fault(disk, disk.list())? {
             match FileName::of(&entry.name) {
-                FileName::Segment(first) => files.segments.push(first),
+                FileName::Segment(first) => {
+                    files.segments.push(first);
+                    files.segment_bytes += entry.bytes;
+                }
                 FileName::Snapshot(begin) => files.snapshots.push(begin),
                 FileName::Unfinished => files.unfinished.push(entry.name),
                 FileName::Foreign => {

@@ -50,7 +50,7 @@ impl Journal {
         let snapshot = found.as_ref().and_then(|found| found.snapshot.as_ref());
         let [begin, bytes] = snapshot.map_or([0; 2], |snapshot| [snapshot.begin, snapshot.bytes]);
         let recovered =
-            Recovered { end: Position(end), topics: all_topics(&start.tail.topics), ..report(found, &replay) };
+            Recovered { end: Position(end), topics: all_topics(&start.tail.topics), ..report(found, &files, &replay) };
         let writer = Writer {
             disk: Arc::clone(&disk),
             stamp: Stamp::journal(identity),
@@ -91,8 +91,9 @@ impl Journal {
     ) -> Result<Recovered, OpenError> {
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::new(&mut apply);
-        let found = recover(disk, &Files::list(disk)?, content, &mut replay)?;
-        Ok(report(found, &replay))
+        let files = Files::list(disk)?;
+        let found = recover(disk, &files, content, &mut replay)?;
+        Ok(report(found, &files, &replay))
     }
 
     /// Whether a directory has no journal yet.
@@ -117,13 +118,14 @@ fn all_topics(topics: &Topics) -> Vec<(TopicNumber, String)> {
     topics.all().map(|(number, name)| (number, name.to_owned())).collect()
 }
 
-fn report(found: Option<Found>, replay: &Replay<'_>) -> Recovered {
+fn report(found: Option<Found>, files: &Files, replay: &Replay<'_>) -> Recovered {
     let nothing = Recovered {
         end: Position(SECTOR as u64),
         is_new: true,
         is_sealed: false,
         torn: None,
         snapshot: None,
+        segments: (files.segments.len(), files.segment_bytes),
         reserved: replay.reserved,
         frames: replay.frames,
         topics: all_topics(&replay.topics),

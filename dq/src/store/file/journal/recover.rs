@@ -26,6 +26,8 @@ pub struct Recovered {
     pub snapshot: Option<(Position, Position)>,
     /// The last reservation; 0 if there was none.
     pub reserved: u64,
+    /// How many segments there are, and the bytes of their files, with the zeros behind the groups.
+    pub segments: (usize, u64),
     /// How many frames were given to the callback.
     pub frames: u64,
     /// The topics of these files.
