@@ -95,9 +95,6 @@ async fn topics_of(store: &dyn Store, choice: &Choice, repeating: Repeating) -> 
     if choice.topics.is_empty() && topics.len() >= MOST_TOPICS {
         return Err(Failure::TooManyTopics { app: choice.app.to_string(), most: MOST_TOPICS });
     }
-    if topics.is_empty() {
-        return Err(Failure::NoTopics { app: choice.app.to_string() });
-    }
     topics.sort();
     topics.dedup();
     let keys: Vec<_> = topics.into_iter().map(|topic| TopicKey { app: choice.app.clone(), topic }).collect();

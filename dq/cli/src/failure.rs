@@ -43,12 +43,6 @@ pub enum Failure {
         /// How many a list has at most.
         most: usize,
     },
-    /// The store has no topic of the app.
-    #[error("the store has nothing of app `{app}`: is that its name? Nothing was exported")]
-    NoTopics {
-        /// The app.
-        app: String,
-    },
     /// There are RUNNING jobs.
     #[error(
         "topic `{topic}` has {running} RUNNING jobs, and nothing was exported: stop its nodes, which gives the jobs back, or \
