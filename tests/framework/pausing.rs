@@ -62,7 +62,7 @@ async fn what_was_claimed_and_did_not_begin_goes_back_without_an_attempt() {
     let script = Script::takes(10 * MS);
     let dq = script.start(|topic| topic.concurrency(1)).await;
     let jobs = (0..60).map(|n| test_job(format!("{n:02}")));
-    dq.provider().add_many(jobs).await.unwrap();
+    dq.provider().add_many(jobs).await.unwrap().all().unwrap();
     dq.advance(205 * MS).await;
     let held = dq.health().topics[0].held;
     assert!(held > 1, "it claims ahead, or the test shows nothing: {held}");
@@ -188,7 +188,7 @@ async fn a_full_node_that_missed_the_signal_gives_back_what_waits_within_the_fal
     });
     let dq =
         Harness::start_on(store, 1, |factory| script.on(factory, |topic| topic.concurrency(1).timeout("0s"))).await;
-    dq.provider().add_many((0..60).map(|n| test_job(format!("{n:02}")))).await.unwrap();
+    dq.provider().add_many((0..60).map(|n| test_job(format!("{n:02}")))).await.unwrap().all().unwrap();
     dq.advance(SECOND).await;
     assert!(dq.health().topics[0].held > 1, "jobs wait behind the long one, or the test shows nothing");
     faults.lose_signals();
