@@ -199,7 +199,7 @@ mod tests {
     fn a_key_of_another_attribute_says_where_it_belongs() {
         let (_, errors) = texts(quote!(delay = "5m"));
         let [error] = &errors[..] else { panic!("{errors:?}") };
-        assert!(error.starts_with("Unknown key `delay`. It belongs into `#[job(..)]`. The keys of"), "{error}");
+        assert!(error.starts_with("unknown key `delay`, which belongs into `#[job(..)]`: the keys of"), "{error}");
         assert_eq!(place_of("concurrency", "job"), Some("delay_listener"));
         assert_eq!((place_of("retry", "job"), place_of("delay", "job")), (None, None));
     }

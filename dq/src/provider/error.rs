@@ -14,7 +14,7 @@ use crate::store::StoreError;
 use crate::time::{BadDuration, LONGEST_DELAY};
 
 /// Writes a limit as text. `format_duration` would write ten years as years, months and days.
-fn in_words(limit: Duration) -> String {
+pub(super) fn in_words(limit: Duration) -> String {
     if limit == LONGEST_DELAY { "ten years".to_owned() } else { format_duration(limit).to_string() }
 }
 
@@ -288,117 +288,6 @@ pub enum CommandError {
         /// The id.
         id: JobId,
     },
-}
-
-/// Why a topic was not paused, drained or given a default delay, or why it is unknown whether it was.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TopicError {
-    /// The name of the topic is not valid. Nothing was sent.
-    #[error(transparent)]
-    BadName(#[from] BadName),
-    /// A pause or a drain needs a reason. Nothing was sent: write `.reason("..")`.
-    #[error("a pause or a drain of topic `{topic}` needs a reason: write `.reason(\"..\")`")]
-    NoReason {
-        /// The topic.
-        topic: TopicName,
-    },
-    /// A text is over its limit. Nothing was sent.
-    #[error("{what} is {size}, {limit} are allowed")]
-    TooLarge {
-        /// What is too large.
-        what: &'static str,
-        /// Its size.
-        size: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// A text is not a duration. Nothing was sent.
-    #[error("`{field}`: {source}")]
-    BadDuration {
-        /// Which: `lasting`, `delay` or `within`.
-        field: &'static str,
-        /// What is wrong with it.
-        source: BadDuration,
-    },
-    /// A duration is over the limit. Nothing was sent.
-    #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), in_words(*.limit))]
-    TooLong {
-        /// Which: `lasting` or `delay`.
-        field: &'static str,
-        /// How long it is.
-        delay: Duration,
-        /// The limit.
-        limit: Duration,
-    },
-    /// The store did nothing, and will do nothing later.
-    #[error("topic `{topic}` was not changed: {reason}")]
-    NotDone {
-        /// The topic.
-        topic: TopicName,
-        /// Why.
-        #[source]
-        reason: Reason,
-    },
-    /// The store may have changed the topic, or may still do so. Calling again is safe.
-    #[error("it is not known whether topic `{topic}` was changed: {reason}")]
-    Unknown {
-        /// The topic.
-        topic: TopicName,
-        /// Why it is unknown.
-        #[source]
-        reason: Reason,
-    },
-    /// The provider was closed before it could send the call. Nothing was done.
-    #[error("topic `{topic}` was not changed: the provider was stopped")]
-    Stopped {
-        /// The topic.
-        topic: TopicName,
-    },
-}
-
-/// Why a schedule was not added, or why it is unknown whether it was.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScheduleError {
-    /// The name is not valid. Nothing was sent.
-    #[error(transparent)]
-    BadName(#[from] BadName),
-    /// It has no ticks. Nothing was sent.
-    #[error(
-        "the schedule `{name}` does not say when: write `.every(\"1h\")` or, with the feature `cron`, `.cron(\"0 9 * * *\", \"UTC\")`"
-    )]
-    NoTicks {
-        /// The name.
-        name: String,
-    },
-    /// No tick is left between its start and its end. Nothing was sent.
-    #[error("the schedule `{name}` has no tick from now on: look at its start and its end")]
-    NeverTicks {
-        /// The name.
-        name: String,
-    },
-    /// The interval is too short or too long. Nothing was sent.
-    #[error("`every` is {}, 1s to ten years are allowed", format_duration(*.interval))]
-    BadInterval {
-        /// How long it is.
-        interval: Duration,
-    },
-    /// A text is not a duration. Nothing was sent.
-    #[error("`{field}`: {source}")]
-    BadDelay {
-        /// Which: `every` or `jitter`.
-        field: &'static str,
-        /// What is wrong with it.
-        source: BadDuration,
-    },
-    /// The cron line or the time zone is not valid. Nothing was sent.
-    #[cfg(feature = "cron")]
-    #[error(transparent)]
-    Cron(crate::schedule::BadCron),
-    /// The schedule is kept as a job, and was not added as one; [`AddError::AlreadyExists`] if a schedule of this name exists.
-    #[error("schedule: {0}")]
-    Add(#[from] AddError),
 }
 
 /// Why a query failed. A query changes nothing, so it is safe to repeat.

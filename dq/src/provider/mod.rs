@@ -38,11 +38,13 @@ mod restart;
 mod retries;
 mod root;
 mod schedule;
+mod schedule_error;
 mod seat;
 mod seen;
 mod seen_schedule;
 mod setting;
 mod topic;
+mod topic_error;
 pub(crate) mod typed;
 mod upload;
 
@@ -51,17 +53,19 @@ pub use add_many::AddMany;
 pub use added::{Added, AddedOrKept, Addition};
 pub use added_many::AddedMany;
 pub use command::{AckOrRequeue, AckedOrRequeued, DeleteOrCancel};
-pub use error::{AddError, CommandError, QueryError, Reason, ScheduleError, SweepError, TopicError};
+pub use error::{AddError, CommandError, QueryError, Reason, SweepError};
 pub use limit::BadWithin;
 pub use pages::{Pages, Swept};
 #[doc(hidden)]
 pub use payload::IntoJson;
 pub use query::Query;
 pub use schedule::{AddSchedule, ScheduleAdded};
+pub use schedule_error::ScheduleError;
 pub use seen::{Seen, UnreadablePayload};
 pub use seen_schedule::{ScheduleDetails, SeenSchedule};
 pub use setting::{ChangeTopic, DrainTopic, PauseTopic, TopicChanged, TopicSetting};
 pub use topic::TopicProvider;
+pub use topic_error::TopicError;
 #[doc(hidden)] // documented at the root
 pub use typed::Provider;
 

@@ -15,11 +15,12 @@ use tokio::sync::oneshot;
 
 use super::call::in_time;
 use super::deferred::Deferred;
-use super::error::{Reason, TopicError};
+use super::error::Reason;
 use super::inbox::Inbox;
 use super::request::{Deadline, Failed};
 use super::retries::Retries;
 use super::root::Root;
+use super::topic_error::TopicError;
 use crate::environment::{Environment, Runtime};
 use crate::job::{BadName, TopicName};
 use crate::store::{

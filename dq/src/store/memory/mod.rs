@@ -53,6 +53,7 @@ mod publish;
 mod roles;
 mod sequences;
 mod set;
+mod settings;
 mod settle;
 mod signals;
 #[cfg(any(test, feature = "testing"))]

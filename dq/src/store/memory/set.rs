@@ -1,4 +1,4 @@
-//! The step `set` (rule 29), and the state of the topic that it changes.
+//! The step `set` (rule 29), and what it keeps other steps from.
 
 use super::calls::KeptAnswer;
 use super::now::Now;
@@ -6,35 +6,6 @@ use super::topic::Topic;
 use crate::job::ProducerId;
 use crate::store::{BatchAnswer, Due, Gate, MOST_LEFT, SetTopic, StoreError, TopicChange, TopicSet, TopicState};
 use crate::time::Timestamp;
-
-/// The state of the topic as a whole.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Settings {
-    known: TopicState,
-    /// Whether a journal wants to know of changes, and whether there is one; never between steps.
-    is_logged: bool,
-    is_touched: bool,
-}
-
-impl Settings {
-    pub(super) const fn get(&self) -> &TopicState {
-        &self.known
-    }
-
-    pub(super) const fn set_logged(&mut self, is_logged: bool) {
-        self.is_logged = is_logged;
-    }
-
-    /// The state, if the step has changed it.
-    pub(super) fn take_touched(&mut self) -> Option<&TopicState> {
-        std::mem::take(&mut self.is_touched).then_some(&self.known)
-    }
-
-    /// Puts what a journal says.
-    pub(super) const fn restore(&mut self) -> &mut TopicState {
-        &mut self.known
-    }
-}
 
 impl Topic {
     /// Changes the state of the topic as a whole, and signals all nodes if that concerns them.
@@ -58,25 +29,24 @@ impl Topic {
             Due::After(time) | Due::Usual(time) => now.after(time),
             Due::At(at) => at,
         };
-        let answer = self.settings.known.set(now.floor(), set, until);
-        self.settings.is_touched = self.settings.is_logged;
+        let answer = self.settings.change(now, set, until);
         self.calls.keep(now, producer, number, KeptAnswer::Set(Box::new(answer.clone())));
         Ok(BatchAnswer::Done(vec![answer]))
     }
 
     /// The state that counts now.
     pub(crate) fn topic_state(&self, now: Now) -> TopicState {
-        self.settings.known.clone().at(now.floor())
+        self.settings.get().clone().at(now.floor())
     }
 
     /// What nodes may take now.
     pub(super) fn gate(&self, now: Now) -> Gate {
-        self.settings.known.gate(now.floor())
+        self.settings.get().gate(now.floor())
     }
 
     /// The state for the answer of a step; `None` where nobody has set anything.
     pub(super) fn told(&self, now: Now) -> Option<Box<TopicState>> {
-        self.settings.known.told(now.floor())
+        self.settings.get().told(now.floor())
     }
 
     /// How many jobs wait that a draining topic still runs.
@@ -93,7 +63,7 @@ impl Topic {
 
     /// Refuses new jobs while the topic drains.
     pub(super) fn takes_jobs(&self) -> Result<(), StoreError> {
-        match &self.settings.known.drain {
+        match &self.settings.get().drain {
             Some(drain) => Err(StoreError::Draining { reason: drain.reason.clone(), by: drain.by.clone() }),
             None => Ok(()),
         }

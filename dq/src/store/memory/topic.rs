@@ -13,7 +13,7 @@ use super::now::Now;
 use super::places::{Jobs, TimedPlace};
 use super::roles::Roles;
 use super::sequences::Sequences;
-use super::set::Settings;
+use super::settings::Settings;
 use super::signals::{Notice, Notices};
 use crate::job::{Fence, JobId, NodeId, State};
 use crate::store::step::MOST_JOBS;

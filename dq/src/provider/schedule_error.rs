@@ -1,0 +1,53 @@
+//! The errors of schedules.
+
+use std::time::Duration;
+
+use humantime::format_duration;
+
+use super::error::AddError;
+use crate::job::BadName;
+use crate::time::BadDuration;
+
+/// Why a schedule was not added, or why it is unknown whether it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// The name is not valid. Nothing was sent.
+    #[error(transparent)]
+    BadName(#[from] BadName),
+    /// It has no ticks. Nothing was sent.
+    #[error(
+        "the schedule `{name}` does not say when: write `.every(\"1h\")` or, with the feature `cron`, `.cron(\"0 9 * * *\", \"UTC\")`"
+    )]
+    NoTicks {
+        /// The name.
+        name: String,
+    },
+    /// No tick is left between its start and its end. Nothing was sent.
+    #[error("the schedule `{name}` has no tick from now on: look at its start and its end")]
+    NeverTicks {
+        /// The name.
+        name: String,
+    },
+    /// The interval is too short or too long. Nothing was sent.
+    #[error("`every` is {}, 1s to ten years are allowed", format_duration(*.interval))]
+    BadInterval {
+        /// How long it is.
+        interval: Duration,
+    },
+    /// A text is not a duration. Nothing was sent.
+    #[error("`{field}`: {source}")]
+    BadDelay {
+        /// Which: `every` or `jitter`.
+        field: &'static str,
+        /// What is wrong with it.
+        source: BadDuration,
+    },
+    /// The cron line or the time zone is not valid. Nothing was sent.
+    #[cfg(feature = "cron")]
+    #[error(transparent)]
+    Cron(crate::schedule::BadCron),
+    /// The schedule is kept as a job, and was not added as one; [`AddError::AlreadyExists`] if a schedule of this name exists.
+    #[error("schedule: {0}")]
+    Add(#[from] AddError),
+}
