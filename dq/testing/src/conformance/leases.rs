@@ -5,7 +5,7 @@ use super::producer::job;
 use super::topic::{LEASE, START, Topic, done, isolate_of, ms, refused, secs};
 use dq::job::{Isolation, Sequence};
 use dq::store::step::{
-    Change, Exhaust, LONGEST_LEASE, MOST_JOBS, Reclaim, Reclaimed, Release, Renew, Settle, Transfer, USUAL_BYTES,
+    Change, Exhaust, LONGEST_LEASE, MOST_JOBS, Reclaim, Reclaimed, Release, Renew, Scan, Settle, Transfer, USUAL_BYTES,
 };
 use dq::time::Timestamp;
 
@@ -93,7 +93,9 @@ pub async fn steps_that_name_another_sequence_number_renew_nothing(t: &Topic) {
 pub async fn unresponsive_node_cannot_keep_what_it_claimed(t: &Topic) {
     t.add("a").await;
     t.enter("unresponsive").await;
-    drop(t.link("unresponsive").step(t.transfer_of("unresponsive", 10)));
+    let link = t.link("unresponsive");
+    drop(link.step(t.transfer_of("unresponsive", 10)));
+    link.step(Scan).await.expect("scan is answered"); // the transfer went out before it
     let lease = t.lease("unresponsive").await.expect("its transfer was executed");
     for _ in 0..6 {
         t.advance(LEASE / 5).await;
