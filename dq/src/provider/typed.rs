@@ -41,7 +41,7 @@ impl Provider {
     /// Adds a job to the topic of its payload, once the returned [`Add`] is awaited.
     ///
     /// Without `after` or `at` it is due after the delay of its topic or payload. Its id is the payload's, or a generated one
-    /// if the payload has none. If a job with this id exists, the default is the error [`AddError::AlreadyExists`].
+    /// if the payload has none. If a job with this id exists, the default is the error [`AddError::AlreadyExists`](super::AddError::AlreadyExists).
     ///
     /// Costs one allocation for the payload and, awaited, three more: id, record and answer. Concurrent adds share a request to the
     /// store and what that costs.
@@ -56,7 +56,7 @@ impl Provider {
     /// Adds up to 1,000 jobs, once the returned [`AddMany`] is awaited: a result for each, in order, and
     /// [`all`](super::AddedMany::all) makes an error of them if one failed.
     ///
-    /// More than 1,000 are [`AddError::BatchTooLarge`], and nothing is sent. 500 and more may go to the store as two requests, so
+    /// More than 1,000 are [`AddError::BatchTooLarge`](super::AddError::BatchTooLarge), and nothing is sent. 500 and more may go to the store as two requests, so
     /// that it works on the first jobs while the others are made.
     pub fn add_many<J: DelayJob>(&self, jobs: impl IntoIterator<Item = J>) -> AddMany {
         match self.of::<J>() {
