@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/documents.rs"]
+mod documents;
 #[path = "tidy/log_lines.rs"]
 mod log_lines;
 #[path = "tidy/words.rs"]
@@ -165,11 +167,11 @@ fn every_select_is_biased() {
 #[test]
 fn dependencies_between_folders_go_one_way() {
     let floors: [&[&str]; 7] = [
-        &["time"],
+        &["time", "telemetry"],
         &["environment", "job"],
         &["store", "listener", "broadcast", "config"],
         &["schedule"],
-        &["provider"],
+        &["provider", "inspect"],
         &["context"],
         &["prelude", "private", "testing", "redis", "lib"],
     ];
@@ -358,113 +360,4 @@ fn first_literal(code: &str) -> Option<String> {
         }
     }
     None
-}
-
-/// `docs/internals/requirements.md` says of each line of the requirements and each rule which test shows it; those tests exist.
-#[test]
-fn every_test_that_the_docs_name_exists() {
-    let sources: String = sources().into_iter().map(|(_, text)| text).collect();
-    let mut found = Vec::new();
-    for doc in ["docs/internals/requirements.md", "docs/internals/guarantees.md"] {
-        let Ok(text) = fs::read_to_string(root().join(doc)) else { continue };
-        for name in text.split('`').skip(1).step_by(2) {
-            let is_test =
-                name.contains('_') && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-            if is_test && name.matches('_').count() >= 2 && !sources.contains(&format!("fn {name}")) {
-                found.push(format!("{doc}: `{name}`"));
-            }
-        }
-    }
-    report("no test has this name", &found);
-}
-
-/// Every line of the source documents, and every rule, has its row, which names a test or says why there is none.
-#[test]
-fn every_requirement_has_its_row() {
-    let text = fs::read_to_string(root().join("docs/internals/requirements.md")).unwrap();
-    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(" | ").collect()).collect();
-    let lines = [("S0-", 28), ("S1-", 15), ("S2-", 14), ("S3-", 84), ("S4-", 44), ("S4U-", 18), ("Y-", 4)];
-    let defects = [("D0-", 8), ("D1-", 8), ("D2-", 3), ("D3-", 16), ("D4-", 6)];
-    let lines = lines.into_iter().flat_map(|(prefix, most)| (1..=most).map(move |n| format!("| {prefix}{n:02}")));
-    let defects = defects.into_iter().flat_map(|(prefix, most)| (1..=most).map(move |n| format!("| {prefix}{n}")));
-    let rules = (1..=27).map(|rule| format!("| {rule}"));
-    let reasons = ["rejected", "later", "nothing to", "is in the docs", "not visible here", "a rule of the"];
-    let answered = |row: &[&str]| {
-        row.len() == 3 && (row[2].contains('`') || reasons.iter().any(|reason| row[1..].concat().contains(reason)))
-    };
-    let unanswered = lines.chain(defects).chain(rules).filter(|name| {
-        let mut of_this = rows.iter().filter(|row| row[0] == name).peekable();
-        of_this.peek().is_none() || !of_this.all(|row| answered(row))
-    });
-    report("say in docs/internals/requirements.md what shows these", &unanswered.collect::<Vec<_>>());
-}
-
-/// The tables of settings in the guide name each setting with the default that the code has.
-#[tokio::test(start_paused = true)]
-async fn the_guide_has_every_setting_with_its_default() {
-    #[derive(Debug, serde::Serialize, serde::Deserialize, dq::DelayJob)]
-    #[job(topic = "work")]
-    struct Work;
-
-    #[dq::delay_listener(register = false)]
-    async fn work(_job: dq::Job<Work>) -> Result<(), dq::JobError> {
-        Ok(())
-    }
-
-    let guide = fs::read_to_string(root().join("docs/guide/configuration.md")).unwrap();
-    let node = dq::testing::Harness::start(|factory| factory.listener::<work>()).await.into_context();
-    let topic = node.topic_settings("work").unwrap().all();
-    let rows = node.settings().all().iter().chain(topic).map(|is| format!("\n| `{}` | `{}` | ", is.key, is.value));
-    report(
-        "put these rows into docs/guide/configuration.md",
-        &rows.filter(|row| !guide.contains(row)).collect::<Vec<_>>(),
-    );
-}
-
-/// Where a relative link of a document leads, and the heading in it.
-fn links(text: &str) -> Vec<(String, Option<String>)> {
-    let mut prose = String::new();
-    let mut fenced = false;
-    for line in text.lines() {
-        match line.trim_start().starts_with("```") {
-            true => fenced = !fenced,
-            false if !fenced => prose.extend([line, "\n"]),
-            false => {}
-        }
-    }
-    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let relative = targets.filter(|target| !target.contains("://") && !target.contains(char::is_whitespace));
-    let parts = relative.map(|target| target.split_once('#').map_or((target, None), |(file, to)| (file, Some(to))));
-    parts.map(|(file, heading)| (file.to_owned(), heading.map(str::to_owned))).collect()
-}
-
-/// A heading as links name it.
-fn anchor(heading: &str) -> String {
-    let text = heading.trim_start_matches('#').trim().to_lowercase();
-    let kept = text.chars().filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
-}
-
-#[test]
-fn every_link_of_the_documents_leads_somewhere() {
-    let mut documents = texts(&["docs", "examples"], ".md");
-    for name in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
-        documents.push((name.to_owned(), fs::read_to_string(root().join(name)).unwrap()));
-    }
-    let mut found = Vec::new();
-    for (path, text) in &documents {
-        for (file, heading) in links(text) {
-            let own = root().join(path);
-            let target = if file.is_empty() { own } else { own.parent().unwrap().join(&file) };
-            let known = match &heading {
-                None => target.exists(),
-                Some(wanted) => fs::read_to_string(&target)
-                    .is_ok_and(|text| text.lines().any(|line| line.starts_with('#') && anchor(line) == *wanted)),
-            };
-            if !known {
-                found.push(format!("{path}: {file}#{}", heading.unwrap_or_default()));
-            }
-        }
-    }
-    report("these links lead nowhere", &found);
 }

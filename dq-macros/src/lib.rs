@@ -5,6 +5,7 @@
 //! | [`DelayJob`](macro@DelayJob) | a payload | gives it a topic |
 //! | [`delay_listener`](macro@delay_listener) | a struct or an async function | makes it the listener of a topic |
 //! | [`broadcast_listener`](macro@broadcast_listener) | a struct | makes it a listener of broadcasts |
+//! | [`periodic`](macro@periodic) | a listener, or a function that makes a payload | adds a job at each tick |
 //! | [`delay!`](macro@delay) | | makes a delay that the compiler checks |
 //!
 //! One compile reports every mistake of an attribute, each at its place, and says what to write instead. The macros
@@ -28,6 +29,7 @@ mod injection;
 mod job;
 mod listener;
 mod locals;
+mod periodic;
 
 use proc_macro::TokenStream;
 
@@ -268,6 +270,70 @@ pub fn delay_listener(arguments: TokenStream, item: TokenStream) -> TokenStream 
 #[proc_macro_attribute]
 pub fn broadcast_listener(arguments: TokenStream, item: TokenStream) -> TokenStream {
     broadcast::expand(&arguments.into(), item.into()).into()
+}
+
+/// Defines a schedule, which adds a job at each of its ticks, and registers it.
+///
+/// It goes above a function that makes the payload. dq calls it at each tick, on the runtime of the handlers:
+///
+/// ```
+/// use dq::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+/// # #[job(topic = "report")]
+/// # struct Report { pages: u32 }
+///
+/// #[periodic(every = "1h", on_missed = "skip")]
+/// fn hourly() -> Report {
+///     Report { pages: 7 }
+/// }
+/// ```
+///
+/// Or above `#[delay_listener]`, if the payload is `Default`: then each job has that payload.
+///
+/// ```
+/// use dq::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+///
+/// #[derive(Debug, Default, Serialize, Deserialize, DelayJob)]
+/// #[job(topic = "cleanup")]
+/// struct Cleanup {}
+///
+/// #[periodic(every = "15m", overlap = "skip", jitter = "1m")]
+/// #[delay_listener]
+/// async fn clean(job: Job<Cleanup>) -> Result<(), JobError> {
+///     println!("the tick of {}", job.id());
+///     Ok(())
+/// }
+/// ```
+///
+/// Each node sends the schedules of its program when it starts; the store keeps them, and adds each job exactly once, however many nodes
+/// there are. A function may be `async`; it takes no parameters. If it panics or fails, the tick stays and is tried again in a minute.
+/// Several `#[periodic]` above one item need a `name` each.
+///
+/// # Keys
+///
+/// `every`, or `cron` and `tz`, is required.
+///
+/// | key | value | default |
+/// |---|---|---|
+/// | `every = "30s"` | a tick after each interval, at multiples of it since `start` or the Unix epoch; 1 s to ten years | |
+/// | `cron = "0 9 * * MON-FRI"` | a tick at each time of the line; needs the feature `cron` of dq | |
+/// | `tz = "Asia/Singapore"` | the time zone of `cron`, a name of the IANA database | |
+/// | `name = "nightly"` | the name, unique in the topic, at most 200 bytes | that of the item |
+/// | `on_missed = "once"` | what becomes of ticks for which no node came: `"skip"`, `"once"` (one job a gap) or `"all"` | `"once"` |
+/// | `overlap = "skip"` | adds no job while that of the last tick is not done; or `"allow"` | `"allow"` |
+/// | `jitter = "5m"` | each job is due up to that long after its tick | none |
+/// | `start = "2026-12-01T00:00:00Z"` | no tick is before it | none |
+/// | `end = "2027-01-01T00:00:00Z"` | no tick is after it | none |
+/// | `skipped = "later"` | a time that the clock of the zone skips: `"later"`, `"never"` | by the line |
+/// | `repeated = "first"` | a time that it shows twice: `"first"`, `"second"`, `"both"` | by the line |
+/// | `revision = 2` | makes the definition a newer one, although an earlier one said the same | 0 |
+/// | `register = false` | the schedule does not register itself: name it with `.periodic::<S>()` | `true` |
+/// | `crate = "work::dq"` | the path to dq, if it is not a dependency of yours | the dependency, also if Cargo.toml renames it |
+#[proc_macro_attribute]
+pub fn periodic(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    periodic::expand(arguments.into(), &item.into()).into()
 }
 
 /// Makes a delay that the compiler checks: a constant `Duration` from a number and a unit.

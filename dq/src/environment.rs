@@ -21,6 +21,7 @@ use crate::time::Timestamp;
 
 mod clock;
 mod entropy;
+mod host;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod precise;
 mod process;
@@ -43,6 +44,8 @@ pub struct Environment {
     spawn: Arc<dyn Spawn>,
     ids: Arc<Ids>,
     process: Arc<Process>,
+    /// What the ids of nodes begin with, for people: the host and the process.
+    host: Option<Arc<str>>,
 }
 
 /// What makes the generated ids of an environment unique.
@@ -67,7 +70,7 @@ impl Environment {
     /// Makes an environment of these parts. Its handlers count as a process of their own.
     pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, spawn: Arc<dyn Spawn>) -> Self {
         let process = Process::new(Arc::clone(&clock));
-        Self { clock, entropy, spawn, ids: Arc::default(), process }
+        Self { clock, entropy, spawn, ids: Arc::default(), process, host: None }
     }
 
     /// Makes the environment of a program: randomness from the operating system, dq's own tasks on a thread of their
@@ -86,7 +89,7 @@ impl Environment {
         }
         let thread = OwnThread::start()?;
         let environment = Self::new(precise_clock(&thread), entropy, Arc::new(thread));
-        Ok(Self { process: Process::current(), ..environment })
+        Ok(Self { process: Process::current(), host: Some(host::name()), ..environment })
     }
 
     /// Makes an environment that runs everything on the current runtime under tokio's clock, for tests and simulations.
@@ -139,9 +142,10 @@ impl Environment {
         least + self.random_below(whole - least)
     }
 
-    /// Draws a new node identity.
+    /// Draws a new node identity: 16 random digits, in a program behind the host and the process, as `web-1-4711-012ec2040ea64cf6`.
     pub fn node_id(&self) -> NodeId {
-        NodeId::new(self.random_text())
+        let drawn = self.random_text();
+        NodeId::new(self.host.as_ref().map_or(drawn.clone(), |host| format!("{host}-{drawn}")))
     }
 
     /// Draws a new producer identity.

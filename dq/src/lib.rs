@@ -110,6 +110,7 @@ pub mod config;
 pub mod context;
 #[doc(hidden)]
 pub mod environment;
+pub mod inspect;
 pub mod job;
 pub mod listener;
 pub mod prelude;
@@ -120,6 +121,7 @@ pub mod redis;
 pub mod schedule;
 #[doc(hidden)]
 pub mod store;
+pub mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod time;
@@ -129,7 +131,7 @@ pub use context::error::Error;
 pub use context::factory::ContextFactory;
 pub use context::node::handle::Context;
 #[doc(inline)]
-pub use dq_macros::{DelayJob, broadcast_listener, delay, delay_listener};
+pub use dq_macros::{DelayJob, broadcast_listener, delay, delay_listener, periodic};
 pub use job::delay_job::DelayJob;
 pub use listener::batch::Batch;
 pub use listener::batch_listener::BatchListener;

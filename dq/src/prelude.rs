@@ -15,6 +15,6 @@ pub use crate::listener::{Channel, Decided, Decision, DelayListener, Failure, Jo
 #[doc(no_inline)]
 pub use crate::provider::Provider;
 #[doc(no_inline)]
-pub use crate::{broadcast_listener, delay, delay_listener};
+pub use crate::{broadcast_listener, delay, delay_listener, periodic};
 #[doc(no_inline)]
 pub use dq_macros::DelayJob;

@@ -12,11 +12,17 @@ pub use crate::listener::{
     Injector, Job, JobError, ListenerSettings, Missing, OnTimeout, Registration,
 };
 
+pub use crate::schedule::{
+    HasSchedules, Made, OnMissed, Overlap, PayloadOf, Periodic, PeriodicSet, PeriodicTimes, encoded, made,
+};
+
 pub mod keys;
 mod parameter;
+mod payload;
 mod returned;
 
 pub use parameter::{Acking, Call, Deciding, Parameter, assert_one_channel, dependencies};
+pub use payload::{DefaultPayload, NoDefault};
 pub use returned::{Acks, Concludes, Decides};
 
 /// The value of a stand-in that a macro emits after a mistake, so that one mistake gives one error. It is never called.

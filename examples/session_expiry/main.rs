@@ -1,7 +1,7 @@
 //! Ends idle sessions: the deadline moves as long as there are heartbeats.
 //!
 //! There are two ways to move it. A *session* remembers its last heartbeat. When its job is due too early, the job rejoins for
-//! the rest of the time: one write per idle time, however many heartbeats there are. A *connection* replaces its job with
+//! the rest of the time: one write per idle time, however many heartbeats there are. A *connection* extends its job with
 //! every ping: one write per ping, and nothing to remember.
 
 mod sessions;
@@ -82,11 +82,12 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     }
     sessions.remove("cleo"); // logs out
     jobs.delete::<EndSession>("cleo").await?;
+    println!("cleo    logged out, her job was deleted");
     for _ in 0..20 {
         sleep(HEARTBEAT).await;
         sessions.seen("ana");
         sessions.seen("camera");
-        jobs.add(DropConnection { device: "camera".into() }).replace_existing().await?; // moves the deadline
+        jobs.add_or_extend(DropConnection { device: "camera".into() }).at_most("8h").await?; // moves the deadline
     }
     sessions.all_ended().await;
     dq.shutdown(delay!("5s")).await;
@@ -95,7 +96,6 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         let end = if session.too_early { "ended TOO EARLY" } else { "ended after the last heartbeat" };
         println!("{name:<7} {:>2} heartbeats, {end}", session.heartbeats);
     }
-    println!("cleo    logged out, her job was deleted");
     let runs = sessions.checks("ana");
     println!("ana's job ran {} than she had heartbeats", if runs < 10 { "less often" } else { "MORE OFTEN" });
     let ok = runs < 10 && sessions.report().iter().all(|(_, session)| !session.too_early);

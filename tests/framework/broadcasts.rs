@@ -280,3 +280,17 @@ async fn a_stopping_channel_waits_for_the_answer_to_its_release_for_the_call_tim
         assert_eq!(begin.elapsed(), expected, "{fault:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn broadcasts_go_out_at_the_end_of_a_pause_that_was_shortened() {
+    let log = Log::new();
+    let dq = start(subscriber(&log)).await;
+    dq.advance(SECOND).await;
+    dq.provider().pause::<Prices>().reason("the bank is down").await.unwrap();
+    dq.provider().add(prices("a")).await.unwrap();
+    dq.advance(SECOND).await;
+    dq.provider().pause::<Prices>().reason("it comes back").lasting(SECOND).await.unwrap();
+    dq.advance(SECOND).await;
+    assert_eq!(log.take_without_times(), ["prices a"]);
+    dq.shutdown(SECOND).await;
+}

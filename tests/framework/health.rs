@@ -173,3 +173,17 @@ async fn a_slow_handler_is_reported_as_running() {
     handler_takes(SECOND).await;
     assert_eq!(dq.health().topics[0].running, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_misses_its_lateness_objective_is_degraded_and_ready_until_a_minute_later() {
+    let dq = Script::takes(3 * SECOND).start(|topic| topic.concurrency(1).lateness_objective("2s")).await;
+    assert!(!dq.health().degraded);
+    dq.provider().add_many(["a", "b", "c"].map(test_job)).await.unwrap().all().unwrap();
+    handler_takes(10 * SECOND).await;
+    let health = dq.health();
+    assert!(health.degraded && health.ready);
+    let late = health.topics[0].late.as_deref().unwrap();
+    assert!(late.starts_with("2 of the 3 jobs of the last minute started more than 2s late"), "{late}");
+    handler_takes(2 * MINUTE).await;
+    assert!(!dq.health().degraded && dq.health().topics[0].late.is_none());
+}

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use dq::environment::TokioClock;
 use dq::job::State;
+use dq::listener::AckMode;
 use dq::provider::{AddError, TopicError};
+use dq::schedule::OnMissed;
 use dq::testing::Harness;
 use dq_tests::{Fault, FaultyStore};
 
@@ -85,6 +87,26 @@ async fn what_was_claimed_and_did_not_begin_goes_back_without_an_attempt() {
     );
 }
 
+/// The answer to a transfer that left before the pause comes behind its signal, and says nothing of it.
+#[tokio::test(start_paused = true)]
+async fn an_old_answer_does_not_end_a_pause() {
+    let (store, faults) = FaultyStore::over(store_under(Arc::new(TokioClock::new())));
+    let script = Script::acks();
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    dq.advance(SECOND).await;
+    faults.fail_when(|step| (step == "transfer").then_some(Fault::AnsweredAfter(50 * MS)));
+    dq.provider().add(test_job("a")).await.unwrap();
+    dq.advance(10 * MS).await;
+    pause(&dq).await;
+    dq.advance(MINUTE).await;
+    assert_eq!(script.log.take(), [""; 0]);
+    let topic = dq.health().topics.remove(0);
+    assert_eq!((topic.counters.claimed, topic.counters.rolled_back), (1, 1), "it was claimed before the pause");
+    resume(&dq).await;
+    dq.advance(SECOND).await;
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_running_handler_ends_as_usual_and_its_retry_waits() {
     let script = Script::new(|job, channel| async move {
@@ -136,9 +158,55 @@ async fn aged_parked_jobs_wait_for_the_end_of_a_pause() {
     dq.advance(3 * DAY).await;
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
     assert_eq!(stored_job(&dq, "a").await.state, State::Unacked);
+    assert_eq!(dq.health().topics[0].counters.claimed, 1, "no sweep claimed it to give it back");
     resume(&dq).await;
     dq.advance(HOUR).await;
     assert_eq!(script.log.take_without_times(), ["aged a 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_acked_on_claim_runs_in_spite_of_a_pause() {
+    for offset in 0..12 {
+        let script = Script::takes(10 * MS);
+        let dq = script.start(|topic| topic.ack(AckMode::OnClaim).concurrency(2)).await;
+        let jobs = (0..60).map(|n| test_job(format!("{n:02}")));
+        dq.provider().add_many(jobs).await.unwrap().all().unwrap();
+        dq.advance(100 * MS + offset * MS).await;
+        pause(&dq).await;
+        dq.advance(MINUTE).await;
+        let (ran, waiting) = (script.log.take().len(), dq.counts::<TestJob>().await.delayed);
+        assert!(ran >= 18 && waiting > 0, "{ran} ran, {waiting} wait");
+        assert_eq!(ran + waiting, 60, "none is lost");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_that_a_pause_or_a_drain_held_up_follow_the_policy_of_their_schedule() {
+    for (on_missed, expected) in [(OnMissed::Skip, 0), (OnMissed::Once, 1), (OnMissed::All, 5)] {
+        for drains in [false, true] {
+            let script = Script::acks();
+            let dq = script.start(default_settings).await;
+            let jobs = dq.provider();
+            let set = jobs.add_schedule("s", test_job("a")).every("10m").on_missed(on_missed).await.unwrap();
+            let now = jobs.counts::<TestJob>().await.unwrap().clock;
+            dq.advance(set.first.since(now) + 5 * MINUTE).await;
+            assert_eq!(script.log.take().len(), 1);
+            if drains {
+                jobs.drain::<TestJob>().reason("why").await.unwrap();
+            } else {
+                pause(&dq).await;
+            }
+            dq.advance(50 * MINUTE).await;
+            assert_eq!(script.log.take(), [""; 0]);
+            if drains {
+                jobs.undrain::<TestJob>().await.unwrap();
+            } else {
+                resume(&dq).await;
+            }
+            dq.advance(MINUTE).await;
+            assert_eq!(script.log.take().len(), expected, "{on_missed:?}, drains: {drains}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use dq::inspect::{BulkAction, JobFilter};
 use dq::job::{AppName, Codec, Deliver, Metadata, ProducerId, Record, State, TopicKey, TopicName};
 use dq::provider::{AddError, AddSchedule, Addition, ScheduleError};
 use dq::schedule::{OnMissed, Overlap};
@@ -247,4 +248,21 @@ async fn a_schedule_that_this_version_cannot_read_is_given_back_and_goes_on_late
     dq.advance(HOUR).await;
     assert!(runs.take().is_empty());
     assert_eq!(dq.counts::<TestJob>().await.delayed, 1, "it is not DEAD, and a node that can read it may come");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bulk_change_leaves_schedules_alone() {
+    let dq = Runs::default().script(Duration::ZERO).start(default_settings).await;
+    tens(&dq).await.unwrap();
+    let jobs = dq.provider();
+    jobs.add(test_job("later")).after(HOUR).await.unwrap();
+    let next = jobs.schedule::<TestJob>("tens").await.unwrap().unwrap().details.unwrap().next;
+    for action in [BulkAction::Reschedule(next.after(2 * HOUR)), BulkAction::Delete] {
+        let mut bulk = jobs.inspect().bulk("work", State::Delayed, JobFilter::default(), action).unwrap();
+        while bulk.step().await.unwrap().is_some() {}
+        assert_eq!((bulk.progress().looked_at, bulk.progress().changed), (2, 1));
+    }
+    let schedule = jobs.schedule::<TestJob>("tens").await.unwrap().unwrap();
+    assert_eq!(schedule.details.unwrap().next, next);
+    assert!(jobs.get::<TestJob>("later").await.unwrap().is_none());
 }

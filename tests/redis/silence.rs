@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(1);
 
 fn interest() -> Interest {
-    Interest { node: Some(NodeId::new("n")), broadcasts: true }
+    Interest { node: Some(NodeId::new("n")), broadcasts: true, moves: false }
 }
 
 #[tokio::test]

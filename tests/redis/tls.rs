@@ -125,7 +125,7 @@ async fn signals_arrive_over_tls() {
     let authority = Authority::new("signals");
     let server = authority.server("127.0.0.1", false);
     let topic = Topic::on(&url(&server, &format!("ca={}", authority.file("ca.crt"))));
-    let interest = dq::store::Interest { node: Some(dq::job::NodeId::new("n")), broadcasts: false };
+    let interest = dq::store::Interest { node: Some(dq::job::NodeId::new("n")), broadcasts: false, moves: false };
     let mut signals = topic.store.signals(&topic.key, interest).await.unwrap();
     topic.add(vec![job("a")]).await;
     assert_eq!(signals.next().await, Some(dq::store::Signal::Due(None)));

@@ -92,7 +92,8 @@ async fn on_a_replica_nothing_is_done() {
     let topic = topic(&server.url());
     let error = topic.add_json("1").id("a").await.unwrap_err();
     assert!(matches!(error, AddError::NotAdded { .. }), "{error}");
-    assert!(error.to_string().contains("READONLY") && error.to_string().contains("point the URL at the master"));
+    let text = error.to_string();
+    assert!(text.contains("READONLY") && text.contains("point the URL at the master"), "{text}");
 }
 
 #[tokio::test]

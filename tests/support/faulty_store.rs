@@ -8,9 +8,11 @@ use std::time::Duration;
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::step::{Sequenced, Settle, Verdict};
 use dq::store::{
-    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest,
-    Pending, Producer, Request, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicSet, TopicState,
+    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link,
+    NewJob, Numbered, Page, PageRequest, Pending, Producer, Request, SetTopic, Signals, Store, StoreError, Stored,
+    TopicCounts, TopicOverview, TopicSet, TopicState,
 };
+use dq::time::Timestamp;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -205,21 +207,32 @@ impl Store for FaultyStore {
         if let Some(fault) = self.faults.ask("signals") {
             return no_answer("signals", fault);
         }
+        let wanted = interest.clone();
         async move {
             let mut upstream = self.inner.signals(topic, interest).await?;
-            let (feed, signals) = Signals::channel();
+            let (feed, signals) = Signals::channel(&wanted);
             let faults = self.faults.clone();
             tokio::spawn(async move {
                 while let Some(signal) = upstream.next().await {
                     let lost = faults.state.lock().unwrap().without_signals;
-                    if !lost && feed.send(signal).await.is_err() {
+                    if feed.is_closed() {
                         break;
+                    }
+                    if !lost {
+                        feed.send(signal);
                     }
                 }
             });
             Ok(signals)
         }
         .boxed()
+    }
+
+    fn listen<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        match self.faults.ask("listen") {
+            None => self.inner.listen(topic),
+            Some(fault) => no_answer("listen", fault),
+        }
     }
 
     fn get<'a>(
@@ -238,8 +251,29 @@ impl Store for FaultyStore {
         self.inner.topics(app)
     }
 
+    fn schedules<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        after: Option<&'a JobId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
+        self.inner.schedules(topic, after, limit)
+    }
+
     fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
         self.inner.topic_state(topic)
+    }
+
+    fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
+        self.inner.overview(topic, nodes)
+    }
+
+    fn due_counts<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        times: &'a [Timestamp],
+    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
+        self.inner.due_counts(topic, times)
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
@@ -315,5 +349,9 @@ impl Producer for FaultyProducer {
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         self.faults.answer("command", || self.inner.command(batch))
+    }
+
+    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
+        self.faults.answer("change", || self.inner.change(batch))
     }
 }

@@ -7,9 +7,11 @@ use dq::environment::StoreClock;
 use dq::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::memory::{MemoryStore, PageSize, Position, Replay, Sink};
 use dq::store::{
-    Interest, Link, Page, PageRequest, Pending, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicState,
+    DueCount, Interest, Link, Page, PageRequest, Pending, Producer, Signals, Store, StoreError, Stored, TopicCounts,
+    TopicOverview, TopicState,
 };
 use dq::testing::ManualClock;
+use dq::time::Timestamp;
 use dq_testing::conformance::StoreFixture;
 use futures_util::future::BoxFuture;
 
@@ -141,8 +143,29 @@ impl Store for Compared {
         self.store.topics(app)
     }
 
+    fn schedules<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        after: Option<&'a JobId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
+        self.store.schedules(topic, after, limit)
+    }
+
     fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
         self.store.topic_state(topic)
+    }
+
+    fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
+        self.store.overview(topic, nodes)
+    }
+
+    fn due_counts<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        times: &'a [Timestamp],
+    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
+        self.store.due_counts(topic, times)
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

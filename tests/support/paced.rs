@@ -9,11 +9,12 @@ use dq::environment::StoreClock;
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
 use dq::store::{
-    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest,
-    Pending, Producer, Request, RequestKind, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicSet,
-    TopicState,
+    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link,
+    NewJob, Numbered, Page, PageRequest, Pending, Producer, Request, RequestKind, SetTopic, Signals, Store, StoreError,
+    Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
 };
 use dq::testing::InFlight;
+use dq::time::Timestamp;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -142,7 +143,7 @@ impl Store for PacedStore {
             let mut subscribers = self.pace.subscribers.lock().await;
             if subscribers.is_empty() {
                 for broadcasts in [false, true] {
-                    let interest = Interest { node: Some(NodeId::new("pace")), broadcasts };
+                    let interest = Interest { node: Some(NodeId::new("pace")), broadcasts, moves: false };
                     subscribers.push(self.store.signals(&self.pace.topic, interest).await?);
                 }
             }
@@ -167,8 +168,29 @@ impl Store for PacedStore {
         self.asks(self.store.topics(app))
     }
 
+    fn schedules<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        after: Option<&'a JobId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
+        self.asks(self.store.schedules(topic, after, limit))
+    }
+
     fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
         self.asks(self.store.topic_state(topic))
+    }
+
+    fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
+        self.asks(self.store.overview(topic, nodes))
+    }
+
+    fn due_counts<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        times: &'a [Timestamp],
+    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
+        self.asks(self.store.due_counts(topic, times))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
@@ -228,5 +250,10 @@ impl Producer for PacedProducer {
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         self.pace.set_time();
         self.pace.send(self.producer.clone(), self.producer.command(batch), true)
+    }
+
+    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
+        self.pace.set_time();
+        self.pace.send(self.producer.clone(), self.producer.change(batch), true)
     }
 }

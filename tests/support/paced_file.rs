@@ -8,10 +8,12 @@ use std::sync::Arc;
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::file::FileStore;
 use dq::store::{
-    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest,
-    Pending, Producer, Request, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicSet, TopicState,
+    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link,
+    NewJob, Numbered, Page, PageRequest, Pending, Producer, Request, SetTopic, Signals, Store, StoreError, Stored,
+    TopicCounts, TopicOverview, TopicSet, TopicState,
 };
 use dq::testing::InFlight;
+use dq::time::Timestamp;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -102,8 +104,29 @@ impl Store for PacedFileStore {
         self.asks(self.0.store.topics(app))
     }
 
+    fn schedules<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        after: Option<&'a JobId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
+        self.asks(self.0.store.schedules(topic, after, limit))
+    }
+
     fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
         self.asks(self.0.store.topic_state(topic))
+    }
+
+    fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
+        self.asks(self.0.store.overview(topic, nodes))
+    }
+
+    fn due_counts<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        times: &'a [Timestamp],
+    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
+        self.asks(self.0.store.due_counts(topic, times))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
@@ -140,5 +163,9 @@ impl Producer for PacedProducer {
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         hold(self.producer.command(batch))
+    }
+
+    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
+        hold(self.producer.change(batch))
     }
 }

@@ -3,7 +3,7 @@
 use super::{report, texts};
 
 /// Parts of identifiers (`snake_case` and `CamelCase` are split) that no code has.
-const RETIRED_PARTS: &str = "begun cast casted caster casts court courts deaf deafen deputy dice flying fronted gauge gauges \
+const RETIRED_PARTS: &str = "begun cast casted caster casts court courts deaf deafen deputy dice flying fronted \
     heard judge judged lane lanes patience refront standing story stray strays strike strikes suspect suspects toll \
     troubled turned unheard weather whereabouts withdraw withdrawal withdrawals withdrawn";
 
@@ -13,7 +13,7 @@ const RETIRED_NAMES: &str = "Age Aged Board Front Hear Hearing Hold LookError Lo
 
 /// Words and phrases that no text has, as terms of dq.
 const RETIRED_TERMS: &str = "a front|a hold |a judge|a look |a mark |a suspect|a turn|a withdrawal|board of|caster|casts|deaf|\
-    deputy|dice|flying|gauge|heard turn|is begun|lane|lanes|last turn|look by id|looks by id|next turn|of marks|patience|\
+    deputy|dice|flying|heard turn|is begun|lane|lanes|last turn|look by id|looks by id|next turn|of marks|patience|\
     refront|standing of|stray|suspects|the court|the front of a record|the judge|the mark |the marks|the new front|\
     the standing|the suspect|the turn|the world|under way|weather|whereabouts|withdraw|withdrawal|withdrawals|withdrawn|\
     wrong turn";
@@ -73,7 +73,9 @@ fn retired_words_are_no_identifiers_and_no_keys() {
     let mut found = Vec::new();
     for (path, text) in files() {
         for (number, line) in text.lines().enumerate() {
-            let retired: Vec<_> = names(line).filter(|name| is_retired(name)).collect();
+            // `Max-Age` is an attribute of cookies.
+            let line = line.replace("Max-Age", "");
+            let retired: Vec<_> = names(&line).filter(|name| is_retired(name)).collect();
             if !retired.is_empty() {
                 found.push(format!("{path}:{}: {}", number + 1, retired.join(", ")));
             }

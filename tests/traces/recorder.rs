@@ -19,6 +19,8 @@ struct State {
     /// The events alone, without the span.
     events: Vec<(Level, String)>,
     spans: BTreeMap<u64, String>,
+    /// The name, level and fields of each span.
+    described: Vec<(&'static str, Level, Vec<&'static str>)>,
     entered: Vec<u64>,
 }
 
@@ -40,6 +42,8 @@ impl Subscriber for Traces {
         span.record(&mut text);
         let mut state = self.0.lock().unwrap();
         state.lines.push(text.0);
+        let fields = span.fields().iter().map(|field| field.name()).collect();
+        state.described.push((span.metadata().name(), *span.metadata().level(), fields));
         let id = state.spans.len() as u64 + 1;
         state.spans.insert(id, span.metadata().name().to_owned());
         Id::from_u64(id)
@@ -71,6 +75,11 @@ impl Traces {
     /// The spans and events since the last call, in order.
     pub fn lines(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().lines)
+    }
+
+    /// The name, level and fields of each span so far.
+    pub fn spans(&self) -> Vec<(&'static str, Level, Vec<&'static str>)> {
+        self.0.lock().unwrap().described.clone()
     }
 
     /// The events of this level since the last call of this method for it.

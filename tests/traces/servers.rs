@@ -35,7 +35,7 @@ async fn everything_reported(url: &str) -> String {
     let (traces, _guard) = subscribe();
     let store = RedisStore::new(url).unwrap();
     let mut said = format!("{} {store:?} ", store.url());
-    let interest = Interest { node: Some(NodeId::new("n")), broadcasts: true };
+    let interest = Interest { node: Some(NodeId::new("n")), broadcasts: true, moves: false };
     let (link, producer) = (store.link(&topic(), &NodeId::new("n")), store.producer(&topic(), &ProducerId::new("p")));
     let errors: [Box<dyn std::error::Error>; 4] = [
         store.open(&topic()).await.unwrap_err().into(),

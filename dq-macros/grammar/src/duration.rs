@@ -1,6 +1,6 @@
 //! Durations in the form that people write.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The longest delay of a job: ten years of 365 days.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -23,6 +23,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
     humantime::parse_duration(text.trim()).map_err(|_| BadDuration { text: text.chars().take(100).collect() })
 }
 
+/// A time such as `2026-12-01T00:00:00Z`, in milliseconds since the Unix epoch; `None` if the text is not one, or is before that.
+pub fn parse_time(text: &str) -> Option<u64> {
+    let since = humantime::parse_rfc3339(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,6 +39,15 @@ mod tests {
         assert_eq!(parse_duration(" 500ms"), Ok(Duration::from_millis(500)));
         for bad in ["5x", "", "15", "-1s"] {
             assert_eq!(parse_duration(bad), Err(BadDuration { text: bad.into() }), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_a_date_and_a_time_in_utc() {
+        assert_eq!(parse_time("1970-01-01T00:00:01.5Z"), Some(1_500));
+        assert_eq!(parse_time("2026-12-01T00:00:00Z"), Some(1_796_083_200_000));
+        for bad in ["2026-12-01", "", "1969-12-31T00:00:00Z", "2026-13-01T00:00:00Z"] {
+            assert_eq!(parse_time(bad), None, "{bad}");
         }
     }
 }

@@ -11,6 +11,6 @@ mod retry;
 
 #[cfg(feature = "cron")]
 pub use cron::{BadCron, Cron, RepeatedTime, SkippedTime};
-pub use duration::{BadDuration, LONGEST_DELAY, parse_duration};
+pub use duration::{BadDuration, LONGEST_DELAY, parse_duration, parse_time};
 pub use name::{BadName, LONGEST_ID, LONGEST_NAME, check_app, check_id, check_topic};
 pub use retry::{BadRetry, RetryPolicy};

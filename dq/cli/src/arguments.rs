@@ -1,23 +1,40 @@
 //! The command line.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dq::job::{AppName, TopicName};
 use dq::store::{CopyPlace, ExportPart, OnDuplicate};
-use dq::time::Delay;
 
-/// Moves the jobs of dq between stores, and checks the directories of `file:` stores.
+pub use crate::frame::{ColorChoice, Common};
+use crate::verbs::add::AddArguments;
+use crate::verbs::change::{DeleteArguments, RequeueArguments, RescheduleArguments, RunNowArguments};
+use crate::verbs::jobs::JobsArguments;
+use crate::verbs::pause::{DrainArguments, PauseArguments};
+use crate::verbs::schedules::SchedulesCommand;
+use crate::verbs::shell::ShellName;
+use crate::verbs::show::{OneJob, ShowArguments};
+use crate::verbs::timeline::TimelineArguments;
+use crate::verbs::top::TopArguments;
+use crate::verbs::topics::TopicsArguments;
+use crate::verbs::watch::WatchArguments;
+
+/// Looks at the jobs of dq, changes them, says why a job has not run, and moves jobs between stores.
 ///
-/// `dq export` writes the jobs of an app to stdout as JSON lines, and `dq import` puts such lines into a store of any kind:
+/// The store and the app come from `--store` and `--app`, from the variables DQ_STORE and DQ_APP, or from `store` and `app` in
+/// dq.toml, the first of these that says it:
 ///
-///   dq export redis://old --app shop | dq import redis://new
+///   dq topics --store redis://localhost --app shop
 ///
-/// Exit codes: 0 if all is done, 1 if not, 2 for a command line that makes no sense.
+/// Exit codes: 0 all is done; 1 it failed, and stderr says what to do; 2 the command line makes no sense, or names no store or app;
+/// 3 there is no such job, schedule or topic; 4 nobody agreed to a destruction; 5 a check found problems; 130 interrupted, and
+/// stderr says how to go on; 141 nobody read the output.
 #[derive(Debug, Parser)]
 #[command(name = "dq", version, verbatim_doc_comment, max_term_width = 100)]
 pub struct Arguments {
+    /// What all verbs have.
+    #[command(flatten)]
+    pub common: Common,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -26,6 +43,55 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Lists the topics: how many jobs each has in each state, how late it is, and whether it is paused.
+    Topics(TopicsArguments),
+    /// Shows one topic: its jobs, what it waits for, and the nodes that hold its jobs.
+    Topic {
+        /// The topic
+        #[arg(value_name = "TOPIC", value_parser = topic)]
+        topic: TopicName,
+    },
+    /// Lists the jobs of a topic in one state, in order of their time.
+    ///
+    /// A filter looks at 10,000 jobs at most and then says how far it looked; `--all` or the printed command goes on.
+    Jobs(JobsArguments),
+    /// Shows one job: state, failures, error and headers; the payload only with `--payload`.
+    Show(ShowArguments),
+    /// Says why a job has not run: all reasons that apply, the decisive one first.
+    Why(OneJob),
+    /// Shows how many jobs of a topic fall due when.
+    Timeline(TimelineArguments),
+    /// Shows the topics live: `?` lists the keys.
+    Top(TopArguments),
+    /// Prints what happens to the jobs of a topic, as it happens.
+    ///
+    /// Any event may be lost, and the output says where. A `file:` store belongs to one process, so there is nothing to see.
+    Watch(WatchArguments),
+    /// Adds a job.
+    Add(AddArguments),
+    /// Makes a DEAD or UNACKED job due now, or all that a filter lets through. DEAD jobs get all their attempts back.
+    Requeue(RequeueArguments),
+    /// Deletes a job, or all that a filter lets through. Running ones go when their run ends.
+    Delete(DeleteArguments),
+    /// Makes a job that waits due now, or all that a filter lets through.
+    RunNow(RunNowArguments),
+    /// Gives a job that waits another due time, or all that a filter lets through.
+    Reschedule(RescheduleArguments),
+    /// Pauses a topic on all its nodes: they take no more jobs until it ends. Running jobs end as usual.
+    Pause(PauseArguments),
+    /// Drains a topic: it takes no new jobs, and nodes run only what is due now.
+    Drain(DrainArguments),
+    /// Ends the pause and the drain of a topic.
+    Resume {
+        /// The topic
+        #[arg(value_name = "TOPIC", value_parser = topic)]
+        topic: TopicName,
+    },
+    /// Lists, pauses, resumes and removes the schedules of a topic.
+    #[command(subcommand)]
+    Schedules(SchedulesCommand),
+    /// Serves the dashboard and the JSON API until Ctrl-C or SIGTERM. Who changed what goes to stderr.
+    Serve(crate::verbs::serve::ServeArguments),
     /// Writes the jobs of an app to stdout, as JSON lines, with all that the store keeps of them.
     ///
     /// It changes nothing in the store. Stop the nodes of the app first and let nothing add to it: an export is no snapshot. It
@@ -53,28 +119,34 @@ pub enum Command {
         #[arg(value_name = "PATH")]
         path: PathBuf,
     },
+    /// Writes the completions of a shell to stdout.
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL", value_enum)]
+        shell: ShellName,
+    },
+    /// Writes the man page of the program to stdout, or those of all verbs into a directory.
+    Man {
+        /// The directory
+        #[arg(value_name = "DIRECTORY")]
+        directory: Option<PathBuf>,
+    },
 }
 
 /// The arguments of `dq export`.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
-    /// The store: `redis://HOST:PORT/DATABASE`, `rediss://..` or `file:DIRECTORY`
+    /// The store, instead of `--store`: `redis://HOST:PORT/DATABASE`, `rediss://..` or `file:DIRECTORY`
     #[arg(value_name = "URL")]
-    pub url: String,
+    pub url: Option<String>,
     /// Which jobs.
     #[command(flatten)]
     pub choice: Choice,
-    /// For how long a request is repeated while the store does not answer
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
-    pub wait: Duration,
 }
 
 /// Which jobs to export.
 #[derive(Debug, Clone, Args)]
 pub struct Choice {
-    /// The app
-    #[arg(long, value_name = "APP", value_parser = app)]
-    pub app: AppName,
     /// Only this topic; may be given several times. Otherwise all topics of the app
     #[arg(long = "topic", value_name = "TOPIC", value_parser = topic)]
     pub topics: Vec<TopicName>,
@@ -136,24 +208,30 @@ impl Chosen {
 /// The arguments of `dq import`.
 #[derive(Debug, Args)]
 pub struct ImportArguments {
-    /// The store: `redis://HOST:PORT/DATABASE`, `rediss://..` or `file:DIRECTORY`
-    #[arg(value_name = "URL")]
-    pub url: String,
-    /// The file with the lines of the export; otherwise stdin
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
-    /// The app that gets the jobs; otherwise the app of the export
-    #[arg(long, value_name = "APP", value_parser = app)]
-    pub app: Option<AppName>,
+    /// The store, instead of `--store`, and the file with the lines of the export, otherwise stdin. A word without `:` is the file.
+    /// `--app` gives the jobs to another app than that of the export
+    #[arg(value_name = "URL] [FILE", num_args = 0..=2)]
+    pub places: Vec<String>,
     /// What to do with a job whose id the topic already has
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Duplicates::Keep)]
     pub on_duplicate: Duplicates,
     /// Accepts an export without its last line: one that was cut off, or that you filtered
     #[arg(long)]
     pub partial: bool,
-    /// For how long a request is repeated while the store does not answer
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
-    pub wait: Duration,
+}
+
+impl ImportArguments {
+    /// The store and the file, where the words name them.
+    pub fn store_and_file(&self) -> (Option<&str>, Option<PathBuf>) {
+        match self.places.as_slice() {
+            [] => (None, None),
+            [stdin] if stdin == "-" => (None, None),
+            [url, stdin] if stdin == "-" => (Some(url), None),
+            [file] if !file.contains(':') => (None, Some(file.into())),
+            [url] => (Some(url), None),
+            [url, file, ..] => (Some(url), Some(file.into())),
+        }
+    }
 }
 
 /// What to do with a job whose id the topic already has.
@@ -188,14 +266,10 @@ pub const fn word(place: CopyPlace) -> &'static str {
     }
 }
 
-fn app(text: &str) -> Result<AppName, String> {
+pub(crate) fn app(text: &str) -> Result<AppName, String> {
     AppName::new(text).map_err(|bad| bad.to_string())
 }
 
-fn topic(text: &str) -> Result<TopicName, String> {
+pub(crate) fn topic(text: &str) -> Result<TopicName, String> {
     TopicName::new(text).map_err(|bad| bad.to_string())
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    Delay::parse(text).duration().map_err(|bad| bad.to_string())
 }

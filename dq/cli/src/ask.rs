@@ -30,11 +30,22 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
     }
     let store = open_store(url)?;
     let what = format!("cannot reach {}", store.url());
-    store.prepare().await.map_err(|source| Failure::Store { what: format!("cannot open {}", store.url()), source })?;
+    store.prepare().await.map_err(|source| not_prepared(&store.url(), source))?;
     match timeout(ANSWER, store.contact()).await {
         Ok(Ok(())) => Ok(store),
         Ok(Err(source)) => Err(Failure::Store { what, source }),
         Err(_) => Err(Failure::silent(&what, ANSWER)),
+    }
+}
+
+/// A store that does not open. The text of the journal is the only sign that another program holds a directory.
+fn not_prepared(url: &str, source: StoreError) -> Failure {
+    match source {
+        StoreError::Halted { reason, .. } if reason.contains(" is in use by ") => {
+            let holder = reason.split_once(": stop that process").map_or(reason.as_str(), |(holder, _)| holder);
+            Failure::Held { reason: holder.to_owned() }
+        }
+        source => Failure::Store { what: format!("cannot open {url}"), source },
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 
-use dq::job::{Fence, TopicKey, TopicName};
+use dq::job::{AppName, Fence, TopicKey, TopicName};
 use dq::store::step::USUAL_BYTES;
 use dq::store::{CopyPlace, Cursor, ExportPart, ExportRequest, Exported, Store, TopicCounts};
 
@@ -52,12 +52,13 @@ impl fmt::Display for Report {
 /// [`Failure`]; the last line is then missing, so that an import recognises what was written as cut off.
 pub async fn export(
     store: &dyn Store,
+    app: &AppName,
     choice: &Choice,
     repeating: Repeating,
     out: &mut dyn Write,
     progress: &Progress,
 ) -> Result<Report, Failure> {
-    let topics = topics_of(store, choice, repeating).await?;
+    let topics = topics_of(store, app, choice, repeating).await?;
     let mut counts = Vec::with_capacity(topics.len());
     for key in topics {
         let before = counts_of(store, &key, repeating).await?;
@@ -71,7 +72,7 @@ pub async fn export(
     progress.expect_jobs(counts.iter().map(|(_, before)| of_topic(before)).sum());
 
     let mut writer = Writer { out, progress, report: Report::default() };
-    writer.line(&Line::Export(Start { format: FORMAT, app: choice.app.clone() }))?;
+    writer.line(&Line::Export(Start { format: FORMAT, app: app.clone() }))?;
     for (key, before) in counts {
         let read = writer.topic(store, &key, &parts, repeating).await?;
         let after = counts_of(store, &key, repeating).await?;
@@ -87,17 +88,22 @@ pub async fn export(
 }
 
 /// The topics to export, in order.
-async fn topics_of(store: &dyn Store, choice: &Choice, repeating: Repeating) -> Result<Vec<TopicKey>, Failure> {
+async fn topics_of(
+    store: &dyn Store,
+    app: &AppName,
+    choice: &Choice,
+    repeating: Repeating,
+) -> Result<Vec<TopicKey>, Failure> {
     let mut topics = match choice.topics.as_slice() {
-        [] => repeating.ask("cannot list the topics", |_| store.topics(&choice.app)).await?,
+        [] => repeating.ask("cannot list the topics", |_| store.topics(app)).await?,
         named => named.to_vec(),
     };
     if choice.topics.is_empty() && topics.len() >= MOST_TOPICS {
-        return Err(Failure::TooManyTopics { app: choice.app.to_string(), most: MOST_TOPICS });
+        return Err(Failure::TooManyTopics { app: app.to_string(), most: MOST_TOPICS });
     }
     topics.sort();
     topics.dedup();
-    let keys: Vec<_> = topics.into_iter().map(|topic| TopicKey { app: choice.app.clone(), topic }).collect();
+    let keys: Vec<_> = topics.into_iter().map(|topic| TopicKey { app: app.clone(), topic }).collect();
     for key in &keys {
         repeating.ask(&format!("cannot open topic `{}`", key.topic), |_| store.open(key)).await?;
     }

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dq::context::BadStoreUrl;
-use dq::job::{JobId, State, TopicName};
+use dq::inspect::BulkError;
+use dq::job::{BadName, JobId, State, TopicName};
+use dq::provider::{AddError, ChangeError, CommandError, QueryError, ScheduleError, TopicError};
 use dq::store::StoreError;
 use dq::store::file::CheckError;
 
@@ -16,6 +18,14 @@ use crate::import::Report;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
+    /// The dashboard cannot be served.
+    #[error("cannot serve at {address}: {source}")]
+    Listen {
+        /// Where it was to listen.
+        address: std::net::SocketAddr,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// The URL names a store in the memory of another process.
     #[error(
         "`{0}` is a store in the memory of the program that uses it, which no other program can reach: name a server or a directory"
@@ -42,6 +52,12 @@ pub enum Failure {
         app: String,
         /// How many a list has at most.
         most: usize,
+    },
+    /// The store has no topic of the app.
+    #[error("the store has nothing of app `{app}`, and nothing was exported: is that its name?")]
+    NoTopics {
+        /// The app.
+        app: String,
     },
     /// There are RUNNING jobs.
     #[error(
@@ -74,9 +90,65 @@ pub enum Failure {
         /// The most bytes of a line.
         limit: usize,
     },
+    /// Neither the command line, nor a variable, nor a config file says it.
+    #[error("no {key} is named: give {flag}, set {variable}, or write `{key} = \"..\"` into dq.toml ({file})")]
+    NotNamed {
+        /// What is missing.
+        key: &'static str,
+        /// Its flag.
+        flag: &'static str,
+        /// Its variable.
+        variable: &'static str,
+        /// What was found of the config file.
+        file: String,
+    },
+    /// The command line or the config file makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A running program holds the directory of a `file:` store.
+    #[error(
+        "{reason}. A `file:` store admits one program at a time: look at it in the dashboard of the program that runs, or stop that \
+         program and run this command again; `dq check` reads the directory meanwhile"
+    )]
+    Held {
+        /// Who holds it.
+        reason: String,
+    },
+    /// A call of dq failed.
+    #[error(transparent)]
+    Call(dq::Error),
+    /// There is no such job, schedule or topic.
+    #[error("{0}")]
+    Missing(String),
+    /// Something was not done, because it is in a state in which it cannot be done.
+    #[error("{0}")]
+    Refused(String),
+    /// Nobody agreed to a destruction.
+    #[error(
+        "nothing was done: {what}{}",
+        if *.asked { " was not confirmed" } else { " needs a yes, and there is no terminal to ask at: say `--yes`" }
+    )]
+    NotConfirmed {
+        /// What would have been done.
+        what: String,
+        /// Somebody was asked.
+        asked: bool,
+    },
+    /// A check found problems.
+    #[error("{0}")]
+    Problems(String),
+    /// The user interrupted it.
+    #[error("{0}")]
+    Interrupted(String),
     /// The output cannot be written.
-    #[error("cannot write the export: {0}")]
+    #[error("cannot write the output: {0}")]
     Write(io::Error),
+    /// The answer to a question cannot be read.
+    #[error("cannot read the answer: {0}")]
+    Answer(io::Error),
+    /// The terminal refuses.
+    #[error("the terminal refuses: {0}")]
+    Terminal(io::Error),
     /// The input cannot be opened.
     #[error("cannot open `{}`: {source}", .path.display())]
     Open {
@@ -143,7 +215,44 @@ pub enum Failure {
     LeftRunning(Box<Report>),
 }
 
+macro_rules! calls {
+    ($($error:ty),+ $(,)?) => { $(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::Call(error.into())
+            }
+        }
+    )+ };
+}
+
+calls!(QueryError, AddError, CommandError, ChangeError, TopicError, BadName);
+
+macro_rules! other_calls {
+    ($($error:ty),+ $(,)?) => { $(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::Call(dq::Error::other(error))
+            }
+        }
+    )+ };
+}
+
+other_calls!(BulkError, ScheduleError);
+
 impl Failure {
+    /// The exit code; the help of the program and `docs/guide/command-line.md` list them.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotNamed { .. } | Self::Usage(_) => 2,
+            Self::Missing(_) => 3,
+            Self::NotConfirmed { .. } => 4,
+            Self::Problems(_) => 5,
+            Self::Interrupted(_) => 130,
+            failure if failure.is_broken_pipe() => 141,
+            _ => 1,
+        }
+    }
+
     /// Whether nobody reads the output any more.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)

@@ -72,6 +72,12 @@ pub struct JobLine {
     /// The fence of the run that parked the job.
     #[serde(default, skip_serializing_if = "is_default")]
     pub parked_by: Option<u64>,
+    /// How often the job was changed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub version: u32,
+    /// When `add_or_extend` first added it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub first_added: Option<u64>,
     /// The retry policy of this job.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Option<String>,
@@ -108,6 +114,8 @@ impl JobLine {
             expires_at: None,
             retain: 0,
             parked_by: None,
+            version: 0,
+            first_added: None,
             retry: None,
             headers: Vec::new(),
             error: None,
@@ -132,6 +140,8 @@ impl JobLine {
             expires_at: metadata.expires_at.map(Timestamp::as_millis),
             retain: millis(metadata.retain),
             parked_by: metadata.parked_by.map(|fence| fence.0),
+            version: metadata.version,
+            first_added: metadata.first_added.map(Timestamp::as_millis),
             retry: metadata.retry,
             headers: metadata.headers,
             error: metadata.error,
@@ -169,17 +179,24 @@ impl JobLine {
     }
 
     fn has_metadata(&self) -> bool {
-        let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, retry, headers, error, .. } = self;
+        let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
+        let Self { version, first_added, retry, headers, error, .. } = self;
         (*attempts, *exhausted, *delay, *retain) != (0, false, 0, 0)
             || cause.is_some()
-            || (*expires_at, *parked_by) != (None, None)
+            || (*expires_at, *parked_by, *first_added) != (None, None, None)
+            || *version > 0
             || retry.is_some()
             || !headers.is_empty()
             || error.is_some()
     }
 
     fn into_record(self) -> Result<Record, String> {
-        let periods = [("delay", Some(self.delay)), ("expires_at", self.expires_at), ("retain", Some(self.retain))];
+        let periods = [
+            ("delay", Some(self.delay)),
+            ("expires_at", self.expires_at),
+            ("retain", Some(self.retain)),
+            ("first_added", self.first_added),
+        ];
         if let Some((name, Some(value))) = periods.into_iter().find(|(_, value)| *value > Some(LAST_MS)) {
             return Err(format!("`{name}` is {value}, at most {LAST_MS} is possible"));
         }
@@ -204,6 +221,8 @@ impl JobLine {
             expires_at: self.expires_at.map(Timestamp::from_millis),
             retain: Duration::from_millis(self.retain),
             parked_by: self.parked_by.map(Fence),
+            version: self.version,
+            first_added: self.first_added.filter(|at| *at > 0).map(Timestamp::from_millis),
             retry: self.retry,
             headers: self.headers,
             error: self.error,

@@ -1,64 +1,142 @@
-//! What the program `dq` does: it moves the jobs of dq between stores, and checks the directories of `file:` stores.
+//! What the program `dq` does: it looks at the jobs of an app, changes and explains them, moves them between stores, and checks the
+//! directories of `file:` stores. `docs/guide/command-line.md` says how to use it.
+//!
+//! [`Arguments`] has the command line and [`run`] does it. [`Common`] are the options of all verbs, [`open`](mod@open) makes the
+//! provider of an administrator, [`Screen`] has the output and the questions, and [`Failure`] the exit codes. The verbs are in
+//! [`verbs`].
 //!
 //! [`export`] writes everything that a store keeps of an app's topics as JSON lines, and [`import`] puts such lines into a
-//! store of any kind. [`line`](mod@line) has their form, [`job_line`] that of a job. `docs/guide/moving-jobs.md` says how to use it.
+//! store of any kind. [`line`](mod@line) has their form, [`job_line`] that of a job.
 
 pub mod arguments;
 mod ask;
 mod batch;
 mod changed;
+mod config;
+pub mod cursor;
 pub mod export;
 pub mod failure;
 mod files;
+pub mod frame;
 pub mod import;
 pub mod job_line;
 pub mod line;
+pub mod open;
 pub mod progress;
 mod reader;
+pub mod safe;
+pub mod screen;
+pub mod session;
+pub mod verbs;
+pub mod when;
 
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};
 use std::path::Path;
 
-use arguments::{Command, ExportArguments, ImportArguments};
+use arguments::{Arguments, Command, ExportArguments, ImportArguments};
 use dq::environment::Environment;
 use dq::store::Store;
 use failure::Failure;
+use frame::Common;
 use progress::Progress;
+use screen::{Screen, can_be_asked};
+use session::Session;
+use verbs::change::Change;
 
 pub use ask::{Repeating, open};
 
-/// Does what the command line says. What it exports goes to stdout, all else to stderr.
+/// Does what the command line says. What was asked for goes to stdout, all else to stderr.
 ///
 /// # Errors
 /// [`Failure`].
-pub async fn run(command: Command) -> Result<(), Failure> {
+pub async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let Arguments { common, command } = arguments;
     match command {
-        Command::Export(arguments) => run_export(&arguments).await,
-        Command::Import(arguments) => run_import(&arguments).await,
+        Command::Export(arguments) => return run_export(&common, &arguments).await,
+        Command::Import(arguments) => return run_import(&common, &arguments).await,
+        Command::Check { path } => return files::run_check(&path),
+        Command::Compact { path } => return files::run_compact(&path),
+        _ => {}
+    }
+    let out = io::stdout();
+    let is_terminal = out.is_terminal();
+    let mut out = io::BufWriter::new(out.lock());
+    // Without a lock of its own: `dq add` reads the payload from the same stdin.
+    let mut stdin = BufReader::new(io::stdin());
+    let answers: Option<&mut dyn io::BufRead> = if can_be_asked() { Some(&mut stdin) } else { None };
+    let screen = Screen::new(&common, &mut out, is_terminal, answers);
+    let mut session = Session { common, screen };
+    let done = run_in(&mut session, command).await;
+    // What was written before a failure is worth to be seen.
+    let flushed = session.screen.flush();
+    done.and(flushed)
+}
+
+/// Does what the command line says, and writes to the screen of the session.
+///
+/// # Errors
+/// [`Failure`].
+pub async fn run_in(session: &mut Session<'_>, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Topics(arguments) => verbs::topics::run(session, &arguments).await,
+        Command::Topic { topic } => verbs::topics::run_one(session, &topic).await,
+        Command::Jobs(arguments) => verbs::jobs::run(session, &arguments).await,
+        Command::Show(arguments) => verbs::show::run(session, &arguments).await,
+        Command::Why(job) => verbs::show::run_why(session, &job).await,
+        Command::Timeline(arguments) => verbs::timeline::run(session, &arguments).await,
+        Command::Top(arguments) => verbs::top::run(session, &arguments).await,
+        Command::Watch(arguments) => verbs::watch::run(session, &arguments).await,
+        Command::Add(arguments) => verbs::add::run(session, &arguments).await,
+        Command::Requeue(arguments) => {
+            verbs::change::run(session, &arguments.target, &Change::requeue(&arguments)).await
+        }
+        Command::Delete(arguments) => verbs::change::run(session, &arguments.target, &Change::delete(&arguments)).await,
+        Command::RunNow(arguments) => {
+            verbs::change::run(session, &arguments.target, &Change::run_now(&arguments)).await
+        }
+        Command::Reschedule(arguments) => {
+            verbs::change::run(session, &arguments.target, &Change::reschedule(&arguments)).await
+        }
+        Command::Pause(arguments) => verbs::pause::run_pause(session, &arguments).await,
+        Command::Drain(arguments) => verbs::pause::run_drain(session, &arguments).await,
+        Command::Resume { topic } => verbs::pause::run_resume(session, &topic).await,
+        Command::Schedules(command) => verbs::schedules::run(session, &command).await,
+        Command::Completions { shell } => verbs::shell::run_completions(&mut session.screen, shell),
+        Command::Man { directory } => verbs::shell::run_man(&mut session.screen, directory.as_deref()),
+        Command::Serve(arguments) => verbs::serve::run(session, &arguments).await,
+        Command::Export(arguments) => run_export(&session.common, &arguments).await,
+        Command::Import(arguments) => run_import(&session.common, &arguments).await,
         Command::Check { path } => files::run_check(&path),
         Command::Compact { path } => files::run_compact(&path),
     }
 }
 
-async fn run_export(arguments: &ExportArguments) -> Result<(), Failure> {
-    files::must_exist(&arguments.url)?;
-    let store = open(&arguments.url).await?;
+async fn run_export(common: &Common, arguments: &ExportArguments) -> Result<(), Failure> {
+    let url = arguments.url.clone().map_or_else(|| common.store(), Ok)?;
+    let app = common.app()?;
+    files::must_exist(&url)?;
+    let store = open(&url).await?;
     let out = io::stdout();
     // On a terminal the lines themselves show how far it is.
     let progress = if out.is_terminal() { Progress::hidden() } else { Progress::of_jobs() };
     let mut out = io::BufWriter::new(out.lock());
-    let repeating = Repeating(arguments.wait);
-    let done = export::export(&*store, &arguments.choice, repeating, &mut out, &progress).await;
+    let repeating = Repeating(common.long_wait());
+    let done = export::export(&*store, &app, &arguments.choice, repeating, &mut out, &progress).await;
     progress.end();
     let report = done?;
     out.flush().map_err(Failure::Write)?;
+    // The output is whole, so it can be imported; but an app without anything is more often a mistake.
+    if report.topics == 0 {
+        return Err(Failure::NoTopics { app: app.to_string() });
+    }
     say(format_args!("{report}"))
 }
 
-async fn run_import(arguments: &ImportArguments) -> Result<(), Failure> {
-    let store = open(&arguments.url).await?;
-    let (input, progress): (Box<dyn io::Read>, _) = match &arguments.file {
+async fn run_import(common: &Common, arguments: &ImportArguments) -> Result<(), Failure> {
+    let (url, file) = arguments.store_and_file();
+    let store = open(&url.map_or_else(|| common.store(), |url| Ok(url.to_owned()))?).await?;
+    let (input, progress): (Box<dyn io::Read>, _) = match &file {
         Some(path) => {
             let (file, bytes) = open_file(path)?;
             (Box::new(file), Progress::of_bytes(bytes))
@@ -67,10 +145,10 @@ async fn run_import(arguments: &ImportArguments) -> Result<(), Failure> {
     };
     let producer = Environment::on_this_runtime(std::sync::Arc::new(dq::environment::OsEntropy::new())).producer_id();
     let options = import::Options {
-        app: arguments.app.clone(),
+        app: common.app.clone(),
         on_duplicate: arguments.on_duplicate.into(),
         partial: arguments.partial,
-        repeating: Repeating(arguments.wait),
+        repeating: Repeating(common.long_wait()),
         producer,
     };
     let done = import_from(&*store, &options, BufReader::new(input), &progress).await;

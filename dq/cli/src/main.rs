@@ -5,25 +5,29 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use dq_cli::arguments::Arguments;
-
-/// What a shell reports of a program that ended because nobody read its output.
-const BROKEN_PIPE: u8 = 141;
+use dq_cli::safe::safe_lines;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&format!("cannot start: {error}")),
+        Err(error) => {
+            say(&format!("cannot start: {error}"));
+            return ExitCode::FAILURE;
+        }
     };
-    match runtime.block_on(dq_cli::run(arguments.command)) {
+    match runtime.block_on(dq_cli::run(arguments)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) if failure.is_broken_pipe() => ExitCode::from(BROKEN_PIPE),
-        Err(failure) => failed(&failure.to_string()),
+        Err(failure) => {
+            if !failure.is_broken_pipe() {
+                say(&failure.to_string());
+            }
+            ExitCode::from(failure.exit_code())
+        }
     }
 }
 
-fn failed(why: &str) -> ExitCode {
+fn say(why: &str) {
     // A stderr that is closed changes nothing.
-    let _ = writeln!(std::io::stderr(), "dq: {why}");
-    ExitCode::FAILURE
+    let _ = writeln!(std::io::stderr(), "dq: {}", safe_lines(why));
 }

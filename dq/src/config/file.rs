@@ -88,6 +88,8 @@ impl Reader<'_> {
                 ("store", DeValue::String(url)) => self.layer.store = Some((url.to_string(), at)),
                 ("store", other) => self.layer.problems.push(not_a_url(at, written(other))),
                 ("topic", DeValue::Table(topics)) => self.topics(topics),
+                // For the program `dq`; other programs name their app in their code.
+                ("app", DeValue::String(_)) => {}
                 _ => match NodeSettings::key(name) {
                     Some(key) => self.layer.change_node(SettingChange::read(key, None, written(value.get_ref()), at)),
                     None => self.unknown(name, None, at),
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn values_of_every_kind_are_read() {
-        let text = "store = \"memory:x\"\ncrash_rollback = false\nunanswered_limit = 1_000\nlease = \"30s\"\n\
+        let text = "store = \"memory:x\"\napp = \"shop\"\ncrash_rollback = false\nunanswered_limit = 1_000\nlease = \"30s\"\n\
                     [topic.a]\ntimeout = \"none\"\nack = \"on_claim\"\n";
         let layer = parse("dq.toml", text);
         assert_eq!(layer.problems, []);

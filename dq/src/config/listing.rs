@@ -1,10 +1,13 @@
 //! The effective settings, for the start log and for `health()`.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::key::Keyed;
 use super::layer::Resolved;
 use super::source::Source;
+use super::value::show_duration;
+use crate::time::Timestamp;
 
 /// A setting, its value, and where the value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +41,12 @@ impl Listing {
         if let Some(source) = source {
             self.0.insert(0, Listed { key: "store", value: url, source });
         }
+        self
+    }
+
+    /// The same, and the default delay of the topic that the store keeps.
+    pub(crate) fn with_delay(mut self, delay: Duration, by: String, since: Timestamp) -> Self {
+        self.0.push(Listed { key: "delay", value: show_duration(delay), source: Source::Store { by, since } });
         self
     }
 

@@ -60,6 +60,7 @@ pub(crate) fn check_topic(name: &str, topic: &Resolved<TopicSettings>) -> Vec<Se
     limits.within("dead_kept", is.dead_kept, MS, LONGEST_DELAY);
     limits.within("dead_most", is.dead_most, 1, 10_000_000);
     limits.within("lookahead", is.lookahead, Duration::ZERO, 50 * MS);
+    limits.within("lateness_objective", is.lateness_objective.unwrap_or(MS), MS, LONGEST_DELAY);
     limits.within("batch", is.batch, 1, MOST_JOBS);
     limits.within("batch_bytes", is.batch_bytes, 1, MOST_BATCH_BYTES);
     limits.whole_milliseconds();

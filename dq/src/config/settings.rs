@@ -36,6 +36,9 @@ pub struct TopicSettings {
     /// How long before its due time this node may claim a job, so that its handler starts when the job is due and not after the
     /// trip to the store. Default zero; at most 50 ms, in whole milliseconds.
     pub lookahead: Duration,
+    /// How late jobs may start before `health()` says that the topic is degraded: more than one in a hundred of the last minute.
+    /// Default `None`: nobody looks; 1 ms to 10 years.
+    pub lateness_objective: Option<Duration>,
     /// How many jobs a batch has at most, for a listener that takes batches. Default 100; 1 to 1,000.
     pub batch: usize,
     /// How many bytes the records of a batch have at most. A larger job is a batch of its own. Default 1 MiB; 1 byte to 16 MiB.
@@ -55,6 +58,7 @@ impl Default for TopicSettings {
             dead_kept: 30 * DAY,
             dead_most: 100_000,
             lookahead: Duration::ZERO,
+            lateness_objective: None,
             batch: 100,
             batch_bytes: 1024 * 1024,
         }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::panic::Location;
 
+use crate::time::Timestamp;
+
 /// A line of a file, for example `src/orders.rs:12`. Locations sort by file, then by line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLocation {
@@ -54,13 +56,20 @@ pub enum Source {
     File(SourceLocation),
     /// An environment variable.
     Variable(String),
+    /// Somebody set it in the store, for all nodes and programs.
+    Store {
+        /// Who.
+        by: String,
+        /// When, by the store's clock.
+        since: Timestamp,
+    },
 }
 
 impl Source {
     /// The location, if the source has one.
     pub(crate) const fn location(&self) -> Option<&SourceLocation> {
         match self {
-            Self::Default | Self::Follows(_) | Self::Variable(_) => None,
+            Self::Default | Self::Follows(_) | Self::Variable(_) | Self::Store { .. } => None,
             Self::Payload(at) | Self::Listener(at) | Self::Builder(at) | Self::File(at) => Some(at),
         }
     }
@@ -76,6 +85,7 @@ impl fmt::Display for Source {
             Self::Builder(at) => write!(f, "builder at {at}"),
             Self::File(at) => at.fmt(f),
             Self::Variable(name) => f.write_str(name),
+            Self::Store { by, since } => write!(f, "set by {by} at {since}"),
         }
     }
 }

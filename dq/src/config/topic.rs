@@ -124,6 +124,15 @@ impl TopicOverrides {
         self.duration("lookahead", time, |topic, time| topic.lookahead = time)
     }
 
+    /// How late jobs may start, `"1s"` or a `Duration`: if more than one in a hundred of the last minute start later than that,
+    /// [`health()`](crate::Context::health) says that the topic is degraded, and how many were late. Default: nobody looks; zero
+    /// means that too. 1 ms to 10 years.
+    pub fn lateness_objective(self, most: impl IntoDelay) -> Self {
+        self.duration("lateness_objective", most, |topic, most| {
+            topic.lateness_objective = Some(most).filter(|most| !most.is_zero());
+        })
+    }
+
     /// How many jobs a batch has at most, for a listener that takes a [`Batch`](crate::Batch). Default 100; 1 to 1,000.
     pub fn batch(self, most: usize) -> Self {
         self.put("batch", Arc::new(move |topic| topic.batch = most))

@@ -5,7 +5,7 @@
 //! other than `A-Z` and `0-9`. dq finds the topic by writing every known topic in this form. A variable with two
 //! meanings is a problem. Every other variable that begins with `DQ_` is ignored and named in the log, because others make
 //! such variables too: Kubernetes sets `DQ_REDIS_PORT` for a service called `dq-redis`. `DQ_SEED` and `DQ_ONLY` belong to
-//! simulations in tests.
+//! simulations in tests, `DQ_APP` and `DQ_CONFIG` to the program `dq`.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -22,8 +22,8 @@ use super::value::Written;
 const PREFIX: &str = "DQ_";
 const STORE: &str = "DQ_STORE";
 const TOPIC: &str = "DQ_TOPIC_";
-/// They select the run of a simulation in tests, which may also start real nodes.
-const OF_TESTS: [&str; 2] = ["DQ_SEED", "DQ_ONLY"];
+/// They select the run of a simulation in tests, which may also start real nodes, and what the program `dq` opens.
+const OF_OTHERS: [&str; 4] = ["DQ_SEED", "DQ_ONLY", "DQ_APP", "DQ_CONFIG"];
 
 /// Variables by name.
 pub(crate) type Variables = BTreeMap<String, String>;
@@ -33,7 +33,7 @@ pub(crate) fn of_this_process() -> Variables {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
     };
-    env::vars_os().map(text).filter(|(name, _)| name.starts_with(PREFIX) && !OF_TESTS.contains(&&**name)).collect()
+    env::vars_os().map(text).filter(|(name, _)| name.starts_with(PREFIX) && !OF_OTHERS.contains(&&**name)).collect()
 }
 
 /// Turns `order-timeout` into `ORDER_TIMEOUT`.

@@ -59,6 +59,11 @@ impl LiveCondition {
         }
     }
 
+    /// The node's clock.
+    pub(super) fn now(&self) -> Duration {
+        self.party.now()
+    }
+
     pub(super) fn set(&self, condition: Condition) {
         let mut now = self.lock();
         if condition == Condition::Stopping {

@@ -5,7 +5,7 @@ use std::io;
 
 use super::problems::StartError;
 use crate::job::BadName;
-use crate::provider::{AddError, CommandError, QueryError, SweepError, TopicError};
+use crate::provider::{AddError, ChangeError, CommandError, QueryError, SweepError, TopicError};
 use crate::store::StoreError;
 
 /// Any error of dq. `Debug` prints what `Display` prints, so that a `main` that returns this error prints readable text.
@@ -19,6 +19,8 @@ pub enum Error {
     Add(AddError),
     /// A delete, cancel, ack or requeue was not executed, or the outcome is unknown.
     Command(CommandError),
+    /// A job was not rescheduled, extended or updated, or the outcome is unknown.
+    Change(ChangeError),
     /// A query failed.
     Query(QueryError),
     /// A page of jobs was requeued or deleted only in part.
@@ -43,6 +45,7 @@ impl Error {
             Self::Store(error) => error,
             Self::Add(error) => error,
             Self::Command(error) => error,
+            Self::Change(error) => error,
             Self::Query(error) => error,
             Self::Sweep(error) => error,
             Self::Topic(error) => error,
@@ -92,6 +95,7 @@ from!(
     Store(StoreError),
     Add(AddError),
     Command(CommandError),
+    Change(ChangeError),
     Query(QueryError),
     Sweep(SweepError),
     Topic(TopicError),

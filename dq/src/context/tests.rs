@@ -62,6 +62,7 @@ async fn node_in(environment: Environment, store: Arc<MemoryStore>, settings: To
         declared_at: "here",
         settings,
         listing: Listing::default(),
+        schedules: Vec::new(),
     };
     let plan = Plan {
         app: key.app.clone(),

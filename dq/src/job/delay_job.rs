@@ -100,6 +100,22 @@ pub enum Deliver {
     Both,
 }
 
+impl Deliver {
+    /// The letter by which stores keep it.
+    pub(crate) const fn letter(self) -> char {
+        match self {
+            Self::Queue => 'q',
+            Self::Broadcast => 'b',
+            Self::Both => 't',
+        }
+    }
+
+    /// What stores keep by this letter.
+    pub(crate) fn of_letter(letter: char) -> Option<Self> {
+        [Self::Queue, Self::Broadcast, Self::Both].into_iter().find(|deliver| deliver.letter() == letter)
+    }
+}
+
 /// A value that can be the id of a job: any type that implements `Display`, for example a number, a text, a `Uuid` or a
 /// newtype of yours.
 #[diagnostic::on_unimplemented(

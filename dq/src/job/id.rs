@@ -7,6 +7,9 @@ use std::fmt;
 use dq_grammar::{BadName, check_id};
 use smol_str::SmolStr;
 
+/// What the ids of schedules begin with.
+pub(crate) const SCHEDULE_PREFIX: &str = "dq:schedule:";
+
 /// The id of a job within its topic: 1 to 256 bytes of text without control characters.
 ///
 /// Cheap to clone. One of up to 23 bytes, as every generated id is, needs no memory of its own.
@@ -29,6 +32,11 @@ impl JobId {
         let id = id.as_ref();
         check_id(id)?;
         Ok(Self(id.into()))
+    }
+
+    /// The name of the schedule that the job keeps; `None` if it is an ordinary job (rule 30).
+    pub(crate) fn schedule_name(&self) -> Option<&str> {
+        self.as_str().strip_prefix(SCHEDULE_PREFIX)
     }
 
     /// Generates an id of 14 characters: 44 bits of `tick`, then 40 bits of `origin`. As texts, the ids sort by `tick`.

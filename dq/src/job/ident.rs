@@ -99,7 +99,8 @@ macro_rules! random_name {
 }
 
 random_name!(
-    /// A node: a random identity, new for each start. It identifies neither a host nor a process.
+    /// A node: a random identity, new for each start. Its text begins with the host and the id of the process, for people; two nodes
+    /// may have both in common.
     NodeId
 );
 random_name!(

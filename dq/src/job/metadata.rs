@@ -28,6 +28,11 @@ pub struct Metadata {
     pub retain: Duration,
     /// The fence of the run that parked the job.
     pub parked_by: Option<Fence>,
+    /// How often the due time or the payload was changed since the job was added; see
+    /// [`reschedule`](crate::Provider::reschedule).
+    pub version: u32,
+    /// When [`add_or_extend`](crate::Provider::add_or_extend) first added the job: its `at_most` counts from then.
+    pub first_added: Option<Timestamp>,
     /// The retry policy of this job, as text, if its add named one.
     pub retry: Option<String>,
     /// The headers, in the order in which they were added.
@@ -39,7 +44,8 @@ pub struct Metadata {
 /// Shows everything but the error of a decoder, which quotes the payload.
 impl fmt::Debug for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, retry, headers, error } = self;
+        let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
+        let Self { version, first_added, retry, headers, error, .. } = self;
         let error = match cause {
             Some(Cause::Decode) => error.as_ref().map(|_| "(not shown: it quotes the payload; print `error` itself)"),
             _ => error.as_deref(),
@@ -52,6 +58,8 @@ impl fmt::Debug for Metadata {
             .field("expires_at", expires_at)
             .field("retain", retain)
             .field("parked_by", parked_by)
+            .field("version", version)
+            .field("first_added", first_added)
             .field("retry", retry)
             .field("headers", headers)
             .field("error", &error)
@@ -73,6 +81,10 @@ pub struct FixedMetadata {
     pub retain: Duration,
     /// See [`Metadata::parked_by`].
     pub parked_by: Option<Fence>,
+    /// See [`Metadata::version`].
+    pub version: u32,
+    /// See [`Metadata::first_added`].
+    pub first_added: Option<Timestamp>,
 }
 
 /// Why a run failed, or why a job is DEAD.

@@ -14,12 +14,13 @@ mod record;
 #[doc(hidden)]
 pub mod state;
 
-#[doc(inline)]
 pub(crate) use dq_grammar::check_id;
+#[doc(inline)]
 pub use dq_grammar::{BadName, RetryPolicy};
 
 pub use delay_job::{Deliver, ToJobId};
 pub use id::JobId;
+pub(crate) use id::SCHEDULE_PREFIX;
 pub use ident::{AppName, Fence, TopicName};
 pub(crate) use json::{check_json, to_json};
 pub use metadata::{BadRecord, Cause, Metadata};

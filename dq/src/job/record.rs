@@ -1,6 +1,7 @@
 //! The stored form of a job: its metadata, then the codec, then the payload.
 //!
-//! The payload never changes. A node that changes a running job sends new [`Metadata`].
+//! A node that changes a running job sends new [`Metadata`], and the payload stays. Only a caller changes the payload, of a job
+//! that does not run.
 
 use std::fmt;
 
@@ -95,6 +96,12 @@ impl Record {
     pub fn payload(&self) -> Result<(Codec, &[u8]), BadRecord> {
         let (codec, payload) = self.split()?.1.split_first().ok_or(BadRecord::TooShort)?;
         Ok((Codec::from_byte(*codec)?, payload))
+    }
+
+    /// The codec and the payload, as they are stored; if the bytes are not a record, all of them.
+    #[cfg(feature = "redis")]
+    pub(crate) fn payload_bytes(&self) -> &[u8] {
+        self.split().map_or(&self.0, |(_, rest)| rest)
     }
 
     /// The metadata, and codec and payload.

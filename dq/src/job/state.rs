@@ -15,6 +15,8 @@
 //!
 //! * a swept UNACKED job is RUNNING under `process_unacked` and returns to UNACKED by keep, rollback or reclaim;
 //! * an ack from outside ends a DELAYED or UNACKED job;
+//! * a change of the due time leaves a DELAYED job DELAYED, and a change of the payload leaves a DELAYED, UNACKED or DEAD job
+//!   where it is; a RUNNING or DONE job cannot be changed;
 //! * the store prunes a DONE or DEAD job after its retention;
 //! * a job that another program removed from its place counts as RUNNING until the audit makes it UNACKED or DEAD;
 //! * an import puts a copy of a job, from an export, into any state but RUNNING ([`State::IMPORTED`]), and may replace a job
@@ -92,6 +94,10 @@ pub enum Event {
     Replaced,
     /// A command requeued the job.
     Requeued,
+    /// A change gave the job another due time.
+    Rescheduled,
+    /// A change gave the job another payload.
+    Updated,
     /// A command deleted or cancelled the job.
     Deleted,
     /// A command acked the job while no node ran it.
@@ -170,7 +176,8 @@ impl State {
             | (S::Delayed | S::Unacked, E::AckedFromOutside { retain: false })
             | (S::Delayed | S::Unacked | S::Dead | S::Done, E::Deleted)
             | (S::Dead | S::Done, E::Pruned) => None,
-            (_, E::Replaced) | (S::Unacked | S::Dead, E::Requeued) => Some(S::Delayed),
+            (_, E::Replaced) | (S::Unacked | S::Dead, E::Requeued) | (S::Delayed, E::Rescheduled) => Some(S::Delayed),
+            (S::Delayed | S::Unacked | S::Dead, E::Updated) => Some(self),
             (state, event) => return Err(IllegalTransition { state, event }),
         })
     }
@@ -225,6 +232,16 @@ mod tests {
         assert_eq!(State::Dead.apply(Event::Pruned), Ok(None));
         assert!(State::Dead.apply(Event::Transferred).is_err());
         assert!(State::Dead.apply(Event::AckedFromOutside { retain: false }).is_err());
+    }
+
+    #[test]
+    fn only_a_job_that_waits_gets_another_due_time_and_a_running_or_done_one_no_other_payload() {
+        for state in State::ALL {
+            let waits = state == State::Delayed;
+            assert_eq!(state.apply(Event::Rescheduled).ok(), waits.then_some(Some(state)));
+            let takes_payload = !matches!(state, State::Running | State::Done);
+            assert_eq!(state.apply(Event::Updated).ok(), takes_payload.then_some(Some(state)));
+        }
     }
 
     #[test]

@@ -50,3 +50,33 @@ pub mod broadcast_listener {
     /// `register = false`: do not register the listener; name it with `.broadcast_listener::<L>()`. Default: `true`.
     pub mod register {}
 }
+
+/// `#[periodic(..)]`.
+pub mod periodic {
+    /// `every = "30s"`: a tick after each interval, at multiples of it since `start` or the Unix epoch; 1 s to ten years.
+    pub mod every {}
+    /// `cron = "0 9 * * MON-FRI"`: a tick at each time of the line, by the clock of `tz`. Needs the feature `cron`.
+    pub mod cron {}
+    /// `tz = "Asia/Singapore"`: the time zone of `cron`, a name of the IANA database.
+    pub mod tz {}
+    /// `name = "nightly"`: the name of the schedule. Default: that of the function or struct.
+    pub mod name {}
+    /// `on_missed = "skip"`, `"once"` or `"all"`: what becomes of ticks for which no node came. Default: `"once"`.
+    pub mod on_missed {}
+    /// `overlap = "allow"` or `"skip"`: what becomes of a tick while the last job is not done. Default: `"allow"`.
+    pub mod overlap {}
+    /// `jitter = "5m"`: each job is due up to that long after its tick. Default: none.
+    pub mod jitter {}
+    /// `start = "2026-12-01T00:00:00Z"`: no tick is before it. Default: none.
+    pub mod start {}
+    /// `end = "2027-01-01T00:00:00Z"`: no tick is after it. Default: none.
+    pub mod end {}
+    /// `skipped = "later"` or `"never"`: what becomes of a time that the clock of the zone skips. Default: by the line.
+    pub mod skipped {}
+    /// `repeated = "first"`, `"second"` or `"both"`: when a time counts that the clock shows twice. Default: by the line.
+    pub mod repeated {}
+    /// `revision = 2`: makes the definition a newer one although it says what an earlier one said. Default: 0.
+    pub mod revision {}
+    /// `register = false`: do not register the schedule; name it with `.periodic::<S>()`. Default: `true`.
+    pub mod register {}
+}

@@ -78,7 +78,7 @@ impl<A> Add<A> {
         Add(deferred, PhantomData)
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
         if let Some(draft) = self.0.draft() {
             change(&mut draft.options);
         }
@@ -99,7 +99,8 @@ impl<A> Add<A> {
 
 impl Draft {
     fn send(self) -> Result<(Call, OnDuplicate), AddError> {
-        let Self { root, inbox, id, payload, defaults, options } = self;
+        let Self { root, inbox, id, payload, defaults, mut options } = self;
+        options.carry_trace();
         let options = options.check(&defaults, &root.environment)?;
         let job = new_job(&root, &inbox, id, &payload, &options)?;
         Ok((Call::new(root, inbox, Request::Add(job), options.within), options.on_duplicate))
@@ -119,6 +120,9 @@ pub(super) fn new_job(
         return Err(AddError::PayloadTooLarge { topic: inbox.key.topic.clone(), size: payload.len(), limit });
     }
     let generated = id.is_none();
+    if generated && matches!(options.on_duplicate, OnDuplicate::Extend { .. }) {
+        return Err(AddError::NoId { topic: inbox.key.topic.clone() });
+    }
     let id = id.unwrap_or_else(|| Ok(root.environment.job_id()))?;
     check_reserved(&id)?;
     Ok(NewJob {

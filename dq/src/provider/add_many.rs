@@ -17,9 +17,10 @@ use super::call::Calls;
 use super::deferred::Deferred;
 use super::error::AddError;
 use super::inbox::Inbox;
-use super::options::{Options, When, option_methods};
+use super::options::{Options, option_methods};
 use super::request::Request;
 use super::root::Root;
+use super::when::When;
 use crate::config::NodeSettings;
 use crate::job::{BadName, JobDefaults, JobId, TopicName};
 use crate::store::OnDuplicate;
@@ -85,7 +86,7 @@ impl AddMany {
 }
 
 impl<A> AddMany<A> {
-    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
         if let Some(draft) = self.0.draft() {
             change(&mut draft.options);
         }
@@ -112,7 +113,8 @@ impl<A> AddMany<A> {
 
 impl Draft {
     async fn send(self) -> Result<Results, AddError> {
-        let Self { root, inbox, jobs, defaults, options } = self;
+        let Self { root, inbox, jobs, defaults, mut options } = self;
+        options.carry_trace();
         let options = options.check(&defaults, &root.environment)?;
         let topic = inbox.key.topic.clone();
         let (mut known, mut calls) = (BTreeSet::new(), Calls::default());

@@ -4,6 +4,10 @@ use super::error::{AddError, Reason};
 use super::request::{Answer, Failed, Outcome};
 use crate::job::{JobId, State, TopicName};
 use crate::store::{AddOutcome, OnDuplicate, StoreError};
+use crate::time::Timestamp;
+
+/// The store had to rewrite too many bytes for the requests before it.
+const LATER: &str = "the records before it in its batch have too many bytes; add it again";
 
 /// The result of an add that worked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +89,14 @@ pub enum Addition {
     Kept(State),
     /// The job replaced the old one, which was in this state.
     Replaced(State),
+    /// The job that waited, or the one that waits for the end of a run, has the new payload and is due at another time. Only after
+    /// [`add_or_extend`](super::Provider::add_or_extend).
+    Extended {
+        /// When it is due.
+        due: Timestamp,
+        /// Its version.
+        version: u32,
+    },
     /// The old job is running: the new one replaces it when that run ends.
     ReplacementWaits,
     /// The old job is running, and an ack that names a run is pending: if the ack names this run, the new job replaces the
@@ -102,17 +114,22 @@ pub(super) fn added(
     let _add = tracing::debug_span!("dq.add", %topic, job.id = %id).entered();
     let outcome = match answer {
         Ok(Outcome::Add(outcome)) => outcome,
-        Ok(Outcome::Command(_)) => unreachable!("the outcome of an add is of its kind"),
+        Ok(Outcome::Command(_) | Outcome::Change(_)) => unreachable!("the outcome of an add is of its kind"),
         Err(how) => return Err(failed(topic, id, how)),
     };
     let how = match outcome {
         AddOutcome::Added => Addition::New,
         AddOutcome::Exists(state) if on_duplicate == OnDuplicate::Keep => Addition::Kept(state),
+        AddOutcome::Exists(state) if matches!(on_duplicate, OnDuplicate::Extend { .. }) => {
+            return Err(AddError::NotExtended { topic: topic.clone(), id, state });
+        }
         AddOutcome::Exists(state) => return Err(AddError::AlreadyExists { topic: topic.clone(), id, state }),
         AddOutcome::Replaced(state) => Addition::Replaced(state),
         AddOutcome::ReplacementWaits => Addition::ReplacementWaits,
         AddOutcome::ReplacementIfEnds => Addition::ReplacementIfEnds,
+        AddOutcome::Extended { due, version } => Addition::Extended { due, version },
         AddOutcome::Repeated => return Err(AddError::RepeatedInBatch { id }),
+        AddOutcome::Later => return Err(failed(topic, id, Failed::NotDone(Reason::Refused(LATER.to_owned())))),
         AddOutcome::Refused(why) => return Err(failed(topic, id, Failed::NotDone(Reason::Refused(why)))),
     };
     tracing::debug!(?how, "added");

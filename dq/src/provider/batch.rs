@@ -11,8 +11,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::error::Reason;
+use super::meter::AddMeter;
 use super::request::{Deadline, Failed, Outcome, Posted, Request};
-use crate::store::{AddOutcome, BatchAnswer, CommandOutcome, Numbered, Pending, Producer, StoreError};
+use crate::store::{AddOutcome, BatchAnswer, ChangeOutcome, CommandOutcome, Numbered, Pending, Producer, StoreError};
 
 /// What the provider read about a batch.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(super) enum Received {
 enum PendingAnswer {
     Adds(Pending<BatchAnswer<AddOutcome>>),
     Commands(Pending<BatchAnswer<CommandOutcome>>),
+    Changes(Pending<BatchAnswer<ChangeOutcome>>),
 }
 
 pub(super) struct Batch {
@@ -42,6 +44,8 @@ pub(super) struct Batch {
     /// When its last copy was sent.
     pub(super) sent: Duration,
     requests: Vec<Posted>,
+    /// How many jobs the store took in its last answer.
+    added: u64,
     answer: Option<PendingAnswer>,
     unread_copies: u32,
     /// How often in a row the store has refused it for a reason that does not pass by itself.
@@ -62,6 +66,7 @@ impl Batch {
             callers: 0,
             sent: Duration::ZERO,
             requests: spare,
+            added: 0,
             answer: None,
             unread_copies: 0,
             refusals: 0,
@@ -103,6 +108,9 @@ impl Batch {
             Request::Command(_) => {
                 PendingAnswer::Commands(producer.command(Numbered { number, items: self.items(Request::command) }))
             }
+            Request::Change(_) | Request::Update(_) => {
+                PendingAnswer::Changes(producer.change(Numbered { number, items: self.items(Request::change) }))
+            }
         });
     }
 
@@ -118,11 +126,18 @@ impl Batch {
             None => return Poll::Pending,
             Some(PendingAnswer::Adds(answer)) => {
                 let answer = ready!(answer.as_mut().poll(cx));
+                if let Ok(BatchAnswer::Done(outcomes)) = &answer {
+                    self.added = outcomes.iter().filter(|outcome| outcome.is_taken()).count() as u64;
+                }
                 self.receive(answer, Outcome::Add)
             }
             Some(PendingAnswer::Commands(answer)) => {
                 let answer = ready!(answer.as_mut().poll(cx));
                 self.receive(answer, Outcome::Command)
+            }
+            Some(PendingAnswer::Changes(answer)) => {
+                let answer = ready!(answer.as_mut().poll(cx));
+                self.receive(answer, Outcome::Change)
             }
         })
     }
@@ -152,6 +167,15 @@ impl Batch {
                 self.error = Some(Arc::clone(&error));
                 Received::Failed(error)
             }
+        }
+    }
+
+    /// Tells of adds that the store has answered.
+    pub(super) fn measure(&self, meter: &AddMeter, now: Duration) {
+        let is_of_adds = |posted: &Posted| posted.request.job().is_some();
+        if self.requests.first().is_some_and(is_of_adds) {
+            meter.added.increment(self.added);
+            self.requests.iter().for_each(|posted| meter.answered(posted.deadline.asked_before(now)));
         }
     }
 

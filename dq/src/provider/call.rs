@@ -78,7 +78,7 @@ pub(super) async fn in_time<T>(
 }
 
 /// Waits until this time of the node's clock, on any executor.
-async fn passed(environment: &Environment, at: Duration) {
+pub(super) async fn passed(environment: &Environment, at: Duration) {
     struct Timer(Task);
     impl Drop for Timer {
         fn drop(&mut self) {

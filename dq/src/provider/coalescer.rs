@@ -30,6 +30,7 @@ use futures_util::future::BoxFuture;
 
 use super::batch::{Batch, Received};
 use super::inbox::{Inbox, WakeAt};
+use super::meter::AddMeter;
 use super::queue::BatchQueue;
 use super::request::{Deadline, Posted};
 use super::retries::Retries;
@@ -88,6 +89,7 @@ pub(super) struct Coalescer {
     next_deadline: Duration,
     alarm: Option<(Duration, BoxFuture<'static, ()>)>,
     upload: Upload,
+    meter: AddMeter,
     /// How many callers were answered last, until others had the time to join the next batch.
     expected: usize,
     /// Requests on their way from the inbox to the queue; kept for its capacity.
@@ -104,6 +106,7 @@ impl Coalescer {
         restarts: Arc<AtomicU64>,
         party: Arc<Party>,
     ) -> Self {
+        let meter = AddMeter::new(inbox.key.topic.as_str());
         Self {
             id: environment.producer_id(),
             queue: BatchQueue::new(environment.random()),
@@ -111,6 +114,7 @@ impl Coalescer {
             inbox,
             store,
             upload: Upload::new(retries.call_timeout),
+            meter,
             retries,
             restarts,
             party,
@@ -395,7 +399,9 @@ impl Coalescer {
                 self.last_error = None;
                 if let Some(batch) = self.in_flight.remove(index) {
                     self.expected = batch.callers;
-                    self.upload.answered_after(self.environment.now().saturating_sub(batch.sent));
+                    let now = self.environment.now();
+                    self.upload.answered_after(now.saturating_sub(batch.sent));
+                    batch.measure(&self.meter, now);
                     self.queue.recycle(batch);
                 }
                 None

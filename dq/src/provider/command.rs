@@ -69,7 +69,7 @@ impl From<AckedOrRequeued> for CommandOutcome {
 }
 
 /// A command of either type, until its answer.
-pub(super) struct Sending(Deferred<Draft, CommandError, Call>);
+pub(super) struct Sending(Deferred<Draft, CommandError, Call>, Option<CommandKind>);
 
 struct Draft {
     root: Arc<Root>,
@@ -81,11 +81,11 @@ struct Draft {
 impl Sending {
     pub(super) fn new(root: Arc<Root>, inbox: Arc<Inbox>, verb: CommandKind, id: Result<JobId, BadName>) -> Self {
         let draft = |id| Draft { root, inbox, command: Command { verb, id, fence: None }, within: None };
-        Self(Deferred::new(id.map(draft).map_err(CommandError::from)))
+        Self(Deferred::new(id.map(draft).map_err(CommandError::from)), Some(verb))
     }
 
     pub(super) fn bad(error: BadName) -> Self {
-        Self(Deferred::new(Err(error.into())))
+        Self(Deferred::new(Err(error.into())), None)
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CommandResult> {
@@ -95,7 +95,7 @@ impl Sending {
         };
         let call = self.0.started(start)?;
         let answer = ready!(Pin::new(&mut *call).poll(cx));
-        Poll::Ready(commanded(&call.inbox.key.topic, &call.id, answer))
+        Poll::Ready(commanded(&call.inbox.key.topic, &call.id, self.1, answer))
     }
 
     fn within(mut self, time: Delay) -> Self {
@@ -180,15 +180,20 @@ pub(super) async fn command_many(
 ) -> Vec<CommandResult> {
     let command = |id: &JobId| Request::Command(Command { verb, id: id.clone(), fence: None });
     let answers = call_many(root, inbox, ids.iter().map(command).collect(), within).await;
-    ids.iter().zip(answers).map(|(id, answer)| commanded(&inbox.key.topic, id, answer)).collect()
+    ids.iter().zip(answers).map(|(id, answer)| commanded(&inbox.key.topic, id, Some(verb), answer)).collect()
 }
 
 /// The result for the caller of a command.
-fn commanded(topic: &TopicName, id: &JobId, answer: Answer) -> CommandResult {
+fn commanded(topic: &TopicName, id: &JobId, verb: Option<CommandKind>, answer: Answer) -> CommandResult {
     let (topic, id) = (topic.clone(), id.clone());
     match answer {
-        Ok(Outcome::Command(outcome)) => Ok(outcome),
-        Ok(Outcome::Add(_)) => unreachable!("the outcome of a command is of its kind"),
+        Ok(Outcome::Command(outcome)) => {
+            let command = verb.map(CommandKind::word);
+            let found = outcome.found.map(tracing::field::display);
+            tracing::debug!(%topic, job.id = %id, command, found, changed = outcome.changed, "the store carried out a command");
+            Ok(outcome)
+        }
+        Ok(Outcome::Add(_) | Outcome::Change(_)) => unreachable!("the outcome of a command is of its kind"),
         Err(Failed::NotDone(Reason::Stopped)) => Err(CommandError::Stopped { topic, id }),
         Err(Failed::NotDone(reason)) => Err(CommandError::NotDone { topic, id, reason }),
         Err(Failed::Unknown(reason)) => Err(CommandError::Unknown { topic, id, reason }),

@@ -108,7 +108,7 @@ pub enum AddError {
     /// A text is not a duration. Nothing was sent.
     #[error("`{field}`: {source}")]
     BadDelay {
-        /// Which: `after`, `expires_after` or `retain`.
+        /// Which: `after`, `at_most`, `expires_after` or `retain`.
         field: &'static str,
         /// What is wrong with it.
         source: BadDuration,
@@ -119,12 +119,28 @@ pub enum AddError {
     /// A duration is over the limit, or `at` is too far away. Nothing was sent.
     #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), in_words(*.limit))]
     DelayTooLong {
-        /// Which: `after`, `at`, `expires_after` or `retain`.
+        /// Which: `after`, `at`, `at_most`, `expires_after` or `retain`.
         field: &'static str,
         /// How long it is.
         delay: Duration,
         /// The limit.
         limit: Duration,
+    },
+    /// The limit of [`add_or_extend`](super::Provider::add_or_extend) is below its delay. Nothing was sent.
+    #[error("`at_most` is {}, less than `by`, which is {}", format_duration(*.at_most), format_duration(*.by))]
+    LimitBelowDelay {
+        /// The delay.
+        by: Duration,
+        /// The limit.
+        at_most: Duration,
+    },
+    /// [`add_or_extend`](super::Provider::add_or_extend) got a job without an id, which could extend none. Nothing was sent.
+    #[error(
+        "the job of topic `{topic}` has no id, so it could extend none: mark a field with `#[job(id)]`, or call `.id(..)`"
+    )]
+    NoId {
+        /// The topic.
+        topic: TopicName,
     },
     /// The retry policy cannot be read. Nothing was sent.
     #[error("`retry`: {0}")]
@@ -158,6 +174,18 @@ pub enum AddError {
     /// untouched.
     #[error("job `{id}` of topic `{topic}` exists and is {state}: {}", instead(*.state))]
     AlreadyExists {
+        /// The topic.
+        topic: TopicName,
+        /// The id.
+        id: JobId,
+        /// The state of the old job.
+        state: State,
+    },
+    /// A job with this id exists and waits for no time, so [`add_or_extend`](super::Provider::add_or_extend) has left it as it is.
+    #[error(
+        "job `{id}` of topic `{topic}` is {state} and waits for no time: `requeue` runs it, `.replace_existing()` replaces it"
+    )]
+    NotExtended {
         /// The topic.
         topic: TopicName,
         /// The id.
@@ -231,6 +259,9 @@ impl AddError {
             | Self::BadRetry(_)
             | Self::BatchTooLarge { .. }
             | Self::RepeatedInBatch { .. }
+            | Self::LimitBelowDelay { .. }
+            | Self::NoId { .. }
+            | Self::NotExtended { .. }
             | Self::AlreadyExists { .. } => false,
         }
     }
@@ -305,6 +336,12 @@ pub enum QueryError {
     Store {
         /// The topic.
         topic: TopicName,
+        /// Its last error.
+        source: StoreError,
+    },
+    /// The topics of the app cannot be listed: the store failed, and repeats within `call_total` failed too.
+    #[error("the topics of the app cannot be listed: {source}")]
+    Topics {
         /// Its last error.
         source: StoreError,
     },

@@ -4,24 +4,20 @@ use std::time::Duration;
 
 use super::error::AddError;
 use super::limit;
+use super::when::When;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{Deliver, JobDefaults, Metadata, RetryPolicy};
 use crate::store::{Due, OnDuplicate};
-use crate::time::{Delay, LONGEST_DELAY, Timestamp};
-
-/// When a job is due, as the caller gave it.
-#[derive(Debug, Clone)]
-pub(super) enum When {
-    After(Delay),
-    At(Timestamp),
-}
+use crate::telemetry;
+use crate::time::{Delay, LONGEST_DELAY};
 
 /// The options as the caller gave them, unchecked.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Options {
     pub(super) when: Option<When>,
     pub(super) on_duplicate: OnDuplicate,
+    pub(super) at_most: Option<Delay>,
     pub(super) retry: Option<String>,
     pub(super) expires_after: Option<Delay>,
     pub(super) retain: Option<Delay>,
@@ -68,10 +64,16 @@ impl Options {
         }
     }
 
+    /// Keeps the trace of the caller in the headers. Not for a schedule: its ticks have no caller.
+    pub(super) fn carry_trace(&mut self) {
+        telemetry::carry(&mut self.headers, NodeSettings::LONGEST_HEADERS);
+    }
+
     /// Checks every option and fills in the defaults.
     pub(super) fn check(self, defaults: &JobDefaults, environment: &Environment) -> Result<CheckedOptions, AddError> {
         let usual = bounded("after", defaults.delay)?;
-        let (due, delay) = due(self.when, usual, environment)?;
+        let (due, delay) = due(self.when.clone(), usual, environment)?;
+        let on_duplicate = self.extension(delay)?;
         let size = self.headers.iter().map(|(name, value)| 4 + name.len() + value.len()).sum();
         if size > NodeSettings::LONGEST_HEADERS {
             return Err(AddError::HeadersTooLarge { size, limit: NodeSettings::LONGEST_HEADERS });
@@ -95,11 +97,25 @@ impl Options {
             due,
             expires_after,
             metadata,
-            on_duplicate: self.on_duplicate,
+            on_duplicate,
             deliver: self.deliver.unwrap_or(defaults.deliver),
             within: limit::read(self.within).map_err(AddError::BadWithin)?,
             usual,
         })
+    }
+}
+
+impl Options {
+    /// What an add does about a known id, with the limit of an extension by this delay.
+    fn extension(&self, by: Duration) -> Result<OnDuplicate, AddError> {
+        if !matches!(self.on_duplicate, OnDuplicate::Extend { .. }) {
+            return Ok(self.on_duplicate);
+        }
+        let at_most = self.at_most.clone().map(|delay| read("at_most", delay)).transpose()?;
+        match at_most.filter(|at_most| *at_most < by) {
+            Some(at_most) => Err(AddError::LimitBelowDelay { by, at_most }),
+            None => Ok(OnDuplicate::Extend { at_most }),
+        }
     }
 }
 
@@ -126,7 +142,7 @@ fn due(when: Option<When>, usual: Duration, environment: &Environment) -> Result
     })
 }
 
-/// The builder methods that `Add` and `AddMany` share. Each calls `self.with`, which changes the [`Options`] until the first
+/// The builder methods that `Add` and `AddMany` share, and those of the extensions among them. Each calls `self.with`, which changes the [`Options`] until the first
 /// poll.
 macro_rules! option_methods {
     () => {
@@ -134,16 +150,42 @@ macro_rules! option_methods {
         /// most ten years. Defaults to the delay of the topic or of the payload; without one the job is due at once.
         pub fn after(self, delay: impl $crate::time::IntoDelay) -> Self {
             let delay = delay.into_delay();
-            self.with(|options| options.when = Some($crate::provider::options::When::After(delay)))
+            self.with(|options| options.when = Some($crate::provider::when::When::After(delay)))
         }
 
         /// Makes the job due at this time of the store's clock, at most ten years away; a time in the past means at once. A
         /// [`rejoin`](crate::listener::Channel::rejoin) of the job waits for the delay of the payload.
         pub fn at(self, time: impl Into<$crate::time::Timestamp>) -> Self {
             let time = time.into();
-            self.with(|options| options.when = Some($crate::provider::options::When::At(time)))
+            self.with(|options| options.when = Some($crate::provider::when::When::At(time)))
         }
 
+        $crate::provider::options::shared_option_methods!();
+    };
+}
+
+/// The builder methods of an add that may extend a job.
+macro_rules! extension_methods {
+    () => {
+        /// Makes the job due this long after the store adds or extends it: a `Duration`, a text such as `"30m"`, or `delay!("30m")`; at
+        /// most ten years. Defaults to the delay of the topic or of the payload.
+        pub fn by(self, delay: impl $crate::time::IntoDelay) -> Self {
+            let delay = delay.into_delay();
+            self.with(|options| options.when = Some(When::After(delay)))
+        }
+
+        /// Bounds how long extensions can put the job off, counted from its first add; without this, for ever. A job that was added
+        /// in another way counts from its first extension. Less than [`by`](Self::by) is an error, and nothing is sent.
+        pub fn at_most(self, limit: impl $crate::time::IntoDelay) -> Self {
+            let limit = limit.into_delay();
+            self.with(|options| options.at_most = Some(limit))
+        }
+    };
+}
+
+/// The builder methods of every add.
+macro_rules! shared_option_methods {
+    () => {
         /// Sets how long this call may wait for the store, instead of the setting `call_total` (10 s by default): a `Duration` or
         /// a text such as `"500ms"`, at most an hour. For callers that cannot wait that long, such as an HTTP handler. When the
         /// time is over, the error says whether the job was certainly not added, or whether that is unknown.
@@ -194,4 +236,4 @@ macro_rules! option_methods {
     };
 }
 
-pub(super) use option_methods;
+pub(super) use {extension_methods, option_methods, shared_option_methods};

@@ -7,12 +7,16 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::error::Reason;
 use super::places::{Bytes, Place};
 use crate::job::JobId;
-use crate::store::{AddOutcome, Command, CommandOutcome, NewJob};
+use crate::store::{AddOutcome, ChangeKind, ChangeOutcome, Command, CommandOutcome, JobChange, NewJob};
 
 /// What a caller asks for.
 pub(super) enum Request {
     Add(NewJob),
     Command(Command),
+    /// Another due time.
+    Change(JobChange),
+    /// Another payload. It has batches of its own, because a store whose memory is full refuses these.
+    Update(JobChange),
 }
 
 /// What the store did for a request; always of the request's kind.
@@ -20,6 +24,7 @@ pub(super) enum Request {
 pub(super) enum Outcome {
     Add(AddOutcome),
     Command(CommandOutcome),
+    Change(ChangeOutcome),
 }
 
 /// Why a request has no outcome.
@@ -38,6 +43,7 @@ impl Request {
         match self {
             Self::Add(job) => &job.id,
             Self::Command(command) => &command.id,
+            Self::Change(change) | Self::Update(change) => &change.id,
         }
     }
 
@@ -49,26 +55,39 @@ impl Request {
     pub(super) const fn job(&self) -> Option<&NewJob> {
         match self {
             Self::Add(job) => Some(job),
-            Self::Command(_) => None,
+            Self::Command(_) | Self::Change(_) | Self::Update(_) => None,
         }
     }
 
     pub(super) const fn command(&self) -> Option<&Command> {
         match self {
-            Self::Add(_) => None,
             Self::Command(command) => Some(command),
+            Self::Add(_) | Self::Change(_) | Self::Update(_) => None,
+        }
+    }
+
+    pub(super) const fn change(&self) -> Option<&JobChange> {
+        match self {
+            Self::Change(change) | Self::Update(change) => Some(change),
+            Self::Add(_) | Self::Command(_) => None,
         }
     }
 
     /// Roughly the bytes that the request adds to a batch.
     pub(super) fn bytes(&self) -> usize {
         const OVERHEAD: usize = 64;
-        OVERHEAD + self.id().as_str().len() + self.job().map_or(0, |job| job.record.as_bytes().len())
+        let record = match self {
+            Self::Add(NewJob { record, .. }) | Self::Update(JobChange { what: ChangeKind::Update(record), .. }) => {
+                record.as_bytes().len()
+            }
+            Self::Command(_) | Self::Change(_) | Self::Update(_) => 0,
+        };
+        OVERHEAD + self.id().as_str().len() + record
     }
 }
 
 /// Until when a caller waits.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Deadline {
     /// On the node's clock.
     pub(super) at: Duration,
@@ -81,6 +100,11 @@ pub(super) struct Deadline {
 impl Deadline {
     /// The name of the limit that a call sets for itself.
     pub(super) const OF_THE_CALL: &'static str = "within";
+
+    /// How long before this time the caller asked.
+    pub(super) fn asked_before(&self, now: Duration) -> Duration {
+        (now + self.allowed).saturating_sub(self.at)
+    }
 
     pub(super) const fn no_answer(&self) -> Reason {
         Reason::NoAnswer { waited: self.allowed, limit: self.limit }

@@ -1,6 +1,6 @@
 //! What all clones of a provider share: the store, the bound on unanswered requests, and an inbox for each topic.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -27,6 +27,8 @@ pub(super) struct Root {
     pub(super) restarts: Arc<AtomicU64>,
     /// The outages of its node, or its own.
     pub(super) outage: OnceLock<Outage>,
+    /// The schedules that the code of its program defines.
+    pub(super) code: OnceLock<BTreeSet<(TopicName, String)>>,
     inboxes: RwLock<Inboxes>,
 }
 
@@ -46,8 +48,14 @@ impl Root {
             settings,
             restarts: Arc::default(),
             outage: OnceLock::new(),
+            code: OnceLock::new(),
             inboxes: RwLock::default(),
         }
+    }
+
+    /// Whether the code of this program defines the schedule.
+    pub(super) fn defines(&self, topic: &TopicName, name: &str) -> bool {
+        self.code.get().is_some_and(|code| code.contains(&(topic.clone(), name.to_owned())))
     }
 
     /// Until when a call may take that begins now: as long as it says itself, or `call_total`.

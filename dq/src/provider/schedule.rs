@@ -12,12 +12,12 @@ use super::added::{Addition, added};
 use super::call::Call;
 use super::deferred::Deferred;
 use super::inbox::Inbox;
-use super::options::Options;
+use super::options::{Options, shared_option_methods};
 use super::request::Request;
 use super::root::Root;
 use super::schedule_error::ScheduleError;
 use crate::job::{Deliver, JobDefaults, JobId, Record, TopicName};
-use crate::schedule::{Definition, JobOfTick, OnMissed, Overlap, Ticks, Times, schedule_id};
+use crate::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times, schedule_id};
 use crate::store::{Due, NewJob, OnDuplicate};
 use crate::time::{Delay, IntoDelay, LONGEST_DELAY, Timestamp};
 
@@ -108,11 +108,15 @@ impl AddSchedule {
         Self(Deferred::new(draft))
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Draft)) -> Self {
+    fn set(mut self, change: impl FnOnce(&mut Draft)) -> Self {
         if let Some(draft) = self.0.draft() {
             change(draft);
         }
         self
+    }
+
+    fn with(self, change: impl FnOnce(&mut Options)) -> Self {
+        self.set(|draft| change(&mut draft.options))
     }
 
     /// A tick after each interval: a `Duration`, or a text such as `"15m"`; at least a second, at most ten years.
@@ -121,7 +125,7 @@ impl AddSchedule {
     /// each full hour of UTC.
     pub fn every(self, interval: impl IntoDelay) -> Self {
         let interval = interval.into_delay();
-        self.with(|draft| draft.times = Some(interval_of(interval).map(Times::Every)))
+        self.set(|draft| draft.times = Some(interval_of(interval).map(Times::Every)))
     }
 
     /// A tick at each time of a cron line, by the clock of a time zone: `.cron("0 9 * * MON-FRI", "Asia/Singapore")`.
@@ -132,7 +136,7 @@ impl AddSchedule {
     #[cfg(feature = "cron")]
     pub fn cron(self, line: &str, zone: &str) -> Self {
         let cron = crate::schedule::Cron::parse(line, zone);
-        self.with(|draft| draft.times = Some(cron.map(Times::Cron).map_err(ScheduleError::Cron)))
+        self.set(|draft| draft.times = Some(cron.map(Times::Cron).map_err(ScheduleError::Cron)))
     }
 
     /// Sets the ticks from a value.
@@ -143,83 +147,50 @@ impl AddSchedule {
             #[cfg(feature = "cron")]
             Times::Cron(cron) => Ok(Times::Cron(cron)),
         };
-        self.with(|draft| draft.times = Some(times))
+        self.set(|draft| draft.times = Some(times))
     }
 
     /// Sets what becomes of ticks for which no node came in time. Defaults to [`OnMissed::Once`].
     pub fn on_missed(self, on_missed: OnMissed) -> Self {
-        self.with(|draft| draft.on_missed = on_missed)
+        self.set(|draft| draft.on_missed = on_missed)
     }
 
     /// Sets what happens at a tick while the job of the last tick waits, runs or is UNACKED. Defaults to [`Overlap::Allow`].
     pub fn overlap(self, overlap: Overlap) -> Self {
-        self.with(|draft| draft.overlap = overlap)
+        self.set(|draft| draft.overlap = overlap)
     }
 
     /// Makes each job due up to this long after its tick; how long follows from its id. So many schedules of one time do not start
     /// together.
     pub fn jitter(self, most: impl IntoDelay) -> Self {
         let most = most.into_delay();
-        self.with(|draft| draft.jitter = Some(most))
+        self.set(|draft| draft.jitter = Some(most))
     }
 
     /// No tick is before this time.
     pub fn start_at(self, time: impl Into<Timestamp>) -> Self {
         let time = time.into();
-        self.with(|draft| draft.start = Some(time))
+        self.set(|draft| draft.start = Some(time))
     }
 
     /// No tick is after this time; behind its last tick the schedule is gone.
     pub fn end_at(self, time: impl Into<Timestamp>) -> Self {
         let time = time.into();
-        self.with(|draft| draft.end = Some(time))
+        self.set(|draft| draft.end = Some(time))
     }
 
     /// If a schedule of this name exists, keeps it and succeeds. Without this or [`replace_existing`](Self::replace_existing) that is an
     /// error.
     pub fn keep_existing(self) -> Self {
-        self.with(|draft| draft.options.on_duplicate = OnDuplicate::Keep)
+        self.set(|draft| draft.options.on_duplicate = OnDuplicate::Keep)
     }
 
     /// If a schedule of this name exists, replaces it.
     pub fn replace_existing(self) -> Self {
-        self.with(|draft| draft.options.on_duplicate = OnDuplicate::Replace)
+        self.set(|draft| draft.options.on_duplicate = OnDuplicate::Replace)
     }
 
-    /// Sets the retry policy of the jobs, as [`Add::retry`](super::Add::retry) does.
-    pub fn retry(self, policy: impl Into<String>) -> Self {
-        let policy = policy.into();
-        self.with(|draft| draft.options.retry = Some(policy))
-    }
-
-    /// Sets how long after its due time a job is still worth running, as [`Add::expires_after`](super::Add::expires_after) does.
-    pub fn expires_after(self, delay: impl IntoDelay) -> Self {
-        let delay = delay.into_delay();
-        self.with(|draft| draft.options.expires_after = Some(delay))
-    }
-
-    /// Sets how long a job is kept as DONE after its ack.
-    pub fn retain(self, delay: impl IntoDelay) -> Self {
-        let delay = delay.into_delay();
-        self.with(|draft| draft.options.retain = Some(delay))
-    }
-
-    /// Sets a header of the jobs.
-    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        let (name, value) = (name.into(), value.into());
-        self.with(|draft| draft.options.header(name, value))
-    }
-
-    /// Delivers the jobs to the queue, to the broadcasts, or to both.
-    pub fn deliver(self, deliver: Deliver) -> Self {
-        self.with(|draft| draft.options.deliver = Some(deliver))
-    }
-
-    /// Sets how long this call may wait for the store, instead of the setting `call_total` (10 s by default).
-    pub fn within(self, time: impl IntoDelay) -> Self {
-        let time = time.into_delay();
-        self.with(|draft| draft.options.within = Some(time))
-    }
+    shared_option_methods!();
 }
 
 fn interval_of(interval: Delay) -> Result<Duration, ScheduleError> {
@@ -257,15 +228,18 @@ impl Draft {
             job: JobOfTick { record: job.record, expires_after: job.expires_after, deliver: job.deliver },
             tick: first,
             last: None,
+            origin: Origin::Call,
+            made: false,
+            pause: None,
         };
-        let new = kept(id, first, definition.to_record(), on_duplicate);
+        let new = kept(id, first, definition.to_record(0), on_duplicate);
         let call = Call::new(self.root, self.inbox, Request::Add(new), within);
         Ok(Sent { call, name: self.name, first, on_duplicate })
     }
 }
 
 /// The job that keeps a schedule.
-fn kept(id: JobId, first: Timestamp, record: Record, on_duplicate: OnDuplicate) -> NewJob {
+pub(super) fn kept(id: JobId, first: Timestamp, record: Record, on_duplicate: OnDuplicate) -> NewJob {
     let (generated, expires_after, deliver) = (false, None, Deliver::Queue);
     NewJob { id, generated, due: Due::At(first), expires_after, record, on_duplicate, deliver }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use super::error::AddError;
+use super::change_error::ChangeError;
+use super::error::{AddError, QueryError};
 use crate::job::BadName;
 use crate::time::BadDuration;
 
@@ -47,6 +48,42 @@ pub enum ScheduleError {
     #[cfg(feature = "cron")]
     #[error(transparent)]
     Cron(crate::schedule::BadCron),
+    /// A pause needs a reason of at most 1,024 bytes. Nothing was sent.
+    #[error("the pause of a schedule needs a reason of at most {limit} bytes, and this one has {size}")]
+    BadReason {
+        /// The size of the reason.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// There is no schedule of this name.
+    #[error("there is no schedule `{name}`")]
+    NoSuchSchedule {
+        /// The name.
+        name: String,
+    },
+    /// This version of dq cannot read the schedule. It was not changed.
+    #[error("this version of dq cannot read the schedule `{name}`, which is as it was: {reason}")]
+    Unreadable {
+        /// The name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The payload of a schedule of the code cannot be made.
+    #[error("the schedule `{name}`: {reason}")]
+    Payload {
+        /// The name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The store could not be asked for the schedule. Nothing was changed.
+    #[error("schedule: {0}")]
+    Query(#[from] QueryError),
+    /// The schedule is kept as a job, and that was not changed, or it is not known whether it was.
+    #[error("schedule: {0}")]
+    Change(#[from] ChangeError),
     /// The schedule is kept as a job, and was not added as one; [`AddError::AlreadyExists`] if a schedule of this name exists.
     #[error("schedule: {0}")]
     Add(#[from] AddError),

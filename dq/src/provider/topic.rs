@@ -8,17 +8,20 @@ use serde_json::Value;
 use super::add::Add;
 use super::add_many::{AddMany, DraftJob};
 use super::command::{AckOrRequeue, DeleteOrCancel, Sending};
+use super::events::Events;
 use super::inbox::Inbox;
 use super::pages::Pages;
 use super::payload::IntoJson;
 use super::query::{Ask, Query, query};
 use super::root::Root;
 use super::schedule::AddSchedule;
+use super::schedule_change::ChangeSchedule;
+use super::schedule_pages::Schedules;
 use super::seen::Seen;
 use super::seen_schedule::SeenSchedule;
 use super::setting::{ChangeTopic, DrainTopic, PauseTopic, TopicSetting};
 use crate::job::{BadName, JobDefaults, JobId, State, ToJobId, TopicName};
-use crate::schedule::schedule_id;
+use crate::schedule::{SchedulePause, schedule_id};
 use crate::store::{CommandKind, Drain, Pause, Stored, TopicChange, TopicCounts, TopicDelay, TopicState};
 use crate::time::IntoDelay;
 
@@ -75,7 +78,27 @@ impl TopicProvider {
     /// Reads the schedule of this name, once the returned [`Query`] is awaited; `None` if there is none.
     pub fn schedule(&self, name: &str) -> Query<Option<SeenSchedule>> {
         let name = name.to_owned();
-        self.get_one(schedule_id(&name), move |stored| SeenSchedule::new(name, &stored))
+        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
+        self.get_one(schedule_id(&name), move |stored| SeenSchedule::new(&root, &inbox, name, &stored))
+    }
+
+    /// Lists the schedules of the topic, as [`Provider::schedules`](super::Provider::schedules) does.
+    pub fn schedules(&self) -> Schedules {
+        Schedules::new(Ok((Arc::clone(&self.root), Arc::clone(&self.inbox))))
+    }
+
+    /// Pauses the schedule of this name, as [`Provider::pause_schedule`](super::Provider::pause_schedule) does.
+    pub fn pause_schedule(&self, name: impl Into<String>, reason: impl Into<String>) -> ChangeSchedule {
+        self.change_schedule(name.into(), Some(SchedulePause { reason: reason.into() }))
+    }
+
+    /// Ends the pause of the schedule of this name, as [`Provider::resume_schedule`](super::Provider::resume_schedule) does.
+    pub fn resume_schedule(&self, name: impl Into<String>) -> ChangeSchedule {
+        self.change_schedule(name.into(), None)
+    }
+
+    fn change_schedule(&self, name: String, pause: Option<SchedulePause>) -> ChangeSchedule {
+        ChangeSchedule::new(Arc::clone(&self.root), Arc::clone(&self.inbox), name, pause)
     }
 
     /// Removes the schedule of this name. Jobs that it has added stay.
@@ -103,7 +126,7 @@ impl TopicProvider {
 
     /// Ends the pause of the topic, as [`Provider::resume`](super::Provider::resume) does.
     pub fn resume(&self) -> ChangeTopic<Pause> {
-        self.change(TopicChange::Resume)
+        self.set(TopicChange::Resume)
     }
 
     /// Drains the topic, as [`Provider::drain`](super::Provider::drain) does.
@@ -113,20 +136,20 @@ impl TopicProvider {
 
     /// Ends the draining of the topic, as [`Provider::undrain`](super::Provider::undrain) does.
     pub fn undrain(&self) -> ChangeTopic<Drain> {
-        self.change(TopicChange::Undrain)
+        self.set(TopicChange::Undrain)
     }
 
     /// Sets the default delay of the topic, as [`Provider::set_default_delay`](super::Provider::set_default_delay) does.
     pub fn set_default_delay(&self, delay: impl IntoDelay) -> ChangeTopic<TopicDelay> {
-        self.change(TopicChange::Delay(None)).delay(delay.into_delay())
+        self.set(TopicChange::Delay(None)).delay(delay.into_delay())
     }
 
     /// Takes the default delay of the topic away, as [`Provider::clear_default_delay`](super::Provider::clear_default_delay) does.
     pub fn clear_default_delay(&self) -> ChangeTopic<TopicDelay> {
-        self.change(TopicChange::Delay(None))
+        self.set(TopicChange::Delay(None))
     }
 
-    fn change<T: TopicSetting>(&self, change: TopicChange) -> ChangeTopic<T> {
+    fn set<T: TopicSetting>(&self, change: TopicChange) -> ChangeTopic<T> {
         ChangeTopic::new(Arc::clone(&self.root), Arc::clone(&self.inbox), change)
     }
 
@@ -142,6 +165,11 @@ impl TopicProvider {
                 state.await
             })
         }))
+    }
+
+    /// Listens to what happens to the jobs of the topic, as [`Provider::events`](super::Provider::events) does.
+    pub fn events(&self) -> Events {
+        Events::new(&self.root, &self.inbox)
     }
 
     fn command(&self, verb: CommandKind, id: Result<JobId, BadName>) -> Sending {

@@ -1,5 +1,6 @@
 //! The provider of all topics. It is typed: the payload's type names the topic and its defaults, the payload its id.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,18 +10,22 @@ use futures_util::future::join_all;
 use super::add::Add;
 use super::add_many::{AddMany, DraftJob};
 use super::command::{AckOrRequeue, DeleteOrCancel, Sending};
-use super::options::When;
+use super::events::Events;
 use super::pages::Pages;
 use super::query::Query;
 use super::root::Root;
 use super::schedule::AddSchedule;
+use super::schedule_change::ChangeSchedule;
+use super::schedule_pages::Schedules;
 use super::seen::Seen;
 use super::seen_schedule::SeenSchedule;
 use super::setting::{ChangeTopic, DrainTopic, PauseTopic};
 use super::topic::TopicProvider;
+use super::when::When;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
-use crate::job::{AppName, BadName, DelayJob, State, ToJobId, to_json};
+use crate::inspect::Inspector;
+use crate::job::{AppName, BadName, DelayJob, State, ToJobId, TopicName, to_json};
 use crate::store::{Drain, Outage, Pause, Store, TopicCounts, TopicDelay, TopicState};
 use crate::time::{IntoDelay, Timestamp};
 
@@ -122,6 +127,43 @@ impl Provider {
     /// Reads the schedule of this name, once the returned [`Query`] is awaited; `None` if there is none.
     pub fn schedule<J: DelayJob>(&self, name: &str) -> Query<Option<SeenSchedule>> {
         self.of::<J>().map_or_else(Query::bad, |topic| topic.schedule(name))
+    }
+
+    /// Lists the schedules of a topic, in the order of their names, page by page: whoever added or defined them.
+    ///
+    /// ```no_run
+    /// # async fn list<J: dq::DelayJob>(jobs: dq::Provider) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut schedules = jobs.schedules::<J>();
+    /// while let Some(page) = schedules.next_page().await? {
+    ///     for schedule in page {
+    ///         println!("{}: {:?}", schedule.name, schedule.details?.next);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn schedules<J: DelayJob>(&self) -> Schedules {
+        self.of::<J>().map_or_else(|error| Schedules::new(Err(error)), |topic| topic.schedules())
+    }
+
+    /// Pauses the schedule of this name, for a reason that [`schedule`](Self::schedule) and the list show: from then on its ticks are
+    /// missed. A tick whose job a node adds just now is the last one. Jobs that it has added stay.
+    ///
+    /// A pause survives restarts and newer definitions of the code. Calling again changes the reason.
+    pub fn pause_schedule<J: DelayJob>(&self, name: impl Into<String>, reason: impl Into<String>) -> ChangeSchedule {
+        self.of::<J>().map_or_else(ChangeSchedule::bad, |topic| topic.pause_schedule(name, reason))
+    }
+
+    /// Ends the pause of the schedule of this name. Its [`on_missed`](AddSchedule::on_missed) decides what becomes of the ticks that it
+    /// missed. It is no error if the schedule is not paused.
+    pub fn resume_schedule<J: DelayJob>(&self, name: impl Into<String>) -> ChangeSchedule {
+        self.of::<J>().map_or_else(ChangeSchedule::bad, |topic| topic.resume_schedule(name))
+    }
+
+    /// Notes which schedules the code of this program defines.
+    pub(crate) fn knows_code(&self, code: BTreeSet<(TopicName, String)>) {
+        // A provider gets them once, when it is made.
+        let _ = self.0.code.set(code);
     }
 
     /// Removes the schedule of this name. Jobs that it has added stay.
@@ -260,6 +302,25 @@ impl Provider {
         self.topic(J::TOPIC)
     }
 
+    /// Listens to what happens to the jobs of a topic: a stream of [`Event`](super::Event)s, without payloads. The first item says
+    /// that the subscription stands. After an outage the stream subscribes again by itself, and says so, because events may be
+    /// missing. A reader that is too slow gets [`Event::Missed`](super::Event::Missed) with the number: up to 32 messages wait for
+    /// it, each with up to 1,000 events.
+    ///
+    /// Events are for people and for live views. Any may be lost, so decide nothing by them. While nobody listens to a topic, they
+    /// cost its steps nothing; while somebody does, a step on Redis publishes one message of up to 64 KiB with what it did.
+    ///
+    /// # Errors
+    /// [`BadName`] if `topic` cannot be a topic's name.
+    pub fn events(&self, topic: &str) -> Result<Events, BadName> {
+        Ok(self.topic(topic)?.events())
+    }
+
+    /// Looks at topics, jobs and nodes, says why a job has not run, and changes many jobs in steps; see [`Inspector`].
+    pub fn inspect(&self) -> Inspector {
+        Inspector::new(self)
+    }
+
     /// The app whose jobs these are.
     pub fn app(&self) -> &AppName {
         &self.0.app
@@ -299,7 +360,7 @@ impl Provider {
     }
 }
 
-fn draft<J: DelayJob>(job: &J, when: Option<When>) -> DraftJob {
+pub(super) fn draft<J: DelayJob>(job: &J, when: Option<When>) -> DraftJob {
     DraftJob { payload: to_json(job), id: job.job_id(), when }
 }
 

@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use super::missed::OnMissed;
 use super::times::{Ticks, Times};
-use crate::job::{BadName, Codec, Deliver, JobId, Metadata, Record, check_id};
+use crate::job::{BadName, Codec, Deliver, JobId, Metadata, Record, SCHEDULE_PREFIX, check_id};
 use crate::store::step::{Tick, TickJob};
 use crate::time::{Timestamp, millis_ceil};
 
 /// What the ids of dq's own jobs begin with, and no id that a program chooses.
 const RESERVED: &str = "dq:";
-/// What the ids of schedules begin with.
-const PREFIX: &str = "dq:schedule:";
 /// What the ids of the jobs of schedules begin with.
 const TICK_PREFIX: &str = "dq:tick:";
 /// The longest name, in bytes: the ids of its jobs have the time of their tick behind it.
 const LONGEST_NAME: usize = 200;
+/// How much later a paused schedule is due again: nothing happens then, so it need not be often.
+const PAUSED_AGAIN: Duration = Duration::from_secs(3600);
 /// The most jobs that one step adds for missed ticks.
 const MOST_AT_ONCE: usize = 100;
 /// The most bytes of jobs that one step adds for missed ticks, unless one job alone has more.
@@ -61,12 +61,12 @@ pub fn schedule_id(name: &str) -> Result<JobId, BadName> {
         let why = format!("is {} bytes long, {LONGEST_NAME} are allowed", name.len());
         return Err(BadName { what: "name of the schedule", name: name.chars().take(140).collect(), why });
     }
-    JobId::new(format!("{PREFIX}{name}"))
+    JobId::new(format!("{SCHEDULE_PREFIX}{name}"))
 }
 
 /// The name of the schedule that this job keeps; `None` if it is an ordinary job.
 pub fn schedule_name(id: &JobId) -> Option<&str> {
-    id.as_str().strip_prefix(PREFIX)
+    id.schedule_name()
 }
 
 /// The jobs that a schedule adds.
@@ -78,6 +78,28 @@ pub struct JobOfTick {
     pub expires_after: Option<Duration>,
     /// Where a job goes.
     pub deliver: Deliver,
+}
+
+/// Where a schedule comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// A program added it at run time.
+    #[default]
+    Call,
+    /// The code of a program defines it.
+    Code {
+        /// Tells its definition from others of the same name.
+        fingerprint: u64,
+        /// The fingerprints of the definitions that came before it, the latest first.
+        superseded: Vec<u64>,
+    },
+}
+
+/// A schedule is paused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedulePause {
+    /// Why.
+    pub reason: String,
 }
 
 /// A schedule, and how far it has come.
@@ -97,20 +119,42 @@ pub struct Definition {
     pub tick: Timestamp,
     /// The id of the job of the last tick that had one.
     pub last: Option<JobId>,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// A function of the program makes the payload of each tick, so the record of its jobs has none.
+    pub made: bool,
+    /// Whether it is paused: then its ticks are missed.
+    pub pause: Option<SchedulePause>,
 }
 
 impl Definition {
-    /// What the run of the schedule `name`, which waited for its tick, asks of the store at `now`.
-    pub fn fire(&self, name: &str, now: Timestamp) -> (Tick, bool) {
+    /// What the run of the schedule `name` asks of the store at `now`, and whether ticks were missed. The schedule was due at `due`, and
+    /// its record gets this version.
+    pub fn run(&self, name: &str, due: Timestamp, now: Timestamp, version: u32) -> (Tick, bool) {
+        let again = |next| Tick { next: Some(next), schedule: self.to_record(version), unless: None, jobs: Vec::new() };
+        if self.pause.is_some() {
+            let later = now.after(PAUSED_AGAIN);
+            return (again(self.ticks.next_after(later).unwrap_or(later)), false);
+        }
+        match due < self.tick {
+            // The definition was changed, and the due time not yet.
+            true => (again(self.tick), false),
+            false => self.fire(name, now, version),
+        }
+    }
+
+    fn fire(&self, name: &str, now: Timestamp, version: u32) -> (Tick, bool) {
         let size = self.job.record.as_bytes().len().max(1);
-        let fired = self.ticks.fire(self.tick, now, self.on_missed, (MOST_BYTES / size).clamp(1, MOST_AT_ONCE));
+        // Each job has a payload of its own if a function makes it.
+        let most = if self.made { 1 } else { (MOST_BYTES / size).clamp(1, MOST_AT_ONCE) };
+        let fired = self.ticks.fire(self.tick, now, self.on_missed, most);
         let jobs: Vec<_> = fired.ticks.iter().map(|tick| self.job_at(name, *tick)).collect();
         let mut next = self.clone();
         next.tick = fired.next.unwrap_or(self.tick);
-        let skipped = next.to_record();
-        let unless = self.last.clone().filter(|_| self.overlap == Overlap::Skip).map(|last| (last, skipped));
+        let unless =
+            self.last.clone().filter(|_| self.overlap == Overlap::Skip).map(|last| (last, next.to_record(version)));
         next.last = jobs.last().map(|job| job.id.clone()).or(next.last);
-        (Tick { next: fired.next, schedule: next.to_record(), unless, jobs }, fired.has_missed)
+        (Tick { next: fired.next, schedule: next.to_record(version), unless, jobs }, fired.has_missed)
     }
 
     fn job_at(&self, name: &str, tick: Timestamp) -> TickJob {
@@ -127,16 +171,20 @@ impl Definition {
     /// The jitter of a job: all nodes compute the same, because it depends on the id alone.
     fn jitter_of(&self, id: &JobId) -> Duration {
         let most = millis_ceil(self.jitter);
-        // FNV-1a, by Fowler, Noll and Vo.
-        let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        let hash = id.as_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, fold);
-        Duration::from_millis(if most == 0 { 0 } else { (hash >> 16) % most })
+        Duration::from_millis(if most == 0 { 0 } else { (hash(id.as_str().as_bytes()) >> 16) % most })
     }
 
-    /// The record of the schedule.
-    pub fn to_record(&self) -> Record {
+    /// The record of the schedule, with this version (rule 28).
+    pub fn to_record(&self, version: u32) -> Record {
         let payload = serde_json::to_vec(&Written::of(self)).expect("a schedule has only texts and numbers");
-        Record::new(&Metadata::default(), Codec::Json, &payload)
+        Record::new(&Metadata { version, ..Metadata::default() }, Codec::Json, &payload)
+    }
+
+    /// Tells this definition from others: all that a program says of it, and nothing of how far it has come. `revision` is what the
+    /// program says to make it another one.
+    pub fn fingerprint(&self, revision: u32) -> u64 {
+        let said = Self { tick: Timestamp::EPOCH, last: None, origin: Origin::Call, pause: None, ..self.clone() };
+        hash(said.to_record(revision).as_bytes())
     }
 
     /// Reads a schedule.
@@ -147,6 +195,12 @@ impl Definition {
         let (_, payload) = record.payload().map_err(|bad| bad.to_string())?;
         serde_json::from_slice::<Written>(payload).map_err(|bad| bad.to_string())?.read()
     }
+}
+
+/// FNV-1a, by Fowler, Noll and Vo: the same in every version of every program.
+fn hash(bytes: &[u8]) -> u64 {
+    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, fold)
 }
 
 /// The JSON of a schedule. Times are milliseconds since the Unix epoch.
@@ -170,6 +224,14 @@ struct Written {
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_after_ms: Option<u64>,
     deliver: char,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    superseded: Vec<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    made: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pause: Option<SchedulePause>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -187,6 +249,10 @@ impl Written {
             #[cfg(feature = "cron")]
             Times::Cron(cron) => (None, Some(WrittenCron::of(cron))),
         };
+        let (fingerprint, superseded) = match &schedule.origin {
+            Origin::Call => (None, Vec::new()),
+            Origin::Code { fingerprint, superseded } => (Some(*fingerprint), superseded.clone()),
+        };
         Self {
             every_ms,
             cron,
@@ -199,11 +265,11 @@ impl Written {
             last: schedule.last.as_ref().map(ToString::to_string),
             record: STANDARD_NO_PAD.encode(schedule.job.record.as_bytes()),
             expires_after_ms: schedule.job.expires_after.map(millis_ceil),
-            deliver: match schedule.job.deliver {
-                Deliver::Queue => 'q',
-                Deliver::Broadcast => 'b',
-                Deliver::Both => 't',
-            },
+            deliver: schedule.job.deliver.letter(),
+            fingerprint,
+            superseded,
+            made: schedule.made,
+            pause: schedule.pause.clone(),
         }
     }
 
@@ -214,12 +280,7 @@ impl Written {
             _ => return Err("it has neither an interval nor a cron line".into()),
         };
         let record = STANDARD_NO_PAD.decode(&self.record).map_err(|bad| format!("its job is damaged: {bad}"))?;
-        let deliver = match self.deliver {
-            'q' => Deliver::Queue,
-            'b' => Deliver::Broadcast,
-            't' => Deliver::Both,
-            other => return Err(format!("its job goes to `{other}`")),
-        };
+        let deliver = Deliver::of_letter(self.deliver).ok_or_else(|| format!("its job goes to `{}`", self.deliver))?;
         let at = Timestamp::from_millis;
         Ok(Definition {
             ticks: Ticks { times, start: self.start.map(at), end: self.end.map(at) },
@@ -233,6 +294,12 @@ impl Written {
             },
             tick: at(self.tick),
             last: self.last.map(JobId::new).transpose().map_err(|bad| bad.to_string())?,
+            origin: match self.fingerprint {
+                Some(fingerprint) => Origin::Code { fingerprint, superseded: self.superseded },
+                None => Origin::Call,
+            },
+            made: self.made,
+            pause: self.pause,
         })
     }
 }
@@ -281,18 +348,21 @@ mod tests {
             },
             tick: Timestamp::from_millis(7_200_000),
             last: None,
+            origin: Origin::Call,
+            made: false,
+            pause: None,
         }
     }
 
     #[test]
     fn a_schedule_reads_as_it_was_written() {
         let mut schedule = hourly();
-        assert_eq!(Definition::read(&schedule.to_record()), Ok(schedule.clone()));
+        assert_eq!(Definition::read(&schedule.to_record(0)), Ok(schedule.clone()));
         schedule.job.expires_after = Some(Duration::from_secs(9));
         schedule.ticks.start = Some(Timestamp::from_millis(5));
         schedule.last = Some(JobId::new("dq:tick:nightly@x").unwrap());
         schedule.job.deliver = Deliver::Both;
-        assert_eq!(Definition::read(&schedule.to_record()), Ok(schedule));
+        assert_eq!(Definition::read(&schedule.to_record(0)), Ok(schedule));
         assert!(Definition::read(&Record::from_bytes(bytes::Bytes::from_static(b"what?"))).is_err());
     }
 
@@ -303,17 +373,18 @@ mod tests {
         let cron = Cron::parse("0 9 * * MON-FRI", "Asia/Singapore").unwrap();
         let cron = cron.at_skipped_times(SkippedTime::Never).at_repeated_times(RepeatedTime::Second);
         let schedule = Definition { ticks: Ticks { times: Times::Cron(cron), start: None, end: None }, ..hourly() };
-        assert_eq!(Definition::read(&schedule.to_record()), Ok(schedule));
+        assert_eq!(Definition::read(&schedule.to_record(0)), Ok(schedule));
     }
 
     #[test]
     fn a_tick_adds_a_job_named_after_its_time_and_waits_for_the_next() {
-        let (tick, has_missed) = hourly().fire("report", Timestamp::from_millis(7_200_004));
+        let (tick, has_missed) = hourly().fire("report", Timestamp::from_millis(7_200_004), 1);
         assert_eq!(tick.jobs[0].id.as_str(), "dq:tick:report@1970-01-01T02:00:00.000Z");
         assert_eq!(tick.jobs[0].due, Timestamp::from_millis(7_200_000));
         assert_eq!((tick.next, tick.unless, has_missed), (Some(Timestamp::from_millis(10_800_000)), None, false));
         let next = Definition::read(&tick.schedule).unwrap();
-        let (tick, _) = next.fire("report", Timestamp::from_millis(10_800_000));
+        assert_eq!(tick.schedule.fixed().version, 1);
+        let (tick, _) = next.fire("report", Timestamp::from_millis(10_800_000), 2);
         let (last, skipped) = tick.unless.unwrap();
         assert_eq!(last.as_str(), "dq:tick:report@1970-01-01T02:00:00.000Z");
         let skipped = Definition::read(&skipped).unwrap();
@@ -324,7 +395,7 @@ mod tests {
     fn jitter_spreads_the_jobs_and_depends_on_nothing_but_their_ids() {
         let schedule = Definition { jitter: Duration::from_secs(60), on_missed: OnMissed::All, ..hourly() };
         let delays = |schedule: &Definition| -> Vec<Duration> {
-            let (tick, _) = schedule.fire("report", Timestamp::from_millis(20 * 3_600_000));
+            let (tick, _) = schedule.fire("report", Timestamp::from_millis(20 * 3_600_000), 1);
             tick.jobs
                 .iter()
                 .enumerate()
@@ -343,8 +414,44 @@ mod tests {
     fn large_jobs_of_missed_ticks_are_added_few_at_a_time() {
         let mut schedule = Definition { on_missed: OnMissed::All, ..hourly() };
         schedule.job.record = Record::new(&Metadata::default(), Codec::Json, &vec![b'1'; 300_000]);
-        let (tick, _) = schedule.fire("report", Timestamp::from_millis(50 * 3_600_000));
+        let (tick, _) = schedule.fire("report", Timestamp::from_millis(50 * 3_600_000), 1);
         assert_eq!((tick.jobs.len(), tick.next), (3, Some(Timestamp::from_millis(5 * 3_600_000))));
+    }
+
+    #[test]
+    fn a_paused_schedule_adds_nothing_and_keeps_its_tick() {
+        let schedule = Definition { pause: Some(SchedulePause { reason: "no".into() }), ..hourly() };
+        let (tick, _) = schedule.run("report", schedule.tick, schedule.tick, 1);
+        assert_eq!((tick.jobs.len(), tick.next), (0, Some(Timestamp::from_millis(14_400_000))));
+        assert_eq!(Definition::read(&tick.schedule), Ok(schedule));
+    }
+
+    #[test]
+    fn a_run_before_the_tick_of_a_changed_definition_waits_for_it() {
+        let (tick, _) = hourly().run("report", Timestamp::from_millis(7_100_000), Timestamp::from_millis(7_100_001), 3);
+        assert_eq!((tick.jobs.len(), tick.next), (0, Some(Timestamp::from_millis(7_200_000))));
+        assert_eq!(tick.schedule.fixed().version, 3);
+    }
+
+    #[test]
+    fn a_fingerprint_is_that_of_what_the_program_says() {
+        let schedule = hourly();
+        let later = Definition {
+            tick: Timestamp::from_millis(9),
+            last: Some(JobId::new("x").unwrap()),
+            origin: Origin::Code { fingerprint: 7, superseded: vec![8] },
+            pause: Some(SchedulePause { reason: "no".into() }),
+            ..hourly()
+        };
+        assert_eq!(later.fingerprint(0), schedule.fingerprint(0));
+        assert_eq!(Definition::read(&later.to_record(0)), Ok(later));
+        let others = [
+            Definition { on_missed: OnMissed::All, ..hourly() },
+            Definition { overlap: Overlap::Allow, ..hourly() },
+            Definition { jitter: Duration::from_secs(1), ..hourly() },
+        ];
+        assert!(others.iter().all(|other| other.fingerprint(0) != schedule.fingerprint(0)));
+        assert_ne!(schedule.fingerprint(1), schedule.fingerprint(0));
     }
 
     #[test]

@@ -4,20 +4,25 @@
 //! |---|---|
 //! | `times` | the ticks of an interval or a cron line, between a start and an end |
 //! | `missed` | what a node does at a tick, and with those that were missed |
+//! | `periodic` | the schedules that the code of a program defines |
 //! | `definition` | a schedule as the store keeps it, and what its run asks of the store |
 
 mod definition;
 mod missed;
+mod periodic;
 mod times;
 
-pub use definition::Overlap;
 #[doc(hidden)]
-pub use definition::{Definition, JobOfTick, check_reserved, schedule_id, schedule_name};
+pub use definition::{Definition, JobOfTick, Origin, check_reserved, schedule_id, schedule_name};
+pub use definition::{Overlap, SchedulePause};
 #[cfg(feature = "cron")]
 pub use dq_grammar::{BadCron, Cron, RepeatedTime, SkippedTime};
 pub use missed::OnMissed;
 #[doc(hidden)]
 pub use missed::{Fired, LATE};
+pub use periodic::HasSchedules;
+#[doc(hidden)]
+pub use periodic::{Made, PayloadOf, Periodic, PeriodicSet, PeriodicTimes, encoded, made};
 #[doc(hidden)]
 pub use times::Ticks;
 pub use times::Times;

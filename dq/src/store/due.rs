@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// When a new job is due.
+/// When a job is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// This long after the store executes the step.

@@ -1,7 +1,19 @@
 //! Queries: they read jobs and change nothing.
 
-use crate::job::{Fence, JobId, NodeId, Record, State};
+use crate::job::{Fence, JobId, NodeId, Record, State, TopicName};
 use crate::time::Timestamp;
+
+/// How many names of topics one query looks at, at most.
+pub const MOST_NAMES: usize = 500;
+
+/// A page of the names of topics.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TopicNames {
+    /// Topics that hold any job or broadcast, in the order of their names.
+    pub names: Vec<TopicName>,
+    /// How far the query looked, where names may follow; `None` at the end. A page without a name may have one.
+    pub next: Option<String>,
+}
 
 /// A job, as a query found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +24,8 @@ pub struct Stored {
     pub record: Record,
     /// Its state, and since or until when.
     pub place: JobPlace,
+    /// The crashes that are charged to it. A page leaves it 0.
+    pub crashes: u32,
 }
 
 /// The state of a job, and since or until when.

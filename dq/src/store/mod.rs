@@ -15,6 +15,7 @@
 //! An error of a step means *unknown*: the store may have executed the request, may execute it later, or may never
 //! execute it, unless [`StoreError::nothing_done`] returns `true`.
 
+mod change;
 mod due;
 mod durability;
 mod error;
@@ -23,7 +24,10 @@ pub mod file;
 mod inspect;
 mod link;
 pub mod memory;
+mod moves;
 mod outage;
+mod outage_meter;
+mod overview;
 mod producer;
 #[cfg(feature = "redis")]
 pub mod redis;
@@ -38,26 +42,31 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+pub(crate) use change::LAST_VERSION;
+pub use change::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, LATEST_DUE};
 pub use due::Due;
 pub use durability::Durability;
 pub use error::StoreError;
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub(crate) use export::{HeldJob, PendingEnd, PendingReplacement};
-pub use inspect::{Cursor, JobPlace, Page, PageRequest, Stored, TopicCounts};
+pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
 pub use link::{Link, Pending};
+pub use moves::{JobMove, LISTENING, MOST_MOVES, MOVES_BYTES, Moves};
 pub(crate) use outage::{Outage, Party, WARNING_PAUSE};
+pub use overview::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, TopicOverview};
 pub use producer::{
     AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Import, ImportOutcome, NewJob, Numbered,
     OnDuplicate, Producer,
 };
 pub use request::{Answer, Request, RequestKind, StepRequest};
-pub use signals::{BroadcastMessage, Interest, Signal, Signals};
+pub use signals::{BroadcastMessage, Feed, Interest, Signal, Signals};
 pub(crate) use topic_state::Gate;
 pub use topic_state::{
     Drain, LONGEST_AUTHOR, LONGEST_REASON, MOST_LEFT, Pause, SetTopic, TopicChange, TopicDelay, TopicSet, TopicState,
 };
 
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use crate::time::Timestamp;
 
 /// The version of the protocol that this version of dq speaks.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -92,6 +101,15 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Subscribes to the signals of a topic. The subscription starts when the future completes. Any signal may be lost.
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>>;
 
+    /// Says that somebody listens to the moves of a topic: for the next [`LISTENING`] its steps tell them to the subscribers that
+    /// want moves. Nobody says that listening has ended.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn listen<'a>(&'a self, _topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        let reason = "it only passes jobs on to another store: listen to that one".into();
+        Box::pin(ready(Err(StoreError::Unsupported { operation: "listen", reason })))
+    }
+
     /// Returns the jobs with these ids, in the order of the ids; at most 1,000. The answer has at most
     /// [`USUAL_BYTES`](step::USUAL_BYTES) of records, or one larger record: if it is shorter than the ids, ask again for
     /// the rest.
@@ -103,6 +121,20 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Returns a page of the jobs in one state.
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>>;
+
+    /// Returns the ids of the schedules behind `after`, in their order; at most `limit`, which is 1 to 1,000. It names every
+    /// schedule there is, and may name some that are gone.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn schedules<'a>(
+        &'a self,
+        _topic: &'a TopicKey,
+        _after: Option<&'a JobId>,
+        _limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
+        let reason = "it only passes jobs on to another store: ask that one".into();
+        Box::pin(ready(Err(StoreError::Unsupported { operation: "schedules", reason })))
+    }
 
     /// Returns a page of an export: copies of jobs, or of broadcasts that wait, with all that the store keeps of them.
     ///
@@ -120,12 +152,54 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// nothing is decided by it. A store may forget the names of topics that hold nothing.
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>>;
 
+    /// Returns a page of what [`topics`](Self::topics) lists: up to `limit` topics behind the name `after`, which need not exist. It
+    /// looks at [`MOST_NAMES`] names at most and says how far it looked, so its cost does not grow with the topics of the app.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on: it then takes the page from all names.
+    fn topics_behind<'a>(
+        &'a self,
+        app: &'a AppName,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<TopicNames, StoreError>> {
+        Box::pin(async move {
+            let mut names = self.topics(app).await?;
+            names.retain(|name| after.is_none_or(|after| after < name.as_str()));
+            let more = names.len() > limit;
+            names.truncate(limit.max(1));
+            let next = names.last().map(ToString::to_string).filter(|_| more);
+            Ok(TopicNames { names, next })
+        })
+    }
+
     /// Returns whether a topic is paused or drains, and its default delay. A pause that has ended by itself is none.
     ///
     /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
     fn topic_state<'a>(&'a self, _topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
         let reason = "it only passes jobs on to another store: ask that one".into();
         Box::pin(ready(Err(StoreError::Unsupported { operation: "topic_state", reason })))
+    }
+
+    /// Returns the topic as a whole, with up to `nodes` of the nodes that hold jobs; at most [`MOST_NODES`]. With none it costs one
+    /// command, otherwise two.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn overview<'a>(&'a self, _topic: &'a TopicKey, _nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
+        let reason = "it only passes jobs on to another store: ask that one".into();
+        Box::pin(ready(Err(StoreError::Unsupported { operation: "overview", reason })))
+    }
+
+    /// Returns how many DELAYED jobs are due between each of these times and the next one: from the first on, and before the
+    /// second. The times are in order; at most [`MOST_BUCKETS`] and one more. It costs one command.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn due_counts<'a>(
+        &'a self,
+        _topic: &'a TopicKey,
+        _times: &'a [Timestamp],
+    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
+        let reason = "it only passes jobs on to another store: ask that one".into();
+        Box::pin(ready(Err(StoreError::Unsupported { operation: "due_counts", reason })))
     }
 
     /// Returns how many jobs of a topic are in each state.

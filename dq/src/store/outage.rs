@@ -13,6 +13,7 @@ use humantime::format_duration;
 use tokio::sync::Notify;
 
 use super::StoreError;
+use super::outage_meter::OutageMeter;
 use crate::environment::Environment;
 
 /// How long after a warning the next one comes at the earliest.
@@ -32,6 +33,7 @@ struct Shared {
     goes_on: AtomicBool,
     /// How many outages have begun.
     number: AtomicU64,
+    meter: OutageMeter,
     state: Mutex<State>,
 }
 
@@ -55,6 +57,13 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
+    /// An outage begins.
+    fn begin(&self) {
+        self.number.fetch_add(1, Relaxed);
+        self.goes_on.store(true, Relaxed);
+        self.meter.began();
+    }
+
     /// The state is valid after every line that changes it, so dq ignores that a lock is poisoned.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -66,7 +75,8 @@ impl Outage {
     pub(crate) fn new(environment: Environment, store: String) -> Self {
         let (changed, state) = (Arc::default(), Mutex::default());
         let (goes_on, number) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self(Arc::new(Shared { environment, store, changed, goes_on, number, state }))
+        let meter = OutageMeter::new();
+        Self(Arc::new(Shared { environment, store, changed, goes_on, number, meter, state }))
     }
 
     /// Begins with an outage of which the log knows: the start of the node has said that it waits for the store.
@@ -74,8 +84,7 @@ impl Outage {
         let now = self.0.environment.now();
         let mut state = self.0.lock();
         (state.since, state.failed, state.warned) = (Some(now), now, Some(now));
-        self.0.number.fetch_add(1, Relaxed);
-        self.0.goes_on.store(true, Relaxed);
+        self.0.begin();
     }
 
     /// Something that asks the store.
@@ -116,8 +125,7 @@ impl Party {
         let is_new = state.since.is_none() || is_over;
         if is_new {
             (state.since, state.unreachable) = (Some(now), None);
-            self.shared.number.fetch_add(1, Relaxed);
-            self.shared.goes_on.store(true, Relaxed);
+            self.shared.begin();
         }
         state.failed = now;
         self.failed_in.store(self.shared.number.load(Relaxed), Relaxed);
@@ -154,7 +162,9 @@ impl Party {
         state.unreachable = None;
         self.shared.goes_on.store(false, Relaxed);
         drop(state);
-        let outage = format_duration(whole_millis(self.shared.environment.now().saturating_sub(since)));
+        let lasted = self.shared.environment.now().saturating_sub(since);
+        self.shared.meter.ended(lasted);
+        let outage = format_duration(whole_millis(lasted));
         tracing::info!(store = self.shared.store, %outage, "the store answers again");
         self.shared.changed.notify_waiters();
     }

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::change::{ChangeOutcome, JobChange};
 use super::due::Due;
 use super::error::StoreError;
 use super::export::JobCopy;
 use super::link::Pending;
 use super::topic_state::{SetTopic, TopicSet};
 use crate::job::{Deliver, Fence, JobId, Record, State};
+use crate::time::Timestamp;
 
 /// How many answers a store keeps for each producer, and so how many batches may be unanswered.
 pub const CALL_SLOTS: u64 = 16;
@@ -24,6 +26,14 @@ pub trait Producer: fmt::Debug + Send + Sync + 'static {
 
     /// Deletes, cancels, acks and requeues jobs, by id.
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>>;
+
+    /// Gives jobs another due time or payload, by id, in order (rule 28). Changes share the numbers of adds and commands.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn change(&self, _batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
+        let reason = "it only passes adds and commands on to another store".into();
+        Box::pin(std::future::ready(Err(StoreError::Unsupported { operation: "change", reason })))
+    }
 
     /// Puts copies of jobs into their places: see [`Import`]. Imports share the numbers of adds and commands.
     ///
@@ -61,7 +71,7 @@ const _: Option<&dyn Producer> = None;
 /// A batch and its call number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbered<T> {
-    /// Counts the batches of this producer from 1, those of adds, commands and imports together.
+    /// Counts the batches of this producer from 1, those of adds, commands, changes and imports together.
     pub number: u64,
     /// At most [`MOST_JOBS`](super::step::MOST_JOBS), without an id twice.
     pub items: Vec<T>,
@@ -86,6 +96,13 @@ pub enum OnDuplicate {
     Keep,
     /// Replace the old job; a running one is replaced when its run ends.
     Replace,
+    /// Give an old job that waits the new payload and the new due time, which is then at most this long after its first add with
+    /// `Extend`; the new job replaces a running one when its run ends, and a replacement that waits for that is extended itself
+    /// (rule 28). Any other job is kept, with [`AddOutcome::Exists`]. An import treats it as [`Keep`](Self::Keep).
+    Extend {
+        /// `None`: without a limit.
+        at_most: Option<Duration>,
+    },
 }
 
 /// A job to add.
@@ -116,6 +133,13 @@ pub enum AddOutcome {
     Exists(State),
     /// The job replaced one that waited, was parked or was DEAD.
     Replaced(State),
+    /// The job that waited, or the replacement of a running one, has the new payload and is due at another time.
+    Extended {
+        /// When it is due.
+        due: Timestamp,
+        /// Its version.
+        version: u32,
+    },
     /// The job replaces a running one when that run ends.
     ReplacementWaits,
     /// The old job is running, and a fenced ack is pending: the new job replaces it if the ack is for this run; otherwise the
@@ -123,8 +147,21 @@ pub enum AddOutcome {
     ReplacementIfEnds,
     /// The batch has the id twice: the store left this job out. Send it in another batch.
     Repeated,
+    /// Nothing was done, because the records that the batch has to rewrite have too many bytes: send the job in another batch. Only
+    /// under [`OnDuplicate::Extend`], and never the answer to the first of them.
+    Later,
     /// The store cannot add this job, for this reason.
     Refused(String),
+}
+
+impl AddOutcome {
+    /// Whether the store took the job, also as one that waits for the end of a run.
+    pub(crate) const fn is_taken(&self) -> bool {
+        matches!(
+            self,
+            Self::Added | Self::Replaced(_) | Self::Extended { .. } | Self::ReplacementWaits | Self::ReplacementIfEnds
+        )
+    }
 }
 
 /// Copies of jobs, from an export, to be put where they belong (rule 27).
@@ -166,6 +203,18 @@ pub enum CommandKind {
     Ack,
     /// Makes a DEAD job due now with all its attempts again, or an UNACKED one due now as it was.
     Requeue,
+}
+
+impl CommandKind {
+    /// The command as a word, for example `requeue`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Cancel => "cancel",
+            Self::Ack => "ack",
+            Self::Requeue => "requeue",
+        }
+    }
 }
 
 /// A command for one job.

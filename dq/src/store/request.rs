@@ -34,7 +34,10 @@ macro_rules! requests {
 
         impl RequestKind {
             /// How many kinds there are.
-            pub const COUNT: usize = [$(Self::$step),+].len();
+            pub const COUNT: usize = Self::ALL.len();
+
+            /// Every kind.
+            pub const ALL: [Self; [$(Self::$step),+].len()] = [$(Self::$step),+];
 
             /// The name of the step in errors and logs.
             pub const fn name(self) -> &'static str {

@@ -1,10 +1,13 @@
 //! Signals: hints that something changed. Any may be lost; the fallback scan repairs that.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
+use super::moves::Moves;
 use super::producer::CommandKind;
 use crate::job::{JobId, NodeId};
 use crate::time::Timestamp;
@@ -16,6 +19,8 @@ pub struct Interest {
     pub node: Option<NodeId>,
     /// Whether to receive the broadcasts of the topic's channel.
     pub broadcasts: bool,
+    /// Whether to receive the moves of the topic's jobs. The store tells them while somebody [listens](super::Store::listen).
+    pub moves: bool,
 }
 
 /// A hint that something changed.
@@ -33,6 +38,10 @@ pub enum Signal {
     Command(CommandKind, JobId),
     /// A broadcast.
     Broadcast(BroadcastMessage),
+    /// What a step did to jobs. Only for a subscriber that wants moves.
+    Moves(Moves),
+    /// The subscriber was too slow for this many moves, which came after those that it has read.
+    MovesMissed(u64),
     /// The subscription is interrupted for this reason; the store tries again.
     Interrupted(String),
     /// The subscription was interrupted: any signal may have been lost.
@@ -61,24 +70,64 @@ impl fmt::Debug for BroadcastMessage {
 /// How many signals wait for a slow subscriber. Later ones are lost.
 pub(crate) const SIGNAL_BUFFER: usize = 1_024;
 
+/// How many messages with moves wait for a slow subscriber: at most 2 MiB as Redis sends them.
+const MOVES_BUFFER: usize = 32;
+
 /// A subscription to signals. Dropping it ends the subscription.
 #[derive(Debug)]
-pub struct Signals(mpsc::Receiver<Signal>);
+pub struct Signals {
+    signals: mpsc::Receiver<Signal>,
+    /// How many moves were lost since the subscriber last heard of it.
+    missed: Arc<AtomicU64>,
+}
+
+/// What feeds a subscription.
+#[derive(Debug, Clone)]
+pub struct Feed {
+    signals: mpsc::Sender<Signal>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Feed {
+    /// Sends a signal, unless the subscriber is too slow: then the signal is lost, and moves are counted.
+    pub fn send(&self, signal: Signal) {
+        let moves = match &signal {
+            Signal::Moves(moves) => moves.count(),
+            _ => 0,
+        };
+        // Behind a gap the subscriber hears of the gap first.
+        if moves > 0 && self.missed.load(Ordering::Acquire) > 0 || self.signals.try_send(signal).is_err() {
+            self.missed.fetch_add(moves, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether the subscription has ended.
+    pub fn is_closed(&self) -> bool {
+        self.signals.is_closed()
+    }
+}
 
 impl Signals {
-    /// Makes a subscription and the sender that feeds it. The caller drops signals that do not fit.
-    pub fn channel() -> (mpsc::Sender<Signal>, Self) {
-        let (feed, signals) = mpsc::channel(SIGNAL_BUFFER);
-        (feed, Self(signals))
+    /// Makes a subscription and what feeds it.
+    pub fn channel(interest: &Interest) -> (Feed, Self) {
+        let (feed, signals) = mpsc::channel(if interest.moves { MOVES_BUFFER } else { SIGNAL_BUFFER });
+        let missed = Arc::<AtomicU64>::default();
+        (Feed { signals: feed, missed: Arc::clone(&missed) }, Self { signals, missed })
     }
 
     /// Waits for the next signal; `None` if the store is gone. Cancel safe.
     pub async fn next(&mut self) -> Option<Signal> {
-        self.0.recv().await
+        match self.try_next() {
+            Some(signal) => Some(signal),
+            None => self.signals.recv().await,
+        }
     }
 
     /// Returns a signal that has already arrived.
     pub fn try_next(&mut self) -> Option<Signal> {
-        self.0.try_recv().ok()
+        self.signals.try_recv().ok().or_else(|| {
+            let missed = self.missed.swap(0, Ordering::AcqRel);
+            (missed > 0).then_some(Signal::MovesMissed(missed))
+        })
     }
 }

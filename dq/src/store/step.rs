@@ -301,11 +301,11 @@ pub struct RowCursor(String);
 
 impl RowCursor {
     /// The cursor with this text, as a store gives it out.
+    #[cfg(feature = "redis")]
     pub(super) const fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// The text.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }

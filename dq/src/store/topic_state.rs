@@ -170,7 +170,9 @@ impl TopicState {
     /// Applies a change at this time. `until`: the time that a `Due` means.
     pub(crate) fn set(&mut self, clock: Timestamp, set: SetTopic, until: impl Fn(Due) -> Timestamp) -> TopicSet {
         let SetTopic { by, change } = set;
-        *self = std::mem::take(self).at(clock);
+        if matches!(change, TopicChange::Pause { .. } | TopicChange::Resume) {
+            *self = std::mem::take(self).at(clock);
+        }
         let mut answer = TopicSet::default();
         match change {
             TopicChange::Pause { reason, until: end } => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::Listing;
 use crate::context::{Context, ContextFactory, Error, Health, HealthProbe, Stopped};
 use crate::environment::{Environment, Seeded, TokioClock};
 use crate::job::{DelayJob, ToJobId};
@@ -177,6 +178,11 @@ impl Harness {
     /// Stops the node cleanly.
     pub async fn shutdown(self, grace: Duration) -> Stopped {
         self.context.shutdown(grace).await
+    }
+
+    /// The settings of a topic, as [`Context::topic_settings`] tells them.
+    pub fn topic_settings(&self, topic: &str) -> Option<Listing> {
+        self.context.topic_settings(topic)
     }
 
     /// The running node, to test what a program does with a [`Context`].

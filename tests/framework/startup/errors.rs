@@ -95,6 +95,28 @@ async fn an_error_about_a_missing_dependency_lists_what_is_provided() {
     assert!(refused(shop).await.to_string().ends_with("\n  nothing is provided"));
 }
 
+mod grpc {
+    #[derive(Debug, Clone)]
+    pub(super) struct Channel;
+}
+
+#[delay_listener(register = false)] // [call]
+async fn call(_job: Job<Remind>, _bank: grpc::Channel) -> Result<(), JobError> {
+    Ok(())
+}
+
+/// Only the compiler knows whether a `Channel` is that of dq, which nobody provides.
+#[tokio::test]
+async fn a_missing_dependency_that_is_called_channel_is_named_like_any_other() {
+    let shop = ContextFactory::new("shop").store("memory:").variables(NONE).without_inventory().listener::<call>();
+    let error = refused(shop).await.to_string();
+    let needed = format!(
+        "`grpc::Channel` was not provided: call `.provide(..)` with a value of exactly that type; needed by\n       `call` ({}) as `bank`",
+        at("call")
+    );
+    assert!(error.contains(&needed), "{error}");
+}
+
 #[tokio::test]
 async fn providing_a_type_that_dq_provides_is_an_error() {
     let app = dq::job::AppName::new("shop").unwrap();

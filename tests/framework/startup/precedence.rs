@@ -35,30 +35,32 @@ fn value<'a>(listing: &'a Listing, key: &str) -> (&'a str, &'a Source) {
     (&listed.value, &listed.source)
 }
 
-fn retry<'a>(context: &'a Context, topic: &str) -> (&'a str, &'a Source) {
-    value(context.topic_settings(topic).unwrap(), "retry")
+fn retry(context: &Context, topic: &str) -> (String, Source) {
+    let settings = context.topic_settings(topic).unwrap();
+    let (text, source) = value(&settings, "retry");
+    (text.to_owned(), source.clone())
 }
 
 #[tokio::test]
 async fn each_level_overrides_the_one_below() {
     let context = shop().start().await.unwrap();
     let default = "exponential 10s x 5, factor 3, max 1h, jitter 10%";
-    assert_eq!(retry(&context, "plain"), (default, &Source::Default));
-    assert!(matches!(retry(&context, "payload"), ("1s", Source::Payload(_))));
-    assert!(matches!(retry(&context, "listener"), ("2s", Source::Listener(_))));
+    assert_eq!(retry(&context, "plain"), (default.to_owned(), Source::Default));
+    assert!(matches!(retry(&context, "payload"), (set, Source::Payload(_)) if set == "1s"));
+    assert!(matches!(retry(&context, "listener"), (set, Source::Listener(_)) if set == "2s"));
 
     let built = || shop().topic("listener", |topic| topic.retry("3s")).topic("payload", |topic| topic.retry("3s"));
     let context = built().start().await.unwrap();
-    assert!(matches!(retry(&context, "listener"), ("3s", Source::Builder(_))));
+    assert!(matches!(retry(&context, "listener"), (set, Source::Builder(_)) if set == "3s"));
 
     let file = ConfigFile::new("levels", "[topic.listener]\nretry = \"4s\"\n");
     let context = built().config_file(file.path()).start().await.unwrap();
-    assert!(matches!(retry(&context, "listener"), ("4s", Source::File(at)) if at.line == 2));
-    assert!(matches!(retry(&context, "payload"), ("3s", Source::Builder(_))));
+    assert!(matches!(retry(&context, "listener"), (set, Source::File(at)) if set == "4s" && at.line == 2));
+    assert!(matches!(retry(&context, "payload"), (set, Source::Builder(_)) if set == "3s"));
 
     let variables = [("DQ_TOPIC_LISTENER_RETRY", "5s"), ("DQ_TOPIC_MAIL_SEND_V1_RETRY", "none")];
     let context = built().config_file(file.path()).variables(variables).start().await.unwrap();
-    assert_eq!(retry(&context, "listener"), ("5s", &Source::Variable("DQ_TOPIC_LISTENER_RETRY".into())));
+    assert_eq!(retry(&context, "listener"), ("5s".to_owned(), Source::Variable("DQ_TOPIC_LISTENER_RETRY".into())));
     assert_eq!(retry(&context, "mail:send.v1").0, "none");
 }
 
@@ -109,4 +111,11 @@ async fn a_node_that_only_provides_leaves_the_topics_of_a_shared_file_alone() {
     let provider = ContextFactory::new("shop").store("memory:").without_listeners().config_file(file.path());
     let started = provider.variables([("DQ_TOPIC_OF_ANOTHER_PROGRAM_RETRY", "none")]).start().await;
     assert!(started.is_ok(), "{started:?}");
+}
+
+#[tokio::test]
+async fn a_delay_is_no_setting_of_a_topic() {
+    let file = ConfigFile::new("delay", "[topic.plain]\ndelay = \"1m\"\n");
+    let error = refused(shop().config_file(file.path())).await.to_string();
+    assert!(error.contains("there is no setting `delay` of topic `plain`: a payload says it"), "{error}");
 }

@@ -1,5 +1,6 @@
 //! The table of precedence in docs/guide/configuration.md, source by source, by what a job then does.
 
+use dq::config::Source;
 use dq::prelude::*;
 use dq::store::JobPlace;
 use dq::testing::Harness;
@@ -23,6 +24,15 @@ macro_rules! failing {
 failing!(Plain, #[job(topic = "plain")], plain, #[delay_listener(register = false)]);
 failing!(OfPayload, #[job(topic = "of-payload", retry = "6m")], of_payload, #[delay_listener(register = false)]);
 failing!(Both, #[job(topic = "both", retry = "6m")], both, #[delay_listener(register = false, retry = "5m")]);
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "later", delay = "3m")]
+struct Later;
+
+#[delay_listener(register = false)]
+async fn later(_job: Job<Later>) -> Result<(), JobError> {
+    Ok(())
+}
 
 /// The sources as the guide lists them, the strongest first.
 const SOURCES: [&str; 7] = ["add", "variable", "file", "builder", "listener", "payload", "default"];
@@ -93,4 +103,39 @@ fn the_guide_lists_the_sources_in_this_order() {
             "{number} is {source}, and not: {line}"
         );
     }
+}
+
+/// How long a job waits that is added now.
+async fn delay_of(add: dq::provider::Add, jobs: &Provider) -> std::time::Duration {
+    let topic = jobs.topic("later").unwrap();
+    let now = topic.counts().await.unwrap().clock;
+    let id = add.await.unwrap().id;
+    match topic.get(&id).await.unwrap().unwrap().place {
+        JobPlace::Delayed { due } => due.since(now),
+        place => panic!("the job waits: {place:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_delay_of_a_job_comes_from_the_add_then_the_store_then_the_payload() {
+    let dq = Harness::start(|factory| factory.listener::<later>()).await;
+    let other = dq.another(2, |factory| factory.listener::<later>()).await;
+    let jobs = dq.provider();
+    assert_eq!(delay_of(jobs.add(Later), jobs).await, 3 * MINUTE, "the payload");
+    let set = jobs.set_default_delay::<Later>("2m").by("anna").await.unwrap().now.unwrap();
+    for jobs in [jobs, other.provider()] {
+        assert_eq!(delay_of(jobs.add(Later), jobs).await, 2 * MINUTE, "the store, at once and for all nodes");
+        assert_eq!(delay_of(jobs.add(Later).after("1m"), jobs).await, MINUTE, "the add");
+    }
+    dq.advance(MINUTE).await;
+    for node in [&dq, &other] {
+        let settings = node.topic_settings("later").unwrap();
+        let listed = settings.get("delay").expect("it is listed");
+        assert_eq!((&*listed.value, &listed.source), ("2m", &Source::Store { by: "anna".into(), since: set.since }));
+        assert!(settings.to_string().ends_with(&format!(", delay = 2m (set by anna at {})", set.since)), "{settings}");
+    }
+    jobs.clear_default_delay::<Later>().await.unwrap();
+    assert_eq!(delay_of(jobs.add(Later), jobs).await, 3 * MINUTE, "the payload again");
+    dq.advance(MINUTE).await;
+    assert_eq!(dq.topic_settings("later").unwrap().get("delay"), None);
 }

@@ -9,7 +9,16 @@ use serde_json::Value;
 use crate::copy::Copy;
 
 /// The features with which the tests link dq.
-const FEATURES: [&str; 2] = ["--features", "dq/testing,dq/tls"];
+const FEATURES: [&str; 2] = ["--features", "dq/cron,dq/metrics,dq/testing,dq/tls"];
+
+/// The folder in which cargo builds the tree: `CARGO_TARGET_DIR` and `build.target-dir` move it.
+pub(crate) fn target(top: &Path) -> Result<PathBuf, String> {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let asked = Command::new(program).args(["metadata", "--no-deps", "--format-version=1"]).current_dir(top).output();
+    let asked = asked.map_err(|error| format!("cargo: {error}"))?;
+    let said: Value = serde_json::from_slice(&asked.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
+    said["target_directory"].as_str().map(PathBuf::from).ok_or_else(|| "cargo does not say where it builds".to_owned())
+}
 
 /// Runs cargo in the copy and returns its messages, and whether it succeeded.
 fn cargo(copy: &Path, target: &Path, arguments: &[&str]) -> Result<(Vec<Value>, bool), String> {

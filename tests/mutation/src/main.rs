@@ -1,6 +1,6 @@
 //! Changes one expression of dq at a time and tells which changes no test notices.
 //!
-//! A copy of the tree under `target/mutants` contains all drawn changes at once, each behind a number that an environment variable
+//! A copy of the tree, under `mutants` in the folder where cargo builds, contains all drawn changes at once, each behind a number that an environment variable
 //! chooses. So the tests are built once, and run once for each change.
 
 mod build;
@@ -12,7 +12,7 @@ mod script;
 mod suite;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -55,9 +55,9 @@ struct Arguments {
     /// Tries the copy of the last run, with its places and its tests, whatever has changed in the tree.
     #[arg(long)]
     kept: bool,
-    /// Where the copy and its build are, from the top of the repository.
-    #[arg(long, default_value = "target/mutants")]
-    folder: String,
+    /// Where the copy and its build are, from the top of the repository. Without it, `mutants` in the folder where cargo builds.
+    #[arg(long)]
+    folder: Option<PathBuf>,
     /// Lists the places and runs nothing.
     #[arg(long)]
     list: bool,
@@ -81,7 +81,10 @@ fn main() -> ExitCode {
 /// Returns whether every change was caught.
 fn run(arguments: &Arguments) -> Result<bool, String> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().map_err(|error| error.to_string())?;
-    let work = top.join(&arguments.folder);
+    let work = match &arguments.folder {
+        Some(folder) => top.join(folder),
+        None => build::target(&top)?.join("mutants"),
+    };
     let (folder, list) = (work.join("tree"), work.join("drawn"));
     if !arguments.kept {
         let change::Found { changes, left_out } = draw::all(&top)?;

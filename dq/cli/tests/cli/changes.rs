@@ -105,7 +105,8 @@ async fn exported(arguments: &[&str]) -> (Result<export::Report, Failure>, Vec<u
     add(&store.inner, "there before").await;
     let mut written = Vec::new();
     let repeating = Repeating(Duration::ZERO);
-    let done = export::export(&store, &choice(arguments), repeating, &mut written, &Progress::hidden()).await;
+    let done =
+        export::export(&store, &key().app, &choice(arguments), repeating, &mut written, &Progress::hidden()).await;
     (done, written)
 }
 

@@ -4,13 +4,14 @@ use clap::Parser;
 use dq_cli::arguments::Arguments;
 
 const GUIDE: &str = include_str!("../../../../docs/guide/moving-jobs.md");
+const COMMANDS: &str = include_str!("../../../../docs/guide/command-line.md");
 
 #[test]
 fn every_command_of_the_guide_is_one_of_the_program() {
     let mut found = 0;
-    for block in GUIDE.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+    for block in [GUIDE, COMMANDS].concat().split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()) {
         for part in block.lines().flat_map(|line| line.split(" | ")).map(str::trim) {
-            let words = part.split(" > ").next().unwrap_or_default().split_whitespace();
+            let words = words_of(part.split(" > ").next().unwrap_or_default());
             if !part.starts_with("dq ") {
                 continue;
             }
@@ -20,7 +21,16 @@ fn every_command_of_the_guide_is_one_of_the_program() {
             found += 1;
         }
     }
-    assert!(found >= 8, "{found}");
+    assert!(found >= 16, "{found}");
+}
+
+/// The words of a command line without escapes.
+fn words_of(line: &str) -> Vec<String> {
+    let part = |(n, part): (usize, &str)| match n % 2 {
+        0 => part.split_whitespace().map(str::to_owned).collect(),
+        _ => vec![part.to_owned()],
+    };
+    line.split('"').enumerate().flat_map(part).collect()
 }
 
 #[test]

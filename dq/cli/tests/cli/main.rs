@@ -2,11 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
+mod at_work;
 mod changes;
 mod commands;
 mod files;
 mod guide;
+mod in_process;
 mod lines;
 mod program;
 mod refusals;
 mod round_trip;
+mod serve;
+mod top;
+mod verbs;
+mod watch;

@@ -101,7 +101,7 @@ fn a_url_that_leads_nowhere_is_reported_with_what_to_do() {
 
 #[test]
 fn a_command_line_that_makes_no_sense_is_refused_with_the_usage() {
-    fails(2, &[], "", &["Usage: dq <COMMAND>"]);
+    fails(2, &[], "", &["Usage: dq [OPTIONS] <COMMAND>"]);
     fails(2, &["export", "redis://host"], "", &["--app <APP>"]);
     fails(2, &["export", "redis://host", "--app", "a b"], "", &["the app name `a b` contains ' '"]);
     fails(

@@ -30,7 +30,9 @@ fn metadata(place: CopyPlace) -> impl Strategy<Value = Metadata> {
     let parked = matches!(place, CopyPlace::Unacked | CopyPlace::Done);
     let parked_by = proptest::option::of(1..1_u64 << 53).prop_map(move |fence| fence.filter(|_| parked));
     let headers = vec(("[a-z]{1,9}", "[ -~ä\\n]{0,20}"), 0..4);
-    (numbers, parked_by, some_text(), headers, some_text()).prop_map(|(numbers, parked_by, retry, headers, error)| {
+    let changed = (prop_oneof![Just(0), any::<u32>()], proptest::option::of(1..=last));
+    let all = (numbers, parked_by, changed, some_text(), headers, some_text());
+    all.prop_map(|(numbers, parked_by, (version, first_added), retry, headers, error)| {
         let (attempts, cause, exhausted, delay, expires_at, retain) = numbers;
         Metadata {
             attempts,
@@ -40,6 +42,8 @@ fn metadata(place: CopyPlace) -> impl Strategy<Value = Metadata> {
             expires_at: expires_at.map(Timestamp::from_millis),
             retain: Duration::from_millis(retain),
             parked_by: parked_by.map(Fence),
+            version,
+            first_added: first_added.map(Timestamp::from_millis),
             retry,
             headers,
             error,
@@ -79,7 +83,7 @@ fn topic() -> impl Strategy<Value = (Vec<JobCopy>, usize)> {
 }
 
 pub(crate) fn choice(arguments: &[&str]) -> Choice {
-    let words = ["dq", "export", "redis://host", "--app", "shop"].into_iter().chain(arguments.iter().copied());
+    let words = ["dq", "export", "redis://host"].into_iter().chain(arguments.iter().copied());
     match Arguments::parse_from(words).command {
         Command::Export(arguments) => arguments.choice,
         _ => unreachable!("it is an export"),
@@ -90,7 +94,7 @@ const REPEATING: Repeating = Repeating(Duration::from_secs(5));
 
 async fn exported(store: &dyn Store, arguments: &[&str]) -> String {
     let mut out = Vec::new();
-    export::export(store, &choice(arguments), REPEATING, &mut out, &Progress::hidden()).await.unwrap();
+    export::export(store, &key().app, &choice(arguments), REPEATING, &mut out, &Progress::hidden()).await.unwrap();
     String::from_utf8(out).unwrap()
 }
 

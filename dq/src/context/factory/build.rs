@@ -1,16 +1,19 @@
 //! The last step of a start: makes the listeners from the provided values.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::contact::Refused;
 use super::discover::{Listeners, listener_at};
-use crate::config::{Listing, NodeSettings, Resolved, Source, TopicSettings};
+use crate::config::{Listing, NodeSettings, Resolved, Source, SourceLocation, TopicSettings};
 use crate::context::node::{BroadcastPlan, Plan, TopicPlan};
 use crate::context::problems::{Need, Problem, StartError};
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::listener::{Build, Built, Injector, Registration};
 use crate::provider::Provider;
+use crate::provider::define::CodeSchedule;
+use crate::schedule::{Periodic, Ticks};
 use crate::store::Store;
 
 /// A topic, its listener and its settings.
@@ -39,6 +42,8 @@ pub(super) struct Checked {
 pub(crate) struct Prepared {
     pub(crate) plan: Plan,
     pub(crate) provider: Provider,
+    /// The schedules of the code, by topic.
+    pub(crate) definitions: BTreeMap<TopicName, Vec<CodeSchedule>>,
 }
 
 /// Makes the provider and the listeners. The only problem left is a listener that needs more than it declared.
@@ -49,10 +54,13 @@ pub(super) fn build(checked: Checked) -> Result<Prepared, StartError> {
     injector.provide(provider.clone(), None);
     let mut maker = Maker { injector, problems: Vec::new() };
     let key = |topic| TopicKey { app: app.clone(), topic };
+    let definitions = maker.definitions(&provider, &listeners.schedules);
     let mut topic_plans = Vec::new();
     for ResolvedTopic { topic, listener: registration, resolved } in topics {
         let Build::Delay(make) = registration.build else { continue };
         let Some(listener) = maker.make(&registration, make) else { continue };
+        let schedules = listeners.schedules.iter().map(|(schedule, _)| *schedule);
+        let schedules = schedules.filter(|schedule| schedule.topic == topic.as_str()).collect();
         topic_plans.push(TopicPlan {
             key: key(topic),
             listener,
@@ -60,6 +68,7 @@ pub(super) fn build(checked: Checked) -> Result<Prepared, StartError> {
             declared_at: registration.declared_at,
             listing: Listing::of(&resolved),
             settings: resolved.settings,
+            schedules,
         });
     }
     let mut broadcasts = Vec::new();
@@ -82,7 +91,7 @@ pub(super) fn build(checked: Checked) -> Result<Prepared, StartError> {
         broadcasts,
         refused,
     };
-    Ok(Prepared { plan, provider })
+    Ok(Prepared { plan, provider, definitions })
 }
 
 struct Maker {
@@ -99,6 +108,30 @@ impl Maker {
             self.problems.push(Problem::NotProvided { written: missing.type_name, needed_by });
         })
         .ok()
+    }
+
+    /// The schedules of the code with their payloads, which the user's code makes.
+    fn definitions(
+        &mut self,
+        provider: &Provider,
+        schedules: &[(Periodic, Ticks)],
+    ) -> BTreeMap<TopicName, Vec<CodeSchedule>> {
+        let mut definitions = BTreeMap::<_, Vec<_>>::new();
+        let mut names = BTreeSet::new();
+        for (schedule, ticks) in schedules {
+            let Ok(topic) = TopicName::new(schedule.topic) else { continue }; // a problem of the listener, reported before
+            names.insert((topic.clone(), schedule.name.to_owned()));
+            match provider.code_schedule(schedule, ticks.clone()) {
+                Ok(ready) => definitions.entry(topic).or_default().push(ready),
+                Err(error) => self.problems.push(Problem::Schedule {
+                    at: SourceLocation::declared(schedule.declared_at),
+                    name: schedule.name,
+                    why: error.to_string(),
+                }),
+            }
+        }
+        provider.knows_code(names);
+        definitions
     }
 
     fn done(self) -> Result<(), StartError> {

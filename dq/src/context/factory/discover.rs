@@ -7,6 +7,7 @@ use crate::config::{SourceLocation, nearest};
 use crate::context::problems::{ListenerAt, Need, Problem};
 use crate::job::TopicName;
 use crate::listener::{Injector, ListenerKind, Registration};
+use crate::schedule::{Periodic, Ticks};
 
 /// A topic that the builder names, and where.
 pub(crate) type Named = (String, SourceLocation);
@@ -16,7 +17,9 @@ pub(crate) type Named = (String, SourceLocation);
 pub(crate) struct Selection {
     /// The factory names these.
     pub(crate) by_hand: Vec<Registration>,
-    /// Listeners do not register automatically.
+    /// The factory names these schedules of the code.
+    pub(crate) schedules_by_hand: Vec<Periodic>,
+    /// Listeners and schedules do not register automatically.
     pub(crate) without_inventory: bool,
     /// The node has no listeners.
     pub(crate) without_listeners: bool,
@@ -35,6 +38,8 @@ pub(crate) struct Listeners {
     pub(crate) delay: Vec<(TopicName, Registration)>,
     /// With their channels, in order of the places of their annotations.
     pub(crate) broadcast: Vec<(Vec<TopicName>, Registration)>,
+    /// The schedules that the code defines for topics of this node, and their ticks, in order of topics, then names.
+    pub(crate) schedules: Vec<(Periodic, Ticks)>,
     /// Every topic that has a listener, selected or not.
     pub(crate) topics: Vec<&'static str>,
     /// Every broadcast channel that has a listener.
@@ -70,7 +75,17 @@ impl Selection {
             problems.push(Problem::NoneLeft { registered: registered.len() });
         }
         found.leave_one_of_each(problems);
+        found.add_schedules(self.schedules(), problems);
         found
+    }
+
+    /// Every schedule of the code once, in order of topics, then names, then places.
+    fn schedules(&self) -> Vec<Periodic> {
+        let mut all = if self.without_inventory { Vec::new() } else { Periodic::all() };
+        all.extend(&self.schedules_by_hand);
+        all.sort_by_key(|schedule| (schedule.topic, schedule.name, schedule.declared_at));
+        all.dedup_by_key(|schedule| (schedule.topic, schedule.name, schedule.declared_at));
+        all
     }
 
     /// Every listener once, in order of topics, then places.
@@ -137,6 +152,32 @@ impl Listeners {
         names.sort();
         names.dedup();
         self.broadcast.push((names, *registration));
+    }
+
+    /// Takes the schedules whose topics this node listens to, and reports those that no node could tick.
+    fn add_schedules(&mut self, schedules: Vec<Periodic>, problems: &mut Vec<Problem>) {
+        let same = |a: &Periodic, b: &Periodic| (a.topic, a.name) == (b.topic, b.name);
+        for same in schedules.chunk_by(same).filter(|same| same.len() > 1) {
+            let (topic, name) = (same[0].topic, same[0].name);
+            let places = same.iter().map(|schedule| SourceLocation::declared(schedule.declared_at)).collect();
+            problems.push(Problem::DuplicateSchedule { topic, name, places });
+        }
+        for schedule in schedules {
+            let (at, name) = (SourceLocation::declared(schedule.declared_at), schedule.name);
+            match schedule.ticks() {
+                Err(why) => problems.push(Problem::Schedule { at, name, why }),
+                Ok(ticks) if self.delay.iter().any(|(topic, _)| topic.as_str() == schedule.topic) => {
+                    self.schedules.push((schedule, ticks));
+                }
+                Ok(_) => {
+                    tracing::info!(
+                        schedule = name,
+                        topic = schedule.topic,
+                        "this node does not listen to the topic of the schedule, so it leaves the schedule to nodes that do"
+                    );
+                }
+            }
+        }
     }
 
     /// Reports topics with more than one listener, and keeps the first of each.

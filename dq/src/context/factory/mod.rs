@@ -15,9 +15,10 @@ use super::error::Error;
 use super::node::handle::Context;
 use crate::broadcast::BroadcastListener;
 use crate::config::{Layer, Source, SourceLocation, TopicOverrides, Variables};
-use crate::environment::Environment;
+use crate::environment::{Environment, Runtime};
 use crate::listener::{BatchListener, DelayListener, Injectable, Injector, Registration};
 use crate::provider::Provider;
+use crate::schedule::HasSchedules;
 use crate::store::Store;
 
 mod build;
@@ -142,6 +143,15 @@ impl ContextFactory {
         self
     }
 
+    /// Adds the schedules of a `#[periodic]` that does not register them: one with `register = false`, or any under
+    /// [`without_inventory`](Self::without_inventory). A schedule that is also registered counts once.
+    ///
+    /// Those of a function are named like the function: `.periodic::<reports::nightly>()`, wherever the function is visible.
+    pub fn periodic<S: HasSchedules>(mut self) -> Self {
+        self.selection.schedules_by_hand.extend(S::SCHEDULES);
+        self
+    }
+
     /// Adds a broadcast listener, as [`listener`](Self::listener) adds a delay listener.
     pub fn broadcast_listener<L: BroadcastListener>(mut self) -> Self {
         self.selection.by_hand.push(Registration::broadcast::<L>());
@@ -228,7 +238,10 @@ impl ContextFactory {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn start(self) -> Result<Context, Error> {
-        let Prepared { plan, provider } = self.prepare().await?;
+        let Prepared { plan, provider, definitions } = self.prepare().await?;
+        for (topic, schedules) in definitions {
+            plan.environment.spawn(Runtime::Own, provider.clone().define(topic, schedules));
+        }
         Ok(Context::launch(&plan, provider))
     }
 

@@ -32,6 +32,7 @@ use crate::environment::{Environment, Runtime, Task};
 use crate::job::{NodeId, Record, Sequence, TopicKey, TopicName};
 use crate::store::step::{MOST_JOBS, Publish, Published, Release};
 use crate::store::{BroadcastMessage, Link, Signal, Store, StoreError};
+use crate::telemetry;
 
 /// How many bytes of records one step publishes. Servers allow a subscriber to be 8 MB behind for a minute, and 32 MB at any
 /// time.
@@ -107,8 +108,14 @@ impl Channel {
                     }
                     // The rest of what is going out goes first.
                     Ok(Signal::BroadcastDue) if awaited.is_some() => {}
-                    Ok(Signal::BroadcastDue | Signal::StateChanged | Signal::Resubscribed) => broadcast_at = Some(self.environment.now()),
-                    Ok(Signal::Due(_) | Signal::Command(..) | Signal::Paused | Signal::Interrupted(_)) => {}
+                    Ok(Signal::BroadcastDue | Signal::Paused | Signal::StateChanged | Signal::Resubscribed) => broadcast_at = Some(self.environment.now()),
+                    Ok(
+                        Signal::Due(_)
+                        | Signal::Command(..)
+                        | Signal::Moves(_)
+                        | Signal::MovesMissed(_)
+                        | Signal::Interrupted(_),
+                    ) => {}
                     Err(error) => {
                         // Other nodes publish what this node would not receive.
                         broadcast_at = None;
@@ -270,6 +277,8 @@ impl Worker {
                 }
             };
             let span = tracing::info_span!("dq.broadcast", %channel, job.id = %id, listener = name);
+            let headers = record.metadata().map(|metadata| metadata.headers).unwrap_or_default();
+            telemetry::link(&span, std::iter::once(&*headers));
             let handled = Arc::clone(&listener).deliver(channel.clone(), id.clone(), record).instrument(span);
             let too_late = environment.sleep_until(environment.now() + LISTENER_TIMEOUT);
             let failure = tokio::select! {

@@ -11,6 +11,7 @@ use super::{Running, start};
 use crate::config::{Listing, Source};
 use crate::job::TopicName;
 use crate::provider::Provider;
+use crate::store::TopicDelay;
 
 /// A running node, from [`ContextFactory::start`](crate::context::ContextFactory::start).
 ///
@@ -42,8 +43,16 @@ impl Context {
     }
 
     /// The effective settings of a topic, and where each came from. `None` if this node does not listen to the topic.
-    pub fn topic_settings(&self, topic: &str) -> Option<&Listing> {
-        self.topics.get(topic)
+    ///
+    /// If the topic has a [default delay](Provider::set_default_delay), it is the last one, `delay`, with who set it and when, as far as
+    /// this node knows: it learns of a change with its next request to the store, within `fallback_scan`.
+    pub fn topic_settings(&self, topic: &str) -> Option<Listing> {
+        let listing = self.topics.get(topic)?.clone();
+        let state = self.health().topics.into_iter().find(|state| state.topic == topic);
+        Some(match state.and_then(|state| state.default_delay) {
+            Some(TopicDelay { delay, by, since }) => listing.with_delay(delay, by, since),
+            None => listing,
+        })
     }
 
     /// The topics that this node listens to, in order of their names.

@@ -25,6 +25,9 @@ pub struct Health {
     pub settings: String,
     /// Whether every topic and broadcast channel is in touch with the store and none is stopping. Suitable for a readiness probe.
     pub ready: bool,
+    /// Whether a topic works, but not as it should: it misses its `lateness_objective`, or its runtime does not begin handlers. Suitable
+    /// for an alert, and not for a readiness probe: a node that is late is needed.
+    pub degraded: bool,
     /// The topics that the node listens to, in order of their names.
     pub topics: Vec<TopicHealth>,
     /// The broadcast channels that the node listens to, in order of their names.
@@ -82,6 +85,7 @@ impl HealthRegistry {
             store: self.store.clone(),
             settings: self.settings.clone(),
             ready: conditions.all(|condition| *condition == Condition::Working),
+            degraded: topics.iter().any(|topic| topic.late.is_some() || topic.starved.is_some()),
             topics,
             channels,
             provider_restarts: 0,

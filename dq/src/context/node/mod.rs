@@ -28,6 +28,7 @@ use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::environment::Environment;
 use crate::job::{AppName, NodeId, TopicKey};
 use crate::listener::erased::ErasedListener;
+use crate::schedule::Periodic;
 use crate::store::{Store, StoreError};
 
 pub use supervisor::{Running, start};
@@ -70,6 +71,8 @@ pub struct TopicPlan {
     pub settings: TopicSettings,
     /// The settings and where each came from, for logs and `health()`.
     pub listing: Listing,
+    /// The schedules of the topic that the code defines.
+    pub schedules: Vec<Periodic>,
 }
 
 /// A broadcast listener with its channels.

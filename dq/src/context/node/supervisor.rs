@@ -98,7 +98,13 @@ fn listeners_by_channel(plan: &Plan) -> BTreeMap<&TopicKey, Vec<NamedListener>> 
 fn registry(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>, outage: &Outage) -> HealthRegistry {
     let topic = |topic: &TopicPlan| {
         let listener = format!("{} ({})", topic.name, topic.declared_at);
-        Arc::new(TopicStats::new(topic.key.topic.to_string(), listener, topic.listing.to_string(), outage))
+        Arc::new(TopicStats::new(
+            topic.key.topic.to_string(),
+            listener,
+            topic.listing.to_string(),
+            topic.settings.lateness_objective,
+            outage,
+        ))
     };
     let channel = |(key, listeners): (&&TopicKey, &Vec<NamedListener>)| {
         let names: Vec<_> = listeners.iter().map(|(name, _)| *name).collect();
@@ -147,6 +153,7 @@ impl Running {
             permits,
             waiting: self.waiting.clone(),
             outage: self.outage.clone(),
+            schedules: topic.schedules.as_slice().into(),
         };
         let ordered = self.order();
         let opening = self.opening(plan, &topic.key, is_refused, &ordered);
@@ -175,7 +182,7 @@ impl Running {
 
     fn start_channel(&mut self, plan: &Plan, key: &TopicKey, listeners: Vec<NamedListener>, stats: Arc<ChannelStats>) {
         // With the node's id, because the store signals an earlier broadcast to the publisher only.
-        let interest = Interest { node: Some(plan.node.clone()), broadcasts: true };
+        let interest = Interest { node: Some(plan.node.clone()), broadcasts: true, moves: false };
         let (store, environment, ordered) = (plan.store.clone(), self.environment.clone(), self.order());
         let (key, node, settings) = (key.clone(), plan.node.clone(), plan.settings.clone());
         let (topics, drops) = (self.topics.clone(), plan.environment.clone());

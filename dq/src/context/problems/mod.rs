@@ -79,6 +79,26 @@ pub enum Problem {
         /// Its listeners, in order of their places.
         listeners: Vec<ListenerAt>,
     },
+    /// The code defines two schedules of one name for a topic.
+    #[error("topic `{topic}` has the schedule `{name}` {} times: write `#[periodic(name = \"..\", ..)]`; {}", .places.len(), at_places(.places))]
+    DuplicateSchedule {
+        /// The topic.
+        topic: &'static str,
+        /// The name.
+        name: &'static str,
+        /// The places of the attributes.
+        places: Vec<SourceLocation>,
+    },
+    /// A schedule that the code defines is not valid.
+    #[error("the schedule `{name}` ({at}): {why}")]
+    Schedule {
+        /// The place of the attribute.
+        at: SourceLocation,
+        /// Its name.
+        name: &'static str,
+        /// Why.
+        why: String,
+    },
     /// A topic of `.expect_topics(..)` has no listener.
     #[error("topic `{topic}` is expected ({at}) and has no listener{}", missing_crate(.suggestion.as_ref()))]
     Expected {
@@ -185,6 +205,11 @@ pub enum Problem {
     NoThread(io::Error),
 }
 
+fn at_places(places: &[SourceLocation]) -> String {
+    let places: Vec<_> = places.iter().map(|at| format!("at {at}")).collect();
+    places.join(", ")
+}
+
 fn from(at: Option<&Source>) -> String {
     at.map_or_else(String::new, |at| format!(" ({at})"))
 }
@@ -221,7 +246,7 @@ impl Problem {
             Self::AppName { .. } => 0,
             Self::NoListener | Self::NoneLeft { .. } => 1,
             Self::TopicName { .. } => 2,
-            Self::DuplicateTopic { .. } => 3,
+            Self::DuplicateTopic { .. } | Self::DuplicateSchedule { .. } | Self::Schedule { .. } => 3,
             Self::Expected { .. } => 4,
             Self::NotSelectable { .. } => 5,
             Self::Setting(_) => 6,
@@ -241,7 +266,9 @@ impl Problem {
             | Self::Expected { at, .. }
             | Self::NotSelectable { at, .. }
             | Self::ProvidedTwice { first: at, .. }
-            | Self::ProvidedByDq { at, .. } => Some(at.clone()),
+            | Self::ProvidedByDq { at, .. }
+            | Self::Schedule { at, .. } => Some(at.clone()),
+            Self::DuplicateSchedule { places, .. } => places.first().cloned(),
             Self::TopicName { listener, .. } => Some(listener.at.clone()),
             Self::DuplicateTopic { listeners, .. } => listeners.first().map(|listener| listener.at.clone()),
             Self::NotProvided { needed_by, .. } => needed_by.first().map(|need| need.listener.at.clone()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::pipeline::RequestKind;
 use super::run_report::Ended;
 use super::{HeldJob, Stage, Topic};
-use crate::job::{JobId, Metadata, Sequence, Token};
+use crate::job::{Cause, JobId, Metadata, Sequence, Token};
 use crate::listener::erased::{HandlerCall, Returned};
 use crate::store::step::{Change, Settle, Settled, Verdict};
 
@@ -128,22 +128,22 @@ impl Topic {
             Some(entry) if !self.handlers_gone && !self.stopping.is_cancelling() => {
                 self.start(id, HandlerCall::OnDue, now, entry, true);
             }
-            _ => self.report_lost(id, "the node stops"),
+            _ => self.report_lost(id, "the node stops", None),
         }
     }
 
     /// The handler of a job that was acked on claim has ended.
     pub(super) fn on_detached_end(&self, id: &JobId, ended: Ended) {
         match ended {
-            Ended::Returned(Returned::Failed(failure)) => self.report_lost(id, failure.log_text()),
-            Ended::Panicked(message) => self.report_lost(id, &message),
-            Ended::Dropped => self.report_lost(id, "its runtime has shut down"),
+            Ended::Returned(Returned::Failed(failure)) => self.report_lost(id, failure.log_text(), Some(failure.cause)),
+            Ended::Panicked(message) => self.report_lost(id, &message, Some(Cause::Panic)),
+            Ended::Dropped => self.report_lost(id, "its runtime has shut down", None),
             Ended::Returned(_) | Ended::Asked(_) | Ended::AskedEach(_) | Ended::GivenBack => {}
         }
     }
 
-    pub(super) fn report_lost(&self, id: &JobId, failure: &str) {
+    pub(super) fn report_lost(&self, id: &JobId, failure: &str, cause: Option<Cause>) {
         tracing::error!(topic = %self.parts.key.topic, job.id = %id, failure, "the handler failed after its job was acked on claim: the job is lost");
-        self.parts.stats.failed();
+        self.parts.stats.failed(cause);
     }
 }

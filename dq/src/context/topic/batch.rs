@@ -23,6 +23,7 @@ use crate::job::{JobId, Record};
 use crate::listener::Delivery;
 use crate::listener::erased::HandlerCall;
 use crate::store::step::MOST_JOBS;
+use crate::telemetry;
 
 /// A batch that is put together.
 struct Gathered {
@@ -88,6 +89,7 @@ impl Topic {
         let span = tracing::info_span!(
             parent: None, "dq.run", topic = %self.parts.key.topic, batch = jobs.len(), fence = jobs.first().map(|job| job.token.fence.0)
         );
+        telemetry::link(&span, work.iter().map(|(_, delivery)| &*delivery.headers));
         let begin = Arc::<Begin>::default();
         let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, true);
         let report = Arc::new(BatchReport::new(self.tasks.clone(), run_id, failed));

@@ -94,6 +94,7 @@ impl Topic {
             Err(error) => return self.on_error(kind, &error, now),
         };
         self.pipeline.answered(kind);
+        self.parts.stats.called(kind, now.saturating_sub(sent));
         self.budgets.answered(kind);
         self.parts.stats.dropped(self.pipeline.dropped());
         // A store with a full disk or memory still renews and tells: that is no sign that it does again what it refused.
@@ -178,7 +179,11 @@ impl Topic {
             }
             Signal::Paused => self.on_paused(),
             Signal::Command(kind, id) => self.on_command(kind, &id),
-            Signal::BroadcastDue | Signal::Broadcast(_) | Signal::Interrupted(_) => {}
+            Signal::BroadcastDue
+            | Signal::Broadcast(_)
+            | Signal::Moves(_)
+            | Signal::MovesMissed(_)
+            | Signal::Interrupted(_) => {}
         }
     }
 

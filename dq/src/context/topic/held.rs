@@ -215,7 +215,7 @@ impl Held {
                 *sent = false;
                 &mut self.to_settle
             }
-            Stage::Waiting | Stage::Running(_) => return,
+            Stage::Waiting | Stage::Making(_) | Stage::Running(_) => return,
         };
         queue.push_back((id.clone(), job.token));
     }

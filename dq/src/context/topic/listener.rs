@@ -31,6 +31,7 @@ use crate::job::{Cause, JobId};
 use crate::listener::erased::{HandlerCall, Returned};
 use crate::listener::{AckMode, Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use crate::store::step::Change;
+use crate::telemetry;
 
 impl Topic {
     /// Starts the handler that a held job needs. A job that is acked on claim is acked first.
@@ -76,6 +77,7 @@ impl Topic {
         let span = tracing::info_span!(
             parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %id, attempt = delivery.attempt, fence = token.fence.0
         );
+        telemetry::link(&span, std::iter::once(&*delivery.headers));
         let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, !detached);
         let (handle, abort) = AbortHandle::new_pair();
         self.starting.push(PreparedRun { task, work: Work::One { call, record, delivery, failed: asks }, abort, span });
@@ -107,6 +109,7 @@ impl Topic {
             }
             RunEvent::JobEnded(run, place, failed, ended) => self.on_job_end(run, place, failed, ended, now),
             RunEvent::Ended(run, ended) => self.on_run_end(run, ended, now),
+            RunEvent::Made(id, token, made) => self.on_made(&id, token, made),
         }
     }
 
@@ -125,7 +128,9 @@ impl Topic {
         if dropped {
             self.on_handlers_gone(now);
         } else {
-            self.on_began(run.begin.at().unwrap_or(now));
+            let began = run.begin.at().unwrap_or(now);
+            self.parts.stats.ran(now.saturating_sub(began));
+            self.on_began(began);
         }
         let failed = run.asking.take().map(|asking| asking.0);
         let job = match run.jobs {
@@ -187,12 +192,13 @@ impl Topic {
         let after = humantime::format_duration(timeout.unwrap_or_default());
         let (detached, jobs) = (run.detached, run.jobs.into_list());
         self.parts.stats.timed_out();
+        self.parts.stats.ran(timeout.unwrap_or_default());
         let failure = Failure::new(Cause::Timeout, format!("the handler did not return within {after}"));
         let mut asked = Vec::new();
         self.report_together(jobs.len(), |topic| {
             for (_, job) in jobs {
                 if detached {
-                    topic.report_lost(&job.id, &failure.message);
+                    topic.report_lost(&job.id, &failure.message, Some(Cause::Timeout));
                     continue;
                 }
                 let Some(held) = topic.held.under(&job.id, job.token) else { continue };
@@ -237,7 +243,7 @@ impl Topic {
             return self.on_failed(id, failure, delay);
         }
         self.report_other_failure(id, token, &failure, is_final);
-        self.parts.stats.failed();
+        self.parts.stats.failed(Some(failure.cause));
         self.held.set(id, Stage::settling(if is_final { Change::Dead } else { Change::Park }));
     }
 

@@ -36,10 +36,12 @@ mod held;
 mod isolation;
 mod lead;
 mod listener;
+mod meter;
 mod pause;
 mod permits;
 mod pipeline;
 mod prefetch;
+mod punctuality;
 mod reconnect;
 mod report;
 mod retry;
@@ -59,7 +61,7 @@ mod ticks;
 mod together;
 mod transfer;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,6 +74,7 @@ use crate::config::{NodeSettings, TopicSettings};
 use crate::environment::{Changes, Environment};
 use crate::job::{JobId, NodeId, TopicKey};
 use crate::listener::erased::{ErasedBatches, ErasedListener};
+use crate::schedule::Periodic;
 use crate::store::{Interest, Outage, Store};
 use budget::{Budgets, WaitingBytes, WaitingShare};
 use crash::{Audits, Lease, Reclaims, Reconciliation};
@@ -107,6 +110,8 @@ pub(super) struct Parts {
     pub(super) waiting: WaitingBytes,
     /// The outages of the node.
     pub(super) outage: Outage,
+    /// The schedules that the code defines.
+    pub(super) schedules: Arc<[Periodic]>,
 }
 
 /// The task of a topic, and all its state.
@@ -140,6 +145,8 @@ pub(super) struct Topic {
     starting: Vec<PreparedRun>,
     /// Tasks that ask `retry_delay` beside the runners, and that the user's runtime has not got yet.
     asking: Vec<BoxFuture<'static, ()>>,
+    /// When the log last named a schedule that no code of this program defines.
+    strangers: BTreeMap<String, Duration>,
     /// Shared by all jobs without headers, which are most.
     no_headers: Arc<[(String, String)]>,
     /// What the tasks of all runs share.
@@ -158,7 +165,7 @@ pub(super) struct Topic {
 impl Topic {
     pub(super) fn new(parts: Parts, store: Arc<dyn Store>, node: NodeId, stop: watch::Receiver<StopOrder>) -> Self {
         let (key, environment, call_timeout) = (&parts.key, &parts.environment, parts.node.call_timeout);
-        let interest = Interest { node: Some(node.clone()), broadcasts: false };
+        let interest = Interest { node: Some(node.clone()), broadcasts: false, moves: false };
         let party = parts.outage.party();
         let signals = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout, party);
         let pipeline = Pipeline::new(store, key.clone(), node, environment.clone(), &parts.node);
@@ -195,6 +202,7 @@ impl Topic {
             runners: Runners::new(parts.environment.clone()),
             starting: Vec::new(),
             asking: Vec::new(),
+            strangers: BTreeMap::new(),
             no_headers: Arc::from([]),
             parts,
             pipeline,

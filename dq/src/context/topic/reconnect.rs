@@ -58,7 +58,7 @@ impl Topic {
             Stage::Isolating => is(RequestKind::Isolate),
             Stage::Exhausting { sent } => *sent && is(RequestKind::Exhaust),
             Stage::Settling { sent, .. } => *sent && is(RequestKind::Settle),
-            Stage::Waiting | Stage::Running(_) => false,
+            Stage::Waiting | Stage::Making(_) | Stage::Running(_) => false,
         };
         for id in self.held.ids(sent) {
             self.held.unsent(&id);

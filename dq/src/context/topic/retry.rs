@@ -37,7 +37,7 @@ const MOST_EXHAUSTS: usize = 32;
 impl Topic {
     /// A handler failed: logs and counts that, and decides what follows.
     pub(super) fn on_failed(&mut self, id: &JobId, failure: Failure, asked: RetryDelay) {
-        self.parts.stats.failed();
+        self.parts.stats.failed(Some(failure.cause));
         if let Some(next) = self.spend_attempt(id, failure, asked) {
             self.report_failure(id, &next);
         }

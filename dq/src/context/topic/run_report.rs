@@ -13,9 +13,10 @@ use super::begin::RunId;
 use super::crash::LeaseEnd;
 use crate::context::panic_message;
 use crate::environment::Environment;
-use crate::job::Cause;
+use crate::job::{Cause, JobId, Token};
 use crate::listener::erased::{ErasedListener, Returned};
 use crate::listener::{Decision, Failure, RetryDelay};
+use crate::schedule::Made;
 use crate::store::step::{Change, RejoinDue};
 use crate::time::{LONGEST_DELAY, Timestamp};
 
@@ -41,6 +42,16 @@ impl Ended {
     pub(super) fn take_error(&mut self) -> Option<Arc<dyn Error + Send + Sync>> {
         match self {
             Self::Returned(Returned::Failed(failure)) => failure.take_error(),
+            _ => None,
+        }
+    }
+
+    /// Why the handler failed, if it did.
+    pub(super) const fn cause(&self) -> Option<Cause> {
+        match self {
+            Self::Panicked(_) => Some(Cause::Panic),
+            Self::Returned(Returned::Failed(failure)) => Some(failure.cause),
+            Self::Returned(Returned::Decided(Decision::Dead(_) | Decision::BadDelay(_))) => Some(Cause::Error),
             _ => None,
         }
     }
@@ -74,6 +85,8 @@ pub(super) enum RunEvent {
     JobEnded(RunId, usize, Option<Failed>, Ended),
     /// The task has ended.
     Ended(RunId, Ended),
+    /// A function has made the payload of a tick, or failed.
+    Made(JobId, Token, Made),
 }
 
 /// What the tasks of all runs of a topic share.

@@ -17,6 +17,7 @@ use crate::environment::Entry;
 use crate::job::Record;
 use crate::listener::erased::{HandlerCall, Returned};
 use crate::listener::{Delivery, Failure, UnackedDecision};
+use crate::telemetry;
 
 /// The task of a run. It reports its end in any case, also if it is dropped.
 pub(super) struct RunTask {
@@ -47,6 +48,7 @@ impl RunTask {
             Ok(returned) => Ended::Returned(returned),
             Err(panic) => Ended::Panicked(format!("{name} panicked: {}", text(panic))),
         };
+        self.trace_end();
         if let Some(failed) = failed.filter(|_| !self.begin.is_given_up())
             && let Some(failure) = self.failed(is_swept)
         {
@@ -68,6 +70,7 @@ impl RunTask {
             Ok(returned) => Ended::Returned(returned),
             Err(panic) => Ended::Panicked(format!("the handler panicked: {}", text(panic))),
         };
+        self.trace_end();
         let left = report.close();
         if !left.is_empty()
             && !self.begin.is_given_up()
@@ -77,6 +80,13 @@ impl RunTask {
         }
         drop_here(self.ended.take_error());
         self
+    }
+
+    /// Marks the span of a run that failed. Its text is the cause alone, because an error may quote the payload.
+    fn trace_end(&self) {
+        if let Some(cause) = self.ended.cause() {
+            telemetry::mark_failed(cause.word());
+        }
     }
 
     /// Only asks `retry_delay` for jobs by their places, in place of a task that is gone or blocked.
@@ -167,12 +177,16 @@ impl PreparedRun {
     /// given up, and that is reported.
     pub(super) async fn run(self) -> Option<RunTask> {
         let Self { task, work, abort, span } = self;
-        match work {
-            Work::One { call, record, delivery, failed } => {
-                Abortable::new(task.handle(call, record, delivery, failed).instrument(span), abort).await.ok()
-            }
-            Work::Batch(batch) => Abortable::new(task.handle_batch(batch).instrument(span), abort).await.ok(),
-        }
+        let run = async move {
+            let ended = match work {
+                Work::One { call, record, delivery, failed } => {
+                    Abortable::new(task.handle(call, record, delivery, failed), abort).await
+                }
+                Work::Batch(batch) => Abortable::new(task.handle_batch(batch), abort).await,
+            };
+            ended.inspect_err(|_| telemetry::mark_failed("given up: it took too long, or its job was lost")).ok()
+        };
+        run.instrument(span).await
     }
 }
 

@@ -7,7 +7,7 @@ use crate::environment::{Alone, Entry};
 use crate::job::{Cause, Metadata, Record, RetryPolicy, Suspicion, Token};
 use crate::listener::Failure;
 use crate::listener::erased::HandlerCall;
-use crate::store::step::Change;
+use crate::store::step::{Change, Tick};
 
 /// Which step claimed a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(super) enum Stage {
     Waiting,
     /// The job waits for the answer to `isolate`.
     Isolating,
+    /// The job is a schedule, and a function makes the payload of this tick.
+    Making(Box<Tick>),
     /// A handler runs for the job.
     Running(RunId),
     /// No attempt is left; the job waits for the answer to `exhaust`.

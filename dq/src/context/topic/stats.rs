@@ -9,7 +9,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::meter::TopicMeter;
+use super::punctuality::Punctuality;
 use crate::context::condition::{Condition, LiveCondition};
+use crate::job::Cause;
+use crate::store::RequestKind;
 use crate::store::step::Change;
 use crate::store::{Drain, Outage, Pause, StoreError, TopicDelay, TopicState};
 
@@ -40,6 +44,9 @@ pub struct TopicHealth {
     /// Why the topic claims no jobs although the store works, and what to do: the runtime of the handlers did not begin one
     /// within two seconds. `None`: it begins them.
     pub starved: Option<String>,
+    /// Why the topic is late: more than one in a hundred of its jobs of the last minute started later than its
+    /// `lateness_objective`. `None`: they did not, or there is none.
+    pub late: Option<String>,
     /// Why the topic claims nothing: somebody has paused it. `None`: nobody has, as far as this node knows.
     pub pause: Option<Pause>,
     /// Somebody drains the topic: it takes no new jobs, and nodes run only what was due by then.
@@ -181,11 +188,13 @@ pub(in crate::context) struct TopicStats {
     settings: String,
     condition: LiveCondition,
     cells: Cells,
+    meter: TopicMeter,
     held: AtomicUsize,
     running: AtomicUsize,
     waiting: AtomicUsize,
     settling: AtomicUsize,
     is_starved: AtomicBool,
+    punctuality: Punctuality,
     records: AtomicU64,
     places: AtomicU64,
     /// Locked for a copy at most, so nobody waits for it.
@@ -199,8 +208,15 @@ pub(in crate::context) struct TopicStats {
 }
 
 impl TopicStats {
-    pub(in crate::context) fn new(topic: String, listener: String, settings: String, outage: &Outage) -> Self {
+    pub(in crate::context) fn new(
+        topic: String,
+        listener: String,
+        settings: String,
+        objective: Option<Duration>,
+        outage: &Outage,
+    ) -> Self {
         Self {
+            meter: TopicMeter::new(&topic),
             topic,
             listener,
             settings,
@@ -211,6 +227,7 @@ impl TopicStats {
             waiting: AtomicUsize::new(0),
             settling: AtomicUsize::new(0),
             is_starved: AtomicBool::new(false),
+            punctuality: Punctuality::new(objective),
             records: AtomicU64::new(0),
             places: AtomicU64::new(0),
             quarantine: Mutex::default(),
@@ -235,6 +252,7 @@ impl TopicStats {
             quarantine: self.quarantine.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             counters: self.cells.read(),
             starved: self.is_starved.load(Relaxed).then(|| STARVED.into()),
+            late: self.punctuality.missed(self.condition.now()),
             pause: state.pause,
             drain: state.drain,
             left: self.left.load(Relaxed),
@@ -285,6 +303,10 @@ impl TopicStats {
         self.running.store(running, Relaxed);
         self.waiting.store(waiting, Relaxed);
         self.settling.store(settling, Relaxed);
+        self.meter.held.set(held as f64);
+        self.meter.running.set(running as f64);
+        self.meter.waiting.set(waiting as f64);
+        self.meter.settling.set(settling as f64);
     }
 
     /// What an answer told of the state of the topic.
@@ -304,12 +326,15 @@ impl TopicStats {
 
     pub(super) fn claimed(&self, late: Duration) {
         self.cells.claimed.fetch_add(1, Relaxed);
+        self.meter.claimed.increment(1);
         self.late(late);
     }
 
     /// A job could start this long after it was due.
     pub(super) fn late(&self, late: Duration) {
         self.cells.most_late_ms.fetch_max(late.as_millis() as u64, Relaxed);
+        self.meter.late(late);
+        self.punctuality.started(late, || self.condition.now());
     }
 
     pub(super) fn settled(&self, change: &Change) {
@@ -324,6 +349,7 @@ impl TopicStats {
             Change::Tick(_) => &self.cells.ticked,
         };
         cell.fetch_add(1, Relaxed);
+        self.meter.settled(change);
     }
 
     pub(super) fn dropped(&self, jobs: usize) {
@@ -332,10 +358,23 @@ impl TopicStats {
 
     pub(super) fn place_lost(&self, jobs: usize) {
         self.cells.place_lost.fetch_add(jobs as u64, Relaxed);
+        self.meter.place_lost.increment(jobs as u64);
     }
 
-    pub(super) fn failed(&self) {
+    /// A handler failed; `None`: the node or its runtime ended before it.
+    pub(super) fn failed(&self, cause: Option<Cause>) {
         self.cells.failed.fetch_add(1, Relaxed);
+        self.meter.failed(cause);
+    }
+
+    /// A handler ran for this long.
+    pub(super) fn ran(&self, time: Duration) {
+        self.meter.run.record(time.as_secs_f64());
+    }
+
+    /// The store has answered a request of this kind after this time.
+    pub(super) fn called(&self, kind: RequestKind, time: Duration) {
+        self.meter.called(kind, time);
     }
 
     pub(super) fn timed_out(&self) {
@@ -344,6 +383,7 @@ impl TopicStats {
 
     pub(super) fn starved(&self) {
         self.cells.starved.fetch_add(1, Relaxed);
+        self.meter.starved.increment(1);
     }
 
     pub(super) fn set_starved(&self, is_starved: bool) {
@@ -352,18 +392,22 @@ impl TopicStats {
 
     pub(super) fn late_outcome(&self) {
         self.cells.late_outcomes.fetch_add(1, Relaxed);
+        self.meter.late_outcomes.increment(1);
     }
 
     pub(super) fn stale(&self) {
         self.cells.stale_outcomes.fetch_add(1, Relaxed);
+        self.meter.stale_outcomes.increment(1);
     }
 
     pub(super) fn lease_lost(&self) {
         self.cells.lease_lost.fetch_add(1, Relaxed);
+        self.meter.lease_lost.increment(1);
     }
 
     pub(super) fn reclaimed(&self, jobs: usize) {
         self.cells.reclaimed.fetch_add(jobs as u64, Relaxed);
+        self.meter.reclaimed.increment(jobs as u64);
     }
 
     pub(super) fn reconciled(&self) {
@@ -372,6 +416,7 @@ impl TopicStats {
 
     pub(in crate::context) fn restarted(&self, panic: &str) {
         self.cells.restarts.fetch_add(1, Relaxed);
+        self.meter.restarts.increment(1);
         self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
     }
 

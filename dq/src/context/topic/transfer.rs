@@ -136,7 +136,7 @@ impl Topic {
     }
 
     /// The metadata and the first stage of a claimed job: undecodable and expired jobs go to DEAD without a run.
-    fn first_stage(&self, claim: &Claim, mode: Mode, clock: Timestamp) -> (Metadata, Stage) {
+    fn first_stage(&mut self, claim: &Claim, mode: Mode, clock: Timestamp) -> (Metadata, Stage) {
         let clock = if mode == Mode::Due { clock.max(claim.token.due) } else { clock };
         let give_up = |metadata: Metadata, cause, error: String| {
             let error = Some(Failure::new(cause, error).message);
@@ -154,10 +154,7 @@ impl Topic {
             Ok(metadata) if self.takes_no_more() && self.parts.node.crash_rollback => {
                 (metadata, Stage::settling(Change::Rollback))
             }
-            Ok(metadata) => match self.tick_of(claim, clock) {
-                Some(change) => (metadata, Stage::settling(change)),
-                None => (metadata, Stage::Waiting),
-            },
+            Ok(metadata) => (metadata, self.tick_of(claim, clock).unwrap_or(Stage::Waiting)),
         }
     }
 }

@@ -12,6 +12,7 @@
 //! | 6, if `RETAIN` | how long to keep the job as DONE, ms |
 //! | 8, if `PARKED` | fence of the run that parked the job |
 //! | 3, if `FAILED` | attempts: failed runs so far; then the cause of the last failure, 0 = none, and 128 if exhausted: only `final_retry` will run |
+//! | 10, if `CHANGED` | version: how often the job was changed (4 bytes); when `add_or_extend` first added it, ms since the Unix epoch, 0 = never (6 bytes) |
 //! | n | original delay, ms |
 //! | 2, if there is a text | length of all texts |
 //! | 2 + n, if `RETRY` | retry policy of this job, as text |
@@ -35,7 +36,7 @@ const FAILED: u8 = 1 << 3;
 const RETRY: u8 = 1 << 4;
 const HEADERS: u8 = 1 << 5;
 const ERROR: u8 = 1 << 6;
-const KNOWN: u8 = (1 << 7) - 1;
+const CHANGED: u8 = 1 << 7;
 const TEXTS: u8 = RETRY | HEADERS | ERROR;
 
 /// A bit of the byte that has the cause.
@@ -60,7 +61,6 @@ impl Head {
         match *record {
             [first, ..] if first >> 4 != FORMAT => Err(BadRecord::UnknownVersion(first >> 4)),
             [first, ..] if usize::from(first & 15) > MOST_DELAY_BYTES => Err(BadRecord::Damaged("delay")),
-            [_, flags, ..] if flags & !KNOWN != 0 => Err(BadRecord::Damaged("flags")),
             [first, flags, ..] => Ok(Self { delay_bytes: usize::from(first & 15), flags }),
             _ => Err(BadRecord::TooShort),
         }
@@ -72,7 +72,7 @@ impl Head {
 
     /// Where the fixed fields end.
     fn fixed_length(self) -> usize {
-        let sizes = [(EXPIRES, 6), (RETAIN, 6), (PARKED, 8), (FAILED, 3)];
+        let sizes = [(EXPIRES, 6), (RETAIN, 6), (PARKED, 8), (FAILED, 3), (CHANGED, 10)];
         2 + self.delay_bytes + sizes.iter().filter(|(flag, _)| self.has(*flag)).map(|(_, size)| size).sum::<usize>()
     }
 
@@ -94,6 +94,9 @@ impl Head {
         let parked_by = self.has(PARKED).then(|| Fence(number(true, 8)));
         let attempts = number(self.has(FAILED), 2) as u16;
         let cause = number(self.has(FAILED), 1) as u8;
+        let version = number(self.has(CHANGED), 4) as u32;
+        let first_added =
+            Some(Timestamp::from_millis(number(self.has(CHANGED), 6))).filter(|at| *at > Timestamp::EPOCH);
         let delay = Duration::from_millis(number(self.delay_bytes > 0, self.delay_bytes));
         number(self.has(TEXTS), 2);
         let exhausted = cause & EXHAUSTED != 0;
@@ -101,7 +104,7 @@ impl Head {
             0 => None,
             number => Some(*Cause::ALL.get(usize::from(number) - 1).ok_or(BadRecord::Damaged("cause"))?),
         };
-        let metadata = FixedMetadata { exhausted, delay, expires_at, retain, parked_by };
+        let metadata = FixedMetadata { exhausted, delay, expires_at, retain, parked_by, version, first_added };
         Ok((Fixed { attempts, cause, metadata }, bytes))
     }
 }
@@ -140,6 +143,7 @@ impl Metadata {
             (!self.retain.is_zero(), RETAIN),
             (self.parked_by.is_some(), PARKED),
             (self.attempts > 0 || self.cause.is_some() || self.exhausted, FAILED),
+            (self.version > 0 || self.first_added.is_some(), CHANGED),
             (self.retry.is_some(), RETRY),
             (!self.headers.is_empty(), HEADERS),
             (self.error.is_some(), ERROR),
@@ -164,6 +168,10 @@ impl Metadata {
             out.put_u16_le(self.attempts);
             let cause = self.cause.map_or(0, |cause| cause as u8 + 1);
             out.put_u8(if self.exhausted { cause | EXHAUSTED } else { cause });
+        }
+        if head.has(CHANGED) {
+            out.put_u32_le(self.version);
+            out.put_uint_le(self.first_added.map_or(0, Timestamp::as_millis), 6);
         }
         if head.delay_bytes > 0 {
             out.put_uint_le(millis_ceil(self.delay), head.delay_bytes);
@@ -196,10 +204,19 @@ impl Metadata {
     pub(in crate::job) fn decode(record: &[u8]) -> Result<Self, BadRecord> {
         let head = Head::of(record)?;
         let (Fixed { attempts, cause, metadata }, mut texts) = head.read(record)?;
-        let FixedMetadata { exhausted, delay, expires_at, retain, parked_by } = metadata;
-        let (retry, headers, error) = Default::default();
-        let mut metadata =
-            Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, retry, headers, error };
+        let FixedMetadata { exhausted, delay, expires_at, retain, parked_by, version, first_added } = metadata;
+        let mut metadata = Self {
+            attempts,
+            cause,
+            exhausted,
+            delay,
+            expires_at,
+            retain,
+            parked_by,
+            version,
+            first_added,
+            ..Self::default()
+        };
         if head.has(RETRY) {
             metadata.retry = Some(get_text(&mut texts)?);
         }

@@ -35,11 +35,12 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError,
-    Stored, TopicCounts, TopicState,
+    DueCount, Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store,
+    StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use crate::time::Timestamp;
 
 pub use check::{CheckError, Checked, TopicChecked, check, check_on, compact};
 pub use options::{Commits, FileOptions};
@@ -200,6 +201,10 @@ impl Store for FileStore {
         Box::pin(async move { self.memory("signals")?.signals(topic, interest).await })
     }
 
+    fn listen<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.memory("listen")?.listen(topic).await })
+    }
+
     fn get<'a>(
         &'a self,
         topic: &'a TopicKey,
@@ -210,6 +215,15 @@ impl Store for FileStore {
 
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
         Box::pin(async move { self.memory("page")?.page(topic, request).await })
+    }
+
+    fn schedules<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        after: Option<&'a JobId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
+        Box::pin(async move { self.memory("schedules")?.schedules(topic, after, limit).await })
     }
 
     fn export<'a>(
@@ -224,8 +238,29 @@ impl Store for FileStore {
         Box::pin(async move { self.memory("topics")?.topics(app).await })
     }
 
+    fn topics_behind<'a>(
+        &'a self,
+        app: &'a AppName,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<TopicNames, StoreError>> {
+        Box::pin(async move { self.memory("topics")?.topics_behind(app, after, limit).await })
+    }
+
     fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
         Box::pin(async move { self.memory("topic_state")?.topic_state(topic).await })
+    }
+
+    fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
+        Box::pin(async move { self.memory("overview")?.overview(topic, nodes).await })
+    }
+
+    fn due_counts<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        times: &'a [Timestamp],
+    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
+        Box::pin(async move { self.memory("due_counts")?.due_counts(topic, times).await })
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

@@ -10,8 +10,8 @@ use super::sink::JournalSink;
 use super::snapshots::Snapshots;
 use crate::store::memory::{MemoryStore, Sink};
 use crate::store::{
-    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Import, ImportOutcome, Link, NewJob, Numbered, Pending,
-    Producer, Request, SetTopic, StoreError, TopicSet,
+    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Import, ImportOutcome, JobChange, Link,
+    NewJob, Numbered, Pending, Producer, Request, SetTopic, StoreError, TopicSet,
 };
 
 /// A directory that is open. Dropping it closes it cleanly: everything is synced, the journal says that it ended, and the lock is
@@ -104,6 +104,10 @@ impl Producer for OpenProducer {
         self.producer.command(batch)
     }
 
+    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
+        self.producer.change(batch)
+    }
+
     fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
         self.producer.set(number, set)
     }
@@ -137,6 +141,10 @@ impl Producer for ClosedConnection {
 
     fn command(&self, _: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         Self::refuse("command")
+    }
+
+    fn change(&self, _: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
+        Self::refuse("change")
     }
 
     fn set(&self, _: u64, _: SetTopic) -> Pending<BatchAnswer<TopicSet>> {

@@ -11,7 +11,7 @@ use super::pending::{AddedJob, PendingCommand, Replacement};
 use super::places::{Slot, TimedPlace};
 use super::topic::{Topic, within};
 use crate::job::{Deliver, JobId, Metadata, ProducerId, Record, State};
-use crate::store::{AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate, StoreError};
+use crate::store::{AddOutcome, BatchAnswer, Due, JobMove, NewJob, Numbered, OnDuplicate, StoreError};
 use crate::time::Timestamp;
 
 /// The latest time that fits in a record.
@@ -32,15 +32,20 @@ impl Topic {
         self.takes_jobs()?;
         let mut chosen = HashSet::with_hasher(FixedState::default());
         let mut outcomes = Vec::with_capacity(batch.items.len());
+        let left_out = self.too_large_to_extend(&batch.items);
         for job in batch.items {
             let is_new = job.generated || chosen.insert(job.id.clone());
-            outcomes.push(if is_new { self.add_one(now, job) } else { AddOutcome::Repeated });
+            outcomes.push(match is_new {
+                true if left_out.contains(&job.id) => AddOutcome::Later,
+                true => self.add_one(now, producer, job),
+                false => AddOutcome::Repeated,
+            });
         }
         self.calls.keep(now, producer, batch.number, KeptAnswer::of_added(&outcomes));
         Ok(BatchAnswer::Done(outcomes))
     }
 
-    fn add_one(&mut self, now: Now, job: NewJob) -> AddOutcome {
+    fn add_one(&mut self, now: Now, producer: &ProducerId, job: NewJob) -> AddOutcome {
         let usual = self.settings.get().delay.as_ref().map(|usual| usual.delay);
         let (due, record) = match (job.due, usual) {
             (Due::After(delay) | Due::Usual(delay), None) | (Due::After(delay), Some(_)) => {
@@ -49,7 +54,8 @@ impl Topic {
             (Due::Usual(_), Some(delay)) => (now.after(delay), delayed_by(job.record, delay)),
             (Due::At(at), _) => (at.max(now.ceil()), job.record),
         };
-        let record = match stamped(record, due, job.expires_after) {
+        let first_added = matches!(job.on_duplicate, OnDuplicate::Extend { .. }).then_some(now.ceil());
+        let record = match stamped(record, due, job.expires_after, first_added) {
             Ok(record) => record,
             Err(reason) => return AddOutcome::Refused(reason),
         };
@@ -63,6 +69,9 @@ impl Topic {
         };
         let new = AddedJob { record, due, deliver: job.deliver };
         match (self.state(&job.id), job.on_duplicate) {
+            (Some(State::Running), OnDuplicate::Extend { at_most }) if self.has_replacement(&job.id) => {
+                self.extend_replacement(now, producer, &job.id, &new, at_most)
+            }
             (Some(State::Running), on_duplicate) => self.add_over_run(&job.id, new, on_duplicate),
             (None | Some(State::Done), _) => {
                 self.put(now, &job.id, new);
@@ -72,7 +81,12 @@ impl Topic {
                 self.put(now, &job.id, new);
                 AddOutcome::Replaced(state)
             }
-            (Some(state), OnDuplicate::Reject | OnDuplicate::Keep) => AddOutcome::Exists(state),
+            (Some(State::Delayed), OnDuplicate::Extend { at_most }) => {
+                self.extend(now, producer, &job.id, &new, at_most)
+            }
+            (Some(state), OnDuplicate::Reject | OnDuplicate::Keep | OnDuplicate::Extend { .. }) => {
+                AddOutcome::Exists(state)
+            }
         }
     }
 
@@ -80,6 +94,9 @@ impl Topic {
     fn put_if_unknown(&mut self, now: Now, id: &JobId, record: Record, due: Timestamp) -> Option<Record> {
         let is_earlier = self.is_before_head(due);
         let known = self.jobs.insert_if_unknown(id.clone(), record, TimedPlace::Delayed, due);
+        if known.is_none() {
+            self.moves.note(id, || JobMove::Added { due });
+        }
         if known.is_none() && is_earlier {
             self.signal_head(now, due);
         }
@@ -94,7 +111,7 @@ impl Topic {
         let ends_for_sure = pending.is_some_and(PendingCommand::is_unfenced_end);
         let may_wait = pending.is_some_and(|pending| pending.end.is_some() && pending.replacement.is_none());
         let (conditional, outcome) = match on_duplicate {
-            OnDuplicate::Replace => (false, AddOutcome::ReplacementWaits),
+            OnDuplicate::Replace | OnDuplicate::Extend { .. } => (false, AddOutcome::ReplacementWaits),
             _ if ends_for_sure && broadcast_waits => return AddOutcome::Exists(State::Delayed),
             _ if ends_for_sure && may_wait => (false, AddOutcome::ReplacementWaits),
             OnDuplicate::Keep if may_wait => (true, AddOutcome::ReplacementIfEnds),
@@ -103,6 +120,7 @@ impl Topic {
         let mut slot = self.jobs.get_mut(id).expect("its state is known");
         let pending = slot.pending_mut().expect("the state of the job is RUNNING");
         pending.replacement = Some(Replacement { job: new, conditional });
+        self.moves.note(id, || JobMove::ReplacementWaits);
         outcome
     }
 
@@ -111,6 +129,7 @@ impl Topic {
         self.jobs.remove(id);
         self.broadcasts.remove(id);
         let AddedJob { record, due, deliver } = new;
+        self.moves.note(id, || JobMove::Added { due });
         if deliver != Deliver::Queue {
             self.delay_broadcast(now, id.clone(), record.clone(), due);
         }
@@ -129,13 +148,20 @@ fn delayed_by(record: Record, delay: Duration) -> Record {
     }
 }
 
-/// The record as the store keeps it: with its expiry as a time, and without a parking fence.
-fn stamped(record: Record, due: Timestamp, expires_after: Option<Duration>) -> Result<Record, String> {
-    if expires_after.is_none() && record.fixed().parked_by.is_none() {
+/// The record as the store keeps it: with its expiry as a time, and without what only a store writes.
+fn stamped(
+    record: Record,
+    due: Timestamp,
+    expires_after: Option<Duration>,
+    first_added: Option<Timestamp>,
+) -> Result<Record, String> {
+    let fixed = record.fixed();
+    let is_new = (fixed.parked_by, fixed.version, fixed.first_added) == (None, 0, None);
+    if expires_after.is_none() && first_added.is_none() && is_new {
         return Ok(record);
     }
     let mut metadata = record.metadata().map_err(|bad| bad.to_string())?;
-    metadata.parked_by = None;
+    (metadata.parked_by, metadata.version, metadata.first_added) = (None, 0, first_added);
     if let Some(after) = expires_after {
         metadata.expires_at = Some(due.after(after).min(LAST));
     }

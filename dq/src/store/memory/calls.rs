@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use super::now::Now;
 use crate::job::ProducerId;
-use crate::store::{AddOutcome, BatchAnswer, CALL_SLOTS, CommandOutcome, ImportOutcome, StoreError, TopicSet};
+use crate::store::{
+    AddOutcome, BatchAnswer, CALL_SLOTS, ChangeOutcome, CommandOutcome, ImportOutcome, StoreError, TopicSet,
+};
 use crate::time::Timestamp;
 
 /// How long the store keeps the answers of a producer after their last use.
@@ -23,6 +25,7 @@ pub(super) enum KeptAnswer {
     Added(Vec<AddOutcome>),
     /// Without the records that were removed.
     Commanded(Vec<CommandOutcome>),
+    Changed(Vec<ChangeOutcome>),
     Imported(Vec<ImportOutcome>),
     Set(Box<TopicSet>),
     /// No answer: the batch is late.
@@ -42,7 +45,9 @@ impl KeptAnswer {
             Self::AllAdded(jobs) => Ok(BatchAnswer::Done(vec![AddOutcome::Added; jobs])),
             Self::Added(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::Commanded(_) | Self::Imported(_) | Self::Set(_) => Err(number_of_other_kind("add")),
+            Self::Commanded(_) | Self::Changed(_) | Self::Imported(_) | Self::Set(_) => {
+                Err(number_of_other_kind("add"))
+            }
         }
     }
 
@@ -51,8 +56,19 @@ impl KeptAnswer {
         match self {
             Self::Commanded(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::AllAdded(_) | Self::Added(_) | Self::Imported(_) | Self::Set(_) => {
+            Self::AllAdded(_) | Self::Added(_) | Self::Changed(_) | Self::Imported(_) | Self::Set(_) => {
                 Err(number_of_other_kind("command"))
+            }
+        }
+    }
+
+    /// The kept answer as the answer to a `change`.
+    pub(super) fn changed(self) -> Result<BatchAnswer<ChangeOutcome>, StoreError> {
+        match self {
+            Self::Changed(outcomes) => Ok(BatchAnswer::Done(outcomes)),
+            Self::Late => Ok(BatchAnswer::Late),
+            Self::AllAdded(_) | Self::Added(_) | Self::Commanded(_) | Self::Imported(_) | Self::Set(_) => {
+                Err(number_of_other_kind("change"))
             }
         }
     }
@@ -62,7 +78,7 @@ impl KeptAnswer {
         match self {
             Self::Imported(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::AllAdded(_) | Self::Added(_) | Self::Commanded(_) | Self::Set(_) => {
+            Self::AllAdded(_) | Self::Added(_) | Self::Commanded(_) | Self::Changed(_) | Self::Set(_) => {
                 Err(number_of_other_kind("import"))
             }
         }
@@ -73,7 +89,7 @@ impl KeptAnswer {
         match self {
             Self::Set(set) => Ok(BatchAnswer::Done(vec![*set])),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::AllAdded(_) | Self::Added(_) | Self::Commanded(_) | Self::Imported(_) => {
+            Self::AllAdded(_) | Self::Added(_) | Self::Commanded(_) | Self::Changed(_) | Self::Imported(_) => {
                 Err(number_of_other_kind("set"))
             }
         }

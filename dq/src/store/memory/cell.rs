@@ -103,13 +103,19 @@ impl Cell {
         after: &mut After,
     ) -> Result<T, StoreError> {
         let mut inside = self.lock(operation)?;
-        let answer = step(&mut inside.topic, Now::from_micros(self.clock.micros()));
+        let now = Now::from_micros(self.clock.micros());
+        let is_listened = inside.subscribers.wants_moves();
+        inside.topic.moves.begin(now, is_listened);
+        let answer = step(&mut inside.topic, now);
         if let Some(sink) = &self.sink {
             inside.append(sink);
         }
         let Inside { topic, subscribers, .. } = &mut *inside;
         for (node, signal) in subscribers.send(topic.take_notices()) {
             topic.does_not_listen(&node, &signal);
+        }
+        if let Some(moves) = topic.moves.take() {
+            subscribers.tell(&moves);
         }
         *after = After { position: inside.position, fence: inside.topic.fence };
         answer

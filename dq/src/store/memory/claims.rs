@@ -9,7 +9,7 @@ use super::places::TimedPlace;
 use super::topic::{Topic, within};
 use crate::job::{Fence, NodeId, Sequence};
 use crate::store::step::{Claim, Sequenced, Sweep, Swept, Transfer, Transferred};
-use crate::store::{Gate, StoreError};
+use crate::store::{Gate, JobMove, StoreError};
 use crate::time::{Timestamp, millis_ceil};
 
 impl Topic {
@@ -99,6 +99,9 @@ impl Topic {
         if !claims.is_empty() {
             self.fence = fence;
         }
+        for claim in &claims {
+            self.moves.note(&claim.id, || JobMove::Claimed { due: claim.token.due, node: node.to_string() });
+        }
         self.jobs.set_lease(node, end);
         self.take_sequence(now, node, last_seen);
         claims
@@ -114,6 +117,7 @@ impl Topic {
         {
             let id = id.clone();
             self.jobs.remove(&id);
+            self.moves.note(&id, || JobMove::Removed);
             pruned += 1;
         }
         pruned

@@ -6,7 +6,7 @@ use super::pending::{End, Ended, PendingCommand};
 use super::topic::{Topic, within};
 use crate::job::{Fence, JobId, ProducerId, Record, State};
 use crate::store::step::USUAL_BYTES;
-use crate::store::{BatchAnswer, Command, CommandKind, CommandOutcome, Numbered, StoreError};
+use crate::store::{BatchAnswer, Command, CommandKind, CommandOutcome, JobMove, Numbered, StoreError};
 
 /// Whether anything changed, and the record that was removed.
 type Effect = (bool, Option<Record>);
@@ -23,7 +23,7 @@ impl Topic {
         if let Some(kept) = self.calls.kept(now, producer, batch.number) {
             return kept.commanded();
         }
-        let mut outcomes: Vec<_> = batch.items.iter().map(|item| self.command_one(now, item)).collect();
+        let mut outcomes: Vec<_> = batch.items.iter().map(|item| self.command_one(now, producer, item)).collect();
         let mut removed = 0;
         for record in outcomes.iter_mut().map(|outcome| &mut outcome.removed) {
             let first = removed == 0;
@@ -37,7 +37,12 @@ impl Topic {
         Ok(BatchAnswer::Done(outcomes))
     }
 
-    fn command_one(&mut self, now: Now, Command { verb, id, fence }: &Command) -> CommandOutcome {
+    fn command_one(
+        &mut self,
+        now: Now,
+        producer: &ProducerId,
+        Command { verb, id, fence }: &Command,
+    ) -> CommandOutcome {
         let found = self.state(id);
         let (changed, removed) = match (verb, found) {
             (_, None) => (false, None),
@@ -46,6 +51,9 @@ impl Topic {
             (CommandKind::Ack, Some(state)) => self.ack(now, id, state, *fence),
             (CommandKind::Requeue, Some(state)) => (self.requeue(now, id, state, *fence), None),
         };
+        if changed {
+            self.moves.note(id, || move_of(*verb, found, producer.to_string()));
+        }
         CommandOutcome { found, changed, removed }
     }
 
@@ -139,5 +147,14 @@ impl Topic {
     fn change_pending<T>(&mut self, id: &JobId, change: impl FnOnce(&mut PendingCommand) -> T) -> T {
         let mut slot = self.jobs.get_mut(id).expect("its state is known");
         change(slot.pending_mut().expect("the state of the job is RUNNING"))
+    }
+}
+
+const fn move_of(command: CommandKind, found: Option<State>, by: String) -> JobMove {
+    match (command, found) {
+        (_, Some(State::Running)) => JobMove::CommandWaits { command, by },
+        (CommandKind::Delete | CommandKind::Cancel, _) => JobMove::Deleted { by },
+        (CommandKind::Ack, _) => JobMove::Done { by },
+        (CommandKind::Requeue, _) => JobMove::Requeued { by },
     }
 }

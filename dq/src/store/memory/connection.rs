@@ -12,8 +12,8 @@ use super::topic::Topic;
 use crate::job::{NodeId, ProducerId};
 use crate::store::step::{Scan, Wake};
 use crate::store::{
-    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Import, ImportOutcome, Link, NewJob, Numbered, Pending,
-    Producer, Request, SetTopic, StoreError, TopicSet,
+    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Import, ImportOutcome, JobChange, Link,
+    NewJob, Numbered, Pending, Producer, Request, SetTopic, StoreError, TopicSet,
 };
 
 /// The link of one node to one topic.
@@ -69,6 +69,10 @@ impl Producer for MemoryProducer {
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         self.cell.ask("command", Waits::CHANGES, |topic, now| topic.command(now, &self.producer, &batch))
+    }
+
+    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
+        self.cell.ask("change", Waits::CHANGES, |topic, now| topic.change(now, &self.producer, &batch))
     }
 
     fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {

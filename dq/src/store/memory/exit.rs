@@ -6,9 +6,10 @@
 
 use super::now::Now;
 use super::pending::{Ended, PendingCommand};
-use super::places::{Run, SlotMut, TimedPlace};
+use super::places::{SlotMut, TimedPlace};
 use super::topic::Topic;
-use crate::job::{Cause, Charge, Fence, Isolation, JobId, Metadata, Record, Token};
+use crate::job::{Cause, Charge, Fence, Isolation, JobId, Metadata, NodeId, Record, Token};
+use crate::store::JobMove;
 use crate::store::step::{Change, RejoinDue};
 use crate::time::Timestamp;
 
@@ -26,6 +27,7 @@ pub(super) enum Exit {
 
 /// What the store kept of a run that has ended.
 struct EndedRun {
+    node: NodeId,
     token: Token,
     isolation: Option<Isolation>,
     crashes: u32,
@@ -33,14 +35,25 @@ struct EndedRun {
     parked_by: Option<Fence>,
 }
 
+impl EndedRun {
+    fn node(&self) -> String {
+        self.node.to_string()
+    }
+
+    fn reclaimed(&self) -> JobMove {
+        JobMove::Reclaimed { node: self.node() }
+    }
+}
+
 impl Topic {
     /// Ends the run of `id`, which must be RUNNING.
     pub(super) fn leave_running(&mut self, now: Now, id: &JobId, exit: Exit) {
         let mut slot = self.jobs.get_mut(id).expect("only a known job is running");
-        let &Run { token, isolation, .. } = slot.run().expect("only a running job leaves RUNNING");
+        let run = slot.run().expect("only a running job leaves RUNNING");
+        let (node, token, isolation) = (run.node.clone(), run.token, run.isolation);
         let PendingCommand { end, replacement } = slot.take_pending().unwrap_or_default();
         let parked_by = slot.record.fixed().parked_by;
-        let run = EndedRun { token, isolation, crashes: slot.take_crashes(), parked_by };
+        let run = EndedRun { node, token, isolation, crashes: slot.take_crashes(), parked_by };
         let ended = end.filter(|end| end.applies(token.fence, parked_by)).map(|end| end.how);
         if let Some(replacement) = replacement.filter(|new| ended.is_some() || !new.conditional) {
             if let (None, Exit::Settled(Change::Tick(tick), _)) = (ended, &exit) {
@@ -49,10 +62,22 @@ impl Topic {
             return self.put(now, id, replacement.job);
         }
         match (ended, exit) {
-            (Some(how), _) => drop(self.finish(now, id, how)),
+            (Some(how), _) => {
+                drop(self.finish(now, id, how));
+                self.moves.note(id, || match how {
+                    Ended::Acked => JobMove::Done { by: String::new() },
+                    Ended::Deleted | Ended::Cancelled => JobMove::Deleted { by: String::new() },
+                });
+            }
             (None, Exit::Settled(change, metadata)) => self.decide(now, id, &run, &change, metadata),
-            (None, Exit::Reclaimed { max_crashes: None }) => self.give_back(now, id, &run, run.crashes),
-            (None, Exit::Reclaimed { max_crashes: Some(cap) }) => self.charge(now, id, &run, cap),
+            (None, Exit::Reclaimed { max_crashes: None }) => {
+                self.moves.note(id, || run.reclaimed());
+                self.give_back(now, id, &run, run.crashes);
+            }
+            (None, Exit::Reclaimed { max_crashes: Some(cap) }) => {
+                self.moves.note(id, || run.reclaimed());
+                self.charge(now, id, &run, cap);
+            }
         }
     }
 
@@ -74,30 +99,39 @@ impl Topic {
                 if removed.is_none() {
                     self.write_metadata(id, metadata, run.parked_by);
                 }
+                self.moves.note(id, || JobMove::Done { by: run.node() });
             }
-            Change::Drop => drop(self.jobs.remove(id)),
+            Change::Drop => {
+                self.jobs.remove(id);
+                self.moves.note(id, || JobMove::Dropped);
+            }
             Change::Rejoin(again) => {
                 self.write_metadata(id, metadata, None);
                 let due = self.due_again(now, id, *again);
                 self.delay(now, id, due);
+                self.moves.note(id, || JobMove::Rejoined { due, node: run.node() });
             }
             Change::Retry(after) => {
                 self.write_metadata(id, metadata, None);
-                self.delay(now, id, now.after(*after));
+                let (due, cause) = (now.after(*after), self.cause_of(id));
+                self.delay(now, id, due);
+                self.moves.note(id, || JobMove::Retried { cause, due, node: run.node() });
             }
             Change::Rollback => {
                 self.write_metadata(id, metadata, run.parked_by);
                 self.give_back(now, id, run, run.crashes);
+                self.moves.note(id, || JobMove::GivenBack { node: run.node() });
             }
             Change::Park => {
                 self.write_metadata(id, metadata, run.parked_by.or(Some(run.token.fence)));
                 self.jobs.move_to(id, TimedPlace::Unacked, now.floor());
+                self.moves.note(id, || JobMove::Parked { node: run.node() });
             }
             Change::Dead => {
                 self.write_metadata(id, metadata, None);
-                self.give_up(now, id);
+                self.give_up(now, id, run);
             }
-            Change::Tick(tick) => self.tick(now, id, run.token.due, tick),
+            Change::Tick(tick) => self.tick(now, id, run.token.due, &run.node, tick),
         }
     }
 
@@ -122,8 +156,10 @@ impl Topic {
         }
     }
 
-    fn give_up(&mut self, now: Now, id: &JobId) {
+    fn give_up(&mut self, now: Now, id: &JobId, run: &EndedRun) {
         self.write_metadata(id, None, None);
+        let cause = self.cause_of(id);
+        self.moves.note(id, || JobMove::Dead { cause, node: run.node() });
         self.jobs.move_to(id, TimedPlace::Dead, now.floor());
     }
 
@@ -136,8 +172,16 @@ impl Topic {
                 slot.exhaust();
                 self.give_back(now, id, run, crashes);
             }
-            Charge::Dead => self.give_up(now, id),
+            Charge::Dead => self.give_up(now, id, run),
         }
+    }
+
+    /// Why the last run failed, if somebody listens.
+    fn cause_of(&self, id: &JobId) -> Option<Cause> {
+        if !self.moves.is_listened() {
+            return None;
+        }
+        self.jobs.get(id)?.record.metadata().ok()?.cause
     }
 
     /// Writes new metadata, if there is any, and the parking fence, which only the store sets.

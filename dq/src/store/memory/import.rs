@@ -9,7 +9,7 @@ use super::now::Now;
 use super::places::TimedPlace;
 use super::topic::{Topic, within};
 use crate::job::{JobId, ProducerId, State};
-use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError};
+use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, JobMove, OnDuplicate, StoreError};
 
 impl Topic {
     /// Puts copies into their places. Under `Reject` it does all of them or nothing. O(n log n).
@@ -57,7 +57,9 @@ impl Topic {
             (None, _) => ImportOutcome::Added,
             (Some(State::Running), _) => ImportOutcome::Exists(State::Running),
             (Some(state), OnDuplicate::Replace) => ImportOutcome::Replaced(state),
-            (Some(state), OnDuplicate::Reject | OnDuplicate::Keep) => ImportOutcome::Exists(state),
+            (Some(state), OnDuplicate::Reject | OnDuplicate::Keep | OnDuplicate::Extend { .. }) => {
+                ImportOutcome::Exists(state)
+            }
         }
     }
 
@@ -71,6 +73,7 @@ impl Topic {
 
     fn put_copy(&mut self, now: Now, copy: JobCopy) {
         let JobCopy { id, record, crashes, place, at } = copy;
+        self.moves.note(&id, || JobMove::Imported { place });
         let place = match place {
             CopyPlace::Broadcast => {
                 self.broadcasts.remove(&id);

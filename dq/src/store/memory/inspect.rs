@@ -22,9 +22,15 @@ impl Topic {
         if slot.is_none_or(|slot| slot.place.state() == State::Done)
             && let Some((due, record)) = self.broadcasts.get(id)
         {
-            return Some(Stored { id: id.clone(), record: record.clone(), place: JobPlace::Delayed { due: *due } });
+            return Some(Stored {
+                id: id.clone(),
+                record: record.clone(),
+                place: JobPlace::Delayed { due: *due },
+                crashes: 0,
+            });
         }
-        let mut stored = stored(id, slot?);
+        let slot = slot?;
+        let mut stored = Stored { crashes: slot.crashes, ..stored(id, slot) };
         if let JobPlace::Running { holder } = &mut stored.place {
             *holder = None;
         }
@@ -48,6 +54,12 @@ impl Topic {
         let jobs = page.iter().filter_map(|(_, id)| Some(stored(id, self.jobs.get(id)?))).collect();
         let cursor = |n: usize| page.get(n).map(|(at, id)| Cursor { at: *at, id: id.to_string() });
         Ok(cut(jobs, request.bytes, ids.next().is_some(), cursor))
+    }
+
+    /// The schedules behind this one, in the order of their ids.
+    pub(crate) fn schedules(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<JobId>, StoreError> {
+        within("the limit of a page", limit)?;
+        Ok(self.jobs.schedules_after(after).take(limit.max(1)).cloned().collect())
     }
 
     fn page_of_runs(&self, after: Option<&Cursor>, limit: usize, bytes: usize) -> Result<Page, StoreError> {
@@ -111,5 +123,5 @@ fn stored(id: &JobId, slot: &Slot) -> Stored {
         Place::Timed(TimedPlace::Done, until) => JobPlace::Done { until: *until },
         Place::Running(run) => JobPlace::Running { holder: Some((run.node.clone(), run.token.fence)) },
     };
-    Stored { id: id.clone(), record: slot.record.clone(), place }
+    Stored { id: id.clone(), record: slot.record.clone(), place, crashes: 0 }
 }

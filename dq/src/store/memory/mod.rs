@@ -19,19 +19,20 @@
 //!   | `leases` | `renew`, `reconcile`, `release`, `scan` |
 //!   | `notes` | `isolate`, `exhaust` |
 //!   | `publish` | `publish`, `wake` |
-//!   | `adds`, `command`, `import`, `set` | `add`, `command`, `import`, `set` |
+//!   | `adds` (with `extend`), `command`, `change`, `import`, `set` | `add`, `command`, `change`, `import`, `set` |
 //!   | `inspect`, `export` | the queries |
 //!
 //!   Every step that ends a run calls `exit`, which obeys the pending command; `tick` is the outcome of a schedule. `changes` turns what a step has done into bytes
 //!   for a journal, and such bytes into the same state again.
 //! * **State**, which the steps may change: `places` (the jobs; only this folder changes a job, its place and the indexes),
-//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `set` (the state of the topic) and `signals`. `pending`,
+//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `moves` (for those who listen), `set` (the state of the topic) and `signals`. `pending`,
 //!   `time_index` and `now` are the values that the state consists of.
 
 mod adds;
 mod broadcasts;
 mod calls;
 mod cell;
+mod change;
 mod changes;
 mod claims;
 mod command;
@@ -39,12 +40,15 @@ mod connection;
 mod durable;
 mod exit;
 mod export;
+mod extend;
 mod import;
 mod inspect;
 mod journaled;
 mod leases;
+mod moves;
 mod notes;
 mod now;
+mod overview;
 #[cfg(feature = "testing")]
 mod parts;
 mod pending;
@@ -74,11 +78,12 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{
-    ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored,
-    TopicCounts, TopicState,
+    DueCount, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored,
+    TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::StoreClock;
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use crate::time::Timestamp;
 pub use changes::{BadChanges, CHANGES_VERSION, Damage, DumpCursor, Replay};
 pub use durable::{Position, Sink};
 pub use journaled::PageSize;
@@ -144,6 +149,11 @@ impl Store for MemoryStore {
         Box::pin(ready(self.topics.cell(topic).subscribe(interest)))
     }
 
+    /// Its steps know who listens.
+    fn listen<'a>(&'a self, _topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(ready(Ok(())))
+    }
+
     fn get<'a>(
         &'a self,
         topic: &'a TopicKey,
@@ -156,6 +166,16 @@ impl Store for MemoryStore {
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
         let page = |cell: &Cell| cell.query("page", |topic, _| topic.page(&request));
         Box::pin(ready(self.topics.known(topic).map_or_else(|| Topic::default().page(&request), |cell| page(&cell))))
+    }
+
+    fn schedules<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        after: Option<&'a JobId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
+        let ids = |cell: &Cell| cell.query("schedules", |topic, _| topic.schedules(after, limit));
+        Box::pin(ready(self.topics.known(topic).map_or_else(|| Ok(Vec::new()), |cell| ids(&cell))))
     }
 
     fn export<'a>(
@@ -176,9 +196,35 @@ impl Store for MemoryStore {
         Box::pin(ready(held.by_ref().take(MOST_TOPICS).collect()))
     }
 
+    fn topics_behind<'a>(
+        &'a self,
+        app: &'a AppName,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<TopicNames, StoreError>> {
+        Box::pin(ready(self.topics.names(app, after, limit)))
+    }
+
     fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
         let state = |cell: &Cell| cell.query("topic_state", |topic, now| Ok(topic.topic_state(now)));
         Box::pin(ready(self.topics.known(topic).map_or_else(|| Ok(TopicState::default()), |cell| state(&cell))))
+    }
+
+    fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
+        let overview = |cell: &Cell| cell.query("overview", |topic, now| topic.overview(now, nodes));
+        let none = || Topic::default().overview(Now::from_micros(self.topics.clock.micros()), nodes);
+        Box::pin(ready(self.topics.known(topic).map_or_else(none, |cell| overview(&cell))))
+    }
+
+    fn due_counts<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        times: &'a [Timestamp],
+    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
+        let count = |cell: &Cell| cell.query("due_counts", |topic, _| topic.due_counts(times));
+        Box::pin(ready(
+            self.topics.known(topic).map_or_else(|| Topic::default().due_counts(times), |cell| count(&cell)),
+        ))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

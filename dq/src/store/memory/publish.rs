@@ -8,17 +8,22 @@ use super::signals::Recipient;
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId, Record};
 use crate::store::step::{Publish, Published};
-use crate::store::{BroadcastMessage, StoreError};
+use crate::store::{BroadcastMessage, JobMove, StoreError};
 use crate::time::Timestamp;
 
 impl Topic {
     /// Adds a broadcast with an unknown id; signals the publisher if it is due before all others.
     pub(super) fn delay_broadcast(&mut self, now: Now, id: JobId, record: Record, due: Timestamp) {
         if self.broadcasts.head().is_none_or(|head| due < head) {
-            let to = self.roles.publisher(now).map_or(Recipient::Nodes, |node| Recipient::Node(node.clone()));
-            self.notices.broadcast_due(to);
+            self.signal_earlier_broadcast(now);
         }
         self.broadcasts.insert(id, record, due);
+    }
+
+    /// Tells the publisher, or every node if there is no publisher, that the next broadcast is due earlier.
+    pub(super) fn signal_earlier_broadcast(&mut self, now: Now) {
+        let to = self.roles.publisher(now).map_or(Recipient::Nodes, |node| Recipient::Node(node.clone()));
+        self.notices.broadcast_due(to);
     }
 
     /// Removes and publishes due broadcasts; drops those that have expired. O(limit log n).
@@ -34,8 +39,10 @@ impl Topic {
         for (due, id, record) in self.broadcasts.take(now.floor(), request.limit, request.bytes, goes) {
             if is_expired(due, &record) {
                 dropped += 1;
+                self.moves.note(&id, || JobMove::Removed);
             } else {
                 published += 1;
+                self.moves.note(&id, || JobMove::Published);
                 self.broadcasts.published += 1;
                 let number = self.broadcasts.published;
                 self.notices.broadcast(BroadcastMessage { number, id, record: record.as_bytes().clone() });

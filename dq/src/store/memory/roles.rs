@@ -50,6 +50,12 @@ impl Roles {
         Some(&held.node)
     }
 
+    /// The watcher and the standby watcher, and when their roles lapse or have lapsed.
+    pub(super) fn watchers(&self) -> [Option<(NodeId, Timestamp)>; 2] {
+        let seen = |role: &Option<RoleHolder>| role.as_ref().map(|held| (held.node.clone(), held.until));
+        [seen(&self.watcher), seen(&self.standby)]
+    }
+
     /// The publisher, unless its role has lapsed.
     pub(super) fn publisher(&self, now: Now) -> Option<&NodeId> {
         self.publisher.as_ref().filter(|held| now.floor() <= held.until).map(|held| &held.node)

@@ -6,8 +6,8 @@ use super::now::Now;
 use super::places::fitting;
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId};
-use crate::store::StoreError;
 use crate::store::step::{Change, Outcome, Reclaim, Reclaimed, Settle, Settled, Verdict};
+use crate::store::{JobMove, StoreError};
 use crate::time::Timestamp;
 
 /// How many bytes of replacements a settle may still move.
@@ -54,6 +54,7 @@ impl Topic {
             let is_plain_ack = outcome.change == Change::Ack && outcome.metadata.is_none();
             if is_plain_ack && budget.has_room() && self.jobs.remove_plain_run(node, &outcome.id, outcome.token) {
                 budget.takes(0);
+                self.moves.note(&outcome.id, || JobMove::Done { by: node.to_string() });
                 verdicts.push(Verdict::Done);
                 continue;
             }

@@ -5,10 +5,8 @@
 
 use std::mem;
 
-use tokio::sync::mpsc;
-
 use crate::job::{JobId, NodeId};
-use crate::store::{BroadcastMessage, CommandKind, Interest, Signal, Signals};
+use crate::store::{BroadcastMessage, CommandKind, Feed, Interest, Moves, Signal, Signals};
 use crate::time::Timestamp;
 
 /// Who receives a signal.
@@ -95,15 +93,27 @@ fn merge(known: &mut Option<Recipient>, to: Recipient) {
 
 /// The live subscriptions of a topic.
 #[derive(Debug, Default)]
-pub(super) struct Subscribers(Vec<(Interest, mpsc::Sender<Signal>)>);
+pub(super) struct Subscribers(Vec<(Interest, Feed)>);
 
 impl Subscribers {
     /// Adds a subscription and drops those that were closed.
     pub(super) fn subscribe(&mut self, interest: Interest) -> Signals {
-        let (feed, signals) = Signals::channel();
+        let (feed, signals) = Signals::channel(&interest);
         self.0.retain(|(_, feed)| !feed.is_closed());
         self.0.push((interest, feed));
         signals
+    }
+
+    /// Whether a subscriber wants moves.
+    pub(super) fn wants_moves(&self) -> bool {
+        self.0.iter().any(|(interest, feed)| interest.moves && !feed.is_closed())
+    }
+
+    /// Tells the moves of a step to the subscribers that want them.
+    pub(super) fn tell(&self, moves: &Moves) {
+        for (_, feed) in self.0.iter().filter(|(interest, _)| interest.moves) {
+            feed.send(Signal::Moves(moves.clone()));
+        }
     }
 
     /// Sends every signal to the subscribers that asked for it. A signal to one node that reaches no subscriber goes to all
@@ -128,7 +138,7 @@ impl Subscribers {
         for (_, feed) in self.0.iter().filter(|(interest, feed)| is_for(to, interest) && !feed.is_closed()) {
             reached = true;
             // The buffer is full: the node's fallback repairs what it missed.
-            drop(feed.try_send(signal.clone()));
+            feed.send(signal.clone());
         }
         reached
     }

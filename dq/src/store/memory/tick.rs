@@ -4,19 +4,23 @@ use super::now::Now;
 use super::pending::AddedJob;
 use super::places::TimedPlace;
 use super::topic::Topic;
-use crate::job::{JobId, Record, State};
+use crate::job::{JobId, NodeId, Record, State};
+use crate::store::JobMove;
 use crate::store::step::Tick;
 use crate::time::Timestamp;
 
 impl Topic {
     /// RUNNING → DELAYED at the next tick, or gone; the jobs of the tick → DELAYED, or the waiting broadcasts.
-    pub(super) fn tick(&mut self, now: Now, id: &JobId, due: Timestamp, tick: &Tick) {
+    pub(super) fn tick(&mut self, now: Now, id: &JobId, due: Timestamp, node: &NodeId, tick: &Tick) {
         let schedule = self.add_jobs_of(now, tick);
         self.jobs.remove(id);
         if let Some(next) = tick.next {
             let due = next.max(Timestamp::from_millis(due.as_millis() + 1));
             self.signal_earlier_head(now, due);
             self.jobs.insert(id.clone(), schedule.clone(), TimedPlace::Delayed, due);
+            self.moves.note(id, || JobMove::Rejoined { due, node: node.to_string() });
+        } else {
+            self.moves.note(id, || JobMove::Done { by: node.to_string() });
         }
     }
 

@@ -65,6 +65,15 @@ impl TimeIndex {
         self.0.iter().take_while(|(at, _)| *at <= until).count()
     }
 
+    /// The ids from `from` on and before `to`.
+    pub(super) fn between(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = &JobId> {
+        // No id sorts before a blank, because an id has no control character.
+        let at = |at: Timestamp| JobId::new(" ").ok().map_or(Bound::Unbounded, |first| Bound::Included((at, first)));
+        let to = at(to.max(from));
+        let to = if let Bound::Included(to) = to { Bound::Excluded(to) } else { to };
+        self.0.range((at(from), to)).map(|(_, id)| id)
+    }
+
     /// The ids after this one, in order.
     pub(super) fn after(&self, after: Option<(Timestamp, JobId)>) -> impl Iterator<Item = &(Timestamp, JobId)> {
         self.0.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded))

@@ -9,6 +9,7 @@
 
 use super::broadcasts::Broadcasts;
 use super::calls::Calls;
+use super::moves::MoveLog;
 use super::now::Now;
 use super::places::{Jobs, TimedPlace};
 use super::roles::Roles;
@@ -30,6 +31,7 @@ pub(crate) struct Topic {
     pub(super) roles: Roles,
     pub(super) notices: Notices,
     pub(super) settings: Settings,
+    pub(super) moves: MoveLog,
     /// The newest fence that was given out.
     pub(super) fence: Fence,
 }
@@ -70,6 +72,8 @@ impl Topic {
             | Signal::Command(..)
             | Signal::Paused
             | Signal::StateChanged
+            | Signal::Moves(_)
+            | Signal::MovesMissed(_)
             | Signal::Interrupted(_)
             | Signal::Resubscribed => {}
         }

@@ -8,7 +8,8 @@ use super::cell::Cell;
 use super::durable::{Sink, TopicSink};
 use super::topic::Topic;
 use crate::environment::StoreClock;
-use crate::job::{Fence, TopicKey};
+use crate::job::{AppName, Fence, TopicKey, TopicName};
+use crate::store::{MOST_NAMES, StoreError, TopicNames};
 
 static NAMED: Mutex<BTreeMap<String, Weak<Topics>>> = Mutex::new(BTreeMap::new());
 
@@ -70,6 +71,36 @@ impl Topics {
     /// The topic, if it has been used before. A query creates nothing.
     pub(super) fn known(&self, topic: &TopicKey) -> Option<Arc<Cell>> {
         self.lock().get(topic).map(Arc::clone)
+    }
+
+    /// The first topics of an app behind a name, in order.
+    pub(super) fn behind(&self, app: &AppName, after: Option<&str>, limit: usize) -> Vec<(TopicName, Arc<Cell>)> {
+        let cells = self.lock();
+        let of_app = cells.iter().filter(|(key, _)| key.app == *app);
+        let behind = of_app.filter(|(key, _)| after.is_none_or(|after| after < key.topic.as_str()));
+        let mut found: Vec<_> = behind.map(|(key, cell)| (key.topic.clone(), Arc::clone(cell))).collect();
+        drop(cells);
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        found.truncate(limit);
+        found
+    }
+
+    /// A page of the topics of an app that hold anything.
+    pub(super) fn names(&self, app: &AppName, after: Option<&str>, limit: usize) -> Result<TopicNames, StoreError> {
+        let (mut names, known) = (Vec::new(), self.behind(app, after, MOST_NAMES + 1));
+        for (n, (name, cell)) in known.iter().enumerate().take(MOST_NAMES) {
+            if cell.query("topics", |topic, _| Ok(!topic.is_empty()))? {
+                names.push(name.clone());
+            }
+            let is_full = names.len() >= limit.max(1) || n + 1 == MOST_NAMES;
+            if is_full && n + 1 < known.len() {
+                return Ok(TopicNames { names, next: Some(name.to_string()) });
+            }
+            if is_full {
+                break;
+            }
+        }
+        Ok(TopicNames { names, next: None })
     }
 
     /// Every topic that has been used, in order.

@@ -8,6 +8,7 @@ use foldhash::fast::FixedState;
 use redis::RedisWrite;
 
 use super::scripts::{FAR, ScriptCall};
+use super::told::Told;
 use super::{LAST_MS, micros, millis};
 use crate::job::{Deliver, JobId, NodeId, Record};
 use crate::store::{AddOutcome, Due, NewJob, OnDuplicate};
@@ -80,7 +81,8 @@ impl AddBatch {
 
     fn push(&mut self, job: NewJob) -> Result<(), String> {
         let fixed = job.record.fixed();
-        let record = match job.expires_after.is_none() && fixed.parked_by.is_none() {
+        let is_new = (fixed.parked_by, fixed.version, fixed.first_added) == (None, 0, None);
+        let record = match job.expires_after.is_none() && is_new {
             true => job.record,
             false => ready_to_stamp(&job.record, job.expires_after.is_some())?,
         };
@@ -125,6 +127,17 @@ impl AddBatch {
 
     fn is_special(&self) -> bool {
         self.has(|options| options.deliver != Deliver::Queue || options.expires_after.is_some())
+            || self.extends()
+            || self.has_schedules()
+    }
+
+    fn extends(&self) -> bool {
+        self.has(|options| matches!(options.on_duplicate, Some(OnDuplicate::Extend { .. })))
+    }
+
+    /// Whether a job is a schedule, which enters their index.
+    pub(super) fn has_schedules(&self) -> bool {
+        self.has_chosen_ids() && self.jobs.iter().any(|(id, _)| id.schedule_name().is_some())
     }
 
     fn has_chosen_ids(&self) -> bool {
@@ -142,9 +155,11 @@ impl AddBatch {
         let letters = [
             (self.is_special(), 's'),
             (self.has_chosen_ids(), 'c'),
+            (self.extends(), 'e'),
             (self.retains, 'r'),
             (renews, 'x'),
             (self.may_be_later(), 'f'),
+            (self.has_schedules(), 'h'),
         ];
         let letters: String = letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect();
         let of_jobs = self.jobs.iter().flat_map(|(id, record)| [id.as_str().len(), record.as_bytes().len()]);
@@ -163,10 +178,14 @@ impl AddBatch {
     }
 
     /// The outcomes of all jobs, in order, from the codes of those that were sent; `None` if their number is another one.
-    pub(super) fn outcomes(self, codes: &str, outcome: impl Fn(char) -> Option<AddOutcome>) -> Option<Vec<AddOutcome>> {
+    pub(super) fn outcomes(
+        self,
+        codes: &str,
+        outcome: impl Fn(&mut Told<'_>) -> Option<AddOutcome>,
+    ) -> Option<Vec<AddOutcome>> {
         let mut outcomes = match codes {
             "*" => vec![AddOutcome::Added; self.jobs.len()],
-            _ => codes.chars().map(outcome).collect::<Option<Vec<_>>>()?,
+            _ => Told::new(codes).all(outcome)?,
         };
         let is_whole = outcomes.len() == self.jobs.len();
         if let Some(order) = self.order.filter(|_| is_whole) {
@@ -194,10 +213,10 @@ fn repeated(items: &[NewJob]) -> HashSet<usize, FixedState> {
     repeated
 }
 
-/// The record with a field for its expiry, which the script writes by position, and without a parking fence.
+/// The record with a field for its expiry, which the script writes by position, and without what only a store writes.
 fn ready_to_stamp(record: &Record, expires: bool) -> Result<Record, String> {
     let mut metadata = record.metadata().map_err(|bad| bad.to_string())?;
-    metadata.parked_by = None;
+    (metadata.parked_by, metadata.version, metadata.first_added) = (None, 0, None);
     if expires {
         metadata.expires_at = Some(Timestamp::EPOCH);
     }
@@ -212,20 +231,19 @@ impl Options {
             Some(OnDuplicate::Reject) => 'r',
             Some(OnDuplicate::Keep) => 'k',
             Some(OnDuplicate::Replace) => 'p',
+            Some(OnDuplicate::Extend { .. }) => 'e',
         };
-        let deliver = match self.deliver {
-            Deliver::Queue => 'q',
-            Deliver::Broadcast => 'b',
-            Deliver::Both => 't',
-        };
+        let deliver = self.deliver.letter();
         let (kind, time) = match self.due {
             Due::After(delay) => ('+', micros(delay)),
             Due::At(at) => ('@', at.as_millis().min(LAST_MS)),
             Due::Usual(delay) => ('~', micros(delay)),
         };
-        match self.expires_after {
-            None => format!("{duplicate}{deliver}{kind}{time}"),
-            Some(after) => format!("{duplicate}{deliver}{kind}{time},{}", millis(after)),
-        }
+        let expiry = self.expires_after.map(|after| format!(",{}", millis(after))).unwrap_or_default();
+        let most = match self.on_duplicate {
+            Some(OnDuplicate::Extend { at_most: Some(most) }) => format!(";{}", millis(most)),
+            _ => String::new(),
+        };
+        format!("{duplicate}{deliver}{kind}{time}{expiry}{most}")
     }
 }

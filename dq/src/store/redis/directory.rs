@@ -1,38 +1,29 @@
 //! The directory of topics, which is for people: nothing is decided by it.
 //!
-//! A listing leaves out what holds nothing, and the directory then forgets it, so that it does not grow with every name that an app
-//! ever used. The script that forgets checks and removes in one step, so only an add that finds its topic empty must enter it
-//! ([`Entry`]): with an `SADD` behind the step in the same write. A producer sends it behind its first batch, behind one a minute, and
-//! behind each while its batches find the topic empty. A batch that finds it empty otherwise is repeated with the `SADD` behind it.
+//! It is a ZSET whose members all have the score 0, so it is read in the order of its names, from any name on. A listing leaves out
+//! what holds nothing, and the directory forgets it in the same step, so that it does not grow with every name that an app ever used.
+//! The script that forgets checks and removes at once, so only an add that finds its topic empty must enter it ([`Entry`]): with a
+//! `ZADD` behind the step in the same write. A producer sends it behind its first batch, behind one a minute, and behind each while
+//! its batches find the topic empty. A batch that finds it empty otherwise is repeated with the `ZADD` behind it.
 //!
-//! That script is the only one whose keys have several hash tags. A cluster would refuse it; there the directory would only grow,
-//! because the listing itself needs no script.
+//! That script is the only one whose keys have several hash tags. A cluster would refuse it, and with it the listing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redis::{Cmd, Value};
-use tokio::sync::mpsc;
+use redis::Cmd;
 
 use super::RedisStore;
 use super::keys::{Key, Keyspace};
-use super::queries::Queries;
-use super::reply::{Reply, malformed};
+use super::reply::Reply;
 use crate::environment::{Boottime, Clock};
 use crate::job::{AppName, TopicKey, TopicName};
-use crate::store::StoreError;
+use crate::store::{MOST_NAMES, StoreError, TopicNames};
 
 /// How many topics a query lists at most.
 const MOST_TOPICS: usize = 10_000;
 
-/// About how many names one command reads, and how many topics one write asks for.
-const PAGE: usize = 1_000;
-
-/// How many topics one script forgets at most, and how many are forgotten after one listing.
-const FORGOTTEN_AT_ONCE: usize = 500;
-const MOST_FORGOTTEN: usize = 50_000;
-
-const FORGET: &str = include_str!("lua/forget.lua");
+const HELD: &str = include_str!("lua/held.lua");
 
 /// When a producer enters its topic again that holds jobs: another producer may have ended before it entered the topic.
 const ENTER_AGAIN: Duration = Duration::from_secs(60);
@@ -47,8 +38,8 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn new(keyspace: &Keyspace, topic: &TopicKey) -> Self {
-        let mut cmd = redis::cmd("SADD");
-        cmd.arg(keyspace.directory(topic.app.as_str())).arg(topic.topic.as_str());
+        let mut cmd = redis::cmd("ZADD");
+        cmd.arg(keyspace.directory(topic.app.as_str())).arg(0).arg(topic.topic.as_str());
         Self { command: Arc::new(cmd), entered: Mutex::new(None) }
     }
 
@@ -79,86 +70,61 @@ impl Entry {
 }
 
 impl RedisStore {
-    /// The topics that hold any job or broadcast, in order. The directory forgets the others, in the background.
+    /// The topics that hold any job or broadcast, in order, page after page.
     pub(super) async fn topics_of(&self, app: &AppName) -> Result<Vec<TopicName>, StoreError> {
-        let (mut held, mut cursor) = (Vec::new(), "0".to_owned());
-        let mut forgetting = Forgetting { left: MOST_FORGOTTEN, task: None };
+        let (mut held, mut after) = (Vec::new(), None::<String>);
         loop {
-            let names;
-            (cursor, names) = self.page_of_names(app, &cursor).await?;
-            // A page can be longer than it should: a server sends a small set whole.
-            for names in names.chunks(PAGE) {
-                let empty = self.without_held(app, names, &mut held).await?;
-                forgetting.take(self, app, empty);
-            }
-            if cursor == "0" || held.len() >= MOST_TOPICS {
-                break;
+            let page = self.names_behind(app, after.as_deref(), MOST_TOPICS - held.len()).await?;
+            held.extend(page.names);
+            after = page.next;
+            if after.is_none() || held.len() >= MOST_TOPICS {
+                return Ok(held);
             }
         }
-        held.sort();
-        held.dedup(); // a scan can name a topic twice
-        held.truncate(MOST_TOPICS);
-        Ok(held)
     }
 
-    /// A page of names, and where the next one begins.
-    async fn page_of_names(&self, app: &AppName, cursor: &str) -> Result<(String, Vec<TopicName>), StoreError> {
-        let mut cmd = redis::cmd("SSCAN");
-        cmd.arg(self.keyspace.directory(app.as_str())).arg(cursor).arg("COUNT").arg(PAGE);
-        let mut page = Reply::list("topics", self.queries.command("topics", &cmd).await?)?;
-        let (next, mut texts) = (page.text()?, page.nested()?);
-        let mut names = Vec::with_capacity(texts.len());
-        while texts.len() > 0 {
-            names.extend(TopicName::new(texts.text()?).ok());
-        }
-        Ok((next, names))
-    }
-
-    /// Adds those of `names` that hold anything to `held`, with one write. Returns the others.
-    async fn without_held(
+    /// A page of the topics that hold any job or broadcast. The directory forgets the others that it looked at. It costs two commands.
+    pub(super) async fn names_behind(
         &self,
         app: &AppName,
-        names: &[TopicName],
-        held: &mut Vec<TopicName>,
-    ) -> Result<Vec<TopicName>, StoreError> {
-        let mut empty = Vec::new();
-        let mut asked = redis::Pipeline::with_capacity(names.len());
-        for name in names {
-            asked.cmd("EXISTS").arg(&records_of(&self.keyspace, app, name));
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<TopicNames, StoreError> {
+        let directory = self.keyspace.directory(app.as_str());
+        let from = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
+        let mut cmd = redis::cmd("ZRANGE");
+        cmd.arg(&directory).arg(from).arg("+").arg("BYLEX").arg("LIMIT").arg(0).arg(MOST_NAMES);
+        let mut read = Reply::list("topics", self.queries.command("topics", &cmd).await?)?;
+        let (mut known, mut last, is_full) = (Vec::new(), None, read.len() == MOST_NAMES);
+        while read.len() > 0 {
+            let name = read.text()?;
+            // Only another program enters what is no name.
+            known.extend(TopicName::new(name.as_str()).ok());
+            last = Some(name);
         }
-        let answers = self.queries.commands("topics", &asked).await?;
-        if answers.len() != names.len() {
-            return Err(malformed("topics", "it has another number of answers"));
+        if known.is_empty() {
+            return Ok(TopicNames { names: Vec::new(), next: last.filter(|_| is_full) });
         }
-        for (name, answer) in names.iter().zip(answers) {
-            let list = if answer == Value::Int(0) { &mut empty } else { &mut *held };
-            list.push(name.clone());
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(HELD).arg(1 + 3 * known.len()).arg(&directory);
+        for name in &known {
+            cmd.arg(&records_of(&self.keyspace, app, name));
         }
-        Ok(empty)
-    }
-}
-
-/// The task that forgets what a listing finds empty. It goes on when nobody waits for the listing any more.
-struct Forgetting {
-    /// How many more names it takes.
-    left: usize,
-    task: Option<mpsc::UnboundedSender<Vec<TopicName>>>,
-}
-
-impl Forgetting {
-    fn take(&mut self, store: &RedisStore, app: &AppName, mut names: Vec<TopicName>) {
-        names.truncate(self.left);
-        self.left -= names.len();
-        if names.is_empty() {
-            return;
+        cmd.arg(limit.max(1));
+        for name in &known {
+            cmd.arg(name.as_str());
         }
-        let task = self.task.get_or_insert_with(|| {
-            let (task, received) = mpsc::unbounded_channel();
-            super::spawn(forget(Arc::clone(&store.queries), store.keyspace.clone(), app.clone(), received));
-            task
-        });
-        // The task ends early only after an error, which it has logged.
-        drop(task.send(names));
+        let mut held = Reply::list("topics", self.queries.command("topics", &cmd).await?)?;
+        let looked_at = held.count()?;
+        let mut names = Vec::with_capacity(held.len());
+        while held.len() > 0 {
+            names.extend(TopicName::new(held.text()?).ok());
+        }
+        let next = match known.get(looked_at.saturating_sub(1)) {
+            Some(until) if looked_at < known.len() => Some(until.to_string()),
+            _ => last.filter(|_| is_full),
+        };
+        Ok(TopicNames { names, next })
     }
 }
 
@@ -166,29 +132,4 @@ impl Forgetting {
 fn records_of(keyspace: &Keyspace, app: &AppName, topic: &TopicName) -> [String; 3] {
     let keys = keyspace.of(&TopicKey { app: app.clone(), topic: topic.clone() });
     [Key::Jobs, Key::FarJobs, Key::BroadcastJobs].map(|key| keys.name(key, ""))
-}
-
-/// Removes those of these topics from the directory that still hold nothing. An error leaves names behind that harm nobody.
-async fn forget(
-    queries: Arc<Queries>,
-    keyspace: Keyspace,
-    app: AppName,
-    mut received: mpsc::UnboundedReceiver<Vec<TopicName>>,
-) {
-    while let Some(topics) = received.recv().await {
-        for topics in topics.chunks(FORGOTTEN_AT_ONCE) {
-            let mut cmd = redis::cmd("EVAL");
-            cmd.arg(FORGET).arg(1 + 3 * topics.len()).arg(keyspace.directory(app.as_str()));
-            for topic in topics {
-                cmd.arg(&records_of(&keyspace, &app, topic));
-            }
-            for topic in topics {
-                cmd.arg(topic.as_str());
-            }
-            if let Err(error) = queries.command("forget", &cmd).await {
-                tracing::debug!(%app, %error, "the directory keeps names of topics that hold nothing");
-                return;
-            }
-        }
-    }
 }

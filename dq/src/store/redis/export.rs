@@ -127,18 +127,13 @@ fn command_in(text: &str) -> Option<(Option<PendingEnd>, Option<Replacing>)> {
     };
     let mut due = replacement.chars();
     let conditional = due.next() == Some('c');
-    let deliver = match due.next() {
-        Some('q') => Some(Deliver::Queue),
-        Some('b') => Some(Deliver::Broadcast),
-        Some('t') => Some(Deliver::Both),
-        _ => None,
-    };
+    let deliver = due.next().and_then(Deliver::of_letter);
     let due = due.as_str().parse().ok().map(Timestamp::from_millis);
     Some((end, deliver.zip(due).map(|(deliver, due)| (conditional, deliver, due))))
 }
 
 /// The number in front of the sign of an isolated run.
-fn crash_count(text: &[u8]) -> u32 {
+pub(super) fn crash_count(text: &[u8]) -> u32 {
     let text = std::str::from_utf8(text).unwrap_or_default();
     text.trim_end_matches(['+', '!']).parse().unwrap_or_default()
 }

@@ -20,6 +20,11 @@ impl Repeats {
     }
 }
 
+/// Whether a copy enters the index of schedules.
+pub(super) fn is_schedule(copy: &JobCopy) -> bool {
+    copy.place != CopyPlace::Broadcast && copy.id.schedule_name().is_some()
+}
+
 /// Adds the arguments of an import to a call that has its keys.
 pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (ScriptCall, Repeats) {
     let repeats = Repeats::of(&import.copies);
@@ -30,10 +35,11 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
     call.push(number);
     call.push(match import.on_duplicate {
         OnDuplicate::Reject => "r",
-        OnDuplicate::Keep => "k",
+        OnDuplicate::Keep | OnDuplicate::Extend { .. } => "k",
         OnDuplicate::Replace => "p",
     });
-    call.push(if retains { "r" } else { "" });
+    let has_schedules = copies.iter().any(is_schedule);
+    call.push(format!("{}{}", if retains { "r" } else { "" }, if has_schedules { "h" } else { "" }));
     call.push(longest.next_power_of_two());
     call.push(import.fence.0);
     for copy in &copies {

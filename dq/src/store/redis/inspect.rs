@@ -1,5 +1,6 @@
 //! The queries about a topic, over the shared connection.
 
+use super::export::crash_count;
 use super::keys::{Key, Keys};
 use super::reply::{Reply, fence_of, malformed, state};
 use super::scripts::Step;
@@ -25,9 +26,28 @@ impl RedisStore {
             let state =
                 letter.chars().next().and_then(state).ok_or_else(|| malformed("get", "the state is unknown"))?;
             let record = job.record()?.under(&job.bytes()?);
-            found.push(Some(Stored { id: id.clone(), record, place: place(state, at) }));
+            let crashes = crash_count(&job.bytes()?);
+            found.push(Some(Stored { id: id.clone(), record, place: place(state, at), crashes }));
         }
         Ok(found)
+    }
+
+    pub(super) async fn schedules_of(
+        &self,
+        topic: &TopicKey,
+        after: Option<&JobId>,
+        limit: usize,
+    ) -> Result<Vec<JobId>, StoreError> {
+        within("the limit of a page", limit)?;
+        let from = after.map_or_else(|| "-".to_owned(), |id| format!("({id}"));
+        let call = self.scripts.call(Step::Schedules, &self.keyspace.of(topic), "").arg(from).arg(limit.max(1));
+        let mut reply = self.queries.ask_list(call).await?;
+        let mut ids = Vec::with_capacity(reply.len());
+        while reply.len() > 0 {
+            // Only another program enters what is no id.
+            ids.extend(reply.id()?.ok());
+        }
+        Ok(ids)
     }
 
     pub(super) async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {
@@ -58,7 +78,7 @@ impl RedisStore {
             let Ok(id) = id else { continue };
             next = Some(Cursor { at, id: id.to_string() });
             let record = record.map(|record| record.under(&metadata));
-            jobs.extend(record.map(|record| Stored { id, record, place: place(request.state, at) }));
+            jobs.extend(record.map(|record| Stored { id, record, place: place(request.state, at), crashes: 0 }));
         }
         Ok(Page { jobs, next: next.filter(|_| more) })
     }
@@ -123,14 +143,19 @@ impl RedisStore {
 
     pub(super) async fn counts_of(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
         let mut reply = self.queries.ask_list(self.scripts.call(Step::Counts, &self.keyspace.of(topic), "")).await?;
-        let (clock, jobs) = (reply.time()?, reply.count()?);
-        let (delayed, ready) = (reply.count()?, reply.count()?);
-        let (unacked, dead, done) = (reply.count()?, reply.count()?, reply.count()?);
-        let broadcasts = reply.count()?;
-        let head = u64::try_from(reply.int()?).ok().map(Timestamp::from_millis);
-        let running = jobs.saturating_sub(delayed + unacked + dead + done);
-        Ok(TopicCounts { clock, delayed, ready, running, unacked, dead, done, broadcasts, head })
+        counted(&mut reply)
     }
+}
+
+/// Reads what the part `counted` gives.
+pub(super) fn counted(reply: &mut Reply) -> Result<TopicCounts, StoreError> {
+    let (clock, jobs) = (reply.time()?, reply.count()?);
+    let (delayed, ready) = (reply.count()?, reply.count()?);
+    let (unacked, dead, done) = (reply.count()?, reply.count()?, reply.count()?);
+    let broadcasts = reply.count()?;
+    let head = u64::try_from(reply.int()?).ok().map(Timestamp::from_millis);
+    let running = jobs.saturating_sub(delayed + unacked + dead + done);
+    Ok(TopicCounts { clock, delayed, ready, running, unacked, dead, done, broadcasts, head })
 }
 
 /// Appends the rows of a page to `jobs`, in order of their ids. Rows without a record, or whose ids are not of dq, are left
@@ -142,7 +167,7 @@ fn rows_of(reply: &mut Reply, node: &NodeId, jobs: &mut Vec<Stored>) -> Result<(
         let (id, token, record) = (ids.id()?, tokens.text()?, records.record_or_nothing()?);
         let metadata = overrides.bytes_or_nothing()?;
         let place = JobPlace::Running { holder: Some((node.clone(), fence_of(&token))) };
-        let job = |(id, record): (_, Record)| Stored { id, record: record.under(&metadata), place };
+        let job = |(id, record): (_, Record)| Stored { id, record: record.under(&metadata), place, crashes: 0 };
         jobs.extend(id.ok().zip(record).map(job));
     }
     jobs.sort_by(|a, b| a.id.cmp(&b.id));

@@ -44,10 +44,14 @@ pub(super) enum Key {
     Calls,
     /// HASH protocol version, last fence, roles.
     Meta,
+    /// ZSET ids of schedules, all with score 0. It has every schedule, and may name some that are gone.
+    Schedules,
     /// Channel with signals for every node; with `:NODE` behind it for one node.
     Wake,
     /// Channel of published broadcasts.
     BroadcastChannel,
+    /// Channel of moves, for those who listen to the events of the topic.
+    EventsChannel,
 }
 
 impl Key {
@@ -72,19 +76,26 @@ impl Key {
             Self::Crashes => "crashes",
             Self::Calls => "calls",
             Self::Meta => "meta",
+            Self::Schedules => "schedules",
             Self::Wake => "wake",
             Self::BroadcastChannel => "broadcast",
+            Self::EventsChannel => "events",
         }
     }
 
     /// The type of the key, as the server names it; `channel` for a channel.
     pub(super) const fn redis_type(self) -> &'static str {
         match self {
-            Self::Delayed | Self::Far | Self::Unacked | Self::Dead | Self::Done | Self::Broadcasts | Self::Leases => {
-                "zset"
-            }
+            Self::Delayed
+            | Self::Far
+            | Self::Unacked
+            | Self::Dead
+            | Self::Done
+            | Self::Broadcasts
+            | Self::Leases
+            | Self::Schedules => "zset",
             Self::Sequence | Self::Calls => "string",
-            Self::Wake | Self::BroadcastChannel => "channel",
+            Self::Wake | Self::BroadcastChannel | Self::EventsChannel => "channel",
             Self::Jobs
             | Self::Metadata
             | Self::FarJobs
@@ -117,7 +128,7 @@ impl Keyspace {
         Keys { prefix: format!("{}{{{topic}}}:", self.0).into(), topic: topic.clone() }
     }
 
-    /// The key of the SET with the topics of an app, a directory for people.
+    /// The key of the ZSET with the topics of an app, a directory for people.
     pub(super) fn directory(&self, app: &str) -> String {
         format!("{}{{{app}}}:topics", self.0)
     }

@@ -15,7 +15,7 @@ use super::topic_state::told;
 use super::{metadata_bytes, micros, millis, within};
 use crate::job::{Isolation, JobId, NodeId, Token};
 use crate::store::step::{
-    Claim, Exhaust, Isolate, Isolated, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed,
+    Change, Claim, Exhaust, Isolate, Isolated, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed,
     Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
     Transferred, USUAL_BYTES, Verdict, Wake,
 };
@@ -178,7 +178,14 @@ impl RedisLink {
         if let Err(error) = within("the number of outcomes and of the jobs of ticks", request.jobs()) {
             return refused(error);
         }
-        let call = self.call(Step::Settle).arg(request.last_seen.0).arg(millis(request.lease)).arg(request.bytes);
+        let has_ticks = request.outcomes.iter().any(|outcome| matches!(outcome.change, Change::Tick(_)));
+        let call = match has_ticks {
+            true => {
+                self.scripts.call_with_schedules(Step::Settle, &self.keys, self.node.as_str()).arg(self.node.as_str())
+            }
+            false => self.call(Step::Settle),
+        };
+        let call = call.arg(request.last_seen.0).arg(millis(request.lease)).arg(request.bytes);
         let Sorted { call, places, mut verdicts } = sort(call, &request.outcomes);
         let answer = self.connection.ask_list(call);
         Box::pin(async move {

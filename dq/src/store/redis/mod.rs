@@ -11,6 +11,7 @@
 
 mod add_batch;
 mod audit;
+mod change;
 mod check;
 mod confirm;
 mod connect;
@@ -26,6 +27,7 @@ mod line;
 mod lines;
 mod link;
 mod outcomes;
+mod overview;
 mod producer;
 mod queries;
 mod reply;
@@ -35,6 +37,7 @@ mod source;
 mod stream;
 #[cfg(feature = "tls")]
 mod tls;
+mod told;
 mod topic_state;
 mod url;
 
@@ -60,11 +63,12 @@ use self::source::Source;
 use self::url::Address;
 use super::step::MOST_JOBS;
 use super::{
-    Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError,
-    Stored, TopicCounts, TopicState,
+    DueCount, Durability, ExportRequest, Exported, Interest, LISTENING, Link, Page, PageRequest, Producer, Signals,
+    Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
 use crate::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
+use crate::time::Timestamp;
 
 pub use self::source::Login;
 pub use self::url::BadRedisUrl;
@@ -276,6 +280,13 @@ impl Store for RedisStore {
         Box::pin(self.subscriptions.subscribe(topic, interest))
     }
 
+    fn listen<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let call = self.scripts.call(scripts::Step::Listen, &self.keyspace.of(topic), "");
+            self.queries.ask(call.arg(LISTENING.as_millis())).await.map(drop)
+        })
+    }
+
     fn get<'a>(
         &'a self,
         topic: &'a TopicKey,
@@ -286,6 +297,15 @@ impl Store for RedisStore {
 
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
         Box::pin(self.page_of(topic, request))
+    }
+
+    fn schedules<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        after: Option<&'a JobId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
+        Box::pin(self.schedules_of(topic, after, limit))
     }
 
     fn export<'a>(
@@ -300,8 +320,29 @@ impl Store for RedisStore {
         Box::pin(self.topics_of(app))
     }
 
+    fn topics_behind<'a>(
+        &'a self,
+        app: &'a AppName,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<TopicNames, StoreError>> {
+        Box::pin(self.names_behind(app, after, limit))
+    }
+
     fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
         Box::pin(self.state_of_topic(topic))
+    }
+
+    fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
+        Box::pin(self.overview_of(topic, nodes))
+    }
+
+    fn due_counts<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        times: &'a [Timestamp],
+    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
+        Box::pin(self.due_counts_of(topic, times))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

@@ -7,7 +7,6 @@ use bytes::BufMut;
 
 use super::scripts::ScriptCall;
 use super::{metadata_bytes, micros};
-use crate::job::Deliver;
 use crate::store::step::{Change, Outcome, RejoinDue, Tick, Verdict};
 use crate::time::Timestamp;
 
@@ -112,11 +111,7 @@ fn packed(tick: &Tick) -> Vec<u8> {
     text(&mut bytes, tick.schedule.as_bytes());
     bytes.put_u16_le(tick.jobs.len() as u16);
     for job in &tick.jobs {
-        bytes.put_u8(match job.deliver {
-            Deliver::Queue => b'q',
-            Deliver::Broadcast => b'b',
-            Deliver::Both => b't',
-        });
+        bytes.put_u8(job.deliver.letter() as u8);
         bytes.put_uint_le(millis_of(job.due), 6);
         text(&mut bytes, job.id.as_str().as_bytes());
         text(&mut bytes, job.record.as_bytes());

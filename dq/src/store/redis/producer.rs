@@ -9,17 +9,19 @@ use redis::Value;
 
 use super::add_batch::{AddBatch, LATER_KEYS, PLAIN_KEYS};
 use super::audit::{TRIES, nodes_of, too_many_nodes};
+use super::change;
 use super::connection::OrderedConnection;
 use super::directory::Entry;
-use super::import;
+use super::import::{self, is_schedule};
 use super::keys::Keys;
 use super::reply::{Reply, codes, malformed, state};
 use super::scripts::{ScriptCall, Scripts, Step};
+use super::told::Told;
 use super::{topic_state, within};
 use crate::job::{NodeId, ProducerId};
 use crate::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Import, ImportOutcome, NewJob, Numbered, Pending,
-    Producer, SetTopic, StoreError, TopicSet,
+    AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandKind, CommandOutcome, Import, ImportOutcome, JobChange,
+    LAST_VERSION, NewJob, Numbered, Pending, Producer, SetTopic, StoreError, TopicSet,
 };
 
 /// One producer of one topic.
@@ -47,6 +49,11 @@ struct Calls {
 }
 
 impl Calls {
+    /// A call without arguments of a step that also changes the index of schedules.
+    fn with_schedules(&self, step: Step) -> ScriptCall {
+        self.scripts.call_with_schedules(step, &self.keys, self.producer.as_str())
+    }
+
     fn nodes(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,7 +67,11 @@ impl Calls {
             call
         } else {
             let nodes = self.nodes().clone();
-            let mut call = self.scripts.call_with_nodes(Step::Add, &self.keys, self.producer.as_str(), &nodes);
+            let (scripts, producer) = (&self.scripts, self.producer.as_str());
+            let mut call = match batch.has_schedules() {
+                true => scripts.call_with_nodes_and_schedules(Step::Add, &self.keys, producer, &nodes),
+                false => scripts.call_with_nodes(Step::Add, &self.keys, producer, &nodes),
+            };
             batch.write(&mut call, &nodes, enters);
             call
         };
@@ -124,7 +135,12 @@ impl Producer for RedisProducer {
         if let Err(error) = within("the number of commands", batch.items.len()) {
             return Box::pin(ready(Err(error)));
         }
-        let mut call = self.command.clone().arg(batch.number);
+        let has_schedules = batch.items.iter().any(|command| command.id.schedule_name().is_some());
+        let mut call = match has_schedules {
+            true => self.calls.with_schedules(Step::Command),
+            false => self.command.clone(),
+        };
+        call.push(batch.number);
         for Command { verb, id, fence } in &batch.items {
             call.push(match verb {
                 CommandKind::Delete => "d",
@@ -138,6 +154,16 @@ impl Producer for RedisProducer {
         let count = batch.items.len();
         let answer = self.connection.ask_list(call);
         Box::pin(async move { commanded(answer.await?, count) })
+    }
+
+    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
+        if let Err(error) = within("the number of changes", batch.items.len()) {
+            return Box::pin(ready(Err(error)));
+        }
+        let (calls, count) = (&self.calls, batch.items.len());
+        let call = calls.scripts.call(Step::Change, &calls.keys, calls.producer.as_str());
+        let answer = self.connection.ask_list(change::write(call, &batch));
+        Box::pin(async move { change::changed(answer.await?, count) })
     }
 
     fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
@@ -155,7 +181,10 @@ impl Producer for RedisProducer {
             return Box::pin(ready(Err(error)));
         }
         let calls = &self.calls;
-        let call = calls.scripts.call(Step::Import, &calls.keys, calls.producer.as_str());
+        let call = match import.copies.iter().any(is_schedule) {
+            true => calls.with_schedules(Step::Import),
+            false => calls.scripts.call(Step::Import, &calls.keys, calls.producer.as_str()),
+        };
         let (mut call, repeats) = import::write(call, number, import);
         call.behind = Some(calls.entry.command());
         let answer = self.connection.ask(call);
@@ -206,11 +235,17 @@ fn outcomes(batch: AddBatch, text: &str) -> Result<BatchAnswer<AddOutcome>, Stor
     outcomes.map(BatchAnswer::Done).ok_or_else(|| malformed("add", "it has another number of outcomes"))
 }
 
-fn outcome(code: char) -> Option<AddOutcome> {
-    Some(match code {
+fn outcome(told: &mut Told<'_>) -> Option<AddOutcome> {
+    Some(match told.letter()? {
         'A' => AddOutcome::Added,
         'W' => AddOutcome::ReplacementWaits,
         'I' => AddOutcome::ReplacementIfEnds,
+        'E' => {
+            let (version, due) = told.version_and_due()?;
+            AddOutcome::Extended { due: due?, version }
+        }
+        'L' => AddOutcome::Later,
+        'M' => AddOutcome::Refused(LAST_VERSION.to_owned()),
         code if code.is_ascii_uppercase() => AddOutcome::Replaced(state(code.to_ascii_lowercase())?),
         code => AddOutcome::Exists(state(code)?),
     })

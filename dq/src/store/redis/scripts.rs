@@ -59,16 +59,21 @@ steps! {
     Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Running];
     Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Running];
     Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs];
+    Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs];
+    Listen "listen" [Meta];
     Set "set" [Calls Meta Wake];
     TopicState "topic_state" [Meta];
     Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs];
     Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs];
-    Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs];
+    Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs Crashes];
     Page "page" [Jobs Delayed Metadata Far FarJobs];
     Export "export" [Jobs Delayed Metadata Far FarJobs Crashes Meta];
     ExportRuns "export_runs" [Jobs Running Metadata Crashes Pending Replacements Meta];
     Rows "rows" [Jobs Running Metadata];
+    Schedules "schedules" [Schedules];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs];
+    Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs Leases Meta Running];
+    DueCounts "due_counts" [Delayed Far FarJobs];
 }
 
 impl Step {
@@ -78,6 +83,7 @@ impl Step {
     const fn unread(self) -> Option<&'static [Key]> {
         match self {
             Self::Settle => Some(&[Key::Jobs, Key::Leases]),
+            Self::Change => Some(&[]),
             Self::Command => Some(&[Key::BroadcastJobs, Key::Crashes, Key::Replacements]),
             _ => None,
         }
@@ -89,6 +95,7 @@ const PARTS: &[(&str, &str)] = &[
     ("calls.lua", include_str!("lua/parts/calls.lua")),
     ("claim.lua", include_str!("lua/parts/claim.lua")),
     ("clock.lua", include_str!("lua/parts/clock.lua")),
+    ("counted.lua", include_str!("lua/parts/counted.lua")),
     ("cut.lua", include_str!("lua/parts/cut.lua")),
     ("metadata.lua", include_str!("lua/parts/metadata.lua")),
     ("overrides.lua", include_str!("lua/parts/overrides.lua")),
@@ -113,9 +120,12 @@ const PARTS: &[(&str, &str)] = &[
     ("types.lua", include_str!("lua/parts/types.lua")),
     ("version.lua", include_str!("lua/parts/version.lua")),
     ("places.lua", include_str!("lua/parts/places.lua")),
+    ("edit.lua", include_str!("lua/parts/edit.lua")),
+    ("extend.lua", include_str!("lua/parts/extend.lua")),
     ("far.lua", include_str!("lua/parts/far.lua")),
     ("put_far.lua", include_str!("lua/parts/put_far.lua")),
     ("near.lua", include_str!("lua/parts/near.lua")),
+    ("moves.lua", include_str!("lua/parts/moves.lua")),
     ("move.lua", include_str!("lua/parts/move.lua")),
     ("merge.lua", include_str!("lua/parts/merge.lua")),
     ("news.lua", include_str!("lua/parts/news.lua")),
@@ -167,10 +177,27 @@ impl Scripts {
 
     /// A call without arguments of a step that reads the rows of these nodes.
     pub(super) fn call_with_nodes(&self, step: Step, keys: &Keys, owner: &str, nodes: &BTreeSet<NodeId>) -> ScriptCall {
-        let own = step.keys().iter().filter(|key| **key != Key::Running);
-        let mut names: Vec<_> = own.map(|key| keys.name(*key, owner)).collect();
-        names.extend(nodes.iter().map(|node| keys.name(Key::Running, node.as_str())));
-        self.call_on(step, names, keys)
+        self.call_on(step, names_with_nodes(step, keys, owner, nodes).collect(), keys)
+    }
+
+    /// The same with the key of the index of schedules behind the others.
+    pub(super) fn call_with_nodes_and_schedules(
+        &self,
+        step: Step,
+        keys: &Keys,
+        owner: &str,
+        nodes: &BTreeSet<NodeId>,
+    ) -> ScriptCall {
+        // The script checks that the first rows are rows, so there have to be some: a producer holds no job, and has none.
+        let no_rows = nodes.is_empty().then(|| keys.name(Key::Running, owner));
+        let names = names_with_nodes(step, keys, owner, nodes).chain(no_rows).chain([keys.name(Key::Schedules, "")]);
+        self.call_on(step, names.collect(), keys)
+    }
+
+    /// A call without arguments of a step that also enters schedules into their index, or removes them: its key is the last.
+    pub(super) fn call_with_schedules(&self, step: Step, keys: &Keys, owner: &str) -> ScriptCall {
+        let names = step.keys().iter().map(|key| keys.name(*key, owner));
+        self.call_on(step, names.chain([keys.name(Key::Schedules, "")]).collect(), keys)
     }
 
     /// A call without arguments of a step that needs only its first keys.
@@ -198,6 +225,16 @@ impl Scripts {
     pub(super) fn diagnosis(&self, step: Step, cmd: &Cmd) -> Cmd {
         with_text(&diagnosis(step), cmd)
     }
+}
+
+fn names_with_nodes<'a>(
+    step: Step,
+    keys: &'a Keys,
+    owner: &'a str,
+    nodes: &'a BTreeSet<NodeId>,
+) -> impl Iterator<Item = String> + 'a {
+    let own = step.keys().iter().filter(|key| **key != Key::Running).map(|key| keys.name(*key, owner));
+    own.chain(nodes.iter().map(|node| keys.name(Key::Running, node.as_str())))
 }
 
 fn with_text(text: &str, cmd: &Cmd) -> Cmd {

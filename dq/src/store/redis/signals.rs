@@ -6,6 +6,7 @@
 //! one that the operator must fix (a password, the permission to subscribe) ends them. The subscriber then subscribes
 //! again and gets the error.
 
+mod moves;
 mod task;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,11 +15,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
+use self::moves::moves_of;
 use self::task::SubscriptionTask;
 use super::connect::Connector;
 use super::keys::{Key, Keyspace};
 use crate::job::{JobId, TopicKey};
-use crate::store::{BroadcastMessage, CommandKind, Interest, Signal, Signals, StoreError};
+use crate::store::{BroadcastMessage, CommandKind, Feed, Interest, Signal, Signals, StoreError};
 use crate::time::Timestamp;
 
 /// How long a connection may be silent before the task checks that it still works. The cost counts among the commands
@@ -49,7 +51,7 @@ struct Subscribe {
 #[derive(Debug)]
 struct Subscriber {
     channels: Vec<String>,
-    feed: mpsc::Sender<Signal>,
+    feed: Feed,
 }
 
 impl Subscriptions {
@@ -59,7 +61,7 @@ impl Subscriptions {
 
     /// Subscribes. Returns when the server has confirmed it.
     pub(super) async fn subscribe(&self, topic: &TopicKey, interest: Interest) -> Result<Signals, StoreError> {
-        let (feed, signals) = Signals::channel();
+        let (feed, signals) = Signals::channel(&interest);
         let (done, confirmed) = oneshot::channel();
         let keys = self.keyspace.of(topic);
         let mut channels = Vec::new();
@@ -69,7 +71,10 @@ impl Subscriptions {
         if interest.broadcasts {
             channels.push(keys.name(Key::BroadcastChannel, ""));
         }
-        let task = if interest.broadcasts { &self.broadcasts } else { &self.wake_ups };
+        if interest.moves {
+            channels.push(keys.name(Key::EventsChannel, ""));
+        }
+        let task = if interest.broadcasts || interest.moves { &self.broadcasts } else { &self.wake_ups };
         self.send(task, Subscribe { subscriber: Subscriber { channels, feed }, done });
         let ended = || StoreError::Unavailable { operation: "signals", reason: "the subscription ended".into() };
         confirmed.await.unwrap_or_else(|_| Err(ended()))?;
@@ -94,6 +99,9 @@ impl Subscriptions {
 
 /// The signal in a message, if it is one.
 fn signal_of(channel: &[u8], message: Vec<u8>) -> Option<Signal> {
+    if channel.ends_with(b":events") {
+        return moves_of(&message).map(Signal::Moves);
+    }
     match channel.ends_with(b":broadcast") {
         true => broadcast_of(&Bytes::from(message)),
         false => hint_of(&message),

@@ -3,6 +3,7 @@
 use super::producer::{answered, delayed, job, retained, with_metadata, with_payload};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{AppName, Codec, Fence, JobId, Metadata, Record, State};
+use dq::store::step::Change;
 use dq::store::{AddOutcome, Due, JobPlace, NewJob, Numbered, StoreError};
 
 /// An added job waits until its delay has passed, with the record it came with (step `add`).
@@ -71,7 +72,7 @@ pub async fn generated_ids_are_added(t: &Topic) {
 /// The store keeps `expires_after` as a time, counted from the first due time, and no rejoin or retry moves it (rule
 /// 4).
 pub async fn expiry_is_stored_as_a_time(t: &Topic) {
-    use dq::store::step::{Change, RejoinDue};
+    use dq::store::step::RejoinDue;
     let expires = t.in_ms(9_000);
     t.add_job(NewJob { expires_after: Some(secs(4)), ..delayed("a", secs(5)) }).await;
     assert_eq!(t.metadata("a").await.expires_at, Some(expires));
@@ -139,7 +140,7 @@ pub async fn id_can_be_any_text(t: &Topic) {
     let long = "x".repeat(256);
     for name in ["a b", "n/a", "{a}:b", "é☂", "-1", &long] {
         let claim = t.running("n", name).await;
-        t.end("n", &claim, dq::store::step::Change::Ack).await;
+        t.end("n", &claim, Change::Ack).await;
         assert_eq!(t.state(name).await, None);
     }
 }
@@ -166,9 +167,9 @@ pub async fn topics_are_independent(t: &Topic) {
     assert_eq!(other.state("a").await, Some(State::Delayed));
     assert_eq!(other.lease("n").await, None);
     let theirs = other.claim("n", "a").await;
-    t.end("n", &ours, dq::store::step::Change::Ack).await;
+    t.end("n", &ours, Change::Ack).await;
     assert_eq!(other.state("a").await, Some(State::Running));
-    other.end("n", &theirs, dq::store::step::Change::Dead).await;
+    other.end("n", &theirs, Change::Dead).await;
     assert_eq!((t.state("a").await, other.state("a").await), (None, Some(State::Dead)));
     other.close().await;
 }
@@ -196,6 +197,33 @@ pub async fn topics_that_hold_something_are_listed_in_order(t: &Topic) {
     let listed = t.store.topics(&a.key.app).await.expect("topics is answered");
     assert_eq!(listed, [a.key.topic.clone(), b.key.topic.clone()]);
     assert_eq!(t.store.get(&empty.key, &[id("x")]).await.expect("get is answered"), [None]);
+}
+
+/// A page of the topics begins behind any name, has as many as were asked for, and says where names may follow (query
+/// `topics_behind`). The pages together have each topic once, and none that holds nothing.
+pub async fn topics_are_listed_behind_a_name(t: &Topic) {
+    for name in ["pages-d", "pages-b", "pages-e", "pages-a"] {
+        t.beside("app", name).await.add("x").await;
+    }
+    let emptied = t.beside("app", "pages-c").await;
+    let claim = emptied.running("n", "x").await;
+    emptied.end("n", &claim, Change::Ack).await;
+    let app = &emptied.key.app;
+    let (mut seen, mut after) = (Vec::new(), None::<String>);
+    for _ in 0..10 {
+        let page = t.store.topics_behind(app, after.as_deref(), 2).await.expect("topics_behind is answered");
+        assert!(page.names.len() <= 2, "{page:?}");
+        seen.extend(page.names.into_iter().map(|name| name.to_string()));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!((seen, after), (["pages-a", "pages-b", "pages-d", "pages-e"].map(String::from).to_vec(), None));
+    let behind = t.store.topics_behind(app, Some("pages-bb"), 1).await.expect("topics_behind is answered");
+    assert_eq!(behind.names.iter().map(dq::job::TopicName::as_str).collect::<Vec<_>>(), ["pages-d"]);
+    let all = t.store.topics_behind(app, Some("pages-d"), 500).await.expect("topics_behind is answered");
+    assert_eq!((all.names.len(), all.next), (1, None), "the last page says that it is the last");
 }
 
 /// A topic can be opened again without harm.

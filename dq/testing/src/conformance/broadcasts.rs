@@ -4,7 +4,7 @@ use super::producer::{delayed, job, with_payload};
 use super::topic::{FALLBACK, Topic, id, ms, secs};
 use dq::job::{Deliver, State};
 use dq::store::step::{self, Change, Published, USUAL_BYTES};
-use dq::store::{AddOutcome, JobPlace, NewJob, OnDuplicate, Signal, StoreError};
+use dq::store::{AddOutcome, Due, JobPlace, NewJob, OnDuplicate, Signal, StoreError};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -235,6 +235,26 @@ pub async fn replaced_broadcast_is_published_as_the_new_one(t: &Topic) {
     assert_eq!(publish(t, "n", 10).await.published, 1);
     let sent = sent(1, "a", &new);
     assert!(subscriber.received(t).await.contains(&sent));
+}
+
+/// A broadcast that takes the place of a job that is not running leaves nothing of that (rules 2, 24).
+pub async fn broadcast_leaves_nothing_of_the_job_that_it_replaces(t: &Topic) {
+    let near = NewJob { due: Due::After(secs(60)), ..job("near") };
+    assert_eq!(t.add_job(near).await, AddOutcome::Added);
+    for state in [State::Delayed, State::Unacked, State::Dead, State::Done] {
+        super::events::add_in_state(t, state.word(), state).await;
+    }
+    let replaced = [State::Delayed, State::Delayed, State::Unacked, State::Dead].map(AddOutcome::Replaced);
+    let names = ["near", "delayed", "unacked", "dead", "done"];
+    for (name, expected) in names.into_iter().zip(replaced.into_iter().chain([AddOutcome::Added])) {
+        let left = t.scan().await.records;
+        let (deliver, on_duplicate) = (Deliver::Broadcast, OnDuplicate::Replace);
+        let outcome = t.add_job(NewJob { deliver, on_duplicate, ..with_payload(name, "new") }).await;
+        assert_eq!(outcome, expected, "{name}");
+        let scanned = t.scan().await;
+        assert_eq!((scanned.records, scanned.places), (left - 1, left - 1), "{name}");
+        assert_eq!(publish(t, "n", 10).await.published, 1);
+    }
 }
 
 /// A publish is bounded and reports whether more broadcasts are due (rules 5, 24).

@@ -1,5 +1,7 @@
 //! Exports of the topic and imports into it.
 
+use std::collections::HashSet;
+
 use super::producer::answered;
 use super::topic::{Topic, id};
 use dq::job::{Codec, Fence, Metadata, Record};
@@ -24,9 +26,13 @@ pub(super) const fn import_of(copies: Vec<JobCopy>, on_duplicate: OnDuplicate) -
 }
 
 impl Topic {
-    /// A page of an export.
+    /// A page of an export, which has no more jobs than it may. A job that runs may have two copies.
     pub async fn export_page(&self, request: ExportRequest) -> Exported {
-        self.store.export(&self.key, request).await.expect("export is answered")
+        let limit = request.limit;
+        let page = self.store.export(&self.key, request).await.expect("export is answered");
+        let jobs: HashSet<_> = page.copies.iter().map(|copy| &copy.id).collect();
+        assert!(jobs.len() <= limit, "a page of {} jobs over its limit of {limit}", jobs.len());
+        page
     }
 
     /// All copies of a part, read in pages of `limit` jobs and `bytes`.

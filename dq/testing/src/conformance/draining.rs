@@ -1,12 +1,15 @@
 //! A topic that drains (rule 29): it takes no new jobs, what was due runs, and what waits for later stays.
 
+use super::changes::update;
 use super::copies::{copy, import_of};
 use super::producer::{job, replacing};
 use super::setting::drain;
 use super::topic::{FALLBACK, Topic, ms, secs};
 use dq::job::{Deliver, State};
 use dq::store::step::{Change, MOST_JOBS, Publish, USUAL_BYTES};
-use dq::store::{CopyPlace, Drain, Due, NewJob, Numbered, OnDuplicate, Signal, StoreError, TopicChange, TopicState};
+use dq::store::{
+    ChangeKind, CopyPlace, Drain, Due, NewJob, Numbered, OnDuplicate, Signal, StoreError, TopicChange, TopicState,
+};
 use dq::time::Timestamp;
 
 fn draining(reason: &str, since: Timestamp) -> TopicState {
@@ -39,6 +42,23 @@ pub async fn draining_topic_refuses_new_jobs(t: &Topic) {
     t.set(TopicChange::Undrain).await;
     t.add("b").await;
     t.claim("n", "b").await;
+}
+
+/// Commands and changes go on. What they make due now was not due when the drain began, so it waits (rule 29).
+pub async fn commands_of_a_draining_topic_go_on(t: &Topic) {
+    super::events::add_in_state(t, "dead", State::Dead).await;
+    for name in ["acked", "cancelled", "deleted", "moved", "updated"] {
+        t.add_later(name, secs(60)).await;
+    }
+    t.set(drain("why")).await;
+    t.advance(ms(1)).await;
+    assert!(t.delete("deleted").await.changed && t.cancel("cancelled").await.changed);
+    assert!(t.ack_outside("acked").await.changed && t.requeue("dead").await.changed);
+    t.changed("moved", ChangeKind::Reschedule(Due::After(ms(0)))).await;
+    t.changed("updated", update("new")).await;
+    assert_eq!((t.claimed_ids("n").await, t.payload("updated").await), (vec![], "new".to_owned()));
+    t.set(TopicChange::Undrain).await;
+    assert_eq!(t.claimed_ids("n").await, ["dead", "moved"]);
 }
 
 /// A repeat of an add that was done before answers what it answered (rules 18 and 29).

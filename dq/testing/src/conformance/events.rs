@@ -1,11 +1,12 @@
 //! Brings a job into a state, and makes an event of the table in `job/state.rs` happen to it.
 
+use super::changes::update;
 use super::producer::{job, replacing, retained};
 use super::topic::{LEASE, Topic, ms, secs};
 use dq::job::state::Event;
 use dq::job::{Metadata, State};
 use dq::store::step::{Change, Claim, MOST_JOBS, RejoinDue, Sweep, Tick};
-use dq::store::{AddOutcome, NewJob};
+use dq::store::{AddOutcome, ChangeKind, Due, NewJob};
 use dq::time::Timestamp;
 
 /// The node that runs these jobs.
@@ -16,10 +17,7 @@ pub(super) async fn add_in_state(t: &Topic, name: &str, state: State) -> Option<
     assert_eq!(t.add_job(retained(name)).await, AddOutcome::Added);
     if state == State::Delayed {
         t.delete(name).await;
-        assert_eq!(
-            t.add_job(NewJob { due: dq::store::Due::After(secs(3_600)), ..retained(name) }).await,
-            AddOutcome::Added
-        );
+        assert_eq!(t.add_job(NewJob { due: Due::After(secs(3_600)), ..retained(name) }).await, AddOutcome::Added);
         return None;
     }
     let claim = t.claim(NODE, name).await;
@@ -106,6 +104,8 @@ pub(super) async fn cause(t: &Topic, name: &str, claim: Option<&Claim>, event: E
             }
         }
         Event::Requeued => assert!(t.requeue(name).await.changed),
+        Event::Rescheduled => _ = t.changed(name, ChangeKind::Reschedule(Due::After(ms(10)))).await,
+        Event::Updated => _ = t.changed(name, update("new")).await,
         Event::Deleted => assert!(t.delete(name).await.changed),
         Event::AckedFromOutside { .. } => assert!(t.ack_outside(name).await.changed),
         Event::Pruned => {

@@ -117,6 +117,8 @@ pub async fn far_job_is_replaced(t: &Topic) {
         let new = NewJob { due: delayed("a", delay).due, ..replacing("a", payload) };
         assert_eq!(t.add_job(new).await, AddOutcome::Replaced(State::Delayed));
         assert_eq!((t.due("a").await, t.payload("a").await), (t.in_ms(delay.as_millis() as u64), payload.to_owned()));
+        let scanned = t.scan().await;
+        assert_eq!(scanned.records, scanned.places, "{payload}");
     }
     assert_eq!(t.counts().await.delayed, 1);
     t.advance(HOUR).await;

@@ -8,7 +8,7 @@ use dq::job::state::Event;
 use dq::store::CommandKind;
 
 /// Every event that a producer or a node can cause.
-const EVENTS: [Event; 24] = [
+const EVENTS: [Event; 26] = [
     Event::Transferred,
     Event::Swept,
     Event::Acked { retain: false },
@@ -29,6 +29,8 @@ const EVENTS: [Event; 24] = [
     Event::EndedByCommand { retain: true },
     Event::Replaced,
     Event::Requeued,
+    Event::Rescheduled,
+    Event::Updated,
     Event::Deleted,
     Event::AckedFromOutside { retain: false },
     Event::AckedFromOutside { retain: true },
@@ -120,6 +122,8 @@ fn needs_no_preparation(event: Event) -> bool {
             | E::EndedByCommand { retain: false }
             | E::Replaced
             | E::Requeued
+            | E::Rescheduled
+            | E::Updated
             | E::Deleted
     )
 }

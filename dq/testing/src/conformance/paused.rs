@@ -1,13 +1,14 @@
 //! A paused topic (rule 29): nothing is claimed, and everything else goes on.
 
+use super::changes::update;
 use super::producer::{job, replacing};
 use super::setting::{by_anna, pause, pause_for};
 use super::topic::{FALLBACK, LEASE, START, Topic, ms, secs};
 use dq::job::{Deliver, State};
 use dq::store::step::{Change, MOST_JOBS, Publish, Role, Transfer, USUAL_BYTES, Verdict};
 use dq::store::{
-    BatchAnswer, Due, LONGEST_AUTHOR, LONGEST_REASON, NewJob, Pause, SetTopic, Signal, StoreError, TopicChange,
-    TopicState,
+    BatchAnswer, ChangeKind, Due, LONGEST_AUTHOR, LONGEST_REASON, NewJob, Pause, SetTopic, Signal, StoreError,
+    TopicChange, TopicState,
 };
 use dq::time::Timestamp;
 
@@ -114,6 +115,20 @@ pub async fn pause_ends_by_itself(t: &Topic) {
     assert_eq!(t.resume().await.before, TopicState::default(), "there was no pause any more");
 }
 
+/// A pause that has ended by itself stays until the next pause or resume: if the clock jumps back, it counts again (rule 29).
+pub async fn ended_pause_stays_until_the_next_pause_or_resume(t: &Topic) {
+    let state = paused("why", Some(t.in_ms(5_000)), t.now());
+    t.set(pause_for("why", secs(5))).await;
+    t.set_clock(START + 6_000_000).await;
+    t.set(TopicChange::Undrain).await;
+    t.set_clock(START + 1_000_000).await;
+    assert_eq!(t.topic_state().await, state);
+    t.set_clock(START + 6_000_000).await;
+    t.resume().await;
+    t.set_clock(START + 1_000_000).await;
+    assert_eq!(t.topic_state().await, TopicState::default());
+}
+
 /// A pause until a time that has passed is none, and one until a time ends then (rule 29).
 pub async fn pause_may_end_at_a_time(t: &Topic) {
     t.add("a").await;
@@ -123,6 +138,9 @@ pub async fn pause_may_end_at_a_time(t: &Topic) {
     assert_eq!((answer.claims.len(), answer.sleep), (0, FALLBACK), "the end is behind the fallback");
     t.set(until(t.now())).await;
     t.claim("n", "a").await;
+    t.set_clock(START + 20_000_001).await;
+    let lasts = t.set(pause_for("why", secs(5))).await.now.pause.expect("it is paused");
+    assert_eq!(lasts.until, Some(Timestamp::from_millis(START / 1_000 + 25_001)), "not a microsecond shorter");
 }
 
 /// A watcher that looks ahead comes at the end of a pause, not before it (rules 4 and 29).
@@ -135,8 +153,9 @@ pub async fn lookahead_does_not_shorten_a_pause(t: &Topic) {
     assert_eq!((answer.claims.len(), answer.sleep), (0, ms(40)));
 }
 
-/// Adds and commands go on (rule 29).
+/// Adds, commands and changes go on (rule 29).
 pub async fn adds_and_commands_of_a_paused_topic_go_on(t: &Topic) {
+    super::events::add_in_state(t, "dead", State::Dead).await;
     t.pause().await;
     t.add("a").await;
     t.add("b").await;
@@ -144,8 +163,15 @@ pub async fn adds_and_commands_of_a_paused_topic_go_on(t: &Topic) {
     t.add_later("c", secs(1)).await;
     assert!(t.delete("a").await.changed);
     assert!(t.ack_outside("c").await.changed);
+    t.add_later("d", secs(1)).await;
+    assert!(t.cancel("d").await.changed && t.requeue("dead").await.changed);
+    t.changed("b", update("newer")).await;
+    t.changed("b", ChangeKind::Reschedule(Due::After(secs(1)))).await;
     t.resume().await;
+    t.claim("n", "dead").await;
+    t.advance(secs(1)).await;
     t.claim("n", "b").await;
+    assert_eq!(t.payload("b").await, "newer");
 }
 
 /// Outcomes count, and what they put back waits (rule 29).

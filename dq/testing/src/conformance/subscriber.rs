@@ -51,7 +51,7 @@ impl Subscriber {
 impl Topic {
     /// Subscribes this node to all signals and broadcasts of the topic.
     pub(super) async fn subscribe(&self, node: &str) -> Subscriber {
-        let interest = Interest { node: Some(self.node(node)), broadcasts: true };
+        let interest = Interest { node: Some(self.node(node)), broadcasts: true, moves: false };
         let signals = self.store.signals(&self.key, interest).await.expect("signals is answered");
         Subscriber { signals, markers: AtomicU64::new(0), name: node.into() }
     }

@@ -1,12 +1,13 @@
 //! The outcome of a schedule: one step adds the jobs of its tick, and the schedule waits for the next (rule 30).
 
 use super::broadcasts::{publish, published_ids};
+use super::copies::copy;
 use super::events::{NODE, add_in_state};
 use super::producer::{job, replacing, retained};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{Codec, Deliver, Metadata, Record, State};
 use dq::store::step::{Change, Claim, MOST_JOBS, Outcome, Tick, TickJob, Verdict};
-use dq::store::{JobPlace, StoreError};
+use dq::store::{ChangeKind, ChangeVerdict, CopyPlace, JobChange, JobPlace, StoreError};
 use dq::time::Timestamp;
 
 /// A job of a tick whose payload is its id, due long ago.
@@ -200,4 +201,63 @@ pub async fn tick_keeps_large_records_and_retentions(t: &Topic) {
         t.end("n", &ran, Change::Ack).await;
         assert_eq!(t.place(&format!("kept{round}")).await, JobPlace::Done { until: t.in_ms(60_000) });
     }
+}
+
+async fn schedules(t: &Topic, after: Option<&str>, limit: usize) -> Vec<String> {
+    let after = after.map(id);
+    let ids = t.store.schedules(&t.key, after.as_ref(), limit).await.expect("the schedules are listed");
+    ids.iter().map(ToString::to_string).collect()
+}
+
+/// The schedules of a topic are listed in order, page by page, and other jobs are not among them (rule 30).
+pub async fn schedules_are_listed_in_order(t: &Topic) {
+    assert_eq!(schedules(t, None, 9).await, [""; 0]);
+    for name in ["dq:schedule:c", "a", "dq:schedule:a", "dq:tick:a@1", "z"] {
+        t.add(name).await;
+    }
+    t.add_later("dq:schedule:b", secs(3_600)).await;
+    assert_eq!(t.add_all(vec![job("dq:schedule:a"), job("dq:schedule:d")]).await.len(), 2);
+    assert_eq!(schedules(t, None, 9).await, ["a", "b", "c", "d"].map(|name| format!("dq:schedule:{name}")));
+    assert_eq!(schedules(t, None, 2).await, ["dq:schedule:a", "dq:schedule:b"]);
+    assert_eq!(schedules(t, Some("dq:schedule:b"), 2).await, ["dq:schedule:c", "dq:schedule:d"]);
+    assert_eq!(schedules(t, Some("dq:schedule:d"), 2).await, [""; 0]);
+    assert!(t.store.schedules(&t.key, None, MOST_JOBS + 1).await.is_err());
+}
+
+/// A schedule is listed from its add or import until its last tick, or until a command removes it (rule 30).
+pub async fn schedule_is_listed_as_long_as_it_exists(t: &Topic) {
+    let claim = t.running("n", "dq:schedule:s").await;
+    assert_eq!(settle(t, &claim, tick(t, vec![new("a")])).await, Verdict::Done);
+    assert_eq!(schedules(t, None, 9).await, ["dq:schedule:s"]);
+    t.advance(secs(10)).await;
+    let claim = t.claims("n").await.into_iter().find(|claim| claim.id == id("dq:schedule:s")).expect("it is due");
+    assert_eq!(settle(t, &claim, Tick { next: None, ..tick(t, vec![]) }).await, Verdict::Done);
+    assert_eq!(schedules(t, None, 9).await, [""; 0]);
+    t.import_new(copy("dq:schedule:i", CopyPlace::Delayed, t.in_ms(60_000))).await;
+    assert_eq!(schedules(t, None, 9).await, ["dq:schedule:i"]);
+    t.delete("dq:schedule:i").await;
+    assert_eq!(schedules(t, None, 9).await, [""; 0]);
+    let claim = t.running("n", "dq:schedule:s").await;
+    t.delete("dq:schedule:s").await;
+    assert_eq!(settle(t, &claim, tick(t, vec![])).await, Verdict::Done);
+    assert_eq!((t.state("dq:schedule:s").await, schedules(t, None, 9).await), (None, vec![]));
+}
+
+/// The record of a tick has a version, and a change that names an earlier one does nothing (rules 28, 30).
+pub async fn tick_is_a_change(t: &Topic) {
+    let claim = t.running("n", "dq:schedule:s").await;
+    let version = Metadata { version: 1, ..Metadata::default() };
+    let after = Tick { schedule: Record::new(&version, Codec::Json, b"after"), ..tick(t, vec![]) };
+    assert_eq!(settle(t, &claim, after).await, Verdict::Done);
+    let update = |if_version| JobChange {
+        id: id("dq:schedule:s"),
+        what: ChangeKind::Update(schedule("mine")),
+        if_version: Some(if_version),
+    };
+    let late = t.change_all(vec![update(0)]).await.remove(0);
+    assert_eq!((late.verdict, late.version), (ChangeVerdict::OtherVersion, 1));
+    assert_eq!(t.payload("dq:schedule:s").await, "after");
+    let changed = t.change_all(vec![update(1)]).await.remove(0);
+    assert_eq!((changed.verdict, changed.version), (ChangeVerdict::Changed, 2));
+    assert_eq!((t.payload("dq:schedule:s").await, t.due("dq:schedule:s").await), ("mine".into(), t.in_ms(10_000)));
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::cluster::{ClusterState, job, ms};
-use super::operation::{self, AddItem, CommandItem, OutcomeItem};
+use super::operation::{self, AddItem, ChangeItem, CommandItem, OutcomeItem, Setting, Version, What};
 use super::reference::Job;
 use dq::job::{Cause, Codec, Fence, Metadata, Record};
 use dq::store::step::{Change, Outcome, RejoinDue, Tick, TickJob};
-use dq::store::{Command, Due, NewJob};
+use dq::store::{ChangeKind, Command, Due, JobChange, NewJob, SetTopic, TopicChange};
 use dq::time::Timestamp;
 
 impl ClusterState {
@@ -16,6 +16,7 @@ impl ClusterState {
         let (due, delay) = match item.due {
             operation::Due::After(after) => (Due::After(ms(after)), ms(after)),
             operation::Due::In(after) => (Due::At(self.at(after)), Duration::ZERO),
+            operation::Due::Usual(after) => (Due::Usual(ms(after)), ms(after)),
         };
         let metadata = Metadata { delay, retain: ms(item.retain), ..Metadata::default() };
         let payload = format!("{by} {number} {n}");
@@ -30,8 +31,50 @@ impl ClusterState {
         }
     }
 
+    pub(super) fn set_topic(&self, by: u8, setting: Setting) -> SetTopic {
+        let reason = || "why not: 1; 2".to_owned();
+        let change = match setting {
+            Setting::Resume => TopicChange::Resume,
+            Setting::Undrain => TopicChange::Undrain,
+            Setting::Delay(delay) => TopicChange::Delay(delay.map(ms)),
+            Setting::Drain => TopicChange::Drain { reason: reason() },
+            Setting::Pause(until) => TopicChange::Pause {
+                reason: reason(),
+                until: until.map(|until| match until {
+                    operation::Due::After(time) | operation::Due::Usual(time) => Due::After(ms(time)),
+                    operation::Due::In(time) => Due::At(self.at(time)),
+                }),
+            },
+        };
+        SetTopic { by: format!("caller {by}"), change }
+    }
+
     fn at(&self, after_ms: i64) -> Timestamp {
         Timestamp::from_millis((self.topic.micros / 1_000).saturating_add_signed(after_ms))
+    }
+
+    /// The `n`-th change of a batch; a new payload names producer, number and `n`.
+    pub(super) fn change(&self, by: u8, number: u64, n: usize, item: &ChangeItem) -> JobChange {
+        let what = match item.what {
+            What::Reschedule(operation::Due::After(after) | operation::Due::Usual(after)) => {
+                ChangeKind::Reschedule(Due::After(ms(after)))
+            }
+            What::Reschedule(operation::Due::In(after)) => ChangeKind::Reschedule(Due::At(self.at(after))),
+            What::ExtendBy(by) => ChangeKind::ExtendBy(ms(by)),
+            What::RunNow => ChangeKind::RunNow,
+            What::Update => {
+                let payload = format!("{by} {number} {n} new");
+                ChangeKind::Update(Record::new(&Metadata::default(), Codec::Json, payload.as_bytes()))
+            }
+        };
+        let stored = self.topic.query(&job(item.job));
+        let present = stored.and_then(|stored| stored.record.metadata().ok()).map_or(0, |metadata| metadata.version);
+        let if_version = match item.version {
+            Version::Any => None,
+            Version::Right => Some(present),
+            Version::Wrong => Some(present + 1),
+        };
+        JobChange { id: job(item.job), what, if_version }
     }
 
     pub(super) fn command(&self, item: &CommandItem) -> Command {

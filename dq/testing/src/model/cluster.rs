@@ -12,7 +12,7 @@ use dq::store::step::{
     Exhaust, Isolate, MOST_JOBS, Publish, Reclaim, Reconcile, Release, Renew, RowCursor, Sequenced, Settle, Sweep,
     Transfer, USUAL_BYTES, Wake,
 };
-use dq::store::{self, Command, NewJob, Numbered};
+use dq::store::{self, Command, JobChange, NewJob, Numbered, SetTopic};
 use dq::time::Timestamp;
 
 /// The store's clock at the start, in µs.
@@ -41,6 +41,8 @@ pub(super) struct ClusterState {
 enum Batch {
     Add(Numbered<NewJob>),
     Command(Numbered<Command>),
+    Change(Numbered<JobChange>),
+    Set(u64, SetTopic),
 }
 
 impl Batch {
@@ -48,6 +50,8 @@ impl Batch {
         match self {
             Self::Add(batch) => batch.number,
             Self::Command(batch) => batch.number,
+            Self::Change(batch) => batch.number,
+            Self::Set(number, _) => *number,
         }
     }
 }
@@ -87,6 +91,8 @@ impl ClusterState {
         let lost = match operation {
             Operation::Add { lost, .. }
             | Operation::Command { lost, .. }
+            | Operation::Change { lost, .. }
+            | Operation::Set { lost, .. }
             | Operation::Transfer { lost, .. }
             | Operation::Settle { lost, .. }
             | Operation::Reconcile { lost, .. } => *lost,
@@ -141,11 +147,22 @@ impl ClusterState {
                 let items: Vec<_> = items.iter().filter(|item| once(item)).map(|item| self.command(item)).collect();
                 Some(ModelRequest::Command(producer(*by), Numbered { number, items }))
             }
+            Operation::Change { producer: by, number, items, .. } => {
+                let number = self.number(*by, *number);
+                let items = items.iter().enumerate().map(|(n, item)| self.change(*by, number, n, item)).collect();
+                Some(ModelRequest::Change(producer(*by), Numbered { number, items }))
+            }
+            Operation::Set { producer: by, number, setting, .. } => {
+                let number = self.number(*by, *number);
+                Some(ModelRequest::Set(producer(*by), number, self.set_topic(*by, *setting)))
+            }
             Operation::Repeat { producer: by, back } => {
                 let by = producer(*by);
                 Some(match last(self.sent.get(&by), *back) {
                     Some(Batch::Add(batch)) => ModelRequest::Add(by, batch),
                     Some(Batch::Command(batch)) => ModelRequest::Command(by, batch),
+                    Some(Batch::Change(batch)) => ModelRequest::Change(by, batch),
+                    Some(Batch::Set(number, set)) => ModelRequest::Set(by, number, set),
                     None => ModelRequest::Reconnect(node(0), by),
                 })
             }
@@ -314,8 +331,13 @@ impl ClusterState {
                 ModelAnswer::Nothing
             }
             ModelRequest::Reconnect(..) => ModelAnswer::Nothing,
-            ModelRequest::Add(by, batch) => ModelAnswer::Added(topic.add(by, batch)),
+            ModelRequest::Add(by, batch) => match topic.add(by, batch) {
+                Some(added) => ModelAnswer::Added(added),
+                None => ModelAnswer::Draining,
+            },
+            ModelRequest::Set(by, number, set) => ModelAnswer::Set(topic.set(by, *number, set)),
             ModelRequest::Command(by, batch) => ModelAnswer::Commanded(topic.command(by, batch)),
+            ModelRequest::Change(by, batch) => ModelAnswer::Changed(topic.change(by, batch)),
             ModelRequest::Step(by, request) => ModelAnswer::Step(topic.step(by, request, choice)),
         };
         topic.tell_watcher(head);
@@ -333,6 +355,8 @@ impl ClusterState {
         let (by, batch) = match request {
             ModelRequest::Add(by, batch) => (by, Batch::Add(batch.clone())),
             ModelRequest::Command(by, batch) => (by, Batch::Command(batch.clone())),
+            ModelRequest::Change(by, batch) => (by, Batch::Change(batch.clone())),
+            ModelRequest::Set(by, number, set) => (by, Batch::Set(*number, set.clone())),
             _ => return,
         };
         let sent = self.sent.entry(by.clone()).or_default();

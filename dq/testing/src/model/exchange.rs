@@ -6,8 +6,8 @@ use std::sync::Arc;
 use dq::job::{Isolation, NodeId, ProducerId, TopicKey};
 use dq::store::step::Isolate;
 use dq::store::{
-    self, AddOutcome, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Pending, Producer,
-    Signals, Store, StoreError,
+    self, AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Interest, JobChange, Link, NewJob, Numbered,
+    Pending, Producer, SetTopic, Signals, Store, StoreError, TopicSet,
 };
 
 /// What the model sends.
@@ -17,6 +17,8 @@ pub(super) enum ModelRequest {
     Reconnect(NodeId, ProducerId),
     Add(ProducerId, Numbered<NewJob>),
     Command(ProducerId, Numbered<Command>),
+    Change(ProducerId, Numbered<JobChange>),
+    Set(ProducerId, u64, SetTopic),
     Step(NodeId, store::Request),
 }
 
@@ -33,6 +35,10 @@ pub(super) enum ModelAnswer {
     Nothing,
     Added(BatchAnswer<AddOutcome>),
     Commanded(BatchAnswer<CommandOutcome>),
+    Changed(BatchAnswer<ChangeOutcome>),
+    /// The topic drains, so the add was refused.
+    Draining,
+    Set(BatchAnswer<TopicSet>),
     Step(store::Answer),
 }
 
@@ -82,14 +88,23 @@ impl Connections {
                 return Ok(ModelAnswer::Nothing);
             }
             ModelRequest::Add(by, batch) => {
-                answer(self.producer(by).add(batch.clone()), lost, ModelAnswer::Added).await
+                match answer(self.producer(by).add(batch.clone()), lost, ModelAnswer::Added).await {
+                    Err(StoreError::Draining { .. }) => Ok(ModelAnswer::Draining),
+                    other => other,
+                }
+            }
+            ModelRequest::Set(by, number, set) => {
+                answer(self.producer(by).set(*number, set.clone()), lost, ModelAnswer::Set).await
             }
             ModelRequest::Command(by, batch) => {
                 answer(self.producer(by).command(batch.clone()), lost, ModelAnswer::Commanded).await
             }
+            ModelRequest::Change(by, batch) => {
+                answer(self.producer(by).change(batch.clone()), lost, ModelAnswer::Changed).await
+            }
             ModelRequest::Step(by, request) => {
                 if !self.signals.contains_key(by) {
-                    let interest = Interest { node: Some(by.clone()), broadcasts: false };
+                    let interest = Interest { node: Some(by.clone()), broadcasts: false, moves: false };
                     self.signals.insert(by.clone(), self.store.signals(&self.key, interest).await?);
                 }
                 answer(self.link(by).ask(request.clone()), lost, ModelAnswer::Step).await
@@ -105,8 +120,13 @@ impl Connections {
     /// `isolate` of no job that names no sequence number.
     async fn pass(&mut self, request: &ModelRequest) -> Result<(), StoreError> {
         match request {
-            ModelRequest::Add(by, batch) => drop(self.producer(by).add(batch.clone()).await?),
+            ModelRequest::Add(by, batch) => match self.producer(by).add(batch.clone()).await {
+                Ok(_) | Err(StoreError::Draining { .. }) => {}
+                Err(error) => return Err(error),
+            },
+            ModelRequest::Set(by, number, set) => drop(self.producer(by).set(*number, set.clone()).await?),
             ModelRequest::Command(by, batch) => drop(self.producer(by).command(batch.clone()).await?),
+            ModelRequest::Change(by, batch) => drop(self.producer(by).change(batch.clone()).await?),
             ModelRequest::Step(
                 by,
                 store::Request::Transfer(_) | store::Request::Settle(_) | store::Request::Reconcile(_),

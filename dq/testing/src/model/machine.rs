@@ -8,10 +8,10 @@ use proptest::sample::select;
 use proptest::strategy::BoxedStrategy;
 use proptest_state_machine::ReferenceStateMachine;
 
-use super::cluster::ClusterState;
+use super::cluster::{ClusterState, ms};
 use super::operation::{
-    AddItem, By, Change, CommandItem, Due, Fence, JOBS, LeaseEnd, NODES, Number, Operation, OutcomeItem, PRODUCERS,
-    Sequence, Token,
+    AddItem, By, Change, ChangeItem, CommandItem, Due, Fence, JOBS, LeaseEnd, NODES, Number, Operation, OutcomeItem,
+    PRODUCERS, Sequence, Setting, Token, Version, What,
 };
 use super::reference::Choice;
 use dq::job::{Deliver, State};
@@ -45,6 +45,7 @@ impl ReferenceStateMachine for Machine {
             2 + 40 * unknown => reconcile(),
             1 + 14 * running => settle(job_in(cluster, &[State::Running])),
             3 + 3 * (running + aside) => command(job_in(cluster, &[State::Running, State::Unacked, State::Dead])),
+            4 + 2 * aside => changes(job_in(cluster, &[State::Delayed, State::Delayed, State::Unacked, State::Dead])),
             1 + 2 * running => notes(job_in(cluster, &[State::Running])),
             2 => (0..PRODUCERS, 0..4_u8).prop_map(|(producer, back)| Operation::Repeat { producer, back }),
             1 + running => reclaim(),
@@ -52,6 +53,9 @@ impl ReferenceStateMachine for Machine {
             1 => (node(), sequence(), lease()).prop_map(|(node, sequence, lease)| Operation::Renew { node, sequence, lease }),
             1 + 8 * aside => sweep(),
             2 => publish(),
+            1 => set(),
+            1 + 14 * u32::from(cluster.topic.is_held()) => Just(Setting::Resume).prop_map(unset),
+            1 + 14 * u32::from(cluster.topic.is_held()) => Just(Setting::Undrain).prop_map(unset),
             1 => (node(), sequence()).prop_map(|(node, sequence)| Operation::Release { node, sequence }),
             1 => node().prop_map(|node| Operation::Wake { node }),
             1 => (node(), 0..PRODUCERS).prop_map(|(node, producer)| Operation::Reconnect { node, producer }),
@@ -129,9 +133,16 @@ fn number() -> impl Strategy<Value = Number> {
 }
 
 fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
-    let due = prop_oneof![4 => wait().prop_map(Due::After), 1 => select(vec![-5, 0, 700]).prop_map(Due::In)];
+    let due = prop_oneof![
+        4 => wait().prop_map(Due::After),
+        1 => select(vec![-5, 0, 700]).prop_map(Due::In),
+        1 => wait().prop_map(Due::Usual),
+    ];
     let expires_after = weighted(0.2, select(vec![0, 1_000, 30_000]));
-    let on_duplicate = select(vec![OnDuplicate::Reject, OnDuplicate::Keep, OnDuplicate::Replace]);
+    let on_duplicate = prop_oneof![
+        3 => select(vec![OnDuplicate::Reject, OnDuplicate::Keep, OnDuplicate::Replace]),
+        1 => weighted(0.7, select(vec![0, 3_000, 30_000])).prop_map(|most| OnDuplicate::Extend { at_most: most.map(ms) }),
+    ];
     let deliver = deliver();
     let retain = select(vec![0, 0, 10_000]);
     let item = (job, due, expires_after, retain, on_duplicate, deliver);
@@ -167,6 +178,24 @@ fn command(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     ];
     let item = (job, verb, fence).prop_map(|(job, verb, fence)| CommandItem { job, verb, fence });
     (0..PRODUCERS, number(), vec(item, 1..3), lost()).prop_map(|(producer, number, items, lost)| Operation::Command {
+        producer,
+        number,
+        items,
+        lost,
+    })
+}
+
+fn changes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
+    let due = prop_oneof![4 => wait().prop_map(Due::After), 1 => select(vec![-5, 0, 700]).prop_map(Due::In)];
+    let what = prop_oneof![
+        2 => due.prop_map(What::Reschedule),
+        1 => wait().prop_map(What::ExtendBy),
+        1 => Just(What::RunNow),
+        2 => Just(What::Update),
+    ];
+    let version = select(vec![Version::Any, Version::Any, Version::Right, Version::Wrong]);
+    let item = (job, what, version).prop_map(|(job, what, version)| ChangeItem { job, what, version });
+    (0..PRODUCERS, number(), vec(item, 1..4), lost()).prop_map(|(producer, number, items, lost)| Operation::Change {
         producer,
         number,
         items,
@@ -273,6 +302,31 @@ fn sweep() -> impl Strategy<Value = Operation> {
             dead_most,
         },
     )
+}
+
+fn set() -> impl Strategy<Value = Operation> {
+    let until = prop_oneof![
+        1 => Just(None),
+        2 => select(vec![1, 2_000, 40_000]).prop_map(|time| Some(Due::After(time))),
+        1 => select(vec![-3, 0, 700]).prop_map(|time| Some(Due::In(time))),
+    ];
+    let setting = prop_oneof![
+        1 => Just(Setting::Resume),
+        1 => Just(Setting::Undrain),
+        2 => weighted(0.7, wait()).prop_map(Setting::Delay),
+        2 => Just(Setting::Drain),
+        3 => until.prop_map(Setting::Pause),
+    ];
+    (0..PRODUCERS, number(), setting, lost()).prop_map(|(producer, number, setting, lost)| Operation::Set {
+        producer,
+        number,
+        setting,
+        lost,
+    })
+}
+
+const fn unset(setting: Setting) -> Operation {
+    Operation::Set { producer: 0, number: Number::Next, setting, lost: false }
 }
 
 fn publish() -> impl Strategy<Value = Operation> {

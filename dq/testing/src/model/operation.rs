@@ -39,6 +39,18 @@ pub(super) enum Operation {
         items: Vec<CommandItem>,
         lost: bool,
     },
+    Change {
+        producer: u8,
+        number: Number,
+        items: Vec<ChangeItem>,
+        lost: bool,
+    },
+    Set {
+        producer: u8,
+        number: Number,
+        setting: Setting,
+        lost: bool,
+    },
     /// The producer sends an earlier batch again under its number: the last but `back`.
     Repeat {
         producer: u8,
@@ -138,11 +150,22 @@ pub(super) struct AddItem {
     pub(super) deliver: Deliver,
 }
 
-/// When a job is due, in ms: after a delay, or at a time relative to now.
+/// When a job is due, in ms: after a delay, at a time relative to now, or after the usual delay.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Due {
     After(u64),
     In(i64),
+    Usual(u64),
+}
+
+/// What a `set` changes, in ms.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Setting {
+    Resume,
+    Undrain,
+    Delay(Option<u64>),
+    Drain,
+    Pause(Option<Due>),
 }
 
 /// A command of a batch.
@@ -151,6 +174,31 @@ pub(super) struct CommandItem {
     pub(super) job: u8,
     pub(super) verb: CommandKind,
     pub(super) fence: Fence,
+}
+
+/// A change of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChangeItem {
+    pub(super) job: u8,
+    pub(super) what: What,
+    pub(super) version: Version,
+}
+
+/// What a change does; times in ms.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum What {
+    Reschedule(Due),
+    ExtendBy(u64),
+    RunNow,
+    Update,
+}
+
+/// Which version a change names.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Version {
+    Any,
+    Right,
+    Wrong,
 }
 
 /// Which run a command names.
@@ -250,8 +298,9 @@ impl Ending {
         Self { acked: seed.is_multiple_of(2), crashed: seed.is_multiple_of(3) }
     }
 
-    /// The nodes give back all runs, claim all parked jobs by age and give them back; commands requeue all jobs; a node claims
-    /// them once more, which shows crashes and pending commands that no answer has shown yet; then everything is deleted.
+    /// The topic has its first state again. The nodes give back all runs, claim all parked jobs by age and give them back;
+    /// commands requeue all jobs; a node claims them once more, which shows crashes and pending commands that no answer has
+    /// shown yet; then everything is deleted.
     pub(super) fn operations(self) -> Vec<Operation> {
         let sequence = Sequence::Right;
         let each = || 0..JOBS;
@@ -262,7 +311,9 @@ impl Ending {
             Operation::Command { producer: 0, number: Number::Next, items, lost: false }
         };
         let reconcile = |node| Operation::Reconcile { node, sequence, behind: None, limit: 1_000, lost: false };
+        let set = |setting| Operation::Set { producer: 0, number: Number::Next, setting, lost: false };
         let mut operations: Vec<_> = (0..NODES).map(reconcile).collect();
+        operations.extend([Setting::Resume, Setting::Undrain, Setting::Delay(None)].map(set));
         operations.extend(self.acked.then(|| all(CommandKind::Ack)));
         operations.extend(each().map(back));
         operations.push(Operation::End);

@@ -18,11 +18,11 @@ use super::units::MS;
 use super::version::{FAILING, KILLER, SLOW, payload};
 use dq::config::NodeSettings;
 use dq::environment::Runtime;
-use dq::job::Deliver;
-use dq::provider::{AddError, Added, Addition, CommandOutcome, Provider};
+use dq::job::{Deliver, TopicKey};
+use dq::provider::{AddError, Added, Addition, CommandOutcome, Provider, TopicProvider};
 
 /// The most jobs that one act of a caller adds.
-const MOST_ADDS: u64 = 64;
+pub(super) const MOST_ADDS: u64 = 64;
 
 impl Sim {
     /// Starts a program that adds jobs and sends commands.
@@ -66,8 +66,13 @@ impl Sim {
             let adds = (0..many).map(|nth| (number * MOST_ADDS + nth, self.version_flags(random)));
             let adds: Vec<_> = adds.map(|(number, flags)| (number * 8) | flags).collect();
             join_all(adds.into_iter().map(|version| self.add(&provider, topic, version, random))).await;
-        } else {
-            self.command(&provider, topic, random).await;
+            return;
+        }
+        match random.below(20) {
+            0..5 => self.change(&provider, topic, random).await,
+            5..7 if !self.is_calm() => self.set_topic(&provider, topic, random).await,
+            7..9 if !self.is_calm() => self.schedule(&provider, topic, number, random).await,
+            _ => self.command(&provider, topic, random).await,
         }
     }
 
@@ -79,7 +84,7 @@ impl Sim {
     }
 
     /// Draws how the handler of a job behaves.
-    fn version_flags(&self, random: &RandomSource) -> u64 {
+    pub(super) fn version_flags(&self, random: &RandomSource) -> u64 {
         let settings = self.settings();
         if settings.profile == Profile::Large {
             return 0;
@@ -93,7 +98,7 @@ impl Sim {
     }
 
     async fn add(self: &Arc<Self>, provider: &Provider, topic: u64, version: u64, random: &RandomSource) {
-        let (cluster, key) = (&self.cluster, &self.keys[topic as usize]);
+        let key = &self.keys[topic as usize];
         let crowd = self.settings().profile.has_crowds();
         self.versions.fetch_add(1, Relaxed);
         let Ok(provider) = provider.topic(key.topic.as_str()) else { return };
@@ -103,8 +108,13 @@ impl Sim {
             add = add.id(self.id(topic, random));
         }
         let delay = if crowd { 500 } else { random.pick(&[0, 0, 100, 900, 3000, 9000]) };
-        add = add.after(Duration::from_millis(delay));
-        let on_duplicate = random.below(3);
+        if random.chance(0.8) {
+            add = add.after(Duration::from_millis(delay));
+        }
+        let on_duplicate = random.below(4);
+        if on_duplicate == 3 {
+            return self.extend(&provider, key, version, (size, delay), random).await;
+        }
         if random.chance(0.25) && !crowd {
             add = add.expires_after(Duration::from_secs(2));
         }
@@ -120,20 +130,51 @@ impl Sim {
             1 => add.keep_existing().await.map(Added::from),
             _ => add.replace_existing().await,
         };
+        self.answered(key, version, added);
+    }
+
+    /// Adds a job, or extends the one that has its id.
+    async fn extend(
+        &self,
+        provider: &TopicProvider,
+        key: &TopicKey,
+        version: u64,
+        (size, delay): (usize, u64),
+        random: &RandomSource,
+    ) {
+        let delay = Duration::from_millis(delay.max(1));
+        let id = self.id(self.keys.iter().position(|other| other == key).unwrap_or_default() as u64, random);
+        let mut add = provider.add_or_extend_json(payload(version, size)).id(id).by(delay);
+        if random.chance(0.6) {
+            add = add.at_most(delay * random.between(1, 4) as u32);
+        }
+        self.answered(key, version, add.await);
+    }
+
+    fn answered(&self, key: &TopicKey, version: u64, added: Result<Added, AddError>) {
         let result = match added {
-            Ok(added) => match added.how {
-                Addition::New | Addition::Replaced(_) | Addition::ReplacementWaits | Addition::ReplacementIfEnds => {
-                    AddResult::Added
-                }
-                Addition::Kept(_) => AddResult::Exists,
-                other => unreachable!("the simulation does not know the result {other:?}"),
-            },
-            Err(AddError::AlreadyExists { .. }) => AddResult::Exists,
-            Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => AddResult::NotAdded,
-            Err(_) => AddResult::Unknown,
+            Ok(Added { how: Addition::Kept(_), .. }) => AddResult::Exists,
+            Ok(_) => AddResult::Added,
+            Err(error) => result_of(&error),
         };
-        cluster.log(|| format!("the caller of {version} gets {result:?}"));
+        self.cluster.log(|| format!("the caller of {version} gets {result:?}"));
         lock(&self.checker_of(key)).add_answered(version, result);
+    }
+
+    /// Changes the due time of a job, or its payload: the seam writes its version there, and the blanks behind it tell updates apart.
+    async fn change(self: &Arc<Self>, provider: &Provider, topic: u64, random: &RandomSource) {
+        let (id, key) = (self.id(topic, random), self.keys[topic as usize].clone());
+        let Ok(provider) = provider.topic(key.topic.as_str()) else { return };
+        let time = Duration::from_millis(random.pick(&[0, 400, 2_500, 12_000]));
+        let change = match random.below(4) {
+            0 => provider.reschedule(id, time),
+            1 => provider.extend_by(id, time),
+            2 => provider.update_json(id, payload(0, random.between(2, 40) as usize)),
+            _ => provider.run_now(id),
+        };
+        let change = if random.chance(0.3) { change.if_version(random.below(3) as u32) } else { change };
+        // Without an answer the checker knows what the store did.
+        drop(change.await);
     }
 
     async fn command(self: &Arc<Self>, provider: &Provider, topic: u64, random: &RandomSource) {
@@ -153,5 +194,14 @@ impl Sim {
             (_, Some(fence)) => provider.ack(id).fence(fence).await.map(CommandOutcome::from),
             (_, None) => provider.ack(id).await.map(CommandOutcome::from),
         };
+    }
+}
+
+/// What the caller of an add learns from an error.
+pub(super) const fn result_of(error: &AddError) -> AddResult {
+    match error {
+        AddError::AlreadyExists { .. } | AddError::NotExtended { .. } => AddResult::Exists,
+        AddError::NotAdded { .. } | AddError::Stopped { .. } | AddError::Draining { .. } => AddResult::NotAdded,
+        _ => AddResult::Unknown,
     }
 }

@@ -6,17 +6,23 @@
 mod after;
 mod broadcasts;
 mod caps;
+mod changes;
 mod claimed;
 mod crashes;
 mod effects;
+mod extensions;
+mod gate;
+mod gated;
 mod handlers;
 mod outcome;
 mod part;
 mod placed;
 mod places;
 mod record;
+mod schedule;
 mod slow;
 mod steps;
+mod ticks;
 
 pub use caps::EXTRA_CRASHES;
 pub(super) use record::{AddResult, Caps, Checker, Did, End, Expected, HandlerKind};

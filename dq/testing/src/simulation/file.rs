@@ -24,8 +24,8 @@ use dq::environment::StoreClock as _;
 use dq::job::{NodeId, ProducerId, TopicKey};
 use dq::store::file::disk::Disk as _;
 use dq::store::{
-    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Request,
-    StoreError,
+    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, JobChange, Link, NewJob, Numbered,
+    Pending, Producer, Request, SetTopic, StoreError, TopicSet,
 };
 
 impl Sim {
@@ -264,6 +264,18 @@ impl Producer for FileProducer {
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         let (answer, confirm) = self.sim.store().command_in_parts(&self.key, &self.producer, &batch);
         self.sim.waits_for("command", confirm);
+        Box::pin(ready(answer))
+    }
+
+    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
+        let (answer, confirm) = self.sim.store().change_in_parts(&self.key, &self.producer, &batch);
+        self.sim.waits_for("change", confirm);
+        Box::pin(ready(answer))
+    }
+
+    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
+        let (answer, confirm) = self.sim.store().set_in_parts(&self.key, &self.producer, number, set);
+        self.sim.waits_for("set", confirm);
         Box::pin(ready(answer))
     }
 }

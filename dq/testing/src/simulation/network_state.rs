@@ -3,11 +3,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::mpsc;
-
 use super::process::Process;
 use dq::job::TopicKey;
-use dq::store::{Signal, Signals};
+use dq::store::{Feed, Signals};
 
 /// The state of the network: how slow and lossy it is, and whether the store can be reached.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,7 +44,7 @@ pub(super) enum Outage {
 pub(super) struct Subscriber {
     pub(super) process: Arc<Process>,
     pub(super) inner: Mutex<Signals>,
-    pub(super) outer: mpsc::Sender<Signal>,
+    pub(super) outer: Feed,
     pub(super) last: AtomicU64,
     pub(super) topic: TopicKey,
     /// It receives broadcasts.

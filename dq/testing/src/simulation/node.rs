@@ -18,6 +18,9 @@ pub(super) const CAPS: Caps = Caps {
     dead_kept: Duration::from_secs(60),
 };
 
+/// After how long a parked job is swept.
+pub(super) const UNACKED_AGE: Duration = Duration::from_secs(20);
+
 /// A node and its process.
 #[derive(Debug)]
 pub(super) struct SimNode {

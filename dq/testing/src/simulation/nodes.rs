@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::altered::ENDLESS_LEASE;
-use super::node::{CAPS, SimNode};
+use super::node::{CAPS, SimNode, UNACKED_AGE};
 use super::process::Process;
 use super::profile::Profile;
 use super::random::RandomSource;
@@ -83,6 +83,7 @@ impl Sim {
             declared_at: "the simulation",
             settings: self.topic_settings(),
             listing: Listing::default(),
+            schedules: Vec::new(),
         };
         let topics = self.keys.iter().map(topic).collect();
         let broadcasts = self.broadcast_listeners(&process, &id, &environment);
@@ -112,7 +113,7 @@ impl Sim {
         settings.retry = "200ms, 1s, 4s".parse().expect("it is a good policy");
         settings.max_crashes = if without("19") { u32::MAX } else { CAPS.crashes };
         settings.dead_kept = lock(&self.checker_of(&self.keys[0])).caps.unwrap_or(CAPS).dead_kept;
-        settings.unacked_age = Duration::from_secs(20);
+        settings.unacked_age = UNACKED_AGE;
         settings.ack = if run.profile == Profile::Claim { AckMode::OnClaim } else { AckMode::OnReturn };
         settings
     }

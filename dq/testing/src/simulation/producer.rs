@@ -3,14 +3,18 @@
 use std::sync::{Arc, Mutex};
 
 use super::altered::answer_of;
+use super::altered_state::ignore_versions;
 use super::checker::{Checker, Did};
 use super::network::Connection;
 use super::rules::without;
 use super::sim::Sim;
 use super::sync::lock;
 use super::version::version;
-use dq::job::{ProducerId, TopicKey};
-use dq::store::{AddOutcome, BatchAnswer, Command, CommandOutcome, NewJob, Numbered, Pending, Producer};
+use dq::job::{ProducerId, State, TopicKey};
+use dq::store::{
+    AddOutcome, BatchAnswer, ChangeOutcome, ChangeVerdict, Command, CommandOutcome, JobChange, NewJob, Numbered,
+    Pending, Producer, SetTopic, StoreError, TopicSet,
+};
 
 /// A producer of the memory store behind a wire.
 #[derive(Debug)]
@@ -42,11 +46,19 @@ impl Producer for FaultyProducer {
         let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
         let execute = move |sim: &Arc<Sim>| {
-            let number = batch.number;
+            let (number, mut batch) = (batch.number, batch);
             if without("12") && !lock(&checker).is_repeated(&id, number, false) {
                 sim.end_replaced_runs(&key, &batch.items);
             }
-            let answer = answer_of(inner.add(batch))?;
+            sim.ignore_usual(&mut batch.items);
+            let answer = match sim.add_over_drain(&key, &*inner, batch) {
+                Err(error @ StoreError::Draining { .. }) => {
+                    sim.cluster.log(|| format!("{name} add {number} -> {error}"));
+                    sim.check(&key, Did::RefuseAdd);
+                    return Err(error);
+                }
+                answer => answer?,
+            };
             sim.cluster.log(|| {
                 let ids: Vec<_> = items.iter().map(|job| format!("{} {:?}", job.id, version(&job.record))).collect();
                 format!("{name} add {number} {ids:?} -> {answer:?}")
@@ -84,6 +96,56 @@ impl Producer for FaultyProducer {
             Ok(answer)
         };
         self.connection.ask("command", |_| 0, execute, |_, _| {})
+    }
+
+    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
+        if !self.connection.connects() {
+            return self.connection.refused("change");
+        }
+        let mut batch = Numbered { number: self.number(batch.number), ..batch };
+        let (inner, id) = (Arc::clone(&self.inner), self.id.clone());
+        let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
+        let execute = move |sim: &Arc<Sim>| {
+            let number = batch.number;
+            if !sim.workload.is_program() {
+                lock(&checker).mark_updates(&mut batch.items);
+            }
+            let items = batch.items.clone();
+            ignore_versions(&mut batch.items);
+            let mut answer = answer_of(inner.change(batch))?;
+            if let (true, BatchAnswer::Done(outcomes)) = (without("28"), &mut answer) {
+                // A running job's caller is told that the change took effect.
+                let running = outcomes.iter_mut().filter(|outcome| outcome.found == Some(State::Running));
+                running.for_each(|outcome| outcome.verdict = ChangeVerdict::Changed);
+            }
+            sim.cluster.log(|| format!("{name} change {number} {items:?} -> {answer:?}"));
+            check_batch(sim, &key, &checker, (&id, number), &answer, |outcomes| Did::Change {
+                items: items.into_iter().zip(outcomes).collect(),
+            });
+            Ok(answer)
+        };
+        self.connection.ask("change", |_| 0, execute, |_, _| {})
+    }
+
+    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
+        if !self.connection.connects() {
+            return self.connection.refused("set");
+        }
+        let number = self.number(number);
+        let (inner, id) = (Arc::clone(&self.inner), self.id.clone());
+        let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
+        let execute = move |sim: &Arc<Sim>| {
+            let answer = answer_of(inner.set(number, set.clone()))?;
+            sim.cluster.log(|| format!("{name} set {number} {set:?} -> {answer:?}"));
+            check_batch(sim, &key, &checker, (&id, number), &answer, |answers| {
+                match <[TopicSet; 1]>::try_from(answers) {
+                    Ok([answer]) => Did::Set { set, answer: Box::new(answer) },
+                    Err(_) => Did::Nothing,
+                }
+            });
+            Ok(answer)
+        };
+        self.connection.ask("set", |_| 0, execute, |_, _| {})
     }
 }
 

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 23] = [
+pub const RULES: [&str; 37] = [
     "2",
     "6",
     "7",
@@ -22,13 +22,27 @@ pub const RULES: [&str; 23] = [
     "20",
     "21",
     "23",
+    "28",
+    "29",
+    "30",
     "begin",
     "bytes",
     "connect",
+    "drain",
+    "drained",
     "early",
+    "moved",
+    "overlap",
+    "paused",
+    "published",
     "reserve",
     "resubscribe",
+    "swept",
     "sync",
+    "ticked",
+    "update",
+    "usual",
+    "version",
     "watcher",
 ];
 

@@ -121,6 +121,7 @@ async fn play(seed: u64, options: &Options) -> Report {
     calm_down(&sim);
     let end = cluster.now() + LONGEST_END;
     while !sim.is_over() && cluster.now() < end {
+        sim.open_topics();
         run_until(&sim, cluster.now() + 6 * SECOND).await;
         if sim.unfinished().is_none() {
             break;

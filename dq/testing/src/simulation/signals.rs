@@ -44,7 +44,7 @@ impl Sim {
                 let at = at.max(subscriber.last.load(Relaxed) + 1);
                 subscriber.last.store(at, Relaxed);
                 let outer = subscriber.outer.clone();
-                self.cluster.at(at, move || drop(outer.try_send(signal)));
+                self.cluster.at(at, move || outer.send(signal));
             }
         }
     }
@@ -57,5 +57,6 @@ impl Sim {
                 || format!("{} does not receive {signal:?}", process.name),
             );
         lost || without("23") && matches!(signal, Signal::Due(_))
+            || without("paused") && matches!(signal, Signal::Paused)
     }
 }

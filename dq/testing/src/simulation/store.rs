@@ -15,12 +15,15 @@ use super::network::Connection;
 use super::network_state::Subscriber;
 use super::process::Process;
 use super::producer::FaultyProducer;
-use super::rules::without;
+use super::rules::{is_any_away, without};
 use super::sim::Sim;
 use super::sync::lock;
+use super::version::stamp_tick;
 use dq::config::NodeSettings;
 use dq::job::{AppName, JobId, NodeId, ProducerId, Sequence, TopicKey, TopicName};
-use dq::store::step::{Claim, Exhaust, Isolate, Isolated, Reclaimed, Reconcile, Renew, RowCursor, Sequenced, Settle};
+use dq::store::step::{
+    Change, Claim, Exhaust, Isolate, Isolated, Reclaimed, Reconcile, Renew, RowCursor, Sequenced, Settle,
+};
 use dq::store::{
     Answer, Interest, Link, Page, PageRequest, Pending, Producer, Request, RequestKind, Signals, Store, StoreError,
     Stored, TopicCounts,
@@ -92,15 +95,15 @@ impl Store for FaultyStore {
             let error = StoreError::Refused { operation: "signals", reason: "BUSY".into() };
             return Box::pin(ready(Err(error)));
         }
-        let broadcasts = interest.broadcasts;
+        let (broadcasts, wanted) = (interest.broadcasts, interest.clone());
         // Without `resubscribe` nothing comes over a connection that refused a subscription once.
         let hears_nothing = without("resubscribe") && self.process.unsubscribed.load(Relaxed);
         let inner = if hears_nothing {
-            Some(Ok(Signals::channel().1))
+            Some(Ok(Signals::channel(&interest).1))
         } else {
             self.sim.store().signals(topic, interest).now_or_never()
         };
-        let (outer, signals) = Signals::channel();
+        let (outer, signals) = Signals::channel(&wanted);
         if let Some(Ok(inner)) = inner {
             let subscriber = Subscriber {
                 process: Arc::clone(&self.process),
@@ -190,6 +193,13 @@ impl FaultyLink {
         match &mut request {
             Request::Reconcile(reconcile) => reconcile.limit = reconcile.limit.min(FEW),
             Request::Publish(publish) => publish.limit = publish.limit.min(FEW),
+            Request::Settle(settle) if !self.connection.sim.workload.is_program() => {
+                for outcome in &mut settle.outcomes {
+                    if let Change::Tick(tick) = &mut outcome.change {
+                        stamp_tick(tick);
+                    }
+                }
+            }
             Request::Reclaim(reclaim) => {
                 reclaim.limit = reclaim.limit.min(FEW);
                 let lease = if without("20") { lock(&self.checker).lease_of(&reclaim.node) } else { None };
@@ -203,7 +213,7 @@ impl FaultyLink {
 
 /// Executes a request on the store, without the rule that is taken away.
 fn execute(
-    sim: &Sim,
+    sim: &Arc<Sim>,
     inner: &dyn Link,
     (key, node): (&TopicKey, &NodeId),
     mut request: Request,
@@ -229,11 +239,25 @@ fn execute(
         _ => {}
     }
     let from = if let Request::Reclaim(reclaim) = &request { Some(reclaim.node.clone()) } else { None };
-    let mut answer = answer_of(inner.ask(request))?;
+    let outcomes = match &mut request {
+        Request::Settle(settle) if is_any_away() => {
+            let asked = settle.outcomes.clone();
+            sim.alter_ticks(key, &mut settle.outcomes);
+            asked
+        }
+        _ => Vec::new(),
+    };
+    let close = sim.open_for(key, request.kind());
+    let answer = answer_of(inner.ask(request));
+    if let Some(close) = close {
+        sim.set_unnoticed(key, close);
+    }
+    let mut answer = answer?;
     match &mut answer {
         Answer::Transfer(Sequenced::Done(done)) => {
             done.foreign_lease.take_if(|(node, _)| sim.is_hidden(key, node));
         }
+        Answer::Settle(settled) => sim.tick_anyhow(key, &outcomes, settled),
         Answer::Reconcile(Sequenced::Done(page)) if without("6") => {
             answer_of(
                 inner.step(Renew { last_seen: page.lease_status.sequence, lease: NodeSettings::default().lease }),
@@ -273,8 +297,12 @@ fn last_seen(inner: &dyn Link, last_seen: Sequence) -> Sequence {
 fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -> Did {
     let node = node.clone();
     match (request, answer) {
-        (_, Answer::Transfer(Sequenced::Done(done))) => Did::Claim { node, claims: done.claims.clone(), aged: false },
-        (_, Answer::Sweep(Sequenced::Done(done))) => Did::Claim { node, claims: done.claims.clone(), aged: true },
+        (_, Answer::Transfer(Sequenced::Done(done))) => {
+            Did::Claim { node, claims: done.claims.clone(), aged: false, told: done.state.clone() }
+        }
+        (_, Answer::Sweep(Sequenced::Done(done))) => {
+            Did::Claim { node, claims: done.claims.clone(), aged: true, told: done.state.clone() }
+        }
         (Request::Settle(Settle { outcomes, .. }), Answer::Settle(settled)) => {
             Did::Settle { node, outcomes: outcomes.into_iter().zip(settled.verdicts.iter().cloned()).collect() }
         }

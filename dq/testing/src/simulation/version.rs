@@ -2,8 +2,11 @@
 //!
 //! In dq's own simulation the version is the payload, and its lowest bits say how the handler of the job behaves. Behind a
 //! user's JSON payload the version is written as spaces and tabs, which every JSON parser skips: handlers see what was added.
+//! A schedule has the version of the payload that its jobs get, and the job of each tick one of its own.
 
-use dq::job::{Codec, Record};
+use dq::job::{Codec, JobId, Record};
+use dq::schedule::Definition;
+use dq::store::step::Tick;
 
 /// The handler of the job kills its node.
 pub(super) const KILLER: u64 = 1;
@@ -11,6 +14,9 @@ pub(super) const KILLER: u64 = 1;
 pub(super) const SLOW: u64 = 2;
 /// The handler fails every time.
 pub(super) const FAILING: u64 = 4;
+
+/// The job is that of a tick.
+const OF_TICK: u64 = 1 << 62;
 
 const DIGITS: usize = 32;
 
@@ -22,7 +28,42 @@ pub(super) fn version(record: &Record) -> u64 {
     let is_own = digits > 0 && payload.get(digits).is_none_or(|next| *next == b' ');
     let text = if is_own { &payload[..digits] } else { payload };
     let text = std::str::from_utf8(text).unwrap_or_default();
-    if is_own { text.parse().unwrap_or_default() } else { version_behind(text).unwrap_or_default() }
+    if is_own { text.parse().unwrap_or_default() } else { version_behind(text).unwrap_or_else(|| of_schedule(record)) }
+}
+
+fn of_schedule(record: &Record) -> u64 {
+    Definition::read(record).map_or(0, |schedule| version(&schedule.job.record))
+}
+
+/// The version of the job of a tick: no other job has it, and its handler behaves as the schedule says.
+fn version_of_tick(schedule: u64, id: &JobId) -> u64 {
+    const FLAGS: u64 = KILLER | SLOW | FAILING;
+    let start = 0xCBF2_9CE4_8422_2325 ^ schedule;
+    let hash = id.as_str().bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3));
+    OF_TICK | (hash >> 3 & !FLAGS) | (schedule & FLAGS)
+}
+
+pub(super) const fn is_of_tick(version: u64) -> bool {
+    version & OF_TICK != 0
+}
+
+/// Gives the jobs of a tick of dq's own workload their versions.
+pub(super) fn stamp_tick(tick: &mut Tick) {
+    for job in &mut tick.jobs {
+        let stamped = version_of_tick(version(&job.record), &job.id);
+        job.record = with_payload(&job.record, &stamped.to_string());
+    }
+}
+
+/// The record with another payload.
+pub(super) fn with_payload(record: &Record, payload: &str) -> Record {
+    let codec = record.payload().map_or(Codec::Json, |(codec, _)| codec);
+    record.metadata().map_or_else(|_| record.clone(), |metadata| Record::new(&metadata, codec, payload.as_bytes()))
+}
+
+/// How many blanks stand behind the version: they tell updates apart.
+pub(super) fn mark(record: &Record) -> usize {
+    record.payload().map_or(0, |(_, payload)| payload.iter().rev().take_while(|byte| **byte == b' ').count())
 }
 
 /// The payload of a job of dq's own workload: its version, and blanks up to a size in bytes.

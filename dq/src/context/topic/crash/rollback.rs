@@ -67,7 +67,7 @@ impl Topic {
             match self.runs.give_back(run_id) {
                 Some(run) if run.detached => {
                     for (_, job) in run.jobs.into_list() {
-                        self.report_lost(&job.id, "its handler did not begin before the node stopped");
+                        self.report_lost(&job.id, "its handler did not begin before the node stopped", None);
                     }
                 }
                 Some(_) => {}
@@ -75,8 +75,9 @@ impl Topic {
                 None => {}
             }
         }
-        let unfinished =
-            |stage: &Stage| matches!(stage, Stage::Running(_) | Stage::Isolating | Stage::Exhausting { .. });
+        let unfinished = |stage: &Stage| {
+            matches!(stage, Stage::Running(_) | Stage::Making(_) | Stage::Isolating | Stage::Exhausting { .. })
+        };
         if rollback {
             for id in self.held.ids(unfinished) {
                 self.roll_back(&id);

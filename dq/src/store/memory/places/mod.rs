@@ -12,7 +12,7 @@ mod slot;
 mod touched;
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem;
 use std::ops::Bound;
 
@@ -39,6 +39,13 @@ pub(super) fn fitting(sizes: impl Iterator<Item = usize>, most: usize) -> usize 
     sizes.enumerate().take_while(fits).count()
 }
 
+/// Enters the job into the schedules, if it keeps one.
+fn enter(schedules: &mut BTreeSet<JobId>, id: &JobId) {
+    if id.schedule_name().is_some() {
+        schedules.insert(id.clone());
+    }
+}
+
 fn is_released(holders: &BTreeMap<NodeId, Holder>, slot: &Slot) -> bool {
     slot.run().and_then(|run| holders.get(&run.node)).is_some_and(Holder::is_released)
 }
@@ -52,6 +59,8 @@ pub(super) struct Jobs {
     dead: TimeIndex,
     done: TimeIndex,
     holders: BTreeMap<NodeId, Holder>,
+    /// The jobs that keep schedules.
+    schedules: BTreeSet<JobId>,
     touched: Touched,
 }
 
@@ -145,6 +154,12 @@ impl Jobs {
         })
     }
 
+    /// The schedules behind this one, in order.
+    pub(super) fn schedules_after(&self, after: Option<&JobId>) -> impl Iterator<Item = &JobId> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.schedules.range::<JobId, _>((from, Bound::Unbounded))
+    }
+
     /// Cuts every lease that ends later to this end.
     pub(super) fn cut_leases(&mut self, latest: Timestamp) {
         for holder in self.holders.values_mut() {
@@ -167,6 +182,7 @@ impl Jobs {
         self.index_mut(place).insert(at, id.clone());
         let mut slot = Slot::new(record, 0, Place::Timed(place, at));
         self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
+        enter(&mut self.schedules, &id);
         let old = self.slots.insert(id, slot);
         debug_assert!(old.is_none(), "a caller that replaces a job removes the old one first");
     }
@@ -185,6 +201,7 @@ impl Jobs {
                 let id = entry.key().clone();
                 let slot = entry.insert(Slot::new(record, 0, Place::Timed(place, at)));
                 self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
+                enter(&mut self.schedules, &id);
                 self.index_mut(place).insert(at, id);
                 None
             }
@@ -208,6 +225,9 @@ impl Jobs {
     pub(super) fn remove(&mut self, id: &JobId) -> Option<Record> {
         let slot = self.slots.remove(id)?;
         self.touched.remove(id);
+        if id.schedule_name().is_some() {
+            self.schedules.remove(id);
+        }
         self.vacate(id, &slot.place);
         Some(slot.record)
     }
@@ -244,5 +264,7 @@ impl Jobs {
         self.len() == self.in_places()
             && self.slots.iter().all(indexed)
             && self.holders.values().all(|holder| !holder.rows.is_empty())
+            && self.schedules.iter().all(|id| self.slots.contains_key(id))
+            && self.slots.keys().filter(|id| id.schedule_name().is_some()).count() == self.schedules.len()
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::mem;
 
-use super::{Holder, Jobs, Place, Slot};
+use super::{Holder, Jobs, Place, Slot, enter};
 use crate::job::{Isolation, JobId, NodeId};
 use crate::store::memory::pending::PendingCommand;
 use crate::store::step::DEAD_LEASE;
@@ -17,6 +17,7 @@ impl Jobs {
     /// Puts a row; it replaces the one that had its id.
     pub(in crate::store::memory) fn restore(&mut self, id: JobId, slot: Slot) {
         let place = slot.place.clone();
+        enter(&mut self.schedules, &id);
         if let Some(old) = self.slots.insert(id.clone(), slot) {
             self.vacate(&id, &old.place);
         }
@@ -33,6 +34,9 @@ impl Jobs {
     /// Removes a row.
     pub(in crate::store::memory) fn restore_gone(&mut self, id: &JobId) -> Result<(), NoRow> {
         let slot = self.slots.remove(id).ok_or(NoRow)?;
+        if id.schedule_name().is_some() {
+            self.schedules.remove(id);
+        }
         self.vacate(id, &slot.place);
         Ok(())
     }

@@ -134,6 +134,13 @@ impl SlotMut<'_> {
         self.change(if is_record { Touch::METADATA } else { Touch::WHOLE });
     }
 
+    /// Gives the job another record: one with other metadata, and perhaps with another payload.
+    pub(in crate::store::memory) fn set_record(&mut self, record: Record, has_other_payload: bool) {
+        let is_whole = has_other_payload || self.slot.record.metadata_bytes().is_none();
+        self.slot.record = record;
+        self.change(if is_whole { Touch::WHOLE } else { Touch::METADATA });
+    }
+
     /// Notes how the run was started; does nothing to a job that is not RUNNING.
     pub(in crate::store::memory) fn set_isolation(&mut self, isolation: Isolation) {
         if let Place::Running(run) = &mut self.slot.place {

@@ -157,7 +157,7 @@ fn a_foreign_cursor_is_an_error() {
 fn signals_go_to_the_subscribers_that_asked_for_them() {
     let store = MemoryStore::new(clock());
     let topic = key("t");
-    let subscribe = |node, broadcasts| ready(store.signals(&topic, Interest { node, broadcasts }));
+    let subscribe = |node, broadcasts| ready(store.signals(&topic, Interest { node, broadcasts, moves: false }));
     let (mut nodes, mut channel) = (subscribe(Some(node("n")), false), subscribe(None, true));
     drop(subscribe(Some(node("gone")), true));
     let items = vec![NewJob { deliver: Deliver::Both, ..job("a") }];
@@ -173,7 +173,7 @@ fn signals_go_to_the_subscribers_that_asked_for_them() {
 fn a_slow_subscriber_loses_signals_and_delays_no_step() {
     let store = MemoryStore::new(clock());
     let topic = key("t");
-    let mut signals = ready(store.signals(&topic, Interest { node: Some(node("n")), broadcasts: false }));
+    let mut signals = ready(store.signals(&topic, Interest { node: Some(node("n")), broadcasts: false, moves: false }));
     let link = store.link(&topic, &node("m"));
     for _ in 0..2_000 {
         ready(link.step(Wake));

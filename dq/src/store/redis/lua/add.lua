@@ -17,26 +17,29 @@ KEYS[14] {app:topic}:crashes         HASH     job id -> crashes, with `+` (group
 KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[17] {app:topic}:leases          ZSET     node -> end of its lease, ms
-KEYS[18] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
+KEYS[18] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV. With the letter h there is at least one, and the last key is
+         {app:topic}:schedules, a ZSET with the ids of schedules
 ARGV[1]  number of the batch
-ARGV[2]  letters: s if a job is special (it has a broadcast or an expiry), c if an id was chosen, r if a job has a retention, x to start
-         the hour of `calls` again, f if a job may be due much later: the ids of each group ascend, and no record is over 1 KiB. Without
+ARGV[2]  letters: s if a job is special (it has a broadcast or an expiry, extends, or is a schedule), e if one extends, c if an id was chosen, r if a job has a retention, x to start
+         the hour of `calls` again, h if a job is a schedule, f if a job may be due much later: the ids of each group ascend, and no record is over 1 KiB. Without
          s, c and f, and with records up to 4 KiB, the first six keys are enough; with f the first eight
 ARGV[3]  no record of the batch has more bytes
 ARGV[4]  g: the number of groups, which are neighbours with the same options
 ARGV[5]  n: the number of nodes whose rows are in KEYS
 ARGV[6]  and on: for each group its options and the number of its jobs; then n nodes; then for each job, no id twice, its id and
          its record. The options are DUPLICATE DELIVER DUE EXPIRY without the blanks: DUPLICATE is g (the id is generated), r (reject),
-         k (keep) or p (replace); DELIVER is q (queue), b (broadcast) or t (both); DUE is +µs, @ms or ~µs, which the
-         default delay of the topic takes the place of; EXPIRY is empty, or `,ms`
+         k (keep), p (replace) or e (extend; `;ms` behind the options if there is a limit after the first add); DELIVER is q (queue), b (broadcast)
+         or t (both); DUE is +µs, @ms or ~µs, which the default delay of the topic takes the place of; EXPIRY is empty, or `,ms`
          after the due time, and the record has a field for it
 
 Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING on a node that ARGV does not name, and nothing
          was done; otherwise the answer, {'first', answer} if no job was there before, {'kept', answer} or {'late'}. The answer is
          `a*` (all added), or `a` and one letter per job: A (added); d r u x (exists, and its state); D U X (replaced, and the state
-         of the old job); W (the replacement waits for the end of the run); I (the replacement counts if the pending end applies)
+         of the old job); W (the replacement waits for the end of the run); I (the replacement counts if the pending end applies);
+         E, and version and due time as the part `edit` tells them (extended); L (too many bytes to extend: in another batch); M (its
+         version cannot grow)
          A topic that drains refuses the batch with the error `DQDRAINING` and the field of meta
-Holds    rules 2, 4, 12, 13, 17, 18, 24, 26, 29: an id whose place another program removed is free
+Holds    rules 2, 4, 12, 13, 17, 18, 24, 26, 28, 29, 30: an id whose place another program removed is free
 Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET field if its id was chosen
 ]]
 local jobs, delayed, broadcasts, calls, meta, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -44,7 +47,7 @@ local far, far_jobs = KEYS[7], KEYS[8]
 -- The most jobs of a leaf of far jobs.
 local LEAF = 128
 local number, flags, longest, groups, nodes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local FIRST_JOB, GENERATED, REPLACE, AT = 6 + 2 * groups + nodes, string.byte('g'), string.byte('p'), string.byte('@')
+local FIRST_JOB, GENERATED, REPLACE, EXTEND, AT = 6 + 2 * groups + nodes, string.byte('gpe@', 1, 4)
 local renews = flags ~= '' and string.find(flags, 'x', 1, true)
 -- include settings.lua
 -- include clock.lua
@@ -68,21 +71,27 @@ end
 -- include types.lua
 local unacked, dead, done, broadcast_jobs, pending, crashes = KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local metadata, replacements, leases = KEYS[15], KEYS[16], KEYS[17]
+local has_schedules = flags ~= '' and string.find(flags, 'h', 1, true)
+-- A key of a wrong type is found before the first write.
+if has_schedules then redis.call('ZCARD', KEYS[18 + math.max(nodes, 1)]) end
 -- include bulk.lua
 -- include far.lua
 -- include near.lua
 -- include put_far.lua
 -- include signal.lua
 -- include metadata.lua
+-- include overrides.lua
+-- include edit.lua
 -- include pending.lua
 -- include places.lua
 local NODES, FIRST = {unpack(ARGV, 6 + 2 * groups, FIRST_JOB - 1)}, 18
 -- include holders.lua
 local LATEST_EXPIRY = 281474976710655
 local function parse(text)
-  local duplicate, deliver, kind, time, expiry = string.match(text, '^([grkp])([qbt])([+@~])(%d+),?(%d*)$')
+  local duplicate, deliver, kind, time, expiry, most = string.match(text, '^([grkpe])([qbt])([+@~])(%d+),?(%d*);?(%d*)$')
   local due = kind ~= '@' and after(time) or math.max(tonumber(time), ceil)
   local options = {duplicate = duplicate, deliver = deliver, due = due, due_text = int(due), far_ids = {}}
+  options.most = tonumber(most)
   if expiry ~= '' then options.expires = struct.pack('<I6', math.min(due + expiry, LATEST_EXPIRY)) end
   return options
 end
@@ -97,14 +106,16 @@ local function recorded_of(ids)
   return recorded
 end
 -- What the store knows of the ids that callers chose.
+local has_extensions = flags ~= '' and string.find(flags, 'e', 1, true)
 local states, commands, broadcast_dues = {}, {}, {}
+local dues, texts = {}, {}
 if chosen and redis.call('EXISTS', far_jobs) == 1 then
   local values, replaced, at = read('HMGET', far_jobs, chosen), {}, 0
   for i = 6, 4 + 2 * groups, 2 do
     local duplicate = string.byte(ARGV[i])
     for _ = 1, duplicate ~= GENERATED and ARGV[i + 1] or 0 do
       at = at + 1
-      if duplicate == REPLACE then replaced[at] = values[at] elseif values[at] then states[chosen[at]] = 'd' end
+      if duplicate == REPLACE or duplicate == EXTEND then replaced[at] = values[at] elseif values[at] then states[chosen[at]] = 'd' end
     end
   end
   if next(replaced) then
@@ -116,10 +127,10 @@ end
 if chosen then
   local recorded = recorded_of(chosen)
   if #recorded > 0 then
-    local places = places_of(recorded)
-    local texts, unplaced = read('HMGET', pending, recorded), {}
+    local places, times = places_of(recorded)
+    local pending_texts, unplaced = read('HMGET', pending, recorded), {}
     for i, id in ipairs(recorded) do
-      states[id], commands[id] = places[i], parse_command(texts[i])
+      states[id], dues[id], commands[id] = places[i], times[i], parse_command(pending_texts[i])
       if places[i] == 'r' then unplaced[#unplaced + 1] = id end
     end
     local holders = #unplaced > 0 and unnamed_holders()
@@ -131,8 +142,11 @@ if chosen then
     end
   end
   if redis.call('EXISTS', broadcasts) == 1 then
-    local dues = read('ZMSCORE', broadcasts, chosen)
-    for i, id in ipairs(chosen) do broadcast_dues[id] = dues[i] end
+    local times = read('ZMSCORE', broadcasts, chosen)
+    for i, id in ipairs(chosen) do broadcast_dues[id] = times[i] end
+  end
+  if has_extensions then
+    for i, text in ipairs(metadata_of(recorded)) do texts[recorded[i]] = text end
   end
 end
 -- What is written at the end: members are due time and id, fields are id and value.
@@ -170,7 +184,7 @@ local function put_replacement(id, options, record)
   local has_end = command and command.ending
   local is_absent = has_end and command.fence == ''
   local answer = 'W'
-  if options.duplicate ~= 'p' then
+  if options.duplicate ~= 'p' and options.duplicate ~= 'e' then
     if is_absent and broadcast_dues[id] then return 'd' end
     local is_free = has_end and not command.deliver
     if not (is_free and (is_absent or options.duplicate == 'k')) then return 'r' end
@@ -184,10 +198,19 @@ local function put_replacement(id, options, record)
   replacement_fields[#replacement_fields + 1], replacement_fields[#replacement_fields + 2] = id, record
   return answer
 end
+-- include moves.lua
+-- include extend.lua
 local function add(id, options, record)
   if options.expires then record = with_expiry(record, options.expires) end
   local state = states[id]
   if (not state or state == 'f') and broadcast_dues[id] then state = 'd' end
+  if options.duplicate == 'e' then
+    local answer = (state == 'd' or state == 'r') and extend(id, options, record)
+    if answer then return answer end
+    local text = metadata_in(record)
+    record = edited(text, 0, ceil, 0) .. payload_of(record, text)
+    longest = math.max(longest, #record)
+  end
   if state == 'r' then return put_replacement(id, options, record) end
   local exists = state and state ~= 'f'
   if exists and options.duplicate ~= 'p' then return state end
@@ -201,6 +224,14 @@ for i = 6, 4 + 2 * groups, 2 do
   for _ = 1, ARGV[i + 1] do
     local answer = add(ARGV[at], options, ARGV[at + 1])
     answers[#answers + 1] = answer
+    local first = string.sub(answer, 1, 1)
+    if first == 'E' then
+      note_move('s', int(extended_due), string.match(calls, ':calls:(.*)$'), ARGV[at])
+    elseif first == 'W' or first == 'I' then
+      note_move('v', '', '', ARGV[at])
+    elseif string.find(first, '[ADUX]') then
+      note_move('a', options.due_text, '', ARGV[at])
+    end
     all_added, at = all_added and answer == 'A', at + 2
   end
 end
@@ -221,6 +252,7 @@ local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 write('HSET', far_jobs, far_fields)
 for _, options in ipairs(far_groups) do put_far(options.due, options.far_ids) end
 write('HSET', jobs, job_fields)
+write('HDEL', metadata, extended)
 write('ZADD', delayed, delayed_members)
 if longest > LARGE then
   local own_fields = {}
@@ -241,9 +273,15 @@ if #broadcast_members > 0 then
 end
 write('HSET', pending, pending_fields)
 write('HSET', replacements, replacement_fields)
+if has_schedules then
+  for job = FIRST_JOB, #ARGV, 2 do
+    if string.sub(ARGV[job], 1, 12) == 'dq:schedule:' then redis.call('ZADD', KEYS[18 + math.max(nodes, 1)], 0, ARGV[job]) end
+  end
+end
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)
 -- include note.lua
 -- include keep.lua
 -- include news.lua
+tell_moves()
 if come then signal('due', 'watcher', watcher, watcher_until, come) end
 return was_empty and {'first', answer} or answer

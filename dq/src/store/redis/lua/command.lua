@@ -16,6 +16,7 @@ KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override t
 KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[15] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[16] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
+         If a command is for a schedule, the last key is {app:topic}:schedules, a ZSET with the ids of schedules
 ARGV[1]  number of the batch
 ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue), id, fence or ''
 
@@ -23,7 +24,7 @@ Returns  {'done', answer, for each command false or {removed record, metadata th
          answer} or {'late'}. The answer is `c` and two characters per command: the state in which the job was found
          (d r u x f, or - for none), and + if anything changed, otherwise -; `c*` and two characters if all have the same. The removed records have at most 1 MiB; the
          first may have more, and later ones are left out
-Holds    rules 2, 3, 5, 13, 15, 17, 18, 19, 24: of a running job only the pending command changes
+Holds    rules 2, 3, 5, 13, 15, 17, 18, 19, 24, 30: of a running job only the pending command changes
 Cost     O(n log n)
 ]]
 -- include types.lua
@@ -42,6 +43,11 @@ local number, renews, MOST_REMOVED = ARGV[1], true, 1048576
 -- include calls.lua
 -- include far.lua
 -- include near.lua
+-- include moves.lua
+for i = 3, #ARGV, 3 do
+  -- A key of a wrong type is found before the first write.
+  if string.sub(ARGV[i], 1, 12) == 'dq:schedule:' then redis.call('ZCARD', KEYS[17]) end
+end
 -- What the store knows of each id. The commands change it here, and the end of the script writes what has changed.
 local by_id, in_order, ids = {}, {}, {}
 for i = 2, #ARGV, 3 do
@@ -144,6 +150,10 @@ for i = 2, #ARGV, 3 do
   elseif state then
     has_changed = requeue(job, state, fence)
   end
+  if has_changed then
+    local kind = state == 'r' and 'w' .. verb or verb == 'a' and 'k' or verb == 'q' and 'q' or 'd'
+    note_move(kind, '', string.match(calls, ':calls:(.*)$'), job.id)
+  end
   answers[#answers + 1] = (state or '-') .. (has_changed and '+' or '-')
   is_uniform = is_uniform and answers[#answers] == answers[1]
   removed[#removed + 1] = false
@@ -169,6 +179,9 @@ if #moved > 0 then
   write('HDEL', crashes, moved)
   write('HDEL', jobs, removed_jobs)
   write('HDEL', metadata, removed_jobs)
+  for _, id in ipairs(removed_jobs) do
+    if string.sub(id, 1, 12) == 'dq:schedule:' then redis.call('ZREM', KEYS[17], id) end
+  end
 end
 write('ZREM', broadcasts, removed_broadcasts)
 write('HDEL', broadcast_jobs, removed_broadcasts)
@@ -182,6 +195,7 @@ for _, job in ipairs(in_order) do
 end
 local answer = is_uniform and answers[1] and 'c*' .. answers[1] or 'c' .. table.concat(answers)
 -- include keep.lua
+tell_moves()
 for _, text in ipairs(signals) do publish(wake, text) end
 if earliest and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until, earliest) end
 return {'done', answer, removed}

@@ -18,26 +18,5 @@ local jobs, delayed, unacked, dead, done, broadcasts = KEYS[1], KEYS[2], KEYS[3]
 local far, far_jobs = KEYS[7], KEYS[8]
 -- include clock.lua
 -- include far.lua
-local function size(place) return redis.call('ZCARD', place) end
-local head = tonumber(redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2] or -1)
-local ready, later = redis.call('ZCOUNT', delayed, '-inf', int(floor)), redis.call('HLEN', far_jobs)
-if later > 0 then
-  -- The leaves that begin up to now, or else the first one.
-  local bounds = redis.call('ZRANGE', far, '-', string.format('(%015d', floor + 1), 'BYLEX', 'LIMIT', 0, 500)
-  if #bounds == 0 then bounds = redis.call('ZRANGE', far, 0, 0) end
-  for i, bound in ipairs(bounds) do
-    if 1 < i and i < #bounds then
-      ready = ready + redis.call('LLEN', entries_of(bound))
-    else
-      local ids = redis.call('LRANGE', entries_of(bound), 0, -1)
-      for _, value in ipairs(#ids > 0 and redis.call('HMGET', far_jobs, unpack(ids)) or {}) do
-        local due = value and due_in(value) or math.huge
-        if due <= floor then ready = ready + 1 end
-        if due < math.huge and (head < 0 or due < head) then head = due end
-      end
-    end
-  end
-end
-return {
-  floor, redis.call('HLEN', jobs) + later, size(delayed) + later, ready, size(unacked), size(dead), size(done), size(broadcasts), head,
-}
+-- include counted.lua
+return counted

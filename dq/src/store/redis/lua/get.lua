@@ -9,17 +9,18 @@ KEYS[6]  {app:topic}:broadcasts      ZSET  broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH  broadcast id -> record
 KEYS[8]  {app:topic}:metadata        HASH  job id -> metadata that override those of its record
 KEYS[9]  {app:topic}:far-jobs        HASH  job id -> due time and record of a job that is due much later
+KEYS[10] {app:topic}:crashes         HASH  job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 ARGV[1]  the most bytes of records; one may have more
 ARGV[2]  and on: ids, at most 1000
 
 Returns  for each id, from the first on, false, or {state d r u x f, time ms, record, metadata that override its own, or
-         ''}; at least one id, and no more than the bytes allow
+         '', crashes or ''}; at least one id, and no more than the bytes allow
 Holds    rule 5; section 3.3: a waiting broadcast counts as DELAYED, and goes before a DONE job of its id
 Cost     O(n log n)
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local metadata, far_jobs = KEYS[8], KEYS[9]
+local metadata, far_jobs, crashes = KEYS[8], KEYS[9], KEYS[10]
 -- include bulk.lua
 -- include places.lua
 local ids = {unpack(ARGV, 2)}
@@ -27,16 +28,16 @@ for i = fitting({jobs, metadata, broadcast_jobs, far_jobs}, ids, tonumber(ARGV[1
 local records, texts = read('HMGET', jobs, ids), read('HMGET', metadata, ids)
 local places, times = places_of(ids)
 local broadcast_dues, broadcast_records = read('ZMSCORE', broadcasts, ids), read('HMGET', broadcast_jobs, ids)
-local later, found = read('HMGET', far_jobs, ids), {}
+local later, crash_texts, found = read('HMGET', far_jobs, ids), read('HMGET', crashes, ids), {}
 for i = 1, #ids do
   found[i] = false
   if records[i] and not (places[i] == 'f' and broadcast_records[i]) then
-    found[i] = {places[i], times[i] or 0, records[i], texts[i] or ''}
+    found[i] = {places[i], times[i] or 0, records[i], texts[i] or '', crash_texts[i] or ''}
   elseif later[i] then
     local due = struct.unpack('<I6', later[i])
-    found[i] = {'d', due, string.sub(later[i], 7), ''}
+    found[i] = {'d', due, string.sub(later[i], 7), '', ''}
   elseif broadcast_records[i] then
-    found[i] = {'d', tonumber(broadcast_dues[i] or 0), broadcast_records[i], ''}
+    found[i] = {'d', tonumber(broadcast_dues[i] or 0), broadcast_records[i], '', ''}
   end
 end
 return found

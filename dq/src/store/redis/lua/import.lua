@@ -16,7 +16,8 @@ KEYS[13] {app:topic}:far             ZSET     bounds of the leaves of jobs that 
 KEYS[14] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
 ARGV[1]  number of the batch
 ARGV[2]  r (reject: all or nothing), k (keep) or p (replace)
-ARGV[3]  r if a copy has a retention, otherwise ''
+ARGV[3]  letters: r if a copy has a retention, h if one is a schedule: then the last key is {app:topic}:schedules, a ZSET with
+         the ids of schedules
 ARGV[4]  no record of the batch has more bytes
 ARGV[5]  the fence which no later run may get
 ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among the broadcasts, its place (d u x f, or b: a
@@ -25,7 +26,7 @@ ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among 
 Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
          its state); D U X F (replaced, and the state of the old job); - (not done, because another one exists)
          A topic that drains refuses the batch with the error `DQDRAINING` and the field of meta
-Holds    rules 1, 2, 5, 18, 23, 27, 29: an id in no place is RUNNING, and untouched
+Holds    rules 1, 2, 5, 18, 23, 27, 29, 30: an id in no place is RUNNING, and untouched
 Cost     O(n log n). Per copy of a job one HEXISTS, one HSET field and one ZADD member
 ]]
 -- include types.lua
@@ -38,9 +39,13 @@ local FIRST_COPY, FIELDS = 6, 5
 -- include clock.lua
 -- include calls.lua
 if draining then return redis.error_reply('DQDRAINING ' .. draining) end
+local has_schedules = string.find(flags, 'h', 1, true)
+-- A key of a wrong type is found before the first write.
+if has_schedules then redis.call('ZCARD', KEYS[15]) end
 -- include bulk.lua
 -- include far.lua
 -- include near.lua
+-- include moves.lua
 -- include signal.lua
 -- include metadata.lua
 -- include places.lua
@@ -88,13 +93,17 @@ local function put(place, id, at, crash_count, record)
   if place == 'b' then return push(broadcast_fields, id, record) end
   if states[id] then moved[#moved + 1] = id end
   push(job_fields, id, record)
+  if has_schedules and string.sub(id, 1, 12) == 'dq:schedule:' then redis.call('ZADD', KEYS[15], 0, id) end
   if crash_count ~= '0' then push(crash_fields, id, crash_count) end
   local own = own_metadata(record)
   if own then push(own_fields, id, own) end
 end
 for i = FIRST_COPY, #ARGV, FIELDS do
   local letter = answers[(i - FIRST_COPY) / FIELDS + 1]
-  if letter ~= '-' and letter == string.upper(letter) then put(unpack(ARGV, i, i + FIELDS - 1)) end
+  if letter ~= '-' and letter == string.upper(letter) then
+    note_move('i' .. ARGV[i], '', '', ARGV[i + 1])
+    put(unpack(ARGV, i, i + FIELDS - 1))
+  end
 end
 for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
 write('HDEL', crashes, moved)
@@ -112,6 +121,7 @@ if not is_refused then
 end
 local answer = 'i' .. table.concat(answers)
 -- include keep.lua
+tell_moves()
 if earliest.d < head then signal('due', 'watcher', watcher, watcher_until, earliest.d) end
 if earliest.b < broadcast_head then
   local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')

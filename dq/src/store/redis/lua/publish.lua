@@ -23,8 +23,10 @@ local ROLE_SLACK = 200
 -- include bulk.lua
 -- include metadata.lua
 -- include lapse.lua
-local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published', 'paused', 'draining')
+local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published', 'paused', 'draining', 'events')
 local publisher, publisher_until, number, paused, draining = roles[1], roles[2], tonumber(roles[3] or 0), roles[4], roles[5]
+local events = roles[6]
+-- include moves.lua
 local latest, opens_at, drained_at = floor, nil, nil
 if paused or draining then
   -- include gate.lua
@@ -42,9 +44,11 @@ for i = 1, n do
   local expires = records[i] and (fixed(metadata_in(records[i])).expires or due[2 * i] + expires_after) or 0
   if expires < floor then
     dropped, gone[#gone + 1] = dropped + 1, ids[i]
+    note_move('g', '', '', ids[i])
   elseif tonumber(due[2 * i]) <= latest then
     gone[#gone + 1] = ids[i]
     published = published + 1
+    note_move('o', '', '', ids[i])
     redis.call('PUBLISH', channel, int(number + published) .. ' ' .. ids[i] .. '\n' .. records[i])
   end
 end
@@ -55,6 +59,7 @@ else
 end
 write('HDEL', broadcast_jobs, gone)
 if published > 0 then redis.call('HSET', meta, 'published', int(number + published)) end
+tell_moves()
 local head, wake_at = tonumber(redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2] or math.huge), after(fallback)
 local more = head <= latest
 if opens_at then head = opens_at elseif drained_at and head > drained_at then head = math.huge end

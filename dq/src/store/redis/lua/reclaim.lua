@@ -38,6 +38,7 @@ local node, seen, limit, cap, most = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumb
 -- include metadata.lua
 -- include overrides.lua
 -- include pending.lua
+-- include moves.lua
 -- include leave.lua
 local lease_end = tonumber(redis.call('ZSCORE', leases, node) or -1)
 if lease_end ~= seen or lease_end > floor then return {0, 0, {}} end
@@ -56,6 +57,7 @@ for i, id in ipairs(ids) do
 end
 redis.call('HDEL', pending, '')
 write_plan()
+tell_moves()
 local left = redis.call('HLEN', running)
 if left == 0 then redis.call('ZREM', leases, node) end
 return {#ids, left, plan.dropped}

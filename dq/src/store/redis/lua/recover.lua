@@ -39,6 +39,8 @@ local NODES, FIRST, running = {unpack(ARGV, 3, 2 + nodes)}, 15, nil
 -- include overrides.lua
 -- include pending.lua
 -- include places.lua
+-- include moves.lua
+local node = ''
 -- include leave.lua
 -- include holders.lua
 local holders = unnamed_holders()
@@ -58,4 +60,5 @@ for i, id in ipairs(unplaced) do
 end
 plan.removed_rows = {}
 write_plan()
+tell_moves()
 return {0, {}, lost, ids}

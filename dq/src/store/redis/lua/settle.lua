@@ -12,11 +12,12 @@ KEYS[9]  {app:topic}:leases          ZSET     node -> end of its lease, ms
 KEYS[10] {app:topic}:sequence:NODE   STRING   sequence number of the node
 KEYS[11] {app:topic}:pending         HASH     job id -> pending command
 KEYS[12] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[13] {app:topic}:meta            HASH     protocol, retains, watcher, publisher
+KEYS[13] {app:topic}:meta            HASH     protocol, retains, watcher, publisher, events
 KEYS[14] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[17] {app:topic}:far-jobs        HASH     job id -> due time and record of a job that is due much later
+         If a schedule had a tick, the last key is {app:topic}:schedules, a ZSET with the ids of schedules
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
@@ -37,8 +38,8 @@ local running, leases, sequence, pending, crashes = KEYS[8], KEYS[9], KEYS[10], 
 local meta, wake, metadata, replacements, far_jobs = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
 local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local call, format, others = redis.call, string.format, 7 + acks + 2 * ARGV[6]
-local protocol, retains, watcher, watcher_until =
-  unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until'))
+local protocol, retains, watcher, watcher_until, events =
+  unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 local stored = call('GET', sequence)
 -- include plain_acks.lua
@@ -54,6 +55,7 @@ end
 -- include metadata.lua
 -- include overrides.lua
 -- include pending.lua
+-- include moves.lua
 -- include leave.lua
 -- include lease.lua
 local ids, expected, at = {}, {}, {}
@@ -76,6 +78,10 @@ for i = 1, #ids do
   else
     plain[#plain + 1] = ids[i]
   end
+end
+for _, i in ipairs(planned) do
+  -- A key of a wrong type is found before the first write.
+  if i > acks and ARGV[at[i] + 2] == 'n' then redis.call('ZCARD', KEYS[18]) end
 end
 if rare > 0 or #planned > 0 then
   wrong = wrong_type(true)
@@ -111,6 +117,7 @@ if rare > 0 then
   write('HDEL', crashes, plain)
   write('HDEL', metadata, plain)
 end
+for _, id in ipairs(plain) do note_move('k', '', node, id) end
 local function end_plan()
   for _, id in ipairs(plan.dropped) do dropped[#dropped + 1] = positions[id] end
   write_plan()
@@ -129,4 +136,5 @@ if #planned > 0 then
   end_plan()
 end
 local sequence_number, rows = update_lease()
+tell_moves()
 return {sequence_number, rows, stale, dropped, later}

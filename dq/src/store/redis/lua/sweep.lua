@@ -41,6 +41,7 @@ local parked_until, dead_until = math.max(floor - ARGV[5], 0), math.max(floor - 
 local opens_at, drained_at, left = nil, nil, 0
 -- include gate.lua
 if opens_at or drained_at then parked_until = -1 end
+-- include moves.lua
 local function are_delayed(ids) return read('ZMSCORE', delayed, ids) end
 local function prune(place, ids)
   local is_delayed, removed = are_delayed(ids), {}
@@ -50,6 +51,7 @@ local function prune(place, ids)
   write('ZREM', place, ids)
   write('HDEL', jobs, removed)
   write('HDEL', metadata, removed)
+  for _, id in ipairs(removed) do note_move('g', '', '', id) end
   return #ids
 end
 redis.call('HDEL', crashes, '')
@@ -70,6 +72,7 @@ local function has_until(place, time)
 end
 local more = has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
   or has_until(unacked, parked_until)
+tell_moves()
 -- include told.lua
 return {
   1, tonumber(sequence_number), rows, floor, ids, tokens, records, overrides, crash_counts, pruned_dead, pruned_done, more and 1 or 0,

@@ -163,7 +163,7 @@ impl SubscriptionTask {
         self.subscribe(&wanted).await?;
         for subscriber in &self.subscribers {
             // If its feed is full, the signals that wait there make the subscriber look at the store anyway.
-            drop(subscriber.feed.try_send(Signal::Resubscribed));
+            subscriber.feed.send(Signal::Resubscribed);
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ impl SubscriptionTask {
             };
             for subscriber in &self.subscribers {
                 // If its feed is full, the subscriber hears of the outage from its requests.
-                drop(subscriber.feed.try_send(Signal::Interrupted(reason.clone())));
+                subscriber.feed.send(Signal::Interrupted(reason.clone()));
             }
         }
     }
@@ -230,8 +230,8 @@ impl SubscriptionTask {
         let mut has_closed = false;
         for subscriber in &self.subscribers {
             if subscriber.channels.iter().any(|wanted| wanted.as_bytes() == channel) {
-                let sent = subscriber.feed.try_send(signal.clone());
-                has_closed |= matches!(sent, Err(mpsc::error::TrySendError::Closed(_)));
+                subscriber.feed.send(signal.clone());
+                has_closed |= subscriber.feed.is_closed();
             }
         }
         if has_closed {

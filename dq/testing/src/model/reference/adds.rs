@@ -9,10 +9,16 @@ use dq::job::{Deliver, JobId, Metadata, ProducerId, State};
 use dq::store::{AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate};
 
 impl Topic {
-    pub(in super::super) fn add(&mut self, producer: &ProducerId, batch: &Numbered<NewJob>) -> BatchAnswer<AddOutcome> {
+    /// `None`: the topic drains.
+    pub(in super::super) fn add(
+        &mut self,
+        producer: &ProducerId,
+        batch: &Numbered<NewJob>,
+    ) -> Option<BatchAnswer<AddOutcome>> {
         match self.call(producer, batch.number) {
-            Call::Late => return BatchAnswer::Late,
-            Call::Repeat(kept) => return kept.added(),
+            Call::Late => return Some(BatchAnswer::Late),
+            Call::Repeat(kept) => return Some(kept.added()),
+            Call::New if self.state.drain.is_some() => return None,
             Call::New => {}
         }
         let mut named = BTreeSet::new();
@@ -21,37 +27,53 @@ impl Topic {
             outcomes.push(if named.insert(&job.id) { self.add_one(job) } else { AddOutcome::Repeated });
         }
         self.keep(producer, batch.number, KeptAnswer::Added(outcomes.clone()));
-        BatchAnswer::Done(outcomes)
+        Some(BatchAnswer::Done(outcomes))
     }
 
     fn add_one(&mut self, job: &NewJob) -> AddOutcome {
         let at_once = self.after(std::time::Duration::ZERO);
-        let due = match job.due {
-            Due::After(delay) | Due::Usual(delay) => self.after(delay),
-            Due::At(at) => at.max(at_once),
+        let mut metadata = job.record.metadata().expect("the model adds readable records");
+        let due = match (job.due, &self.state.delay) {
+            (Due::Usual(_), Some(usual)) => {
+                metadata.delay = usual.delay;
+                self.after(usual.delay)
+            }
+            (Due::After(delay) | Due::Usual(delay), _) => self.after(delay),
+            (Due::At(at), _) => at.max(at_once),
         };
-        let metadata = job.record.metadata().expect("the model adds readable records");
         let expires_at = job.expires_after.map(|after| due.after(after)).or(metadata.expires_at);
-        let record = job.record.with_metadata(&Metadata { expires_at, parked_by: None, ..metadata });
+        let first_added = matches!(job.on_duplicate, OnDuplicate::Extend { .. }).then_some(at_once);
+        let new = Metadata { expires_at, parked_by: None, version: 0, first_added, ..metadata };
+        let record = job.record.with_metadata(&new);
         let new = AddedJob { record, due, deliver: job.deliver };
         match self.state(&job.id) {
             None | Some(State::Done) => {
                 self.put(&job.id, new);
                 AddOutcome::Added
             }
-            Some(State::Running) => self.add_over_run(&job.id, new, job.on_duplicate),
+            Some(State::Running) => {
+                if let OnDuplicate::Extend { at_most } = job.on_duplicate
+                    && let Some(extended) = self.extend_replacement(&job.id, &new, at_most)
+                {
+                    return extended;
+                }
+                self.add_over_run(&job.id, new, job.on_duplicate)
+            }
             Some(state) if job.on_duplicate == OnDuplicate::Replace => {
                 self.put(&job.id, new);
                 AddOutcome::Replaced(state)
             }
-            Some(state) => AddOutcome::Exists(state),
+            Some(state) => match job.on_duplicate {
+                OnDuplicate::Extend { at_most } if state == State::Delayed => self.extend(&job.id, &new, at_most),
+                _ => AddOutcome::Exists(state),
+            },
         }
     }
 
     fn add_over_run(&mut self, id: &JobId, new: AddedJob, on_duplicate: OnDuplicate) -> AddOutcome {
         let broadcast_waits = self.broadcasts.contains_key(id);
         let run = self.run_mut(id).expect("the job is RUNNING");
-        if on_duplicate == OnDuplicate::Replace {
+        if matches!(on_duplicate, OnDuplicate::Replace | OnDuplicate::Extend { .. }) {
             run.replacement = Some(Replacement { job: new, only_if_ended: false });
             return AddOutcome::ReplacementWaits;
         }

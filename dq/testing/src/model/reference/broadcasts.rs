@@ -13,14 +13,18 @@ impl Topic {
         let ids: Vec<_> = due.into_iter().take(request.limit).map(|(id, _)| id.clone()).collect();
         let (mut published, mut dropped) = (0, 0);
         for id in ids {
-            let (due, record) = self.broadcasts.remove(&id).expect("the broadcast waits");
+            let (due, record) = &self.broadcasts[&id];
             let own = record.metadata().expect("the model adds readable records").expires_at;
             let expired = own.unwrap_or_else(|| due.after(request.expires_after)) < now;
+            if !expired && !self.may_take(*due) {
+                continue;
+            }
+            self.broadcasts.remove(&id);
             *(if expired { &mut dropped } else { &mut published }) += 1;
         }
         self.published += published as u64;
         let sleep = self.assign_publisher(node, request.fallback);
-        let more = self.broadcasts.values().any(|(due, _)| *due <= now);
+        let more = self.broadcasts.values().any(|(due, _)| *due <= now && self.may_take(*due));
         Published { published, dropped, last_number: self.published, sleep, more }
     }
 

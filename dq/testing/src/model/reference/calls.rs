@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Topic;
 use dq::job::ProducerId;
-use dq::store::{AddOutcome, BatchAnswer, CALL_SLOTS, CommandOutcome};
+use dq::store::{AddOutcome, BatchAnswer, CALL_SLOTS, ChangeOutcome, CommandOutcome, TopicSet};
 
 /// The batches of one producer: the kept answers by slot, and the highest executed number.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +18,8 @@ pub(super) struct Calls {
 pub(super) enum KeptAnswer {
     Added(Vec<AddOutcome>),
     Commanded(Vec<CommandOutcome>),
+    Changed(Vec<ChangeOutcome>),
+    Set(Box<TopicSet>),
 }
 
 /// How to answer a batch: execute it, repeat the kept answer, or answer *late*.
@@ -46,16 +48,22 @@ impl Topic {
 
 impl KeptAnswer {
     pub(super) fn added(self) -> BatchAnswer<AddOutcome> {
-        match self {
-            Self::Added(outcomes) => BatchAnswer::Done(outcomes),
-            Self::Commanded(_) => unreachable!("the model repeats a batch unchanged"),
-        }
+        let Self::Added(outcomes) = self else { unreachable!("the model repeats a batch unchanged") };
+        BatchAnswer::Done(outcomes)
     }
 
     pub(super) fn commanded(self) -> BatchAnswer<CommandOutcome> {
-        match self {
-            Self::Commanded(outcomes) => BatchAnswer::Done(outcomes),
-            Self::Added(_) => unreachable!("the model repeats a batch unchanged"),
-        }
+        let Self::Commanded(outcomes) = self else { unreachable!("the model repeats a batch unchanged") };
+        BatchAnswer::Done(outcomes)
+    }
+
+    pub(super) fn changed(self) -> BatchAnswer<ChangeOutcome> {
+        let Self::Changed(outcomes) = self else { unreachable!("the model repeats a batch unchanged") };
+        BatchAnswer::Done(outcomes)
+    }
+
+    pub(super) fn set(self) -> BatchAnswer<TopicSet> {
+        let Self::Set(set) = self else { unreachable!("the model repeats a batch unchanged") };
+        BatchAnswer::Done(vec![*set])
     }
 }

@@ -18,7 +18,7 @@ impl Topic {
         }
         let now = self.now();
         let mut due = self.by_time(State::Delayed, |id| (!choice.is(id, State::Running), id.clone()));
-        due.retain(|(at, _)| *at <= now.after(request.lookahead));
+        due.retain(|(at, _)| *at <= now.after(request.lookahead) && self.may_take(*at));
         let more = due.len() > request.limit;
         due.truncate(request.limit);
         let claims = self.claim(node, &due, Event::Transferred);
@@ -39,8 +39,8 @@ impl Topic {
             foreign_lease,
             claims,
             dropped: Vec::new(),
-            state: None,
-            left: 0,
+            state: self.told(),
+            left: self.left(),
         })
     }
 
@@ -66,7 +66,7 @@ impl Topic {
         }
         let now = self.now();
         let mut parked = self.by_time(State::Unacked, |id| (!choice.is(id, State::Running), id.clone()));
-        parked.retain(|(since, _)| since.after(request.unacked_age) <= now);
+        parked.retain(|(since, _)| since.after(request.unacked_age) <= now && !self.is_held());
         let dead = self.by_time(State::Dead, |id| (choice.is(id, State::Dead), id.clone()));
         let over = dead.len().saturating_sub(request.dead_most);
         let dead = dead.into_iter().enumerate();
@@ -92,7 +92,7 @@ impl Topic {
             pruned_dead: dead.len(),
             pruned_done: done.len(),
             more,
-            state: None,
+            state: self.told(),
         })
     }
 }

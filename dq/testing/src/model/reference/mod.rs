@@ -8,11 +8,13 @@
 mod adds;
 mod broadcasts;
 mod calls;
+mod changes;
 mod claims;
 mod commands;
 mod reclaim;
 mod roles;
 mod sequences;
+mod set;
 mod settle;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +25,7 @@ use self::roles::Roles;
 use dq::job::state::Event;
 use dq::job::{Deliver, Fence, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use dq::store::step::LONGEST_LEASE;
-use dq::store::{Answer, CommandKind, JobPlace, Request, Stored, TopicCounts};
+use dq::store::{Answer, CommandKind, JobPlace, Request, Stored, TopicCounts, TopicState};
 use dq::time::Timestamp;
 
 /// One topic.
@@ -41,6 +43,7 @@ pub(super) struct Topic {
     /// The newest fence that was given out.
     fence: u64,
     roles: Roles,
+    state: TopicState,
     calls: BTreeMap<ProducerId, Calls>,
 }
 
@@ -245,7 +248,7 @@ impl Topic {
             Place::Dead(since) => JobPlace::Dead { since: *since },
             Place::Done(until) => JobPlace::Done { until: *until },
         };
-        Some(Stored { id: id.clone(), record: job.record.clone(), place })
+        Some(Stored { id: id.clone(), record: job.record.clone(), place, crashes: 0 })
     }
 
     /// A job as a query by id shows it: a waiting broadcast counts as DELAYED and hides a DONE job.
@@ -254,9 +257,10 @@ impl Topic {
             self.stored(id).filter(|stored| stored.place.state() != State::Done || !self.broadcasts.contains_key(id));
         let broadcast = || {
             let (due, record) = self.broadcasts.get(id)?.clone();
-            Some(Stored { id: id.clone(), record, place: JobPlace::Delayed { due } })
+            Some(Stored { id: id.clone(), record, place: JobPlace::Delayed { due }, crashes: 0 })
         };
-        stored.or_else(broadcast)
+        let crashes = self.jobs.get(id).map_or(0, |job| job.crashes);
+        stored.map(|stored| Stored { crashes, ..stored }).or_else(broadcast)
     }
 
     pub(super) fn counts(&self) -> TopicCounts {

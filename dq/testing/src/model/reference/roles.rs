@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Topic;
-use dq::job::NodeId;
+use dq::job::{NodeId, State};
 use dq::store::step::{ROLE_SLACK, Role, STANDBY_DELAY};
 use dq::time::Timestamp;
 
@@ -46,9 +46,9 @@ impl Topic {
         fallback: Duration,
         lookahead: Duration,
     ) -> (Option<Role>, Duration) {
-        let head = self
-            .head()
-            .map(|head| Timestamp::from_millis(head.as_millis() - (lookahead.as_millis() as u64).div_ceil(2)));
+        let ahead = if self.is_paused() { 0 } else { (lookahead.as_millis() as u64).div_ceil(2) };
+        let head = self.opens(self.by_time(State::Delayed, |_| ()).into_iter().map(|(due, _)| due));
+        let head = head.map(|head| Timestamp::from_millis(head.as_millis() - ahead));
         let (latest, longest) = (self.after(fallback), self.longest(fallback));
         for (_, until) in [&mut self.roles.watcher, &mut self.roles.standby].into_iter().flatten() {
             *until = longest.min(*until);
@@ -77,7 +77,8 @@ impl Topic {
         if !self.is_free(&self.roles.publisher, node) {
             return fallback;
         }
-        let wake_at = self.broadcasts.values().map(|(due, _)| *due).min().map_or(latest, |head| head.min(latest));
+        let head = self.opens(self.broadcasts.values().map(|(due, _)| *due));
+        let wake_at = head.map_or(latest, |head| head.min(latest));
         self.roles.publisher = self.held_by(node, wake_at);
         self.until(wake_at).min(fallback)
     }

@@ -44,7 +44,12 @@ impl Checker {
                 self.check_move(did, id, was, is, micros);
             }
             (was, Some(is)) if old != new && was.is_none_or(|was| was.row.is_none() || is.row.is_none()) => {
-                self.check_entry(id, version(&is.record), is);
+                let is_extended = matches!(did, Did::Add { jobs } if jobs.iter().any(|(job, outcome)| {
+                    job.id == *id && matches!(outcome, AddOutcome::Extended { .. })
+                }));
+                if !is_extended {
+                    self.check_entry(id, version(&is.record), is);
+                }
             }
             _ => {}
         }
@@ -102,6 +107,10 @@ impl Checker {
                     // If the time is past, or now, the job rejoins as it was added.
                     (wanted.div_ceil(1000) <= micros / 1000).then(|| job.record.fixed().delay)
                 }
+                Change::Tick(ref tick) => {
+                    self.expected.due.extend(tick.next.map(|next| (version, next.as_millis() * 1000)));
+                    None
+                }
                 _ => None,
             };
             if let Some(delay) = after {
@@ -131,6 +140,7 @@ impl Checker {
                 let change = outcomes.iter().find(|(outcome, verdict)| outcome.id == *id && *verdict == Verdict::Done);
                 match change.map(|(outcome, _)| &outcome.change) {
                     Some(Change::Ack | Change::Drop) => Some("acked"),
+                    Some(Change::Tick(tick)) if tick.next.is_none() => Some("ended"),
                     Some(_) if replaced => Some("replaced"),
                     Some(_) if self.is_promised(old, job) => Some("ended from outside"),
                     _ => None,
@@ -146,6 +156,8 @@ impl Checker {
             Did::Add { jobs } => jobs.iter().find(|(job, _)| job.id == *id).and_then(|(_, outcome)| match outcome {
                 AddOutcome::Added if job.state == State::Done => Some("done"),
                 AddOutcome::Replaced(_) if job.state != State::Running => Some("replaced"),
+                AddOutcome::Extended { .. } if job.state == State::Delayed => Some("extended"),
+                AddOutcome::Extended { .. } if job.state == State::Done => Some("done"),
                 _ => None,
             }),
             Did::Command { items } => {
@@ -193,7 +205,7 @@ impl Checker {
         self.expected.promised.get(&version).is_some_and(|ends| ends.iter().any(|(verb, _)| deletes(*verb)))
     }
 
-    fn is_promised(&self, version: u64, job: &JobView) -> bool {
+    pub(super) fn is_promised(&self, version: u64, job: &JobView) -> bool {
         let Some(row) = &job.row else { return false };
         let parked_by = job.record.fixed().parked_by;
         let named = |fence: Option<Fence>| fence.is_none() || fence == Some(row.token.fence) || fence == parked_by;
@@ -273,7 +285,7 @@ impl Checker {
         let why = match did {
             Did::Add { jobs } => jobs
                 .iter()
-                .any(|(new, _)| new.id == *id && new.on_duplicate == OnDuplicate::Replace)
+                .any(|(new, _)| new.id == *id && !matches!(new.on_duplicate, OnDuplicate::Reject | OnDuplicate::Keep))
                 .then_some("replaced"),
             Did::Command { items } => items
                 .iter()

@@ -35,7 +35,7 @@ impl Checker {
             let (was, is) = (before.broadcasts.get(id), after.broadcasts.get(id));
             let (old, new) = (was.map(|(_, record)| version(record)), is.map(|(_, record)| version(record)));
             if old == new {
-                if was != is {
+                if was != is && !matches!(did, Did::Change { items } if items.iter().any(|(item, _)| item.id == *id)) {
                     self.bad(format!("[24] the broadcast {id} has changed while it waits: {was:?} is {is:?}"));
                 }
                 continue;
@@ -74,12 +74,15 @@ impl Checker {
                 continue;
             }
             published += 1;
+            self.check_may_publish(id, *due, now);
             self.expected.broadcasts.over.insert(version, "published");
             *self.received.published.entry(version).or_default() += 1;
             self.received.fresh.push(version);
             let put = added.and_then(|added| added.put).unwrap_or_default();
-            let late =
-                self.broadcasts_since.map(|since| (now / 1000).saturating_sub(due.as_millis().max(since).max(put)));
+            let open = self.expected.gate.open_since();
+            let late = self
+                .broadcasts_since
+                .map(|since| (now / 1000).saturating_sub(due.as_millis().max(since).max(put).max(open)));
             if let Some(late) = late.filter(|late| *late > LATE) {
                 self.bad(format!("[24] the broadcast {id} ({version}) is published {late} ms late without a fault"));
             }
@@ -110,7 +113,9 @@ impl Checker {
         let why = match did {
             Did::Add { jobs } => jobs
                 .iter()
-                .any(|(job, outcome)| job.id == *id && matches!(outcome, AddOutcome::Replaced(_)))
+                .any(|(job, outcome)| {
+                    job.id == *id && matches!(outcome, AddOutcome::Replaced(_) | AddOutcome::Extended { .. })
+                })
                 .then_some("replaced"),
             Did::Command { items } => {
                 items.iter().filter(|(item, _)| item.id == *id).find_map(|(item, outcome)| match item.verb {

@@ -5,7 +5,7 @@ use super::record::{Checker, Did};
 use dq::config::NodeSettings;
 use dq::job::{Deliver, Isolation, JobId, NodeId, State, Token};
 use dq::store::step::{NoteVerdict, Verdict};
-use dq::store::{AddOutcome, Command, CommandKind, CommandOutcome, NewJob};
+use dq::store::{AddOutcome, Command, CommandKind, CommandOutcome, Due, NewJob};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
 
@@ -16,6 +16,9 @@ impl Checker {
             Did::Add { jobs } => {
                 for (job, outcome) in jobs {
                     self.check_added(job, outcome, after.jobs.get(&job.id));
+                    if matches!(outcome, AddOutcome::Extended { .. }) {
+                        self.check_extended(job, before.jobs.get(&job.id), after.jobs.get(&job.id));
+                    }
                 }
             }
             Did::Command { items } => {
@@ -27,6 +30,7 @@ impl Checker {
                     }
                 }
             }
+            Did::Change { items } => self.check_changes(items, before, after),
             Did::Settle { node, outcomes } => {
                 for (nth, (outcome, verdict)) in outcomes.iter().enumerate() {
                     let again = outcomes[..nth].iter().any(|(other, _)| other.id == outcome.id);
@@ -63,7 +67,7 @@ impl Checker {
                     self.check_note(node, (id, *token), *isolation, *note, (before.jobs.get(id), after.jobs.get(id)));
                 }
             }
-            Did::Nothing | Did::Release { .. } | Did::Publish { .. } => {}
+            Did::Nothing | Did::Release { .. } | Did::Publish { .. } | Did::Set { .. } | Did::RefuseAdd => {}
         }
     }
 
@@ -96,10 +100,14 @@ impl Checker {
         let there = match outcome {
             AddOutcome::Added | AddOutcome::Replaced(_) if job.deliver == Deliver::Broadcast => true,
             AddOutcome::Added | AddOutcome::Replaced(_) => {
+                let delay = match job.due {
+                    Due::Usual(_) => self.usual(job.record.fixed().delay),
+                    Due::After(_) | Due::At(_) => job.record.fixed().delay,
+                };
                 let expires = |at: Timestamp| job.expires_after.map(|after| at.after(after));
                 is.is_some_and(|is| {
                     let fits = is.record.fixed().expires_at == is.at.and_then(expires);
-                    is.state == State::Delayed && version(&is.record) == new && fits
+                    is.state == State::Delayed && version(&is.record) == new && fits && is.record.fixed().delay == delay
                 })
             }
             AddOutcome::ReplacementWaits | AddOutcome::ReplacementIfEnds => {
@@ -107,7 +115,11 @@ impl Checker {
                 let waits = is.and_then(|is| is.replacement.as_ref());
                 waits.is_some_and(|(record, only_if)| version(record) == new && *only_if == conditional)
             }
-            AddOutcome::Exists(_) | AddOutcome::Repeated | AddOutcome::Refused(_) => true,
+            AddOutcome::Extended { due, .. } => is.is_none_or(|is| match &is.replacement {
+                Some((record, only_if)) => version(record) == new && !only_if,
+                None => is.at == Some(*due) && version(&is.record) == new || is.state == State::Done,
+            }),
+            AddOutcome::Exists(_) | AddOutcome::Repeated | AddOutcome::Later | AddOutcome::Refused(_) => true,
         };
         if !there {
             self.bad(format!("[18] LOST: the add of {new} ({}) is answered {outcome:?}: {is:?}", job.id));

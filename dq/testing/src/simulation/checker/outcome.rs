@@ -65,7 +65,8 @@ impl Checker {
             }
             Change::Retry(_) => run.started.iter().any(|kind| *kind != HandlerKind::Final),
             Change::Drop => run.aged && !run.started.is_empty(),
-            Change::Rollback | Change::Tick(_) => true,
+            Change::Rollback => true,
+            Change::Tick(_) => self.is_schedule(run.version) && outcome.token == run.token,
             Change::Dead => {
                 let cause = outcome.metadata.as_ref().and_then(|metadata| metadata.cause);
                 let without_final = cause == Some(Cause::Decode) || cause == Some(Cause::Expired) && run.expired;

@@ -52,12 +52,15 @@ impl Checker {
     /// The jobs that a step may change.
     fn named(&self, did: &Did) -> BTreeSet<JobId> {
         match did {
-            Did::Nothing | Did::Release { .. } | Did::Publish { .. } => BTreeSet::new(),
+            Did::Nothing | Did::Release { .. } | Did::Publish { .. } | Did::Set { .. } | Did::RefuseAdd => {
+                BTreeSet::new()
+            }
             Did::Note { runs, .. } => runs.iter().map(|(id, ..)| id.clone()).collect(),
             Did::Claim { claims, .. } => claims.iter().map(|claim| claim.id.clone()).collect(),
             Did::Settle { outcomes, .. } => outcomes.iter().map(|(outcome, _)| outcome.id.clone()).collect(),
             Did::Add { jobs } => jobs.iter().map(|(job, _)| job.id.clone()).collect(),
             Did::Command { items } => items.iter().map(|(item, _)| item.id.clone()).collect(),
+            Did::Change { items } => items.iter().map(|(item, _)| item.id.clone()).collect(),
             Did::Reclaim { from, .. } => {
                 self.expected.rows.keys().filter(|(node, _)| node == from).map(|(_, id)| id.clone()).collect()
             }

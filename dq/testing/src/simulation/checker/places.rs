@@ -89,7 +89,14 @@ impl Checker {
                 let Some(caps) = self.caps else { return Some(Placement { crashes: is.crashes, ..given_back }) };
                 reclaimed(was, is, caps.crashes, given_back, floor)
             }
-            Did::Nothing | Did::Add { .. } | Did::Note { .. } | Did::Release { .. } | Did::Publish { .. } => None,
+            Did::Nothing
+            | Did::Change { .. }
+            | Did::Set { .. }
+            | Did::RefuseAdd
+            | Did::Add { .. }
+            | Did::Note { .. }
+            | Did::Release { .. }
+            | Did::Publish { .. } => None,
         }
     }
 
@@ -100,7 +107,10 @@ impl Checker {
         let (placement, as_added) = (Placement::of(was), was.record.fixed().delay);
         Some(match change.clone() {
             Change::Ack | Change::Drop => return None,
-            Change::Tick(tick) => placement.delayed(tick.next?),
+            Change::Tick(tick) => {
+                let later = was.row.as_ref()?.token.due.as_millis() + 1;
+                placement.delayed(tick.next?.max(Timestamp::from_millis(later)))
+            }
             Change::Retry(delay) => {
                 let backoff = self.caps.map(|caps| caps.backoff);
                 if backoff.is_some_and(|steps| steps.get(usize::from(placement.attempts)) != Some(&delay)) {

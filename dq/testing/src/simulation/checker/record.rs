@@ -3,9 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::gate::Gate;
+use super::schedule::Scheduled;
 use dq::job::{Fence, Isolation, JobId, NodeId, ProducerId, Token};
 use dq::store::step::{Change, Claim, NoteVerdict, Outcome, Published, Verdict};
-use dq::store::{AddOutcome, Command, CommandKind, CommandOutcome, NewJob};
+use dq::store::{
+    AddOutcome, ChangeOutcome, Command, CommandKind, CommandOutcome, JobChange, NewJob, SetTopic, TopicSet, TopicState,
+};
 use dq::testing::seam::View;
 use dq::time::Timestamp;
 
@@ -18,6 +22,8 @@ pub(in crate::simulation) enum Did {
         node: NodeId,
         claims: Vec<Claim>,
         aged: bool,
+        /// What the answer tells of the state of the topic.
+        told: Option<Box<TopicState>>,
     },
     Settle {
         node: NodeId,
@@ -46,6 +52,15 @@ pub(in crate::simulation) enum Did {
     Command {
         items: Vec<(Command, CommandOutcome)>,
     },
+    Change {
+        items: Vec<(JobChange, ChangeOutcome)>,
+    },
+    Set {
+        set: SetTopic,
+        answer: Box<TopicSet>,
+    },
+    /// An add was refused, because the topic drains.
+    RefuseAdd,
     Publish {
         published: Published,
         /// How long after its due time a broadcast without an expiry of its own is dropped.
@@ -77,6 +92,8 @@ pub(super) struct Run {
     pub(super) node: NodeId,
     pub(super) token: Token,
     pub(super) version: u64,
+    /// When it was claimed, in µs on the store's clock.
+    pub(super) claimed_at: u64,
     pub(super) aged: bool,
     pub(super) started: Vec<HandlerKind>,
     /// The handlers that were polled.
@@ -120,6 +137,11 @@ pub(in crate::simulation) struct Expected {
     /// For each version that was acked on claim: the run that was acked.
     pub(super) claimed: BTreeMap<u64, u64>,
     pub(super) broadcasts: Broadcasts,
+    pub(super) gate: Gate,
+    /// Every schedule that was added, by its version.
+    pub(super) schedules: BTreeMap<u64, Scheduled>,
+    /// How many blanks stand behind the payload of a version that was updated.
+    pub(super) marks: BTreeMap<u64, usize>,
 }
 
 /// How a run that was charged a crash had run.
@@ -210,6 +232,8 @@ pub(in crate::simulation) struct Checker {
     pub(in crate::simulation) only_counts_crash_deaths: bool,
     pub(in crate::simulation) steps: u64,
     pub(in crate::simulation) handled: u64,
+    /// Ticks of schedules that took effect.
+    pub(in crate::simulation) ticks: u64,
     pub(in crate::simulation) timeout_micros: u64,
     pub(in crate::simulation) caps: Option<Caps>,
     /// Jobs are acked before their handlers start.
@@ -289,6 +313,13 @@ pub(super) struct Broadcasts {
 impl Broadcasts {
     pub(super) fn added(&mut self, version: u64, due: u64, both: bool) {
         self.added.insert(version, Added { due, both, put: None });
+    }
+
+    /// A broadcast that waits has another due time.
+    pub(super) fn moved(&mut self, version: u64, due: u64, at: u64) {
+        if let Some(added) = self.added.get_mut(&version) {
+            (added.due, added.put) = (due, Some(at));
+        }
     }
 
     /// Returns whether a version is a job, and whether it is a broadcast.

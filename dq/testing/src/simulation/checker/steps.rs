@@ -1,6 +1,6 @@
 //! A step, compared with what the checker knows, and what nodes and callers report.
 
-use super::super::version::version;
+use super::super::version::{mark, version};
 use super::record::{AddResult, Checker, Did, End, HandlerKind, Run};
 use dq::job::{Deliver, Fence, Isolation, JobId, NodeId, ProducerId, State, Token};
 use dq::store::step::{Claim, Verdict};
@@ -72,7 +72,9 @@ impl Checker {
         if !after.consistent {
             self.bad("[2] records and places differ".into());
         }
+        let ended = self.ended_schedules(did, &before);
         self.note(did, &before, micros);
+        self.note_ticks(did, &before, &after, &ended);
         self.check_waiting_broadcasts(did, &before, &after, micros);
         let (mut old, mut new) = (before.jobs.iter().peekable(), after.jobs.iter().peekable());
         while let Some(id) = old.peek().into_iter().chain(new.peek()).map(|(id, _)| *id).min() {
@@ -93,7 +95,7 @@ impl Checker {
         match did {
             Did::Add { jobs } => {
                 for (job, outcome) in jobs {
-                    self.note_add(job, outcome, micros);
+                    self.note_add(job, outcome, before, micros);
                 }
             }
             Did::Command { items } => {
@@ -101,11 +103,20 @@ impl Checker {
                     self.note_command(item, before.jobs.get(&item.id));
                 }
             }
-            Did::Claim { node, claims, aged } => {
-                for claim in claims {
-                    self.note_claim(node, claim, *aged, micros);
+            Did::Change { items } => {
+                for (item, outcome) in items {
+                    self.note_change(item, outcome, before, micros);
                 }
             }
+            Did::Claim { node, claims, aged, told } => {
+                for claim in claims {
+                    self.check_may_take(&claim.id, (!aged).then_some(claim.token.due), micros);
+                    self.note_claim(node, claim, *aged, micros);
+                }
+                self.check_told(node, told.as_deref(), micros);
+            }
+            Did::Set { set, answer } => self.note_set(set, answer, micros),
+            Did::RefuseAdd => self.check_drains(true),
             Did::Settle { node, outcomes } => {
                 for (outcome, verdict) in outcomes {
                     if *verdict == Verdict::Done {
@@ -118,15 +129,20 @@ impl Checker {
         }
     }
 
-    fn note_add(&mut self, job: &NewJob, outcome: &AddOutcome, micros: u64) {
+    fn note_add(&mut self, job: &NewJob, outcome: &AddOutcome, before: &View, micros: u64) {
         let version = version(&job.record);
-        let took_effect = !matches!(outcome, AddOutcome::Exists(_) | AddOutcome::Repeated | AddOutcome::Refused(_));
+        let took_effect = !matches!(
+            outcome,
+            AddOutcome::Exists(_) | AddOutcome::Repeated | AddOutcome::Later | AddOutcome::Refused(_)
+        );
         if !took_effect {
             if self.expected.effected.contains(&version) {
                 self.bad(format!("[18] the add of {version} is answered that its own job exists"));
             }
             return;
         }
+        self.check_drains(false);
+        self.note_schedule(&job.id, &job.record);
         if !self.expected.effected.insert(version) {
             self.bad(format!("[18] the add of {version} ({}) took effect twice", job.id));
         }
@@ -134,9 +150,13 @@ impl Checker {
             self.bad(format!("[18] the add of {version} took effect after its caller got NotAdded"));
         }
         let due = match job.due {
-            Due::After(delay) | Due::Usual(delay) => micros + delay.as_micros() as u64,
+            Due::Usual(usual) => micros + self.usual(usual).as_micros() as u64,
+            Due::After(delay) => micros + delay.as_micros() as u64,
             Due::At(at) => micros.max(at.as_millis() * 1000),
         };
+        if let AddOutcome::Extended { due, .. } = outcome {
+            return self.note_extension(job, version, *due, (before, micros));
+        }
         self.expected.due.insert(version, due);
         if job.deliver != Deliver::Queue {
             self.expected.broadcasts.added(version, due, job.deliver == Deliver::Both);
@@ -161,6 +181,9 @@ impl Checker {
             let early = self.expected.due[&version] - micros;
             self.bad(format!("[4] {} ({version}) is claimed {early} µs early", claim.id));
         }
+        if self.expected.marks.get(&version).is_some_and(|wanted| *wanted != mark(&claim.record)) {
+            self.bad(format!("[28] {} ({version}) is claimed without the payload of its last update", claim.id));
+        }
         let last = self.fences.entry(claim.id.clone()).or_default();
         let fell = claim.token.fence <= *last;
         *last = claim.token.fence.max(*last);
@@ -169,6 +192,7 @@ impl Checker {
         }
         if let (Some(since), Some(put), false) = (self.punctual_since, self.expected.put.get(&version), aged) {
             let wanted = claim.token.due.as_millis().max(since).max(*put).max(self.lateness_until);
+            let wanted = wanted.max(self.expected.gate.open_since());
             let late = (micros / 1000).saturating_sub(wanted);
             if late > 400 {
                 self.bad(format!("[23] {} ({version}) is claimed {late} ms late without a fault", claim.id));
@@ -184,6 +208,7 @@ impl Checker {
             node: node.clone(),
             token: claim.token,
             version,
+            claimed_at: micros,
             aged,
             started: Vec::new(),
             polled: Vec::new(),
@@ -226,6 +251,10 @@ impl Checker {
             return 0;
         };
         let Run { version, expired, .. } = self.runs[&number];
+        self.check_starts_under(id, micros);
+        if self.is_schedule(version) {
+            self.bad(format!("[30] a handler of the schedule {id} ({version}) starts"));
+        }
         if kind == HandlerKind::OnDue && expired {
             self.bad(format!("[4] on_due of {id} ({version}), which had expired when it was claimed"));
         }

@@ -27,16 +27,7 @@ impl Program {
                         }
                         Due::At(_) => "due at its time".into(),
                     };
-                    let how = match outcome {
-                        AddOutcome::Added => format!("is added, {due}"),
-                        AddOutcome::Replaced(state) => format!("is added in place of the {state} one, {due}"),
-                        AddOutcome::ReplacementWaits | AddOutcome::ReplacementIfEnds => {
-                            "waits to replace the running one".into()
-                        }
-                        AddOutcome::Exists(state) => format!("exists already, {state}"),
-                        AddOutcome::Repeated => "comes twice in one batch".into(),
-                        AddOutcome::Refused(why) => format!("is refused: {why}"),
-                    };
+                    let how = how_added(outcome, &due);
                     let usual = (*outcome == AddOutcome::Added).then_some(Usual::Added);
                     self.note(sim, named(&job.id), usual, || format!("{topic}/{} {how}", job.id));
                 }
@@ -74,8 +65,33 @@ impl Program {
                     });
                 }
             }
+            Did::Change { items } => {
+                for (item, outcome) in items {
+                    self.note(sim, named(&item.id), None, || {
+                        format!("{:?} of {topic}/{}: {outcome:?}", item.what, item.id)
+                    });
+                }
+            }
+            Did::Set { set, .. } => {
+                self.note(sim, None, None, || format!("{} changes {topic}: {:?}", set.by, set.change));
+            }
+            Did::RefuseAdd => self.note(sim, None, None, || format!("{topic} drains, and refuses an add")),
             Did::Claim { .. } | Did::Nothing | Did::Note { .. } | Did::Release { .. } | Did::Publish { .. } => {}
         }
+    }
+}
+
+/// What an add came to, for a job that is due so.
+fn how_added(outcome: &AddOutcome, due: &str) -> String {
+    match outcome {
+        AddOutcome::Added => format!("is added, {due}"),
+        AddOutcome::Replaced(state) => format!("is added in place of the {state} one, {due}"),
+        AddOutcome::ReplacementWaits | AddOutcome::ReplacementIfEnds => "waits to replace the running one".into(),
+        AddOutcome::Exists(state) => format!("exists already, {state}"),
+        AddOutcome::Extended { .. } => format!("extends the one that waits, {due} at most"),
+        AddOutcome::Later => "has to come in another batch".into(),
+        AddOutcome::Repeated => "comes twice in one batch".into(),
+        AddOutcome::Refused(why) => format!("is refused: {why}"),
     }
 }
 

@@ -38,7 +38,7 @@ impl Program {
             return;
         }
         let (node, occasions) = match did {
-            Did::Claim { node, claims, aged: false } => {
+            Did::Claim { node, claims, aged: false, .. } => {
                 (Some(node.clone()), self.occasions(key, ':', claims.iter().map(|claim| &claim.id)))
             }
             Did::Add { jobs } => (None, self.occasions(key, '+', jobs.iter().map(|(job, _)| &job.id))),

@@ -185,6 +185,12 @@ fn a_length_that_is_a_lie_allocates_nothing() {
 }
 
 #[test]
+fn the_error_of_damaged_changes_says_where_they_are_damaged() {
+    let error = Topic::default().apply(&[0xFF, 0, 0], Replay::Strict).unwrap_err();
+    assert_eq!((error.at, error.length), (1, 3), "behind the kind, which it does not know");
+}
+
+#[test]
 fn the_changes_of_a_large_step_are_cut_into_parts_of_whole_rows() {
     let mut bench = logged();
     let large = |n: u64, byte: &str| NewJob {

@@ -2,7 +2,7 @@
 job's place; an end from outside outweighs the run's outcome; then the outcome decides.
 
 Needs    jobs, metadata, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending, replacements, crashes,
-         meta, wake; far_jobs, if an outcome is n; version, clock, bulk, signal, metadata, pending
+         meta, wake; node ('' if there is none); far_jobs, if an outcome is n; version, clock, bulk, signal, metadata, pending, moves
 Gives    leave(id, token, text, command, crash_text, outcome, argument, new, cap): plans the end of one run of the job with
          the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t (rejoin: as added, after µs, at
          ms), r (retry after µs), b (rollback), p (park), x (dead), d (drop), n (a tick of a schedule) or c (reclaim; `cap` is the crash cap, or nil
@@ -81,6 +81,15 @@ local function update_metadata(id, old, new)
   if new ~= old then push(plan.metadata, id, new) end
 end
 -- An acked job is DONE for its retention; any other ended job is gone.
+-- The cause in metadata, as a digit; 0 if there is none.
+local function cause_in(text)
+  local failed = is_listened and split(text).failed or ''
+  return failed == '' and 0 or bit.band(string.byte(failed, 3), 127)
+end
+local function die(id, text)
+  note_move('x' .. cause_in(text), '', node, id)
+  put('dead', id, floor)
+end
 local function finish_job(id, text, ending, new)
   local known = ending == 'a' and text and facts_of(text)
   if not known or known.retain == 0 then return remove_job(id) end
@@ -106,8 +115,9 @@ local function reclaim(id, due, text, parking_fence, crash_count, isolation, cap
   local new_count, is_convicted = charge(facts_of(text).exhausted, crash_count, isolation, cap)
   if is_convicted then update_metadata(id, text, exhausted_by(CRASHES, text)) end
   if new_count then return give_back(id, due, parking_fence, new_count) end
-  update_metadata(id, text, merge(text, '', nil))
-  put('dead', id, floor)
+  local new = merge(text, '', nil)
+  update_metadata(id, text, new)
+  die(id, new)
 end
 local function due_again(outcome, argument, text)
   if outcome == 'J' or outcome == 'r' then return after(argument) end
@@ -117,18 +127,28 @@ end
 local function apply_outcome(id, fence, due, text, parking_fence, crash_count, outcome, argument, new)
   if outcome == 'b' then
     update_metadata(id, text, merge(text, new, parking_fence))
+    note_move('b', '', node, id)
     return give_back(id, due, parking_fence, crash_count)
   end
   new = merge(text, new, outcome == 'p' and (parking_fence or fence) or nil)
   update_metadata(id, text, new)
-  if outcome == 'p' then return put('unacked', id, floor) end
-  if outcome == 'x' then return put('dead', id, floor) end
-  put_delayed(id, due_again(outcome, argument, new))
+  if outcome == 'p' then
+    note_move('p', '', node, id)
+    return put('unacked', id, floor)
+  end
+  if outcome == 'x' then return die(id, new) end
+  local again = due_again(outcome, argument, new)
+  note_move(outcome == 'r' and 'r' .. cause_in(new) or 'j', int(again), node, id)
+  put_delayed(id, again)
 end
 local function recover(id, text, parking_fence)
-  if parking_fence then return put('unacked', id, floor) end
-  update_metadata(id, text, exhausted_by(PLACE_LOST, text))
-  put('dead', id, floor)
+  if parking_fence then
+    note_move('p', '', node, id)
+    return put('unacked', id, floor)
+  end
+  local new = exhausted_by(PLACE_LOST, text)
+  update_metadata(id, text, new)
+  die(id, new)
 end
 -- Whether a job waits, runs or is UNACKED.
 local function has_not_ended(id)
@@ -143,6 +163,7 @@ local function put_new(id, deliver, due, record)
   elseif redis.call('HEXISTS', jobs, id) == 1 then
     return
   end
+  note_move('a', int(due), '', id)
   if deliver ~= 'q' then
     if not earliest_broadcast or due < earliest_broadcast then earliest_broadcast = due end
     put('broadcasts', id, due)
@@ -182,12 +203,20 @@ end
 -- A schedule had a tick, and waits for the next one.
 local function put_tick(id, due, packed)
   local schedule, next_due = put_jobs_of_tick(packed)
-  if next_due == 0 then return remove_job(id) end
+  if next_due == 0 then
+    redis.call('ZREM', KEYS[18], id)
+    note_move('k', '', node, id)
+    return remove_job(id)
+  end
+  -- It is there, unless an operator removed it.
+  redis.call('ZADD', KEYS[18], 0, id)
   push(plan.records, id, schedule)
   push(plan.removed_metadata, id)
   local own = own_metadata(schedule)
   if own then push(plan.metadata, id, own) end
-  put_delayed(id, math.max(next_due, due + 1))
+  local again = math.max(next_due, due + 1)
+  note_move('j', int(again), node, id)
+  put_delayed(id, again)
 end
 local function leave(id, token, text, command, crash_text, outcome, argument, new, cap)
   push(plan.removed_rows, id)
@@ -202,10 +231,19 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
   local replacement = replaces and redis.call('HGET', replacements, id)
   if replacement then
     if outcome == 'n' and not ending then put_jobs_of_tick(argument) end
+    note_move('a', int(command.due), '', id)
     return put_replacement(id, command, replacement)
   end
-  if ending then return finish_job(id, text, ending) end
-  if outcome == 'a' then return finish_job(id, text, 'a', new) end
+  if ending then
+    if outcome == 'n' then redis.call('ZREM', KEYS[18], id) end
+    note_move(ending == 'a' and 'k' or 'd', '', '', id)
+    return finish_job(id, text, ending)
+  end
+  if outcome == 'a' then
+    note_move('k', '', node, id)
+    return finish_job(id, text, 'a', new)
+  end
+  if outcome == 'd' or not text then note_move('z', '', '', id) end
   if outcome == 'd' then return remove_job(id) end
   if not text then
     push(plan.removed_metadata, id)
@@ -213,11 +251,12 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
   end
   if not fence then
     update_metadata(id, text, merge(text, '', nil))
-    return put('dead', id, floor)
+    return die(id, text)
   end
   if outcome == 'l' then return recover(id, text, parking_fence) end
   if outcome == 'n' then return put_tick(id, tonumber(due), argument) end
   local crash_count, isolation = parse_crashes(crash_text)
+  if outcome == 'c' then note_move('l', '', node, id) end
   if outcome == 'c' then return reclaim(id, tonumber(due), text, parking_fence, crash_count, isolation, cap) end
   apply_outcome(id, fence, tonumber(due), text, parking_fence, crash_count, outcome, argument, new)
 end

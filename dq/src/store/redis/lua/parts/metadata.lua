@@ -8,21 +8,21 @@ Gives    metadata_in(record): the metadata in a record, or '' if it does not dec
          exhausted_by(cause, text): the cause is CRASHES or PLACE_LOST. revived(text): without attempts, exhaustion and expiry
 Holds    no text is decoded. Metadata that do not decode count as plain
 ]]
-local FORMAT, LONGEST_FORMAT, ALL_FLAGS = 144, 150, 127
--- The flags; those from TEXT on are for texts.
-local EXPIRES, RETAIN, PARKED, FAILED, TEXT = 1, 2, 4, 8, 16
+local FORMAT, LONGEST_FORMAT = 144, 150
+-- The flags; TEXTS are those of texts.
+local EXPIRES, RETAIN, PARKED, FAILED, TEXTS, CHANGED = 1, 2, 4, 8, 112, 128
 local EXHAUSTED, LAST_CAUSE, CRASHES, PLACE_LOST = 128, 7, 5, 7
 local LARGE = 4096
 -- Where the fixed fields end, where all metadata end, and the flags; nothing if these are no metadata.
 local function ends_of(text)
   local first, flags = string.byte(text, 1, 2)
-  if not flags or first < FORMAT or first > LONGEST_FORMAT or flags > ALL_FLAGS then return nil end
+  if not flags or first < FORMAT or first > LONGEST_FORMAT then return nil end
   local fields_end = 2 + first - FORMAT
   if flags == 0 then return fields_end, fields_end, flags end
   -- Each flag, where it is set, becomes the size of its field.
   fields_end = fields_end + bit.band(flags, EXPIRES) * 6 + bit.band(flags, RETAIN) * 3 + bit.band(flags, PARKED) * 2
-    + bit.band(flags, FAILED) / FAILED * 3
-  if flags < TEXT then return fields_end, fields_end, flags end
+    + bit.band(flags, FAILED) / FAILED * 3 + bit.band(flags, CHANGED) / CHANGED * 10
+  if bit.band(flags, TEXTS) == 0 then return fields_end, fields_end, flags end
   local low, high = string.byte(text, fields_end + 1, fields_end + 2)
   if not high then return nil end
   return fields_end, fields_end + 2 + low + 256 * high, flags
@@ -49,16 +49,17 @@ local function split(text)
   local parking_fence = field(PARKED, 8)
   local failed = field(FAILED, 3) or ''
   if failed ~= '' and bit.band(string.byte(failed, 3), 127) > LAST_CAUSE then return plain() end
+  local changed = field(CHANGED, 10)
   return {
-    expires = expires, retain = retain, parking_fence = parking_fence, failed = failed, delay = string.sub(text, at, fields_end),
-    text_flags = flags - flags % TEXT, texts = string.sub(text, fields_end + 1),
+    expires = expires, retain = retain, parking_fence = parking_fence, failed = failed, changed = changed, delay = string.sub(text, at, fields_end),
+    text_flags = bit.band(flags, TEXTS), texts = string.sub(text, fields_end + 1),
   }
 end
 local function join(parts)
   local flags = parts.text_flags + (parts.expires and EXPIRES or 0) + (parts.retain and RETAIN or 0)
-    + (parts.parking_fence and PARKED or 0) + (parts.failed ~= '' and FAILED or 0)
+    + (parts.parking_fence and PARKED or 0) + (parts.failed ~= '' and FAILED or 0) + (parts.changed and CHANGED or 0)
   return string.char(FORMAT + #parts.delay, flags) .. (parts.expires or '') .. (parts.retain or '')
-    .. (parts.parking_fence or '') .. parts.failed .. parts.delay .. parts.texts
+    .. (parts.parking_fence or '') .. parts.failed .. (parts.changed or '') .. parts.delay .. parts.texts
 end
 local function fixed(text)
   local parts = split(text)

@@ -1,7 +1,7 @@
 --[[ plain_acks: removes a batch of acked jobs that leave nothing behind. It is the path of nearly every job, so it makes no
 function, and takes the ids straight from ARGV.
 
-Needs    jobs, running, leases, pending, crashes, metadata; call, acks, stored, retains, last_seen; others: where in ARGV the
+Needs    jobs, running, leases, pending, crashes, metadata; call, acks, stored, retains, events, last_seen; others: where in ARGV the
          other outcomes begin
 Gives    rare: how many of the keys of rare state exist; has_pending; is_plain: there are only acks, no job has a retention
          and no pending command waits. Then the acks are settled, and also held: how many rows are left, and stale: positions
@@ -40,6 +40,17 @@ if is_plain then
   else
     call('HDEL', jobs, unpack(ids, first, last))
     held = held - call('HDEL', running, unpack(ids, first, last))
+    if events then
+      -- include clock.lua
+      if (tonumber(events) or 0) > floor then
+        -- include moves.lua
+        for i = first, last do note_move('k', '', node, ids[i]) end
+        tell_moves()
+      else
+        -- Nobody listens any more, and the next settle need not look at the clock.
+        call('HDEL', meta, 'events')
+      end
+    end
     if rare > 0 then
       call('HDEL', crashes, unpack(ids, first, last))
       call('HDEL', metadata, unpack(ids, first, last))

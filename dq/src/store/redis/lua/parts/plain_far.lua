@@ -55,6 +55,14 @@ if n > 0 then
   redis.call('HSET', jobs, unpack(fields))
   redis.call('ZADD', delayed, unpack(members))
 end
+if events and (tonumber(events) or 0) > floor then
+  -- include moves.lua
+  for i = 1, n, 2 do note_move('a', members[i], '', members[i + 1]) end
+  for _, group in ipairs(far_groups) do
+    for _, far_id in ipairs(group[2]) do note_move('a', int(group[1]), '', far_id) end
+  end
+  tell_moves()
+end
 local answer = 'a*'
 -- include note.lua
 -- include keep.lua

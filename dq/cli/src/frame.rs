@@ -1,0 +1,79 @@
+//! What all verbs have: which store and app, how to write, and whether to ask.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use dq::job::AppName;
+
+use crate::arguments::app;
+use crate::when;
+
+/// How long a verb that looks or changes waits for the store unless `--wait` says it.
+const USUAL_WAIT: Duration = Duration::from_secs(10);
+
+/// How long an export and an import repeat a request unless `--wait` says it.
+const LONG_WAIT: Duration = Duration::from_secs(30);
+
+/// What all verbs have.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Common options")]
+pub struct Common {
+    /// The store: `redis://HOST:PORT/DATABASE`, `rediss://..` or `file:DIRECTORY`
+    #[arg(long, global = true, value_name = "URL", env = "DQ_STORE", hide_env_values = true)]
+    pub store: Option<String>,
+    /// The app: the name that the programs give to `ContextFactory::new`
+    #[arg(long, global = true, value_name = "APP", env = "DQ_APP", value_parser = app)]
+    pub app: Option<AppName>,
+    /// The config file with `store` and `app`; otherwise `dq.toml` of this directory, if there is one
+    #[arg(long, global = true, value_name = "FILE", env = "DQ_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Writes JSON: one line for each thing
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Asks no question before a destruction
+    #[arg(long, short = 'y', global = true)]
+    pub yes: bool,
+    /// When to write colours; NO_COLOR turns `auto` off
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    pub color: ColorChoice,
+    /// How long to wait for the store [default: 10s; 30s for export and import]
+    #[arg(long, global = true, value_name = "TIME", value_parser = when::duration)]
+    pub wait: Option<Duration>,
+    /// Who does it, as pauses and events say it; by default you, at this host
+    #[arg(long, global = true, value_name = "NAME")]
+    pub by: Option<String>,
+}
+
+/// When to write colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl Common {
+    /// How long a verb that looks or changes waits for the store.
+    pub fn wait(&self) -> Duration {
+        self.wait.unwrap_or(USUAL_WAIT)
+    }
+
+    /// How long an export or an import repeats a request.
+    pub fn long_wait(&self) -> Duration {
+        self.wait.unwrap_or(LONG_WAIT)
+    }
+
+    /// Who does it: `--by`, or the user and the host.
+    pub fn author(&self) -> String {
+        self.by.clone().unwrap_or_else(|| {
+            let set = |name| std::env::var(name).ok().filter(|user| !user.is_empty());
+            let user = set("USER").or_else(|| set("LOGNAME")).unwrap_or_else(|| "somebody".into());
+            format!("{user}@{}", rustix::system::uname().nodename().to_string_lossy())
+        })
+    }
+}

@@ -1,0 +1,27 @@
+//! One run of the program: its options, its output, and the store when a verb asks for it.
+
+use dq::Provider;
+
+use crate::failure::Failure;
+use crate::frame::Common;
+use crate::open::administrator;
+use crate::screen::Screen;
+
+/// One run of the program.
+#[derive(Debug)]
+pub struct Session<'a> {
+    /// What all verbs have.
+    pub common: Common,
+    /// Where it writes.
+    pub screen: Screen<'a>,
+}
+
+impl Session<'_> {
+    /// Opens the app that the command line names.
+    ///
+    /// # Errors
+    /// As [`administrator`].
+    pub async fn provider(&self) -> Result<Provider, Failure> {
+        administrator(&self.common).await
+    }
+}

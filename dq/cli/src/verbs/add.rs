@@ -1,0 +1,108 @@
+//! `dq add`.
+
+use std::io::Read;
+use std::time::Duration;
+
+use clap::Args;
+use dq::job::TopicName;
+use dq::provider::{AddError, Addition};
+use dq::time::Timestamp;
+use serde::Serialize;
+
+use crate::arguments::topic;
+use crate::failure::Failure;
+use crate::safe::safe;
+use crate::session::Session;
+use crate::when;
+
+/// The longest payload from stdin, in bytes; the limit of the provider is lower.
+const LONGEST: u64 = 16 << 20;
+
+/// The arguments of `dq add`.
+#[derive(Debug, Args)]
+pub struct AddArguments {
+    /// The topic
+    #[arg(value_name = "TOPIC", value_parser = topic)]
+    pub topic: TopicName,
+    /// The payload as JSON; `-` reads it from stdin
+    #[arg(value_name = "PAYLOAD", allow_hyphen_values = true)]
+    pub payload: String,
+    /// The id; otherwise a new one. An id that is there already is refused
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
+    /// How long after the add it is due; otherwise the default delay of the topic, or at once
+    #[arg(long, value_name = "TIME", value_parser = when::duration, conflicts_with = "at")]
+    pub delay: Option<Duration>,
+    /// When it is due: `now`, `+15m`, or 2026-11-23T03:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = when::time, allow_hyphen_values = true)]
+    pub at: Option<Timestamp>,
+    /// The retry policy, such as "none" or "1m, 5m, 10m"; otherwise that of the listener
+    #[arg(long, value_name = "POLICY")]
+    pub retry: Option<String>,
+    /// A header of the job; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = super::which::header)]
+    pub header: Vec<(String, String)>,
+    /// Takes the place of a job with this id
+    #[arg(long)]
+    pub replace: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct AddedJob<'a> {
+    id: &'a str,
+    replaced: bool,
+}
+
+/// Adds a job.
+pub(crate) async fn run(session: &mut Session<'_>, arguments: &AddArguments) -> Result<(), Failure> {
+    let payload = match arguments.payload.as_str() {
+        "-" => read_stdin()?,
+        payload => payload.to_owned(),
+    };
+    let provider = session.provider().await?;
+    let mut add = provider.topic(arguments.topic.as_str())?.add_json(payload);
+    if let Some(id) = &arguments.id {
+        add = add.id(id);
+    }
+    if let Some(delay) = arguments.delay {
+        add = add.after(delay);
+    }
+    if let Some(at) = arguments.at {
+        add = add.at(at);
+    }
+    if let Some(retry) = &arguments.retry {
+        add = add.retry(retry);
+    }
+    for (name, value) in &arguments.header {
+        add = add.header(name, value);
+    }
+    if arguments.replace {
+        add = add.replace_existing();
+    }
+    let added = add.await.map_err(refused)?;
+    let replaced = added.how != Addition::New;
+    if session.screen.is_json() {
+        return session.screen.json(&AddedJob { id: added.id.as_str(), replaced });
+    }
+    let how = if replaced { "replaced" } else { "added" };
+    session.screen.line(format_args!("{how} {}", safe(added.id.as_str())))
+}
+
+fn refused(error: AddError) -> Failure {
+    match error {
+        AddError::AlreadyExists { topic, id, state } => Failure::Refused(format!(
+            "job `{id}` of topic `{topic}` exists and is {state}: take its place with `--replace`, or leave out `--id`"
+        )),
+        error => error.into(),
+    }
+}
+
+fn read_stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = std::io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text);
+    read.map_err(|source| Failure::Open { path: "-".into(), source })?;
+    if text.len() as u64 > LONGEST {
+        return Err(Failure::Refused(format!("the payload has more than {LONGEST} bytes")));
+    }
+    Ok(text)
+}

@@ -1,0 +1,114 @@
+//! `dq pause`, `dq drain` and `dq resume`.
+
+use std::time::Duration;
+
+use clap::Args;
+use dq::job::TopicName;
+use dq::provider::TopicState;
+use dq::time::Timestamp;
+use serde::Serialize;
+
+use crate::arguments::topic;
+use crate::failure::Failure;
+use crate::safe::safe;
+use crate::session::Session;
+use crate::when;
+
+/// The arguments of `dq pause`.
+#[derive(Debug, Args)]
+pub struct PauseArguments {
+    /// The topic
+    #[arg(value_name = "TOPIC", value_parser = topic)]
+    pub topic: TopicName,
+    /// Why, for those who wonder later
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// How long; otherwise until a resume
+    #[arg(long = "for", value_name = "TIME", value_parser = when::duration, conflicts_with = "until")]
+    pub lasting: Option<Duration>,
+    /// Until when: `+2h`, or 2026-11-23T03:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = when::time)]
+    pub until: Option<Timestamp>,
+}
+
+/// The arguments of `dq drain`.
+#[derive(Debug, Args)]
+pub struct DrainArguments {
+    /// The topic
+    #[arg(value_name = "TOPIC", value_parser = topic)]
+    pub topic: TopicName,
+    /// Why, for those who wonder later
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+}
+
+/// What `--json` writes: the topic before and now, only with what the verb is about.
+#[derive(Debug, Serialize)]
+struct Changed<'a> {
+    topic: &'a str,
+    before: TopicState,
+    now: TopicState,
+}
+
+/// Pauses a topic.
+pub(crate) async fn run_pause(session: &mut Session<'_>, arguments: &PauseArguments) -> Result<(), Failure> {
+    let provider = session.provider().await?;
+    let topic = &arguments.topic;
+    let mut pause =
+        provider.topic(topic.as_str())?.pause().reason(arguments.reason.clone()).by(session.common.author());
+    if let Some(time) = arguments.lasting {
+        pause = pause.lasting(time);
+    }
+    if let Some(until) = arguments.until {
+        pause = pause.until(until);
+    }
+    let changed = pause.await?;
+    let before = TopicState { pause: changed.before, ..TopicState::default() };
+    let now = TopicState { pause: changed.now, ..TopicState::default() };
+    let text = match &now.pause {
+        None => format!("{topic} is not paused: the pause would have ended already"),
+        Some(pause) => {
+            let until = pause.until.map_or_else(|| "until `dq resume`".into(), |until| format!("until {until}"));
+            format!("{topic} is paused by {} {until}: {}", safe(&pause.by), safe(&pause.reason))
+        }
+    };
+    write(session, &Changed { topic: topic.as_str(), before, now }, &text)
+}
+
+/// Drains a topic.
+pub(crate) async fn run_drain(session: &mut Session<'_>, arguments: &DrainArguments) -> Result<(), Failure> {
+    let provider = session.provider().await?;
+    let topic = &arguments.topic;
+    let drain = provider.topic(topic.as_str())?.drain().reason(arguments.reason.clone());
+    let changed = drain.by(session.common.author()).await?;
+    let before = TopicState { drain: changed.before, ..TopicState::default() };
+    let now = TopicState { drain: changed.now, ..TopicState::default() };
+    let text =
+        format!("{topic} drains: it takes no new jobs, and nodes run what was due; `dq resume {topic}` ends that");
+    write(session, &Changed { topic: topic.as_str(), before, now }, &text)
+}
+
+/// Ends the pause and the drain of a topic.
+pub(crate) async fn run_resume(session: &mut Session<'_>, topic: &TopicName) -> Result<(), Failure> {
+    let provider = session.provider().await?;
+    let (jobs, by) = (provider.topic(topic.as_str())?, session.common.author());
+    let pause = jobs.resume().by(by.clone()).await?;
+    let drain = jobs.undrain().by(by).await?;
+    let before = TopicState { pause: pause.before, drain: drain.before, ..TopicState::default() };
+    let now = TopicState { pause: pause.now, drain: drain.now, ..TopicState::default() };
+    let text = match (&before.pause, &before.drain) {
+        (None, None) => format!("{topic} was neither paused nor draining"),
+        (Some(pause), None) => {
+            format!("{topic} runs again; it was paused by {}: {}", safe(&pause.by), safe(&pause.reason))
+        }
+        (None, Some(drain)) => {
+            format!("{topic} takes jobs again; it was drained by {}: {}", safe(&drain.by), safe(&drain.reason))
+        }
+        (Some(_), Some(_)) => format!("{topic} runs again and takes jobs; it was paused and draining"),
+    };
+    write(session, &Changed { topic: topic.as_str(), before, now }, &text)
+}
+
+fn write(session: &mut Session<'_>, changed: &Changed<'_>, text: &str) -> Result<(), Failure> {
+    if session.screen.is_json() { session.screen.json(changed) } else { session.screen.line(text) }
+}

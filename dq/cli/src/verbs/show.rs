@@ -1,0 +1,151 @@
+//! `dq show` and `dq why`.
+
+use std::time::SystemTime;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use dq::Provider;
+use dq::inspect::InspectedJob;
+use dq::job::TopicName;
+use dq::time::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::arguments::topic;
+use crate::failure::Failure;
+use crate::safe::{safe, safe_lines};
+use crate::screen::grouped;
+use crate::session::Session;
+use crate::when::beside;
+
+/// The topic and the id of a job.
+#[derive(Debug, Args)]
+pub struct OneJob {
+    /// The topic
+    #[arg(value_name = "TOPIC", value_parser = topic)]
+    pub topic: TopicName,
+    /// The id
+    #[arg(value_name = "ID")]
+    pub id: String,
+}
+
+/// The arguments of `dq show`.
+#[derive(Debug, Args)]
+pub struct ShowArguments {
+    /// Which.
+    #[command(flatten)]
+    pub job: OneJob,
+    /// Shows the payload too, which may be secret
+    #[arg(long)]
+    pub payload: bool,
+}
+
+/// What `--json` writes: the job, and the payload if it was asked for.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    job: &'a InspectedJob,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_base64: Option<String>,
+}
+
+/// Shows a job.
+pub(crate) async fn run(session: &mut Session<'_>, arguments: &ShowArguments) -> Result<(), Failure> {
+    let provider = session.provider().await?;
+    let OneJob { topic, id } = &arguments.job;
+    let job = provider.inspect().job(topic.as_str(), id).await?;
+    let job = job.ok_or_else(|| no_such_job(topic, id))?;
+    let payload = if arguments.payload { payload_of(&provider, topic, id).await? } else { None };
+    if session.screen.is_json() {
+        let (mut json, mut bytes) = (None, None);
+        if let Some(payload) = payload {
+            match String::from_utf8(payload).map_err(std::string::FromUtf8Error::into_bytes).and_then(raw) {
+                Ok(raw) => json = Some(raw),
+                Err(odd) => bytes = Some(STANDARD.encode(odd)),
+            }
+        }
+        return session.screen.json(&Shown { job: &job, payload: json, payload_base64: bytes });
+    }
+    lines(session, topic, &job)?;
+    match payload {
+        None => Ok(()),
+        Some(payload) => session.screen.line(format_args!("payload   {}", safe(&String::from_utf8_lossy(&payload)))),
+    }
+}
+
+fn raw(text: String) -> Result<Box<RawValue>, Vec<u8>> {
+    // JSON has line ends between its tokens only, and a line of output has none.
+    let line = text.replace(['\n', '\r'], " ");
+    RawValue::from_string(line).map_err(|_| text.into_bytes())
+}
+
+pub(super) fn no_such_job(topic: &TopicName, id: &str) -> Failure {
+    Failure::Missing(format!(
+        "topic `{topic}` has no job `{id}`: it has never been added, or it has run or was deleted, and was not kept"
+    ))
+}
+
+async fn payload_of(provider: &Provider, topic: &TopicName, id: &str) -> Result<Option<Vec<u8>>, Failure> {
+    let Some(seen) = provider.topic(topic.as_str())?.get(id).await? else { return Ok(None) };
+    let unreadable = |bad| Failure::Refused(format!("the payload cannot be read: {bad}"));
+    let (_, bytes) = seen.raw_payload().map_err(unreadable)?;
+    Ok(Some(bytes.to_vec()))
+}
+
+fn lines(session: &mut Session<'_>, topic: &TopicName, job: &InspectedJob) -> Result<(), Failure> {
+    let screen = &mut session.screen;
+    let (id, state, now) = (safe(job.id.as_str()), job.state, Timestamp::from(SystemTime::now()));
+    let title = screen.bold(&format!("{topic} {id}"));
+    screen.line(title)?;
+    let at = job.at.map_or_else(String::new, |at| format!(", {} {}", word(state), beside(at, now)));
+    screen.line(format_args!("state     {state}{at}"))?;
+    if let Some(reason) = &job.unreadable {
+        return screen.line(format_args!("record    cannot be read: {}", safe(reason)));
+    }
+    let cause = job.cause.map_or_else(String::new, |cause| format!(", the last time by {cause}"));
+    let times = if job.attempts == 1 { "time" } else { "times" };
+    screen.line(format_args!("failed    {} {times}{cause}", job.attempts))?;
+    if job.crashes > 0 {
+        screen.line(format_args!("crashed   {} nodes since it last came back without a crash", job.crashes))?;
+    }
+    if let Some(error) = &job.error {
+        screen.line(format_args!("error     {}", safe_lines(error).replace('\n', "\n          ")))?;
+    }
+    for (name, value) in &job.headers {
+        screen.line(format_args!("header    {}: {}", safe(name), safe(value)))?;
+    }
+    if let Some(at) = job.expires_at {
+        screen.line(format_args!("expires   {}", beside(at, now)))?;
+    }
+    screen.line(format_args!("version   {}", job.version))?;
+    screen.line(format_args!("size      {} bytes", grouped(job.bytes)))
+}
+
+const fn word(state: dq::job::State) -> &'static str {
+    use dq::job::State;
+    match state {
+        State::Delayed => "due",
+        State::Unacked | State::Dead | State::Running => "since",
+        State::Done => "kept until",
+    }
+}
+
+/// Says why a job has not run.
+pub(crate) async fn run_why(session: &mut Session<'_>, arguments: &OneJob) -> Result<(), Failure> {
+    let provider = session.provider().await?;
+    let why = provider.inspect().why(arguments.topic.as_str(), &arguments.id).await?;
+    if session.screen.is_json() {
+        session.screen.json(&why)?;
+    } else if why.job.is_some() {
+        for reason in &why.reasons {
+            session.screen.line(safe_lines(&reason.to_string()))?;
+        }
+    }
+    match why.job {
+        Some(_) => Ok(()),
+        None => Err(no_such_job(&arguments.topic, &arguments.id)),
+    }
+}

@@ -1,0 +1,36 @@
+//! What `dq top` reads.
+
+use dq::inspect::{InspectedTopic, Inspector, TopicsPage};
+
+/// Which topics to read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The name behind which the page begins.
+    pub after: Option<String>,
+    /// The topic whose nodes are shown.
+    pub selected: Option<String>,
+}
+
+/// What was read, and what was wanted.
+#[derive(Debug)]
+pub struct Seen {
+    /// What was wanted.
+    pub wanted: Wanted,
+    /// A page of topics, with the selected one and its nodes; or why there is none.
+    pub page: Result<(TopicsPage, Option<InspectedTopic>), String>,
+}
+
+/// Reads a page and the selected topic.
+pub async fn read(inspector: &Inspector, wanted: Wanted) -> Seen {
+    let page = async {
+        let page = inspector.topics(wanted.after.as_deref()).await?;
+        let first = || page.topics.first().map(|topic| topic.topic.to_string());
+        let selected = match wanted.selected.clone().or_else(first) {
+            Some(selected) => Some(inspector.topic(&selected).await?),
+            None => None,
+        };
+        Ok((page, selected))
+    };
+    let page = page.await.map_err(|error: dq::provider::QueryError| dq::Error::from(error).to_string());
+    Seen { wanted, page }
+}

@@ -1,0 +1,116 @@
+//! `dq topics`.
+
+use clap::Args;
+use dq::inspect::InspectedTopic;
+use dq::job::TopicName;
+
+use crate::failure::Failure;
+use crate::safe::cut;
+use crate::screen::{alarm, cell, number};
+use crate::session::Session;
+use crate::when::{beside, short};
+
+/// The arguments of `dq topics`.
+#[derive(Debug, Args)]
+pub struct TopicsArguments {
+    /// Begins behind the topic of this name
+    #[arg(long, value_name = "TOPIC")]
+    pub after: Option<String>,
+    /// Reads page after page; otherwise the first 18 topics
+    #[arg(long)]
+    pub all: bool,
+}
+
+const HEAD: [&str; 9] = ["TOPIC", "DELAYED", "READY", "RUNNING", "UNACKED", "DEAD", "DONE", "LATE", "STATE"];
+
+/// Lists the topics.
+pub(crate) async fn run(session: &mut Session<'_>, arguments: &TopicsArguments) -> Result<(), Failure> {
+    let provider = session.provider().await?;
+    let inspector = provider.inspect();
+    let mut after = arguments.after.clone();
+    let mut is_first = true;
+    loop {
+        let page = inspector.topics(after.as_deref()).await?;
+        if session.screen.is_json() {
+            for topic in &page.topics {
+                session.screen.json(topic)?;
+            }
+        } else if page.topics.is_empty() && page.next.is_none() && is_first && after.is_none() {
+            session.screen.say(format_args!("app {} has no topics: is that its name?", provider.app()));
+        } else if !page.topics.is_empty() {
+            session.screen.table(&HEAD, page.topics.iter().map(row).collect())?;
+        }
+        session.screen.flush()?;
+        is_first = false;
+        after = page.next;
+        let Some(next) = &after else { return Ok(()) };
+        if !arguments.all {
+            session.screen.say(format_args!("more: --after {next}, or --all"));
+            return Ok(());
+        }
+    }
+}
+
+fn row(topic: &InspectedTopic) -> Vec<comfy_table::Cell> {
+    vec![
+        cell(&topic.topic),
+        number(topic.delayed),
+        number(topic.ready),
+        number(topic.running),
+        number(topic.unacked),
+        alarm(number(topic.dead), topic.dead > 0),
+        number(topic.done),
+        cell(if topic.lateness.is_zero() { "-".into() } else { short(topic.lateness) }),
+        alarm(cell(state(topic)), topic.state.pause.is_some() || topic.needs_listener()),
+    ]
+}
+
+/// Whether a topic is paused or drains, by whom and why, or lacks a listener, in a few words.
+pub(crate) fn state(topic: &InspectedTopic) -> String {
+    let stopped = |what: &str, by: &str, reason: &str| format!("{what} by {}: {}", cut(by, 40), cut(reason, 60));
+    let pause = topic.state.pause.as_ref().map(|pause| stopped("paused", &pause.by, &pause.reason));
+    let drain = topic.state.drain.as_ref().map(|drain| stopped("drains", &drain.by, &drain.reason));
+    let unserved = topic.needs_listener().then(|| "no node listens".into());
+    let words: Vec<_> = pause.into_iter().chain(drain).chain(unserved).collect();
+    if words.is_empty() { "-".into() } else { words.join("; ") }
+}
+
+/// Shows one topic.
+pub(crate) async fn run_one(session: &mut Session<'_>, topic: &TopicName) -> Result<(), Failure> {
+    let provider = session.provider().await?;
+    let seen = provider.inspect().topic(topic.as_str()).await?;
+    doubt(session, &seen);
+    let screen = &mut session.screen;
+    if screen.is_json() {
+        return screen.json(&seen);
+    }
+    screen.table(&HEAD, vec![row(&seen)])?;
+    let head = seen.head.map_or_else(|| "no job waits".into(), |head| format!("due {}", beside(head, seen.clock)));
+    screen.line(format_args!("earliest job: {head}"))?;
+    if let Some(delay) = &seen.state.delay {
+        screen.line(format_args!("default delay: {}, set by {}", short(delay.delay), cut(&delay.by, 80)))?;
+    }
+    if seen.nodes.is_empty() && seen.watchers.is_empty() {
+        return screen.line("no node listens");
+    }
+    let nodes = seen.nodes.iter().map(|node| ("lease ends", node));
+    let watchers = seen.watchers.iter().map(|node| ("comes again by", node));
+    let rows = nodes.chain(watchers).map(|(what, node)| {
+        let until = format!("{what} {}", beside(node.until, seen.clock));
+        vec![cell(&node.node), number(node.jobs), alarm(cell(until), node.until <= seen.clock)]
+    });
+    screen.table(&["NODE", "JOBS", "UNTIL"], rows.collect())?;
+    match seen.holders.saturating_sub(seen.nodes.len()) {
+        0 => Ok(()),
+        more => screen.line(format_args!("and {more} more nodes with jobs")),
+    }
+}
+
+/// Says on stderr that a topic may be misspelled, if the store has nothing of it.
+pub(crate) fn doubt(session: &Session<'_>, topic: &InspectedTopic) {
+    let jobs = topic.delayed + topic.running + topic.unacked + topic.dead + topic.done + topic.broadcasts;
+    if jobs == 0 && topic.nodes.is_empty() && topic.watchers.is_empty() && !session.screen.is_json() {
+        let name = &topic.topic;
+        session.screen.say(format_args!("topic {name} holds nothing: is that its name? `dq topics` lists all"));
+    }
+}

@@ -1,0 +1,155 @@
+//! Which jobs a verb is about.
+
+use clap::{Args, ValueEnum};
+use dq::inspect::{Cursor, InspectedTopic, JobFilter};
+use dq::job::{State, TopicName};
+use dq::time::Timestamp;
+
+use crate::arguments::topic;
+use crate::{cursor, when};
+
+/// The state of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StateWord {
+    /// Jobs that wait until they are due
+    Delayed,
+    /// Jobs that a node holds
+    Running,
+    /// Parked jobs
+    Unacked,
+    /// Jobs that were given up
+    Dead,
+    /// Jobs that are kept after their ack
+    Done,
+}
+
+impl From<StateWord> for State {
+    fn from(word: StateWord) -> Self {
+        match word {
+            StateWord::Delayed => Self::Delayed,
+            StateWord::Running => Self::Running,
+            StateWord::Unacked => Self::Unacked,
+            StateWord::Dead => Self::Dead,
+            StateWord::Done => Self::Done,
+        }
+    }
+}
+
+impl StateWord {
+    /// The word on the command line.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Delayed => "delayed",
+            Self::Running => "running",
+            Self::Unacked => "unacked",
+            Self::Dead => "dead",
+            Self::Done => "done",
+        }
+    }
+}
+
+/// Conditions that a job fulfils. Without any, every job of the state does.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Filters {
+    /// The id begins with this text
+    #[arg(long, value_name = "TEXT")]
+    pub id_prefix: Option<String>,
+    /// A header has this value
+    #[arg(long, value_name = "NAME=VALUE", value_parser = header)]
+    pub header: Option<(String, String)>,
+    /// The last error has this text in it
+    #[arg(long, value_name = "TEXT")]
+    pub error: Option<String>,
+    /// It has failed this often at least
+    #[arg(long, value_name = "TIMES")]
+    pub attempts: Option<u16>,
+    /// Its time is this or later: when it is due (delayed), since when it is there (unacked, dead), until when it stays (done).
+    /// `now`, `+15m`, `-2h`, or 2026-11-23T03:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = when::time, allow_hyphen_values = true)]
+    pub from: Option<Timestamp>,
+    /// Its time is earlier than this
+    #[arg(long, value_name = "TIME", value_parser = when::time, allow_hyphen_values = true)]
+    pub until: Option<Timestamp>,
+}
+
+impl Filters {
+    /// The filter of the library.
+    pub(crate) fn filter(&self) -> JobFilter {
+        let Self { id_prefix, header, error, attempts, from, until } = self.clone();
+        JobFilter { id_prefix, header, error, attempts, from, until }
+    }
+
+    /// Whether every job fulfils it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.filter() == JobFilter::default()
+    }
+
+    /// The words of the command line that say the same, also later: times are absolute.
+    pub(crate) fn words(&self) -> String {
+        let mut words = String::new();
+        let mut add = |flag: &str, value: Option<String>| {
+            if let Some(value) = value {
+                words.push_str(&format!(" --{flag} {}", quoted(&value)));
+            }
+        };
+        add("id-prefix", self.id_prefix.clone());
+        add("header", self.header.as_ref().map(|(name, value)| format!("{name}={value}")));
+        add("error", self.error.clone());
+        add("attempts", self.attempts.map(|attempts| attempts.to_string()));
+        add("from", self.from.map(|from| from.to_string()));
+        add("until", self.until.map(|until| until.to_string()));
+        words
+    }
+}
+
+/// The topic, and one job of it or all that fulfil conditions.
+#[derive(Debug, Clone, Args)]
+pub struct Target {
+    /// The topic
+    #[arg(value_name = "TOPIC", value_parser = topic)]
+    pub topic: TopicName,
+    /// The id of one job
+    #[arg(value_name = "ID", conflicts_with_all = ["id_prefix", "header", "error", "attempts", "from", "until", "all", "after", "state"])]
+    pub id: Option<String>,
+    /// Which jobs, where no id is given
+    #[command(flatten)]
+    pub filters: Filters,
+    /// All jobs of the state
+    #[arg(long)]
+    pub all: bool,
+    /// Goes on behind this cursor, which an interrupted command printed
+    #[arg(long, value_name = "CURSOR", value_parser = cursor::read)]
+    pub after: Option<Cursor>,
+}
+
+impl Target {
+    /// Whether it says neither which job nor which jobs.
+    pub(crate) fn says_nothing(&self) -> bool {
+        self.id.is_none() && !self.all && self.after.is_none() && self.filters.is_empty()
+    }
+}
+
+/// How many jobs of a state a topic has.
+pub(crate) const fn count(topic: &InspectedTopic, state: State) -> usize {
+    match state {
+        State::Delayed => topic.delayed,
+        State::Running => topic.running,
+        State::Unacked => topic.unacked,
+        State::Dead => topic.dead,
+        State::Done => topic.done,
+    }
+}
+
+/// A word as a shell takes it.
+pub(crate) fn quoted(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":%._-=/+@,".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+pub(super) fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,101 @@
+//! The program beside others: where it finds its store, a directory that is held, an interruption, an output that nobody reads.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use dq_tests::redis::RedisServer;
+
+use crate::program::{Ended, done, export_of, fails, job, run, topic};
+
+fn directory(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+#[test]
+fn the_flag_outweighs_the_variable_and_that_the_file() {
+    let servers = [RedisServer::start(), RedisServer::start(), RedisServer::start()];
+    for (server, name) in servers.iter().zip(["by-flag", "by-variable", "by-file"]) {
+        done(&["add", name, "1", "--store", &server.url(), "--app", "shop"], "");
+    }
+    let here = directory("precedence");
+    std::fs::write(here.join("dq.toml"), format!("store = \"{}\"\napp = \"shop\"\n", servers[2].url())).unwrap();
+    let topics = |flags: &[&str], variable: Option<String>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dq"));
+        command.arg("topics").args(flags).current_dir(&here).env_remove("DQ_STORE");
+        Ended::from(command.envs(variable.map(|url| ("DQ_STORE", url))).output().unwrap())
+    };
+    let flag = servers[0].url();
+    assert!(topics(&["--store", &flag], Some(servers[1].url())).stdout.contains("by-flag"));
+    assert!(topics(&[], Some(servers[1].url())).stdout.contains("by-variable"));
+    assert!(topics(&[], None).stdout.contains("by-file"));
+    let elsewhere = topics(&["--config", "none.toml"], None);
+    assert!(elsewhere.code == Some(1) && elsewhere.stderr.contains("cannot open `none.toml`"), "{elsewhere:?}");
+    std::fs::remove_file(here.join("dq.toml")).unwrap();
+    let nowhere = topics(&[], None);
+    for place in ["--store <URL>", "DQ_STORE", "has no dq.toml"] {
+        assert!(nowhere.code == Some(2) && nowhere.stderr.contains(place), "{nowhere:?}");
+    }
+}
+
+#[test]
+fn a_directory_that_a_program_holds_is_said_with_what_to_do() {
+    let url = format!("file:{}", directory("held").display());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let provider = runtime.block_on(dq::Provider::connect("shop", url.as_str())).unwrap();
+    let words = ["is in use by", "admits one program at a time", "dashboard", "`dq check`"];
+    fails(1, &["topics", "--store", &url, "--app", "shop"], "", &words);
+    runtime.block_on(provider.close());
+    drop((provider, runtime));
+    done(&["topics", "--store", &url, "--app", "shop"], "");
+}
+
+#[test]
+fn an_interrupted_change_prints_the_command_that_goes_on() {
+    let server = RedisServer::start();
+    let url = server.url();
+    let lines: Vec<_> = (0..20_000).map(|n| job(&format!("{n:05}"), "dead")).collect();
+    done(&["import", &url], &export_of(&[&[topic("orders")][..], &lines].concat()));
+    let frame = ["--store", &url, "--app", "shop"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dq"));
+    command.args(["requeue", "orders", "--id-prefix", "", "--all", "--yes"]).args(frame);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let delayed = || server.command(&["ZCARD", "dq:{shop:orders}:delayed"]);
+    while delayed() == ":0" {}
+    // Its next write waits, so it cannot come to its end.
+    server.command(&["CLIENT", "PAUSE", "60000", "WRITE"]);
+    while server.command(&["INFO", "clients"]).contains("blocked_clients:0") {}
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    server.command(&["CLIENT", "UNPAUSE"]);
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    let go_on = ended.stderr.split("go on with: dq ").nth(1).unwrap().trim();
+    assert!(go_on.contains("--after "), "{go_on}");
+    let line = format!("{} {go_on} --yes {}", env!("CARGO_BIN_EXE_dq"), frame.join(" "));
+    assert!(Command::new("sh").args(["-c", &line]).stdout(Stdio::null()).status().unwrap().success());
+    assert_eq!(delayed(), ":20000");
+}
+
+#[test]
+fn a_payload_comes_from_stdin_and_an_output_that_nobody_reads_ends_it() {
+    let server = RedisServer::start();
+    let url = server.url();
+    let frame = ["--store", &url, "--app", "shop"];
+    done(&[&["add", "orders", "-", "--id", "a"][..], &frame].concat(), "{\n \"a\": 1 }\n");
+    let shown = done(&[&["show", "orders", "a", "--payload", "--json"][..], &frame].concat(), "").stdout;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap()["payload"]["a"], 1);
+    let refused = run(&[&["add", "orders", "-"][..], &frame].concat(), "{");
+    assert!(refused.code == Some(1) && refused.stderr.contains("is not JSON"), "{refused:?}");
+    let lines: Vec<_> = (0..5_000).map(|n| job(&format!("{n:05}"), "dead")).collect();
+    done(&["import", &url], &export_of(&[&[topic("orders")][..], &lines].concat()));
+    let line = format!(
+        "{} jobs orders -s dead --all {} | head -c 10; exit ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_dq"),
+        frame.join(" ")
+    );
+    let ended = Ended::from(Command::new("bash").args(["-c", &line]).output().unwrap());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(141), ""));
+}

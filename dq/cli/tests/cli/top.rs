@@ -1,0 +1,113 @@
+//! `dq top` without a terminal.
+
+use std::sync::Arc;
+
+use dq::Provider;
+use dq::config::NodeSettings;
+use dq::environment::{Environment, OsEntropy, WallClock};
+use dq::job::AppName;
+use dq::store::memory::MemoryStore;
+use dq_cli::verbs::top::{Action, Model, draw, read};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+fn shop() -> Provider {
+    let store = Arc::new(MemoryStore::new(Arc::new(WallClock)));
+    let environment = Environment::on_this_runtime(Arc::new(OsEntropy::new()));
+    Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default())
+}
+
+async fn refreshed(model: &mut Model, provider: &Provider) {
+    let seen = read(&provider.inspect(), model.wanted()).await;
+    model.show(seen);
+}
+
+fn press(model: &mut Model, code: KeyCode) -> Action {
+    model.key(KeyEvent::new(code, KeyModifiers::NONE))
+}
+
+fn picture(model: &Model) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+    terminal.draw(|frame| draw(frame, model)).unwrap();
+    terminal.backend().to_string()
+}
+
+async fn filled() -> Provider {
+    let provider = shop();
+    for n in 0..20_u64 {
+        let topic = provider.topic(&format!("topic{n:02}")).unwrap();
+        for job in 0..=n {
+            topic.add_json("1").id(job).await.unwrap();
+        }
+        topic.add_json("1").id("later").after("1h").await.unwrap();
+    }
+    provider
+}
+
+#[tokio::test]
+async fn topics_are_shown_selected_sorted_and_read_page_by_page() {
+    let (provider, mut model) = (filled().await, Model::new("shop".into()));
+    assert!(picture(&model).contains("reading .."));
+    refreshed(&mut model, &provider).await;
+    let seen = picture(&model);
+    for text in ["dq top  shop", "topic00", "topic17", "page 1, more behind", "no node listens", "the first job is due"]
+    {
+        assert!(seen.contains(text), "{text}: {seen}");
+    }
+    assert!(!seen.contains("topic18"), "{seen}");
+    assert_eq!((press(&mut model, KeyCode::Down), model.row()), (Action::Read, Some(1)));
+    refreshed(&mut model, &provider).await;
+    assert!(picture(&model).contains(" topic01 "), "its frame has its name");
+    press(&mut model, KeyCode::Char('s'));
+    press(&mut model, KeyCode::Char('s'));
+    assert_eq!(
+        (model.row(), picture(&model).contains("by ready")),
+        (Some(16), true),
+        "the selection stays on its topic"
+    );
+    assert_eq!(press(&mut model, KeyCode::Home), Action::Read);
+    assert_eq!(model.wanted().selected.as_deref(), Some("topic17"));
+    assert_eq!(press(&mut model, KeyCode::Char('n')), Action::Read);
+    refreshed(&mut model, &provider).await;
+    let seen = picture(&model);
+    assert!(seen.contains("topic19") && seen.contains("page 2:") && !seen.contains("topic17"), "{seen}");
+    assert_eq!(press(&mut model, KeyCode::Char('n')), Action::Nothing, "it is the last page");
+    assert_eq!(press(&mut model, KeyCode::Char('b')), Action::Read);
+    refreshed(&mut model, &provider).await;
+    assert!(picture(&model).contains("topic17"));
+}
+
+#[tokio::test]
+async fn a_pause_needs_a_yes_and_is_shown() {
+    let (provider, mut model) = (filled().await, Model::new("shop".into()));
+    refreshed(&mut model, &provider).await;
+    press(&mut model, KeyCode::Char('p'));
+    assert!(picture(&model).contains("pause topic00 on all its nodes? y/n"));
+    assert_eq!(press(&mut model, KeyCode::Char('n')), Action::Nothing);
+    press(&mut model, KeyCode::Char('p'));
+    assert_eq!(press(&mut model, KeyCode::Char('y')), Action::Pause("topic00".into()));
+    provider.topic("topic00").unwrap().pause().reason("bank \u{1b}[2J").by("ann\u{202e}").await.unwrap();
+    refreshed(&mut model, &provider).await;
+    let seen = picture(&model);
+    assert!(seen.contains("paused by ann\\u{202e}: bank \\u{1b}[2J"), "{seen}");
+    press(&mut model, KeyCode::Char('p'));
+    assert_eq!(press(&mut model, KeyCode::Char('y')), Action::Resume("topic00".into()));
+}
+
+#[tokio::test]
+async fn an_outage_is_said_and_what_was_read_stays() {
+    let (provider, mut model) = (filled().await, Model::new("shop".into()));
+    refreshed(&mut model, &provider).await;
+    let seen = dq_cli::verbs::top::Seen { wanted: model.wanted(), page: Err("no \u{1b} answer".into()) };
+    model.show(seen);
+    let seen = picture(&model);
+    assert!(seen.contains("no \\u{1b} answer") && seen.contains("topic00"), "{seen}");
+    press(&mut model, KeyCode::Char('?'));
+    assert!(picture(&model).contains("PageDown"));
+    press(&mut model, KeyCode::Char('x'));
+    for code in [KeyCode::Char('q'), KeyCode::Esc] {
+        assert_eq!(press(&mut model, code), Action::Quit);
+    }
+    assert_eq!(model.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Action::Quit);
+}

@@ -1,0 +1,25 @@
+// Goes on with bulk changes, step by step, and says whether a page is live.
+document.querySelectorAll("form[data-go-on]").forEach((form) => setTimeout(() => form.requestSubmit(), 400));
+const live = document.getElementById("live");
+if (live) {
+  const say = (text, on) => {
+    if (live.textContent !== text) live.textContent = text;
+    live.classList.toggle("on", on);
+  };
+  say("connecting", false);
+  let last = 0;
+  // A browser keeps pages that it left, with their streams, and has few connections for each host: so a page closes its own.
+  let connection = null;
+  document.addEventListener("htmx:sse:after:connection", (event) => {
+    connection = event.detail.connection;
+  });
+  addEventListener("pagehide", () => connection?.abortController?.abort());
+  addEventListener("pageshow", (event) => event.persisted && location.reload());
+  document.addEventListener("htmx:sse:after:message", () => {
+    last = Date.now();
+    say("live", true);
+  });
+  setInterval(() => {
+    if (last && Date.now() - last > 8000) say("not live", false);
+  }, 1000);
+}

@@ -1,0 +1,72 @@
+//! One step of a bulk change.
+
+use dq::inspect::{BulkAction, Cursor, JobFilter};
+use dq::job::State;
+
+use super::change::When;
+use crate::access::User;
+use crate::app::App;
+use crate::audit::audit;
+use crate::failure::Failure;
+use crate::show::now;
+
+/// What one step did, and where the next one begins.
+#[derive(Debug, Clone)]
+pub(crate) struct Stepped {
+    pub(crate) looked_at: usize,
+    pub(crate) changed: usize,
+    pub(crate) untouched: usize,
+    pub(crate) next: Option<Cursor>,
+}
+
+/// What a word does to each job. A delay counts from now, so that every step gives the same time.
+pub(crate) fn bulk_action(word: &str, due: &str) -> Result<BulkAction, Failure> {
+    Ok(match word {
+        "requeue" => BulkAction::Requeue,
+        "delete" => BulkAction::Delete,
+        "run_now" => BulkAction::RunNow,
+        "reschedule" => BulkAction::Reschedule(match When::read(due)? {
+            When::At(at) => at,
+            When::After(delay) => {
+                now().after(humantime::parse_duration(&delay).map_err(|error| Failure::Bad(error.to_string()))?)
+            }
+        }),
+        _ => return Err(Failure::Bad(format!("`{word}` cannot be done to many jobs"))),
+    })
+}
+
+/// Changes the next jobs, at most 100.
+pub(crate) async fn step(
+    app: &App,
+    user: &User,
+    topic: &str,
+    state: State,
+    filter: JobFilter,
+    action: BulkAction,
+    after: Option<Cursor>,
+) -> Result<Stepped, Failure> {
+    let name = match action {
+        BulkAction::Requeue => "bulk requeue",
+        BulkAction::Delete => "bulk delete",
+        BulkAction::RunNow => "bulk run_now",
+        _ => "bulk reschedule",
+    };
+    if app.read_only {
+        audit(user, name, topic, "", "refused: read-only");
+        return Err(Failure::ReadOnly);
+    }
+    let mut bulk = app.inspector.bulk(topic, state, filter, action)?;
+    if let Some(after) = after {
+        bulk = bulk.starting_after(after);
+    }
+    let before = bulk.cursor().cloned();
+    let done = bulk.step().await;
+    let progress = bulk.progress();
+    match &done {
+        Ok(_) => audit(user, name, topic, "", &format!("{} {state} jobs changed", progress.changed)),
+        Err(error) => audit(user, name, topic, "", &format!("failed: {error}")),
+    }
+    done?;
+    let next = bulk.cursor().cloned().filter(|next| before.as_ref() != Some(next));
+    Ok(Stepped { looked_at: progress.looked_at, changed: progress.changed, untouched: progress.untouched, next })
+}

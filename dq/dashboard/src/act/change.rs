@@ -1,0 +1,178 @@
+//! One change, done and audited.
+
+use dq::Provider;
+use dq::provider::{QueryError, TopicProvider};
+use dq::time::Timestamp;
+use serde::Serialize;
+
+use crate::access::User;
+use crate::app::App;
+use crate::audit::audit;
+use crate::failure::Failure;
+use crate::pages::time;
+
+/// When a job is to be due.
+#[derive(Debug, Clone)]
+pub(crate) enum When {
+    After(String),
+    At(Timestamp),
+}
+
+/// What to do.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    Pause { reason: String, lasting: Option<String> },
+    Resume,
+    Drain { reason: String },
+    Undrain,
+    Requeue(String),
+    Delete(String),
+    Ack(String),
+    RunNow(String),
+    Reschedule(String, When),
+    PauseSchedule { name: String, reason: String },
+    ResumeSchedule(String),
+    RemoveSchedule(String),
+}
+
+/// What a change did.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub(crate) struct Applied {
+    /// Whether anything changed. A job that is not there, or is in a state in which this does nothing, stays as it is.
+    pub(crate) changed: bool,
+    /// The state in which the job was found, for requeue, delete and ack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) found: Option<String>,
+}
+
+impl When {
+    /// A delay such as `15m`, or a time.
+    pub(crate) fn read(text: &str) -> Result<Self, Failure> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(Failure::Bad("say when: a delay such as 15m, or a time such as 2026-11-23T14:05:00Z".into()));
+        }
+        if humantime::parse_duration(text).is_ok() {
+            return Ok(Self::After(text.to_owned()));
+        }
+        time(text).map(Self::At)
+    }
+}
+
+/// The change that a word names, for a job or schedule `id`.
+pub(crate) fn change(word: &str, id: &str, reason: &str, lasting: &str, due: &str) -> Result<Change, Failure> {
+    let (name, reason) = (id.to_owned(), reason.to_owned());
+    let lasting = Some(lasting.trim().to_owned()).filter(|lasting| !lasting.is_empty());
+    Ok(match word {
+        "pause" => Change::Pause { reason, lasting },
+        "resume" => Change::Resume,
+        "drain" => Change::Drain { reason },
+        "undrain" => Change::Undrain,
+        "requeue" => Change::Requeue(name),
+        "delete" => Change::Delete(name),
+        "ack" => Change::Ack(name),
+        "run_now" => Change::RunNow(name),
+        "reschedule" => Change::Reschedule(name, When::read(due)?),
+        "pause_schedule" => Change::PauseSchedule { name, reason },
+        "resume_schedule" => Change::ResumeSchedule(name),
+        "remove_schedule" => Change::RemoveSchedule(name),
+        _ => return Err(Failure::Bad(format!("`{word}` is nothing that can be done"))),
+    })
+}
+
+impl Change {
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Pause { .. } => "pause",
+            Self::Resume => "resume",
+            Self::Drain { .. } => "drain",
+            Self::Undrain => "undrain",
+            Self::Requeue(_) => "requeue",
+            Self::Delete(_) => "delete",
+            Self::Ack(_) => "ack",
+            Self::RunNow(_) => "run_now",
+            Self::Reschedule(..) => "reschedule",
+            Self::PauseSchedule { .. } => "pause_schedule",
+            Self::ResumeSchedule(_) => "resume_schedule",
+            Self::RemoveSchedule(_) => "remove_schedule",
+        }
+    }
+
+    fn id(&self) -> &str {
+        match self {
+            Self::Pause { .. } | Self::Resume | Self::Drain { .. } | Self::Undrain => "",
+            Self::Requeue(id) | Self::Delete(id) | Self::Ack(id) | Self::RunNow(id) | Self::Reschedule(id, _) => id,
+            Self::PauseSchedule { name, .. } | Self::ResumeSchedule(name) | Self::RemoveSchedule(name) => name,
+        }
+    }
+}
+
+/// Does it, and says so in the audit log, whatever comes of it.
+pub(crate) async fn apply(app: &App, user: &User, topic: &str, change: Change) -> Result<Applied, Failure> {
+    if app.read_only {
+        audit(user, change.word(), topic, change.id(), "refused: read-only");
+        return Err(Failure::ReadOnly);
+    }
+    let (word, id) = (change.word(), change.id().to_owned());
+    let done = perform(&app.provider, user, topic, change).await;
+    match &done {
+        Ok(Applied { changed: true, .. }) => audit(user, word, topic, &id, "done"),
+        Ok(_) => audit(user, word, topic, &id, "nothing changed"),
+        Err(failure) => audit(user, word, topic, &id, &format!("failed: {failure}")),
+    }
+    done
+}
+
+async fn perform(provider: &Provider, user: &User, topic: &str, change: Change) -> Result<Applied, Failure> {
+    let topic = provider.topic(topic).map_err(QueryError::from)?;
+    let by = || format!("{} (dashboard)", user.0);
+    let all = Applied { changed: true, found: None };
+    Ok(match change {
+        Change::Pause { reason, lasting } => {
+            let pause = topic.pause().reason(reason).by(by());
+            match lasting {
+                Some(lasting) => pause.lasting(lasting).await?,
+                None => pause.await?,
+            };
+            all
+        }
+        Change::Resume => Applied { changed: topic.resume().by(by()).await?.before.is_some(), found: None },
+        Change::Drain { reason } => {
+            topic.drain().reason(reason).by(by()).await?;
+            all
+        }
+        Change::Undrain => Applied { changed: topic.undrain().by(by()).await?.before.is_some(), found: None },
+        Change::PauseSchedule { name, reason } => {
+            topic.pause_schedule(name, reason).await?;
+            all
+        }
+        Change::ResumeSchedule(name) => {
+            topic.resume_schedule(name).await?;
+            all
+        }
+        job => of_job(&topic, job).await?,
+    })
+}
+
+async fn of_job(topic: &TopicProvider, change: Change) -> Result<Applied, Failure> {
+    let outcome: dq::provider::CommandOutcome = match change {
+        Change::Requeue(id) => topic.requeue(id.as_str()).await?.into(),
+        Change::Ack(id) => topic.ack(id.as_str()).await?.into(),
+        Change::Delete(id) => topic.delete(id.as_str()).await?,
+        Change::RemoveSchedule(name) => topic.remove_schedule(&name).await?,
+        Change::RunNow(id) => {
+            topic.run_now(id.as_str()).await?;
+            return Ok(Applied { changed: true, found: None });
+        }
+        Change::Reschedule(id, When::After(delay)) => {
+            topic.reschedule(id.as_str(), delay).await?;
+            return Ok(Applied { changed: true, found: None });
+        }
+        Change::Reschedule(id, When::At(at)) => {
+            topic.reschedule(id.as_str(), at).await?;
+            return Ok(Applied { changed: true, found: None });
+        }
+        _ => return Err(Failure::NotThere("such change of a job")),
+    };
+    Ok(Applied { changed: outcome.changed, found: outcome.found.map(|state| state.to_string()) })
+}

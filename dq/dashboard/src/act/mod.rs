@@ -1,0 +1,41 @@
+//! Changes: what pages and programs can do to jobs, topics and schedules.
+
+mod bulk;
+mod change;
+mod confirm;
+mod pages;
+
+pub(crate) use bulk::{bulk_action, step};
+pub(crate) use change::{Applied, Change, When, apply, change};
+pub(crate) use confirm::{act, confirm};
+pub(crate) use pages::done;
+
+use serde::Deserialize;
+
+use crate::pages::Asked;
+
+/// What a form asks for: a change of one job or topic, or of all jobs that a filter lets through.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Order {
+    #[serde(flatten)]
+    pub(crate) jobs: Asked,
+    pub(crate) action: String,
+    /// The job, or the schedule.
+    pub(crate) id: String,
+    pub(crate) reason: String,
+    /// How long a pause lasts; empty: until somebody resumes.
+    pub(crate) lasting: String,
+    /// The new due time: a delay such as `15m`, or a time.
+    pub(crate) due: String,
+    pub(crate) changed: String,
+    pub(crate) looked_at: String,
+    pub(crate) form_token: String,
+}
+
+impl Order {
+    /// Whether it is about many jobs.
+    fn is_bulk(&self) -> bool {
+        self.id.is_empty() && !self.jobs.state.is_empty()
+    }
+}

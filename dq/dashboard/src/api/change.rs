@@ -1,0 +1,161 @@
+//! Changes of one job, topic or schedule.
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{Answer, body, failed, json};
+use crate::act::{Applied, Change, When, apply};
+use crate::app::Shared;
+use crate::failure::Problem;
+use crate::visit::Visit;
+
+/// Why, and for how long.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reason {
+    /// Why; required, up to 1 KiB.
+    reason: String,
+    /// How long a pause lasts, such as `2h`; without it, until somebody resumes.
+    #[serde(default)]
+    lasting: Option<String>,
+}
+
+/// When a job is to be due.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Due {
+    /// A delay such as `15m`, an RFC 3339 time, or milliseconds since the Unix epoch.
+    when: String,
+}
+
+/// The body of a change that needs none: `{}`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+type Body<T> = Result<Json<T>, JsonRejection>;
+
+async fn done(app: &Shared, visit: &Visit, topic: &str, change: Change) -> Answer {
+    apply(app, &visit.user, topic, change).await.map(json).map_err(failed)
+}
+
+macro_rules! of_a_job {
+    ($($(#[$doc:meta])* $name:ident, $path:literal, $change:path;)+) => {$(
+        $(#[$doc])*
+        #[utoipa::path(post, path = $path, tag = "changes", request_body = Nothing, params(("topic" = String, Path), ("id" = String, Path)),
+            responses((status = 200, body = Applied), (status = 404, body = Problem), (status = 409, body = Problem), (status = 503, body = Problem)))]
+        pub(super) async fn $name(State(app): State<Shared>, visit: Visit, Path((topic, id)): Path<(String, String)>, sent: Body<Nothing>) -> Answer {
+            body(sent).map_err(failed)?;
+            done(&app, &visit, &topic, $change(id)).await
+        }
+    )+};
+}
+
+of_a_job! {
+    /// Makes a DEAD or UNACKED job due now.
+    requeue, "/topics/{topic}/jobs/{id}/requeue", Change::Requeue;
+    /// Acks an UNACKED or RUNNING job.
+    ack, "/topics/{topic}/jobs/{id}/ack", Change::Ack;
+    /// Makes a job that waits due now.
+    run_now, "/topics/{topic}/jobs/{id}/run-now", Change::RunNow;
+    /// Ends the pause of a schedule; `id` is its name.
+    resume_schedule, "/topics/{topic}/schedules/{id}/resume", Change::ResumeSchedule;
+}
+
+macro_rules! of_a_topic {
+    ($($(#[$doc:meta])* $name:ident, $path:literal, $change:expr;)+) => {$(
+        $(#[$doc])*
+        #[utoipa::path(post, path = $path, tag = "changes", request_body = Nothing, params(("topic" = String, Path)),
+            responses((status = 200, body = Applied), (status = 503, body = Problem)))]
+        pub(super) async fn $name(State(app): State<Shared>, visit: Visit, Path(topic): Path<String>, sent: Body<Nothing>) -> Answer {
+            body(sent).map_err(failed)?;
+            done(&app, &visit, &topic, $change).await
+        }
+    )+};
+}
+
+of_a_topic! {
+    /// Ends the pause of a topic.
+    resume, "/topics/{topic}/resume", Change::Resume;
+    /// Ends the drain of a topic.
+    undrain, "/topics/{topic}/undrain", Change::Undrain;
+}
+
+/// Deletes a job; a running one when its run ends.
+#[utoipa::path(delete, path = "/topics/{topic}/jobs/{id}", tag = "changes", params(("topic" = String, Path), ("id" = String, Path)),
+    responses((status = 200, body = Applied), (status = 503, body = Problem)))]
+pub(super) async fn delete(
+    State(app): State<Shared>,
+    visit: Visit,
+    Path((topic, id)): Path<(String, String)>,
+) -> Answer {
+    done(&app, &visit, &topic, Change::Delete(id)).await
+}
+
+/// Removes a schedule; `id` is its name. Jobs that it has added stay.
+#[utoipa::path(delete, path = "/topics/{topic}/schedules/{id}", tag = "changes", params(("topic" = String, Path), ("id" = String, Path)),
+    responses((status = 200, body = Applied), (status = 503, body = Problem)))]
+pub(super) async fn remove_schedule(
+    State(app): State<Shared>,
+    visit: Visit,
+    Path((topic, id)): Path<(String, String)>,
+) -> Answer {
+    done(&app, &visit, &topic, Change::RemoveSchedule(id)).await
+}
+
+/// Gives a job that waits another due time.
+#[utoipa::path(post, path = "/topics/{topic}/jobs/{id}/reschedule", tag = "changes", request_body = Due,
+    params(("topic" = String, Path), ("id" = String, Path)),
+    responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 503, body = Problem)))]
+pub(super) async fn reschedule(
+    State(app): State<Shared>,
+    visit: Visit,
+    Path((topic, id)): Path<(String, String)>,
+    sent: Body<Due>,
+) -> Answer {
+    let when = When::read(&body(sent).map_err(failed)?.when).map_err(failed)?;
+    done(&app, &visit, &topic, Change::Reschedule(id, when)).await
+}
+
+/// Pauses a topic: no node takes its jobs.
+#[utoipa::path(post, path = "/topics/{topic}/pause", tag = "changes", request_body = Reason, params(("topic" = String, Path)),
+    responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 503, body = Problem)))]
+pub(super) async fn pause(
+    State(app): State<Shared>,
+    visit: Visit,
+    Path(topic): Path<String>,
+    sent: Body<Reason>,
+) -> Answer {
+    let Reason { reason, lasting } = body(sent).map_err(failed)?;
+    done(&app, &visit, &topic, Change::Pause { reason, lasting }).await
+}
+
+/// Drains a topic: it refuses new jobs, and nodes run only what is due already.
+#[utoipa::path(post, path = "/topics/{topic}/drain", tag = "changes", request_body = Reason, params(("topic" = String, Path)),
+    responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 503, body = Problem)))]
+pub(super) async fn drain(
+    State(app): State<Shared>,
+    visit: Visit,
+    Path(topic): Path<String>,
+    sent: Body<Reason>,
+) -> Answer {
+    let Reason { reason, .. } = body(sent).map_err(failed)?;
+    done(&app, &visit, &topic, Change::Drain { reason }).await
+}
+
+/// Pauses a schedule; `id` is its name.
+#[utoipa::path(post, path = "/topics/{topic}/schedules/{id}/pause", tag = "changes", request_body = Reason,
+    params(("topic" = String, Path), ("id" = String, Path)),
+    responses((status = 200, body = Applied), (status = 404, body = Problem), (status = 503, body = Problem)))]
+pub(super) async fn pause_schedule(
+    State(app): State<Shared>,
+    visit: Visit,
+    Path((topic, name)): Path<(String, String)>,
+    sent: Body<Reason>,
+) -> Answer {
+    let Reason { reason, .. } = body(sent).map_err(failed)?;
+    done(&app, &visit, &topic, Change::PauseSchedule { name, reason }).await
+}

@@ -1,0 +1,138 @@
+//! Reads.
+#![expect(unused_qualifications, reason = "the macro that describes a route writes them")]
+
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use serde::Deserialize;
+use serde_json::json as object;
+use utoipa::IntoParams;
+
+use super::{Answer, failed, json};
+use crate::app::Shared;
+use crate::failure::{Failure, Problem};
+use crate::pages::{self, Asked};
+
+/// Where a page begins.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(super) struct After {
+    /// Begins behind this name: `next` of the page before.
+    after: Option<String>,
+}
+
+/// Up to 18 topics that hold anything, in the order of their names, with their counts by state, lateness, pause and drain.
+#[utoipa::path(get, path = "/topics", tag = "topics", params(After),
+    responses((status = 200, description = "`topics` and `next`, which begins the next page", body = Value), (status = 503, body = Problem)))]
+pub(super) async fn topics(State(app): State<Shared>, Query(After { after }): Query<After>) -> Answer {
+    app.inspector.topics(after.as_deref()).await.map(json).map_err(failed)
+}
+
+/// A topic with the nodes that hold its jobs.
+#[utoipa::path(get, path = "/topics/{topic}", tag = "topics", params(("topic" = String, Path)),
+    responses((status = 200, description = "Counts by state, lateness, pause, drain, nodes with their leases", body = Value), (status = 503, body = Problem)))]
+pub(super) async fn topic(State(app): State<Shared>, Path(topic): Path<String>) -> Answer {
+    app.inspector.topic(&topic).await.map(json).map_err(failed)
+}
+
+/// How many jobs fall due in each of the next 60 minutes, 24 hours and 30 days.
+#[utoipa::path(get, path = "/topics/{topic}/timeline", tag = "topics", params(("topic" = String, Path)),
+    responses((status = 200, description = "`now`, `ready`, `minutes`, `hours`, `days`", body = Value), (status = 503, body = Problem)))]
+pub(super) async fn timeline(State(app): State<Shared>, Path(topic): Path<String>) -> Answer {
+    app.inspector.timeline(&topic).await.map(json).map_err(failed)
+}
+
+/// Which jobs. A condition that is left out holds for every job.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(super) struct Jobs {
+    /// `delayed` (the default), `running`, `unacked`, `dead` or `done`.
+    state: String,
+    /// The id begins with this.
+    id_prefix: String,
+    /// `name=value` of a header.
+    header: String,
+    /// The last error has this in it.
+    error: String,
+    /// It has failed this often at least.
+    attempts: String,
+    /// Its time is this or later: RFC 3339, or milliseconds.
+    from: String,
+    /// Its time is earlier.
+    until: String,
+    /// The first part of `next` of the page before.
+    after_at: String,
+    /// The second part of it.
+    after_id: String,
+}
+
+impl From<Jobs> for Asked {
+    fn from(jobs: Jobs) -> Self {
+        let Jobs { state, id_prefix, header, error, attempts, from, until, after_at, after_id } = jobs;
+        let state = if state.is_empty() { "delayed".to_owned() } else { state };
+        Self { topic: String::new(), state, id_prefix, header, error, attempts, from, until, after_at, after_id }
+    }
+}
+
+/// Up to 100 jobs of one state. A filter looks at 10,000 jobs at most, so a page may be empty and not the last.
+#[utoipa::path(get, path = "/topics/{topic}/jobs", tag = "jobs", params(("topic" = String, Path), Jobs),
+    responses((status = 200, description = "`jobs`, `looked_at`, `looked_until`, and `next`: `[after_at, after_id]`", body = Value),
+        (status = 400, body = Problem), (status = 503, body = Problem)))]
+pub(super) async fn jobs(State(app): State<Shared>, Path(topic): Path<String>, Query(jobs): Query<Jobs>) -> Answer {
+    let asked = Asked::from(jobs);
+    let read = async {
+        let (state, filter) = (pages::state(&asked.state)?, asked.filter()?);
+        Ok(app.inspector.jobs(&topic, state, &filter, asked.cursor()?).await?)
+    };
+    read.await.map(json).map_err(|error: Failure| failed(error))
+}
+
+/// A job; with its payload as text if the dashboard shows payloads.
+#[utoipa::path(get, path = "/topics/{topic}/jobs/{id}", tag = "jobs", params(("topic" = String, Path), ("id" = String, Path)),
+    responses((status = 200, description = "The record, and `payload` where it is shown", body = Value), (status = 404, body = Problem), (status = 503, body = Problem)))]
+pub(super) async fn job(State(app): State<Shared>, Path((topic, id)): Path<(String, String)>) -> Answer {
+    let Some(job) = app.inspector.job(&topic, id.as_str()).await.map_err(failed)? else {
+        return Err(failed(Failure::NotThere("such job")));
+    };
+    let payload = pages::payload(&app, &topic, &id).await.map_err(failed)?;
+    let mut job = serde_json::to_value(job).unwrap_or_default();
+    if let (Some(payload), Some(job)) = (payload, job.as_object_mut()) {
+        job.insert("payload".into(), payload.into());
+    }
+    Ok(json(job))
+}
+
+/// Why a job has not run: the decisive reason first, as data and as text.
+#[utoipa::path(get, path = "/topics/{topic}/jobs/{id}/why", tag = "jobs", params(("topic" = String, Path), ("id" = String, Path)),
+    responses((status = 200, description = "`job`, `reasons`, and `text`, a line for each reason", body = Value),
+        (status = 404, description = "There is no such job", body = Value), (status = 503, body = Problem)))]
+pub(super) async fn why(State(app): State<Shared>, Path((topic, id)): Path<(String, String)>) -> Answer {
+    let why = app.inspector.why(&topic, id.as_str()).await.map_err(failed)?;
+    let status = if why.job.is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
+    let text: Vec<_> = why.to_string().lines().map(str::to_owned).collect();
+    Ok((status, json(object!({ "job": why.job, "reasons": why.reasons, "text": text }))).into_response())
+}
+
+/// Up to 100 schedules of a topic, in the order of their names.
+#[utoipa::path(get, path = "/topics/{topic}/schedules", tag = "schedules", params(("topic" = String, Path), After),
+    responses((status = 200, description = "`schedules`: each with `name`, `when`, `next`, `paused`, `last_job`", body = Value), (status = 503, body = Problem)))]
+pub(super) async fn schedules(
+    State(app): State<Shared>,
+    Path(topic): Path<String>,
+    Query(After { after }): Query<After>,
+) -> Answer {
+    let seen = pages::schedule_page(&app, &topic, after.as_deref().unwrap_or_default()).await.map_err(failed)?;
+    let shown = seen.iter().map(|schedule| match &schedule.details {
+        Err(error) => object!({ "name": schedule.name, "unreadable": error }),
+        Ok(details) => object!({
+            "name": schedule.name,
+            "when": pages::times(&details.times),
+            "next": details.next.as_millis(),
+            "paused": details.pause.as_ref().map(|pause| &pause.reason),
+            "last_job": details.last_job.as_ref().map(ToString::to_string),
+        }),
+    });
+    Ok(json(object!({ "schedules": shown.collect::<Vec<_>>() })))
+}

@@ -1,0 +1,61 @@
+//! What all requests share.
+
+use std::fmt;
+use std::sync::Arc;
+
+use dq::Provider;
+use dq::config::Listing;
+use dq::inspect::Inspector;
+
+use crate::access::Access;
+use crate::api::Ready;
+use crate::live::Live;
+use crate::outlooks::Outlooks;
+use crate::rate::Rate;
+
+/// The most bytes of a payload's text that are shown.
+const MOST_SHOWN: usize = 64 << 10;
+
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) provider: Provider,
+    pub(crate) inspector: Inspector,
+    pub(crate) access: Access,
+    pub(crate) read_only: bool,
+    /// Whether browsers come by HTTPS only.
+    pub(crate) secure: bool,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) redact: Option<Redact>,
+    pub(crate) settings: Vec<(String, Listing)>,
+    pub(crate) outlooks: Outlooks,
+    pub(crate) live: Live,
+    pub(crate) rate: Rate,
+    pub(crate) logins: Rate,
+    pub(crate) ready: Ready,
+}
+
+pub(crate) type Shared = Arc<App>;
+
+type RedactFn = dyn Fn(&str, &[u8]) -> String + Send + Sync;
+
+/// Writes payloads without what must not be seen.
+#[derive(Clone)]
+pub(crate) struct Redact(pub(crate) Arc<RedactFn>);
+
+impl Redact {
+    pub(crate) fn show(&self, topic: &str, payload: &[u8]) -> String {
+        let mut text = (self.0)(topic, payload);
+        if text.len() > MOST_SHOWN {
+            let end = (0..=MOST_SHOWN).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+            text.truncate(end);
+            text.push('…');
+        }
+        text
+    }
+}
+
+impl fmt::Debug for Redact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redact")
+    }
+}

@@ -1,0 +1,149 @@
+//! The builder.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::Redirect;
+use axum::routing::get;
+use dq::Provider;
+use dq::config::Listing;
+
+use crate::access::{Access, Kind};
+use crate::api::Ready;
+use crate::app::{App, Redact};
+use crate::live::Live;
+use crate::outlooks::Outlooks;
+use crate::rate::Rate;
+
+/// The fewest bytes of a token.
+const SHORTEST_TOKEN: usize = 16;
+
+/// How many requests a second a dashboard answers, and how many more at once.
+const REQUESTS: (u32, u32) = (100, 200);
+
+/// How many tries to log in are looked at a minute.
+const LOGINS: u32 = 20;
+
+/// A dashboard that is being made; see the [crate's page](crate).
+#[derive(Debug)]
+#[must_use = "it serves nothing until its router is part of an app: call `router` or `at`"]
+pub struct Dashboard {
+    provider: Provider,
+    access: Access,
+    read_only: bool,
+    secure: bool,
+    hosts: Vec<String>,
+    redact: Option<Redact>,
+    settings: Vec<(String, Listing)>,
+}
+
+/// Why a dashboard cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DashboardError {
+    /// The token can be guessed.
+    #[error(
+        "the token of the dashboard has {length} bytes, {SHORTEST_TOKEN} are needed: `openssl rand -hex 32` makes one"
+    )]
+    ShortToken {
+        /// Its length.
+        length: usize,
+    },
+    /// The path does not begin with `/`, ends with one, or has a parameter.
+    #[error("`{path}` is no path for a dashboard: write one like `/admin/dq`")]
+    BadPath {
+        /// The path.
+        path: String,
+    },
+}
+
+impl Dashboard {
+    /// Begins a dashboard of the topics of this provider's app, for those whom `access` lets in.
+    pub fn new(provider: Provider, access: Access) -> Self {
+        let (hosts, settings) = (Vec::new(), Vec::new());
+        Self { provider, access, read_only: false, secure: false, hosts, redact: None, settings }
+    }
+
+    /// Leaves out everything that changes jobs or topics: such requests answer 403, and pages have no buttons.
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Shows payloads, as `redact` writes them: it gets the topic and the bytes of a payload (JSON), and leaves out what must not be
+    /// seen. Without it, no payload is shown. At most 64 KiB of its text are shown. It runs for each payload: it must not block.
+    pub fn show_payloads(mut self, redact: impl Fn(&str, &[u8]) -> String + Send + Sync + 'static) -> Self {
+        self.redact = Some(Redact(Arc::new(redact)));
+        self
+    }
+
+    /// Answers only requests that name one of these hosts (without a port) or a loopback name in their `Host` header; others get 421.
+    /// Without it, and with a token or a hook, every name is answered; see [`Access::everyone_who_reaches_it`].
+    pub fn hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
+        self.hosts = hosts.into_iter().map(|host| host.into().to_ascii_lowercase()).collect();
+        self
+    }
+
+    /// Says that browsers reach the dashboard by HTTPS, so that they send its cookie over nothing else. It does so anyway for requests
+    /// with `X-Forwarded-Proto: https`.
+    pub fn https(mut self) -> Self {
+        self.secure = true;
+        self
+    }
+
+    /// Shows the settings of a node and their sources: those of [`Context::settings`](dq::Context::settings) and
+    /// [`topic_settings`](dq::Context::topic_settings).
+    pub fn settings_of(mut self, node: &dq::Context) -> Self {
+        self.settings = vec![("node".to_owned(), node.settings().clone())];
+        let topics =
+            node.topics().filter_map(|topic| Some((format!("topic {topic}"), node.topic_settings(topic.as_str())?)));
+        self.settings.extend(topics);
+        self
+    }
+
+    /// Makes the router, to nest or to serve: its links fit to wherever it is nested. `axum` answers a nested router at `/admin/dq`, but
+    /// not at `/admin/dq/`; [`at`](Self::at) does both.
+    ///
+    /// # Errors
+    /// [`DashboardError::ShortToken`].
+    pub fn router(self) -> Result<Router, DashboardError> {
+        if let Kind::Token(token) = &self.access.0
+            && token.len() < SHORTEST_TOKEN
+        {
+            return Err(DashboardError::ShortToken { length: token.len() });
+        }
+        let app = App {
+            inspector: self.provider.inspect(),
+            outlooks: Outlooks::default(),
+            live: Live::default(),
+            rate: Rate::new(REQUESTS.0, REQUESTS.1),
+            logins: Rate::per_minute(LOGINS),
+            ready: Ready::default(),
+            provider: self.provider,
+            access: self.access,
+            read_only: self.read_only,
+            secure: self.secure,
+            hosts: self.hosts,
+            redact: self.redact,
+            settings: self.settings,
+        };
+        Ok(crate::routes::router(&Arc::new(app)))
+    }
+
+    /// Makes a router that serves the dashboard at a path, with and without a slash at its end: `app.merge(dashboard.at("/admin/dq")?)`.
+    ///
+    /// # Errors
+    /// [`DashboardError`].
+    pub fn at(self, path: &str) -> Result<Router, DashboardError> {
+        let fits = path.len() > 1 && path.starts_with('/') && !path.ends_with('/') && !path.contains(['{', '}']);
+        if !fits {
+            return Err(DashboardError::BadPath { path: path.to_owned() });
+        }
+        let router = self.router()?;
+        // Relative, so that it also works where the app itself is nested.
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let home = format!("../{last}");
+        let slash = get(move || std::future::ready(Redirect::permanent(&home)));
+        Ok(Router::new().nest(path, router).route(&format!("{path}/"), slash))
+    }
+}

@@ -1,0 +1,42 @@
+//! The dashboard of dq: what falls due, what is late and why, and what to do about it, in a browser and as a JSON API.
+//!
+//! ```no_run
+//! use dq_dashboard::{Access, Dashboard};
+//!
+//! # async fn serve(provider: dq::Provider, app: axum::Router) -> Result<axum::Router, dq_dashboard::DashboardError> {
+//! let dashboard = Dashboard::new(provider, Access::token(std::env::var("DQ_DASHBOARD_TOKEN").unwrap_or_default()));
+//! let app = app.merge(dashboard.at("/admin/dq")?);
+//! # Ok(app)
+//! # }
+//! ```
+//!
+//! Pages are plain HTML that works without scripts; a small one keeps them live. They load nothing from elsewhere. Below `/api/v1` there is
+//! the same for programs, described at `/api/v1/openapi.json`. `/healthz` says that the process lives, `/readyz` that its store
+//! answers; these two ask for no token.
+//!
+//! # Limits
+//!
+//! A page makes at most 20 queries. A live page polls the store once a second as long as somebody looks at it, and all who look share the
+//! poll: at most 100 connections and 16 views. 100 requests a second are answered, with 200 at once; others get 429. A form has up to
+//! 16 KiB, an add up to 1 MiB.
+
+mod access;
+mod act;
+mod api;
+mod app;
+mod assets;
+mod audit;
+mod dashboard;
+mod failure;
+mod guard;
+mod live;
+mod outlooks;
+mod pages;
+mod rate;
+mod routes;
+mod session;
+mod show;
+mod visit;
+
+pub use access::Access;
+pub use dashboard::{Dashboard, DashboardError};

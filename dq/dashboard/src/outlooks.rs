@@ -1,0 +1,106 @@
+//! What the overview shows: a page of topics, and what falls due in each. All who look share what was read a moment ago, and one
+//! request never makes more than 20 queries.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dq::inspect::{Bucket, InspectedTopic, Inspector, Scale, TopicsPage};
+use tokio::sync::Mutex;
+
+use crate::failure::Failure;
+
+/// The most queries of one read.
+const MOST_QUERIES: usize = 20;
+
+/// What the names of the topics cost.
+const LISTING: usize = 2;
+
+/// How long a page of topics counts as fresh. A long page leaves the next read, a moment later, its queries for the outlooks.
+const FRESH: (Duration, Duration) = (Duration::from_millis(900), Duration::from_millis(2_400));
+
+/// The most pages, and outlooks, that are kept.
+const MOST_KEPT: (usize, usize) = (16, 256);
+
+type Outlook = Arc<[Bucket]>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Outlooks(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    pages: HashMap<Option<String>, (Instant, Arc<TopicsPage>)>,
+    outlooks: HashMap<(String, Scale), (Instant, Outlook)>,
+}
+
+/// A page of topics with their outlooks.
+#[derive(Debug)]
+pub(crate) struct Overview {
+    pub(crate) page: Arc<TopicsPage>,
+    /// In the order of the topics; `None`: not counted yet.
+    pub(crate) outlooks: Vec<Option<Outlook>>,
+}
+
+impl Outlooks {
+    /// Reads a page of topics alone.
+    pub(crate) async fn topics(&self, inspector: &Inspector, after: Option<&str>) -> Result<Arc<TopicsPage>, Failure> {
+        Ok(self.0.lock().await.topics(inspector, after, Instant::now()).await?.0)
+    }
+
+    pub(crate) async fn read(
+        &self,
+        inspector: &Inspector,
+        after: Option<&str>,
+        scale: Scale,
+    ) -> Result<Overview, Failure> {
+        let mut kept = self.0.lock().await;
+        let now = Instant::now();
+        let (page, spent) = kept.topics(inspector, after, now).await?;
+        let mut stale: Vec<&InspectedTopic> = page.topics.iter().filter(|topic| topic.delayed > topic.ready).collect();
+        let age = |kept: &Kept, topic: &InspectedTopic| {
+            let read = kept.outlooks.get(&(topic.topic.to_string(), scale));
+            read.map_or(Duration::MAX, |(read, _)| now.saturating_duration_since(*read))
+        };
+        stale.retain(|topic| age(&kept, topic) > FRESH.0);
+        stale.sort_by_key(|topic| std::cmp::Reverse((age(&kept, topic), topic.delayed)));
+        for topic in stale.into_iter().take(MOST_QUERIES.saturating_sub(spent)) {
+            let counted = inspector.outlook(topic.topic.as_str(), scale, topic.clock).await?;
+            if kept.outlooks.len() >= MOST_KEPT.1 {
+                kept.outlooks.clear();
+            }
+            kept.outlooks.insert((topic.topic.to_string(), scale), (now, counted.into()));
+        }
+        let of = |topic: &InspectedTopic| match topic.delayed > topic.ready {
+            true => kept.outlooks.get(&(topic.topic.to_string(), scale)).map(|(_, counted)| Arc::clone(counted)),
+            false => Some(Arc::default()),
+        };
+        let outlooks = page.topics.iter().map(of).collect();
+        Ok(Overview { page, outlooks })
+    }
+}
+
+impl Kept {
+    /// A page of topics, and how many queries it took.
+    async fn topics(
+        &mut self,
+        inspector: &Inspector,
+        after: Option<&str>,
+        now: Instant,
+    ) -> Result<(Arc<TopicsPage>, usize), Failure> {
+        let key = after.map(str::to_owned);
+        if let Some((read, page)) = self.pages.get(&key) {
+            let is_long = 2 * page.topics.len() + LISTING > MOST_QUERIES;
+            let fresh = if is_long { FRESH.1 } else { FRESH.0 };
+            if now.saturating_duration_since(*read) <= fresh {
+                return Ok((Arc::clone(page), 0));
+            }
+        }
+        let page = Arc::new(inspector.topics(after).await?);
+        if self.pages.len() >= MOST_KEPT.0 {
+            self.pages.clear();
+        }
+        self.pages.insert(key, (now, Arc::clone(&page)));
+        let spent = LISTING + page.topics.len();
+        Ok((page, spent))
+    }
+}

@@ -1,0 +1,127 @@
+//! One job.
+
+use axum::extract::{Query, State};
+use dq::inspect::{InspectedJob, Why};
+use dq::job;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::frame::Frame;
+use super::{Answer, failure};
+use crate::app::{App, Shared};
+use crate::failure::Failure;
+use crate::show::{moment, number};
+use crate::visit::Visit;
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Asked {
+    topic: String,
+    id: String,
+    done: String,
+}
+
+pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): Query<Asked>) -> Answer {
+    let frame = Frame::new(&app, &visit);
+    let (topic, id) = (asked.topic.as_str(), asked.id.as_str());
+    let read = async {
+        let why = app.inspector.why(topic, id).await?;
+        let payload = if why.job.is_some() { payload(&app, topic, id).await? } else { None };
+        Ok((why, payload))
+    };
+    let (why, payload) = read.await.map_err(|error: Failure| failure(&frame, &error))?;
+    let body = html! {
+        (crate::act::done(&frame, &asked.done, "", topic))
+        p.trail { a href=(frame.to("topic", &[("topic", topic)])) { "Topic " (topic) } }
+        h1 { "Job " code { (id) } }
+        (reasons(&why))
+        @if let Some(job) = &why.job {
+            @if !frame.read_only { (actions(&frame, topic, job)) }
+            (record(job))
+            (headers(job))
+            @if let Some(error) = &job.error { section.panel { h2 { "Last error" } pre tabindex="0" { (error) } } }
+            section.panel {
+                h2 { "Payload" }
+                @match (&payload, &app.redact) {
+                    (Some(payload), _) => pre tabindex="0" { (payload) },
+                    (None, None) => p.empty { "Payloads are hidden; " code { "Dashboard::show_payloads" } " shows them." },
+                    (None, Some(_)) => p.empty { "It cannot be read." },
+                }
+            }
+        }
+    };
+    Ok(super::html(frame.page(&format!("Job {id}"), "-", &body)))
+}
+
+/// The payload as the program wants it shown; `None` if it does not want that.
+pub(crate) async fn payload(app: &App, topic: &str, id: &str) -> Result<Option<String>, Failure> {
+    let Some(redact) = &app.redact else { return Ok(None) };
+    let provider = app.provider.topic(topic).map_err(dq::provider::QueryError::from)?;
+    let Some(seen) = provider.get(id).await? else { return Ok(None) };
+    Ok(seen.raw_payload().ok().map(|(_, bytes)| redact.show(topic, bytes)))
+}
+
+fn reasons(why: &Why) -> Markup {
+    html! {
+        section.panel.why {
+            h2 { @if why.job.is_some() { "Why it has not run" } @else { "There is no such job" } }
+            @if why.job.is_none() { p { "The topic has no job with this id. Nothing is kept of a job that has ended, unless it has a " code { "retain" } "." } }
+            @else { ol { @for reason in &why.reasons { li { (reason) } } } }
+        }
+    }
+}
+
+fn actions(frame: &Frame, topic: &str, job: &InspectedJob) -> Markup {
+    let verbs: &[(&str, &str)] = match job.state {
+        job::State::Delayed => &[("run_now", "Run now…"), ("reschedule", "Reschedule…"), ("delete", "Delete…")],
+        job::State::Unacked => &[("ack", "Ack…"), ("requeue", "Requeue…"), ("delete", "Delete…")],
+        job::State::Dead => &[("requeue", "Requeue…"), ("delete", "Delete…")],
+        _ => &[("delete", "Delete…")],
+    };
+    html! {
+        div.actions {
+            @for (verb, label) in verbs {
+                @let query = [("action", *verb), ("topic", topic), ("id", job.id.as_str())];
+                a class={ "button " (if *verb == "delete" { "danger" } else { "" }) } href=(frame.to("confirm", &query)) { (label) }
+            }
+        }
+    }
+}
+
+fn record(job: &InspectedJob) -> Markup {
+    let now = job.clock;
+    html! {
+        section.panel {
+            h2 { "Record" }
+            dl.record {
+                dt { "State" } dd { span class={ "badge s-" (job.state.to_string().to_lowercase()) } { (job.state) } }
+                @if let Some(at) = job.at {
+                    dt { (match job.state { job::State::Delayed => "Due", job::State::Done => "Kept until", _ => "Since" }) }
+                    dd { (moment(at, now)) }
+                }
+                @if let Some(node) = &job.node { dt { "Node" } dd { code { (node) } } }
+                dt { "Failed runs" } dd { (job.attempts) }
+                @if let Some(cause) = job.cause { dt { "Cause" } dd { (cause) } }
+                @if let Some(at) = job.expires_at { dt { "Expires" } dd { (moment(at, now)) } }
+                dt { "Version" } dd { (job.version) }
+                dt { "Bytes" } dd { (number(job.bytes)) }
+                @if let Some(bad) = &job.unreadable { dt { "Unreadable" } dd { (bad) } }
+            }
+        }
+    }
+}
+
+fn headers(job: &InspectedJob) -> Markup {
+    html! {
+        @if !job.headers.is_empty() {
+            section.panel {
+                h2 { "Headers" }
+                div.scroll tabindex="0" role="region" aria-label="Headers" { table {
+                    caption.hidden { "Headers of the job" }
+                    thead { tr { th scope="col" { "Name" } th scope="col" { "Value" } } }
+                    tbody { @for (name, value) in &job.headers { tr { th scope="row" { code { (name) } } td { code { (value) } } } } }
+                } }
+            }
+        }
+    }
+}

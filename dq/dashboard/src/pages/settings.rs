@@ -1,0 +1,46 @@
+//! Settings and where they come from.
+
+use axum::extract::State;
+use dq::config::Source;
+use maud::html;
+
+use super::Answer;
+use super::frame::Frame;
+use crate::app::Shared;
+use crate::visit::Visit;
+
+pub(crate) async fn show(State(app): State<Shared>, visit: Visit) -> Answer {
+    let frame = Frame::new(&app, &visit);
+    let body = html! {
+        h1 { "Settings" }
+        @if app.settings.is_empty() {
+            section.panel { p.empty { "This program runs no node, so it has no settings of one. " code { "Dashboard::settings_of" } " shows those of a node in the same program." } }
+        }
+        @for (name, listing) in &app.settings {
+            section.panel {
+                h2 { (name) }
+                div.scroll tabindex="0" role="region" aria-label=(format!("Settings of {name}")) { table {
+                    caption.hidden { "Settings of " (name) }
+                    thead { tr { th scope="col" { "Setting" } th scope="col" { "Value" } th scope="col" { "From" } } }
+                    tbody { @for listed in listing.all() {
+                        tr {
+                            th scope="row" { code { (listed.key) } } td { code { (listed.value) } }
+                            td { @if listed.source == Source::Default { span.none { "default" } } @else { (listed.source) } }
+                        }
+                    } }
+                } }
+            }
+        }
+        section.panel {
+            h2 { "This dashboard" }
+            dl.record {
+                dt { "App" } dd { (app.provider.app()) }
+                dt { "Read-only" } dd { (if app.read_only { "yes" } else { "no" }) }
+                dt { "Payloads" } dd { (if app.redact.is_some() { "shown, redacted by the program" } else { "hidden" }) }
+                dt { "Version of dq" } dd { (env!("CARGO_PKG_VERSION")) }
+                dt { "For programs" } dd { a href=(frame.to("api/v1/openapi.json", &[])) { "OpenAPI description of the JSON API" } }
+            }
+        }
+    };
+    Ok(super::html(frame.page("Settings", "settings", &body)))
+}

@@ -1,0 +1,147 @@
+//! One topic.
+
+use axum::extract::{Query, State};
+use dq::inspect::{InspectedNode, InspectedTopic, Scale};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::frame::Frame;
+use super::{Answer, View, chart, failure, overview};
+use crate::app::{App, Shared};
+use crate::failure::Failure;
+use crate::show::{duration, moment, number};
+use crate::visit::Visit;
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Asked {
+    topic: String,
+    scale: String,
+    done: String,
+    undo: String,
+}
+
+pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): Query<Asked>) -> Answer {
+    let frame = Frame::new(&app, &visit);
+    let name = asked.topic.as_str();
+    let scale = chart::scale(&asked.scale);
+    let body = body(&frame, &app, name, scale).await.map_err(|error| failure(&frame, &error))?;
+    let view = View::topic(&frame, name, scale);
+    let page = html! {
+        (crate::act::done(&frame, &asked.done, &asked.undo, name))
+        div.head { h1 { "Topic " code { (name) } } p.live #live { "live" } }
+        div hx-sse:connect=(view.stream(&frame)) hx-swap="innerMorph" { (body) }
+        (find(&frame, name))
+    };
+    Ok(super::html(frame.page(name, "-", &page)))
+}
+
+/// What changes on the page.
+pub(crate) async fn body(frame: &Frame, app: &App, name: &str, scale: Scale) -> Result<Markup, Failure> {
+    let topic = app.inspector.topic(name).await?;
+    let outlook = app.inspector.outlook(name, scale, topic.clock).await?;
+    Ok(html! {
+        (states(frame, &topic))
+        (settings(frame, &topic))
+        section.panel aria-label="What falls due" {
+            h2 { "What falls due" }
+            (chart::scales(frame, "topic", &[("topic", name)], scale))
+            (chart::stacked(vec![(name.to_owned(), outlook.into())], scale))
+        }
+        section.panel {
+            h2 { "Nodes" }
+            p.quiet { (number(topic.holders)) " " (if topic.holders == 1 { "node holds" } else { "nodes hold" }) " jobs of this topic." }
+            (nodes(&topic))
+        }
+    })
+}
+
+fn states(frame: &Frame, topic: &InspectedTopic) -> Markup {
+    let name = topic.topic.as_str();
+    let tile = |label: &str, state: &str, n: usize, note: String, class: &str| {
+        html! { div class={ "tile " (class) } { dt { (label) } dd {
+            b { @if state.is_empty() { (number(n)) } @else { a href=(frame.to("jobs", &[("topic", name), ("state", state)])) { (number(n)) } } }
+            span.quiet { (note) }
+        } } }
+    };
+    let late =
+        if topic.lateness.is_zero() { "on time".to_owned() } else { format!("{} late", duration(topic.lateness)) };
+    html! {
+        dl.tiles {
+            (tile("Waiting", "delayed", topic.delayed, "due later or now".into(), ""))
+            (tile("Due now", "delayed", topic.ready, late, if overview::is_late(topic.lateness) { "bad" } else { "good" }))
+            (tile("Running", "running", topic.running, String::new(), ""))
+            (tile("Un-acked", "unacked", topic.unacked, String::new(), if topic.unacked > 0 { "odd" } else { "" }))
+            (tile("Dead", "dead", topic.dead, String::new(), if topic.dead > 0 { "bad" } else { "" }))
+            (tile("Done", "done", topic.done, "kept by retain".into(), ""))
+            (tile("Broadcasts", "", topic.broadcasts, "wait".into(), ""))
+        }
+    }
+}
+
+/// Pause, drain and default delay, each with what changes it.
+fn settings(frame: &Frame, topic: &InspectedTopic) -> Markup {
+    let (name, now) = (topic.topic.as_str(), topic.clock);
+    let button = |action: &str, label: &str| {
+        html! { @if !frame.read_only { a.button href=(frame.to("confirm", &[("action", action), ("topic", name)])) { (label) } } }
+    };
+    html! {
+        section.panel.limits aria-label="State of the topic" {
+            div {
+                @if let Some(pause) = &topic.state.pause {
+                    p { span.badge.odd { "paused" } " by " b { (pause.by) } ", " (moment(pause.since, now)) ": " (pause.reason)
+                        @if let Some(until) = pause.until { "; ends " (moment(until, now)) } }
+                    (button("resume", "Resume…"))
+                } @else { p { "Not paused." } (button("pause", "Pause…")) }
+            }
+            div {
+                @if let Some(drain) = &topic.state.drain {
+                    p { span.badge.odd { "drains" } " by " b { (drain.by) } ", " (moment(drain.since, now)) ": " (drain.reason) }
+                    (button("undrain", "End the drain…"))
+                } @else { p { "Does not drain." } (button("drain", "Drain…")) }
+            }
+            div {
+                @if let Some(delay) = &topic.state.delay {
+                    p { "Default delay " b { (duration(delay.delay)) } ", set by " (delay.by) ", " (moment(delay.since, now)) }
+                } @else { p { "No default delay in the store." } }
+            }
+        }
+    }
+}
+
+pub(crate) fn nodes(topic: &InspectedTopic) -> Markup {
+    let row = |node: &InspectedNode, what: &str| {
+        let is_gone = node.until <= topic.clock;
+        html! { tr {
+            th scope="row" { code { (node.node) } }
+            td { (what) @if is_gone { " " span.badge.bad { "gone?" } } }
+            td.n { (number(node.jobs)) }
+            td { (moment(node.until, topic.clock)) }
+        } }
+    };
+    html! {
+        @if topic.nodes.is_empty() && topic.watchers.is_empty() { p.empty { "No node holds jobs of this topic or waits for its next one." } } @else {
+            div.scroll tabindex="0" role="region" aria-label="Nodes" { table {
+                caption.hidden { "Nodes that hold jobs of the topic or wait for the next one" }
+                thead { tr { th scope="col" { "Node" } th scope="col" { "What it does" } th.n scope="col" { "Jobs" } th scope="col" { "Lease ends, or expected by" } } }
+                tbody {
+                    @for node in &topic.nodes { (row(node, "runs jobs")) }
+                    @for node in &topic.watchers { (row(node, "waits for the next job")) }
+                }
+            } }
+        }
+    }
+}
+
+fn find(frame: &Frame, name: &str) -> Markup {
+    html! {
+        section.panel {
+            h2 { "Find a job" }
+            form.row method="get" action=(frame.to("job", &[])) {
+                input type="hidden" name="topic" value=(name);
+                label { "Id" input name="id" required autocomplete="off" spellcheck="false"; }
+                button { "Show" }
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The JSON API.
+
+use std::collections::BTreeSet;
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::visitor::{Visitor, provider};
+
+#[tokio::test]
+async fn a_program_adds_looks_changes_and_deletes() {
+    let provider = provider("api").await;
+    let mut program = Visitor::free(provider.clone());
+    let job = json!({ "payload": { "order": 7 }, "id": "o/7", "after": "1h", "headers": [["source", "test"]] });
+    let added = program.call(Method::POST, "/topics/mail/jobs", &job).await;
+    assert_eq!((added.status, added.json()), (StatusCode::CREATED, json!({ "id": "o/7", "how": "added" })));
+    let again = program.call(Method::POST, "/topics/mail/jobs", &job).await;
+    assert_eq!(again.status, StatusCode::CONFLICT);
+    let mut kept = job.clone();
+    kept["on_duplicate"] = "keep".into();
+    let kept = program.call(Method::POST, "/topics/mail/jobs", &kept).await;
+    assert_eq!((kept.status, kept.json()["how"].clone()), (StatusCode::OK, json!("kept")));
+    let topics = program.get("/api/v1/topics").await.json();
+    assert_eq!((&topics["topics"][0]["topic"], &topics["topics"][0]["delayed"]), (&json!("mail"), &json!(1)));
+    let page = program.get("/api/v1/topics/mail/jobs?header=source%3Dtest").await.json();
+    assert_eq!((&page["jobs"][0]["id"], &page["looked_at"]), (&json!("o/7"), &json!(1)));
+    let why = program.get("/api/v1/topics/mail/jobs/o%2F7/why").await.json();
+    assert_eq!(why["reasons"][0]["reason"], "not_due_yet");
+    let hours: u64 = program.get("/api/v1/topics/mail/timeline").await.json()["hours"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hour| hour["jobs"].as_u64().unwrap())
+        .sum();
+    assert_eq!(hours, 1);
+    let moved = program.call(Method::POST, "/topics/mail/jobs/o%2F7/reschedule", &json!({ "when": "2h" })).await;
+    assert_eq!(moved.json(), json!({ "changed": true }));
+    let gone = program.call(Method::DELETE, "/topics/mail/jobs/o%2F7", &Value::Null).await;
+    assert_eq!(gone.json(), json!({ "changed": true, "found": "delayed" }));
+    assert_eq!(program.get("/api/v1/topics/mail/jobs/o%2F7").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn bulk_changes_go_step_by_step() {
+    let provider = provider("api-bulk").await;
+    let topic = provider.topic("mail").unwrap();
+    for n in 0..150 {
+        topic.add_json(json!(n)).id(format!("a{n}")).after("1h").await.unwrap();
+    }
+    let mut program = Visitor::free(provider.clone());
+    let (mut changed, mut after) = (0, Value::Null);
+    loop {
+        let step = json!({ "action": "delete", "state": "delayed", "after": after });
+        let done = program.call(Method::POST, "/topics/mail/bulk", &step).await.json();
+        changed += done["changed"].as_u64().unwrap();
+        after = done["next"].clone();
+        if after.is_null() {
+            break;
+        }
+    }
+    assert_eq!((changed, topic.counts().await.unwrap().delayed), (150, 0));
+}
+
+#[tokio::test]
+async fn a_request_that_makes_no_sense_is_told_what_is_wrong() {
+    let mut program = Visitor::free(provider("nonsense").await);
+    for (method, path, body, status, says) in [
+        (Method::POST, "/topics/mail/jobs", json!({ "payload": 1, "affter": "1h" }), 422, "affter"),
+        (Method::POST, "/topics/mail/jobs", json!({ "payload": 1, "after": "soon" }), 400, "after"),
+        (Method::POST, "/topics/mail/jobs", json!({ "payload": 1, "after": "1h", "at": "1" }), 400, "not both"),
+        (Method::POST, "/topics/ma%20il/jobs", json!({ "payload": 1 }), 400, "topic"),
+        (Method::POST, "/topics/mail/pause", json!({ "reason": "" }), 400, "reason"),
+        (Method::POST, "/topics/mail/bulk", json!({ "action": "eat", "state": "dead" }), 400, "eat"),
+        (Method::POST, "/topics/mail/jobs/a/run-now", json!({}), 404, "a"),
+        (Method::POST, "/topics/mail/jobs/a/reschedule", json!({ "when": "never" }), 400, "never"),
+        (Method::GET, "/nothing", Value::Null, 404, "path"),
+    ] {
+        let answer = program.call(method, path, &body).await;
+        assert_eq!(answer.status.as_u16(), status, "{path} {body}: {}", answer.body);
+        assert!(answer.json()["error"].as_str().unwrap().contains(says), "{path}: {}", answer.body);
+    }
+}
+
+/// What the sources say is a route, against the document.
+#[tokio::test]
+async fn the_document_has_every_route_and_every_route_answers() {
+    let mut program = Visitor::free(provider("document").await);
+    let document = program.get("/api/v1/openapi.json").await.json();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"), "{document}");
+    assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+    let mut described = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(!operation["summary"].as_str().unwrap_or_default().is_empty(), "{method} {path} has no summary");
+            described.insert((method.to_uppercase(), path.clone()));
+        }
+    }
+    let sources = [
+        include_str!("../../src/api/read.rs"),
+        include_str!("../../src/api/change.rs"),
+        include_str!("../../src/api/bulk.rs"),
+        include_str!("../../src/api/add.rs"),
+    ];
+    let written: BTreeSet<_> = sources
+        .iter()
+        .flat_map(|text| text.split('"'))
+        .filter(|text| text.starts_with("/topics"))
+        .map(str::to_owned)
+        .collect();
+    let paths: BTreeSet<_> = described.iter().map(|(_, path)| path.clone()).collect();
+    assert_eq!(paths, written, "each path of the sources is served and described");
+    assert_eq!(described.len(), 21);
+    for (method, path) in described {
+        let path = path.replace("{topic}", "mail").replace("{id}", "none");
+        let answer = program.call(method.parse().unwrap(), &path, &json!({})).await;
+        assert!(
+            !answer.body.contains("no such path") && answer.status != StatusCode::METHOD_NOT_ALLOWED,
+            "{method} {path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn orchestrators_learn_whether_it_lives_and_is_ready() {
+    let server = dq_tests::redis::RedisServer::start();
+    let provider = dq::Provider::connect("shop", server.url()).await.unwrap();
+    let mut visitor = Visitor::free(provider);
+    assert_eq!(visitor.get("/readyz").await.status, StatusCode::OK);
+    drop(server);
+    // The last answer is good for a second.
+    while visitor.get("/readyz").await.status == StatusCode::OK {}
+    assert_eq!(visitor.get("/readyz").await.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(visitor.get("/healthz").await.status, StatusCode::OK);
+}

@@ -1,0 +1,159 @@
+//! What the pages show and do, without scripts.
+
+use axum::Router;
+use axum::http::StatusCode;
+use dq_dashboard::{Access, Dashboard};
+use serde_json::json;
+
+use super::visitor::{Visitor, provider};
+
+const EVERY_PAGE: [&str; 14] = [
+    "/",
+    "/?scale=hours&sort=late",
+    "/?scale=days&sort=dead",
+    "/topic?topic=mail",
+    "/jobs?topic=mail&state=delayed",
+    "/jobs?topic=mail&state=dead&error=x&attempts=1&id_prefix=a&header=a%3Db&from=2026-11-23T14:05",
+    "/job?topic=mail&id=hostile",
+    "/dead",
+    "/unacked",
+    "/nodes",
+    "/schedules",
+    "/schedules?topic=mail",
+    "/settings",
+    "/confirm?action=pause&topic=mail",
+];
+
+#[tokio::test]
+async fn every_page_answers_and_has_one_heading() {
+    let provider = provider("every").await;
+    provider.topic("mail").unwrap().add_json(json!(1)).id("hostile").after("1h").await.unwrap();
+    let mut visitor = Visitor::free(provider);
+    for page in EVERY_PAGE {
+        let answer = visitor.get(page).await;
+        assert_eq!(answer.status, StatusCode::OK, "{page}: {}", answer.body);
+        assert_eq!(answer.body.matches("<h1>").count(), 1, "{page}");
+        assert!(answer.body.contains("<main") && answer.body.contains("lang=\"en\""), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn hostile_ids_headers_and_topics_are_text() {
+    let provider = provider("hostile").await;
+    let (id, header) = ("<script>alert(1)</script>'\"/&", "\"><img src=x onerror=alert(1)>");
+    let add = provider.topic("mail").unwrap().add_json(json!("x")).id(id).after("1h").header("note", header);
+    add.await.unwrap();
+    let mut visitor = Visitor::free(provider);
+    let id = "%3Cscript%3Ealert%281%29%3C%2Fscript%3E%27%22%2F%26";
+    for page in [
+        "/jobs?topic=mail".to_owned(),
+        format!("/job?topic=mail&id={id}"),
+        format!("/confirm?action=delete&topic=mail&id={id}"),
+    ] {
+        let answer = visitor.get(&page).await;
+        assert!(answer.body.contains("&lt;script&gt;alert(1)"), "{page}: {}", answer.body);
+        assert!(!answer.body.contains("<script>alert") && !answer.body.contains("<img src=x"), "{page}");
+    }
+    for page in [
+        "/topic?topic=%3Cscript%3E",
+        "/jobs?topic=mail&state=%3Cscript%3E",
+        "/job?topic=mail&id=%00",
+        "/jobs?topic=mail&from=%3Cb%3E",
+    ] {
+        let answer = visitor.get(page).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{page}");
+        assert!(!answer.body.contains("<script>") && !answer.body.contains("<b>"), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn actions_ask_first_and_say_what_they_did() {
+    let provider = provider("actions").await;
+    let topic = provider.topic("mail").unwrap();
+    topic.add_json(json!(1)).id("a").after("1h").await.unwrap();
+    let mut visitor = Visitor::free(provider.clone());
+    let done = visitor.confirm("action=pause&topic=mail", "reason=the+bank+is+down").await;
+    assert_eq!(
+        (done.status, done.header("location")),
+        (StatusCode::SEE_OTHER, "/topic?topic=mail&done=pause&undo=resume")
+    );
+    let page = visitor.get(done.header("location")).await;
+    assert!(page.body.contains("The topic is paused.") && page.body.contains("the bank is down"), "{}", page.body);
+    assert!(page.body.contains("Undo: Resume the topic"), "{}", page.body);
+    let pause = topic.state().await.unwrap().pause.unwrap();
+    assert_eq!((pause.by.as_str(), pause.reason.as_str()), ("everyone (dashboard)", "the bank is down"));
+    visitor.confirm("action=resume&topic=mail", "").await;
+    assert_eq!(topic.state().await.unwrap().pause, None);
+    let before = topic.get("a").await.unwrap().unwrap().place;
+    let moved = visitor.confirm("action=reschedule&topic=mail&id=a", "due=2h").await;
+    assert_eq!(moved.header("location"), "/job?topic=mail&id=a&done=reschedule");
+    assert_ne!(topic.get("a").await.unwrap().unwrap().place, before);
+    let asked = visitor.get("/confirm?action=delete&topic=mail&id=a").await;
+    assert!(asked.body.contains("This cannot be undone."), "{}", asked.body);
+    visitor.confirm("action=delete&topic=mail&id=a", "").await;
+    assert!(topic.get("a").await.unwrap().is_none());
+    let again = visitor.confirm("action=delete&topic=mail&id=a", "").await;
+    assert_eq!(again.header("location"), "/job?topic=mail&id=a&done=nothing");
+}
+
+#[tokio::test]
+async fn a_bulk_change_goes_step_by_step_to_its_end() {
+    let provider = provider("bulk").await;
+    let topic = provider.topic("mail").unwrap();
+    for n in 0..250 {
+        topic.add_json(json!(n)).id(format!("a{n}")).after("1h").await.unwrap();
+    }
+    topic.add_json(json!(1)).id("b").after("1h").await.unwrap();
+    let mut visitor = Visitor::free(provider.clone());
+    let query = "action=delete&topic=mail&state=delayed&id_prefix=a";
+    let mut answer = visitor.confirm(query, "").await;
+    let mut steps = 1;
+    while answer.body.contains("Working on it") {
+        let fields = ["changed", "looked_at", "after_at", "after_id", "form_token"];
+        let fields = fields.map(|name| format!("{name}={}", answer.field(name))).join("&");
+        answer = visitor.post("/act", &format!("{query}&{fields}")).await;
+        steps += 1;
+    }
+    assert!(answer.body.contains("All done") && answer.body.contains("<b>250</b> changed"), "{}", answer.body);
+    assert!((3..=4).contains(&steps), "{steps}");
+    assert_eq!(topic.counts().await.unwrap().delayed, 1);
+}
+
+#[tokio::test]
+async fn links_fit_to_wherever_it_is_nested() {
+    let provider = provider("nested").await;
+    provider.topic("mail").unwrap().add_json(json!(1)).after("1h").await.unwrap();
+    let dashboard = || Dashboard::new(provider.clone(), Access::everyone_who_reaches_it());
+    let app = Router::new().nest("/ops", Router::new().merge(dashboard().at("/admin/dq").unwrap()));
+    let mut visitor = Visitor::free(provider.clone());
+    visitor.router = app;
+    let page = visitor.get("/ops/admin/dq").await;
+    assert!(page.body.contains("href=\"/ops/admin/dq/topic?topic=mail\""), "{}", page.body);
+    assert!(page.header("set-cookie").contains("Path=/ops/admin/dq;"), "{}", page.header("set-cookie"));
+    let slash = visitor.get("/ops/admin/dq/").await;
+    assert_eq!((slash.status, slash.header("location")), (StatusCode::PERMANENT_REDIRECT, "../dq"));
+    let asset = visitor.get("/ops/admin/dq/assets/dq.css").await;
+    assert_eq!((asset.status, asset.header("content-type")), (StatusCode::OK, "text/css; charset=utf-8"));
+    let known = visitor.clone().with("if-none-match", asset.header("etag")).get("/ops/admin/dq/assets/dq.css").await;
+    assert_eq!(known.status, StatusCode::NOT_MODIFIED);
+    for path in ["", "/", "admin", "/admin/", "/{topic}"] {
+        assert!(dashboard().at(path).is_err(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn payloads_are_hidden_unless_the_program_shows_them() {
+    let provider = provider("payloads").await;
+    let add = provider.topic("mail").unwrap().add_json(json!({ "card": "4111", "to": "<b>ann</b>" }));
+    add.id("a").after("1h").await.unwrap();
+    let page = Visitor::free(provider.clone()).get("/job?topic=mail&id=a").await;
+    assert!(page.body.contains("Payloads are hidden") && !page.body.contains("4111"), "{}", page.body);
+    let redact =
+        |topic: &str, payload: &[u8]| format!("{topic} {}", String::from_utf8_lossy(payload).replace("4111", "…"));
+    let shows = Dashboard::new(provider, Access::everyone_who_reaches_it()).show_payloads(redact);
+    let mut visitor = Visitor::of(shows);
+    let page = visitor.get("/job?topic=mail&id=a").await;
+    assert!(page.body.contains("&lt;b&gt;ann") && !page.body.contains("4111"), "{}", page.body);
+    let job = visitor.get("/api/v1/topics/mail/jobs/a").await.json();
+    assert_eq!(job["payload"], "mail {\"card\":\"…\",\"to\":\"<b>ann</b>\"}");
+}

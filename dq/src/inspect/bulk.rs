@@ -1,0 +1,148 @@
+//! Bulk changes by filter, in steps.
+
+use serde::Serialize;
+
+use super::filter::JobFilter;
+use super::inspector::Inspector;
+use crate::job::State;
+use crate::provider::{ChangeError, ChangeRefusal, CommandError, QueryError, TopicProvider};
+use crate::store::Cursor;
+use crate::time::Timestamp;
+
+/// What a bulk change does to each job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BulkAction {
+    /// Makes DEAD and UNACKED jobs due now.
+    Requeue,
+    /// Deletes jobs; running ones when their run ends.
+    Delete,
+    /// Makes jobs that wait due now.
+    RunNow,
+    /// Gives jobs that wait this due time.
+    Reschedule(Timestamp),
+}
+
+/// How far a bulk change has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct BulkProgress {
+    /// Jobs that were looked at.
+    pub looked_at: usize,
+    /// Jobs that were changed.
+    pub changed: usize,
+    /// Jobs that had gone or moved since they were read, so that nothing was done to them.
+    pub untouched: usize,
+}
+
+/// Why a step did not finish.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BulkError {
+    /// The jobs could not be read.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// A requeue or delete failed.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// Making a job due now, or another due time, failed.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+}
+
+/// A change of many jobs, in steps. Made by [`Inspector::bulk`].
+#[derive(Debug, Clone)]
+pub struct Bulk {
+    inspector: Inspector,
+    topic: TopicProvider,
+    state: State,
+    filter: JobFilter,
+    action: BulkAction,
+    after: Option<Cursor>,
+    over: bool,
+    progress: BulkProgress,
+}
+
+impl Inspector {
+    /// Makes a bulk change: `action` for every job in `state` that `filter` lets through, in steps; see [`Bulk::step`]. Nothing
+    /// is done before the first step. Schedules are left alone; they have verbs of their own.
+    ///
+    /// # Errors
+    /// [`QueryError::BadName`] if the name of the topic is not valid.
+    pub fn bulk(&self, topic: &str, state: State, filter: JobFilter, action: BulkAction) -> Result<Bulk, QueryError> {
+        Ok(Bulk::new(self.clone(), self.of(topic)?, state, filter, action))
+    }
+}
+
+impl Bulk {
+    pub(super) fn new(
+        inspector: Inspector,
+        topic: TopicProvider,
+        state: State,
+        filter: JobFilter,
+        action: BulkAction,
+    ) -> Self {
+        Self { inspector, topic, state, filter, action, after: None, over: false, progress: BulkProgress::default() }
+    }
+
+    /// Continues where another bulk change stopped; see [`cursor`](Self::cursor).
+    #[must_use]
+    pub fn starting_after(mut self, cursor: Cursor) -> Self {
+        self.after = Some(cursor);
+        self
+    }
+
+    /// Where the next step begins. Whoever keeps it can go on in another process.
+    pub const fn cursor(&self) -> Option<&Cursor> {
+        self.after.as_ref()
+    }
+
+    /// How far it has come.
+    pub const fn progress(&self) -> BulkProgress {
+        self.progress
+    }
+
+    /// Reads the next page and changes its jobs, at most 100; `None` once all are done. A job that another caller moves behind the
+    /// cursor is met again, one that is moved before it is not.
+    ///
+    /// Cancel safe in this sense: if the future is dropped, part of the page may have been changed, and the next step begins with the same page.
+    ///
+    /// # Errors
+    /// [`BulkError`]; call it again to continue with the same page. Jobs of the page may have been changed.
+    pub async fn step(&mut self) -> Result<Option<BulkProgress>, BulkError> {
+        if self.over {
+            return Ok(None);
+        }
+        let page =
+            self.inspector.jobs(self.topic.name().as_str(), self.state, &self.filter, self.after.clone()).await?;
+        let is_there = |at| matches!(self.action, BulkAction::Reschedule(due) if at == Some(due));
+        let ids = page.jobs.into_iter().filter(|job| !is_there(job.at)).map(|job| job.id);
+        let ids: Vec<_> = ids.filter(|id| id.schedule_name().is_none()).collect();
+        let (mut changed, count) = (0, ids.len());
+        let calls = ids.into_iter().map(|id| change(&self.topic, self.action, id));
+        for outcome in futures_util::future::join_all(calls).await {
+            changed += usize::from(outcome?);
+        }
+        self.progress.looked_at += page.looked_at;
+        self.progress.changed += changed;
+        self.progress.untouched += count - changed;
+        self.over = page.next.is_none();
+        self.after = page.next.or_else(|| self.after.take());
+        Ok(Some(self.progress))
+    }
+}
+
+/// Changes one job; whether that changed anything. Calls that are made together go to the store together.
+async fn change(topic: &TopicProvider, action: BulkAction, id: crate::job::JobId) -> Result<bool, BulkError> {
+    let change = match action {
+        BulkAction::Requeue => return Ok(topic.requeue(&id).await?.changed),
+        BulkAction::Delete => return Ok(topic.delete(&id).await?.changed),
+        BulkAction::RunNow => topic.run_now(&id),
+        BulkAction::Reschedule(due) => topic.reschedule(&id, due),
+    };
+    match change.await {
+        Ok(_) => Ok(true),
+        Err(ChangeError::Refused { refusal: ChangeRefusal::NoSuchJob | ChangeRefusal::State(_), .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

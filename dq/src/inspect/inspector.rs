@@ -1,0 +1,210 @@
+//! The handle.
+
+use super::filter::{JobFilter, JobsPage};
+use super::job::InspectedJob;
+use super::timeline::{Scale, Timeline, buckets};
+use super::topic::{InspectedTopic, TopicsPage};
+use super::why::{Why, reasons};
+use crate::job::{JobId, NodeId, State, ToJobId};
+use crate::provider::{Provider, QueryError, TopicProvider};
+use crate::store::step::{MOST_JOBS as MOST_RECORDS, USUAL_BYTES};
+use crate::store::{Cursor, DueCount, JobPlace, MOST_NODES, PageRequest};
+use crate::time::Timestamp;
+
+/// The most topics in a page.
+pub const MOST_TOPICS: usize = 18;
+
+/// How many commands a listing of names takes at most.
+const LISTING: usize = 2;
+
+/// The most jobs in a page.
+pub const MOST_JOBS: usize = 100;
+
+/// How many jobs a filter looks at in one page at most.
+pub const MOST_LOOKED_AT: usize = 10_000;
+
+/// How many pages of the store one read takes at most.
+const MOST_READS: usize = 10;
+
+/// Looks at the topics of an app. Made by [`Provider::inspect`]; cheap to clone. Every read is cancel safe, changes nothing, and
+/// waits for the store at most `call_total` (10 s by default) for each of its queries.
+#[derive(Debug, Clone)]
+pub struct Inspector {
+    provider: Provider,
+}
+
+impl Inspector {
+    pub(crate) fn new(provider: &Provider) -> Self {
+        Self { provider: provider.clone() }
+    }
+
+    pub(super) fn of(&self, topic: &str) -> Result<TopicProvider, QueryError> {
+        Ok(self.provider.topic(topic)?)
+    }
+
+    /// Reads a page of the topics that hold anything, behind the name `after`, in the order of their names: up to
+    /// [`MOST_TOPICS`]. Their nodes are left out. It costs 20 commands of the store at most, however many topics there are: one for
+    /// each topic, and two for every 500 names that it looks at. A page can be short, or empty, where many names hold nothing: then
+    /// [`next`](TopicsPage::next) says how far it looked. On Redis the directory forgets these names.
+    ///
+    /// # Errors
+    /// [`QueryError`].
+    pub async fn topics(&self, after: Option<&str>) -> Result<TopicsPage, QueryError> {
+        let (mut names, mut next) = (Vec::new(), after.map(str::to_owned));
+        for listings in 1.. {
+            // Each listing takes two commands from the topics of the page.
+            let room = (MOST_TOPICS + 2).saturating_sub(names.len() + LISTING * listings);
+            if room == 0 {
+                break;
+            }
+            let page = self.provider.topic_names(next.as_deref(), room).await?;
+            names.extend(page.names);
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        let mut topics = Vec::with_capacity(names.len());
+        for name in names {
+            let seen = self.of(name.as_str())?.overview(0).await?;
+            topics.push(InspectedTopic::new(name, seen));
+        }
+        Ok(TopicsPage { topics, next })
+    }
+
+    /// Reads one topic, with up to 100 of the nodes that hold its jobs. It costs two queries at most.
+    ///
+    /// # Errors
+    /// [`QueryError`].
+    pub async fn topic(&self, topic: &str) -> Result<InspectedTopic, QueryError> {
+        let provider = self.of(topic)?;
+        Ok(InspectedTopic::new(provider.name().clone(), provider.overview(MOST_NODES).await?))
+    }
+
+    /// Reads a job; `None` if there is none. It costs one query, and does not name the node that runs the job;
+    /// [`why`](Self::why) does.
+    ///
+    /// # Errors
+    /// [`QueryError`].
+    pub async fn job(&self, topic: &str, id: impl ToJobId) -> Result<Option<InspectedJob>, QueryError> {
+        let stored = self.of(topic)?.stored(id.to_job_id()?).await?;
+        Ok(stored.map(InspectedJob::new))
+    }
+
+    /// Reads a page of the jobs in one state that `filter` lets through, behind `after`: up to [`MOST_JOBS`]. It looks at up to
+    /// [`MOST_LOOKED_AT`] jobs with up to 10 queries of 1 MiB each, and says how far it looked.
+    ///
+    /// # Errors
+    /// [`QueryError`].
+    pub async fn jobs(
+        &self,
+        topic: &str,
+        state: State,
+        filter: &JobFilter,
+        after: Option<Cursor>,
+    ) -> Result<JobsPage, QueryError> {
+        let provider = self.of(topic)?;
+        let mut page = JobsPage { jobs: Vec::new(), looked_at: 0, looked_until: None, next: None };
+        let mut after = after.or_else(|| filter.start(state));
+        let limit = if *filter == JobFilter::default() { MOST_JOBS } else { MOST_RECORDS };
+        for _ in 0..MOST_READS {
+            let read = provider.page(PageRequest { state, after, limit, bytes: USUAL_BYTES }).await?;
+            let count = read.jobs.len();
+            for (n, stored) in read.jobs.into_iter().enumerate() {
+                let here = cursor_of(&stored.place, &stored.id);
+                let job = InspectedJob::new(stored);
+                if filter.is_past(&job) {
+                    return Ok(page);
+                }
+                page.looked_at += 1;
+                page.looked_until = job.at.map(Timestamp::as_millis);
+                if filter.takes(&job) {
+                    page.jobs.push(job);
+                }
+                if page.jobs.len() == MOST_JOBS && (n + 1 < count || read.next.is_some()) {
+                    page.next = Some(here);
+                    return Ok(page);
+                }
+            }
+            page.next.clone_from(&read.next);
+            after = read.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    /// Reads how many jobs fall due in each minute of the next hour, each hour of the next day and each day of the next 30 days.
+    /// It costs four queries, whatever waits.
+    ///
+    /// # Errors
+    /// [`QueryError`].
+    pub async fn timeline(&self, topic: &str) -> Result<Timeline, QueryError> {
+        let provider = self.of(topic)?;
+        let counts = provider.overview(0).await?.counts;
+        let mut lists = [Vec::new(), Vec::new(), Vec::new()];
+        for (list, scale) in lists.iter_mut().zip([Scale::Minutes, Scale::Hours, Scale::Days]) {
+            let bounds = scale.bounds(counts.clock);
+            *list = buckets(&bounds, &provider.due_counts(bounds.clone()).await?);
+        }
+        let [minutes, hours, days] = lists;
+        Ok(Timeline { now: counts.clock, ready: counts.ready, minutes, hours, days })
+    }
+
+    /// Says why a job has not run. It costs up to four queries, and up to ten more for a RUNNING job, to find its node among the
+    /// first 10,000 RUNNING jobs.
+    ///
+    /// # Errors
+    /// [`QueryError`].
+    pub async fn why(&self, topic: &str, id: impl ToJobId) -> Result<Why, QueryError> {
+        let (provider, id) = (self.of(topic)?, id.to_job_id()?);
+        let mut job = provider.stored(id.clone()).await?.map(InspectedJob::new);
+        let seen = InspectedTopic::new(provider.name().clone(), provider.overview(MOST_NODES).await?);
+        let mut earlier = DueCount::default();
+        if let Some(job) = &mut job {
+            job.clock = seen.clock;
+            match (job.state, job.at) {
+                (State::Delayed, Some(due)) if due <= seen.clock => {
+                    earlier =
+                        provider.due_counts(vec![Timestamp::EPOCH, due]).await?.first().copied().unwrap_or_default();
+                }
+                (State::Running, _) => job.node = node_of(&provider, &id).await?,
+                _ => {}
+            }
+        }
+        Ok(Why { reasons: reasons(&seen, job.as_ref(), earlier), job })
+    }
+}
+
+/// The cursor behind a job.
+fn cursor_of(place: &JobPlace, id: &JobId) -> Cursor {
+    match place {
+        JobPlace::Delayed { due: at }
+        | JobPlace::Unacked { since: at }
+        | JobPlace::Dead { since: at }
+        | JobPlace::Done { until: at } => Cursor { at: *at, id: id.to_string() },
+        JobPlace::Running { holder } => {
+            let node = holder.as_ref().map(|(node, _)| node.to_string()).unwrap_or_default();
+            Cursor { at: Timestamp::EPOCH, id: format!("{node}/{id}") }
+        }
+    }
+}
+
+/// The node that runs a job, if it is among the first RUNNING jobs.
+async fn node_of(provider: &TopicProvider, id: &JobId) -> Result<Option<NodeId>, QueryError> {
+    let mut after = None;
+    for _ in 0..MOST_READS {
+        let request = PageRequest { state: State::Running, after, limit: MOST_RECORDS, bytes: USUAL_BYTES };
+        let page = provider.page(request).await?;
+        let found = page.jobs.into_iter().find(|job| job.id == *id);
+        if let Some(JobPlace::Running { holder: Some((node, _)) }) = found.map(|job| job.place) {
+            return Ok(Some(node));
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,42 @@
+//! Looking at topics, jobs and nodes: what waits, what is going to fall due, and why a job has not run.
+//!
+//! [`Provider::inspect`](crate::Provider::inspect) gives an [`Inspector`]. It works alike on every store, and knows no payload
+//! types. All its answers can be serialized: times are milliseconds since the Unix epoch, durations milliseconds. No answer has
+//! payloads.
+//!
+//! Every read is bounded: a page has at most [`MOST_TOPICS`] topics or [`MOST_JOBS`] jobs, and a filter looks at no more than
+//! [`MOST_LOOKED_AT`] jobs at once. A page says how far it looked, and where the next one continues. Reads show no one moment: what moves between two of
+//! them may be missing or appear twice.
+//!
+//! ```no_run
+//! # async fn look(provider: dq::Provider) -> Result<(), Box<dyn std::error::Error>> {
+//! let inspector = provider.inspect();
+//! println!("{}", inspector.why("order-timeout", "4711").await?);
+//! for bucket in inspector.timeline("order-timeout").await?.minutes {
+//!     println!("{} {}", bucket.from, bucket.jobs);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod bulk;
+mod filter;
+mod inspector;
+mod job;
+mod outlook;
+mod reason;
+mod serial;
+mod timeline;
+mod topic;
+mod why;
+
+pub use bulk::{Bulk, BulkAction, BulkError, BulkProgress};
+pub use filter::{JobFilter, JobsPage};
+pub use inspector::{Inspector, MOST_JOBS, MOST_LOOKED_AT, MOST_TOPICS};
+pub use job::InspectedJob;
+pub use reason::Reason;
+pub use timeline::{Bucket, Scale, Timeline};
+pub use topic::{InspectedNode, InspectedTopic, TopicsPage};
+pub use why::Why;
+
+pub use crate::store::Cursor;

@@ -1,0 +1,250 @@
+//! Why a job has not run, in plain English.
+
+use std::fmt;
+
+use humantime::format_duration;
+use serde::Serialize;
+
+use super::serial::{millis, optional_millis, optional_text, text};
+use super::topic::InspectedNode;
+use crate::job::{Cause, NodeId};
+use crate::time::Timestamp;
+
+/// One reason why a job has not run, or has not run again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// The topic has no job with this id.
+    Unknown,
+    /// Its due time has not come.
+    NotDueYet {
+        /// When it is due.
+        #[serde(serialize_with = "millis")]
+        due: Timestamp,
+        /// The store's clock.
+        #[serde(serialize_with = "millis")]
+        now: Timestamp,
+    },
+    /// It has failed, and waits for its next attempt.
+    RetryWaits {
+        /// When it is due.
+        #[serde(serialize_with = "millis")]
+        due: Timestamp,
+        /// Failed runs so far.
+        attempts: u16,
+        /// Why the last one failed.
+        #[serde(serialize_with = "optional_text")]
+        cause: Option<Cause>,
+        /// The last error.
+        error: Option<String>,
+    },
+    /// The topic is paused: no node takes its jobs.
+    Paused {
+        /// Why.
+        because: String,
+        /// Who paused it.
+        by: String,
+        /// Since when.
+        #[serde(serialize_with = "millis")]
+        since: Timestamp,
+        /// When the pause ends by itself.
+        #[serde(serialize_with = "optional_millis")]
+        until: Option<Timestamp>,
+    },
+    /// The topic drains, and this job became due after the drain began.
+    Draining {
+        /// Why.
+        because: String,
+        /// Who drained it.
+        by: String,
+        /// Since when.
+        #[serde(serialize_with = "millis")]
+        since: Timestamp,
+    },
+    /// No node listens to the topic.
+    NoListener {
+        /// The node that listened last, if the store still knows it.
+        #[serde(serialize_with = "optional_text")]
+        last: Option<NodeId>,
+        /// Until when that node was expected.
+        #[serde(serialize_with = "optional_millis")]
+        until: Option<Timestamp>,
+    },
+    /// Other jobs have been due for longer, and nodes take those first.
+    Behind {
+        /// How many.
+        earlier: usize,
+        /// `false`: the number is an estimate.
+        is_exact: bool,
+    },
+    /// Every node that listens is busy with other jobs. The store does not know how many permits a node has.
+    Busy {
+        /// The nodes and how many jobs of the topic each holds.
+        nodes: Vec<InspectedNode>,
+    },
+    /// Processes died while they ran it. Once it was in `max_crashes` − 1 crashes, it is quarantined: it runs in a small group or
+    /// alone, and may have to wait for that.
+    Crashed {
+        /// How often.
+        crashes: u32,
+    },
+    /// It expired, and becomes DEAD as soon as a node looks at it.
+    Expired {
+        /// When.
+        #[serde(serialize_with = "millis")]
+        at: Timestamp,
+    },
+    /// It is due, and nothing stands in its way: a node is about to take it.
+    Next {
+        /// When it was due.
+        #[serde(serialize_with = "millis")]
+        due: Timestamp,
+    },
+    /// A node runs it now.
+    Running {
+        /// The node, if the read found it.
+        #[serde(serialize_with = "optional_text")]
+        node: Option<NodeId>,
+        /// When the lease of the node ends if it does not renew it.
+        #[serde(serialize_with = "optional_millis")]
+        lease: Option<Timestamp>,
+    },
+    /// The lease of the node that held it has run out: another node takes the job over.
+    LeaseRanOut {
+        /// The node.
+        #[serde(serialize_with = "text")]
+        node: NodeId,
+        /// When its lease ended.
+        #[serde(serialize_with = "millis")]
+        at: Timestamp,
+    },
+    /// Its handler parked it: it waits for an ack or a requeue.
+    Unacked {
+        /// Since when.
+        #[serde(serialize_with = "millis")]
+        since: Timestamp,
+    },
+    /// No attempt is left.
+    Dead {
+        /// Since when.
+        #[serde(serialize_with = "millis")]
+        since: Timestamp,
+        /// Failed runs.
+        attempts: u16,
+        /// Why.
+        #[serde(serialize_with = "optional_text")]
+        cause: Option<Cause>,
+        /// The last error.
+        error: Option<String>,
+    },
+    /// It has run.
+    Done {
+        /// When the store removes it.
+        #[serde(serialize_with = "millis")]
+        until: Timestamp,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str(
+                "the topic has no job with this id: it has never been added, or it has run or was deleted, and was not kept",
+            ),
+            Self::NotDueYet { due, now } => {
+                write!(f, "it is not due yet: it is due at {due}, in {}", format_duration(due.since(*now)))
+            }
+            Self::RetryWaits { due, attempts, cause, error } => {
+                write!(f, "it has failed {}", times(*attempts))?;
+                because(f, *cause, error.as_deref())?;
+                write!(f, "; its next attempt is due at {due}")
+            }
+            Self::Paused { because, by, since, until } => {
+                write!(f, "the topic is paused since {since} by {by}: {because}")?;
+                match until {
+                    None => f.write_str("; resume it"),
+                    Some(until) => write!(f, "; the pause ends at {until}"),
+                }
+            }
+            Self::Draining { because, by, since } => {
+                write!(f, "the topic drains since {since} by {by}, and this job became due later: {because}")
+            }
+            Self::NoListener { last: None, .. } => f.write_str("no node listens to the topic"),
+            Self::NoListener { last: Some(node), until } => {
+                write!(f, "no node listens to the topic; the last one was {node}")?;
+                until.map_or(Ok(()), |until| write!(f, ", which did not come back by {until}"))
+            }
+            Self::Behind { earlier, is_exact } => {
+                let about = if *is_exact { "" } else { "about " };
+                let (jobs, have) = if *earlier == 1 { ("job", "has") } else { ("jobs", "have") };
+                write!(f, "{about}{earlier} other {jobs} {have} been due for longer and will run first")
+            }
+            Self::Busy { nodes } => {
+                f.write_str("the nodes that listen are busy with other jobs:")?;
+                for (n, InspectedNode { node, jobs, .. }) in nodes.iter().enumerate() {
+                    write!(f, "{} {node} holds {jobs}", if n == 0 { "" } else { "," })?;
+                }
+                Ok(())
+            }
+            Self::Crashed { crashes } => {
+                let died = if *crashes == 1 { "a process died".into() } else { format!("{crashes} processes died") };
+                write!(f, "{died} while it ran; a job that was in too many crashes is quarantined, and waits until it can run alone")
+            }
+            Self::Expired { at } => write!(f, "it expired at {at}, and becomes DEAD as soon as a node looks at it"),
+            Self::Next { due } => write!(f, "it is due since {due}, and a node is about to take it"),
+            Self::Running { node: None, .. } => f.write_str("a node runs it now"),
+            Self::Running { node: Some(node), lease } => {
+                write!(f, "{node} runs it now")?;
+                lease.map_or(Ok(()), |lease| write!(f, "; its lease ends at {lease} unless it renews it"))
+            }
+            Self::LeaseRanOut { node, at } => {
+                write!(f, "{node} held it, and its lease ended at {at}: another node that listens takes it over")
+            }
+            Self::Unacked { since } => {
+                write!(f, "its handler parked it at {since}: it waits until somebody acks or requeues it")
+            }
+            Self::Dead { since, attempts, cause, error } => dead(f, *since, *attempts, *cause, error.as_deref()),
+            Self::Done { until } => write!(f, "it has run; the store keeps it until {until}"),
+        }
+    }
+}
+
+fn dead(
+    f: &mut fmt::Formatter<'_>,
+    since: Timestamp,
+    attempts: u16,
+    cause: Option<Cause>,
+    error: Option<&str>,
+) -> fmt::Result {
+    write!(f, "it is DEAD since {since}")?;
+    let advice = match cause {
+        Some(Cause::Crashes) => {
+            f.write_str(": the process died each time while it ran (crashes)")?;
+            "mend its handler, then requeue it"
+        }
+        Some(Cause::Expired) => {
+            f.write_str(": it expired before it ran")?;
+            "requeue it to run it all the same"
+        }
+        _ => {
+            write!(f, ", after {}", runs(attempts))?;
+            because(f, cause, error)?;
+            "requeue it to run it again"
+        }
+    };
+    write!(f, "; {advice}")
+}
+
+fn times(n: u16) -> String {
+    if n == 1 { "once".into() } else { format!("{n} times") }
+}
+
+fn runs(n: u16) -> String {
+    format!("{n} failed {}", if n == 1 { "run" } else { "runs" })
+}
+
+fn because(f: &mut fmt::Formatter<'_>, cause: Option<Cause>, error: Option<&str>) -> fmt::Result {
+    cause.map_or(Ok(()), |cause| write!(f, " ({cause})"))?;
+    error.map_or(Ok(()), |error| write!(f, ": {error}"))
+}

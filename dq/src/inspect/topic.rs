@@ -1,0 +1,112 @@
+//! Topics and the nodes that hold their jobs.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::serial::{duration, millis, optional_millis, text};
+use crate::job::{NodeId, TopicName};
+use crate::store::{HolderSeen, TopicOverview, TopicState};
+use crate::time::Timestamp;
+
+/// A topic as a whole, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct InspectedTopic {
+    /// Its name.
+    #[serde(serialize_with = "text")]
+    pub topic: TopicName,
+    /// The store's clock at that moment.
+    #[serde(serialize_with = "millis")]
+    pub clock: Timestamp,
+    /// DELAYED jobs, due or not.
+    pub delayed: usize,
+    /// DELAYED jobs that are due.
+    pub ready: usize,
+    /// RUNNING jobs.
+    pub running: usize,
+    /// UNACKED jobs.
+    pub unacked: usize,
+    /// DEAD jobs.
+    pub dead: usize,
+    /// DONE jobs.
+    pub done: usize,
+    /// Broadcasts that wait.
+    pub broadcasts: usize,
+    /// The earliest due time of a DELAYED job.
+    #[serde(serialize_with = "optional_millis")]
+    pub head: Option<Timestamp>,
+    /// How long the job that waits longest has been due; zero if none is due.
+    #[serde(serialize_with = "duration")]
+    pub lateness: Duration,
+    /// Whether the topic is paused or drains, and its default delay.
+    pub state: TopicState,
+    /// How many nodes hold jobs of the topic.
+    pub holders: usize,
+    /// The nodes that hold jobs, earliest end of a lease first, at most 100; empty in a page of topics.
+    pub nodes: Vec<InspectedNode>,
+    /// The nodes that wait for the next job, each with the time at which it comes at the latest. A time that has passed means that the
+    /// node did not come.
+    pub watchers: Vec<InspectedNode>,
+}
+
+/// A node that listens to a topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct InspectedNode {
+    /// The node; the text begins with the name of its host.
+    #[serde(serialize_with = "text")]
+    pub node: NodeId,
+    /// When its lease ends, or when it comes at the latest.
+    #[serde(serialize_with = "millis")]
+    pub until: Timestamp,
+    /// How many jobs of the topic it holds.
+    pub jobs: usize,
+}
+
+/// A page of topics.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TopicsPage {
+    /// The topics, in order of their names.
+    pub topics: Vec<InspectedTopic>,
+    /// The name behind which the next page begins, also if this page is empty; `None` means that this was the last.
+    pub next: Option<String>,
+}
+
+impl InspectedTopic {
+    pub(super) fn new(topic: TopicName, seen: TopicOverview) -> Self {
+        let TopicOverview { counts, state, holders, nodes, watcher, standby } = seen;
+        let watching = |(node, until)| InspectedNode { node, until, jobs: 0 };
+        Self {
+            topic,
+            clock: counts.clock,
+            delayed: counts.delayed,
+            ready: counts.ready,
+            running: counts.running,
+            unacked: counts.unacked,
+            dead: counts.dead,
+            done: counts.done,
+            broadcasts: counts.broadcasts,
+            head: counts.head,
+            lateness: counts.head.map_or(Duration::ZERO, |head| counts.clock.since(head)),
+            state,
+            holders,
+            nodes: nodes
+                .into_iter()
+                .map(|HolderSeen { node, lease, jobs }| InspectedNode { node, until: lease, jobs })
+                .collect(),
+            watchers: watcher.into_iter().chain(standby).map(watching).collect(),
+        }
+    }
+
+    /// Whether jobs are due, no node holds any, and none is about to come. A page of topics can say this, too.
+    pub fn needs_listener(&self) -> bool {
+        self.ready > 0 && self.holders == 0 && !self.watchers.iter().any(|node| node.until > self.clock)
+    }
+
+    /// Whether a node listens: its lease has not ended, or it is about to come.
+    pub fn has_listener(&self) -> bool {
+        self.nodes.iter().chain(&self.watchers).any(|node| node.until > self.clock)
+    }
+}

@@ -1,0 +1,99 @@
+//! Finds out why a job has not run.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::job::InspectedJob;
+use super::reason::Reason;
+use super::topic::{InspectedNode, InspectedTopic};
+use crate::job::State;
+use crate::store::DueCount;
+use crate::time::Timestamp;
+
+/// Why a job has not run. It displays as one line for each reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Why {
+    /// The job; `None` if there is none.
+    pub job: Option<InspectedJob>,
+    /// The reasons, the decisive one first. Each of them alone keeps the job from running.
+    pub reasons: Vec<Reason>,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, reason) in self.reasons.iter().enumerate() {
+            write!(f, "{}{reason}", if n == 0 { "" } else { "\n" })?;
+        }
+        Ok(())
+    }
+}
+
+/// The reasons, from what the store has. `earlier` says how many jobs were due before this one.
+pub(super) fn reasons(topic: &InspectedTopic, job: Option<&InspectedJob>, earlier: DueCount) -> Vec<Reason> {
+    let Some(job) = job else { return vec![Reason::Unknown] };
+    let at = job.at.unwrap_or_default();
+    match job.state {
+        State::Delayed => waits(topic, job, at, earlier),
+        State::Running => std::iter::once(runs(topic, job)).chain(crashed(job)).collect(),
+        State::Unacked => vec![Reason::Unacked { since: at }],
+        State::Dead => {
+            let (attempts, cause, error) = (job.attempts, job.cause, job.error.clone());
+            vec![Reason::Dead { since: at, attempts, cause, error }]
+        }
+        State::Done => vec![Reason::Done { until: at }],
+    }
+}
+
+fn waits(topic: &InspectedTopic, job: &InspectedJob, due: Timestamp, earlier: DueCount) -> Vec<Reason> {
+    let now = topic.clock;
+    let mut reasons = Vec::new();
+    if now < due && job.attempts > 0 {
+        let (attempts, cause, error) = (job.attempts, job.cause, job.error.clone());
+        reasons.push(Reason::RetryWaits { due, attempts, cause, error });
+    } else if now < due {
+        reasons.push(Reason::NotDueYet { due, now });
+    }
+    if let Some(pause) = &topic.state.pause {
+        let (because, by) = (pause.reason.clone(), pause.by.clone());
+        reasons.push(Reason::Paused { because, by, since: pause.since, until: pause.until });
+    }
+    if let Some(drain) = topic.state.drain.as_ref().filter(|drain| drain.since < due) {
+        let (because, by) = (drain.reason.clone(), drain.by.clone());
+        reasons.push(Reason::Draining { because, by, since: drain.since });
+    }
+    if !topic.has_listener() {
+        let last = topic.watchers.iter().chain(&topic.nodes).max_by_key(|node| node.until);
+        reasons
+            .push(Reason::NoListener { last: last.map(|seen| seen.node.clone()), until: last.map(|seen| seen.until) });
+    }
+    if let Some(at) = job.expires_at.filter(|at| *at < now) {
+        reasons.push(Reason::Expired { at });
+    }
+    if reasons.is_empty() {
+        let DueCount { jobs, is_exact } = earlier;
+        reasons.extend((jobs > 0).then_some(Reason::Behind { earlier: jobs, is_exact }));
+        let busy: Vec<InspectedNode> = topic.nodes.iter().filter(|node| node.jobs > 0).cloned().collect();
+        reasons.extend((!busy.is_empty()).then_some(Reason::Busy { nodes: busy }));
+    }
+    reasons.extend(crashed(job).filter(|_| due <= now));
+    if reasons.is_empty() {
+        reasons.push(Reason::Next { due });
+    }
+    reasons
+}
+
+fn crashed(job: &InspectedJob) -> Option<Reason> {
+    (job.crashes > 0).then_some(Reason::Crashed { crashes: job.crashes })
+}
+
+fn runs(topic: &InspectedTopic, job: &InspectedJob) -> Reason {
+    let holder = job.node.as_ref().and_then(|node| topic.nodes.iter().find(|seen| seen.node == *node));
+    match holder {
+        Some(holder) if holder.until <= topic.clock => {
+            Reason::LeaseRanOut { node: holder.node.clone(), at: holder.until }
+        }
+        _ => Reason::Running { node: job.node.clone(), lease: holder.map(|holder| holder.until) },
+    }
+}

@@ -1,0 +1,249 @@
+//! The schedules that a program's code defines: at its start a node sends those of each of its topics.
+//!
+//! Programs of different versions may define one schedule differently. A definition has a fingerprint, and names those that came before
+//! it. So a node whose fingerprint the store does not know brings a newer definition, which takes the place of the other; one whose
+//! fingerprint came before is older, and leaves the newer one. All of it is decided by changes that name the version they have read, so
+//! of two nodes that start at the same time one decides after the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::add::new_job;
+use super::added::added;
+use super::call::{call_many, passed};
+use super::error::{AddError, QueryError};
+use super::inbox::Inbox;
+use super::options::Options;
+use super::request::Request;
+use super::root::Root;
+use super::schedule::kept;
+use super::schedule_change::{align, comes_between, send};
+use super::schedule_error::ScheduleError;
+use super::schedule_pages::stored;
+use super::typed::Provider;
+use crate::job::{JobId, State, TopicName};
+use crate::schedule::{Definition, JobOfTick, Origin, PayloadOf, Periodic, Ticks, schedule_id};
+use crate::store::step::MOST_JOBS;
+use crate::store::{ChangeKind, JobPlace, OnDuplicate, Stored};
+use crate::time::Timestamp;
+
+/// How many earlier definitions a schedule remembers.
+const MOST_SUPERSEDED: usize = 32;
+/// How long to wait for a node that adds the jobs of a tick just now, or that defines the same schedules.
+const AGAIN: Duration = Duration::from_millis(200);
+/// How long to wait for a store that does not answer.
+const AGAIN_AFTER_FAILURE: Duration = Duration::from_secs(5);
+
+/// A schedule of the code, ready to be sent.
+#[derive(Debug, Clone)]
+pub(crate) struct CodeSchedule {
+    pub(crate) name: &'static str,
+    pub(crate) id: JobId,
+    fingerprint: u64,
+    definition: Definition,
+}
+
+/// What a node does about a schedule that it found in the store.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Nothing,
+    /// The store waits for another time than the tick.
+    Align(Timestamp, u32),
+    Update(Box<Definition>, u32),
+}
+
+impl Provider {
+    /// Makes a schedule of the code ready to be sent, with this payload.
+    pub(crate) fn code_schedule(&self, schedule: &Periodic, ticks: Ticks) -> Result<CodeSchedule, ScheduleError> {
+        let root = &self.0;
+        let inbox = root.inbox(schedule.topic)?;
+        let (payload, made) = match schedule.payload {
+            PayloadOf::Start(make) => (make(), false),
+            PayloadOf::Tick(_) => (Ok(b"null".to_vec()), true),
+        };
+        let payload = payload.map_err(|reason| ScheduleError::Payload { name: schedule.name.into(), reason })?;
+        let id = schedule_id(schedule.name)?;
+        let options = Options::default().check(&schedule.defaults, &root.environment)?;
+        let job = new_job(root, &inbox, None, &payload, &options)?;
+        let definition = Definition {
+            ticks,
+            on_missed: schedule.on_missed,
+            overlap: schedule.overlap,
+            jitter: schedule.jitter,
+            job: JobOfTick { record: job.record, expires_after: job.expires_after, deliver: job.deliver },
+            tick: Timestamp::EPOCH,
+            last: None,
+            origin: Origin::Call,
+            made,
+            pause: None,
+        };
+        let fingerprint = definition.fingerprint(schedule.revision);
+        Ok(CodeSchedule { name: schedule.name, id, fingerprint, definition })
+    }
+
+    /// Sends the schedules of a topic until the store has each of them, or a newer definition. Ends early if the provider is closed.
+    pub(crate) async fn define(self, topic: TopicName, schedules: Vec<CodeSchedule>) {
+        let root = self.0;
+        let Ok(inbox) = root.inbox(topic.as_str()) else { return };
+        for schedules in schedules.chunks(MOST_JOBS) {
+            let (mut left, mut has_failed): (Vec<_>, _) = (schedules.iter().collect(), false);
+            while !left.is_empty() {
+                let pause = match define_once(&root, &inbox, &mut left).await {
+                    Ok(()) => AGAIN,
+                    Err(error) if is_closed(&error) => return,
+                    Err(error) => {
+                        // Once is enough: the outage of the store has lines of its own.
+                        if !std::mem::replace(&mut has_failed, true) {
+                            tracing::warn!(%topic, %error, schedules = left.len(), "the schedules of the code are not defined yet; this node tries again");
+                        }
+                        AGAIN_AFTER_FAILURE
+                    }
+                };
+                if !left.is_empty() {
+                    passed(&root.environment, root.environment.now() + pause).await;
+                }
+            }
+        }
+    }
+}
+
+fn is_closed(error: &ScheduleError) -> bool {
+    matches!(
+        error,
+        ScheduleError::Query(QueryError::Stopped { .. })
+            | ScheduleError::Add(AddError::Stopped { .. })
+            | ScheduleError::Change(super::ChangeError::Stopped { .. })
+    )
+}
+
+/// One read of the schedules that are left, and one request for those that are missing. Leaves those that something came between.
+async fn define_once(root: &Arc<Root>, inbox: &Arc<Inbox>, left: &mut Vec<&CodeSchedule>) -> Result<(), ScheduleError> {
+    let ids: Vec<_> = left.iter().map(|schedule| schedule.id.clone()).collect();
+    let found = stored(root, &inbox.key, &ids, None).await?;
+    let (mut missing, mut again) = (Vec::new(), Vec::new());
+    for (schedule, found) in std::mem::take(left).into_iter().zip(found) {
+        match found {
+            None => missing.push((schedule, OnDuplicate::Reject)),
+            // Another program has removed its place: the store knows no more when it is due.
+            Some(found) if !matches!(found.place.state(), State::Delayed | State::Running) => {
+                missing.push((schedule, OnDuplicate::Replace));
+            }
+            Some(found) => match change(root, inbox, schedule, &found).await {
+                Ok(()) => {}
+                Err(ScheduleError::Change(error)) if comes_between(&error) => again.push(schedule),
+                Err(error) => {
+                    again.push(schedule);
+                    *left = again;
+                    return Err(error);
+                }
+            },
+        }
+    }
+    *left = again;
+    add(root, inbox, missing, left).await
+}
+
+/// Adds the schedules that the store does not have. One that another node has added meanwhile is looked at again.
+async fn add<'a>(
+    root: &Arc<Root>,
+    inbox: &Arc<Inbox>,
+    missing: Vec<(&'a CodeSchedule, OnDuplicate)>,
+    left: &mut Vec<&'a CodeSchedule>,
+) -> Result<(), ScheduleError> {
+    let now = root.environment.wall();
+    let (mut sent, mut requests) = (Vec::new(), Vec::new());
+    for (schedule, on_duplicate) in missing {
+        let Some(first) = schedule.definition.ticks.next_after(now) else {
+            tracing::info!(topic = %inbox.key.topic, schedule = schedule.name, "the schedule has no tick from now on, so it is not added");
+            continue;
+        };
+        let definition = schedule.with(Vec::new(), first, None);
+        requests.push(Request::Add(kept(schedule.id.clone(), first, definition.to_record(0), on_duplicate)));
+        sent.push((schedule, on_duplicate));
+    }
+    if requests.is_empty() {
+        return Ok(());
+    }
+    let answers = call_many(root, inbox, requests, None).await;
+    let mut failed = None;
+    for ((schedule, on_duplicate), answer) in sent.into_iter().zip(answers) {
+        match added(&inbox.key.topic, schedule.id.clone(), on_duplicate, answer) {
+            Ok(_) => {
+                tracing::info!(topic = %inbox.key.topic, schedule = schedule.name, "the schedule of the code is added");
+            }
+            Err(AddError::AlreadyExists { .. }) => left.push(schedule),
+            Err(error) => {
+                left.push(schedule);
+                failed = Some(error);
+            }
+        }
+    }
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Does what is to be done about a schedule that is there.
+async fn change(
+    root: &Arc<Root>,
+    inbox: &Arc<Inbox>,
+    schedule: &CodeSchedule,
+    found: &Stored,
+) -> Result<(), ScheduleError> {
+    let (topic, name) = (&inbox.key.topic, schedule.name);
+    let deadline = root.deadline(None);
+    match schedule.step(found, root.environment.wall(), topic) {
+        Step::Nothing => {}
+        Step::Align(tick, version) => align(root, inbox, &schedule.id, tick, version, deadline).await?,
+        Step::Update(definition, version) => {
+            let update = ChangeKind::Update(definition.to_record(0));
+            send(root, inbox, &schedule.id, update, version, deadline).await?;
+            tracing::info!(%topic, schedule = name, "this program has a newer definition of the schedule, which takes the place of the one in the store");
+            if definition.pause.is_none() {
+                align(root, inbox, &schedule.id, definition.tick, version + 1, deadline).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl CodeSchedule {
+    fn with(&self, superseded: Vec<u64>, tick: Timestamp, last: Option<JobId>) -> Definition {
+        let origin = Origin::Code { fingerprint: self.fingerprint, superseded };
+        Definition { origin, tick, last, ..self.definition.clone() }
+    }
+
+    fn step(&self, found: &Stored, now: Timestamp, topic: &TopicName) -> Step {
+        let version = found.record.fixed().version;
+        let there = match Definition::read(&found.record) {
+            Ok(there) => there,
+            Err(error) => {
+                tracing::error!(%topic, schedule = self.name, error, "this node cannot read the schedule of this name in the store, and leaves it: remove it, or use the version of dq that wrote it");
+                return Step::Nothing;
+            }
+        };
+        let Origin::Code { fingerprint, superseded } = &there.origin else {
+            tracing::warn!(%topic, schedule = self.name, "a call has added a schedule of this name, which holds; the one in the code is not used. Remove the other, and start again, to use it");
+            return Step::Nothing;
+        };
+        if *fingerprint == self.fingerprint {
+            let JobPlace::Delayed { due } = found.place else { return Step::Nothing };
+            let is_late = due > there.tick && there.tick > now && there.pause.is_none();
+            return if is_late { Step::Align(there.tick, version) } else { Step::Nothing };
+        }
+        if superseded.contains(&self.fingerprint) {
+            tracing::warn!(%topic, schedule = self.name, "the store has a newer definition of the schedule, which holds. If this program is to replace it, for example because it went back to an earlier state, raise `revision` in its `#[periodic]`, or remove the schedule and start again");
+            return Step::Nothing;
+        }
+        // The newest tick that has passed is still that of the old definition: missed ticks follow the new policy.
+        let tick = match self.definition.ticks == there.ticks {
+            true => Some(there.tick),
+            false => self.definition.ticks.next_after(now),
+        };
+        let Some(tick) = tick else {
+            tracing::warn!(%topic, schedule = self.name, "the definition of this program has no tick from now on, so the one in the store goes on: remove it if it should not");
+            return Step::Nothing;
+        };
+        let before = [*fingerprint].into_iter().chain(superseded.iter().copied()).take(MOST_SUPERSEDED).collect();
+        let definition = Definition { pause: there.pause, ..self.with(before, tick, there.last) };
+        Step::Update(Box::new(definition), version)
+    }
+}

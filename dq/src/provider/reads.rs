@@ -1,0 +1,89 @@
+//! The reads of the inspector: each is one query of one topic, or of the app.
+
+use std::sync::Arc;
+
+use super::error::QueryError;
+use super::query::{Query, query};
+use super::topic::TopicProvider;
+use super::typed::Provider;
+use crate::job::{JobId, TopicKey, TopicName};
+use crate::store::TopicNames;
+use crate::store::{DueCount, Page, PageRequest, Stored, TopicOverview};
+use crate::time::Timestamp;
+
+impl TopicProvider {
+    /// The topic as a whole, with up to `nodes` of the nodes that hold jobs.
+    pub(crate) fn overview(&self, nodes: usize) -> Query<TopicOverview> {
+        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
+        Query::new(Box::new(move |within| {
+            Box::pin(async move {
+                let asked = query(&root, &inbox.key, within, move |store, key, _| {
+                    Box::pin(async move { store.overview(&key, nodes).await })
+                });
+                asked.await
+            })
+        }))
+    }
+
+    /// How many DELAYED jobs are due between each two of these times.
+    pub(crate) fn due_counts(&self, times: Vec<Timestamp>) -> Query<Vec<DueCount>> {
+        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
+        Query::new(Box::new(move |within| {
+            Box::pin(async move {
+                let asked = query(&root, &inbox.key, within, move |store, key, _| {
+                    let times = times.clone();
+                    Box::pin(async move { store.due_counts(&key, &times).await })
+                });
+                asked.await
+            })
+        }))
+    }
+
+    /// A page of one state; each try after an outage asks for half of it.
+    pub(crate) fn page(&self, request: PageRequest) -> Query<Page> {
+        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
+        Query::new(Box::new(move |within| {
+            Box::pin(async move {
+                let asked = query(&root, &inbox.key, within, move |store, key, tries| {
+                    let halved = |most: usize| most.checked_shr(tries).unwrap_or_default().max(1);
+                    let (limit, bytes) = (halved(request.limit), halved(request.bytes));
+                    let request = PageRequest { limit, bytes, ..request.clone() };
+                    Box::pin(async move { store.page(&key, request).await })
+                });
+                asked.await
+            })
+        }))
+    }
+
+    /// A job by its id.
+    pub(crate) fn stored(&self, id: JobId) -> Query<Option<Stored>> {
+        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
+        Query::new(Box::new(move |within| {
+            Box::pin(async move {
+                let asked = query(&root, &inbox.key, within, move |store, key, _| {
+                    let id = id.clone();
+                    Box::pin(async move { store.get(&key, std::slice::from_ref(&id)).await })
+                });
+                Ok(asked.await?.into_iter().next().flatten())
+            })
+        }))
+    }
+}
+
+impl Provider {
+    /// A page of the names of the topics of the app that hold anything, in order, behind a name.
+    pub(crate) async fn topic_names(&self, after: Option<&str>, limit: usize) -> Result<TopicNames, QueryError> {
+        let app = self.0.app.clone();
+        // Every query has a topic; this one is about all of them.
+        let key = TopicKey { topic: TopicName::new("all")?, app: app.clone() };
+        let after = after.map(str::to_owned);
+        let names = query(&self.0, &key, None, move |store, _, _| {
+            let (app, after) = (app.clone(), after.clone());
+            Box::pin(async move { store.topics_behind(&app, after.as_deref(), limit).await })
+        });
+        names.await.map_err(|error| match error {
+            QueryError::Store { source, .. } => QueryError::Topics { source },
+            other => other,
+        })
+    }
+}

@@ -1,0 +1,192 @@
+//! The step `change`: another due time or another payload for jobs that are there (rule 28).
+
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
+
+use super::calls::KeptAnswer;
+use super::now::Now;
+use super::places::{Place, Slot, TimedPlace};
+use super::topic::{Topic, within};
+use crate::job::{JobId, Metadata, ProducerId, Record, State};
+use crate::store::step::USUAL_BYTES;
+use crate::store::{
+    BatchAnswer, ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, JobMove, LATEST_DUE, Numbered, StoreError,
+};
+use crate::time::Timestamp;
+
+/// The latest time that fits in a record.
+const LATEST_EXPIRY: u64 = (1 << 48) - 1;
+
+/// What becomes of each part of a job: of the one in the queue, and of the broadcast that waits.
+pub(super) struct Edit<'a> {
+    pub(super) version: u32,
+    pub(super) first_added: Option<Timestamp>,
+    pub(super) payload: Option<&'a Record>,
+}
+
+impl Edit<'_> {
+    /// The record after the change. Its expiry keeps its distance to the due time.
+    pub(super) fn of(&self, record: &Record, due: Option<(Timestamp, Timestamp)>) -> Record {
+        let metadata = record.metadata().unwrap_or_default();
+        let expires_at = match (metadata.expires_at, due) {
+            (Some(at), Some((old, new))) => Some(moved(at, old, new)),
+            (at, _) => at,
+        };
+        let metadata = Metadata { expires_at, version: self.version, first_added: self.first_added, ..metadata };
+        self.payload.unwrap_or(record).with_metadata(&metadata)
+    }
+}
+
+/// The time that is as far from `new` as `at` is from `old`.
+fn moved(at: Timestamp, old: Timestamp, new: Timestamp) -> Timestamp {
+    let moved = (at.as_millis() + new.as_millis()).saturating_sub(old.as_millis());
+    Timestamp::from_millis(moved.min(LATEST_EXPIRY))
+}
+
+/// What a change needs to know of a job.
+pub(super) struct Present {
+    pub(super) version: u32,
+    pub(super) first_added: Option<Timestamp>,
+    pub(super) due: Option<Timestamp>,
+}
+
+impl Topic {
+    /// Applies the changes in order. O(n log n).
+    pub(crate) fn change(
+        &mut self,
+        now: Now,
+        producer: &ProducerId,
+        batch: &Numbered<JobChange>,
+    ) -> Result<BatchAnswer<ChangeOutcome>, StoreError> {
+        within("the number of changes", batch.items.len())?;
+        if let Some(kept) = self.calls.kept(now, producer, batch.number) {
+            return kept.changed();
+        }
+        let left_out = self.over_the_bytes(batch.items.iter().map(|item| &item.id));
+        let heads = (self.jobs.index(TimedPlace::Delayed).head(), self.broadcasts.head());
+        let mut outcomes = Vec::with_capacity(batch.items.len());
+        for item in &batch.items {
+            outcomes.push(match left_out.contains(&item.id) {
+                true => ChangeOutcome { verdict: ChangeVerdict::Later, ..unknown(self.state(&item.id)) },
+                false => self.change_one(now, producer, item),
+            });
+        }
+        self.signal_new_heads(now, heads);
+        self.calls.keep(now, producer, batch.number, KeptAnswer::Changed(outcomes.clone()));
+        Ok(BatchAnswer::Done(outcomes))
+    }
+
+    /// The ids whose waiting broadcasts have too many bytes for one batch, with those before them (rule 5).
+    fn over_the_bytes<'a>(&self, ids: impl Iterator<Item = &'a JobId>) -> HashSet<&'a JobId, FixedState> {
+        let (mut named, mut over) = (HashSet::with_hasher(FixedState::default()), HashSet::default());
+        let mut bytes = 0;
+        for id in ids.filter(|id| self.broadcasts.contains(id)) {
+            let size = self.broadcasts.get(id).map_or(0, |(_, record)| record.as_bytes().len());
+            if named.insert(id) {
+                let is_first = bytes == 0;
+                bytes += size;
+                if !is_first && bytes > USUAL_BYTES {
+                    over.insert(id);
+                }
+            }
+        }
+        over
+    }
+
+    fn change_one(
+        &mut self,
+        now: Now,
+        producer: &ProducerId,
+        JobChange { id, what, if_version }: &JobChange,
+    ) -> ChangeOutcome {
+        let Some(found) = self.state(id) else { return unknown(None) };
+        let Present { version, first_added, .. } = self.present(id);
+        let verdict = match if_version {
+            _ if !what.applies_to(found) => ChangeVerdict::Refused,
+            Some(wanted) if *wanted != version => ChangeVerdict::OtherVersion,
+            _ if version == u32::MAX => ChangeVerdict::LastVersion,
+            _ => ChangeVerdict::Changed,
+        };
+        if verdict == ChangeVerdict::Changed {
+            let payload = match what {
+                ChangeKind::Update(record) => Some(record),
+                _ => None,
+            };
+            let edit = Edit { version: version + 1, first_added, payload };
+            self.edit(id, &edit, |due| new_due(now, what, due));
+        }
+        let Present { version, due, .. } = self.present(id);
+        if verdict == ChangeVerdict::Changed {
+            self.moves.note(id, || JobMove::Changed { due, by: producer.to_string() });
+        }
+        ChangeOutcome { found: Some(found), verdict, version, due }
+    }
+
+    /// The version of a job, and when it is due. A broadcast that waits counts where the queue has no such job, or a DONE one.
+    pub(super) fn present(&self, id: &JobId) -> Present {
+        let slot = self.jobs.get(id).filter(|slot| slot.place.state() != State::Done || !self.broadcasts.contains(id));
+        let (record, due) = match (slot, self.broadcasts.get(id)) {
+            (Some(slot), _) => (Some(&slot.record), due_of(slot)),
+            (None, Some((due, record))) => (Some(record), Some(*due)),
+            (None, None) => (None, None),
+        };
+        let fixed = record.map(Record::fixed).unwrap_or_default();
+        Present { version: fixed.version, first_added: fixed.first_added, due }
+    }
+
+    /// Changes the job in the queue, unless it is DONE, and the broadcast that waits. `new_due` gets the old due time of each.
+    pub(super) fn edit(&mut self, id: &JobId, edit: &Edit<'_>, new_due: impl Fn(Timestamp) -> Timestamp) {
+        if let Some(mut slot) = self.jobs.get_mut(id).filter(|slot| slot.place.state() != State::Done) {
+            let due = due_of(&slot).map(|old| (old, new_due(old)));
+            let record = edit.of(&slot.record, due);
+            slot.set_record(record, edit.payload.is_some());
+            if let Some((_, new)) = due.filter(|(old, new)| old != new) {
+                self.jobs.move_to(id, TimedPlace::Delayed, new);
+            }
+        }
+        if let Some((old, record)) = self.broadcasts.get(id) {
+            let due = new_due(*old);
+            let record = edit.of(record, Some((*old, due)));
+            self.broadcasts.remove(id);
+            self.broadcasts.insert(id.clone(), record, due);
+        }
+    }
+
+    /// Signals the heads that are earlier than these, as an add does.
+    fn signal_new_heads(&mut self, now: Now, (job, broadcast): (Option<Timestamp>, Option<Timestamp>)) {
+        let is_earlier = |new: Option<Timestamp>, old: Option<Timestamp>| match (new, old) {
+            (Some(new), Some(old)) => new < old,
+            (new, _) => new.is_some(),
+        };
+        let head = self.jobs.index(TimedPlace::Delayed).head();
+        if let Some(due) = head.filter(|_| is_earlier(head, job)) {
+            self.signal_head(now, due);
+        }
+        if is_earlier(self.broadcasts.head(), broadcast) {
+            self.signal_earlier_broadcast(now);
+        }
+    }
+}
+
+const fn due_of(slot: &Slot) -> Option<Timestamp> {
+    match slot.place {
+        Place::Timed(TimedPlace::Delayed, due) => Some(due),
+        Place::Timed(..) | Place::Running(_) => None,
+    }
+}
+
+fn new_due(now: Now, what: &ChangeKind, old: Timestamp) -> Timestamp {
+    match what {
+        ChangeKind::Reschedule(Due::After(delay) | Due::Usual(delay)) => now.after(*delay).min(LATEST_DUE),
+        ChangeKind::Reschedule(Due::At(at)) => (*at).min(LATEST_DUE).max(now.ceil()),
+        ChangeKind::ExtendBy(delay) => old.after(*delay).min(LATEST_DUE),
+        ChangeKind::RunNow => old.min(now.ceil()),
+        ChangeKind::Update(_) => old,
+    }
+}
+
+/// The outcome of a change that did nothing to a job in this state, of which nothing else is said.
+const fn unknown(found: Option<State>) -> ChangeOutcome {
+    ChangeOutcome { found, verdict: ChangeVerdict::Refused, version: 0, due: None }
+}

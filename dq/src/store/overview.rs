@@ -1,0 +1,49 @@
+//! Queries about a topic as a whole, for people who look at it.
+
+use super::inspect::TopicCounts;
+use super::topic_state::TopicState;
+use crate::job::NodeId;
+use crate::time::Timestamp;
+
+/// How many nodes an overview names at most.
+pub const MOST_NODES: usize = 100;
+
+/// How many buckets one `due_counts` counts at most.
+pub const MOST_BUCKETS: usize = 64;
+
+/// A topic as a whole, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TopicOverview {
+    /// How many jobs are in each state, and the clock of the store.
+    pub counts: TopicCounts,
+    /// Whether the topic is paused or drains, and its default delay.
+    pub state: TopicState,
+    /// How many nodes hold jobs.
+    pub holders: usize,
+    /// The nodes that hold jobs, earliest end of a lease first; no more than were asked for.
+    pub nodes: Vec<HolderSeen>,
+    /// The node that comes when the head is due, and when that role lapses. It may have lapsed: then the node may have died.
+    pub watcher: Option<(NodeId, Timestamp)>,
+    /// The node that comes a little later, in case the watcher does not.
+    pub standby: Option<(NodeId, Timestamp)>,
+}
+
+/// A node that holds jobs of a topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HolderSeen {
+    /// The node.
+    pub node: NodeId,
+    /// When its lease ends.
+    pub lease: Timestamp,
+    /// How many jobs it holds.
+    pub jobs: usize,
+}
+
+/// How many DELAYED jobs are due in a span of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DueCount {
+    /// The number.
+    pub jobs: usize,
+    /// `false`: counting them all would have cost too much, and the number is near the true one, or the least that it can be.
+    pub is_exact: bool,
+}

@@ -1,0 +1,59 @@
+//! The step `change` as its script takes it (rule 28).
+
+use super::reply::{Reply, codes, malformed, state};
+use super::scripts::ScriptCall;
+use super::told::Told;
+use super::{LAST_MS, micros, millis};
+use crate::store::{BatchAnswer, ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, Numbered, StoreError};
+
+/// Adds the arguments of a batch to a call that has its keys.
+pub(super) fn write(mut call: ScriptCall, batch: &Numbered<JobChange>) -> ScriptCall {
+    let updates = batch.items.iter().any(|item| matches!(item.what, ChangeKind::Update(_)));
+    call.push(batch.number);
+    call.push(if updates { "u" } else { "" });
+    for JobChange { id, what, if_version } in &batch.items {
+        let (verb, argument) = match what {
+            ChangeKind::Reschedule(Due::After(delay) | Due::Usual(delay)) => ("r", format!("+{}", micros(*delay))),
+            ChangeKind::Reschedule(Due::At(at)) => ("r", format!("@{}", at.as_millis().min(LAST_MS))),
+            ChangeKind::ExtendBy(delay) => ("e", millis(*delay).to_string()),
+            ChangeKind::RunNow => ("n", String::new()),
+            ChangeKind::Update(_) => ("u", String::new()),
+        };
+        call.push(verb);
+        call.push(id.as_str());
+        call.push(if_version.map(|version| version.to_string()).unwrap_or_default());
+        match what {
+            ChangeKind::Update(record) => call.push(record.payload_bytes()),
+            _ => call.push(argument),
+        }
+    }
+    call
+}
+
+/// Reads the answer.
+pub(super) fn changed(mut reply: Reply, count: usize) -> Result<BatchAnswer<ChangeOutcome>, StoreError> {
+    if reply.text()? == "late" {
+        return Ok(BatchAnswer::Late);
+    }
+    let text = reply.text()?;
+    let outcomes = Told::new(codes(&text, 'g', "change")?).all(outcome);
+    let outcomes = outcomes.filter(|outcomes| outcomes.len() == count);
+    outcomes.map(BatchAnswer::Done).ok_or_else(|| malformed("change", "its outcomes are not those of the batch"))
+}
+
+fn outcome(told: &mut Told<'_>) -> Option<ChangeOutcome> {
+    let found = match told.letter()? {
+        '-' => None,
+        letter => Some(state(letter)?),
+    };
+    let verdict = match told.letter()? {
+        '+' => ChangeVerdict::Changed,
+        '-' => ChangeVerdict::Refused,
+        'v' => ChangeVerdict::OtherVersion,
+        'm' => ChangeVerdict::LastVersion,
+        'l' => ChangeVerdict::Later,
+        _ => return None,
+    };
+    let (version, due) = told.version_and_due()?;
+    Some(ChangeOutcome { found, verdict, version, due })
+}

@@ -1,0 +1,55 @@
+--[[ due_counts: counts the DELAYED jobs that are due between each two times. Reads only.
+
+KEYS[1]  {app:topic}:delayed   ZSET  job id -> due time, ms
+KEYS[2]  {app:topic}:far       ZSET  bounds of the leaves of jobs that are due much later
+KEYS[3]  {app:topic}:far-jobs  HASH  job id -> due time and record of such a job
+ARGV[1]  and on: the times in order, ms; 65 at most
+
+Returns  {1 if the numbers are exact, number from the first time on and before the second, ...}
+Holds    rule 5
+Cost     O(log delayed) for each time. If there are far jobs: one command for each of up to 500 leaves, and two for one in which
+         a time lies. With more leaves, one command for each time, and the number is that of the leaves by their average size
+]]
+-- include types.lua
+local delayed, far, far_jobs = KEYS[1], KEYS[2], KEYS[3]
+-- include far.lua
+local times, counts, exact = {}, {}, 1
+for i, text in ipairs(ARGV) do times[i] = tonumber(text) end
+for i = 1, #times - 1 do counts[i] = redis.call('ZCOUNT', delayed, ARGV[i], '(' .. ARGV[i + 1]) end
+local function lex(time) return string.format('%015d', time) end
+local function put(due, jobs)
+  for i = 1, #counts do
+    if times[i] <= due and due < times[i + 1] then counts[i] = counts[i] + jobs end
+  end
+end
+local function is_split(from, to)
+  for _, time in ipairs(times) do
+    if from < time and time <= to then return true end
+  end
+end
+local later = #counts > 0 and redis.call('HLEN', far_jobs) or 0
+if later > 0 then
+  local first = leaf_of(times[1], '')
+  local bounds = redis.call('ZRANGE', far, first and '[' .. first or '-', '(' .. lex(times[#times]), 'BYLEX', 'LIMIT', 0, 501)
+  if #bounds > 500 then
+    exact = 0
+    local each = later / redis.call('ZCARD', far)
+    for i = 1, #counts do
+      local leaves = redis.call('ZLEXCOUNT', far, '[' .. lex(times[i]), '(' .. lex(times[i + 1]))
+      counts[i] = counts[i] + math.floor(leaves * each + 0.5)
+    end
+  else
+    for i, bound in ipairs(bounds) do
+      local base = base_of(bound)
+      if is_split(base, bounds[i + 1] and base_of(bounds[i + 1]) or math.huge) then
+        local ids = redis.call('LRANGE', entries_of(bound), 0, -1)
+        for _, value in ipairs(#ids > 0 and redis.call('HMGET', far_jobs, unpack(ids)) or {}) do
+          if value then put(due_in(value), 1) end
+        end
+      else
+        put(base, redis.call('LLEN', entries_of(bound)))
+      end
+    end
+  end
+end
+return {exact, unpack(counts)}

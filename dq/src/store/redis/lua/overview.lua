@@ -1,0 +1,33 @@
+--[[ overview: a topic as a whole, for people. Reads only.
+
+KEYS[1]  {app:topic}:jobs        HASH  job id -> record
+KEYS[2]  {app:topic}:delayed     ZSET  job id -> due time, ms
+KEYS[3]  {app:topic}:unacked     ZSET  job id -> when it was parked, ms
+KEYS[4]  {app:topic}:dead        ZSET  job id -> when it became DEAD, ms
+KEYS[5]  {app:topic}:done        ZSET  job id -> end of its retention, ms
+KEYS[6]  {app:topic}:broadcasts  ZSET  broadcast id -> due time, ms
+KEYS[7]  {app:topic}:far         ZSET  bounds of the leaves of jobs that are due much later
+KEYS[8]  {app:topic}:far-jobs    HASH  job id -> due time and record of such a job
+KEYS[9]  {app:topic}:leases      ZSET  node -> end of its lease, ms
+KEYS[10] {app:topic}:meta        HASH  paused, draining, delay, roles
+KEYS[11] {app:topic}:running:NODE  HASH  job id -> token; and on: of each node in ARGV, from the second on
+ARGV[1]  the most nodes, 0..=100
+ARGV[2]  and on: the nodes whose rows are counted
+
+Returns  {counts as the step counts, nodes with a lease, leases as node, end, ..., rows of the nodes in ARGV, watcher, its end ms,
+         standby, its end ms, paused, draining, delay}; texts are empty where they are missing
+Holds    rules 8, 23, 29
+Cost     that of counts, and one HLEN for each node in ARGV
+]]
+-- include types.lua
+local jobs, delayed, unacked, dead, done, broadcasts = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local far, far_jobs, leases, meta = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+-- include clock.lua
+-- include far.lua
+-- include counted.lua
+local most, rows = tonumber(ARGV[1]), {}
+local held = most > 0 and redis.call('ZRANGE', leases, 0, most - 1, 'WITHSCORES') or {}
+for n = 2, #ARGV do rows[n - 1] = redis.call('HLEN', KEYS[9 + n]) end
+local m = redis.call('HMGET', meta, 'watcher', 'watcher-until', 'standby', 'standby-until', 'paused', 'draining', 'delay')
+for i = 1, 7 do m[i] = m[i] or '' end
+return {counted, size(leases), held, rows, m[1], m[2], m[3], m[4], m[5], m[6], m[7]}

@@ -1,0 +1,80 @@
+//! The queries about a topic as a whole, over the shared connection.
+
+use std::collections::BTreeSet;
+
+use super::inspect::counted;
+use super::reply::{Reply, malformed};
+use super::scripts::Step;
+use super::topic_state::state_of;
+use super::{LAST_MS, RedisStore};
+use crate::job::{NodeId, TopicKey};
+use crate::store::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, StoreError, TopicOverview};
+use crate::time::Timestamp;
+
+impl RedisStore {
+    /// One script, and a second one if nodes hold jobs: it counts those.
+    pub(super) async fn overview_of(&self, topic: &TopicKey, nodes: usize) -> Result<TopicOverview, StoreError> {
+        limited("the number of nodes", nodes, MOST_NODES)?;
+        let overview = self.overview_with(topic, nodes, &BTreeSet::new()).await?;
+        if overview.nodes.is_empty() {
+            return Ok(overview);
+        }
+        let named = overview.nodes.into_iter().map(|seen| seen.node).collect();
+        self.overview_with(topic, nodes, &named).await
+    }
+
+    async fn overview_with(
+        &self,
+        topic: &TopicKey,
+        nodes: usize,
+        named: &BTreeSet<NodeId>,
+    ) -> Result<TopicOverview, StoreError> {
+        let mut call = self.scripts.call_with_nodes(Step::Overview, &self.keyspace.of(topic), "", named).arg(nodes);
+        named.iter().for_each(|node| call.push(node.as_str()));
+        let mut reply = self.queries.ask_list(call).await?;
+        let counts = counted(&mut reply.nested()?)?;
+        let holders = reply.count()?;
+        let (mut held, mut rows) = (reply.nested()?, reply.nested()?);
+        let mut jobs = std::collections::BTreeMap::new();
+        for node in named.iter().take(rows.len()) {
+            jobs.insert(node.clone(), rows.count()?);
+        }
+        let mut seen = Vec::with_capacity(nodes.min(held.len()));
+        while held.len() > 0 {
+            let (node, lease) = (held.node()?, held.time()?);
+            // A node that came between the two calls has taken its first jobs just now.
+            let jobs = jobs.get(&node).copied().unwrap_or_default();
+            seen.push(HolderSeen { node, lease, jobs });
+        }
+        let (watcher, standby) = (role(&mut reply)?, role(&mut reply)?);
+        let state = state_of(&mut reply, counts.clock)?;
+        Ok(TopicOverview { counts, state, holders, nodes: seen, watcher, standby })
+    }
+
+    pub(super) async fn due_counts_of(
+        &self,
+        topic: &TopicKey,
+        times: &[Timestamp],
+    ) -> Result<Vec<DueCount>, StoreError> {
+        limited("the number of times", times.len(), MOST_BUCKETS + 1)?;
+        let mut call = self.scripts.call(Step::DueCounts, &self.keyspace.of(topic), "");
+        times.iter().for_each(|at| call.push(at.as_millis().min(LAST_MS)));
+        let mut reply = self.queries.ask_list(call).await?;
+        let is_exact = reply.is_set()?;
+        if reply.len() + 1 != times.len().max(1) {
+            return Err(malformed("due_counts", "it has another number of counts"));
+        }
+        (0..reply.len()).map(|_| Ok(DueCount { jobs: reply.count()?, is_exact })).collect()
+    }
+}
+
+/// A role: the node and when it lapses; nothing where nobody has it.
+fn role(reply: &mut Reply) -> Result<Option<(NodeId, Timestamp)>, StoreError> {
+    let (node, until) = (reply.text()?, reply.text()?);
+    let until = Timestamp::from_millis(until.parse().unwrap_or_default());
+    Ok((!node.is_empty()).then(|| (NodeId::new(&node), until)))
+}
+
+const fn limited(what: &'static str, size: usize, limit: usize) -> Result<(), StoreError> {
+    if size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
+}

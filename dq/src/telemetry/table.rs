@@ -1,0 +1,74 @@
+//! The table of all metrics. `docs/guide/metrics.md` shows it, and a test compares the two.
+
+/// A metric that dq reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metric {
+    /// Its name. The unit is its last word; `total` after it marks a counter.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: MetricKind,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub help: &'static str,
+}
+
+/// The kind of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MetricKind {
+    /// It only grows while the process lives.
+    Counter,
+    /// It is what it was last set to.
+    Gauge,
+    /// The distribution of seconds.
+    Histogram,
+}
+
+impl MetricKind {
+    /// The kind as a word, for example `counter`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+macro_rules! metrics {
+    ($($ident:ident = $kind:ident $name:literal [$($label:literal),*] $help:literal;)+) => {
+        $(pub(crate) const $ident: Metric =
+            Metric { name: $name, kind: MetricKind::$kind, labels: &[$($label),*], help: $help };)+
+
+        /// Every metric of dq.
+        pub const METRICS: &[Metric] = &[$($ident),+];
+    };
+}
+
+metrics! {
+    ADDED = Counter "dq_jobs_added_total" ["topic"] "Jobs that the store took from this process, replacements among them.";
+    CLAIMED = Counter "dq_jobs_claimed_total" ["topic"] "Jobs that this node claimed.";
+    SETTLED = Counter "dq_jobs_settled_total" ["topic", "outcome"] "Outcomes that the store took: ack, rejoin, retry, rollback, park, dead, drop or tick.";
+    FAILED = Counter "dq_jobs_failed_total" ["topic", "cause"] "Handlers that failed: error, panic, timeout or decode; stopped where the node or its runtime ended first.";
+    RECLAIMED = Counter "dq_jobs_reclaimed_total" ["topic"] "Jobs that this node took back from dead nodes.";
+    PLACE_LOST = Counter "dq_jobs_place_lost_total" ["topic"] "Jobs that were put back because another program had removed them from their place.";
+    STARVED = Counter "dq_runs_starved_total" ["topic"] "Runs that the runtime of the handlers did not begin within two seconds.";
+    LATE_OUTCOMES = Counter "dq_outcomes_late_total" ["topic"] "Handlers that returned after their runs had been given up.";
+    STALE_OUTCOMES = Counter "dq_outcomes_stale_total" ["topic"] "Outcomes that the store refused because another run had the job.";
+    LEASE_LOST = Counter "dq_runs_lease_lost_total" ["topic"] "Handlers that were cancelled because the lease, or the job, was lost.";
+    RESTARTS = Counter "dq_topic_restarts_total" ["topic"] "Restarts of the task of a topic after a panic of dq itself.";
+    OUTAGES = Counter "dq_store_outages_total" [] "Outages of the store that began.";
+    OUTAGE_SECONDS = Counter "dq_store_outage_seconds_total" [] "How long the outages lasted that are over, in whole seconds.";
+    OUT_OF_REACH = Gauge "dq_store_outage" [] "1 while the store does not answer or refuses what it is asked, otherwise 0.";
+    HELD = Gauge "dq_jobs_held" ["topic"] "Jobs that this node holds.";
+    RUNNING = Gauge "dq_handlers_running" ["topic"] "Handlers of this node that have a permit.";
+    WAITING = Gauge "dq_jobs_waiting" ["topic"] "Jobs of this node that wait for a permit.";
+    SETTLING = Gauge "dq_outcomes_settling" ["topic"] "Outcomes of this node that the store has not answered yet.";
+    DEPTH = Gauge "dq_jobs" ["topic", "state"] "Jobs of the topic in the store: delayed, ready (those delayed that are due), running, unacked, dead or done.";
+    LATENESS = Histogram "dq_job_lateness_seconds" ["topic"] "From due to claim; of a job that was claimed before it was due, from due to the time at which its handler could start.";
+    RUN = Histogram "dq_job_run_seconds" ["topic"] "From the begin of a handler, or of its `final_retry`, until its topic knows that it has ended. A batch counts once.";
+    ADD = Histogram "dq_add_seconds" ["topic"] "From the first poll of an add until the store has answered.";
+    CALL = Histogram "dq_store_call_seconds" ["step"] "From the sending of a request of a node until its answer was read.";
+}

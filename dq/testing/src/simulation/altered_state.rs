@@ -1,0 +1,99 @@
+//! Rules 28 and 29 taken away: the store gets other changes than the checker knows of, or a topic that is open for a moment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::altered::answer_of;
+use super::node::UNACKED_AGE;
+use super::rules::{is_any_away, without};
+use super::sim::Sim;
+use super::sync::lock;
+use super::version::{version, with_payload};
+use dq::environment::StoreClock as _;
+use dq::job::{ProducerId, State, TopicKey};
+use dq::store::{
+    AddOutcome, BatchAnswer, ChangeKind, Due, JobChange, NewJob, Numbered, Producer, RequestKind, SetTopic, StoreError,
+    TopicChange,
+};
+use dq::time::Timestamp;
+
+/// Without `version` a change names none, and without `update` it brings no payload.
+pub(super) fn ignore_versions(items: &mut [JobChange]) {
+    for item in items {
+        if without("version") {
+            item.if_version = None;
+        }
+        if let ChangeKind::Update(record) = &mut item.what
+            && without("update")
+        {
+            *record = with_payload(record, &version(record).to_string());
+        }
+    }
+}
+
+impl Sim {
+    /// Without `usual` the default delay of a topic counts for no job.
+    pub(super) fn ignore_usual(&self, jobs: &mut [NewJob]) {
+        for job in jobs.iter_mut().filter(|_| without("usual")) {
+            if let Due::Usual(delay) = job.due {
+                job.due = Due::After(delay);
+            }
+        }
+    }
+
+    /// Adds a batch; without `drain` also to a topic that drains.
+    pub(super) fn add_over_drain(
+        self: &Arc<Self>,
+        key: &TopicKey,
+        producer: &dyn Producer,
+        batch: Numbered<NewJob>,
+    ) -> Result<BatchAnswer<AddOutcome>, StoreError> {
+        let drain = without("drain").then(|| lock(&self.checker_of(key)).state().drain.clone()).flatten();
+        let Some(drain) = drain else { return answer_of(producer.add(batch)) };
+        self.set_unnoticed(key, TopicChange::Undrain);
+        let answer = answer_of(producer.add(batch));
+        self.set_unnoticed(key, TopicChange::Drain { reason: drain.reason });
+        answer
+    }
+
+    /// Opens a topic before a step that finds something to take: without `29` a transfer, without `swept` a sweep and without
+    /// `published` a publish of a paused topic, and without `drained` a transfer of one that drains. Returns what closes it again.
+    pub(super) fn open_for(self: &Arc<Self>, key: &TopicKey, kind: RequestKind) -> Option<TopicChange> {
+        if !is_any_away() {
+            return None;
+        }
+        let checker = self.checker_of(key);
+        let checker = lock(&checker);
+        let (state, clock) = (checker.state(), Timestamp::floor_micros(self.clock.micros()));
+        let waits = |place, age| {
+            let is_over = |at: Timestamp| at.after(age) <= clock;
+            checker.before.jobs.values().any(|job| job.state == place && job.at.is_some_and(is_over))
+        };
+        let paused = || {
+            let pause = state.pause.clone()?;
+            Some((TopicChange::Resume, TopicChange::Pause { reason: pause.reason, until: pause.until.map(Due::At) }))
+        };
+        let (open, close) = match kind {
+            RequestKind::Transfer if without("29") && waits(State::Delayed, Duration::ZERO) => paused()?,
+            RequestKind::Transfer if without("drained") && waits(State::Delayed, Duration::ZERO) => {
+                (TopicChange::Undrain, TopicChange::Drain { reason: state.drain.clone()?.reason })
+            }
+            RequestKind::Sweep if without("swept") && waits(State::Unacked, UNACKED_AGE) => paused()?,
+            RequestKind::Publish
+                if without("published") && checker.before.broadcasts.values().any(|(due, _)| *due <= clock) =>
+            {
+                paused()?
+            }
+            _ => return None,
+        };
+        drop(checker);
+        self.set_unnoticed(key, open);
+        Some(close)
+    }
+
+    /// Changes the state of a topic without the checker.
+    pub(super) fn set_unnoticed(self: &Arc<Self>, key: &TopicKey, change: TopicChange) {
+        let producer = self.producer(key, &ProducerId::new("away"));
+        drop(answer_of(producer.set(self.next_number(), SetTopic { by: "nobody".into(), change })));
+    }
+}

@@ -1,0 +1,110 @@
+//! While a topic is paused nothing of it is claimed or published, and while it drains only what was due when the drain began (rule
+//! 29).
+
+use std::time::Duration;
+
+use super::record::Checker;
+use dq::job::{JobId, NodeId};
+use dq::store::{Drain, Due, Pause, SetTopic, TopicChange, TopicDelay, TopicSet, TopicState};
+use dq::time::Timestamp;
+
+/// How long after the signal of a pause a handler may begin without a fault, in ms: signals take less than one.
+const LEARNS: u64 = 5;
+
+impl Checker {
+    /// Records a change of the state, and checks its answer.
+    pub(super) fn note_set(&mut self, set: &SetTopic, answer: &TopicSet, micros: u64) {
+        let (clock, by) = (Timestamp::floor_micros(micros), set.by.clone());
+        let after = |time: Duration| Timestamp::ceil_micros(micros + time.as_micros() as u64);
+        let gate = &mut self.expected.gate;
+        let mut wanted = TopicSet::default();
+        if matches!(set.change, TopicChange::Pause { .. } | TopicChange::Resume) {
+            wanted.before.pause = gate.pause(clock).cloned();
+        }
+        match &set.change {
+            TopicChange::Pause { reason, until } => {
+                let since = wanted.before.pause.as_ref().map_or(clock, |pause| pause.since);
+                let until = until.map(|until| match until {
+                    Due::After(time) | Due::Usual(time) => after(time),
+                    Due::At(at) => at,
+                });
+                wanted.now.pause = Some(Pause { reason: reason.clone(), until, by, since });
+                gate.state.pause.clone_from(&wanted.now.pause);
+            }
+            TopicChange::Resume => gate.state.pause = None,
+            TopicChange::Drain { reason } => {
+                wanted.before.drain = gate.state.drain.take();
+                let since = wanted.before.drain.as_ref().map_or(clock, |drain| drain.since);
+                wanted.now.drain = Some(Drain { reason: reason.clone(), by, since });
+                gate.state.drain.clone_from(&wanted.now.drain);
+            }
+            TopicChange::Undrain => wanted.before.drain = gate.state.drain.take(),
+            TopicChange::Delay(delay) => {
+                wanted.before.delay = gate.state.delay.take();
+                wanted.now.delay = delay.map(|delay| TopicDelay { delay, by, since: clock });
+                gate.state.delay.clone_from(&wanted.now.delay);
+            }
+        }
+        if !matches!(set.change, TopicChange::Delay(_)) {
+            gate.set_at = micros / 1000;
+        }
+        if wanted != *answer {
+            self.bad(format!("[29] {:?} is answered {answer:?}, not {wanted:?}", set.change));
+        }
+    }
+
+    /// The delay of a job that has only the usual one.
+    pub(super) fn usual(&self, usual: Duration) -> Duration {
+        self.expected.gate.state.delay.as_ref().map_or(usual, |set| set.delay)
+    }
+
+    /// A job is claimed: `due` is the due time, or `None` for one that was parked.
+    pub(super) fn check_may_take(&mut self, id: &JobId, due: Option<Timestamp>, micros: u64) {
+        if let Some(why) = self.expected.gate.refuses(due, Timestamp::floor_micros(micros)) {
+            self.bad(format!("[29] {id} is claimed {why}"));
+        }
+    }
+
+    /// A broadcast is published.
+    pub(super) fn check_may_publish(&mut self, id: &JobId, due: Timestamp, micros: u64) {
+        if let Some(why) = self.expected.gate.refuses(Some(due), Timestamp::floor_micros(micros)) {
+            self.bad(format!("[29] the broadcast {id} is published {why}"));
+        }
+    }
+
+    /// The answer to a claim tells the state of the topic.
+    pub(super) fn check_told(&mut self, node: &NodeId, told: Option<&TopicState>, micros: u64) {
+        let wanted = self.expected.gate.told(Timestamp::floor_micros(micros));
+        if wanted.as_ref() != told {
+            self.bad(format!("[29] {node} is told {told:?} of the topic, not {wanted:?}"));
+        }
+    }
+
+    /// An add was refused because the topic drains, or took effect.
+    pub(super) fn check_drains(&mut self, refused: bool) {
+        match (refused, &self.expected.gate.state.drain) {
+            (true, None) => self.bad("[29] an add is refused, though the topic does not drain".into()),
+            (false, Some(drain)) => {
+                let text = format!("[29] an add takes effect in a topic that drains since {}", drain.since);
+                self.bad(text);
+            }
+            _ => {}
+        }
+    }
+
+    /// A handler starts. Without faults its node knows of a pause.
+    pub(super) fn check_starts_under(&mut self, id: &JobId, micros: u64) {
+        let Some(pause) = self.expected.gate.pause(Timestamp::floor_micros(micros)).filter(|_| self.is_calm) else {
+            return;
+        };
+        if pause.since.as_millis() + LEARNS < micros / 1000 {
+            let text = format!("[29] a handler of {id} starts, though its topic is paused since {}", pause.since);
+            self.bad(text);
+        }
+    }
+
+    /// The state of the topic; empty if nobody has set anything.
+    pub(in crate::simulation) const fn state(&self) -> &TopicState {
+        &self.expected.gate.state
+    }
+}

@@ -1,0 +1,67 @@
+//! Events cost nothing while nobody listens, and one message for each step while somebody does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dq::Provider;
+use dq::config::NodeSettings;
+use dq::environment::{Environment, OsEntropy};
+use dq::provider::{Event, JobMove};
+use dq::store::step::Change;
+use dq::store::{Interest, Store};
+use dq_tests::redis::RedisServer;
+
+use super::cost::{spent, total};
+use super::topic::{Topic, generated};
+
+/// The commands of adding, claiming and acking 20 jobs.
+async fn life(server: &RedisServer, topic: &Topic) -> [BTreeMap<String, u64>; 3] {
+    let add = spent(server, topic.add((0..20).map(generated).collect())).await;
+    topic.ready().await;
+    let mut claims = Vec::new();
+    let transfer = spent(server, async { claims = topic.try_transfer(1_000).await.unwrap().claims }).await;
+    let settle = spent(server, async { drop(topic.try_settle(&claims, Change::Ack).await.unwrap()) }).await;
+    [add, transfer, settle]
+}
+
+#[tokio::test]
+async fn a_step_executes_no_command_more_while_nobody_listens() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    life(&server, &topic).await;
+    let before = life(&server, &topic).await;
+    let interest = Interest { node: None, broadcasts: false, moves: true };
+    let listener = topic.store.signals(&topic.key, interest).await.unwrap();
+    topic.store.listen(&topic.key).await.unwrap();
+    let meanwhile = life(&server, &topic).await;
+    for (listened, free) in meanwhile.iter().zip(&before) {
+        let clocks = listened.get("time").unwrap_or(&0) - free.get("time").unwrap_or(&0);
+        assert_eq!(total(listened), total(free) + 1 + clocks, "one message: {listened:?}, {free:?}");
+        assert!(clocks <= 1, "{listened:?}, {free:?}");
+    }
+    drop(listener);
+    let key = format!("dq:{{{}}}:meta", topic.key);
+    server.command(&["HSET", &key, "events", "1"]);
+    life(&server, &topic).await;
+    assert_eq!(life(&server, &topic).await, before, "the field of a listener that is gone costs nothing");
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_after_its_connection_broke() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    let environment = Environment::on_this_runtime(Arc::new(OsEntropy::new()));
+    let store: Arc<dyn Store> = Arc::new(dq::store::redis::RedisStore::new(&server.url()).unwrap());
+    let provider = Provider::root(topic.key.app.clone(), store, environment, NodeSettings::default());
+    let mut events = provider.events(topic.key.topic.as_str()).unwrap();
+    assert_eq!(events.next().await, Some(Event::Listening));
+    topic.add(vec![generated(1)]).await;
+    let added = events.next().await;
+    assert!(matches!(added, Some(Event::Job { what: JobMove::Added { .. }, .. })), "{added:?}");
+    server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    let again = events.next().await;
+    assert_eq!(again, Some(Event::Listening), "it says that events may be missing");
+    topic.add(vec![generated(2)]).await;
+    assert!(matches!(events.next().await, Some(Event::Job { .. })));
+}
