@@ -1,0 +1,53 @@
+//! What a read costs.
+
+use std::sync::Arc;
+
+use dq_tests::redis::RedisServer;
+
+use crate::counting::CountingStore;
+
+/// The most commands of a store that a read takes.
+pub(crate) const MOST_COMMANDS: u64 = 20;
+
+/// Counts commands of the store and the bytes of their answers.
+pub(crate) enum Meter {
+    /// The requests that a store in memory gets, and the bytes of the records that it answers.
+    Requests(Arc<CountingStore>),
+    /// What the server says of itself. A script counts as one command; a listing of names is one more.
+    Server(RedisServer),
+}
+
+impl Meter {
+    fn begin(&self) {
+        match self {
+            Self::Requests(store) => _ = store.take(),
+            Self::Server(server) => _ = server.command(&["CONFIG", "RESETSTAT"]),
+        }
+    }
+
+    fn end(&self) -> (u64, u64) {
+        match self {
+            Self::Requests(store) => store.take(),
+            Self::Server(server) => {
+                // Before the others, whose answers count too.
+                let stats = server.command(&["INFO", "stats"]);
+                let bytes = stats.lines().find_map(|line| line.strip_prefix("total_net_output_bytes:"));
+                let calls = server.calls();
+                let of = |name: &str| calls.get(name).copied().unwrap_or_default();
+                (of("evalsha") + 2 * of("eval"), bytes.unwrap().trim().parse().unwrap())
+            }
+        }
+    }
+
+    /// Makes a read, and checks that it takes no more commands than these, and no more than [`MOST_COMMANDS`], and answers at most as
+    /// many bytes.
+    pub(crate) async fn within<T>(&self, name: &str, most: (u64, u64), read: impl Future<Output = T>) -> T {
+        self.begin();
+        let found = read.await;
+        let (commands, bytes) = self.end();
+        println!("{name}: {commands} commands, {bytes} bytes");
+        assert!((1..=most.0.min(MOST_COMMANDS)).contains(&commands), "{name}: {commands} commands");
+        assert!(bytes <= most.1, "{name}: {bytes} bytes");
+        found
+    }
+}
