@@ -48,11 +48,13 @@ async fn fill(store: &dyn Store, jobs: usize) {
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
     };
-    let batches = (0..jobs / BATCH).map(|batch| {
+    let add = |batch: usize| {
         let items = (batch * BATCH..(batch + 1) * BATCH).map(job).collect();
         producer.add(Numbered { number: batch as u64 + 1, items })
-    });
-    let mut answers = futures_util::stream::iter(batches).buffered(4);
+    };
+    // The server learns the script with the first batch.
+    assert!(matches!(add(0).await.unwrap(), BatchAnswer::Done(_)));
+    let mut answers = futures_util::stream::iter((1..jobs / BATCH).map(add)).buffered(4);
     while let Some(answer) = answers.next().await {
         assert!(matches!(answer.unwrap(), BatchAnswer::Done(outcomes) if outcomes.len() == BATCH));
     }

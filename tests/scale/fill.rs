@@ -82,11 +82,13 @@ fn ended(place: CopyPlace, n: usize) -> JobCopy {
 pub(crate) async fn fill(store: &dyn Store) {
     let producer = store.producer(&key(), &ProducerId::new("filler"));
     let record = record();
-    let batches = (0..(WAITING + RUNNING) / BATCH).map(|batch| {
+    let add = |batch: usize| {
         let items = (batch * BATCH..(batch + 1) * BATCH).map(|n| waiting(n, &record)).collect();
         producer.add(Numbered { number: batch as u64 + 1, items })
-    });
-    let mut answers = futures_util::stream::iter(batches).buffered(4);
+    };
+    // The server learns the script with the first batch.
+    assert!(matches!(add(0).await.unwrap(), BatchAnswer::Done(_)));
+    let mut answers = futures_util::stream::iter((1..(WAITING + RUNNING) / BATCH).map(add)).buffered(4);
     while let Some(answer) = answers.next().await {
         assert!(matches!(answer.unwrap(), BatchAnswer::Done(outcomes) if outcomes.len() == BATCH));
     }

@@ -24,7 +24,7 @@ use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
 
 use counting::CountingStore;
-use meter::Meter;
+use meter::{Meter, Source};
 
 fn provider(store: Arc<dyn Store>) -> Provider {
     let environment = Environment::of_this_runtime().unwrap();
@@ -43,12 +43,12 @@ async fn every_read_is_bounded(store: Arc<dyn Store>, meter: Meter) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_read_of_a_million_jobs_in_memory_is_bounded() {
     let counting = Arc::new(CountingStore::over(Arc::new(MemoryStore::new(Arc::new(WallClock)))));
-    every_read_is_bounded(counting.clone(), Meter::Requests(counting)).await;
+    every_read_is_bounded(counting.clone(), Source::Requests(counting).into()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_read_of_a_million_jobs_on_redis_is_bounded() {
     let server = RedisServer::start();
     let store = Arc::new(RedisStore::new(&server.url()).unwrap());
-    every_read_is_bounded(store, Meter::Server(server)).await;
+    every_read_is_bounded(store, Source::Server(server).into()).await;
 }

@@ -8,7 +8,7 @@ use dq::store::memory::MemoryStore;
 use dq::store::{Due, Interest, NewJob, Numbered, OnDuplicate, Store};
 
 use crate::counting::CountingStore;
-use crate::meter::{MOST_COMMANDS, Meter};
+use crate::meter::{MOST_COMMANDS, Meter, Source};
 use crate::provider;
 
 const TOPICS: usize = 5_000;
@@ -41,7 +41,7 @@ async fn a_page_of_5_000_topics_in_memory_is_bounded() {
         drop(counting.signals(&key("shop", format!("empty-{n:04}")), interest).await.unwrap());
     }
     let look = provider(counting.clone()).inspect();
-    let meter = Meter::Requests(counting);
+    let meter = Meter::from(Source::Requests(counting));
     let (mut seen, mut after, mut pages) = (Vec::new(), None::<String>, 0);
     loop {
         let page = meter.within("topics", (MOST_COMMANDS, 0), look.topics(after.as_deref())).await.unwrap();

@@ -26,13 +26,13 @@ pub const MOST_JOBS: usize = 100;
 pub const MOST_LOOKED_AT: usize = 10_000;
 
 /// How many pages of the store one read takes at most.
-pub(super) const MOST_READS: usize = 10;
+const MOST_READS: usize = 10;
 
 /// Looks at the topics of an app. Made by [`Provider::inspect`]; cheap to clone. Every read is cancel safe, changes nothing, and
 /// waits for the store at most `call_total` (10 s by default) for each of its queries.
 #[derive(Debug, Clone)]
 pub struct Inspector {
-    provider: Provider,
+    pub(super) provider: Provider,
 }
 
 impl Inspector {
@@ -104,7 +104,7 @@ impl Inspector {
     }
 
     /// Reads a page of the jobs in one state that `filter` lets through, behind `after`: up to [`MOST_JOBS`]. It looks at up to
-    /// [`MOST_LOOKED_AT`] jobs with up to 10 queries of 1 MiB each (of two commands each for RUNNING jobs), and says how far it looked.
+    /// [`MOST_LOOKED_AT`] jobs with up to 10 queries of 1 MiB each (8 of two commands each for RUNNING jobs), and says how far it looked.
     ///
     /// # Errors
     /// [`QueryError`].

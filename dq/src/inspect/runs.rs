@@ -4,12 +4,15 @@
 //! read again, with a limit that fits.
 
 use super::filter::{JobFilter, JobsPage};
-use super::inspector::{MOST_JOBS, MOST_READS};
+use super::inspector::MOST_JOBS;
 use super::job::InspectedJob;
 use crate::job::State;
 use crate::provider::{QueryError, TopicProvider};
 use crate::store::step::{MOST_JOBS as MOST_RECORDS, USUAL_BYTES};
 use crate::store::{Cursor, PageRequest};
+
+/// How many pages of the store one read takes at most. Each costs two commands, and a bulk change needs some beside them.
+const MOST_READS: usize = 8;
 
 pub(super) async fn running(
     provider: &TopicProvider,
