@@ -142,10 +142,14 @@ impl Environment {
         least + self.random_below(whole - least)
     }
 
-    /// Draws a new node identity: 16 random digits, in a program behind the host and the process, as `web-1-4711-012ec2040ea64cf6`.
+    /// Draws a new node identity: 16 random digits, in a program behind the host, the process, the version of dq and the time, as
+    /// `web-1-4711-v1.2.0-6923d0f1-012ec2040ea64cf6`.
     pub fn node_id(&self) -> NodeId {
         let drawn = self.random_text();
-        NodeId::new(self.host.as_ref().map_or(drawn.clone(), |host| format!("{host}-{drawn}")))
+        match &self.host {
+            Some(host) => NodeId::of_program(host, self.wall(), &drawn),
+            None => NodeId::new(drawn),
+        }
     }
 
     /// Draws a new producer identity.

@@ -9,8 +9,8 @@ use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::step::{Sequenced, Settle, Verdict};
 use dq::store::{
     AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link,
-    NewJob, Numbered, Page, PageRequest, Pending, Producer, Request, SetTopic, Signals, Store, StoreError, Stored,
-    TopicCounts, TopicOverview, TopicSet, TopicState,
+    NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Request, SetTopic, Signals, Store,
+    StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
 };
 use dq::time::Timestamp;
 use futures_util::FutureExt;
@@ -266,6 +266,10 @@ impl Store for FaultyStore {
 
     fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
         self.inner.overview(topic, nodes)
+    }
+
+    fn nodes<'a>(&'a self, topic: &'a TopicKey, request: NodesRequest) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
+        self.inner.nodes(topic, request)
     }
 
     fn due_counts<'a>(

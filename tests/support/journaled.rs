@@ -7,8 +7,8 @@ use dq::environment::StoreClock;
 use dq::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::memory::{MemoryStore, PageSize, Position, Replay, Sink};
 use dq::store::{
-    DueCount, Interest, Link, Page, PageRequest, Pending, Producer, Signals, Store, StoreError, Stored, TopicCounts,
-    TopicOverview, TopicState,
+    DueCount, Interest, Link, NodesPage, NodesRequest, Page, PageRequest, Pending, Producer, Signals, Store,
+    StoreError, Stored, TopicCounts, TopicOverview, TopicState,
 };
 use dq::testing::ManualClock;
 use dq::time::Timestamp;
@@ -158,6 +158,10 @@ impl Store for Compared {
 
     fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
         self.store.overview(topic, nodes)
+    }
+
+    fn nodes<'a>(&'a self, topic: &'a TopicKey, request: NodesRequest) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
+        self.store.nodes(topic, request)
     }
 
     fn due_counts<'a>(

@@ -10,8 +10,8 @@ use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
 use dq::store::{
     AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link,
-    NewJob, Numbered, Page, PageRequest, Pending, Producer, Request, RequestKind, SetTopic, Signals, Store, StoreError,
-    Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
+    NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Request, RequestKind, SetTopic,
+    Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
 };
 use dq::testing::InFlight;
 use dq::time::Timestamp;
@@ -183,6 +183,10 @@ impl Store for PacedStore {
 
     fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
         self.asks(self.store.overview(topic, nodes))
+    }
+
+    fn nodes<'a>(&'a self, topic: &'a TopicKey, request: NodesRequest) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
+        self.asks(self.store.nodes(topic, request))
     }
 
     fn due_counts<'a>(

@@ -9,8 +9,8 @@ use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::file::FileStore;
 use dq::store::{
     AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link,
-    NewJob, Numbered, Page, PageRequest, Pending, Producer, Request, SetTopic, Signals, Store, StoreError, Stored,
-    TopicCounts, TopicOverview, TopicSet, TopicState,
+    NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Request, SetTopic, Signals, Store,
+    StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
 };
 use dq::testing::InFlight;
 use dq::time::Timestamp;
@@ -119,6 +119,10 @@ impl Store for PacedFileStore {
 
     fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
         self.asks(self.0.store.overview(topic, nodes))
+    }
+
+    fn nodes<'a>(&'a self, topic: &'a TopicKey, request: NodesRequest) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
+        self.asks(self.0.store.nodes(topic, request))
     }
 
     fn due_counts<'a>(

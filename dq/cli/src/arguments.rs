@@ -10,6 +10,7 @@ pub use crate::frame::{ColorChoice, Common};
 use crate::verbs::add::AddArguments;
 use crate::verbs::change::{DeleteArguments, RequeueArguments, RescheduleArguments, RunNowArguments};
 use crate::verbs::jobs::JobsArguments;
+use crate::verbs::nodes::NodesArguments;
 use crate::verbs::pause::{DrainArguments, PauseArguments};
 use crate::verbs::schedules::SchedulesCommand;
 use crate::verbs::shell::ShellName;
@@ -51,6 +52,8 @@ pub enum Command {
         #[arg(value_name = "TOPIC", value_parser = topic)]
         topic: TopicName,
     },
+    /// Lists the nodes of a topic: version of dq, start, jobs and lease of each node that holds jobs, and those that wait for the next.
+    Nodes(NodesArguments),
     /// Lists the jobs of a topic in one state, in order of their time.
     ///
     /// A filter looks at 10,000 jobs at most and then says how far it looked; `--all` or the printed command goes on.

@@ -81,6 +81,7 @@ pub async fn run_in(session: &mut Session<'_>, command: Command) -> Result<(), F
     match command {
         Command::Topics(arguments) => verbs::topics::run(session, &arguments).await,
         Command::Topic { topic } => verbs::topics::run_one(session, &topic).await,
+        Command::Nodes(arguments) => verbs::nodes::run(session, &arguments).await,
         Command::Jobs(arguments) => verbs::jobs::run(session, &arguments).await,
         Command::Show(arguments) => verbs::show::run(session, &arguments).await,
         Command::Why(job) => verbs::show::run_why(session, &job).await,

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::filter::JobFilter;
 use super::inspector::Inspector;
-use crate::job::State;
-use crate::provider::{ChangeError, ChangeRefusal, CommandError, QueryError, TopicProvider};
-use crate::store::Cursor;
+use crate::job::{JobId, State};
+use crate::provider::{ChangeError, ChangeJob, ChangeRefusal, CommandError, QueryError, TopicProvider};
+use crate::store::{CommandKind, Cursor};
 use crate::time::Timestamp;
 
 /// What a bulk change does to each job.
@@ -118,11 +118,8 @@ impl Bulk {
         let is_there = |at| matches!(self.action, BulkAction::Reschedule(due) if at == Some(due));
         let ids = page.jobs.into_iter().filter(|job| !is_there(job.at)).map(|job| job.id);
         let ids: Vec<_> = ids.filter(|id| id.schedule_name().is_none()).collect();
-        let (mut changed, count) = (0, ids.len());
-        let calls = ids.into_iter().map(|id| change(&self.topic, self.action, id));
-        for outcome in futures_util::future::join_all(calls).await {
-            changed += usize::from(outcome?);
-        }
+        let count = ids.len();
+        let changed = self.change(ids).await?;
         self.progress.looked_at += page.looked_at;
         self.progress.changed += changed;
         self.progress.untouched += count - changed;
@@ -130,19 +127,31 @@ impl Bulk {
         self.after = page.next.or_else(|| self.after.take());
         Ok(Some(self.progress))
     }
-}
 
-/// Changes one job; whether that changed anything. Calls that are made together go to the store together.
-async fn change(topic: &TopicProvider, action: BulkAction, id: crate::job::JobId) -> Result<bool, BulkError> {
-    let change = match action {
-        BulkAction::Requeue => return Ok(topic.requeue(&id).await?.changed),
-        BulkAction::Delete => return Ok(topic.delete(&id).await?.changed),
-        BulkAction::RunNow => topic.run_now(&id),
-        BulkAction::Reschedule(due) => topic.reschedule(&id, due),
-    };
-    match change.await {
-        Ok(_) => Ok(true),
-        Err(ChangeError::Refused { refusal: ChangeRefusal::NoSuchJob | ChangeRefusal::State(_), .. }) => Ok(false),
-        Err(error) => Err(error.into()),
+    /// Changes these jobs together, and says how many of them it changed.
+    async fn change(&self, ids: Vec<JobId>) -> Result<usize, BulkError> {
+        let verb = match self.action {
+            BulkAction::Requeue => CommandKind::Requeue,
+            BulkAction::Delete => CommandKind::Delete,
+            BulkAction::RunNow => return self.move_due(ids, |id| self.topic.run_now(id)).await,
+            BulkAction::Reschedule(due) => return self.move_due(ids, |id| self.topic.reschedule(id, due)).await,
+        };
+        let mut changed = 0;
+        for outcome in self.topic.command_many(verb, ids).await {
+            changed += usize::from(outcome?.changed);
+        }
+        Ok(changed)
+    }
+
+    async fn move_due(&self, ids: Vec<JobId>, change: impl Fn(JobId) -> ChangeJob) -> Result<usize, BulkError> {
+        let mut changed = 0;
+        for outcome in self.inspector.provider.change_many(ids.into_iter().map(change)).await? {
+            changed += match outcome {
+                Ok(_) => 1,
+                Err(ChangeError::Refused { refusal: ChangeRefusal::NoSuchJob | ChangeRefusal::State(_), .. }) => 0,
+                Err(error) => return Err(error.into()),
+            };
+        }
+        Ok(changed)
     }
 }

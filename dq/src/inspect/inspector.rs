@@ -2,10 +2,12 @@
 
 use super::filter::{JobFilter, JobsPage};
 use super::job::InspectedJob;
+use super::nodes::holder_of;
+use super::runs::running;
 use super::timeline::{Scale, Timeline, buckets};
 use super::topic::{InspectedTopic, TopicsPage};
 use super::why::{Why, reasons};
-use crate::job::{JobId, NodeId, State, ToJobId};
+use crate::job::{JobId, State, ToJobId};
 use crate::provider::{Provider, QueryError, TopicProvider};
 use crate::store::step::{MOST_JOBS as MOST_RECORDS, USUAL_BYTES};
 use crate::store::{Cursor, DueCount, JobPlace, MOST_NODES, PageRequest};
@@ -30,7 +32,7 @@ const MOST_READS: usize = 10;
 /// waits for the store at most `call_total` (10 s by default) for each of its queries.
 #[derive(Debug, Clone)]
 pub struct Inspector {
-    provider: Provider,
+    pub(super) provider: Provider,
 }
 
 impl Inspector {
@@ -50,10 +52,20 @@ impl Inspector {
     /// # Errors
     /// [`QueryError`].
     pub async fn topics(&self, after: Option<&str>) -> Result<TopicsPage, QueryError> {
+        self.topics_up_to(MOST_TOPICS, after).await
+    }
+
+    /// Reads a smaller page of [`topics`](Self::topics): up to `most`, 1 to [`MOST_TOPICS`], with two commands more than these at most. It
+    /// leaves room for another read of whoever may take 20 commands.
+    ///
+    /// # Errors
+    /// [`QueryError`].
+    pub async fn topics_up_to(&self, most: usize, after: Option<&str>) -> Result<TopicsPage, QueryError> {
+        let most = most.clamp(1, MOST_TOPICS);
         let (mut names, mut next) = (Vec::new(), after.map(str::to_owned));
         for listings in 1.. {
             // Each listing takes two commands from the topics of the page.
-            let room = (MOST_TOPICS + 2).saturating_sub(names.len() + LISTING * listings);
+            let room = (most + LISTING).saturating_sub(names.len() + LISTING * listings);
             if room == 0 {
                 break;
             }
@@ -92,7 +104,7 @@ impl Inspector {
     }
 
     /// Reads a page of the jobs in one state that `filter` lets through, behind `after`: up to [`MOST_JOBS`]. It looks at up to
-    /// [`MOST_LOOKED_AT`] jobs with up to 10 queries of 1 MiB each, and says how far it looked.
+    /// [`MOST_LOOKED_AT`] jobs with up to 10 queries of 1 MiB each (8 of two commands each for RUNNING jobs), and says how far it looked.
     ///
     /// # Errors
     /// [`QueryError`].
@@ -104,6 +116,9 @@ impl Inspector {
         after: Option<Cursor>,
     ) -> Result<JobsPage, QueryError> {
         let provider = self.of(topic)?;
+        if state == State::Running {
+            return running(&provider, filter, after).await;
+        }
         let mut page = JobsPage { jobs: Vec::new(), looked_at: 0, looked_until: None, next: None };
         let mut after = after.or_else(|| filter.start(state));
         let limit = if *filter == JobFilter::default() { MOST_JOBS } else { MOST_RECORDS };
@@ -152,15 +167,15 @@ impl Inspector {
         Ok(Timeline { now: counts.clock, ready: counts.ready, minutes, hours, days })
     }
 
-    /// Says why a job has not run. It costs up to four queries, and up to ten more for a RUNNING job, to find its node among the
-    /// first 10,000 RUNNING jobs.
+    /// Says why a job has not run. It costs up to four commands of the store, and for a RUNNING job up to ten more, to find its node
+    /// among the first 500 that hold jobs.
     ///
     /// # Errors
     /// [`QueryError`].
     pub async fn why(&self, topic: &str, id: impl ToJobId) -> Result<Why, QueryError> {
         let (provider, id) = (self.of(topic)?, id.to_job_id()?);
         let mut job = provider.stored(id.clone()).await?.map(InspectedJob::new);
-        let seen = InspectedTopic::new(provider.name().clone(), provider.overview(MOST_NODES).await?);
+        let mut seen = InspectedTopic::new(provider.name().clone(), provider.overview(MOST_NODES).await?);
         let mut earlier = DueCount::default();
         if let Some(job) = &mut job {
             job.clock = seen.clock;
@@ -169,7 +184,11 @@ impl Inspector {
                     earlier =
                         provider.due_counts(vec![Timestamp::EPOCH, due]).await?.first().copied().unwrap_or_default();
                 }
-                (State::Running, _) => job.node = node_of(&provider, &id).await?,
+                (State::Running, _) => {
+                    let holder = holder_of(&provider, &id).await?;
+                    job.node = holder.as_ref().map(|holder| holder.node.clone());
+                    seen.nodes.extend(holder.filter(|holder| seen.nodes.iter().all(|seen| seen.node != holder.node)));
+                }
                 _ => {}
             }
         }
@@ -184,27 +203,7 @@ fn cursor_of(place: &JobPlace, id: &JobId) -> Cursor {
         | JobPlace::Unacked { since: at }
         | JobPlace::Dead { since: at }
         | JobPlace::Done { until: at } => Cursor { at: *at, id: id.to_string() },
-        JobPlace::Running { holder } => {
-            let node = holder.as_ref().map(|(node, _)| node.to_string()).unwrap_or_default();
-            Cursor { at: Timestamp::EPOCH, id: format!("{node}/{id}") }
-        }
+        // Pages of RUNNING jobs have cursors of the store's own.
+        JobPlace::Running { .. } => Cursor { at: Timestamp::EPOCH, id: id.to_string() },
     }
-}
-
-/// The node that runs a job, if it is among the first RUNNING jobs.
-async fn node_of(provider: &TopicProvider, id: &JobId) -> Result<Option<NodeId>, QueryError> {
-    let mut after = None;
-    for _ in 0..MOST_READS {
-        let request = PageRequest { state: State::Running, after, limit: MOST_RECORDS, bytes: USUAL_BYTES };
-        let page = provider.page(request).await?;
-        let found = page.jobs.into_iter().find(|job| job.id == *id);
-        if let Some(JobPlace::Running { holder: Some((node, _)) }) = found.map(|job| job.place) {
-            return Ok(Some(node));
-        }
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    Ok(None)
 }

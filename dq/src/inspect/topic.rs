@@ -54,7 +54,7 @@ pub struct InspectedTopic {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct InspectedNode {
-    /// The node; the text begins with the name of its host.
+    /// The node; the text begins with the name of its host and the id of its process.
     #[serde(serialize_with = "text")]
     pub node: NodeId,
     /// When its lease ends, or when it comes at the latest.
@@ -62,6 +62,22 @@ pub struct InspectedNode {
     pub until: Timestamp,
     /// How many jobs of the topic it holds.
     pub jobs: usize,
+    /// The version of dq that it runs; `None` if that is older than such reports.
+    pub version: Option<String>,
+    /// When it started, by its own clock; `None` like the version.
+    #[serde(serialize_with = "optional_millis")]
+    pub started: Option<Timestamp>,
+}
+
+impl InspectedNode {
+    fn new(node: NodeId, until: Timestamp, jobs: usize) -> Self {
+        let (version, started) = (node.version().map(str::to_owned), node.started());
+        Self { node, until, jobs, version, started }
+    }
+
+    pub(super) fn holding(HolderSeen { node, lease, jobs }: HolderSeen) -> Self {
+        Self::new(node, lease, jobs)
+    }
 }
 
 /// A page of topics.
@@ -77,7 +93,7 @@ pub struct TopicsPage {
 impl InspectedTopic {
     pub(super) fn new(topic: TopicName, seen: TopicOverview) -> Self {
         let TopicOverview { counts, state, holders, nodes, watcher, standby } = seen;
-        let watching = |(node, until)| InspectedNode { node, until, jobs: 0 };
+        let watching = |(node, until)| InspectedNode::new(node, until, 0);
         Self {
             topic,
             clock: counts.clock,
@@ -92,10 +108,7 @@ impl InspectedTopic {
             lateness: counts.head.map_or(Duration::ZERO, |head| counts.clock.since(head)),
             state,
             holders,
-            nodes: nodes
-                .into_iter()
-                .map(|HolderSeen { node, lease, jobs }| InspectedNode { node, until: lease, jobs })
-                .collect(),
+            nodes: nodes.into_iter().map(InspectedNode::holding).collect(),
             watchers: watcher.into_iter().chain(standby).map(watching).collect(),
         }
     }

@@ -99,8 +99,8 @@ macro_rules! random_name {
 }
 
 random_name!(
-    /// A node: a random identity, new for each start. Its text begins with the host and the id of the process, for people; two nodes
-    /// may have both in common.
+    /// A node: a random identity, new for each start. Its text begins with the host, the id of the process, the version of dq and the
+    /// time of the start, for people; two nodes may have all that in common.
     NodeId
 );
 random_name!(

@@ -10,6 +10,7 @@ mod id;
 mod ident;
 mod json;
 mod metadata;
+mod node;
 mod record;
 #[doc(hidden)]
 pub mod state;

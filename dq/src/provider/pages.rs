@@ -126,8 +126,13 @@ impl<P> Pages<P> {
         if self.over {
             return Ok(None);
         }
-        let page = self.read().await?;
+        let mut page = self.read().await?;
         self.continue_after(page.next);
+        // A page without jobs need not be the last.
+        while page.jobs.is_empty() && !self.over {
+            page = self.read().await?;
+            self.continue_after(page.next);
+        }
         Ok(Some(page.jobs.into_iter().map(Seen::new).collect()).filter(|jobs: &Vec<_>| !jobs.is_empty()))
     }
 

@@ -7,8 +7,7 @@ use super::query::{Query, query};
 use super::topic::TopicProvider;
 use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
-use crate::store::TopicNames;
-use crate::store::{DueCount, Page, PageRequest, Stored, TopicOverview};
+use crate::store::{DueCount, NodesPage, NodesRequest, Page, PageRequest, Stored, TopicNames, TopicOverview};
 use crate::time::Timestamp;
 
 impl TopicProvider {
@@ -33,6 +32,20 @@ impl TopicProvider {
                 let asked = query(&root, &inbox.key, within, move |store, key, _| {
                     let times = times.clone();
                     Box::pin(async move { store.due_counts(&key, &times).await })
+                });
+                asked.await
+            })
+        }))
+    }
+
+    /// A page of the nodes that hold jobs.
+    pub(crate) fn nodes(&self, request: NodesRequest) -> Query<NodesPage> {
+        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
+        Query::new(Box::new(move |within| {
+            Box::pin(async move {
+                let asked = query(&root, &inbox.key, within, move |store, key, _| {
+                    let request = request.clone();
+                    Box::pin(async move { store.nodes(&key, request).await })
                 });
                 asked.await
             })

@@ -93,7 +93,7 @@ pub struct PageRequest {
     pub bytes: usize,
 }
 
-/// A page of jobs in one state, in the order of their time, then of their id.
+/// A page of jobs in one state, in the order of their time, then of their id. A page without a job may not be the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// The jobs.

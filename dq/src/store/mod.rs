@@ -53,7 +53,7 @@ pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, Topic
 pub use link::{Link, Pending};
 pub use moves::{JobMove, LISTENING, MOST_MOVES, MOVES_BYTES, Moves};
 pub(crate) use outage::{Outage, Party, WARNING_PAUSE};
-pub use overview::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, TopicOverview};
+pub use overview::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NodesPage, NodesRequest, TopicOverview};
 pub use producer::{
     AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Import, ImportOutcome, NewJob, Numbered,
     OnDuplicate, Producer,
@@ -119,7 +119,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         ids: &'a [JobId],
     ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>>;
 
-    /// Returns a page of the jobs in one state.
+    /// Returns a page of the jobs in one state. It costs one command, or two for RUNNING jobs.
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>>;
 
     /// Returns the ids of the schedules behind `after`, in their order; at most `limit`, which is 1 to 1,000. It names every
@@ -187,6 +187,18 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn overview<'a>(&'a self, _topic: &'a TopicKey, _nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
         let reason = "it only passes jobs on to another store: ask that one".into();
         Box::pin(ready(Err(StoreError::Unsupported { operation: "overview", reason })))
+    }
+
+    /// Returns a page of the nodes that hold jobs of the topic. It costs two commands.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn nodes<'a>(
+        &'a self,
+        _topic: &'a TopicKey,
+        _request: NodesRequest,
+    ) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
+        let reason = "it only passes jobs on to another store: ask that one".into();
+        Box::pin(ready(Err(StoreError::Unsupported { operation: "nodes", reason })))
     }
 
     /// Returns how many DELAYED jobs are due between each of these times and the next one: from the first on, and before the

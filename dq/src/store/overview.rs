@@ -2,7 +2,7 @@
 
 use super::inspect::TopicCounts;
 use super::topic_state::TopicState;
-use crate::job::NodeId;
+use crate::job::{JobId, NodeId};
 use crate::time::Timestamp;
 
 /// How many nodes an overview names at most.
@@ -39,11 +39,31 @@ pub struct HolderSeen {
     pub jobs: usize,
 }
 
+/// A request for a page of the nodes that hold jobs of a topic.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodesRequest {
+    /// The node behind which the page begins; it need not be there any more.
+    pub after: Option<NodeId>,
+    /// How many nodes to look at, 1 to [`MOST_NODES`].
+    pub limit: usize,
+    /// The page has only the node that holds this job.
+    pub job: Option<JobId>,
+}
+
+/// A page of the nodes that hold jobs, in order of their names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodesPage {
+    /// The nodes.
+    pub nodes: Vec<HolderSeen>,
+    /// The last node that the query looked at, if others follow. A page without a node may have one.
+    pub next: Option<NodeId>,
+}
+
 /// How many DELAYED jobs are due in a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DueCount {
     /// The number.
     pub jobs: usize,
-    /// `false`: counting them all would have cost too much, and the number is near the true one, or the least that it can be.
+    /// `false`: counting them all would have cost too much, and the number is near the true one.
     pub is_exact: bool,
 }

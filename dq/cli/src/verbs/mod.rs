@@ -3,6 +3,7 @@
 pub mod add;
 pub mod change;
 pub mod jobs;
+pub mod nodes;
 pub mod pause;
 pub mod schedules;
 pub mod serve;

@@ -5,6 +5,7 @@
 mod at_work;
 mod changes;
 mod commands;
+mod cost;
 mod files;
 mod guide;
 mod in_process;

@@ -49,10 +49,11 @@ fn on_each_store(name: &str, test: impl Fn(&Shop)) {
 }
 
 /// Every verb that only looks.
-const LOOKS: [&[&str]; 11] = [
+const LOOKS: [&[&str]; 12] = [
     &["topics"],
     &["topics", "--after", "mails"],
     &["topic", "orders"],
+    &["nodes", "orders"],
     &["jobs", "orders"],
     &["jobs", "orders", "--state", "dead", "--error", "bank"],
     &["jobs", "orders", "--state", "unacked"],

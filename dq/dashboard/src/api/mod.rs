@@ -39,6 +39,7 @@ fn described() -> OpenApiRouter<Shared> {
     OpenApiRouter::with_openapi(Described::openapi())
         .routes(routes!(read::topics))
         .routes(routes!(read::topic))
+        .routes(routes!(read::nodes))
         .routes(routes!(read::timeline))
         .routes(routes!(read::jobs, add::add))
         .routes(routes!(read::job, change::delete))

@@ -36,6 +36,17 @@ pub(super) async fn topic(State(app): State<Shared>, Path(topic): Path<String>) 
     app.inspector.topic(&topic).await.map(json).map_err(failed)
 }
 
+/// Up to 100 nodes that hold jobs of a topic, in the order of their names, and those that wait for its next job.
+#[utoipa::path(get, path = "/topics/{topic}/nodes", tag = "topics", params(("topic" = String, Path), After),
+    responses((status = 200, description = "`nodes`: each with `node`, `version`, `started`, `until` (the end of its lease) and `jobs`; `watchers`, `holders`, and `next`, which begins the next page", body = Value), (status = 503, body = Problem)))]
+pub(super) async fn nodes(
+    State(app): State<Shared>,
+    Path(topic): Path<String>,
+    Query(After { after }): Query<After>,
+) -> Answer {
+    app.inspector.nodes(&topic, after.as_deref()).await.map(json).map_err(failed)
+}
+
 /// How many jobs fall due in each of the next 60 minutes, 24 hours and 30 days.
 #[utoipa::path(get, path = "/topics/{topic}/timeline", tag = "topics", params(("topic" = String, Path)),
     responses((status = 200, description = "`now`, `ready`, `minutes`, `hours`, `days`", body = Value), (status = 503, body = Problem)))]

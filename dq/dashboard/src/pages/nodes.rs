@@ -1,21 +1,37 @@
-//! The nodes, topic by topic.
+//! The nodes, topic by topic, and those of one topic.
 
 use std::collections::BTreeMap;
 
 use axum::extract::{Query, State};
+use dq::inspect::{InspectedNode, InspectedNodes};
 use dq::time::Timestamp;
-use maud::html;
+use maud::{Markup, html};
+use serde::Deserialize;
 
-use super::dead::{Asked, more};
+use super::dead::more;
 use super::frame::Frame;
 use super::{Answer, failure};
 use crate::app::Shared;
 use crate::show::{moment, number};
 use crate::visit::Visit;
 
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Asked {
+    /// The topic whose nodes are shown; none for a page of topics.
+    topic: String,
+    after: String,
+}
+
 pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): Query<Asked>) -> Answer {
     let frame = Frame::new(&app, &visit);
     let after = Some(asked.after.as_str()).filter(|after| !after.is_empty());
+    if !asked.topic.is_empty() {
+        let read = app.inspector.nodes(&asked.topic, after).await;
+        let page = read.map_err(|error| failure(&frame, &error.into()))?;
+        let title = format!("Nodes of {}", asked.topic);
+        return Ok(super::html(frame.page(&title, "nodes", &of_topic(&frame, &page, after.is_none()))));
+    }
     let page = app.outlooks.topics(&app.inspector, after).await.map_err(|error| failure(&frame, &error))?;
     let mut waiting: BTreeMap<&str, Vec<(&str, Timestamp, Timestamp)>> = BTreeMap::new();
     for topic in &page.topics {
@@ -34,7 +50,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
                 tbody { @for topic in &page.topics {
                     @let name = topic.topic.as_str();
                     tr {
-                        th scope="row" { a href=(frame.to("topic", &[("topic", name)])) { (name) } }
+                        th scope="row" { a href=(frame.to("nodes", &[("topic", name)])) { (name) } }
                         td.n { (number(topic.holders)) } td.n { (number(topic.running)) }
                         td { @if topic.has_listener() || topic.holders > 0 { "yes" } @else { span.badge.odd { "nobody seen" } } }
                     }
@@ -60,4 +76,40 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
         }
     };
     Ok(super::html(frame.page("Nodes", "nodes", &body)))
+}
+
+/// The nodes that hold jobs of a topic; on the first page also those that wait for its next job.
+fn of_topic(frame: &Frame, page: &InspectedNodes, is_first: bool) -> Markup {
+    let topic = page.topic.as_str();
+    let row = |node: &InspectedNode, what: &str| {
+        html! { tr {
+            th scope="row" { code { (node.node) } }
+            td { (node.version.as_deref().unwrap_or("unknown")) }
+            td { @if let Some(started) = node.started { (moment(started, page.clock)) } @else { "unknown" } }
+            td { (what) @if node.until <= page.clock { " " span.badge.bad { "gone?" } } }
+            td.n { (number(node.jobs)) }
+            td { (moment(node.until, page.clock)) }
+        } }
+    };
+    html! {
+        p.trail { a href=(frame.to("topic", &[("topic", topic)])) { "Topic " (topic) } }
+        h1 { "Nodes of " (topic) }
+        p.quiet { (number(page.holders)) " nodes hold jobs of this topic." }
+        section.panel {
+            h2 { "By name" }
+            @if page.nodes.is_empty() && page.watchers.is_empty() { p.empty { "No node holds jobs of this topic or waits for its next one." } } @else {
+                div.scroll tabindex="0" role="region" aria-label="Nodes" { table {
+                    caption.hidden { "Nodes that hold jobs of the topic or wait for the next one" }
+                    thead { tr { th scope="col" { "Node" } th scope="col" { "dq" } th scope="col" { "Started" } th scope="col" { "What it does" } th.n scope="col" { "Jobs" } th scope="col" { "Lease ends, or expected by" } } }
+                    tbody {
+                        @for node in &page.nodes { (row(node, "runs jobs")) }
+                        @if is_first { @for node in &page.watchers { (row(node, "waits for the next job")) } }
+                    }
+                } }
+            }
+            @if let Some(next) = &page.next {
+                nav.pages aria-label="Pages of nodes" { a href=(frame.to("nodes", &[("topic", topic), ("after", next)])) { "Next nodes" } }
+            }
+        }
+    }
 }

@@ -24,6 +24,12 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
         let jobs: Vec<_> = (0..200).map(|n| json!({ "n": n })).collect();
         topic.add_many_json(jobs).after("30m").await.unwrap().all().unwrap();
     }
+    // 100,000 jobs, 30,000 of them due.
+    for hour in 0..100 {
+        let jobs = (0..1_000).map(|n| json!({ "n": n }));
+        let due = if hour < 30 { "0s".into() } else { format!("{hour}h") };
+        provider.topic("topic-01").unwrap().add_many_json(jobs).after(due).await.unwrap().all().unwrap();
+    }
     let id = "x".repeat(256);
     provider.topic("topic-00").unwrap().add_json(json!(1)).id(&id).after("1h").await.unwrap();
     let mut visitor = Visitor::free(provider);
@@ -35,15 +41,19 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
         "/topic?topic=topic-01".into(),
         "/jobs?topic=topic-01".into(),
         "/jobs?topic=topic-01&error=none".into(),
+        "/jobs?topic=topic-01&state=running&id_prefix=none".into(),
         format!("/job?topic=topic-00&id={id}"),
         "/dead".into(),
         "/unacked".into(),
         "/nodes".into(),
+        "/nodes?topic=topic-01".into(),
         "/schedules".into(),
         "/schedules?topic=topic-01".into(),
         "/settings".into(),
         "/api/v1/topics".into(),
         "/api/v1/topics/topic-01/timeline".into(),
+        "/api/v1/topics/topic-01/nodes".into(),
+        format!("/api/v1/topics/topic-00/jobs/{id}/why"),
     ] {
         let (queries, bytes) = queries(&server, &mut visitor, &page).await;
         assert!(queries <= 20, "{page}: {queries} queries");

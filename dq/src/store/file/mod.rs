@@ -35,8 +35,8 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    DueCount, Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store,
-    StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
+    DueCount, Durability, ExportRequest, Exported, Interest, Link, NodesPage, NodesRequest, Page, PageRequest,
+    Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -253,6 +253,10 @@ impl Store for FileStore {
 
     fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
         Box::pin(async move { self.memory("overview")?.overview(topic, nodes).await })
+    }
+
+    fn nodes<'a>(&'a self, topic: &'a TopicKey, request: NodesRequest) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
+        Box::pin(async move { self.memory("nodes")?.nodes(topic, request).await })
     }
 
     fn due_counts<'a>(

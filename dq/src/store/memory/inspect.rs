@@ -72,7 +72,7 @@ impl Topic {
         Ok(cut(jobs, bytes, rows.next().is_some(), cursor))
     }
 
-    /// The number of jobs in each place. O(jobs that are due), because it counts those.
+    /// The number of jobs in each place. O(leaves with due jobs + nodes).
     pub(crate) fn counts(&self, now: Now) -> TopicCounts {
         let delayed = self.jobs.index(TimedPlace::Delayed);
         TopicCounts {

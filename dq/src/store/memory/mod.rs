@@ -26,7 +26,7 @@
 //!   for a journal, and such bytes into the same state again.
 //! * **State**, which the steps may change: `places` (the jobs; only this folder changes a job, its place and the indexes),
 //!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `moves` (for those who listen), `set` (the state of the topic) and `signals`. `pending`,
-//!   `time_index` and `now` are the values that the state consists of.
+//!   `time_index` (with `leaves`) and `now` are the values that the state consists of.
 
 mod adds;
 mod broadcasts;
@@ -45,6 +45,7 @@ mod import;
 mod inspect;
 mod journaled;
 mod leases;
+mod leaves;
 mod moves;
 mod notes;
 mod now;
@@ -78,8 +79,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{
-    DueCount, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored,
-    TopicCounts, TopicNames, TopicOverview, TopicState,
+    DueCount, ExportRequest, Exported, Interest, Link, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals,
+    Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::StoreClock;
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -189,9 +190,9 @@ impl Store for MemoryStore {
     }
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        let mut held = self.topics.all().into_iter().filter(|(key, _)| key.app == *app).filter_map(|(key, cell)| {
+        let mut held = self.topics.behind(app, None, usize::MAX).into_iter().filter_map(|(name, cell)| {
             let empty = cell.query("topics", |topic, _| Ok(topic.is_empty()));
-            empty.map(|empty| (!empty).then_some(key.topic)).transpose()
+            empty.map(|empty| (!empty).then_some(name)).transpose()
         });
         Box::pin(ready(held.by_ref().take(MOST_TOPICS).collect()))
     }
@@ -214,6 +215,11 @@ impl Store for MemoryStore {
         let overview = |cell: &Cell| cell.query("overview", |topic, now| topic.overview(now, nodes));
         let none = || Topic::default().overview(Now::from_micros(self.topics.clock.micros()), nodes);
         Box::pin(ready(self.topics.known(topic).map_or_else(none, |cell| overview(&cell))))
+    }
+
+    fn nodes<'a>(&'a self, topic: &'a TopicKey, request: NodesRequest) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
+        let nodes = |cell: &Cell| cell.query("nodes", |topic, _| topic.nodes(&request));
+        Box::pin(ready(self.topics.known(topic).map_or_else(|| Topic::default().nodes(&request), |cell| nodes(&cell))))
     }
 
     fn due_counts<'a>(

@@ -1,26 +1,24 @@
-//! The queries about a topic as a whole: `overview` and `due_counts`. They change nothing.
+//! The queries about a topic as a whole: `overview`, `nodes` and `due_counts`. They change nothing.
+
+use std::ops::Bound;
 
 use super::now::Now;
-use super::places::TimedPlace;
+use super::places::{Holder, TimedPlace};
 use super::topic::Topic;
-use crate::store::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, StoreError, TopicOverview};
+use crate::job::NodeId;
+use crate::store::{
+    DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NodesPage, NodesRequest, StoreError, TopicOverview,
+};
 use crate::time::Timestamp;
 
-/// How many jobs one `due_counts` counts at most.
-const MOST_COUNTED: usize = 2_000_000;
-
 impl Topic {
-    /// The topic as a whole. O(nodes log nodes + jobs that are due).
+    /// The topic as a whole. O(nodes log nodes + leaves with due jobs).
     pub(crate) fn overview(&self, now: Now, nodes: usize) -> Result<TopicOverview, StoreError> {
         limited("the number of nodes", nodes, MOST_NODES)?;
-        let seen = self.jobs.holders().iter().map(|(node, holder)| {
-            let jobs = holder.rows.len();
-            HolderSeen { node: node.clone(), lease: holder.lease, jobs }
-        });
-        let mut holders: Vec<_> = seen.collect();
-        holders.sort_by(|a, b| (a.lease, &a.node).cmp(&(b.lease, &b.node)));
+        let mut holders: Vec<_> = self.jobs.holders().iter().collect();
         let count = holders.len();
-        holders.truncate(nodes);
+        holders.sort_unstable_by_key(|(node, holder)| (holder.lease, *node));
+        let holders = holders.into_iter().take(nodes).map(seen).collect();
         let [watcher, standby] = self.roles.watchers();
         Ok(TopicOverview {
             counts: self.counts(now),
@@ -32,17 +30,29 @@ impl Topic {
         })
     }
 
-    /// The number of DELAYED jobs between each two times. O(that number), of [`MOST_COUNTED`] at most.
+    /// A page of the nodes that hold jobs, in order of their names; of those that hold this job, if the request names one.
+    pub(crate) fn nodes(&self, request: &NodesRequest) -> Result<NodesPage, StoreError> {
+        limited("the number of nodes", request.limit, MOST_NODES)?;
+        let after = request.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut holders = self.jobs.holders().range::<NodeId, _>((after, Bound::Unbounded));
+        let page: Vec<_> = holders.by_ref().take(request.limit.max(1)).collect();
+        let next = page.last().map(|(node, _)| (*node).clone()).filter(|_| holders.next().is_some());
+        let asked = |holder: &Holder| request.job.as_ref().is_none_or(|id| holder.rows.contains(id));
+        let nodes = page.into_iter().filter(|(_, holder)| asked(holder)).map(seen).collect();
+        Ok(NodesPage { nodes, next })
+    }
+
+    /// The number of DELAYED jobs between each two times. O(leaves between the first and the last).
     pub(crate) fn due_counts(&self, times: &[Timestamp]) -> Result<Vec<DueCount>, StoreError> {
         limited("the number of times", times.len(), MOST_BUCKETS + 1)?;
-        let (index, mut left) = (self.jobs.index(TimedPlace::Delayed), MOST_COUNTED);
-        let count = |span: &[Timestamp]| {
-            let jobs = index.between(span[0], span[1]).take(left).count();
-            left -= jobs;
-            DueCount { jobs, is_exact: left > 0 }
-        };
+        let index = self.jobs.index(TimedPlace::Delayed);
+        let count = |span: &[Timestamp]| DueCount { jobs: index.count_between(span[0], span[1]), is_exact: true };
         Ok(times.windows(2).map(count).collect())
     }
+}
+
+fn seen((node, holder): (&NodeId, &Holder)) -> HolderSeen {
+    HolderSeen { node: node.clone(), lease: holder.lease, jobs: holder.rows.len() }
 }
 
 /// Rejects a request over its limit.

@@ -1,6 +1,7 @@
 //! All topics of a store, and the stores that several parts of a program share by name (`memory:NAME`).
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -13,6 +14,9 @@ use crate::store::{MOST_NAMES, StoreError, TopicNames};
 
 static NAMED: Mutex<BTreeMap<String, Weak<Topics>>> = Mutex::new(BTreeMap::new());
 
+/// The topics of each app, in the order of their names.
+type Cells = BTreeMap<AppName, BTreeMap<TopicName, Arc<Cell>>>;
+
 /// All topics of a store.
 #[derive(Debug)]
 pub(super) struct Topics {
@@ -21,7 +25,7 @@ pub(super) struct Topics {
     sink: Option<Arc<dyn Sink>>,
     /// The fence that a new topic begins with.
     fence: AtomicU64,
-    cells: Mutex<BTreeMap<TopicKey, Arc<Cell>>>,
+    cells: Mutex<Cells>,
 }
 
 impl Topics {
@@ -58,31 +62,27 @@ impl Topics {
     /// The topic; its first use creates it.
     pub(super) fn cell(&self, topic: &TopicKey) -> Arc<Cell> {
         let mut cells = self.lock();
-        if let Some(cell) = cells.get(topic) {
+        if let Some(cell) = cells.get(&topic.app).and_then(|of_app| of_app.get(&topic.topic)) {
             return Arc::clone(cell);
         }
         let new = Topic { fence: self.fence(), ..Topic::default() };
         let sink = self.sink.clone().map(|sink| TopicSink { topic: topic.clone(), sink });
         let cell = Arc::new(Cell::new(Arc::clone(&self.clock), new, sink));
-        cells.insert(topic.clone(), Arc::clone(&cell));
+        cells.entry(topic.app.clone()).or_default().insert(topic.topic.clone(), Arc::clone(&cell));
         cell
     }
 
     /// The topic, if it has been used before. A query creates nothing.
     pub(super) fn known(&self, topic: &TopicKey) -> Option<Arc<Cell>> {
-        self.lock().get(topic).map(Arc::clone)
+        self.lock().get(&topic.app)?.get(&topic.topic).map(Arc::clone)
     }
 
-    /// The first topics of an app behind a name, in order.
+    /// The first topics of an app behind a name, in order. O(log topics + limit).
     pub(super) fn behind(&self, app: &AppName, after: Option<&str>, limit: usize) -> Vec<(TopicName, Arc<Cell>)> {
         let cells = self.lock();
-        let of_app = cells.iter().filter(|(key, _)| key.app == *app);
-        let behind = of_app.filter(|(key, _)| after.is_none_or(|after| after < key.topic.as_str()));
-        let mut found: Vec<_> = behind.map(|(key, cell)| (key.topic.clone(), Arc::clone(cell))).collect();
-        drop(cells);
-        found.sort_by(|(a, _), (b, _)| a.cmp(b));
-        found.truncate(limit);
-        found
+        let Some(of_app) = cells.get(app) else { return Vec::new() };
+        let behind = of_app.range::<str, _>((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded));
+        behind.take(limit).map(|(name, cell)| (name.clone(), Arc::clone(cell))).collect()
     }
 
     /// A page of the topics of an app that hold anything.
@@ -105,11 +105,16 @@ impl Topics {
 
     /// Every topic that has been used, in order.
     pub(super) fn all(&self) -> Vec<(TopicKey, Arc<Cell>)> {
-        self.lock().iter().map(|(key, cell)| (key.clone(), Arc::clone(cell))).collect()
+        let cells = self.lock();
+        let key = |app: &AppName, topic: &TopicName| TopicKey { app: app.clone(), topic: topic.clone() };
+        let of_app = |(app, of_app): (&AppName, &BTreeMap<TopicName, Arc<Cell>>)| {
+            of_app.iter().map(|(topic, cell)| (key(app, topic), Arc::clone(cell))).collect::<Vec<_>>()
+        };
+        cells.iter().flat_map(of_app).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TopicKey, Arc<Cell>>> {
-        // One insertion is the only change, so a panic in another thread cannot have left the map half-changed.
+    fn lock(&self) -> MutexGuard<'_, Cells> {
+        // Insertions are the only changes, so a panic in another thread cannot have left a map half-changed.
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -57,12 +57,13 @@ impl RedisStore {
     /// A page of RUNNING: rows of one node.
     async fn export_of_running(&self, keys: &Keys, request: &ExportRequest) -> Result<Exported, StoreError> {
         let after = request.after.as_ref().and_then(|cursor| cursor.id.split_once('/'));
-        let mut nodes = self.holders(keys).await?.into_iter();
-        let first = nodes.find(|node| after.is_none_or(|(last, _)| node.as_str() >= last));
-        let Some(node) = first else {
+        let (last, cursor) = after.unwrap_or_default();
+        let first = (!last.is_empty()).then(|| NodeId::new(last));
+        let behind = self.nodes_behind(keys, last, 2).await?;
+        let mut nodes = first.into_iter().chain(behind.into_iter().map(|(node, _)| node));
+        let Some(node) = nodes.next() else {
             return Ok(Exported { copies: Vec::new(), jobs: 0, next: None, fence: Fence::default() });
         };
-        let cursor = after.filter(|(last, _)| *last == node.as_str()).map_or("", |(_, cursor)| cursor);
         let mut call = self.scripts.call(Step::ExportRuns, keys, node.as_str()).arg(request.limit.max(1));
         call = call.arg(cursor).arg(request.bytes);
         let mut reply = self.queries.ask_list(call).await?;

@@ -1,11 +1,11 @@
 //! The queries about a topic, over the shared connection.
 
 use super::export::crash_count;
-use super::keys::{Key, Keys};
-use super::reply::{Reply, fence_of, malformed, state};
+use super::keys::Key;
+use super::reply::{Reply, malformed, state};
 use super::scripts::Step;
 use super::{RedisStore, within};
-use crate::job::{JobId, NodeId, Record, State, TopicKey};
+use crate::job::{JobId, State, TopicKey};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{Cursor, JobPlace, Page, PageRequest, StoreError, Stored, TopicCounts};
 use crate::time::Timestamp;
@@ -83,64 +83,6 @@ impl RedisStore {
         Ok(Page { jobs, next: next.filter(|_| more) })
     }
 
-    /// A page of RUNNING, node after node; a page has the rows of one node. Nodes go on while it is read, so the pages do
-    /// not show one moment.
-    async fn page_of_running(
-        &self,
-        keys: &Keys,
-        after: Option<Cursor>,
-        limit: usize,
-        bytes: usize,
-    ) -> Result<Page, StoreError> {
-        let after = match &after {
-            Some(cursor) => Some(cursor.id.split_once('/').ok_or_else(|| StoreError::Other {
-                operation: "page",
-                source: "the cursor names no node, so another store gave it".into(),
-            })?),
-            None => None,
-        };
-        let mut page = Page { jobs: Vec::new(), next: None };
-        for node in self.holders(keys).await? {
-            let mut cursor = match after {
-                Some((last, _)) if node.as_str() < last => continue,
-                Some((last, cursor)) if node.as_str() == last => cursor.to_owned(),
-                _ => String::new(),
-            };
-            if !page.jobs.is_empty() {
-                page.next = Some(Cursor { at: Timestamp::EPOCH, id: format!("{node}/") });
-                return Ok(page);
-            }
-            // A page of rows may be empty and yet not the last.
-            while page.jobs.is_empty() {
-                let call = self.scripts.call(Step::Rows, keys, node.as_str()).arg(limit).arg(&cursor).arg(bytes);
-                let mut reply = self.queries.ask_list(call).await?;
-                rows_of(&mut reply, &node, &mut page.jobs)?;
-                cursor = reply.text()?;
-                if cursor.is_empty() {
-                    break;
-                }
-            }
-            if !cursor.is_empty() {
-                page.next = Some(Cursor { at: Timestamp::EPOCH, id: format!("{node}/{cursor}") });
-                return Ok(page);
-            }
-        }
-        Ok(page)
-    }
-
-    /// All nodes with a lease, in order.
-    pub(super) async fn holders(&self, keys: &Keys) -> Result<Vec<NodeId>, StoreError> {
-        let mut cmd = redis::cmd("ZRANGE");
-        cmd.arg(keys.name(Key::Leases, "")).arg(0).arg(-1);
-        let mut reply = Reply::list("page", self.queries.command("page", &cmd).await?)?;
-        let mut nodes = Vec::with_capacity(reply.len());
-        while reply.len() > 0 {
-            nodes.push(reply.node()?);
-        }
-        nodes.sort();
-        Ok(nodes)
-    }
-
     pub(super) async fn counts_of(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
         let mut reply = self.queries.ask_list(self.scripts.call(Step::Counts, &self.keyspace.of(topic), "")).await?;
         counted(&mut reply)
@@ -156,22 +98,6 @@ pub(super) fn counted(reply: &mut Reply) -> Result<TopicCounts, StoreError> {
     let head = u64::try_from(reply.int()?).ok().map(Timestamp::from_millis);
     let running = jobs.saturating_sub(delayed + unacked + dead + done);
     Ok(TopicCounts { clock, delayed, ready, running, unacked, dead, done, broadcasts, head })
-}
-
-/// Appends the rows of a page to `jobs`, in order of their ids. Rows without a record, or whose ids are not of dq, are left
-/// out.
-fn rows_of(reply: &mut Reply, node: &NodeId, jobs: &mut Vec<Stored>) -> Result<(), StoreError> {
-    let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
-    let (mut records, mut overrides) = (reply.nested()?, reply.nested()?);
-    while ids.len() > 0 {
-        let (id, token, record) = (ids.id()?, tokens.text()?, records.record_or_nothing()?);
-        let metadata = overrides.bytes_or_nothing()?;
-        let place = JobPlace::Running { holder: Some((node.clone(), fence_of(&token))) };
-        let job = |(id, record): (_, Record)| Stored { id, record: record.under(&metadata), place, crashes: 0 };
-        jobs.extend(id.ok().zip(record).map(job));
-    }
-    jobs.sort_by(|a, b| a.id.cmp(&b.id));
-    Ok(())
 }
 
 const fn place(state: State, at: Timestamp) -> JobPlace {

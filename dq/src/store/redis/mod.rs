@@ -26,6 +26,7 @@ mod keys;
 mod line;
 mod lines;
 mod link;
+mod nodes;
 mod outcomes;
 mod overview;
 mod producer;
@@ -63,8 +64,8 @@ use self::source::Source;
 use self::url::Address;
 use super::step::MOST_JOBS;
 use super::{
-    DueCount, Durability, ExportRequest, Exported, Interest, LISTENING, Link, Page, PageRequest, Producer, Signals,
-    Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
+    DueCount, Durability, ExportRequest, Exported, Interest, LISTENING, Link, NodesPage, NodesRequest, Page,
+    PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
 use crate::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
@@ -335,6 +336,10 @@ impl Store for RedisStore {
 
     fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
         Box::pin(self.overview_of(topic, nodes))
+    }
+
+    fn nodes<'a>(&'a self, topic: &'a TopicKey, request: NodesRequest) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
+        Box::pin(self.nodes_of(topic, request))
     }
 
     fn due_counts<'a>(

@@ -75,6 +75,7 @@ fn role(reply: &mut Reply) -> Result<Option<(NodeId, Timestamp)>, StoreError> {
     Ok((!node.is_empty()).then(|| (NodeId::new(&node), until)))
 }
 
-const fn limited(what: &'static str, size: usize, limit: usize) -> Result<(), StoreError> {
+/// Rejects a request over its limit.
+pub(super) const fn limited(what: &'static str, size: usize, limit: usize) -> Result<(), StoreError> {
     if size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
 }

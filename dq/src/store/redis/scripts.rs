@@ -69,7 +69,8 @@ steps! {
     Page "page" [Jobs Delayed Metadata Far FarJobs];
     Export "export" [Jobs Delayed Metadata Far FarJobs Crashes Meta];
     ExportRuns "export_runs" [Jobs Running Metadata Crashes Pending Replacements Meta];
-    Rows "rows" [Jobs Running Metadata];
+    Nodes "nodes" [Leases Running];
+    Rows "rows" [Jobs Metadata Running];
     Schedules "schedules" [Schedules];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs];
     Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs Leases Meta Running];

@@ -10,9 +10,12 @@ use super::topic::{FALLBACK, LEASE, Topic, id, ms, secs};
 use dq::config::NodeSettings;
 use dq::environment::{Environment, Seeded};
 use dq::inspect::{BulkAction, Inspector, JobFilter, MOST_LOOKED_AT, Reason};
-use dq::job::{Cause, Metadata, State};
-use dq::store::step::Change;
-use dq::store::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NewJob, StoreError, TopicOverview};
+use dq::job::{Cause, Metadata, NodeId, State};
+use dq::store::step::{Change, USUAL_BYTES};
+use dq::store::{
+    DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NewJob, NodesPage, NodesRequest, PageRequest, StoreError,
+    TopicOverview,
+};
 use dq::time::Timestamp;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -204,6 +207,93 @@ pub async fn filters_give_pages_that_lead_on(t: &Topic) {
         seen.dedup();
         assert_eq!((seen.len(), count), (expected, expected), "{filter:?}");
         assert!(looked_at <= 250, "{looked_at} for {filter:?}");
+    }
+}
+
+/// Nodes come in the order of their names, page after page, and the node that holds a job is found (query `nodes`).
+pub async fn nodes_come_page_after_page(t: &Topic) {
+    let nodes = async |after: Option<&str>, limit, job: Option<&str>| {
+        let request = NodesRequest { after: after.map(NodeId::new), limit, job: job.map(id) };
+        t.store.nodes(&t.key, request).await
+    };
+    assert_eq!(nodes(None, MOST_NODES, None).await.expect("answered"), NodesPage::default());
+    t.add_all((0..6).map(|n| job(&format!("j{n}"))).collect()).await;
+    for (count, node) in [(2, "b"), (1, "c"), (3, "a")] {
+        assert_eq!(t.transfer(node, count).await.claims.len(), count);
+        t.advance(ms(5)).await;
+    }
+    let lease = async |node: &str| t.lease(node).await.expect("it holds jobs");
+    let mut expected = Vec::new();
+    for (node, jobs) in [("a", 3), ("b", 2), ("c", 1)] {
+        expected.push(HolderSeen { node: t.node(node), lease: lease(node).await, jobs });
+    }
+    let all = nodes(None, 3, None).await.expect("answered");
+    assert_eq!(all, NodesPage { nodes: expected.clone(), next: None });
+    let first = nodes(None, 2, None).await.expect("answered");
+    assert_eq!(first, NodesPage { nodes: expected[..2].to_vec(), next: Some(t.node("b")) });
+    let second = nodes(Some("b"), 2, None).await.expect("answered");
+    assert_eq!(second, NodesPage { nodes: expected[2..].to_vec(), next: None });
+    assert_eq!(
+        nodes(Some("aa"), 2, None).await.expect("answered").nodes,
+        expected[1..],
+        "behind a node that is not there"
+    );
+    let claimed_by_c = t.rows("c").await.remove(0);
+    let holder = nodes(None, 3, Some(claimed_by_c.as_str())).await.expect("answered");
+    assert_eq!(holder, NodesPage { nodes: expected[2..].to_vec(), next: None });
+    let not_yet = nodes(None, 1, Some(claimed_by_c.as_str())).await.expect("answered");
+    assert_eq!(not_yet, NodesPage { nodes: Vec::new(), next: Some(t.node("a")) }, "it looked at one node");
+    assert!(nodes(None, 3, Some("nobody")).await.expect("answered").nodes.is_empty());
+    assert!(matches!(nodes(None, MOST_NODES + 1, None).await, Err(StoreError::OverLimit { .. })));
+    let seen = inspector(t).nodes(t.key.topic.as_str(), Some("a")).await.expect("answered");
+    let named: Vec<_> = seen.nodes.iter().map(|node| (&node.node, node.until, node.jobs)).collect();
+    assert_eq!(named, expected[1..].iter().map(|node| (&node.node, node.lease, node.jobs)).collect::<Vec<_>>());
+    assert_eq!((seen.holders, seen.clock, seen.next), (3, t.now(), None));
+}
+
+/// Pages of RUNNING jobs lead on through many nodes and through many jobs of one node, with a filter and without.
+pub async fn pages_of_running_jobs_lead_on(t: &Topic) {
+    t.add_all((0..330).map(|n| job(&format!("{}-{n}", n % 3))).collect()).await;
+    for node in 0..40 {
+        assert_eq!(t.transfer(&format!("n{node:02}"), 2).await.claims.len(), 2);
+    }
+    assert_eq!(t.transfer("n05-busy", 250).await.claims.len(), 250);
+    let (look, topic) = (inspector(t), t.key.topic.as_str());
+    let prefix = |prefix: &str| JobFilter { id_prefix: Some(prefix.into()), ..JobFilter::default() };
+    for (filter, expected) in [(JobFilter::default(), 330), (prefix("1-"), 110), (prefix(""), 330), (prefix("x"), 0)] {
+        let (mut after, mut seen, mut looked_at, mut pages) = (None, Vec::new(), 0, 0);
+        loop {
+            let page = look.jobs(topic, State::Running, &filter, after).await.expect("a page is answered");
+            assert!(page.jobs.len() <= 100 && page.jobs.iter().all(|job| job.node.is_some()));
+            seen.extend(page.jobs.into_iter().map(|job| job.id));
+            looked_at += page.looked_at;
+            after = page.next;
+            pages += 1;
+            assert!(pages < 20, "the pages of {filter:?} end");
+            if after.is_none() {
+                break;
+            }
+        }
+        seen.sort();
+        seen.dedup();
+        assert_eq!((seen.len(), looked_at), (expected, 330), "{filter:?}");
+    }
+    for (limit, bytes) in [(7, USUAL_BYTES), (1_000, 1), (1_000, 40 * 30)] {
+        let (mut after, mut seen) = (None, Vec::new());
+        loop {
+            let request = PageRequest { state: State::Running, after, limit, bytes };
+            let page = t.store.page(&t.key, request).await.expect("a page is answered");
+            let sizes = page.jobs.iter().map(|job| job.record.as_bytes().len());
+            assert!(page.jobs.len() <= limit && (page.jobs.len() == 1 || sizes.sum::<usize>() <= bytes));
+            seen.extend(page.jobs.into_iter().map(|job| job.id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 330, "{limit} jobs and {bytes} bytes a page");
     }
 }
 

@@ -370,6 +370,8 @@ macro_rules! store_conformance {
             why_names_what_became_of_a_job
             why_names_the_crashes_of_a_job
             why_names_a_job_that_comes_next_and_one_that_expired
+            nodes_come_page_after_page
+            pages_of_running_jobs_lead_on
             filters_give_pages_that_lead_on
             bulk_change_goes_on_where_it_stopped;
         listening:

@@ -1,6 +1,9 @@
-//! What `dq top` reads.
+//! What `dq top` reads, with 20 commands of the store at most.
 
 use dq::inspect::{InspectedTopic, Inspector, TopicsPage};
+
+/// How many topics a page has: the selected one takes two commands more.
+const TOPICS: usize = 16;
 
 /// Which topics to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +26,7 @@ pub struct Seen {
 /// Reads a page and the selected topic.
 pub async fn read(inspector: &Inspector, wanted: Wanted) -> Seen {
     let page = async {
-        let page = inspector.topics(wanted.after.as_deref()).await?;
+        let page = inspector.topics_up_to(TOPICS, wanted.after.as_deref()).await?;
         let first = || page.topics.first().map(|topic| topic.topic.to_string());
         let selected = match wanted.selected.clone().or_else(first) {
             Some(selected) => Some(inspector.topic(&selected).await?),

@@ -1,0 +1,43 @@
+//! Pages of RUNNING jobs.
+//!
+//! A store leads on from where its page ends, not from any job in it. So a page of the store with more jobs than there is room for is
+//! read again, with a limit that fits.
+
+use super::filter::{JobFilter, JobsPage};
+use super::inspector::MOST_JOBS;
+use super::job::InspectedJob;
+use crate::job::State;
+use crate::provider::{QueryError, TopicProvider};
+use crate::store::step::{MOST_JOBS as MOST_RECORDS, USUAL_BYTES};
+use crate::store::{Cursor, PageRequest};
+
+/// How many pages of the store one read takes at most. Each costs two commands, and a bulk change needs some beside them.
+const MOST_READS: usize = 8;
+
+pub(super) async fn running(
+    provider: &TopicProvider,
+    filter: &JobFilter,
+    after: Option<Cursor>,
+) -> Result<JobsPage, QueryError> {
+    let mut page = JobsPage { jobs: Vec::new(), looked_at: 0, looked_until: None, next: after };
+    let mut must_fit = *filter == JobFilter::default();
+    for _ in 0..MOST_READS {
+        let room = MOST_JOBS - page.jobs.len();
+        let limit = if must_fit { room } else { MOST_RECORDS };
+        let request = PageRequest { state: State::Running, after: page.next.clone(), limit, bytes: USUAL_BYTES };
+        let read = provider.page(request).await?;
+        let looked_at = read.jobs.len();
+        let taken: Vec<_> = read.jobs.into_iter().map(InspectedJob::new).filter(|job| filter.takes(job)).collect();
+        if taken.len() > room {
+            must_fit = true;
+            continue;
+        }
+        page.looked_at += looked_at;
+        page.jobs.extend(taken);
+        page.next = read.next;
+        if page.next.is_none() || page.jobs.len() == MOST_JOBS {
+            break;
+        }
+    }
+    Ok(page)
+}
