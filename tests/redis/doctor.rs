@@ -422,6 +422,8 @@ async fn a_step_takes_20_commands_of_the_store_at_most() {
         }
     }
     assert!(most <= 18 && steps > 100, "{most} commands, {steps} steps");
-    assert_eq!((doctor.progress().topics, doctor.progress().findings), (201, 0), "{:?}", doctor.findings());
-    assert!(doctor.progress().looked_at > 40_000, "{:?}", doctor.progress());
+    let progress = doctor.progress();
+    let of_topics: Vec<_> = doctor.findings().iter().filter(|finding| finding.topic.is_some()).collect();
+    assert!(progress.topics == 201 && of_topics.is_empty(), "{of_topics:?}");
+    assert!(progress.looked_at > 40_000, "{progress:?}");
 }

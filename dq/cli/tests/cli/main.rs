@@ -5,6 +5,7 @@
 mod at_work;
 mod changes;
 mod commands;
+mod doctor;
 mod files;
 mod guide;
 mod in_process;

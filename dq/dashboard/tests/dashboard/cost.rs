@@ -39,6 +39,7 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
         "/dead".into(),
         "/unacked".into(),
         "/nodes".into(),
+        "/doctor".into(),
         "/schedules".into(),
         "/schedules?topic=topic-01".into(),
         "/settings".into(),
@@ -66,4 +67,21 @@ async fn the_outlook_of_a_long_page_of_topics_follows_with_the_next_read() {
         !second.contains("the others follow") && second.contains("18 jobs fall due in the next 60 minutes"),
         "{second}"
     );
+}
+
+#[tokio::test]
+async fn a_server_that_is_nearly_full_shows_on_the_overview_before_an_add_fails() {
+    let server = RedisServer::start();
+    let provider = Provider::connect("shop", server.url()).await.unwrap();
+    let mut visitor = Visitor::free(provider.clone());
+    let used = server.command(&["INFO", "memory"]);
+    let used = used.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap().trim().parse::<u64>().unwrap();
+    server.command(&["CONFIG", "SET", "maxmemory", &(used * 103 / 100).to_string()]);
+    let page = visitor.get("/").await.body;
+    assert!(page.contains("% of its `maxmemory`") && page.contains("What to do"), "{page}");
+    provider.topic("mail").unwrap().add_json(json!(1)).await.unwrap();
+    let page = visitor.get("/doctor").await.body;
+    for word in ["memory-full", "not-persistent", "set it to `yes`"] {
+        assert!(page.contains(word), "{word}: {page}");
+    }
 }

@@ -128,3 +128,24 @@ impl Serialize for FindingCode {
         to.serialize_str(self.word())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GUIDE: &str = include_str!("../../../../docs/guide/doctor.md");
+
+    #[test]
+    fn the_guide_has_every_code_with_its_severity_and_whether_it_can_be_repaired() {
+        let row = |line: &str| {
+            let mut cells = line.strip_prefix("| `")?.split(" | ");
+            let code = cells.next()?.trim_end_matches('`').to_owned();
+            let (severity, _, repair) = (cells.next()?.to_owned(), cells.next()?, cells.next()?);
+            Some((code, severity, repair != "none"))
+        };
+        let written: Vec<_> = GUIDE.lines().filter_map(row).collect();
+        let known = FindingCode::ALL.iter();
+        let known = known.map(|code| (code.to_string(), code.severity().to_string(), code.can_be_repaired()));
+        assert_eq!(written, known.collect::<Vec<_>>());
+    }
+}

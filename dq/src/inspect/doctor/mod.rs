@@ -192,8 +192,12 @@ impl Doctor {
 
     fn found(&mut self, finding: Finding) {
         // What is examined again is found again.
-        let is_known =
-            |known: &Finding| known.code == finding.code && known.topic == finding.topic && known.id == finding.id;
+        let place = |finding: &Finding| (finding.topic.clone(), finding.id.clone());
+        let is_known = |known: &Finding| {
+            known.code == finding.code
+                && place(known) == place(&finding)
+                && (known.topic.is_some() || known.text == finding.text)
+        };
         if self.findings.iter().any(is_known) {
             return;
         }

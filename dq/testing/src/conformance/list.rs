@@ -461,7 +461,7 @@ macro_rules! store_conformance {
             default_delay_may_be_much_longer_or_shorter_than_the_usual_one
             default_delay_is_kept_with_its_author;
         examining:
-            sound_topic_has_no_damage
+            sound_topic_has_no_mismatch
             job_that_does_not_decode_is_given_up_with_its_payload
             record_that_cannot_be_read_becomes_the_payload_of_the_dead_job
             job_that_runs_or_has_another_payload_is_not_given_up;
