@@ -118,7 +118,7 @@ const CORRUPTIONS: [Corruption; 16] = [
         after: Some(("dq:schedule:nightly", State::Delayed)),
     },
     Corruption {
-        code: FindingCode::StrayEntry,
+        code: FindingCode::LeftoverEntry,
         id: "ghost",
         commands: &[&["HSET", "dq:{shop:t}:crashes", "ghost", "3"]],
         after: None,
@@ -177,7 +177,7 @@ async fn sound() -> (RedisServer, Topic) {
     let wide = NewJob { deliver: dq::job::Deliver::Both, due: Due::After(HOUR / 60), ..job("b") };
     let later = |name: &str| NewJob { due: Due::After(HOUR / 60), ..job(name) };
     topic.add(vec![wide, later("c"), later("d"), NewJob { due: Due::After(2 * HOUR), ..job("far") }]).await;
-    provider(&server).topic("t").unwrap().add_schedule_json("nightly", "{}").every("1h").await.unwrap();
+    provider(&server).topic("t").unwrap().add_schedule_json("nightly", "{}").every("2m").await.unwrap();
     (server, topic)
 }
 

@@ -29,7 +29,7 @@ pub enum MismatchKind {
     /// A broadcast has a record and no due time.
     BroadcastWithoutPlace,
     /// A key keeps something of a job that does not exist. The detail is the key.
-    StrayEntry,
+    LeftoverEntry,
     /// What the topic notes of its jobs falls behind them. The id says what: `protocol`, `retains` or `largest`; the detail is its
     /// value.
     NotesBehind,

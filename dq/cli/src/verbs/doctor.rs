@@ -12,6 +12,7 @@ use crate::progress::Progress;
 use crate::safe::{cut, safe};
 use crate::screen::{alarm, cell, grouped};
 use crate::session::Session;
+use crate::verbs::topics::doubt;
 
 /// How often it examines and repairs: a repair may reveal more.
 const ROUNDS: usize = 3;
@@ -56,6 +57,11 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &DoctorArguments) 
     let provider = session.provider().await?;
     let inspector = provider.inspect();
     let only = arguments.topic.as_ref().map(TopicName::as_str);
+    if let Some(topic) = only
+        && let Ok(seen) = inspector.topic(topic).await
+    {
+        doubt(session, &seen);
+    }
     let mut repaired = 0;
     for round in 1..=ROUNDS {
         let mut doctor = inspector.doctor(only)?;
@@ -78,7 +84,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &DoctorArguments) 
 
 /// Takes all steps, until the user interrupts it.
 async fn examine(session: &Session<'_>, doctor: &mut Doctor) -> Result<(), Failure> {
-    let progress = if session.screen.is_json() { Progress::hidden() } else { Progress::of_jobs() };
+    let progress = if session.screen.is_json() { Progress::hidden() } else { Progress::of_entries() };
     let mut looked_at = 0;
     let done = loop {
         let interrupt = tokio::signal::ctrl_c();

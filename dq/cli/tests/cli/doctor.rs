@@ -26,11 +26,8 @@ fn damage(server: &RedisServer) {
 #[test]
 fn a_sound_store_is_said_to_be_sound() {
     let (_server, shop) = shop();
-    assert!(
-        shop.wrote(&["doctor"]).contains("1 topics and 12 entries examined: nothing is wrong"),
-        "{}",
-        shop.wrote(&["doctor"])
-    );
+    let wrote = shop.wrote(&["doctor"]);
+    assert!(wrote.starts_with("1 topics and ") && wrote.ends_with(" entries examined: nothing is wrong\n"), "{wrote}");
     assert!(shop.wrote(&["doctor", "orders"]).contains("nothing is wrong"));
     let end = &shop.json(&["doctor"])[0]["end"];
     assert_eq!((&end["findings"], &end["topics"]), (&0.into(), &1.into()));

@@ -1,7 +1,7 @@
 //! What endangers the store as a whole, before an add fails.
 
 use axum::extract::State;
-use dq::inspect::{Finding, Severity};
+use dq::inspect::{Finding, FindingCode, Severity};
 use maud::{Markup, html};
 
 use super::frame::Frame;
@@ -42,9 +42,10 @@ fn table(findings: &[Finding]) -> Markup {
 
 /// What cannot wait, at the head of the overview.
 pub(crate) fn alerts(frame: &Frame, findings: &[Finding]) -> Markup {
-    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let cannot_wait =
+        |finding: &&Finding| finding.severity == Severity::Error || finding.code == FindingCode::MemoryNearlyFull;
     html! {
-        @for finding in errors {
+        @for finding in findings.iter().filter(cannot_wait) {
             p.notice.bad { (finding.text) ". " a href=(frame.to("doctor", &[])) { "What to do" } }
         }
     }

@@ -81,7 +81,7 @@ codes! {
     /// A schedule is missing in the list of schedules.
     ScheduleNotListed "schedule-not-listed" Warning true;
     /// A key keeps something of a job that does not exist.
-    StrayEntry "stray-entry" Warning true;
+    LeftoverEntry "leftover-entry" Warning true;
     /// A key that should expire does not.
     NoExpiry "no-expiry" Warning true;
     /// A record cannot be read.

@@ -177,8 +177,8 @@ fn said_of_keys(kind: MismatchKind, id: &str, detail: &str) -> Said {
             "",
             "publish it again if it still matters, then remove its field from `broadcast-jobs` with HDEL",
         ),
-        MismatchKind::StrayEntry => said(
-            C::StrayEntry,
+        MismatchKind::LeftoverEntry => said(
+            C::LeftoverEntry,
             format!("`{}` keeps something of a job that does not exist", entry_word(detail)),
             "remove that field",
             FIND_WHO,

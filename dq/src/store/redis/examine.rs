@@ -34,7 +34,7 @@ const LETTERS: [(MismatchKind, &str); 15] = [
     (MismatchKind::FarWithoutLeaf, "n"),
     (MismatchKind::ScheduleNotListed, "s"),
     (MismatchKind::BroadcastWithoutPlace, "b"),
-    (MismatchKind::StrayEntry, "e"),
+    (MismatchKind::LeftoverEntry, "e"),
     (MismatchKind::NotesBehind, "m"),
     (MismatchKind::WrongType, "y"),
     (MismatchKind::NoExpiry, "k"),
@@ -182,7 +182,7 @@ impl RedisStore {
         let (tag, rest) = name.strip_prefix(self.keyspace.prefix())?.strip_prefix('{')?.split_once("}:")?;
         let topic = TopicName::new(tag.strip_prefix(app.as_str())?.strip_prefix(':')?).ok()?;
         let (suffix, owner) = rest.split_once(':').unwrap_or((rest, ""));
-        let key = Key::of_suffix(suffix).filter(|key| key.is_owned() != owner.is_empty())?;
+        let key = key_of(suffix).filter(|key| key.is_owned() != owner.is_empty())?;
         let keys = self.keyspace.of(&TopicKey { app: app.clone(), topic: topic.clone() });
         let (what, beside, owner) = match key {
             Key::Running => ("r", keys.name(Key::Leases, ""), owner.to_owned()),
@@ -204,6 +204,12 @@ struct Owned {
     what: &'static str,
     expected: &'static str,
     owner: String,
+}
+
+/// The key with this suffix; `None` for a channel, or if no script has such a key.
+fn key_of(suffix: &str) -> Option<Key> {
+    let mut known = Step::ALL.iter().flat_map(|step| step.keys()).copied();
+    known.find(|key| key.suffix() == suffix && key.redis_type() != "channel")
 }
 
 /// A text as a pattern that only it matches.

@@ -109,12 +109,6 @@ impl Key {
         }
     }
 
-    /// The key with this suffix; `None` for a channel, or if dq has none.
-    pub(super) fn of_suffix(suffix: &str) -> Option<Self> {
-        let mut known = super::scripts::Step::ALL.iter().flat_map(|step| step.keys()).copied();
-        known.find(|key| key.suffix() == suffix && key.redis_type() != "channel")
-    }
-
     /// Whether each node or producer has a key of its own.
     pub(super) const fn is_owned(self) -> bool {
         matches!(self, Self::Running | Self::Sequence | Self::Calls)

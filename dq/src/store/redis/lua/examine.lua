@@ -97,7 +97,8 @@ elseif part == 'j' then
     if #letters[i] > 1 then note('t', id, letters[i]) end
     if string.sub(id, 1, 12) == 'dq:schedule:' and not redis.call('ZSCORE', schedules, id) then note('s', id) end
   end
-  if longest > (largest or 0) then note('m', 'largest', int(longest)) end
+  -- A record may grow a little; only much larger answers do harm.
+  if longest > 2 * (largest or 0) then note('m', 'largest', int(longest)) end
   if retains and redis.call('HEXISTS', meta, 'retains') == 0 then note('m', 'retains', '1') end
 elseif part == 'w' then
   local found = scan('HSCAN', far_jobs, math.min(limit, 200))
