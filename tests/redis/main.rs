@@ -9,6 +9,7 @@ mod costs_add;
 mod costs_run;
 mod directory;
 mod disturbed;
+mod doctor;
 mod durability;
 mod errors;
 mod far;

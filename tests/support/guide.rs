@@ -19,6 +19,7 @@ page!(
     Comparison = "comparison.md",
     Configuration = "configuration.md",
     Dashboard = "dashboard.md",
+    Doctor = "doctor.md",
     DeployingOnRedis = "deploying-on-redis.md",
     Events = "events.md",
     Faq = "faq.md",

@@ -7,8 +7,8 @@ use dq::environment::StoreClock;
 use dq::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::memory::{MemoryStore, PageSize, Position, Replay, Sink};
 use dq::store::{
-    DueCount, Interest, Link, NodesPage, NodesRequest, Page, PageRequest, Pending, Producer, Signals, Store,
-    StoreError, Stored, TopicCounts, TopicOverview, TopicState,
+    DueCount, Examine, Examined, GiveUp, Interest, Link, NodesPage, NodesRequest, Page, PageRequest, Pending, Producer,
+    Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicState,
 };
 use dq::testing::ManualClock;
 use dq::time::Timestamp;
@@ -170,6 +170,23 @@ impl Store for Compared {
         times: &'a [Timestamp],
     ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
         self.store.due_counts(topic, times)
+    }
+
+    fn examine<'a>(&'a self, topic: &'a TopicKey, request: Examine) -> BoxFuture<'a, Result<Examined, StoreError>> {
+        self.store.examine(topic, request)
+    }
+
+    fn examine_keys<'a>(
+        &'a self,
+        app: &'a AppName,
+        topic: Option<&'a TopicName>,
+        after: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Examined, StoreError>> {
+        self.store.examine_keys(app, topic, after)
+    }
+
+    fn give_up<'a>(&'a self, topic: &'a TopicKey, job: &'a GiveUp) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.store.give_up(topic, job)
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

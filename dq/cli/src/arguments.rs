@@ -9,6 +9,7 @@ use dq::store::{CopyPlace, ExportPart, OnDuplicate};
 pub use crate::frame::{ColorChoice, Common};
 use crate::verbs::add::AddArguments;
 use crate::verbs::change::{DeleteArguments, RequeueArguments, RescheduleArguments, RunNowArguments};
+use crate::verbs::doctor::DoctorArguments;
 use crate::verbs::jobs::JobsArguments;
 use crate::verbs::nodes::NodesArguments;
 use crate::verbs::pause::{DrainArguments, PauseArguments};
@@ -62,6 +63,10 @@ pub enum Command {
     Show(ShowArguments),
     /// Says why a job has not run: all reasons that apply, the decisive one first.
     Why(OneJob),
+    /// Finds what is wrong with the topics and their store, and repairs what can be repaired with `--repair`.
+    ///
+    /// No repair loses a job. It exits with 0 if nothing is wrong, and with 5 if something is left.
+    Doctor(DoctorArguments),
     /// Shows how many jobs of a topic fall due when.
     Timeline(TimelineArguments),
     /// Shows the topics live: `?` lists the keys.

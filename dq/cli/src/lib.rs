@@ -85,6 +85,7 @@ pub async fn run_in(session: &mut Session<'_>, command: Command) -> Result<(), F
         Command::Jobs(arguments) => verbs::jobs::run(session, &arguments).await,
         Command::Show(arguments) => verbs::show::run(session, &arguments).await,
         Command::Why(job) => verbs::show::run_why(session, &job).await,
+        Command::Doctor(arguments) => verbs::doctor::run(session, &arguments).await,
         Command::Timeline(arguments) => verbs::timeline::run(session, &arguments).await,
         Command::Top(arguments) => verbs::top::run(session, &arguments).await,
         Command::Watch(arguments) => verbs::watch::run(session, &arguments).await,

@@ -22,6 +22,11 @@ impl Progress {
         Self::with(ProgressBar::new_spinner(), "{spinner} {human_pos} jobs, {elapsed}", false)
     }
 
+    /// Counts what a doctor has looked at.
+    pub fn of_entries() -> Self {
+        Self::with(ProgressBar::new_spinner(), "{spinner} {human_pos} entries examined, {elapsed}", false)
+    }
+
     /// Counts the bytes of the input.
     pub fn of_bytes(bytes: u64) -> Self {
         Self::with(ProgressBar::new(bytes), "{bar:30} {bytes} of {total_bytes}, {eta} left", true)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dq::inspect::{Bucket, InspectedTopic, Inspector, Scale, TopicsPage};
+use dq::inspect::{Bucket, Finding, InspectedTopic, Inspector, Scale, TopicsPage};
 use tokio::sync::Mutex;
 
 use crate::failure::Failure;
@@ -19,6 +19,10 @@ const LISTING: usize = 2;
 /// How long a page of topics counts as fresh. A long page leaves the next read, a moment later, its queries for the outlooks.
 const FRESH: (Duration, Duration) = (Duration::from_millis(900), Duration::from_millis(2_400));
 
+/// How long what is wrong with the store counts as fresh, and what it costs to examine it.
+const FRESH_FINDINGS: Duration = Duration::from_secs(10);
+const EXAMINING: usize = 2;
+
 /// The most pages, and outlooks, that are kept.
 const MOST_KEPT: (usize, usize) = (16, 256);
 
@@ -31,6 +35,8 @@ pub(crate) struct Outlooks(Mutex<Kept>);
 struct Kept {
     pages: HashMap<Option<String>, (Instant, Arc<TopicsPage>)>,
     outlooks: HashMap<(String, Scale), (Instant, Outlook)>,
+    /// What is wrong with the store as a whole.
+    findings: Option<(Instant, Arc<[Finding]>)>,
 }
 
 /// A page of topics with their outlooks.
@@ -39,6 +45,8 @@ pub(crate) struct Overview {
     pub(crate) page: Arc<TopicsPage>,
     /// In the order of the topics; `None`: not counted yet.
     pub(crate) outlooks: Vec<Option<Outlook>>,
+    /// What is wrong with the store as a whole.
+    pub(crate) findings: Arc<[Finding]>,
 }
 
 impl Outlooks {
@@ -55,7 +63,9 @@ impl Outlooks {
     ) -> Result<Overview, Failure> {
         let mut kept = self.0.lock().await;
         let now = Instant::now();
-        let (page, spent) = kept.topics(inspector, after, now).await?;
+        let (page, mut spent) = kept.topics(inspector, after, now).await?;
+        let (findings, more) = kept.findings(inspector, now, spent).await?;
+        spent += more;
         let mut stale: Vec<&InspectedTopic> = page.topics.iter().filter(|topic| topic.delayed > topic.ready).collect();
         let age = |kept: &Kept, topic: &InspectedTopic| {
             let read = kept.outlooks.get(&(topic.topic.to_string(), scale));
@@ -75,11 +85,32 @@ impl Outlooks {
             false => Some(Arc::default()),
         };
         let outlooks = page.topics.iter().map(of).collect();
-        Ok(Overview { page, outlooks })
+        Ok(Overview { page, outlooks, findings })
     }
 }
 
 impl Kept {
+    /// What is wrong with the store, and how many queries that took: none while it is fresh, or where the read has none left for it.
+    async fn findings(
+        &mut self,
+        inspector: &Inspector,
+        now: Instant,
+        spent: usize,
+    ) -> Result<(Arc<[Finding]>, usize), Failure> {
+        let is_fresh = |read: Instant| now.saturating_duration_since(read) <= FRESH_FINDINGS;
+        if let Some((read, findings)) = &self.findings
+            && (is_fresh(*read) || spent + EXAMINING > MOST_QUERIES)
+        {
+            return Ok((Arc::clone(findings), 0));
+        }
+        if spent + EXAMINING > MOST_QUERIES {
+            return Ok((Arc::default(), 0));
+        }
+        let findings: Arc<[Finding]> = inspector.examine_store().await?.into();
+        self.findings = Some((now, Arc::clone(&findings)));
+        Ok((findings, EXAMINING))
+    }
+
     /// A page of topics, and how many queries it took.
     async fn topics(
         &mut self,

@@ -20,6 +20,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         .route("/dead", get(pages::dead))
         .route("/unacked", get(pages::unacked))
         .route("/nodes", get(pages::nodes))
+        .route("/doctor", get(pages::doctor))
         .route("/schedules", get(pages::schedules))
         .route("/settings", get(pages::settings))
         .route("/confirm", get(act::confirm))

@@ -40,6 +40,10 @@ impl Inspector {
         Self { provider: provider.clone() }
     }
 
+    pub(super) const fn provider(&self) -> &Provider {
+        &self.provider
+    }
+
     pub(super) fn of(&self, topic: &str) -> Result<TopicProvider, QueryError> {
         Ok(self.provider.topic(topic)?)
     }

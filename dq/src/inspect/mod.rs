@@ -20,6 +20,7 @@
 //! ```
 
 mod bulk;
+mod doctor;
 mod filter;
 mod inspector;
 mod job;
@@ -33,6 +34,7 @@ mod topic;
 mod why;
 
 pub use bulk::{Bulk, BulkAction, BulkError, BulkProgress};
+pub use doctor::{Doctor, DoctorProgress, Finding, FindingCode, MOST_FINDINGS, Repaired, Severity};
 pub use filter::{JobFilter, JobsPage};
 pub use inspector::{Inspector, MOST_JOBS, MOST_LOOKED_AT, MOST_TOPICS};
 pub use job::InspectedJob;

@@ -21,6 +21,7 @@
 //! * a job that another program removed from its place counts as RUNNING until the audit makes it UNACKED or DEAD;
 //! * an import puts a copy of a job, from an export, into any state but RUNNING ([`State::IMPORTED`]), and may replace a job
 //!   that is not RUNNING;
+//! * the doctor makes a job DEAD that does not decode, unless it runs or is DONE;
 //! * a job without crashes left becomes DEAD after one more run, which calls only `final_retry`.
 //!
 //! *Ready* is not a state: it is DELAYED with a due time that has passed. A delete, cancel, ack or replacement of a
@@ -107,6 +108,8 @@ pub enum Event {
     },
     /// The retention ended.
     Pruned,
+    /// It does not decode, and the doctor gave it up.
+    GivenUp,
     /// Another program removed the job from its place, and the audit put it back.
     PlaceLost {
         /// It had been parked, so it returns to UNACKED.
@@ -178,6 +181,7 @@ impl State {
             | (S::Dead | S::Done, E::Pruned) => None,
             (_, E::Replaced) | (S::Unacked | S::Dead, E::Requeued) | (S::Delayed, E::Rescheduled) => Some(S::Delayed),
             (S::Delayed | S::Unacked | S::Dead, E::Updated) => Some(self),
+            (S::Delayed | S::Unacked | S::Dead, E::GivenUp) => Some(S::Dead),
             (state, event) => return Err(IllegalTransition { state, event }),
         })
     }

@@ -31,6 +31,7 @@ pub(crate) mod define;
 mod depths;
 mod error;
 mod events;
+mod examining;
 mod extend;
 mod guard;
 mod inbox;

@@ -19,6 +19,7 @@ mod change;
 mod due;
 mod durability;
 mod error;
+mod examine;
 mod export;
 pub mod file;
 mod inspect;
@@ -47,6 +48,8 @@ pub use change::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, LATEST_DUE
 pub use due::Due;
 pub use durability::Durability;
 pub use error::StoreError;
+pub(crate) use examine::kept_of;
+pub use examine::{Danger, DangerKind, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, MismatchKind};
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub(crate) use export::{HeldJob, PendingEnd, PendingReplacement};
 pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
@@ -214,8 +217,61 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Box::pin(ready(Err(StoreError::Unsupported { operation: "due_counts", reason })))
     }
 
+    /// Examines a page of a topic: where its keys do not agree. It changes nothing, and takes two commands at most.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn examine<'a>(&'a self, _topic: &'a TopicKey, _request: Examine) -> BoxFuture<'a, Result<Examined, StoreError>> {
+        Box::pin(ready(Err(wraps("examine"))))
+    }
+
+    /// Examines a page of the names of all keys, for those of an app, or of one topic of it: what a topic itself does not know. It
+    /// changes nothing, and takes two commands. `after` is where the page begins.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn examine_keys<'a>(
+        &'a self,
+        _app: &'a AppName,
+        _topic: Option<&'a TopicName>,
+        _after: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Examined, StoreError>> {
+        Box::pin(ready(Err(wraps("examine_keys"))))
+    }
+
+    /// Repairs a mismatch, if it is still there, and returns whether it did. It loses no job: one that has no place becomes UNACKED
+    /// if it was parked, and otherwise DEAD with its cause. `nodes` are those of [`Examine`].
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn repair<'a>(
+        &'a self,
+        _app: &'a AppName,
+        _mismatch: &'a Mismatch,
+        _nodes: &'a [NodeId],
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(ready(Err(wraps("repair"))))
+    }
+
+    /// Makes a DELAYED, UNACKED or DEAD job that no node can decode DEAD, with its payload, and returns whether it did. It leaves a
+    /// job alone that runs, or that has another payload by now.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn give_up<'a>(&'a self, _topic: &'a TopicKey, _job: &'a GiveUp) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(ready(Err(wraps("give_up"))))
+    }
+
+    /// Returns what endangers the jobs of the store as a whole. It costs one command.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn dangers(&self) -> BoxFuture<'_, Result<Vec<Danger>, StoreError>> {
+        Box::pin(ready(Err(wraps("dangers"))))
+    }
+
     /// Returns how many jobs of a topic are in each state.
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>>;
 }
 
 const _: Option<&dyn Store> = None;
+
+/// The error of a store that does not pass a request on.
+fn wraps(operation: &'static str) -> StoreError {
+    StoreError::Unsupported { operation, reason: "it only passes jobs on to another store: ask that one".into() }
+}

@@ -2,6 +2,7 @@
 
 pub mod add;
 pub mod change;
+pub mod doctor;
 pub mod jobs;
 pub mod nodes;
 pub mod pause;

@@ -4,12 +4,14 @@ use clap::Parser;
 use dq_cli::arguments::Arguments;
 
 const GUIDE: &str = include_str!("../../../../docs/guide/moving-jobs.md");
+const DOCTOR: &str = include_str!("../../../../docs/guide/doctor.md");
 const COMMANDS: &str = include_str!("../../../../docs/guide/command-line.md");
 
 #[test]
 fn every_command_of_the_guide_is_one_of_the_program() {
     let mut found = 0;
-    for block in [GUIDE, COMMANDS].concat().split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+    for block in [GUIDE, COMMANDS, DOCTOR].concat().split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next())
+    {
         for part in block.lines().flat_map(|line| line.split(" | ")).map(str::trim) {
             let words = words_of(part.split(" > ").next().unwrap_or_default());
             if !part.starts_with("dq ") {

@@ -6,6 +6,7 @@ mod at_work;
 mod changes;
 mod commands;
 mod cost;
+mod doctor;
 mod files;
 mod guide;
 mod in_process;

@@ -25,12 +25,13 @@ pub(crate) struct Frame {
     is_bare: bool,
 }
 
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 7] = [
     ("", "Overview"),
     ("dead", "Dead"),
     ("unacked", "Un-acked"),
     ("nodes", "Nodes"),
     ("schedules", "Schedules"),
+    ("doctor", "Doctor"),
     ("settings", "Settings"),
 ];
 

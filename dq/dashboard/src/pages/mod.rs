@@ -2,6 +2,7 @@
 
 pub(crate) mod chart;
 mod dead;
+mod doctor;
 mod frame;
 mod job;
 mod jobs;
@@ -14,6 +15,7 @@ mod topic;
 mod view;
 
 pub(crate) use dead::{show as dead, unacked};
+pub(crate) use doctor::show as doctor;
 pub(crate) use frame::{Frame, confirmed, failure, stale};
 pub(crate) use job::{payload, show as job};
 pub(crate) use jobs::{Asked, show as jobs, state, time};

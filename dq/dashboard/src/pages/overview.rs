@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::frame::Frame;
-use super::{Answer, View, chart, failure};
+use super::{Answer, View, chart, doctor, failure};
 use crate::app::Shared;
 use crate::outlooks::Overview;
 use crate::show::{duration, jobs, number};
@@ -54,6 +54,7 @@ pub(crate) fn body(frame: &Frame, seen: &Overview, after: &str, scale: Scale, so
     let series = seen.page.topics.iter().zip(&seen.outlooks);
     let series = series.filter_map(|(topic, counted)| Some((topic.topic.to_string(), counted.clone()?))).collect();
     html! {
+        (doctor::alerts(frame, &seen.findings))
         section.panel aria-label="What falls due" {
             (chart::scales(frame, "", &[("after", after), ("sort", sort)], scale))
             (chart::stacked(series, scale))

@@ -13,7 +13,7 @@ use super::visitor::TOKEN;
 
 const WAITING: usize = 100_000;
 
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "",
     "?scale=hours&sort=late",
     "?scale=days&sort=dead",
@@ -25,6 +25,7 @@ const PAGES: [&str; 15] = [
     "/dead",
     "/unacked",
     "/nodes",
+    "/doctor",
     "/schedules?topic=nightly-report",
     "/schedules",
     "/settings",

@@ -47,6 +47,7 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
         "/unacked".into(),
         "/nodes".into(),
         "/nodes?topic=topic-01".into(),
+        "/doctor".into(),
         "/schedules".into(),
         "/schedules?topic=topic-01".into(),
         "/settings".into(),
@@ -76,4 +77,21 @@ async fn the_outlook_of_a_long_page_of_topics_follows_with_the_next_read() {
         !second.contains("the others follow") && second.contains("18 jobs fall due in the next 60 minutes"),
         "{second}"
     );
+}
+
+#[tokio::test]
+async fn a_server_that_is_nearly_full_shows_on_the_overview_before_an_add_fails() {
+    let server = RedisServer::start();
+    let provider = Provider::connect("shop", server.url()).await.unwrap();
+    let mut visitor = Visitor::free(provider.clone());
+    // So much that what the test itself needs is nothing beside it.
+    server.command(&["EVAL", "return redis.call('SET', 'filler', string.rep('x', 80000000)) and 1", "0"]);
+    server.command(&["CONFIG", "SET", "maxmemory", "95000000"]);
+    let page = visitor.get("/").await.body;
+    assert!(page.contains("% of its `maxmemory`") && page.contains("What to do"), "{page}");
+    provider.topic("mail").unwrap().add_json(json!(1)).await.unwrap();
+    let page = visitor.get("/doctor").await.body;
+    for word in ["memory-nearly-full", "not-persistent", "set it to `yes`"] {
+        assert!(page.contains(word), "{word}: {page}");
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::visitor::{Visitor, provider};
 
-const EVERY_PAGE: [&str; 14] = [
+const EVERY_PAGE: [&str; 15] = [
     "/",
     "/?scale=hours&sort=late",
     "/?scale=days&sort=dead",
@@ -18,6 +18,7 @@ const EVERY_PAGE: [&str; 14] = [
     "/dead",
     "/unacked",
     "/nodes",
+    "/doctor",
     "/schedules",
     "/schedules?topic=mail",
     "/settings",

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::visitor::{TOKEN, Visitor, provider};
 
-const ALL: [&str; 13] = [
+const ALL: [&str; 14] = [
     "/",
     "/topic?topic=a",
     "/jobs?topic=a",
@@ -19,6 +19,7 @@ const ALL: [&str; 13] = [
     "/dead",
     "/unacked",
     "/nodes",
+    "/doctor",
     "/schedules",
     "/settings",
     "/confirm?action=pause&topic=a",

@@ -35,8 +35,9 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    DueCount, Durability, ExportRequest, Exported, Interest, Link, NodesPage, NodesRequest, Page, PageRequest,
-    Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
+    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, Interest, Link, Mismatch,
+    NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames,
+    TopicOverview, TopicState,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -265,6 +266,36 @@ impl Store for FileStore {
         times: &'a [Timestamp],
     ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
         Box::pin(async move { self.memory("due_counts")?.due_counts(topic, times).await })
+    }
+
+    fn examine<'a>(&'a self, topic: &'a TopicKey, request: Examine) -> BoxFuture<'a, Result<Examined, StoreError>> {
+        Box::pin(async move { self.memory("examine")?.examine(topic, request).await })
+    }
+
+    fn examine_keys<'a>(
+        &'a self,
+        app: &'a AppName,
+        topic: Option<&'a TopicName>,
+        after: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Examined, StoreError>> {
+        Box::pin(async move { self.memory("examine_keys")?.examine_keys(app, topic, after).await })
+    }
+
+    fn repair<'a>(
+        &'a self,
+        app: &'a AppName,
+        mismatch: &'a Mismatch,
+        nodes: &'a [NodeId],
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move { self.memory("repair")?.repair(app, mismatch, nodes).await })
+    }
+
+    fn give_up<'a>(&'a self, topic: &'a TopicKey, job: &'a GiveUp) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move { self.memory("give_up")?.give_up(topic, job).await })
+    }
+
+    fn dangers(&self) -> BoxFuture<'_, Result<Vec<Danger>, StoreError>> {
+        Box::pin(async { self.memory("dangers")?.dangers().await })
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

@@ -20,6 +20,7 @@
 //!   | `notes` | `isolate`, `exhaust` |
 //!   | `publish` | `publish`, `wake` |
 //!   | `adds` (with `extend`), `command`, `change`, `import`, `set` | `add`, `command`, `change`, `import`, `set` |
+//!   | `give_up` | `give_up` |
 //!   | `inspect`, `export` | the queries |
 //!
 //!   Every step that ends a run calls `exit`, which obeys the pending command; `tick` is the outcome of a schedule. `changes` turns what a step has done into bytes
@@ -41,6 +42,7 @@ mod durable;
 mod exit;
 mod export;
 mod extend;
+mod give_up;
 mod import;
 mod inspect;
 mod journaled;
@@ -79,8 +81,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{
-    DueCount, ExportRequest, Exported, Interest, Link, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals,
-    Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
+    Danger, DueCount, Examine, Examined, ExportRequest, Exported, GiveUp, Interest, Link, Mismatch, NodesPage,
+    NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames,
+    TopicOverview, TopicState,
 };
 use crate::environment::StoreClock;
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -97,6 +100,7 @@ pub use view::{JobView, Row, View};
 
 use cell::Cell;
 use connection::{MemoryLink, MemoryProducer};
+use durable::Waits;
 use now::Now;
 use topic::Topic;
 use topics::Topics;
@@ -231,6 +235,40 @@ impl Store for MemoryStore {
         Box::pin(ready(
             self.topics.known(topic).map_or_else(|| Topic::default().due_counts(times), |cell| count(&cell)),
         ))
+    }
+
+    /// A job has one slot with one place, so nothing can disagree.
+    fn examine<'a>(&'a self, _topic: &'a TopicKey, _request: Examine) -> BoxFuture<'a, Result<Examined, StoreError>> {
+        Box::pin(ready(Ok(Examined::default())))
+    }
+
+    fn examine_keys<'a>(
+        &'a self,
+        _app: &'a AppName,
+        _topic: Option<&'a TopicName>,
+        _after: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Examined, StoreError>> {
+        Box::pin(ready(Ok(Examined::default())))
+    }
+
+    fn repair<'a>(
+        &'a self,
+        _app: &'a AppName,
+        _mismatch: &'a Mismatch,
+        _nodes: &'a [NodeId],
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(ready(Ok(false)))
+    }
+
+    fn give_up<'a>(&'a self, topic: &'a TopicKey, job: &'a GiveUp) -> BoxFuture<'a, Result<bool, StoreError>> {
+        match self.topics.known(topic) {
+            Some(cell) => cell.ask("give_up", Waits::CHANGES, |topic, now| Ok(topic.give_up_undecodable(now, job))),
+            None => Box::pin(ready(Ok(false))),
+        }
+    }
+
+    fn dangers(&self) -> BoxFuture<'_, Result<Vec<Danger>, StoreError>> {
+        Box::pin(ready(Ok(Vec::new())))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

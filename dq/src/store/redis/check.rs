@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redis::Value;
 
 use super::queries::Queries;
-use crate::store::Durability;
+use crate::store::{Danger, DangerKind, Durability, StoreError};
 
 /// The oldest server whose commands the scripts use.
 const OLDEST: (u32, u32) = (6, 2);
@@ -21,14 +21,19 @@ impl Check {
         if self.0.swap(true, Ordering::Relaxed) {
             return;
         }
-        let mut cmd = redis::cmd("INFO");
-        cmd.arg("everything");
         // The user may lack the permission for INFO; then there is no check.
-        let Ok(answer) = queries.command("check", &cmd).await else { return };
-        for warning in warnings(&text(answer), durability) {
-            tracing::warn!(store = url, "{warning}");
+        let Ok(dangers) = dangers(queries, durability).await else { return };
+        for Danger { text, .. } in dangers {
+            tracing::warn!(store = url, "{text}");
         }
     }
+}
+
+/// What the settings and the memory of the server mean for the jobs.
+pub(super) async fn dangers(queries: &Queries, durability: Durability) -> Result<Vec<Danger>, StoreError> {
+    let mut cmd = redis::cmd("INFO");
+    cmd.arg("everything");
+    Ok(dangers_in(&text(queries.command("check", &cmd).await?), durability))
 }
 
 fn text(value: Value) -> String {
@@ -39,36 +44,56 @@ fn text(value: Value) -> String {
     }
 }
 
-/// The warnings about a server with this answer to `INFO`.
-fn warnings(info: &str, durability: Durability) -> Vec<String> {
+/// What is dangerous on a server with this answer to `INFO`.
+fn dangers_in(info: &str, durability: Durability) -> Vec<Danger> {
     let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
-    let mut warnings = Vec::new();
+    let mut dangers = Vec::new();
+    let mut push = |kind, text: String| dangers.push(Danger { kind, text });
     if let Some(version) = field("redis_version").filter(|version| is_too_old(version)) {
-        warnings.push(format!(
-            "the server is Redis {version}, and dq needs 6.2 or later: upgrade it, or every request will fail"
-        ));
+        let text =
+            format!("the server is Redis {version}, and dq needs 6.2 or later: upgrade it, or every request will fail");
+        push(DangerKind::OldServer, text);
     }
     if let Some(policy) = field("maxmemory_policy").filter(|policy| *policy != "noeviction") {
-        warnings.push(format!(
+        let text = format!(
             "`maxmemory-policy` is `{policy}`, so the server removes jobs when its memory is full: set it to `noeviction`"
-        ));
+        );
+        push(DangerKind::Evicts, text);
     }
     let saves = field("rdb_last_save_time").is_some() && field("rdb_bgsave_in_progress").is_some();
     if field("aof_enabled") == Some("0") && saves {
-        warnings.push(
-            "`appendonly` is off, so a restart of the server loses jobs since its last snapshot, or all of them: set it to `yes`".into(),
-        );
+        let text = "`appendonly` is off, so a restart of the server loses jobs since its last snapshot, or all of them: set it to `yes`";
+        push(DangerKind::NotPersistent, text.into());
     }
     if let Durability::Wait { replicas, .. } = durability {
         let connected = info.lines().filter(|line| is_connected_replica(line)).count();
         if connected < replicas as usize {
-            warnings.push(format!(
+            let text = format!(
                 "`durability` waits for {replicas} of the server's replicas, which has {connected}: connect more, or adds will fail with \
                  `Unknown`"
-            ));
+            );
+            push(DangerKind::TooFewReplicas, text);
         }
     }
-    warnings
+    let number = |name: &str| field(name).and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
+    // The server does not count these buffers towards its limit.
+    let used = number("used_memory").saturating_sub(number("mem_not_counted_for_evict"));
+    if let Some((kind, text)) = about_memory(used, number("maxmemory")) {
+        push(kind, text);
+    }
+    dangers
+}
+
+/// What it means that so many bytes of so many are in use; a limit of zero is none.
+fn about_memory(used: u64, most: u64) -> Option<(DangerKind, String)> {
+    let percent = used.saturating_mul(100).checked_div(most)?;
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    let found = format!("the server uses {percent} % of its `maxmemory` ({} of {} MiB)", mib(used), mib(most));
+    match percent {
+        0..80 => None,
+        80..95 => Some((DangerKind::MemoryNearlyFull, format!("{found}: raise it before adds are refused"))),
+        _ => Some((DangerKind::MemoryFull, format!("{found}: raise it, or the server refuses adds"))),
+    }
 }
 
 /// Whether this line of `INFO` is a replica that is connected: `slave0:ip=127.0.0.1,port=6380,state=online,..`
@@ -88,8 +113,12 @@ mod tests {
 
     const GOOD: &str = "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\nrdb_last_save_time:1\r\nrdb_bgsave_in_progress:0\r\n";
 
+    fn texts(info: &str, durability: Durability) -> Vec<String> {
+        dangers_in(info, durability).into_iter().map(|danger| danger.text).collect()
+    }
+
     fn local(info: &str) -> Vec<String> {
-        warnings(info, Durability::Local)
+        texts(info, Durability::Local)
     }
 
     #[test]
@@ -112,8 +141,22 @@ mod tests {
         let replica =
             |n: u32, state: &str| format!("slave{n}:ip=127.0.0.1,port=638{n},state={state},offset=1,lag=0\r\n");
         let two = format!("{GOOD}connected_slaves:2\r\nslave_expires_tracked_keys:0\r\n{}", replica(0, "online"));
-        assert_eq!(warnings(&format!("{two}{}", replica(1, "online")), durability), [""; 0]);
-        let said = warnings(&format!("{two}{}", replica(1, "wait_bgsave")), durability).join("\n");
+        assert_eq!(texts(&format!("{two}{}", replica(1, "online")), durability), [""; 0]);
+        let said = texts(&format!("{two}{}", replica(1, "wait_bgsave")), durability).join("\n");
         assert!(said.starts_with("`durability` waits for 2 of the server's replicas, which has 1"), "{said}");
+    }
+
+    #[test]
+    fn memory_is_nearly_full_from_80_percent_on_and_full_from_95() {
+        let kind = |used: u64| {
+            let info = format!("{GOOD}used_memory:{used}\r\nmem_not_counted_for_evict:5\r\nmaxmemory:1000\r\n");
+            dangers_in(&info, Durability::Local).pop().map(|danger| danger.kind)
+        };
+        assert_eq!(
+            [804, 805, 954].map(kind),
+            [None, Some(DangerKind::MemoryNearlyFull), Some(DangerKind::MemoryNearlyFull)]
+        );
+        assert_eq!(kind(955), Some(DangerKind::MemoryFull));
+        assert_eq!(local(&format!("{GOOD}used_memory:955\r\nmaxmemory:0\r\n")), [""; 0], "no limit");
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::job::TopicKey;
+use crate::time::Timestamp;
 
 /// A key or channel of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +122,17 @@ pub(super) struct Keyspace(Arc<str>);
 impl Keyspace {
     pub(super) fn new(prefix: &str) -> Self {
         Self(prefix.into())
+    }
+
+    /// What every key begins with.
+    pub(super) fn prefix(&self) -> &str {
+        &self.0
+    }
+
+    /// The name under which the doctor sets a key of this name aside that has a wrong type. No key of a topic has such a name.
+    pub(super) fn set_aside(&self, name: &str, at: Timestamp) -> String {
+        let rest = name.strip_prefix(&*self.0).unwrap_or(name);
+        format!("{}set-aside:{}:{rest}", self.0, at.as_millis())
     }
 
     /// The keys of a topic.

@@ -18,6 +18,7 @@ mod connect;
 mod connection;
 mod directory;
 mod errors;
+mod examine;
 mod exchange;
 mod export;
 mod import;
@@ -31,6 +32,7 @@ mod outcomes;
 mod overview;
 mod producer;
 mod queries;
+mod repair;
 mod reply;
 mod scripts;
 mod signals;
@@ -64,8 +66,9 @@ use self::source::Source;
 use self::url::Address;
 use super::step::MOST_JOBS;
 use super::{
-    DueCount, Durability, ExportRequest, Exported, Interest, LISTENING, Link, NodesPage, NodesRequest, Page,
-    PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
+    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, Interest, LISTENING, Link,
+    Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts,
+    TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
 use crate::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
@@ -348,6 +351,36 @@ impl Store for RedisStore {
         times: &'a [Timestamp],
     ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
         Box::pin(self.due_counts_of(topic, times))
+    }
+
+    fn examine<'a>(&'a self, topic: &'a TopicKey, request: Examine) -> BoxFuture<'a, Result<Examined, StoreError>> {
+        Box::pin(self.examine_of(topic, request))
+    }
+
+    fn examine_keys<'a>(
+        &'a self,
+        app: &'a AppName,
+        topic: Option<&'a TopicName>,
+        after: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Examined, StoreError>> {
+        Box::pin(self.examine_names(app, topic, after))
+    }
+
+    fn repair<'a>(
+        &'a self,
+        app: &'a AppName,
+        mismatch: &'a Mismatch,
+        nodes: &'a [NodeId],
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.repair_of(app, mismatch, nodes))
+    }
+
+    fn give_up<'a>(&'a self, topic: &'a TopicKey, job: &'a GiveUp) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.give_up_of(topic, job))
+    }
+
+    fn dangers(&self) -> BoxFuture<'_, Result<Vec<Danger>, StoreError>> {
+        Box::pin(check::dangers(&self.queries, self.durability))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

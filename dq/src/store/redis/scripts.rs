@@ -75,6 +75,9 @@ steps! {
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs];
     Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs Leases Meta Running];
     DueCounts "due_counts" [Delayed Far FarJobs];
+    Examine "examine" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Meta Far FarJobs Metadata Pending Crashes Schedules Running];
+    Repair "repair" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Meta Far FarJobs Metadata Pending Crashes Schedules Running];
+    GiveUp "give_up" [Jobs Delayed Unacked Dead Meta Metadata Far FarJobs Crashes];
 }
 
 impl Step {

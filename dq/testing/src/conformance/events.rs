@@ -114,6 +114,7 @@ pub(super) async fn cause(t: &Topic, name: &str, claim: Option<&Claim>, event: E
                 t.sweep(NODE, Sweep { unacked_age: secs(u32::MAX.into()), ..t.sweep_of(NODE, MOST_JOBS) }).await;
             assert_eq!(swept.pruned_dead + swept.pruned_done, 1);
         }
+        Event::GivenUp => assert!(t.give_up(name, t.record_of(name).await).await),
         other => panic!("{other:?} happens only to a claimed job"),
     }
 }

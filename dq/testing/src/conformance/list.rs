@@ -462,6 +462,11 @@ macro_rules! store_conformance {
             default_delay_counts_for_jobs_of_every_kind
             default_delay_may_be_much_longer_or_shorter_than_the_usual_one
             default_delay_is_kept_with_its_author;
+        examining:
+            sound_topic_has_no_mismatch
+            job_that_does_not_decode_is_given_up_with_its_payload
+            record_that_cannot_be_read_becomes_the_payload_of_the_dead_job
+            job_that_runs_or_has_another_payload_is_not_given_up;
         together:
             nodes_that_claim_at_once_never_share_a_job
             callers_that_add_at_once_add_one_job

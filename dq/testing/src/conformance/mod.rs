@@ -42,6 +42,7 @@ pub mod commands;
 pub mod delays;
 pub mod draining;
 pub mod duplicates;
+pub mod examining;
 pub mod exports;
 pub mod extending;
 pub mod far;

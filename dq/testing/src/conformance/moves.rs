@@ -8,7 +8,7 @@ use dq::job::state::Event;
 use dq::store::CommandKind;
 
 /// Every event that a producer or a node can cause.
-const EVENTS: [Event; 26] = [
+const EVENTS: [Event; 27] = [
     Event::Transferred,
     Event::Swept,
     Event::Acked { retain: false },
@@ -35,6 +35,7 @@ const EVENTS: [Event; 26] = [
     Event::AckedFromOutside { retain: false },
     Event::AckedFromOutside { retain: true },
     Event::Pruned,
+    Event::GivenUp,
 ];
 
 /// Every legal event in every state leads to the state in the table (rule 2).

@@ -39,7 +39,8 @@ fn written(key: Key) -> (String, String) {
 
 /// Whether the last key is that of the rows of a node, and stands for those of any number of nodes.
 fn reads_rows_of_nodes(step: Step) -> bool {
-    matches!(step, Step::Scan | Step::Audit | Step::Recover | Step::Add | Step::Overview | Step::Nodes | Step::Rows)
+    use Step::{Add, Audit, Examine, Nodes, Overview, Recover, Repair, Rows, Scan};
+    matches!(step, Scan | Audit | Recover | Add | Overview | Examine | Repair | Nodes | Rows)
 }
 
 /// The keys and channels of all scripts. They tell moves through a channel that they name themselves.

@@ -1,0 +1,52 @@
+//! What endangers the store as a whole, before an add fails.
+
+use axum::extract::State;
+use dq::inspect::{Finding, FindingCode, Severity};
+use maud::{Markup, html};
+
+use super::frame::Frame;
+use super::{Answer, failure};
+use crate::app::Shared;
+use crate::visit::Visit;
+
+pub(crate) async fn show(State(app): State<Shared>, visit: Visit) -> Answer {
+    let frame = Frame::new(&app, &visit);
+    let findings = app.inspector.examine_store().await.map_err(|error| failure(&frame, &error.into()))?;
+    let body = html! {
+        h1 { "Doctor" }
+        p.quiet { "The settings, the memory and the clock of the store. " code { "dq doctor" } " also examines every topic, and repairs." }
+        section.panel {
+            h2 { "The store" }
+            @if findings.is_empty() { p.empty { "Nothing is wrong with the store." } } @else { (table(&findings)) }
+        }
+    };
+    Ok(super::html(frame.page("Doctor", "doctor", &body)))
+}
+
+fn table(findings: &[Finding]) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="Findings" { table {
+            caption.hidden { "What is wrong with the store" }
+            thead { tr { th scope="col" { "Finding" } th scope="col" { "Severity" } th scope="col" { "What is wrong" } th scope="col" { "What to do" } } }
+            tbody { @for finding in findings {
+                @let class = if finding.severity == Severity::Error { "badge bad" } else { "badge odd" };
+                tr {
+                    th scope="row" { code { (finding.code) } }
+                    td { span class=(class) { (finding.severity) } }
+                    td { (finding.text) } td { (finding.advice) }
+                }
+            } }
+        } }
+    }
+}
+
+/// What cannot wait, at the head of the overview.
+pub(crate) fn alerts(frame: &Frame, findings: &[Finding]) -> Markup {
+    let cannot_wait =
+        |finding: &&Finding| finding.severity == Severity::Error || finding.code == FindingCode::MemoryNearlyFull;
+    html! {
+        @for finding in findings.iter().filter(cannot_wait) {
+            p.notice.bad { (finding.text) ". " a href=(frame.to("doctor", &[])) { "What to do" } }
+        }
+    }
+}

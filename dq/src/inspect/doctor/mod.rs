@@ -1,0 +1,228 @@
+//! The doctor: finds what is wrong with topics and their store, and repairs what can be repaired.
+//!
+//! It examines in bounded steps and changes nothing until somebody calls [`Doctor::repair`]. What moves while it looks may be
+//! missed, and every repair looks again in the step that changes something. No repair loses a job.
+
+mod code;
+mod finding;
+mod records;
+mod rounds;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::Serialize;
+
+pub use code::{FindingCode, Severity};
+pub use finding::Finding;
+
+use super::inspector::Inspector;
+use crate::job::{NodeId, State, TopicName};
+use crate::provider::{Provider, QueryError, TopicProvider};
+use crate::store::{Cursor, MismatchKind};
+use finding::Remedy;
+
+/// How many findings a doctor keeps at most. Repair these, and examine again.
+pub const MOST_FINDINGS: usize = 1_000;
+
+/// How many reads one step makes at most; each takes two commands of the store at most.
+const MOST_READS: usize = 9;
+
+/// How far a doctor has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct DoctorProgress {
+    /// Topics that were examined to their end.
+    pub topics: usize,
+    /// Entries of keys, and records, that were looked at; each job is looked at several times.
+    pub looked_at: usize,
+    /// What was found.
+    pub findings: usize,
+    /// What was found beyond the first [`MOST_FINDINGS`], and not kept.
+    pub left_out: usize,
+}
+
+/// Examines topics and their store, in steps. Made by [`Inspector::doctor`].
+#[derive(Debug, Clone)]
+pub struct Doctor {
+    provider: Provider,
+    /// The one topic, if it is not all of them.
+    only: Option<TopicName>,
+    stage: Stage,
+    /// Topics to examine; they have names that were read from the directory, or that the names of keys showed.
+    waiting: VecDeque<TopicName>,
+    /// Where the next page of the directory begins; `None` at its end.
+    names: Option<Option<String>>,
+    /// Nodes that hold jobs of a topic and have no lease.
+    nodes: BTreeMap<TopicName, Vec<NodeId>>,
+    has_compared_clocks: bool,
+    findings: Vec<Finding>,
+    progress: DoctorProgress,
+    /// How many findings were repaired, or could not be.
+    repaired: usize,
+}
+
+/// What is examined next.
+#[derive(Debug, Clone)]
+enum Stage {
+    /// The store as a whole.
+    Store,
+    /// The names of all keys.
+    Keys { after: Option<String> },
+    /// The next topic.
+    Names,
+    /// One topic.
+    Topic { topic: TopicProvider, part: Part },
+    /// Nothing.
+    Over,
+}
+
+/// What is examined next of a topic.
+#[derive(Debug, Clone)]
+enum Part {
+    Whole,
+    Keys { after: Option<String> },
+    Records { state: State, after: Option<Cursor> },
+}
+
+/// What became of a repair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Repaired {
+    /// What was found.
+    pub finding: Finding,
+    /// Whether it was repaired now; otherwise it had gone meanwhile, or needs a hand.
+    pub done: bool,
+}
+
+impl Inspector {
+    /// Makes a doctor for one topic, or for all topics of the app and their store. Nothing is read before its first
+    /// [`step`](Doctor::step).
+    ///
+    /// # Errors
+    /// [`QueryError::BadName`] if the name of the topic is not valid.
+    pub fn doctor(&self, topic: Option<&str>) -> Result<Doctor, QueryError> {
+        let only = topic.map(TopicName::new).transpose()?;
+        Ok(Doctor {
+            provider: self.provider().clone(),
+            stage: Stage::Store,
+            waiting: only.clone().into_iter().collect(),
+            names: only.is_none().then_some(None),
+            nodes: BTreeMap::new(),
+            has_compared_clocks: false,
+            findings: Vec::new(),
+            progress: DoctorProgress::default(),
+            repaired: 0,
+            only,
+        })
+    }
+
+    /// Examines the store as a whole: its settings, its memory, and its clock. It costs two commands, and one for the clock.
+    ///
+    /// # Errors
+    /// [`QueryError`].
+    pub async fn examine_store(&self) -> Result<Vec<Finding>, QueryError> {
+        let mut doctor = self.doctor(None)?;
+        doctor.examine_store().await?;
+        doctor.compare_clocks(None).await?;
+        Ok(doctor.findings)
+    }
+}
+
+impl Doctor {
+    /// What was found so far, in the order in which a repair goes.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// How far it has come.
+    pub const fn progress(&self) -> DoctorProgress {
+        self.progress
+    }
+
+    /// Examines the next part; `None` once all is examined. A step takes 20 commands of the store at most, and each of them looks at
+    /// 1,000 entries or 1 MiB, about.
+    ///
+    /// Cancel safe: a step that is dropped is made again, and may then find the same once more.
+    ///
+    /// # Errors
+    /// [`QueryError`]; call it again to go on with the same part.
+    pub async fn step(&mut self) -> Result<Option<DoctorProgress>, QueryError> {
+        if matches!(self.stage, Stage::Over) {
+            return Ok(None);
+        }
+        for _ in 0..MOST_READS {
+            self.read().await?;
+            if matches!(self.stage, Stage::Over) {
+                break;
+            }
+        }
+        Ok(Some(self.progress))
+    }
+
+    /// The finding that [`repair`](Self::repair) repairs next, to say so before; `None` once there is none.
+    pub fn next_repair(&self) -> Option<&Finding> {
+        self.findings.iter().skip(self.repaired).find(|finding| finding.remedy.is_some())
+    }
+
+    /// Repairs the next finding that can be repaired, in one atomic step; `None` once there is none. Findings that a repair reveals
+    /// are for another doctor: make one, and see that it finds nothing.
+    ///
+    /// Cancel safe: a repair that is dropped may have been made, and is made again, which then does nothing.
+    ///
+    /// # Errors
+    /// [`QueryError`]; call it again to try the same repair once more.
+    pub async fn repair(&mut self) -> Result<Option<Repaired>, QueryError> {
+        let is_next = |(n, finding): &(usize, &Finding)| *n >= self.repaired && finding.remedy.is_some();
+        let Some((n, finding)) = self.findings.iter().enumerate().find(is_next) else { return Ok(None) };
+        let finding = finding.clone();
+        let done = match finding.remedy.clone() {
+            None => false,
+            Some(Remedy::GiveUp(job)) => {
+                let topic = finding.topic.as_ref().map_or("", |topic| topic.as_str());
+                self.provider.topic(topic)?.give_up(job).await?
+            }
+            Some(Remedy::Repair(mismatch)) => {
+                let nodes = self.nodes.get(&mismatch.topic).cloned().unwrap_or_default();
+                self.provider.repair(mismatch, nodes).await?
+            }
+        };
+        self.repaired = n + 1;
+        Ok(Some(Repaired { finding, done }))
+    }
+
+    fn found(&mut self, finding: Finding) {
+        // What is examined again is found again.
+        let place = |finding: &Finding| (finding.topic.clone(), finding.id.clone());
+        let is_known = |known: &Finding| {
+            known.code == finding.code
+                && place(known) == place(&finding)
+                && (known.topic.is_some() || known.text == finding.text)
+        };
+        if self.findings.iter().any(is_known) {
+            return;
+        }
+        self.progress.findings += 1;
+        if self.findings.len() < MOST_FINDINGS {
+            self.findings.push(finding);
+        } else {
+            self.progress.left_out += 1;
+        }
+    }
+
+    fn found_mismatch(&mut self, mismatch: crate::store::Mismatch) {
+        if mismatch.kind == MismatchKind::RowsWithoutLease {
+            let nodes = self.nodes.entry(mismatch.topic.clone()).or_default();
+            let node = NodeId::new(&mismatch.id);
+            if !nodes.contains(&node) {
+                nodes.push(node);
+            }
+        }
+        if mismatch.kind == MismatchKind::TopicNotListed
+            && self.only.is_none()
+            && !self.waiting.contains(&mismatch.topic)
+        {
+            self.waiting.push_back(mismatch.topic.clone());
+        }
+        self.found(Finding::of_mismatch(mismatch));
+    }
+}

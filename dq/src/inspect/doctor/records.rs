@@ -1,0 +1,28 @@
+//! Whether records and payloads decode.
+
+use super::code::FindingCode;
+use super::finding::Finding;
+use crate::job::{Codec, State, TopicName, check_json};
+use crate::store::{GiveUp, Stored};
+
+/// What does not decode in a job, if anything. The payload of a DEAD job may be what made it DEAD.
+pub(super) fn examined(topic: &TopicName, stored: Stored) -> Option<Finding> {
+    let (code, error) = wrong_in(&stored)?;
+    let job = GiveUp { id: stored.id, record: stored.record, error };
+    Some(Finding::of_job(code, topic.clone(), job))
+}
+
+fn wrong_in(stored: &Stored) -> Option<(FindingCode, String)> {
+    let is_read = stored.record.metadata().and_then(|_| stored.record.payload());
+    let (codec, payload) = match is_read {
+        Ok(read) => read,
+        Err(error) => return Some((FindingCode::MangledRecord, error.to_string())),
+    };
+    if codec != Codec::Json || stored.place.state() == State::Dead {
+        return None;
+    }
+    let checked = std::str::from_utf8(payload).map_err(|error| error.to_string());
+    // The error says where, and quotes nothing.
+    let checked = checked.and_then(|text| check_json(text).map_err(|error| error.to_string()));
+    checked.err().map(|error| (FindingCode::NotJson, error))
+}

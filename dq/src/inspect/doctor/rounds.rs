@@ -1,0 +1,194 @@
+//! What a step reads: first the store, then the names of keys, then topic after topic.
+
+use std::time::Duration;
+
+use super::code::FindingCode;
+use super::finding::Finding;
+use super::{Doctor, Part, Stage, records};
+use crate::inspect::topic::InspectedTopic;
+use crate::job::{State, TopicName};
+use crate::provider::{QueryError, TopicProvider};
+use crate::store::step::{MOST_JOBS, USUAL_BYTES};
+use crate::store::{Examine, PageRequest, StoreError};
+
+/// How far the clock of the store may be from that of this machine.
+const MOST_DIFFERENCE: Duration = Duration::from_secs(1);
+
+/// The states whose records are examined, in this order: a node decodes what it runs, and what is DONE is never decoded again.
+const STATES: [State; 3] = [State::Delayed, State::Unacked, State::Dead];
+
+/// How many names of the directory are read at once.
+const NAMES: usize = 100;
+
+const PERMISSIONS: &str = "give the user the permissions in docs/guide/deploying-on-redis.md";
+
+impl Doctor {
+    /// Reads the next part, with two commands of the store at most.
+    pub(super) async fn read(&mut self) -> Result<(), QueryError> {
+        match self.stage.clone() {
+            Stage::Store => {
+                self.examine_store().await?;
+                self.stage = Stage::Keys { after: None };
+            }
+            Stage::Keys { after } => self.examine_keys(after).await?,
+            Stage::Names => self.next_topic().await?,
+            Stage::Topic { topic, part } => match self.examine_topic(&topic, part).await {
+                Ok(Some(part)) => self.stage = Stage::Topic { topic, part },
+                Ok(None) => self.topic_is_over(),
+                Err(error) => self.of_topic(topic.name(), error)?,
+            },
+            Stage::Over => {}
+        }
+        Ok(())
+    }
+
+    pub(super) async fn examine_store(&mut self) -> Result<(), QueryError> {
+        match self.provider.dangers().await {
+            Ok(dangers) => dangers.into_iter().for_each(|danger| self.found(Finding::of_danger(danger))),
+            Err(error) => self.refused("the settings and the memory of the server", error)?,
+        }
+        Ok(())
+    }
+
+    async fn examine_keys(&mut self, after: Option<String>) -> Result<(), QueryError> {
+        match self.provider.examine_keys(self.only.as_ref(), after).await {
+            Ok(examined) => {
+                self.progress.looked_at += examined.looked_at;
+                examined.mismatches.into_iter().for_each(|mismatch| self.found_mismatch(mismatch));
+                self.stage = match examined.next {
+                    None => Stage::Names,
+                    after => Stage::Keys { after },
+                };
+            }
+            Err(error) => {
+                self.refused("the names of the keys", error)?;
+                self.stage = Stage::Names;
+            }
+        }
+        Ok(())
+    }
+
+    async fn next_topic(&mut self) -> Result<(), QueryError> {
+        if let Some(name) = self.waiting.pop_front() {
+            let topic = self.provider.topic(name.as_str())?;
+            self.stage = Stage::Topic { topic, part: Part::Whole };
+            return Ok(());
+        }
+        let Some(after) = self.names.clone() else {
+            self.stage = Stage::Over;
+            return Ok(());
+        };
+        let page = self.provider.topic_names(after.as_deref(), NAMES).await?;
+        self.waiting.extend(page.names);
+        self.names = page.next.map(Some);
+        Ok(())
+    }
+
+    fn topic_is_over(&mut self) {
+        self.progress.topics += 1;
+        self.stage = Stage::Names;
+    }
+
+    /// Examines one part of a topic, and returns the next one.
+    async fn examine_topic(&mut self, topic: &TopicProvider, part: Part) -> Result<Option<Part>, QueryError> {
+        match part {
+            Part::Whole => {
+                topic.check().await?;
+                self.compare_clocks(Some(topic)).await?;
+                Ok(Some(Part::Keys { after: None }))
+            }
+            Part::Keys { after } => {
+                let nodes = self.nodes.get(topic.name()).cloned().unwrap_or_default();
+                let examined = topic.examine(Examine { after, nodes }).await?;
+                self.progress.looked_at += examined.looked_at;
+                examined.mismatches.into_iter().for_each(|mismatch| self.found_mismatch(mismatch));
+                Ok(Some(match examined.next {
+                    None => Part::Records { state: STATES[0], after: None },
+                    after => Part::Keys { after },
+                }))
+            }
+            Part::Records { state, after } => {
+                let request = PageRequest { state, after, limit: MOST_JOBS, bytes: USUAL_BYTES };
+                let page = topic.page(request).await?;
+                self.progress.looked_at += page.jobs.len();
+                let findings: Vec<_> =
+                    page.jobs.into_iter().filter_map(|job| records::examined(topic.name(), job)).collect();
+                findings.into_iter().for_each(|finding| self.found(finding));
+                let after_it = STATES.iter().position(|known| *known == state).and_then(|n| STATES.get(n + 1));
+                Ok(match page.next {
+                    None => after_it.map(|state| Part::Records { state: *state, after: None }),
+                    after => Some(Part::Records { state, after }),
+                })
+            }
+        }
+    }
+
+    /// Compares the clocks, at the first topic, and looks whether the topic has a listener.
+    pub(super) async fn compare_clocks(&mut self, topic: Option<&TopicProvider>) -> Result<(), QueryError> {
+        let any = self.provider.topic("all")?;
+        let before = self.provider.wall();
+        let seen = topic.unwrap_or(&any).overview(0).await?;
+        let (after, clock) = (self.provider.wall(), seen.counts.clock);
+        if !self.has_compared_clocks {
+            self.has_compared_clocks = true;
+            let (behind, ahead) = (before.since(clock), clock.since(after));
+            if behind.max(ahead) >= MOST_DIFFERENCE {
+                let text = match behind > ahead {
+                    true => format!("the clock of the store is {} behind that of this machine", in_seconds(behind)),
+                    false => format!("the clock of the store is {} ahead of that of this machine", in_seconds(ahead)),
+                };
+                let advice =
+                    "let NTP set both: jobs are due by the clock of the store, people and programs go by their own";
+                self.found(Finding::new(FindingCode::ClockDifference, None, text, advice));
+            }
+        }
+        if let Some(topic) = topic {
+            let seen = InspectedTopic::new(topic.name().clone(), seen);
+            if seen.needs_listener() && seen.state.pause.is_none() {
+                let text = format!("{} jobs are due, and no node listens", seen.ready);
+                let advice = "start a node with a listener for the topic";
+                self.found(Finding::new(FindingCode::NoListener, Some(topic.name().clone()), text, advice));
+            }
+        }
+        Ok(())
+    }
+
+    /// What keeps one topic from being examined is a finding, and the others go on.
+    fn of_topic(&mut self, topic: &TopicName, error: QueryError) -> Result<(), QueryError> {
+        match &error {
+            QueryError::Store { source: StoreError::WrongType { key, expected }, .. } => {
+                let mismatch = crate::store::Mismatch {
+                    kind: crate::store::MismatchKind::WrongType,
+                    topic: topic.clone(),
+                    id: key.clone(),
+                    detail: (*expected).to_owned(),
+                };
+                self.found_mismatch(mismatch);
+            }
+            QueryError::Store { source: source @ StoreError::Version { .. }, .. } => {
+                let advice = "upgrade the older program, or use another app name";
+                let text = source.to_string();
+                self.found(Finding::new(FindingCode::OtherVersion, Some(topic.clone()), text, advice));
+            }
+            _ => return Err(error),
+        }
+        self.topic_is_over();
+        Ok(())
+    }
+
+    /// What the store refuses to show is a finding; an outage is an error.
+    fn refused(&mut self, what: &str, error: QueryError) -> Result<(), QueryError> {
+        match &error {
+            QueryError::Store { source, .. } if !source.is_outage() => {
+                let text = format!("{what} could not be examined: {source}");
+                self.found(Finding::new(FindingCode::NotExamined, None, text, PERMISSIONS));
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+}
+
+fn in_seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}

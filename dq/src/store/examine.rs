@@ -1,0 +1,133 @@
+//! What the doctor asks a store: where its keys and records do not agree, what endangers it, and to repair that.
+
+use crate::job::{Cause, JobId, Metadata, NodeId, Record, State, TopicName};
+
+/// How many entries of a topic one `examine` looks at, about.
+pub const MOST_EXAMINED: usize = 500;
+
+/// What does not agree in a topic. Only another program, or a server that evicts keys, does that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MismatchKind {
+    /// A job has a record, and neither a place nor a row.
+    JobWithoutPlace,
+    /// A place names a job that has no record. The detail is the place.
+    PlaceWithoutJob,
+    /// A node holds a job that has no record. The detail is the node.
+    RowWithoutJob,
+    /// A job is in several places. The detail has the places.
+    SeveralPlaces,
+    /// A job has two records, which differ.
+    SeveralRecords,
+    /// A node holds jobs and has no lease. The id is the node.
+    RowsWithoutLease,
+    /// A node has a lease and holds no job. The id is the node.
+    LeaseWithoutRows,
+    /// A job that is due much later is missing in the tree of such jobs.
+    FarWithoutLeaf,
+    /// A schedule is missing in the list of schedules.
+    ScheduleNotListed,
+    /// A broadcast has a record and no due time.
+    BroadcastWithoutPlace,
+    /// A key keeps something of a job that does not exist. The detail is the key.
+    LeftoverEntry,
+    /// What the topic notes of its jobs falls behind them. The id says what: `protocol`, `retains` or `largest`; the detail is its
+    /// value.
+    NotesBehind,
+    /// A key has a type that dq did not give it. The id is the key, and the detail the type that it should have.
+    WrongType,
+    /// A key that should expire does not. The id is the key.
+    NoExpiry,
+    /// A topic that holds something is missing in the directory. The id is the topic.
+    TopicNotListed,
+}
+
+/// Something that does not agree.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mismatch {
+    /// What kind it is.
+    pub kind: MismatchKind,
+    /// The topic.
+    pub topic: TopicName,
+    /// The job, or what the kind says.
+    pub id: String,
+    /// What the kind says, or nothing.
+    pub detail: String,
+}
+
+/// A request to examine a page of a topic.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Examine {
+    /// Where the page begins; `None` means at the beginning.
+    pub after: Option<String>,
+    /// Nodes that hold jobs and have no lease, as [`examine_keys`](super::Store::examine_keys) found them.
+    pub nodes: Vec<NodeId>,
+}
+
+/// A page of what a store found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Examined {
+    /// What does not agree.
+    pub mismatches: Vec<Mismatch>,
+    /// How many entries were looked at.
+    pub looked_at: usize,
+    /// Where the next page begins; `None` means that this was the last.
+    pub next: Option<String>,
+}
+
+/// A job that no node can decode, to be made DEAD with its payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GiveUp {
+    /// Its id.
+    pub id: JobId,
+    /// Its record as it was read. If the payload is another one by now, nothing is done.
+    pub record: Record,
+    /// Why it does not decode.
+    pub error: String,
+}
+
+impl GiveUp {
+    /// The bytes that the job has kept if nobody has changed it: its payload, or all of them if they are no record.
+    pub(crate) fn kept(&self) -> &[u8] {
+        kept_of(&self.record)
+    }
+
+    /// What its metadata become.
+    pub(crate) fn metadata(&self) -> Metadata {
+        let known = self.record.metadata().unwrap_or_default();
+        Metadata { cause: Some(Cause::Decode), error: Some(self.error.clone()), parked_by: None, ..known }
+    }
+
+    /// The states from which a job is given up. A node that runs it does that itself.
+    pub const FROM: [State; 3] = [State::Delayed, State::Unacked, State::Dead];
+}
+
+/// The payload of a record, or all of its bytes if they are no record.
+pub(crate) fn kept_of(record: &Record) -> &[u8] {
+    record.payload().map_or(record.as_bytes(), |(_, payload)| payload)
+}
+
+/// What endangers the jobs of a store as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DangerKind {
+    /// The server is older than dq needs.
+    OldServer,
+    /// The server removes keys when its memory is full.
+    Evicts,
+    /// A restart of the server loses jobs.
+    NotPersistent,
+    /// Fewer replicas are connected than `durability` waits for.
+    TooFewReplicas,
+    /// At least 80 % of the memory that the server may use are in use.
+    MemoryNearlyFull,
+    /// At least 95 % of the memory that the server may use are in use.
+    MemoryFull,
+}
+
+/// A danger, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Danger {
+    /// What kind it is.
+    pub kind: DangerKind,
+    /// What it is, and what to do.
+    pub text: String,
+}

@@ -1,0 +1,111 @@
+//! What the doctor asks a store: a sound topic has no mismatch, and a job that no node can decode becomes DEAD with its payload.
+
+use super::events::{NODE, add_in_state};
+use super::producer::{delayed, job};
+use super::topic::{Topic, id, secs};
+use bytes::Bytes;
+use dq::job::{Cause, Deliver, Record, State};
+use dq::store::step::Change;
+use dq::store::{Examine, GiveUp, Mismatch, NewJob};
+
+impl Topic {
+    /// Everything that the store finds wrong with the topic.
+    pub(super) async fn mismatches(&self) -> Vec<Mismatch> {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.store.examine(&self.key, Examine { after, nodes: Vec::new() }).await;
+            let page = page.expect("examine is answered");
+            found.extend(page.mismatches);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        loop {
+            let page = self.store.examine_keys(&self.key.app, Some(&self.key.topic), after.as_deref()).await;
+            let page = page.expect("examine_keys is answered");
+            found.extend(page.mismatches);
+            after = page.next;
+            if after.is_none() {
+                return found;
+            }
+        }
+    }
+
+    /// Gives up the job, which has this record.
+    pub(super) async fn give_up(&self, name: &str, record: Record) -> bool {
+        let job = GiveUp { id: id(name), record, error: "it is broken".into() };
+        self.store.give_up(&self.key, &job).await.expect("give_up is answered")
+    }
+
+    pub(super) async fn record_of(&self, name: &str) -> Record {
+        self.find(name).await.expect("the job is there").record
+    }
+}
+
+/// A topic with jobs in every state, near and far, and with broadcasts and crashes has no mismatch (query `examine`).
+pub async fn sound_topic_has_no_mismatch(t: &Topic) {
+    assert_eq!(t.mismatches().await, []);
+    for state in State::ALL {
+        add_in_state(t, state.word(), state).await;
+    }
+    t.running("m", "b").await;
+    t.running("crashing", "c").await;
+    t.crash("crashing").await;
+    t.delete("b").await;
+    let waiting = NewJob { deliver: Deliver::Both, ..delayed("d", secs(60)) };
+    t.add_all(vec![waiting, delayed("much-later", secs(7_200)), delayed("later", secs(290))]).await;
+    assert_eq!(t.mismatches().await, []);
+}
+
+/// A job that waits, is parked or is DEAD is given up: DEAD with the cause `decode` and its payload, and can be requeued (query
+/// `give_up`).
+pub async fn job_that_does_not_decode_is_given_up_with_its_payload(t: &Topic) {
+    for state in GiveUp::FROM {
+        let name = state.word();
+        add_in_state(t, name, state).await;
+        let record = t.record_of(name).await;
+        for _ in 0..2 {
+            assert!(t.give_up(name, record.clone()).await, "{state}");
+            let found = t.record_of(name).await;
+            let metadata = found.metadata().expect("it can be read");
+            assert_eq!((t.state(name).await, metadata.cause), (Some(State::Dead), Some(Cause::Decode)), "{state}");
+            assert_eq!((metadata.error.as_deref(), metadata.parked_by), (Some("it is broken"), None));
+            assert_eq!(found.payload().ok(), record.payload().ok());
+        }
+        assert!(t.requeue(name).await.changed);
+        let claim = t.claim(NODE, name).await;
+        t.end(NODE, &claim, Change::Drop).await;
+    }
+    assert_eq!(t.mismatches().await, []);
+}
+
+/// A record that cannot be read becomes the payload of the DEAD job, near or far (query `give_up`).
+pub async fn record_that_cannot_be_read_becomes_the_payload_of_the_dead_job(t: &Topic) {
+    for (name, delay) in [("near", 60), ("far", 7_200)] {
+        let record = Record::from_bytes(Bytes::from_static(b"what?"));
+        t.add_all(vec![NewJob { record: record.clone(), ..delayed(name, secs(delay)) }]).await;
+        assert!(t.give_up(name, t.record_of(name).await).await);
+        let found = t.record_of(name).await;
+        assert_eq!(found.payload().expect("it can be read").1, b"what?");
+        assert_eq!(t.state(name).await, Some(State::Dead));
+    }
+    assert_eq!(t.mismatches().await, []);
+}
+
+/// A job that runs, is DONE, has gone or has another payload by now is left alone (query `give_up`).
+pub async fn job_that_runs_or_has_another_payload_is_not_given_up(t: &Topic) {
+    for state in [State::Running, State::Done] {
+        let name = state.word();
+        let claim = add_in_state(t, name, state).await;
+        assert!(!t.give_up(name, t.record_of(name).await).await, "{state}");
+        assert_eq!(t.state(name).await, Some(state));
+        if let Some(claim) = claim {
+            t.end(NODE, &claim, Change::Drop).await;
+        }
+    }
+    assert!(!t.give_up("unknown", job("unknown").record).await);
+    t.add_all(vec![delayed("waits", secs(60))]).await;
+    assert!(!t.give_up("waits", job("other").record).await);
+    assert_eq!(t.state("waits").await, Some(State::Delayed));
+}

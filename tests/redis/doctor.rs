@@ -1,0 +1,429 @@
+//! The doctor: it finds what other programs damaged, repairs it, and loses no job.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dq::config::NodeSettings;
+use dq::environment::Environment;
+use dq::inspect::{Doctor, Finding, FindingCode, Inspector};
+use dq::job::{AppName, Cause, JobId, Metadata, State};
+use dq::provider::Provider;
+use dq::store::redis::RedisStore;
+use dq::store::step::{Change, Scan, USUAL_BYTES};
+use dq::store::{CommandKind, Due, NewJob, OnDuplicate, PageRequest, Store, Stored};
+use dq_tests::redis::RedisServer;
+
+use super::topic::{Topic, id, job};
+
+const HOUR: std::time::Duration = std::time::Duration::from_secs(3_600);
+
+/// What is damaged, and what becomes of it.
+struct Corruption {
+    code: FindingCode,
+    /// The id of the finding.
+    id: &'static str,
+    /// The commands of another program.
+    commands: &'static [&'static [&'static str]],
+    /// A job and its state after the repair.
+    after: Option<(&'static str, State)>,
+}
+
+const EVAL_NEAR_TOO: &str =
+    "redis.call('HSET', KEYS[1], 'far', string.sub(redis.call('HGET', KEYS[2], 'far'), 7)) return 1";
+const EVAL_LEAF: &str = "return redis.call('DEL', KEYS[1] .. ':' .. redis.call('ZRANGE', KEYS[1], 0, 0)[1])";
+const EVAL_NOT_JSON: &str =
+    "redis.call('HSET', KEYS[1], 'b', string.sub(redis.call('HGET', KEYS[1], 'b'), 1, -2)) return 1";
+
+const CORRUPTIONS: [Corruption; 16] = [
+    Corruption {
+        code: FindingCode::JobWithoutPlace,
+        id: "b",
+        commands: &[&["ZREM", "dq:{shop:t}:delayed", "b"]],
+        after: Some(("b", State::Dead)),
+    },
+    Corruption {
+        code: FindingCode::PlaceWithoutJob,
+        id: "ghost",
+        commands: &[&["ZADD", "dq:{shop:t}:unacked", "5", "ghost"]],
+        after: None,
+    },
+    Corruption {
+        code: FindingCode::RowWithoutJob,
+        id: "ghost-row",
+        commands: &[&["HSET", "dq:{shop:t}:running:n", "ghost-row", "1:2"]],
+        after: None,
+    },
+    Corruption {
+        code: FindingCode::SeveralPlaces,
+        id: "c",
+        commands: &[&["ZADD", "dq:{shop:t}:dead", "5", "c"]],
+        after: Some(("c", State::Delayed)),
+    },
+    Corruption {
+        code: FindingCode::SeveralPlaces,
+        id: "runs",
+        commands: &[
+            &["ZADD", "dq:{shop:t}:delayed", "5", "runs"],
+            &["HSET", "dq:{shop:t}:running:m", "runs", "1:2"],
+            &["ZADD", "dq:{shop:t}:leases", "5", "m"],
+        ],
+        after: Some(("runs", State::Running)),
+    },
+    Corruption {
+        code: FindingCode::SeveralRecords,
+        id: "far",
+        commands: &[&["EVAL", EVAL_NEAR_TOO, "2", "dq:{shop:t}:jobs", "dq:{shop:t}:far-jobs"]],
+        after: Some(("far", State::Delayed)),
+    },
+    Corruption {
+        code: FindingCode::RowsWithoutLease,
+        id: "n",
+        commands: &[&["DEL", "dq:{shop:t}:leases"]],
+        after: Some(("runs", State::Running)),
+    },
+    Corruption {
+        code: FindingCode::LeaseWithoutRows,
+        id: "idle",
+        commands: &[&["ZADD", "dq:{shop:t}:leases", "5", "idle"]],
+        after: None,
+    },
+    Corruption {
+        code: FindingCode::MangledRecord,
+        id: "d",
+        commands: &[&["HSET", "dq:{shop:t}:jobs", "d", "rubbish"]],
+        after: Some(("d", State::Dead)),
+    },
+    Corruption {
+        code: FindingCode::NotJson,
+        id: "b",
+        commands: &[&["EVAL", EVAL_NOT_JSON, "1", "dq:{shop:t}:jobs"]],
+        after: Some(("b", State::Dead)),
+    },
+    Corruption {
+        code: FindingCode::WrongType,
+        id: "dq:{shop:t}:crashes",
+        commands: &[&["SET", "dq:{shop:t}:crashes", "mine"]],
+        after: Some(("b", State::Delayed)),
+    },
+    Corruption {
+        code: FindingCode::FarWithoutLeaf,
+        id: "far",
+        commands: &[&["EVAL", EVAL_LEAF, "1", "dq:{shop:t}:far"]],
+        after: Some(("far", State::Delayed)),
+    },
+    Corruption {
+        code: FindingCode::ScheduleNotListed,
+        id: "dq:schedule:nightly",
+        commands: &[&["DEL", "dq:{shop:t}:schedules"]],
+        after: Some(("dq:schedule:nightly", State::Delayed)),
+    },
+    Corruption {
+        code: FindingCode::LeftoverEntry,
+        id: "ghost",
+        commands: &[&["HSET", "dq:{shop:t}:crashes", "ghost", "3"]],
+        after: None,
+    },
+    Corruption {
+        code: FindingCode::NoExpiry,
+        id: "dq:{shop:t}:sequence:n",
+        commands: &[&["PERSIST", "dq:{shop:t}:sequence:n"]],
+        after: None,
+    },
+    Corruption { code: FindingCode::TopicNotListed, id: "t", commands: &[&["DEL", "dq:{shop}:topics"]], after: None },
+];
+
+/// What the notes of a topic are about, and how they are damaged.
+const NOTES: [(&str, &[&str]); 3] = [
+    ("protocol", &["HDEL", "dq:{shop:t}:meta", "protocol"]),
+    ("retains", &["HDEL", "dq:{shop:t}:meta", "retains"]),
+    ("largest", &["HSET", "dq:{shop:t}:meta", "largest", "1"]),
+];
+
+/// The jobs of the sound topic.
+const JOBS: [&str; 10] = ["b", "c", "d", "dead", "done", "dq:schedule:nightly", "far", "parked", "replaced", "runs"];
+
+fn provider(server: &RedisServer) -> Provider {
+    let store = Arc::new(RedisStore::new(&server.url()).unwrap());
+    let environment = Environment::of_this_runtime().unwrap();
+    Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default())
+}
+
+fn inspector(server: &RedisServer) -> Inspector {
+    provider(server).inspect()
+}
+
+/// A topic with jobs in every state, a schedule, broadcasts, a far job and a replacement that waits; node `n` runs two jobs.
+async fn sound() -> (RedisServer, Topic) {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    let record = |metadata: &Metadata| dq::job::Record::new(metadata, dq::job::Codec::Json, b"{}");
+    let retained = Metadata { retain: HOUR, ..Metadata::default() };
+    topic
+        .add(vec![
+            job("runs"),
+            job("replaced"),
+            job("parked"),
+            job("dead"),
+            NewJob { record: record(&retained), ..job("done") },
+        ])
+        .await;
+    let claims = topic.claims().await;
+    let of = |name: &str| claims.iter().find(|claim| claim.id == id(name)).unwrap().clone();
+    for (name, change) in [("parked", Change::Park), ("dead", Change::Dead), ("done", Change::Ack)] {
+        topic.try_settle(&[of(name)], change).await.unwrap();
+    }
+    topic.try_add(vec![NewJob { on_duplicate: OnDuplicate::Replace, ..job("replaced") }]).await.unwrap();
+    let wide = NewJob { deliver: dq::job::Deliver::Both, due: Due::After(HOUR / 60), ..job("b") };
+    let later = |name: &str| NewJob { due: Due::After(HOUR / 60), ..job(name) };
+    topic.add(vec![wide, later("c"), later("d"), NewJob { due: Due::After(2 * HOUR), ..job("far") }]).await;
+    provider(&server).topic("t").unwrap().add_schedule_json("nightly", "{}").every("2m").await.unwrap();
+    (server, topic)
+}
+
+/// Examines everything, and returns what concerns topics.
+async fn examined(doctor: &mut Doctor) -> Vec<Finding> {
+    while doctor.step().await.unwrap().is_some() {}
+    doctor.findings().iter().filter(|finding| finding.topic.is_some()).cloned().collect()
+}
+
+async fn found(server: &RedisServer) -> Vec<Finding> {
+    examined(&mut inspector(server).doctor(None).unwrap()).await
+}
+
+/// Repairs all that can be repaired, and returns how much was.
+async fn repair(doctor: &mut Doctor) -> usize {
+    let mut done = 0;
+    while let Some(said) = doctor.next_repair().cloned() {
+        let repaired = doctor.repair().await.unwrap().unwrap();
+        assert_eq!(repaired.finding, said, "it says before what it does");
+        done += usize::from(repaired.done);
+    }
+    done
+}
+
+fn codes(findings: &[Finding]) -> Vec<(FindingCode, &str)> {
+    findings.iter().map(|finding| (finding.code, finding.id.as_deref().unwrap_or_default())).collect()
+}
+
+async fn stored(topic: &Topic, name: &str) -> Option<Stored> {
+    topic.store.get(&topic.key, &[JobId::new(name).unwrap()]).await.unwrap().remove(0)
+}
+
+/// Checks that the audit counts as many records as places, that all jobs are there, and that a DEAD one says why.
+async fn is_whole(topic: &Topic) {
+    let scanned = topic.link.step(Scan).await.unwrap();
+    assert_eq!(scanned.records, scanned.places);
+    let mut all = BTreeSet::new();
+    for state in State::ALL {
+        let request = PageRequest { state, after: None, limit: 100, bytes: USUAL_BYTES };
+        for job in topic.store.page(&topic.key, request).await.unwrap().jobs {
+            let cause = job.record.metadata().unwrap().cause;
+            assert!(state != State::Dead || job.id == id("dead") || cause.is_some(), "{job:?}");
+            assert!(all.insert(job.id.to_string()), "{} is in two states", job.id);
+        }
+    }
+    assert_eq!(all.iter().map(String::as_str).collect::<Vec<_>>(), JOBS);
+}
+
+#[tokio::test]
+async fn a_sound_topic_gives_no_finding() {
+    let (server, topic) = sound().await;
+    assert_eq!(found(&server).await, []);
+    is_whole(&topic).await;
+    // A node that died, and jobs that came back from it.
+    server.command(&["ZADD", "dq:{shop:t}:leases", "5", "n"]);
+    let node = dq::job::NodeId::new("n");
+    let seen = dq::time::Timestamp::from_millis(5);
+    let reclaim = dq::store::step::Reclaim { node, seen, limit: 10, bytes: USUAL_BYTES, max_crashes: 3 };
+    assert_eq!(topic.link.step(reclaim).await.unwrap().moved, 2);
+    assert!(topic.command(CommandKind::Requeue, "dead").await.changed);
+    topic.command(CommandKind::Delete, "far").await;
+    let findings = found(&server).await;
+    assert!(findings.iter().all(|finding| finding.code == FindingCode::NoListener), "{findings:?}");
+}
+
+#[tokio::test]
+async fn each_corruption_is_found_by_its_code_and_repaired_without_the_loss_of_a_job() {
+    for corruption in CORRUPTIONS {
+        let (server, topic) = sound().await;
+        for command in corruption.commands {
+            server.command(command);
+        }
+        let mut doctor = inspector(&server).doctor(None).unwrap();
+        let findings = examined(&mut doctor).await;
+        let wanted = (corruption.code, corruption.id);
+        assert_eq!(codes(&findings), [wanted], "{findings:#?}");
+        assert!(repair(&mut doctor).await > 0, "{wanted:?}");
+        assert_eq!(found(&server).await, [], "{wanted:?}");
+        is_whole(&topic).await;
+        if let Some((name, state)) = corruption.after {
+            let job = stored(&topic, name).await.unwrap();
+            assert_eq!(job.place.state(), state, "{wanted:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_topic_notes_of_its_jobs_is_written_again() {
+    for (name, command) in NOTES {
+        let (server, topic) = sound().await;
+        let before = server.command(&["HGET", "dq:{shop:t}:meta", name]);
+        server.command(command);
+        let mut doctor = inspector(&server).doctor(Some("t")).unwrap();
+        let findings = examined(&mut doctor).await;
+        assert_eq!(codes(&findings), [(FindingCode::NotesBehind, name)]);
+        assert_eq!(repair(&mut doctor).await, 1);
+        assert_eq!(found(&server).await, []);
+        let after = server.command(&["HGET", "dq:{shop:t}:meta", name]);
+        assert!(after == before || name == "largest", "{name}: {before} {after}");
+        is_whole(&topic).await;
+    }
+}
+
+/// The corruptions that need a topic of their own: one removes all leases, two are about what others damage, and one keeps the topic
+/// from being examined.
+const APART: [FindingCode; 3] = [FindingCode::RowsWithoutLease, FindingCode::WrongType, FindingCode::JobWithoutPlace];
+
+#[tokio::test]
+async fn corruptions_beside_each_other_are_all_repaired_and_every_job_runs_or_says_why_not() {
+    let (server, topic) = sound().await;
+    let together: Vec<_> = CORRUPTIONS.iter().filter(|corruption| !APART.contains(&corruption.code)).collect();
+    for command in together.iter().flat_map(|corruption| corruption.commands) {
+        server.command(command);
+    }
+    let mut doctor = inspector(&server).doctor(None).unwrap();
+    let findings = examined(&mut doctor).await;
+    for corruption in &together {
+        let wanted = (corruption.code, corruption.id);
+        assert!(codes(&findings).contains(&wanted), "{wanted:?} of {findings:#?}");
+    }
+    repair(&mut doctor).await;
+    let again = found(&server).await;
+    assert_eq!(again, []);
+    is_whole(&topic).await;
+    // A second doctor that repairs what the first one found does nothing.
+    let changes = server.changes();
+    assert_eq!(repair(&mut inspector(&server).doctor(None).unwrap()).await, 0);
+    assert_eq!(server.changes(), changes);
+    for name in ["b", "d"] {
+        let job = stored(&topic, name).await.unwrap();
+        assert_eq!(job.record.metadata().unwrap().cause, Some(Cause::Decode), "{name}");
+        assert!(topic.command(CommandKind::Requeue, name).await.changed);
+    }
+    assert_eq!(stored(&topic, "d").await.unwrap().record.payload().unwrap().1, b"rubbish");
+}
+
+#[tokio::test]
+async fn a_key_of_a_wrong_type_is_set_aside_with_what_is_in_it() {
+    let (server, topic) = sound().await;
+    server.command(&["SET", "dq:{shop:t}:crashes", "mine"]);
+    let mut doctor = inspector(&server).doctor(None).unwrap();
+    examined(&mut doctor).await;
+    assert_eq!(repair(&mut doctor).await, 1);
+    let find = "for _, key in ipairs(redis.call('KEYS', 'dq:set-aside:*')) do return redis.call('GET', key) end";
+    assert_eq!(server.command(&["EVAL", find, "0"]), "mine");
+    is_whole(&topic).await;
+}
+
+#[tokio::test]
+async fn what_a_repair_cannot_decide_is_left_to_a_hand() {
+    let (server, topic) = sound().await;
+    server.command(&["HSET", "dq:{shop:t}:jobs", "far", "another record"]);
+    server.command(&["ZREM", "dq:{shop:t}:broadcasts", "b"]);
+    let mut doctor = inspector(&server).doctor(None).unwrap();
+    let findings = examined(&mut doctor).await;
+    let wanted = [(FindingCode::SeveralRecords, "far"), (FindingCode::BroadcastWithoutPlace, "b")];
+    assert_eq!(codes(&findings), wanted);
+    assert_eq!(repair(&mut doctor).await, 0);
+    assert_eq!(codes(&found(&server).await), wanted);
+    assert_eq!(server.command(&["HGET", "dq:{shop:t}:jobs", "far"]), "another record");
+    drop(topic);
+}
+
+#[tokio::test]
+async fn another_version_and_due_jobs_without_a_listener_are_found() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.add(vec![job("a")]).await;
+    topic.ready().await;
+    assert_eq!(codes(&found(&server).await), [(FindingCode::NoListener, "")]);
+    server.command(&["HSET", "dq:{shop:t}:meta", "protocol", "99"]);
+    let findings = found(&server).await;
+    assert_eq!(codes(&findings), [(FindingCode::OtherVersion, "")]);
+    assert!(findings[0].text.contains("99") && findings[0].repair.is_none(), "{findings:?}");
+}
+
+async fn of_the_store(server: &RedisServer) -> Vec<FindingCode> {
+    inspector(server).examine_store().await.unwrap().iter().map(|finding| finding.code).collect()
+}
+
+#[tokio::test]
+async fn the_settings_the_memory_and_the_clock_of_the_server_are_examined() {
+    let server = RedisServer::start();
+    server.command(&["CONFIG", "SET", "appendonly", "yes"]);
+    assert_eq!(of_the_store(&server).await, []);
+    server.command(&["CONFIG", "SET", "appendonly", "no"]);
+    server.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    assert_eq!(of_the_store(&server).await, [FindingCode::EvictsJobs, FindingCode::NotPersistent]);
+    server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert_eq!(of_the_store(&server).await, [FindingCode::NotPersistent, FindingCode::MemoryFull]);
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+
+    server.command(&["HSET", "clock", "seconds", "1000", "micros", "0"]);
+    let store = Arc::new(RedisStore::with_test_clock(&server.url(), "clock").unwrap());
+    let environment = Environment::of_this_runtime().unwrap();
+    let look = Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default()).inspect();
+    let findings = look.examine_store().await.unwrap();
+    let said = findings.iter().find(|finding| finding.code == FindingCode::ClockDifference).unwrap();
+    assert!(said.text.contains("behind that of this machine"), "{said}");
+}
+
+#[tokio::test]
+async fn what_the_user_of_the_store_may_not_see_is_a_finding_and_the_rest_is_examined() {
+    let (server, _topic) = sound().await;
+    server.command(&["ACL", "SETUSER", "guest", "on", ">secret", "~dq:*", "+@all", "-scan", "-info"]);
+    server.command(&["ZREM", "dq:{shop:t}:delayed", "c"]);
+    let store = Arc::new(RedisStore::new(&server.url_for("guest:secret")).unwrap());
+    let environment = Environment::of_this_runtime().unwrap();
+    let look = Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default()).inspect();
+    let mut doctor = look.doctor(None).unwrap();
+    while doctor.step().await.unwrap().is_some() {}
+    let codes: Vec<_> = doctor.findings().iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, [FindingCode::NotExamined, FindingCode::NotExamined, FindingCode::JobWithoutPlace]);
+}
+
+/// 20,000 jobs in one topic, and 200 other topics.
+#[tokio::test]
+async fn a_step_takes_20_commands_of_the_store_at_most() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    for first in (0..20_000).step_by(1_000) {
+        let later = |n: usize| NewJob { due: Due::After(HOUR / 60 * (1 + n as u32 % 10)), ..job(&format!("j{n}")) };
+        topic.add((first..first + 1_000).map(later).collect()).await;
+    }
+    for n in 0..200 {
+        Topic::named(&server.url(), &format!("t{n}")).add(vec![NewJob { due: Due::After(HOUR), ..job("a") }]).await;
+    }
+    let mut doctor = inspector(&server).doctor(None).unwrap();
+    let (mut steps, mut most) = (0, 0);
+    loop {
+        server.command(&["CONFIG", "RESETSTAT"]);
+        let step = doctor.step().await.unwrap();
+        let calls = server.calls();
+        let of = |name| calls.get(name).copied().unwrap_or_default();
+        // The scripts use ZRANGE and SCAN of hashes themselves.
+        most = most.max(of("evalsha") + of("eval") + of("scan") + of("info"));
+        steps += 1;
+        if step.is_none() {
+            break;
+        }
+    }
+    assert!(most <= 18 && steps > 100, "{most} commands, {steps} steps");
+    let progress = doctor.progress();
+    let of_topics: Vec<_> = doctor.findings().iter().filter(|finding| finding.topic.is_some()).collect();
+    assert!(progress.topics == 201 && of_topics.is_empty(), "{of_topics:?}");
+    assert!(progress.looked_at > 40_000, "{progress:?}");
+}
