@@ -1,13 +1,14 @@
 //! `dq top` without a terminal.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use dq::Provider;
 use dq::config::NodeSettings;
 use dq::environment::{Environment, OsEntropy, WallClock};
 use dq::job::AppName;
 use dq::store::memory::MemoryStore;
-use dq_cli::verbs::top::{Action, Model, draw, read};
+use dq_cli::verbs::top::{Action, Model, Sort, draw, read};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -47,7 +48,7 @@ async fn filled() -> Provider {
 
 #[tokio::test]
 async fn topics_are_shown_selected_sorted_and_read_page_by_page() {
-    let (provider, mut model) = (filled().await, Model::new("shop".into()));
+    let (provider, mut model) = (filled().await, Model::new("shop".into(), Sort::Name));
     assert!(picture(&model).contains("reading .."));
     refreshed(&mut model, &provider).await;
     let seen = picture(&model);
@@ -59,8 +60,7 @@ async fn topics_are_shown_selected_sorted_and_read_page_by_page() {
     assert_eq!((press(&mut model, KeyCode::Down), model.row()), (Action::Read, Some(1)));
     refreshed(&mut model, &provider).await;
     assert!(picture(&model).contains(" topic01 "), "its frame has its name");
-    press(&mut model, KeyCode::Char('s'));
-    press(&mut model, KeyCode::Char('s'));
+    press(&mut model, KeyCode::Char('2'));
     assert_eq!(
         (model.row(), picture(&model).contains("by ready")),
         (Some(16), true),
@@ -79,8 +79,37 @@ async fn topics_are_shown_selected_sorted_and_read_page_by_page() {
 }
 
 #[tokio::test]
+async fn what_is_latest_comes_first_and_each_key_sorts_as_the_help_says() {
+    let (provider, mut model) = (shop(), Model::new("shop".into(), Sort::Late));
+    let hour = Duration::from_secs(3_600);
+    for (name, late) in [("a-is-on-time", 0), ("b-is-late", 1), ("c-is-latest", 2)] {
+        let at = SystemTime::now() + hour - 2 * late * hour;
+        provider.topic(name).unwrap().add_json("1").at(at).await.unwrap();
+    }
+    refreshed(&mut model, &provider).await;
+    let first = |model: &Model| model.wanted().selected.unwrap();
+    assert_eq!(first(&model), "c-is-latest", "the topic that needs somebody most is selected, and the first");
+    assert_eq!(model.row(), Some(0));
+    for (key, word, row) in [
+        ('5', "by name", 2),
+        ('1', "by late", 0),
+        ('s', "by ready", 1),
+        ('S', "by late", 0),
+        ('S', "by name", 2),
+        ('4', "by dead", 2),
+        ('3', "by running", 2),
+    ] {
+        assert_eq!(press(&mut model, KeyCode::Char(key)), Action::Nothing);
+        assert!(picture(&model).contains(word), "{key}: {}", picture(&model));
+        assert_eq!((first(&model).as_str(), model.row()), ("c-is-latest", Some(row)), "{key}");
+    }
+    press(&mut model, KeyCode::Char('?'));
+    assert!(picture(&model).contains("1 to 5  late, ready, running, dead, name"), "{}", picture(&model));
+}
+
+#[tokio::test]
 async fn a_pause_needs_a_yes_and_is_shown() {
-    let (provider, mut model) = (filled().await, Model::new("shop".into()));
+    let (provider, mut model) = (filled().await, Model::new("shop".into(), Sort::Name));
     refreshed(&mut model, &provider).await;
     press(&mut model, KeyCode::Char('p'));
     assert!(picture(&model).contains("pause topic00 on all its nodes? y/n"));
@@ -97,7 +126,7 @@ async fn a_pause_needs_a_yes_and_is_shown() {
 
 #[tokio::test]
 async fn an_outage_is_said_and_what_was_read_stays() {
-    let (provider, mut model) = (filled().await, Model::new("shop".into()));
+    let (provider, mut model) = (filled().await, Model::new("shop".into(), Sort::Name));
     refreshed(&mut model, &provider).await;
     let seen = dq_cli::verbs::top::Seen { wanted: model.wanted(), page: Err("no \u{1b} answer".into()) };
     model.show(seen);
