@@ -1,20 +1,25 @@
 //! `dq top` without a terminal.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use dq::Provider;
 use dq::config::NodeSettings;
-use dq::environment::{Environment, OsEntropy, WallClock};
+use dq::environment::{Environment, OsEntropy, StoreClock, WallClock};
 use dq::job::AppName;
 use dq::store::memory::MemoryStore;
+use dq::testing::ManualClock;
 use dq_cli::verbs::top::{Action, Model, Sort, draw, read};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 fn shop() -> Provider {
-    let store = Arc::new(MemoryStore::new(Arc::new(WallClock)));
+    shop_at(Arc::new(WallClock))
+}
+
+fn shop_at(clock: Arc<dyn StoreClock>) -> Provider {
+    let store = Arc::new(MemoryStore::new(clock));
     let environment = Environment::on_this_runtime(Arc::new(OsEntropy::new()));
     Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default())
 }
@@ -80,11 +85,11 @@ async fn topics_are_shown_selected_sorted_and_read_page_by_page() {
 
 #[tokio::test]
 async fn what_is_latest_comes_first_and_each_key_sorts_as_the_help_says() {
-    let (provider, mut model) = (shop(), Model::new("shop".into(), Sort::Late));
-    let hour = Duration::from_secs(3_600);
-    for (name, late) in [("a-is-on-time", 0), ("b-is-late", 1), ("c-is-latest", 2)] {
-        let at = SystemTime::now() + hour - 2 * late * hour;
-        provider.topic(name).unwrap().add_json("1").at(at).await.unwrap();
+    let clock = Arc::new(ManualClock::at(1_800_000_000_000_000));
+    let (provider, mut model) = (shop_at(clock.clone()), Model::new("shop".into(), Sort::Late));
+    for (name, after) in [("c-is-latest", "0s"), ("b-is-late", "0s"), ("a-is-on-time", "1h")] {
+        provider.topic(name).unwrap().add_json("1").after(after).await.unwrap();
+        clock.advance(Duration::from_secs(60));
     }
     refreshed(&mut model, &provider).await;
     let first = |model: &Model| model.wanted().selected.unwrap();
