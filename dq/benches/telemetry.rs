@@ -1,7 +1,7 @@
-//! What metrics, spans and links cost, on the memory store and on Redis: each beside a node that reports to nobody. All sides have both
-//! features; compare with a program that has neither by the bench `lifecycle`.
+//! What metrics, spans, links and a listener to the events cost, on the memory store and on Redis: each beside a node that reports to
+//! nobody. All sides have both features; compare with a program that has neither by the bench `lifecycle`.
 //!
-//! `cargo bench -p dq --all-features --bench telemetry -- [--quick]`
+//! `cargo bench -p dq --all-features --bench telemetry -- [--quick] [--only WHAT]`
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
@@ -13,6 +13,7 @@ mod listener;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use dq::provider::Event;
 use dq_bench::{Arguments, Bench, Meter, Side};
 use job::{factory, nothing};
 use listener::{Tally, do_nothing};
@@ -26,16 +27,17 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
 /// What is on, beside nothing.
-const WHAT: [(&str, &str); 3] = [
+const WHAT: [(&str, &str); 4] = [
     ("metrics", "metrics, for Prometheus"),
     ("spans", "spans, for a log at INFO"),
     ("links", "links, a trace in ten recorded"),
+    ("events", "events, to one listener in the process"),
 ];
 
 /// Makes the whole process report it.
 fn report(what: &str) {
     match what {
-        "nothing" => {}
+        "nothing" | "events" => {}
         "metrics" => {
             let buckets = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0];
             let page = PrometheusBuilder::new().set_buckets(&buckets).unwrap().install_recorder().unwrap();
@@ -67,6 +69,11 @@ async fn lives([what, url, jobs]: &[String; 3]) -> [f64; 2] {
     let tally = Tally::of(jobs);
     let dq = factory(url).listener::<do_nothing>().provide(tally.clone()).start().await.unwrap();
     dq.ready().await;
+    if what == "events" {
+        let mut events = dq.provider().events("nothing").unwrap();
+        assert_eq!(events.next().await, Some(Event::Listening));
+        tokio::spawn(async move { while events.next().await.is_some() {} });
+    }
     let meter = Meter::start();
     for _ in 0..16 {
         let provider = dq.provider().clone();
@@ -99,18 +106,24 @@ async fn main() {
         return println!("{rate} {us}");
     }
     let jobs = arguments.scaled(32_000, 320_000);
-    let mut bench = Bench::start("telemetry", arguments, 2 * 2 * WHAT.len());
+    let wanted: Vec<_> = WHAT.into_iter().filter(|(_, says)| arguments.wants(says)).collect();
+    let mut bench = Bench::start("telemetry", arguments, 2 * 2 * wanted.len());
     let server = bench.server().await;
     for round in bench.rounds() {
-        for (on, says) in WHAT {
+        for &(on, says) in &wanted {
             for (store, url) in [("Redis", server.url()), ("memory", "memory:".to_owned())] {
                 let sides = [(Side::Bare, "nothing"), (Side::Dq, on)];
                 for place in 0..2 {
                     let (side, what) = sides[(place + round) % 2];
                     bench.step(format!("{store}, {what}"));
                     server.empty().await;
+                    let meter = Meter::on(&server).await;
                     let [rate, us] = in_process(what, &url, jobs);
+                    let cost = meter.end_on(&server, jobs).await;
                     bench.record(side, &format!("{store}, {says}: client"), "µs/job", us);
+                    if store == "Redis" {
+                        bench.record(side, &format!("{store}, {says}: server"), "µs/job", cost.redis_us);
+                    }
                     bench.record(side, &format!("{store}, {says}: rate"), "jobs/s", rate);
                 }
             }

@@ -234,8 +234,9 @@ async fn a_paused_schedule_adds_nothing_and_its_missed_ticks_follow_its_policy()
         jobs.add_schedule("s", Report { number: 1 }).every("1m").on_missed(on_missed).await.unwrap();
         dq.advance(2 * MINUTE).await;
         assert_eq!(seen.len(), 2);
-        let paused = jobs.pause_schedule::<Report>("s", "the printer is broken").await.unwrap();
-        assert_eq!(paused.details.unwrap().pause.unwrap().reason, "the printer is broken");
+        let paused = jobs.pause_schedule::<Report>("s", "the printer is broken").by("ann").await.unwrap();
+        let pause = paused.details.unwrap().pause.unwrap();
+        assert_eq!((pause.reason.as_str(), pause.by.as_str()), ("the printer is broken", "ann"));
         dq.advance(3 * HOUR).await;
         assert_eq!(seen.len(), 0);
         assert!(jobs.resume_schedule::<Report>("s").await.unwrap().details.unwrap().pause.is_none());
@@ -252,13 +253,17 @@ async fn a_paused_schedule_adds_nothing_and_its_missed_ticks_follow_its_policy()
 async fn a_pause_survives_a_newer_definition_and_names_what_is_wrong_with_its_arguments() {
     let seen = Seen::default();
     let old = start_node(|factory| listens(&seen)(factory).periodic::<first::report>()).await;
-    old.provider().pause_schedule::<Report>("report", "why").await.unwrap();
+    let paused = old.provider().pause_schedule::<Report>("report", "why").await.unwrap();
+    let by = paused.details.unwrap().pause.unwrap().by;
+    assert!(by.ends_with(&std::process::id().to_string()), "{by}: a pause without a name has that of its process");
     let new = old.another(2, |factory| listens(&seen)(factory).periodic::<second::report>()).await;
     new.advance(HOUR).await;
     assert_eq!(seen.len(), 0);
     old.kill();
     let jobs = new.provider();
     assert!(matches!(jobs.pause_schedule::<Report>("report", " ").await, Err(ScheduleError::BadReason { .. })));
+    let long = jobs.pause_schedule::<Report>("report", "why").by("a".repeat(257)).await;
+    assert!(matches!(long, Err(ScheduleError::LongAuthor { size: 257, limit: 256 })), "{long:?}");
     let unknown = jobs.resume_schedule::<Report>("nobody").await.unwrap_err();
     assert_eq!(unknown.to_string(), "there is no schedule `nobody`");
     jobs.resume_schedule::<Report>("report").await.unwrap();

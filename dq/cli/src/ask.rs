@@ -38,13 +38,10 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
     }
 }
 
-/// A store that does not open. The text of the journal is the only sign that another program holds a directory.
+/// A store that does not open.
 fn not_prepared(url: &str, source: StoreError) -> Failure {
     match source {
-        StoreError::Halted { reason, .. } if reason.contains(" is in use by ") => {
-            let holder = reason.split_once(": stop that process").map_or(reason.as_str(), |(holder, _)| holder);
-            Failure::Held { reason: holder.to_owned() }
-        }
+        StoreError::Held { path, holder } => Failure::Held { path, holder },
         source => Failure::Store { what: format!("cannot open {url}"), source },
     }
 }

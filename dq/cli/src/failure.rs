@@ -107,12 +107,14 @@ pub enum Failure {
     Usage(String),
     /// A running program holds the directory of a `file:` store.
     #[error(
-        "{reason}. A `file:` store admits one program at a time: look at it in the dashboard of the program that runs, or stop that \
+        "{path} is in use by {holder}. A `file:` store admits one program at a time: look at it in the dashboard of the program that runs, or stop that \
          program and run this command again; `dq check` reads the directory meanwhile"
     )]
     Held {
+        /// The directory.
+        path: String,
         /// Who holds it.
-        reason: String,
+        holder: String,
     },
     /// A call of dq failed.
     #[error(transparent)]

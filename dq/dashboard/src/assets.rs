@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 /// Changes whenever a file does, so that browsers may keep them.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-2");
 
 const FILES: [(&str, &str, &[u8]); 5] = [
     ("dq.css", "text/css; charset=utf-8", include_bytes!("../assets/dq.css")),

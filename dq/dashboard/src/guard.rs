@@ -1,6 +1,7 @@
 //! What every request passes: rate, host, login, and the headers of the answer.
 
 use axum::Json;
+use axum::body::to_bytes;
 use axum::extract::{OriginalUri, Request, State};
 use axum::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION,
@@ -20,6 +21,9 @@ use crate::visit::{Visit, base};
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The most bytes of a refusal's text.
+const MOST_TEXT: usize = 4 << 10;
 
 /// Of every answer: bounds the rate and checks the host, except of probes, and adds the headers that keep browsers strict.
 pub(crate) async fn everything(State(app): State<Shared>, request: Request, next: Next) -> Response {
@@ -118,7 +122,22 @@ pub(crate) async fn program(State(app): State<Shared>, request: Request, next: N
         }
     }
     parts.extensions.insert(Visit { base: String::new(), user, session: None });
-    next.run(Request::from_parts(parts, body)).await
+    in_json(next.run(Request::from_parts(parts, body)).await).await
+}
+
+/// Refusals that no handler wrote, such as that of a query that cannot be read, as JSON.
+async fn in_json(mut answer: Response) -> Response {
+    let status = answer.status();
+    let kind = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if kind.starts_with("application/json") || !(status.is_client_error() || status.is_server_error()) {
+        return answer;
+    }
+    let body = std::mem::take(answer.body_mut());
+    let text =
+        to_bytes(body, MOST_TEXT).await.map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
+    let reason = status.canonical_reason().unwrap_or("refused");
+    let error = if text.is_empty() { reason.to_owned() } else { text };
+    (status, Json(Problem { error })).into_response()
 }
 
 pub(crate) fn problem(failure: &Failure) -> Response {

@@ -16,8 +16,9 @@
 //!
 //! # Limits
 //!
-//! A page makes at most 20 queries. A live page polls the store once a second as long as somebody looks at it, and all who look share the
-//! poll: at most 100 connections and 16 views. 100 requests a second are answered, with 200 at once; others get 429. A form has up to
+//! A page makes at most 20 queries. A live page is read again at most once a second as long as somebody looks at it, and all who look share
+//! what was read: at most 100 connections and 16 views. The page of a topic is read when events say that something happened to its jobs, and
+//! every four seconds otherwise; the overview once a second. 100 requests a second are answered, with 200 at once; others get 429. A form has up to
 //! 16 KiB, an add up to 1 MiB.
 
 mod access;
@@ -31,6 +32,7 @@ mod failure;
 mod guard;
 mod live;
 mod outlooks;
+mod pace;
 mod pages;
 mod rate;
 mod routes;

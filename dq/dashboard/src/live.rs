@@ -1,9 +1,8 @@
-//! Live pages: one poll a second for each view that somebody looks at, shared by all who do.
+//! Live pages: each view that somebody looks at is read again and again, for all who look at it together.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
@@ -11,18 +10,18 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, sleep_until};
 
 use crate::app::Shared;
 use crate::failure::Failure;
+use crate::pace::{Pace, SHORTEST};
 use crate::pages::View;
 
 /// The most connections.
 const MOST_CONNECTIONS: usize = 100;
 
-/// The most views that are polled.
+/// The most views that are read.
 const MOST_VIEWS: usize = 16;
-
-const PAUSE: Duration = Duration::from_secs(1);
 
 type Fragment = Arc<str>;
 
@@ -39,7 +38,7 @@ impl Default for Live {
 }
 
 impl Live {
-    /// Joins those who look at a view; the first one starts its poll.
+    /// Joins those who look at a view; the first one starts its reads.
     fn join(&self, app: &Shared, view: &View) -> Result<watch::Receiver<Fragment>, Failure> {
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = views.get(view) {
@@ -51,8 +50,8 @@ impl Live {
             return Err(Failure::TooManyLive);
         }
         let (sender, receiver) = watch::channel(Fragment::default());
-        views.insert(view.clone(), sender);
-        tokio::spawn(poll(Arc::clone(app), view.clone()));
+        views.insert(view.clone(), sender.clone());
+        tokio::spawn(keep_reading(Arc::clone(app), view.clone(), sender));
         Ok(receiver)
     }
 
@@ -68,9 +67,11 @@ impl Live {
     }
 }
 
-async fn poll(app: Shared, view: View) {
-    let mut last = Fragment::default();
+async fn keep_reading(app: Shared, view: View, sender: watch::Sender<Fragment>) {
+    let (mut pace, mut last) = (Pace::new(view.events(&app)), Fragment::default());
     loop {
+        let began = Instant::now();
+        pace.reads();
         let (fragment, is_whole) = match view.fragment(&app).await {
             Ok(fragment) => (Fragment::from(fragment.into_string()), true),
             Err(failure) => (crate::pages::stale(&failure, &last).into_string().into(), false),
@@ -81,7 +82,12 @@ async fn poll(app: Shared, view: View) {
         if !app.live.send(&view, fragment) {
             return;
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::select! {
+            biased;
+            () = pace.next(began) => {}
+            // Somebody who loads the page again comes back within this time, and finds the view as it is.
+            () = sender.closed() => sleep_until(began + SHORTEST).await,
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub enum BulkAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct BulkProgress {
-    /// Jobs that were looked at.
+    /// Jobs that were looked at; those that have the time of a reschedule already do not count.
     pub looked_at: usize,
     /// Jobs that were changed.
     pub changed: usize,
@@ -116,11 +116,12 @@ impl Bulk {
         let page =
             self.inspector.jobs(self.topic.name().as_str(), self.state, &self.filter, self.after.clone()).await?;
         let is_there = |at| matches!(self.action, BulkAction::Reschedule(due) if at == Some(due));
+        let there = page.jobs.iter().filter(|job| is_there(job.at)).count();
         let ids = page.jobs.into_iter().filter(|job| !is_there(job.at)).map(|job| job.id);
         let ids: Vec<_> = ids.filter(|id| id.schedule_name().is_none()).collect();
         let count = ids.len();
         let changed = self.change(ids).await?;
-        self.progress.looked_at += page.looked_at;
+        self.progress.looked_at += page.looked_at - there;
         self.progress.changed += changed;
         self.progress.untouched += count - changed;
         self.over = page.next.is_none();

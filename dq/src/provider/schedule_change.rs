@@ -20,9 +20,10 @@ use super::root::Root;
 use super::schedule_error::ScheduleError;
 use super::schedule_pages::stored;
 use super::seen_schedule::SeenSchedule;
+use super::setting::this_process;
 use crate::job::{BadName, JobId, State};
 use crate::schedule::{Definition, SchedulePause, schedule_id};
-use crate::store::{ChangeKind, Due, JobChange, LONGEST_REASON};
+use crate::store::{ChangeKind, Due, JobChange, LONGEST_AUTHOR, LONGEST_REASON};
 use crate::time::{Delay, IntoDelay, Timestamp};
 
 /// How long to wait for a node that adds the jobs of a tick just now.
@@ -59,6 +60,15 @@ impl ChangeSchedule {
         Self(Deferred::new(Ok(Draft { root, inbox, name, pause, within: None })))
     }
 
+    /// Says who pauses it, in at most 256 bytes; the [details](super::ScheduleDetails::pause) of the schedule show it. Defaults to the host,
+    /// the program and the number of its process. The end of a pause leaves nothing, so it says nothing there.
+    pub fn by(mut self, name: impl Into<String>) -> Self {
+        if let Some(SchedulePause { by, .. }) = self.0.draft().and_then(|draft| draft.pause.as_mut()) {
+            *by = name.into();
+        }
+        self
+    }
+
     /// Sets how long this call may wait for the store, instead of the setting `call_total` (10 s by default): a `Duration` or a text
     /// such as `"500ms"`, at most an hour.
     pub fn within(mut self, time: impl IntoDelay) -> Self {
@@ -70,12 +80,18 @@ impl ChangeSchedule {
 }
 
 impl Draft {
-    fn start(self) -> Result<BoxFuture<'static, Answer>, ScheduleError> {
+    fn start(mut self) -> Result<BoxFuture<'static, Answer>, ScheduleError> {
         let id = schedule_id(&self.name)?;
-        if let Some(SchedulePause { reason }) = &self.pause {
+        if let Some(SchedulePause { reason, by }) = &mut self.pause {
             let size = reason.len();
             if reason.trim().is_empty() || size > LONGEST_REASON {
                 return Err(ScheduleError::BadReason { size, limit: LONGEST_REASON });
+            }
+            if by.is_empty() {
+                *by = this_process();
+            }
+            if by.len() > LONGEST_AUTHOR {
+                return Err(ScheduleError::LongAuthor { size: by.len(), limit: LONGEST_AUTHOR });
             }
         }
         let within = limit::read(self.within.clone()).map_err(super::AddError::BadWithin)?;

@@ -56,6 +56,14 @@ pub enum ScheduleError {
         /// The limit.
         limit: usize,
     },
+    /// The name of who pauses it is over 256 bytes. Nothing was sent.
+    #[error("the name of who pauses the schedule has {size} bytes, {limit} are allowed")]
+    LongAuthor {
+        /// The size of the name.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// There is no schedule of this name.
     #[error("there is no schedule `{name}`")]
     NoSuchSchedule {

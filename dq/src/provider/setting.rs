@@ -175,8 +175,8 @@ impl Draft {
     }
 }
 
-/// Who changes a topic, if the caller does not say: host, program and process.
-fn this_process() -> String {
+/// Who changes a topic or a schedule, if the caller does not say: host, program and process.
+pub(super) fn this_process() -> String {
     let host = ["HOSTNAME", "COMPUTERNAME"].iter().find_map(|name| std::env::var(name).ok());
     let program = std::env::current_exe().ok();
     let program = program.as_deref().and_then(|path| path.file_stem()).map(|name| name.to_string_lossy().into_owned());

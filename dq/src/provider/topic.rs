@@ -89,7 +89,7 @@ impl TopicProvider {
 
     /// Pauses the schedule of this name, as [`Provider::pause_schedule`](super::Provider::pause_schedule) does.
     pub fn pause_schedule(&self, name: impl Into<String>, reason: impl Into<String>) -> ChangeSchedule {
-        self.change_schedule(name.into(), Some(SchedulePause { reason: reason.into() }))
+        self.change_schedule(name.into(), Some(SchedulePause { reason: reason.into(), by: String::new() }))
     }
 
     /// Ends the pause of the schedule of this name, as [`Provider::resume_schedule`](super::Provider::resume_schedule) does.

@@ -100,6 +100,9 @@ pub enum Origin {
 pub struct SchedulePause {
     /// Why.
     pub reason: String,
+    /// Who paused it; empty if an older version of dq wrote it.
+    #[serde(default)]
+    pub by: String,
 }
 
 /// A schedule, and how far it has come.
@@ -420,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_paused_schedule_adds_nothing_and_keeps_its_tick() {
-        let schedule = Definition { pause: Some(SchedulePause { reason: "no".into() }), ..hourly() };
+        let schedule = Definition { pause: Some(SchedulePause { reason: "no".into(), by: "ann".into() }), ..hourly() };
         let (tick, _) = schedule.run("report", schedule.tick, schedule.tick, 1);
         assert_eq!((tick.jobs.len(), tick.next), (0, Some(Timestamp::from_millis(14_400_000))));
         assert_eq!(Definition::read(&tick.schedule), Ok(schedule));
@@ -440,7 +443,7 @@ mod tests {
             tick: Timestamp::from_millis(9),
             last: Some(JobId::new("x").unwrap()),
             origin: Origin::Code { fingerprint: 7, superseded: vec![8] },
-            pause: Some(SchedulePause { reason: "no".into() }),
+            pause: Some(SchedulePause { reason: "no".into(), by: "ann".into() }),
             ..hourly()
         };
         assert_eq!(later.fingerprint(0), schedule.fingerprint(0));

@@ -121,6 +121,14 @@ pub enum StoreError {
         /// What happened, and what to do.
         reason: String,
     },
+    /// Another process, or another opening in this one, uses the directory, and nothing was opened. Only `file:`.
+    #[error("{path} is in use by {holder}: stop that process, or use another directory")]
+    Held {
+        /// The directory.
+        path: String,
+        /// Who uses it: the process and since when, as far as its lock tells.
+        holder: String,
+    },
     /// The request is over a limit. The store did nothing.
     #[error("{what} is {size}, but the limit is {limit}")]
     OverLimit {
@@ -156,6 +164,7 @@ impl StoreError {
                 | Self::WrongType { .. }
                 | Self::Draining { .. }
                 | Self::Halted { .. }
+                | Self::Held { .. }
                 | Self::OverLimit { .. }
         )
     }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use dq::job::TopicName;
 use dq::provider::{ScheduleDetails, ScheduleError, SeenSchedule};
-use dq::schedule::Times;
+use dq::schedule::{SchedulePause, Times};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -64,6 +64,7 @@ struct ScheduleLine<'a> {
     next: Option<u64>,
     last_job: Option<&'a str>,
     paused: Option<&'a str>,
+    paused_by: Option<&'a str>,
     unreadable: Option<&'a str>,
 }
 
@@ -73,12 +74,14 @@ impl<'a> ScheduleLine<'a> {
             Ok(details) => (Some(details), None),
             Err(reason) => (None, Some(reason.as_str())),
         };
+        let pause = details.and_then(|details| details.pause.as_ref());
         Self {
             name: &seen.name,
             times: details.map(|details| times(&details.times)),
             next: details.map(|details| details.next.as_millis()),
             last_job: details.and_then(|details| details.last_job.as_ref()).map(dq::job::JobId::as_str),
-            paused: details.and_then(|details| details.pause.as_ref()).map(|pause| pause.reason.as_str()),
+            paused: pause.map(|pause| pause.reason.as_str()),
+            paused_by: pause.map(|pause| pause.by.as_str()),
             unreadable,
         }
     }
@@ -92,8 +95,8 @@ pub(crate) async fn run(session: &mut Session<'_>, command: &SchedulesCommand) -
             list(session, &provider.topic(topic.as_str())?, after.as_deref(), *all).await
         }
         SchedulesCommand::Pause { which, reason } => {
-            let reason = format!("{reason} (by {})", session.common.author());
             let paused = provider.topic(which.topic.as_str())?.pause_schedule(&which.name, reason);
+            let paused = paused.by(session.common.author());
             changed(session, &paused.await.map_err(missing)?, "paused")
         }
         SchedulesCommand::Resume(which) => {
@@ -171,11 +174,16 @@ fn row(seen: &SeenSchedule, now: Timestamp) -> Vec<Cell> {
     match &seen.details {
         Ok(details) => {
             let paused = details.pause.as_ref();
-            let state = paused.map_or_else(|| "-".into(), |pause| format!("paused: {}", cut(&pause.reason, 80)));
+            let state = paused.map_or_else(|| "-".into(), state);
             vec![name, cell(times(&details.times)), cell(next(details, now)), alarm(cell(state), paused.is_some())]
         }
         Err(reason) => vec![name, cell("?"), cell("?"), alarm(cell(cut(reason, 80)), true)],
     }
+}
+
+fn state(pause: &SchedulePause) -> String {
+    let by = if pause.by.is_empty() { String::new() } else { format!(" by {}", cut(&pause.by, 60)) };
+    format!("paused{by}: {}", cut(&pause.reason, 80))
 }
 
 fn next(details: &ScheduleDetails, now: Timestamp) -> String {

@@ -1,19 +1,25 @@
 //! `dq top` without a terminal.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use dq::Provider;
 use dq::config::NodeSettings;
-use dq::environment::{Environment, OsEntropy, WallClock};
+use dq::environment::{Environment, OsEntropy, StoreClock, WallClock};
 use dq::job::AppName;
 use dq::store::memory::MemoryStore;
-use dq_cli::verbs::top::{Action, Model, draw, read};
+use dq::testing::ManualClock;
+use dq_cli::verbs::top::{Action, Model, Sort, draw, read};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 fn shop() -> Provider {
-    let store = Arc::new(MemoryStore::new(Arc::new(WallClock)));
+    shop_at(Arc::new(WallClock))
+}
+
+fn shop_at(clock: Arc<dyn StoreClock>) -> Provider {
+    let store = Arc::new(MemoryStore::new(clock));
     let environment = Environment::on_this_runtime(Arc::new(OsEntropy::new()));
     Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default())
 }
@@ -47,7 +53,7 @@ async fn filled() -> Provider {
 
 #[tokio::test]
 async fn topics_are_shown_selected_sorted_and_read_page_by_page() {
-    let (provider, mut model) = (filled().await, Model::new("shop".into()));
+    let (provider, mut model) = (filled().await, Model::new("shop".into(), Sort::Name));
     assert!(picture(&model).contains("reading .."));
     refreshed(&mut model, &provider).await;
     let seen = picture(&model);
@@ -59,8 +65,7 @@ async fn topics_are_shown_selected_sorted_and_read_page_by_page() {
     assert_eq!((press(&mut model, KeyCode::Down), model.row()), (Action::Read, Some(1)));
     refreshed(&mut model, &provider).await;
     assert!(picture(&model).contains(" topic01 "), "its frame has its name");
-    press(&mut model, KeyCode::Char('s'));
-    press(&mut model, KeyCode::Char('s'));
+    press(&mut model, KeyCode::Char('2'));
     assert_eq!(
         (model.row(), picture(&model).contains("by ready")),
         (Some(14), true),
@@ -79,8 +84,37 @@ async fn topics_are_shown_selected_sorted_and_read_page_by_page() {
 }
 
 #[tokio::test]
+async fn what_is_latest_comes_first_and_each_key_sorts_as_the_help_says() {
+    let clock = Arc::new(ManualClock::at(1_800_000_000_000_000));
+    let (provider, mut model) = (shop_at(clock.clone()), Model::new("shop".into(), Sort::Late));
+    for (name, after) in [("c-is-latest", "0s"), ("b-is-late", "0s"), ("a-is-on-time", "1h")] {
+        provider.topic(name).unwrap().add_json("1").after(after).await.unwrap();
+        clock.advance(Duration::from_secs(60));
+    }
+    refreshed(&mut model, &provider).await;
+    let first = |model: &Model| model.wanted().selected.unwrap();
+    assert_eq!(first(&model), "c-is-latest", "the topic that needs somebody most is selected, and the first");
+    assert_eq!(model.row(), Some(0));
+    for (key, word, row) in [
+        ('5', "by name", 2),
+        ('1', "by late", 0),
+        ('s', "by ready", 1),
+        ('S', "by late", 0),
+        ('S', "by name", 2),
+        ('4', "by dead", 2),
+        ('3', "by running", 2),
+    ] {
+        assert_eq!(press(&mut model, KeyCode::Char(key)), Action::Nothing);
+        assert!(picture(&model).contains(word), "{key}: {}", picture(&model));
+        assert_eq!((first(&model).as_str(), model.row()), ("c-is-latest", Some(row)), "{key}");
+    }
+    press(&mut model, KeyCode::Char('?'));
+    assert!(picture(&model).contains("1 to 5  late, ready, running, dead, name"), "{}", picture(&model));
+}
+
+#[tokio::test]
 async fn a_pause_needs_a_yes_and_is_shown() {
-    let (provider, mut model) = (filled().await, Model::new("shop".into()));
+    let (provider, mut model) = (filled().await, Model::new("shop".into(), Sort::Name));
     refreshed(&mut model, &provider).await;
     press(&mut model, KeyCode::Char('p'));
     assert!(picture(&model).contains("pause topic00 on all its nodes? y/n"));
@@ -97,7 +131,7 @@ async fn a_pause_needs_a_yes_and_is_shown() {
 
 #[tokio::test]
 async fn an_outage_is_said_and_what_was_read_stays() {
-    let (provider, mut model) = (filled().await, Model::new("shop".into()));
+    let (provider, mut model) = (filled().await, Model::new("shop".into(), Sort::Name));
     refreshed(&mut model, &provider).await;
     let seen = dq_cli::verbs::top::Seen { wanted: model.wanted(), page: Err("no \u{1b} answer".into()) };
     model.show(seen);

@@ -207,7 +207,9 @@ fn schedules_are_listed_paused_resumed_and_removed() {
         assert_eq!((&names[0]["name"], &names[1]["times"]), (&"nightly".into(), &"every 10m 00s".into()));
         shop.wrote(&["schedules", "pause", "orders", "nightly", "--reason", "audit", "--by", "ann"]);
         let listed = shop.wrote(&["schedules", "list", "orders"]);
-        assert!(listed.contains("0 3 * * *, UTC") && listed.contains("paused: audit (by ann)"), "{listed}");
+        assert!(listed.contains("0 3 * * *, UTC") && listed.contains("paused by ann: audit"), "{listed}");
+        let paused = &shop.json(&["schedules", "list", "orders"])[0];
+        assert_eq!((&paused["paused"], &paused["paused_by"]), (&"audit".into(), &"ann".into()));
         shop.wrote(&["schedules", "resume", "orders", "nightly"]);
         assert_eq!(shop.ran(&["schedules", "remove", "orders", "nightly"]).code, 4);
         shop.wrote(&["schedules", "remove", "orders", "nightly", "-y"]);

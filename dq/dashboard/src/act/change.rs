@@ -1,7 +1,7 @@
 //! One change, done and audited.
 
 use dq::Provider;
-use dq::provider::{QueryError, TopicProvider};
+use dq::provider::{JobPlace, QueryError, TopicProvider};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -43,6 +43,18 @@ pub(crate) struct Applied {
     /// The state in which the job was found, for requeue, delete and ack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) found: Option<String>,
+    /// When the job was due before, ms, for run-now and reschedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) former: Option<u64>,
+}
+
+impl Applied {
+    /// Something was changed, and no state of a job matters.
+    const DONE: Self = Self { changed: true, found: None, former: None };
+
+    fn if_changed(changed: bool) -> Self {
+        Self { changed, ..Self::DONE }
+    }
 }
 
 impl When {
@@ -126,7 +138,6 @@ pub(crate) async fn apply(app: &App, user: &User, topic: &str, change: Change) -
 async fn perform(provider: &Provider, user: &User, topic: &str, change: Change) -> Result<Applied, Failure> {
     let topic = provider.topic(topic).map_err(QueryError::from)?;
     let by = || format!("{} (dashboard)", user.0);
-    let all = Applied { changed: true, found: None };
     Ok(match change {
         Change::Pause { reason, lasting } => {
             let pause = topic.pause().reason(reason).by(by());
@@ -134,21 +145,21 @@ async fn perform(provider: &Provider, user: &User, topic: &str, change: Change) 
                 Some(lasting) => pause.lasting(lasting).await?,
                 None => pause.await?,
             };
-            all
+            Applied::DONE
         }
-        Change::Resume => Applied { changed: topic.resume().by(by()).await?.before.is_some(), found: None },
+        Change::Resume => Applied::if_changed(topic.resume().by(by()).await?.before.is_some()),
         Change::Drain { reason } => {
             topic.drain().reason(reason).by(by()).await?;
-            all
+            Applied::DONE
         }
-        Change::Undrain => Applied { changed: topic.undrain().by(by()).await?.before.is_some(), found: None },
+        Change::Undrain => Applied::if_changed(topic.undrain().by(by()).await?.before.is_some()),
         Change::PauseSchedule { name, reason } => {
-            topic.pause_schedule(name, reason).await?;
-            all
+            topic.pause_schedule(name, reason).by(by()).await?;
+            Applied::DONE
         }
         Change::ResumeSchedule(name) => {
             topic.resume_schedule(name).await?;
-            all
+            Applied::DONE
         }
         job => of_job(&topic, job).await?,
     })
@@ -161,18 +172,29 @@ async fn of_job(topic: &TopicProvider, change: Change) -> Result<Applied, Failur
         Change::Delete(id) => topic.delete(id.as_str()).await?,
         Change::RemoveSchedule(name) => topic.remove_schedule(&name).await?,
         Change::RunNow(id) => {
+            let former = due(topic, &id).await?;
             topic.run_now(id.as_str()).await?;
-            return Ok(Applied { changed: true, found: None });
+            return Ok(Applied { former, ..Applied::DONE });
         }
-        Change::Reschedule(id, When::After(delay)) => {
-            topic.reschedule(id.as_str(), delay).await?;
-            return Ok(Applied { changed: true, found: None });
-        }
-        Change::Reschedule(id, When::At(at)) => {
-            topic.reschedule(id.as_str(), at).await?;
-            return Ok(Applied { changed: true, found: None });
+        Change::Reschedule(id, when) => {
+            let former = due(topic, &id).await?;
+            match when {
+                When::After(delay) => topic.reschedule(id.as_str(), delay).await?,
+                When::At(at) => topic.reschedule(id.as_str(), at).await?,
+            };
+            return Ok(Applied { former, ..Applied::DONE });
         }
         _ => return Err(Failure::NotThere("such change of a job")),
     };
-    Ok(Applied { changed: outcome.changed, found: outcome.found.map(|state| state.to_string()) })
+    let found = outcome.found.map(|state| state.to_string());
+    Ok(Applied { changed: outcome.changed, found, former: None })
+}
+
+/// When a job is due, ms, so that whoever moves it can be offered the way back.
+async fn due(topic: &TopicProvider, id: &str) -> Result<Option<u64>, Failure> {
+    let place = topic.get(id).await?.map(|seen| seen.place);
+    Ok(match place {
+        Some(JobPlace::Delayed { due }) => Some(due.as_millis()),
+        _ => None,
+    })
 }

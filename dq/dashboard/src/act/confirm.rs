@@ -2,15 +2,19 @@
 
 use axum::Form;
 use axum::extract::{Query, State};
-use axum::response::Response;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use dq::job;
 use maud::html;
 
-use super::pages::{WORDS, about, fields, progress};
+use super::pages::{Phase, about, fields, progress};
+use super::words::Word;
 use super::{Order, apply, bulk_action, change, step};
-use crate::app::Shared;
+use crate::app::{App, Shared};
 use crate::audit::audit;
 use crate::failure::Failure;
 use crate::pages::{Frame, confirmed, failure, html, state};
+use crate::show::{jobs, number};
 use crate::visit::Visit;
 
 /// Asks.
@@ -19,37 +23,72 @@ pub(crate) async fn confirm(State(app): State<Shared>, visit: Visit, Query(order
     if app.read_only {
         return failure(&frame, &Failure::ReadOnly);
     }
-    let Some(word) = WORDS.iter().find(|word| word.action == order.action) else {
+    let Some(word) = Word::of(&order.action) else {
         return failure(&frame, &Failure::NotThere("such action"));
     };
-    let title = if order.is_bulk() { format!("{} all these jobs?", word.verb) } else { format!("{}?", word.verb) };
-    let class = if word.undo.is_empty() { "danger" } else { "primary" };
+    match how_many(&app, &order).await {
+        Ok(count) => html(ask(&frame, order, word, count)),
+        Err(error) => failure(&frame, &error),
+    }
+}
+
+/// How many jobs a bulk change is about, in words, and how many are in their state. `None`: it is about one thing.
+async fn how_many(app: &App, order: &Order) -> Result<Option<(String, usize)>, Failure> {
+    if !order.is_bulk() {
+        return Ok(None);
+    }
+    let (state, filter, after) = (state(&order.jobs.state)?, order.jobs.filter()?, order.jobs.cursor()?);
+    let page = app.inspector.jobs(&order.jobs.topic, state, &filter, after).await?;
+    let topic = app.inspector.topic(&order.jobs.topic).await?;
+    let all = match state {
+        job::State::Delayed => topic.delayed,
+        job::State::Running => topic.running,
+        job::State::Unacked => topic.unacked,
+        job::State::Dead => topic.dead,
+        job::State::Done => topic.done,
+    };
+    let (matching, at_least) = (jobs(page.jobs.len()), if page.next.is_some() { " at least" } else { "" });
+    Ok(Some((format!("{matching}{at_least}, of {} in this state", number(all)), all)))
+}
+
+fn ask(frame: &Frame, mut order: Order, word: &Word, count: Option<(String, usize)>) -> maud::Markup {
+    let (how_many, all) = count.unwrap_or_default();
+    let is_bulk = order.is_bulk();
+    if is_bulk {
+        order.all = all.to_string();
+    }
+    let title = if is_bulk { format!("{} all these jobs?", word.verb) } else { format!("{}?", word.verb) };
+    // Nobody keeps the former time of each of many jobs.
+    let undo = if is_bulk { "" } else { word.undo };
+    let class = if undo.is_empty() { "danger" } else { "primary" };
     let body = html! {
         section.panel.confirm {
             h1 { (title) }
             (about(&order))
+            @if is_bulk { p { b { (how_many) } ". They are changed in steps of 100, which you can stop." } }
             p { (word.what) }
-            @if word.undo.is_empty() { p { b { "This cannot be undone." } } } @else { p.quiet { "Undo: " (word.undo) "." } }
+            @if undo.is_empty() { p { b { "This cannot be undone." } } } @else { p.quiet { "Undo: " (undo) "." } }
             form method="post" action=(frame.to("act", &[])) {
                 (frame.proof())
                 (fields(&order))
+                @if is_bulk { input type="hidden" name="all" value=(order.all); }
                 @if word.needs_reason { label { "Reason" input name="reason" required maxlength="1000" autofocus; } }
                 @if order.action == "pause" { label { "For how long (empty: until somebody resumes)" input name="lasting" placeholder="2h"; } }
-                @if order.action == "reschedule" { label { "Due in, or at" input name="due" required placeholder="15m or 2026-11-23T14:05:00Z" autofocus; } }
+                @if order.action == "reschedule" { label { "Due in, or at" input name="due" required value=(order.due) placeholder="15m or 2026-11-23T14:05:00Z" autofocus; } }
                 div.actions {
                     button class=(class) { (word.verb) }
-                    a.button href=(back(&frame, &order)) { "No, go back" }
+                    a.button href=(back(frame, &order)) { "No, go back" }
                 }
             }
         }
     };
-    html(frame.page(&title, "-", &body))
+    frame.page(&title, "-", &body)
 }
 
 /// Where somebody came from who changes their mind.
 fn back(frame: &Frame, order: &Order) -> String {
     let topic = order.jobs.topic.as_str();
-    if order.action.ends_with("_schedule") {
+    if order.is_of_schedule() {
         frame.to("schedules", &[("topic", topic)])
     } else if order.is_bulk() {
         frame.to("jobs", &order.jobs.query())
@@ -78,13 +117,15 @@ async fn one(app: &Shared, frame: &Frame, visit: &Visit, order: &Order) -> Resul
     let topic = order.jobs.topic.as_str();
     let applied = apply(app, &visit.user, topic, change).await?;
     let said = if applied.changed { order.action.as_str() } else { "nothing" };
-    let word = WORDS.iter().find(|word| word.action == order.action);
-    let undo = word.map(|word| word.reverse).filter(|_| applied.changed).unwrap_or_default();
-    let to = match order.action.as_str() {
-        action if action.ends_with("_schedule") => frame.to("schedules", &[("topic", topic), ("done", said)]),
-        _ if order.id.is_empty() => frame.to("topic", &[("topic", topic), ("done", said), ("undo", undo)]),
-        _ => frame.to("job", &[("topic", topic), ("id", &order.id), ("done", said)]),
+    let undo = Word::of(&order.action).map(|word| word.reverse).filter(|_| applied.changed).unwrap_or_default();
+    let former = applied.former.map(|due| due.to_string()).unwrap_or_default();
+    let query = [("topic", topic), ("id", order.id.as_str()), ("done", said), ("undo", undo), ("former", &former)];
+    let page = match order.id.is_empty() {
+        _ if order.is_of_schedule() => "schedules",
+        true => "topic",
+        false => "job",
     };
+    let to = frame.to(page, &query);
     Ok(confirmed(to))
 }
 
@@ -94,12 +135,21 @@ async fn many(app: &Shared, frame: &Frame, visit: &Visit, mut order: Order) -> R
     if let dq::inspect::BulkAction::Reschedule(due) = action {
         order.due = due.as_millis().to_string();
     }
-    let stepped = step(app, &visit.user, &order.jobs.topic, state, filter, action, after).await?;
+    let stepped = match step(app, &visit.user, &order.jobs.topic, state, filter, action, after).await {
+        Ok(stepped) => stepped,
+        // Whoever asked for it can go on from here, once the store answers again.
+        Err(error) if error.status() == StatusCode::SERVICE_UNAVAILABLE => {
+            let page = progress(frame, &order, &Phase::Failed(&error));
+            return Ok((error.status(), html(page)).into_response());
+        }
+        Err(error) => return Err(error),
+    };
     let so_far = |text: &str| text.parse::<usize>().unwrap_or(0);
     order.changed = (so_far(&order.changed) + stepped.changed).to_string();
     order.looked_at = (so_far(&order.looked_at) + stepped.looked_at).to_string();
     let next = stepped.next.as_ref();
     order.jobs.after_at = next.map(|next| next.at.as_millis().to_string()).unwrap_or_default();
     order.jobs.after_id = next.map(|next| next.id.clone()).unwrap_or_default();
-    Ok(html(progress(frame, &order, next.is_none())))
+    let phase = if next.is_none() { Phase::Over } else { Phase::Working };
+    Ok(html(progress(frame, &order, &phase)))
 }

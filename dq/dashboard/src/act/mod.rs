@@ -3,12 +3,14 @@
 mod bulk;
 mod change;
 mod confirm;
+mod done;
 mod pages;
+mod words;
 
 pub(crate) use bulk::{bulk_action, step};
 pub(crate) use change::{Applied, Change, When, apply, change};
 pub(crate) use confirm::{act, confirm};
-pub(crate) use pages::done;
+pub(crate) use done::Done;
 
 use serde::Deserialize;
 
@@ -28,12 +30,19 @@ pub(crate) struct Order {
     pub(crate) lasting: String,
     /// The new due time: a delay such as `15m`, or a time.
     pub(crate) due: String,
+    /// How many jobs were in the state when a bulk change began.
+    pub(crate) all: String,
     pub(crate) changed: String,
     pub(crate) looked_at: String,
     pub(crate) form_token: String,
 }
 
 impl Order {
+    /// Whether it is about a schedule.
+    fn is_of_schedule(&self) -> bool {
+        self.action.ends_with("_schedule")
+    }
+
     /// Whether it is about many jobs.
     fn is_bulk(&self) -> bool {
         self.id.is_empty() && !self.jobs.state.is_empty()

@@ -11,6 +11,7 @@ use serde_json::json as object;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::answers::Added;
 use super::{Answer, body, failed, json};
 use crate::app::Shared;
 use crate::audit::audit;
@@ -46,7 +47,7 @@ pub(super) struct NewJob {
 
 /// Adds a job.
 #[utoipa::path(post, path = "/topics/{topic}/jobs", tag = "jobs", request_body = NewJob, params(("topic" = String, Path)),
-    responses((status = 201, description = "`id`, and `how`: `added`, `replaced` or `kept`", body = Value), (status = 200, description = "`kept`: a job with this id was there", body = Value),
+    responses((status = 201, description = "The job is in the store", body = Added), (status = 200, description = "A job with this id was there, and stays", body = Added),
         (status = 400, body = Problem), (status = 409, description = "A job with this id exists, or the topic drains", body = Problem),
         (status = 413, body = Problem), (status = 503, description = "The store did not answer: send it again with the same id", body = Problem)))]
 pub(super) async fn add(

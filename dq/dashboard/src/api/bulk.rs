@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::json as object;
 use utoipa::ToSchema;
 
+use super::answers::Stepped;
 use super::{Answer, body, failed, json};
 use crate::act::{bulk_action, step as take};
 use crate::app::Shared;
@@ -44,7 +45,7 @@ pub(super) struct Step {
 
 /// Changes up to 100 jobs that match. Send it again with `after`, until `next` is null. A repeat of a step changes nothing twice.
 #[utoipa::path(post, path = "/topics/{topic}/bulk", tag = "changes", request_body = Step, params(("topic" = String, Path)),
-    responses((status = 200, description = "`looked_at`, `changed`, `untouched`, `next`", body = Value), (status = 400, body = Problem), (status = 503, body = Problem)))]
+    responses((status = 200, description = "What was done", body = Stepped), (status = 400, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn step(
     State(app): State<Shared>,
     visit: Visit,

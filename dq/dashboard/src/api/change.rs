@@ -15,7 +15,7 @@ use crate::visit::Visit;
 /// Why, and for how long.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Reason {
+pub(super) struct ReasonGiven {
     /// Why; required, up to 1 KiB.
     reason: String,
     /// How long a pause lasts, such as `2h`; without it, until somebody resumes.
@@ -43,10 +43,10 @@ async fn done(app: &Shared, visit: &Visit, topic: &str, change: Change) -> Answe
 }
 
 macro_rules! of_a_job {
-    ($($(#[$doc:meta])* $name:ident, $path:literal, $change:path;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident, $path:literal, $change:path $(, $more:tt)*;)+) => {$(
         $(#[$doc])*
         #[utoipa::path(post, path = $path, tag = "changes", request_body = Nothing, params(("topic" = String, Path), ("id" = String, Path)),
-            responses((status = 200, body = Applied), (status = 404, body = Problem), (status = 409, body = Problem), (status = 503, body = Problem)))]
+            responses((status = 200, body = Applied), $($more,)* (status = 409, body = Problem), (status = 503, body = Problem)))]
         pub(super) async fn $name(State(app): State<Shared>, visit: Visit, Path((topic, id)): Path<(String, String)>, sent: Body<Nothing>) -> Answer {
             body(sent).map_err(failed)?;
             done(&app, &visit, &topic, $change(id)).await
@@ -60,9 +60,9 @@ of_a_job! {
     /// Acks an UNACKED or RUNNING job.
     ack, "/topics/{topic}/jobs/{id}/ack", Change::Ack;
     /// Makes a job that waits due now.
-    run_now, "/topics/{topic}/jobs/{id}/run-now", Change::RunNow;
+    run_now, "/topics/{topic}/jobs/{id}/run-now", Change::RunNow, (status = 404, body = Problem);
     /// Ends the pause of a schedule; `id` is its name.
-    resume_schedule, "/topics/{topic}/schedules/{id}/resume", Change::ResumeSchedule;
+    resume_schedule, "/topics/{topic}/schedules/{id}/resume", Change::ResumeSchedule, (status = 404, body = Problem);
 }
 
 macro_rules! of_a_topic {
@@ -121,41 +121,41 @@ pub(super) async fn reschedule(
 }
 
 /// Pauses a topic: no node takes its jobs.
-#[utoipa::path(post, path = "/topics/{topic}/pause", tag = "changes", request_body = Reason, params(("topic" = String, Path)),
+#[utoipa::path(post, path = "/topics/{topic}/pause", tag = "changes", request_body = ReasonGiven, params(("topic" = String, Path)),
     responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn pause(
     State(app): State<Shared>,
     visit: Visit,
     Path(topic): Path<String>,
-    sent: Body<Reason>,
+    sent: Body<ReasonGiven>,
 ) -> Answer {
-    let Reason { reason, lasting } = body(sent).map_err(failed)?;
+    let ReasonGiven { reason, lasting } = body(sent).map_err(failed)?;
     done(&app, &visit, &topic, Change::Pause { reason, lasting }).await
 }
 
 /// Drains a topic: it refuses new jobs, and nodes run only what is due already.
-#[utoipa::path(post, path = "/topics/{topic}/drain", tag = "changes", request_body = Reason, params(("topic" = String, Path)),
+#[utoipa::path(post, path = "/topics/{topic}/drain", tag = "changes", request_body = ReasonGiven, params(("topic" = String, Path)),
     responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn drain(
     State(app): State<Shared>,
     visit: Visit,
     Path(topic): Path<String>,
-    sent: Body<Reason>,
+    sent: Body<ReasonGiven>,
 ) -> Answer {
-    let Reason { reason, .. } = body(sent).map_err(failed)?;
+    let ReasonGiven { reason, .. } = body(sent).map_err(failed)?;
     done(&app, &visit, &topic, Change::Drain { reason }).await
 }
 
 /// Pauses a schedule; `id` is its name.
-#[utoipa::path(post, path = "/topics/{topic}/schedules/{id}/pause", tag = "changes", request_body = Reason,
+#[utoipa::path(post, path = "/topics/{topic}/schedules/{id}/pause", tag = "changes", request_body = ReasonGiven,
     params(("topic" = String, Path), ("id" = String, Path)),
     responses((status = 200, body = Applied), (status = 404, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn pause_schedule(
     State(app): State<Shared>,
     visit: Visit,
     Path((topic, name)): Path<(String, String)>,
-    sent: Body<Reason>,
+    sent: Body<ReasonGiven>,
 ) -> Answer {
-    let Reason { reason, .. } = body(sent).map_err(failed)?;
+    let ReasonGiven { reason, .. } = body(sent).map_err(failed)?;
     done(&app, &visit, &topic, Change::PauseSchedule { name, reason }).await
 }

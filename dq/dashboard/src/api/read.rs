@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::json as object;
 use utoipa::IntoParams;
 
+use super::answers::{self, Job, Schedules, Timeline, Topic, Topics, Why};
 use super::{Answer, failed, json};
 use crate::app::Shared;
 use crate::failure::{Failure, Problem};
@@ -24,14 +25,14 @@ pub(super) struct After {
 
 /// Up to 18 topics that hold anything, in the order of their names, with their counts by state, lateness, pause and drain.
 #[utoipa::path(get, path = "/topics", tag = "topics", params(After),
-    responses((status = 200, description = "`topics` and `next`, which begins the next page", body = Value), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The page", body = Topics), (status = 503, body = Problem)))]
 pub(super) async fn topics(State(app): State<Shared>, Query(After { after }): Query<After>) -> Answer {
     app.inspector.topics(after.as_deref()).await.map(json).map_err(failed)
 }
 
 /// A topic with the nodes that hold its jobs.
 #[utoipa::path(get, path = "/topics/{topic}", tag = "topics", params(("topic" = String, Path)),
-    responses((status = 200, description = "Counts by state, lateness, pause, drain, nodes with their leases", body = Value), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The topic; one that nobody has used is empty", body = Topic), (status = 503, body = Problem)))]
 pub(super) async fn topic(State(app): State<Shared>, Path(topic): Path<String>) -> Answer {
     app.inspector.topic(&topic).await.map(json).map_err(failed)
 }
@@ -49,7 +50,7 @@ pub(super) async fn nodes(
 
 /// How many jobs fall due in each of the next 60 minutes, 24 hours and 30 days.
 #[utoipa::path(get, path = "/topics/{topic}/timeline", tag = "topics", params(("topic" = String, Path)),
-    responses((status = 200, description = "`now`, `ready`, `minutes`, `hours`, `days`", body = Value), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The counts", body = Timeline), (status = 503, body = Problem)))]
 pub(super) async fn timeline(State(app): State<Shared>, Path(topic): Path<String>) -> Answer {
     app.inspector.timeline(&topic).await.map(json).map_err(failed)
 }
@@ -89,7 +90,7 @@ impl From<Jobs> for Asked {
 
 /// Up to 100 jobs of one state. A filter looks at 10,000 jobs at most, so a page may be empty and not the last.
 #[utoipa::path(get, path = "/topics/{topic}/jobs", tag = "jobs", params(("topic" = String, Path), Jobs),
-    responses((status = 200, description = "`jobs`, `looked_at`, `looked_until`, and `next`: `[after_at, after_id]`", body = Value),
+    responses((status = 200, description = "The page", body = answers::Jobs),
         (status = 400, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn jobs(State(app): State<Shared>, Path(topic): Path<String>, Query(jobs): Query<Jobs>) -> Answer {
     let asked = Asked::from(jobs);
@@ -102,7 +103,7 @@ pub(super) async fn jobs(State(app): State<Shared>, Path(topic): Path<String>, Q
 
 /// A job; with its payload as text if the dashboard shows payloads.
 #[utoipa::path(get, path = "/topics/{topic}/jobs/{id}", tag = "jobs", params(("topic" = String, Path), ("id" = String, Path)),
-    responses((status = 200, description = "The record, and `payload` where it is shown", body = Value), (status = 404, body = Problem), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The job", body = Job), (status = 404, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn job(State(app): State<Shared>, Path((topic, id)): Path<(String, String)>) -> Answer {
     let Some(job) = app.inspector.job(&topic, id.as_str()).await.map_err(failed)? else {
         return Err(failed(Failure::NotThere("such job")));
@@ -117,8 +118,8 @@ pub(super) async fn job(State(app): State<Shared>, Path((topic, id)): Path<(Stri
 
 /// Why a job has not run: the decisive reason first, as data and as text.
 #[utoipa::path(get, path = "/topics/{topic}/jobs/{id}/why", tag = "jobs", params(("topic" = String, Path), ("id" = String, Path)),
-    responses((status = 200, description = "`job`, `reasons`, and `text`, a line for each reason", body = Value),
-        (status = 404, description = "There is no such job", body = Value), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The reasons", body = Why),
+        (status = 404, description = "There is no such job: the reason is `unknown`", body = Why), (status = 503, body = Problem)))]
 pub(super) async fn why(State(app): State<Shared>, Path((topic, id)): Path<(String, String)>) -> Answer {
     let why = app.inspector.why(&topic, id.as_str()).await.map_err(failed)?;
     let status = if why.job.is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
@@ -128,7 +129,7 @@ pub(super) async fn why(State(app): State<Shared>, Path((topic, id)): Path<(Stri
 
 /// Up to 100 schedules of a topic, in the order of their names.
 #[utoipa::path(get, path = "/topics/{topic}/schedules", tag = "schedules", params(("topic" = String, Path), After),
-    responses((status = 200, description = "`schedules`: each with `name`, `when`, `next`, `paused`, `last_job`", body = Value), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The page", body = Schedules), (status = 503, body = Problem)))]
 pub(super) async fn schedules(
     State(app): State<Shared>,
     Path(topic): Path<String>,
@@ -142,8 +143,9 @@ pub(super) async fn schedules(
             "when": pages::times(&details.times),
             "next": details.next.as_millis(),
             "paused": details.pause.as_ref().map(|pause| &pause.reason),
+            "paused_by": details.pause.as_ref().map(|pause| &pause.by),
             "last_job": details.last_job.as_ref().map(ToString::to_string),
         }),
     });
-    Ok(json(object!({ "schedules": shown.collect::<Vec<_>>() })))
+    Ok(json(object!({ "schedules": shown.collect::<Vec<_>>(), "next": pages::behind(&seen) })))
 }

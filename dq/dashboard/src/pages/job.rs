@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::frame::Frame;
 use super::{Answer, failure};
+use crate::act::Done;
 use crate::app::{App, Shared};
 use crate::failure::Failure;
 use crate::show::{moment, number};
@@ -19,6 +20,8 @@ pub(crate) struct Asked {
     topic: String,
     id: String,
     done: String,
+    undo: String,
+    former: String,
 }
 
 pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): Query<Asked>) -> Answer {
@@ -31,7 +34,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
     };
     let (why, payload) = read.await.map_err(|error: Failure| failure(&frame, &error))?;
     let body = html! {
-        (crate::act::done(&frame, &asked.done, "", topic))
+        (Done { action: &asked.done, undo: &asked.undo, topic, id, former: &asked.former }.show(&frame))
         p.trail { a href=(frame.to("topic", &[("topic", topic)])) { "Topic " (topic) } }
         h1 { "Job " code { (id) } }
         (reasons(&why))

@@ -22,7 +22,7 @@ pub(crate) use jobs::{Asked, show as jobs, state, time};
 pub(crate) use login::{log_in, log_out, show as login};
 pub(crate) use nodes::show as nodes;
 pub(crate) use overview::show as overview;
-pub(crate) use schedules::{page as schedule_page, show as schedules, times};
+pub(crate) use schedules::{behind, page as schedule_page, show as schedules, times};
 pub(crate) use settings::show as settings;
 pub(crate) use topic::show as topic;
 pub(crate) use view::{View, live_overview, live_topic};

@@ -73,13 +73,17 @@ pub(crate) fn body(frame: &Frame, seen: &Overview, after: &str, scale: Scale, so
 
 fn sort_by(topics: &mut [&InspectedTopic], sort: &str) {
     match sort {
-        "late" => topics.sort_by_key(|topic| Reverse(topic.lateness)),
+        "name" => {}
         "delayed" => topics.sort_by_key(|topic| Reverse(topic.delayed)),
         "running" => topics.sort_by_key(|topic| Reverse(topic.running)),
         "unacked" => topics.sort_by_key(|topic| Reverse(topic.unacked)),
         "dead" => topics.sort_by_key(|topic| Reverse(topic.dead)),
         "done" => topics.sort_by_key(|topic| Reverse(topic.done)),
-        _ => {}
+        // What needs somebody comes first. A moment of lateness is no reason to change places.
+        _ => topics.sort_by_key(|topic| {
+            let late = Some(topic.lateness).filter(|late| is_late(*late));
+            Reverse((late, topic.dead, topic.unacked))
+        }),
     }
 }
 
@@ -117,7 +121,7 @@ fn table(frame: &Frame, topics: &[&InspectedTopic], after: &str, scale: Scale, s
                 caption.hidden { "Topics with the number of their jobs in each state" }
                 thead { tr {
                     @for (key, name) in COLUMNS {
-                        @let is_active = key == sort || (key == "name" && !COLUMNS.iter().any(|(key, _)| *key == sort));
+                        @let is_active = key == sort || (key == "late" && !COLUMNS.iter().any(|(key, _)| *key == sort));
                         @let order = if key == "name" { "ascending" } else { "descending" };
                         th scope="col" class=[(key != "name").then_some("n")] aria-sort=[is_active.then_some(order)] {
                             a href=(frame.to("", &[("after", after), ("scale", chart::word(scale)), ("sort", key)])) { (name) }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::frame::Frame;
 use super::{Answer, failure};
+use crate::act::Done;
 use crate::app::Shared;
 use crate::failure::Failure;
 use crate::show::{duration, moment, now};
@@ -20,7 +21,10 @@ const A_PAGE: usize = 100;
 pub(crate) struct Asked {
     topic: String,
     after: String,
+    /// The schedule that was just changed.
+    id: String,
     done: String,
+    undo: String,
 }
 
 pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): Query<Asked>) -> Answer {
@@ -28,7 +32,8 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
     let topic = asked.topic.as_str();
     let body = if topic.is_empty() { choose(&app, &frame, &asked.after).await } else { of(&app, &frame, &asked).await };
     let body = body.map_err(|error| failure(&frame, &error))?;
-    let page = html! { (crate::act::done(&frame, &asked.done, "", topic)) (body) };
+    let done = Done { action: &asked.done, undo: &asked.undo, topic, id: &asked.id, former: "" };
+    let page = html! { (done.show(&frame)) (body) };
     Ok(super::html(frame.page("Schedules", "schedules", &page)))
 }
 
@@ -51,7 +56,7 @@ async fn choose(app: &Shared, frame: &Frame, after: &str) -> Result<Markup, Fail
 async fn of(app: &Shared, frame: &Frame, asked: &Asked) -> Result<Markup, Failure> {
     let topic = asked.topic.as_str();
     let seen = page(app, topic, &asked.after).await?;
-    let next = (seen.len() == A_PAGE).then(|| seen.last().map(|last| last.name.clone())).flatten();
+    let next = behind(&seen);
     Ok(html! {
         p.trail { a href=(frame.to("schedules", &[])) { "Other topics" } }
         h1 { "Schedules of " code { (topic) } }
@@ -64,7 +69,7 @@ async fn of(app: &Shared, frame: &Frame, asked: &Asked) -> Result<Markup, Failur
                     tbody { @for schedule in &seen { (row(frame, topic, schedule)) } }
                 } }
             }
-            @if let Some(next) = next { nav.pages aria-label="Pages of schedules" { a href=(frame.to("schedules", &[("topic", topic), ("after", &next)])) { "Next page" } } }
+            @if let Some(next) = next { nav.pages aria-label="Pages of schedules" { a href=(frame.to("schedules", &[("topic", topic), ("after", next)])) { "Next page" } } }
         }
     })
 }
@@ -78,6 +83,11 @@ pub(crate) async fn page(app: &Shared, topic: &str, after: &str) -> Result<Vec<S
     Ok(pages.next_page().await?.unwrap_or_default())
 }
 
+/// Where the next page begins; a full page may be the last one all the same.
+pub(crate) fn behind(page: &[SeenSchedule]) -> Option<&str> {
+    page.last().filter(|_| page.len() == A_PAGE).map(|last| last.name.as_str())
+}
+
 fn row(frame: &Frame, topic: &str, schedule: &SeenSchedule) -> Markup {
     let name = schedule.name.as_str();
     let to = |action: &str| frame.to("confirm", &[("action", action), ("topic", topic), ("id", name)]);
@@ -89,7 +99,7 @@ fn row(frame: &Frame, topic: &str, schedule: &SeenSchedule) -> Markup {
                 td { (times(&details.times)) }
                 td {
                     (moment(details.next, now()))
-                    @if let Some(pause) = &details.pause { " " span.badge.odd { "paused" } " " (pause.reason) }
+                    @if let Some(pause) = &details.pause { " " span.badge.odd { "paused" } @if !pause.by.is_empty() { " by " b { (pause.by) } } ": " (pause.reason) }
                 }
                 td { (match details.origin { ScheduleOrigin::Call => "a call", ScheduleOrigin::ThisProgram => "this program", _ => "another program" }) }
                 td { @if let Some(job) = &details.last_job { a href=(frame.to("job", &[("topic", topic), ("id", job.as_str())])) { code { (job) } } } }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::frame::Frame;
 use super::{Answer, View, chart, failure, overview};
+use crate::act::Done;
 use crate::app::{App, Shared};
 use crate::failure::Failure;
 use crate::show::{duration, moment, number};
@@ -28,7 +29,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
     let body = body(&frame, &app, name, scale).await.map_err(|error| failure(&frame, &error))?;
     let view = View::topic(&frame, name, scale);
     let page = html! {
-        (crate::act::done(&frame, &asked.done, &asked.undo, name))
+        (Done { action: &asked.done, undo: &asked.undo, topic: name, ..Done::default() }.show(&frame))
         div.head { h1 { "Topic " code { (name) } } p.live #live { "live" } }
         div hx-sse:connect=(view.stream(&frame)) hx-swap="innerMorph" { (body) }
         (find(&frame, name))

@@ -2,6 +2,7 @@
 
 use axum::extract::{Query, State};
 use dq::inspect::Scale;
+use dq::provider::Events;
 use maud::Markup;
 use serde::Deserialize;
 
@@ -41,6 +42,14 @@ impl View {
                 frame.to("live/overview", &[("after", after), ("scale", chart::word(*scale)), ("sort", sort)])
             }
             Kind::Topic { topic, scale } => frame.to("live/topic", &[("topic", topic), ("scale", chart::word(*scale))]),
+        }
+    }
+
+    /// What happens to the jobs that it shows, where one subscription tells that.
+    pub(crate) fn events(&self, app: &App) -> Option<Events> {
+        match &self.kind {
+            Kind::Overview { .. } => None,
+            Kind::Topic { topic, .. } => app.provider.events(topic).ok(),
         }
     }
 

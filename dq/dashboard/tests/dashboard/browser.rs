@@ -7,13 +7,14 @@ use fantoccini::Locator;
 use fantoccini::elements::Element;
 use serde_json::json;
 
+use super::actions;
 use super::chromium::Chromium;
 use super::stage::Stage;
 use super::visitor::TOKEN;
 
 const WAITING: usize = 100_000;
 
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 18] = [
     "",
     "?scale=hours&sort=late",
     "?scale=days&sort=dead",
@@ -30,6 +31,8 @@ const PAGES: [&str; 16] = [
     "/schedules",
     "/settings",
     "/confirm?action=delete&topic=charge-card&state=dead",
+    "/confirm?action=reschedule&topic=newsletter&state=delayed",
+    "/confirm?action=pause_schedule&topic=nightly-report&id=every-hour",
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,6 +48,8 @@ async fn people_use_it_in_a_browser() {
     look_at_every_page(&stage, &browser).await;
     see_it_live(&stage, &browser).await;
     do_every_action(&stage, &browser).await;
+    actions::change_many_jobs(&stage, &browser).await;
+    actions::change_a_schedule(&stage, &browser).await;
     use_the_keyboard(&stage, &browser).await;
     assert_eq!(browser.console().await, [""; 0], "the console says nothing");
 }
@@ -122,6 +127,7 @@ async fn do_every_action(stage: &Stage, browser: &Chromium) {
     browser.fill("input[name=due]", "3h").await;
     browser.click("button.primary").await;
     said(browser, "The job has another due time.").await;
+    actions::take_it_back(stage, browser, &waits).await;
     browser.follow("Run now…").await;
     browser.click("button.primary").await;
     said(browser, "The job is due now.").await;
@@ -147,16 +153,10 @@ async fn do_every_action(stage: &Stage, browser: &Chromium) {
     browser.click("button.danger").await;
     browser.until("return document.querySelector('h1').textContent === 'All done'").await;
     assert!(topic("charge-card").counts().await.unwrap().dead <= 2);
-    browser.client.goto(&stage.page("/schedules?topic=nightly-report")).await.unwrap();
-    browser.follow("Pause…").await;
-    browser.fill("input[name=reason]", "not today").await;
-    browser.click("button.primary").await;
-    said(browser, "The schedule is paused.").await;
-    assert_eq!(browser.text("td .badge").await, "paused");
 }
 
 /// Waits for the page that says what was done.
-async fn said(browser: &Chromium, text: &str) {
+pub(crate) async fn said(browser: &Chromium, text: &str) {
     browser
         .until(&format!("return (document.querySelector('.notice.good')?.textContent ?? '').startsWith('{text}')"))
         .await;
@@ -195,6 +195,7 @@ async fn take_pictures(stage: &Stage, browser: &Chromium, folder: &Path) {
         ("topic", "/topic?topic=close-order", "light", 1_280, 900),
         ("jobs", job, "light", 1_280, 900),
         ("job", failed.as_str(), "dark", 1_280, 900),
+        ("bulk", "/confirm?action=requeue&topic=charge-card&state=dead&error=503", "light", 1_280, 600),
     ] {
         browser.looks(scheme, width, height).await;
         browser.client.goto(&stage.page(page)).await.unwrap();

@@ -2,12 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
+mod actions;
 mod api;
 mod browser;
+mod changes;
 mod chromium;
 mod cost;
+mod document;
+mod live;
 mod pages;
 mod python;
+mod schema;
 mod security;
 mod stage;
 mod visitor;

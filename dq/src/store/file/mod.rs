@@ -103,8 +103,8 @@ impl FileStore {
     /// Opens the directory, unless it is open. It reads everything that waits, on a thread of its own.
     ///
     /// # Errors
-    /// [`StoreError::Halted`] with the reason and what to do: the directory is in use, damaged, or of a newer version; or the disk
-    /// refuses.
+    /// [`StoreError::Held`]: another process uses the directory. [`StoreError::Halted`] with the reason and what to do: the directory is
+    /// damaged, or of a newer version; or the disk refuses.
     pub async fn open(&self) -> Result<(), StoreError> {
         self.opened.get_or_try_init(|| open(self.at.clone(), self.options.clone())).await.map(drop)
     }

@@ -29,9 +29,17 @@ pub(super) fn halted(reason: &dyn fmt::Display) -> StoreError {
     StoreError::Halted { operation: "open", reason: reason.to_string() }
 }
 
+/// The journal does not open.
+pub(super) fn not_opened(error: &OpenError) -> StoreError {
+    match error {
+        OpenError::Held { path, holder } => StoreError::Held { path: path.clone(), holder: holder.to_string() },
+        error => halted(error),
+    }
+}
+
 /// Opens the journal of a disk and loads what it has.
 pub(super) fn open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Opened, StoreError> {
-    try_open(disk, options).map_err(|error| halted(&error))
+    try_open(disk, options).map_err(|error| not_opened(&error))
 }
 
 /// As [`open`], with the error of the journal.

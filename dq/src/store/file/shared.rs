@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::disk::{Directory, Disk};
 use super::journal::OpenError;
 use super::opened::Opened;
-use super::opening::{halted, try_open};
+use super::opening::{halted, not_opened, try_open};
 use super::options::FileOptions;
 use crate::store::StoreError;
 
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// The store in this directory, which this process may have open already. Blocks.
 ///
 /// # Errors
-/// [`StoreError::Halted`], with what to do.
+/// [`StoreError::Held`] and [`StoreError::Halted`], with what to do.
 pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Arc<Opened>, StoreError> {
     let cannot = |error| halted(&format!("cannot open the directory {}: {error}", path.display()));
     let directory = Directory::open(path).map_err(cannot)?;
@@ -50,7 +50,7 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Arc<Opened>, St
                 return Ok(opened);
             }
             Err(OpenError::Held { holder, .. }) if left > 0 && holder.pid == Some(std::process::id()) => {}
-            Err(error) => return Err(halted(&error)),
+            Err(error) => return Err(not_opened(&error)),
         }
         drop(open);
         std::thread::sleep(PAUSE);

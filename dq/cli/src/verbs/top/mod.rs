@@ -34,6 +34,9 @@ pub struct TopArguments {
     /// How often to read the store
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = when::duration)]
     pub every: Duration,
+    /// What to show first on each page
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "late")]
+    pub sort: Sort,
 }
 
 /// Something that happened.
@@ -57,7 +60,8 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &TopArguments) -> 
     let is_over = Arc::new(AtomicBool::new(false));
     let (tell, happened) = mpsc::channel(WAITING);
     let keyboard = keyboard(tell.clone(), Arc::clone(&is_over));
-    let done = live(&mut terminal, &provider, by, arguments.every, tell, happened).await;
+    let model = Model::new(provider.app().to_string(), arguments.sort);
+    let done = live(&mut terminal, model, &provider, by, arguments.every, tell, happened).await;
     is_over.store(true, Ordering::Relaxed);
     let restored = ratatui::try_restore().map_err(Failure::Terminal);
     // It ends within its pause; it holds nothing that the program needs.
@@ -87,13 +91,13 @@ fn keyboard(tell: mpsc::Sender<Happened>, is_over: Arc<AtomicBool>) -> std::thre
 
 async fn live(
     terminal: &mut ratatui::DefaultTerminal,
+    mut model: Model,
     provider: &Provider,
     by: String,
     every: Duration,
     tell: mpsc::Sender<Happened>,
     mut happened: mpsc::Receiver<Happened>,
 ) -> Result<(), Failure> {
-    let mut model = Model::new(provider.app().to_string());
     let (want, wanted) = watch::channel(Wanted::default());
     let reading = tokio::spawn(keep_reading(provider.clone(), wanted, every, tell.clone()));
     loop {

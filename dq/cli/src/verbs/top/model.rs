@@ -2,28 +2,29 @@
 
 use std::cmp::Reverse;
 
+use clap::ValueEnum;
 use dq::inspect::InspectedTopic;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::reader::{Seen, Wanted};
 
 /// By what the topics of a page are sorted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
-    /// By name.
-    Name,
-    /// The latest first.
+    /// The latest first; of equally late ones most DEAD jobs first
     Late,
-    /// Most due jobs first.
+    /// Most due jobs first
     Ready,
-    /// Most RUNNING jobs first.
+    /// Most RUNNING jobs first
     Running,
-    /// Most DEAD jobs first.
+    /// Most DEAD jobs first
     Dead,
+    /// By name
+    Name,
 }
 
 impl Sort {
-    const ALL: [Self; 5] = [Self::Name, Self::Late, Self::Ready, Self::Running, Self::Dead];
+    const ALL: [Self; 5] = [Self::Late, Self::Ready, Self::Running, Self::Dead, Self::Name];
 
     /// The word for it.
     pub const fn word(self) -> &'static str {
@@ -36,9 +37,16 @@ impl Sort {
         }
     }
 
-    fn next(self) -> Self {
+    /// The one so many places behind it.
+    fn behind(self, places: usize) -> Self {
         let here = Self::ALL.iter().position(|sort| *sort == self).unwrap_or_default();
-        Self::ALL[(here + 1) % Self::ALL.len()]
+        Self::ALL[(here + places) % Self::ALL.len()]
+    }
+
+    /// The one of a digit, from 1.
+    fn of_digit(digit: char) -> Option<Self> {
+        let number = usize::try_from(digit.to_digit(10)?).ok()?;
+        Self::ALL.get(number.checked_sub(1)?).copied()
     }
 }
 
@@ -79,13 +87,13 @@ pub struct Model {
 
 impl Model {
     /// Nothing is read yet.
-    pub fn new(app: String) -> Self {
+    pub fn new(app: String, sort: Sort) -> Self {
         Self {
             app,
             topics: Vec::new(),
             detail: None,
             selected: None,
-            sort: Sort::Name,
+            sort,
             said: None,
             error: None,
             asks: None,
@@ -159,11 +167,9 @@ impl Model {
             KeyCode::End | KeyCode::Char('G') => self.step(|_, last| last),
             KeyCode::PageDown | KeyCode::Char('n') => self.next_page(),
             KeyCode::PageUp | KeyCode::Char('b') => self.page_before(),
-            KeyCode::Char('s') => {
-                self.sort = self.sort.next();
-                self.arrange();
-                Action::Nothing
-            }
+            KeyCode::Char('s') => self.sorted(self.sort.behind(1)),
+            KeyCode::Char('S') => self.sorted(self.sort.behind(Sort::ALL.len() - 1)),
+            KeyCode::Char(digit @ '1'..='5') => self.sorted(Sort::of_digit(digit).unwrap_or(self.sort)),
             KeyCode::Char('p') => {
                 self.asks = self.pause_or_resume();
                 Action::Nothing
@@ -211,11 +217,17 @@ impl Model {
         Some(if topic.state.pause.is_some() { Action::Resume(name) } else { Action::Pause(name) })
     }
 
+    fn sorted(&mut self, sort: Sort) -> Action {
+        self.sort = sort;
+        self.arrange();
+        Action::Nothing
+    }
+
     fn arrange(&mut self) {
         self.topics.sort_by(|one, other| one.topic.cmp(&other.topic));
         match self.sort {
             Sort::Name => {}
-            Sort::Late => self.topics.sort_by_key(|topic| Reverse(topic.lateness)),
+            Sort::Late => self.topics.sort_by_key(|topic| Reverse((topic.lateness, topic.dead))),
             Sort::Ready => self.topics.sort_by_key(|topic| Reverse(topic.ready)),
             Sort::Running => self.topics.sort_by_key(|topic| Reverse(topic.running)),
             Sort::Dead => self.topics.sort_by_key(|topic| Reverse(topic.dead)),

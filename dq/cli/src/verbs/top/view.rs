@@ -17,10 +17,10 @@ use crate::when::{beside, short};
 const HEAD: [&str; 9] = ["TOPIC", "DELAYED", "READY", "RUNNING", "UNACKED", "DEAD", "DONE", "LATE", "STATE"];
 
 const HELP: &str = "\
- up, down, j, k   select a topic          s   sort the page by name, late, ready, running, dead
- Home, End, g, G  first and last          p   pause the topic, or end its pause (asks)
- n, PageDown      next page               r   read now
- b, PageUp        page before             q   quit";
+ up, down, j, k   select a topic          s, S    sort the page by the next of these, or the one before:
+ Home, End, g, G  first and last          1 to 5  late, ready, running, dead, name
+ n, PageDown      next page               p       pause the topic, or end its pause (asks)
+ b, PageUp        page before             r, q    read now, quit";
 
 /// Draws the picture.
 pub fn draw(frame: &mut Frame<'_>, model: &Model) {

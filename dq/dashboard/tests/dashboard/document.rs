@@ -1,0 +1,202 @@
+//! Each answer of the JSON API against the document that describes it.
+
+use std::collections::BTreeSet;
+
+use axum::http::Method;
+use dq::prelude::*;
+use serde_json::{Value, json};
+
+use super::schema::Document;
+use super::visitor::{Answer, Visitor, provider};
+
+/// What takes a crash, a damaged record or a clock, or passes before anybody looks.
+const NEVER_SEEN: [&str; 12] = [
+    "Job.unreadable",
+    "Reason crashed.crashes",
+    "Reason crashed.reason",
+    "Reason lease_ran_out.at",
+    "Reason lease_ran_out.node",
+    "Reason lease_ran_out.reason",
+    "Reason next.due",
+    "Reason next.reason",
+    "Reason no_listener.last",
+    "Reason no_listener.until",
+    "Schedule.last_job",
+    "Schedule.unreadable",
+];
+
+/// A program that compares what it gets with the document.
+struct Reader {
+    program: Visitor,
+    document: Document,
+    called: BTreeSet<(String, String, u16)>,
+}
+
+impl Reader {
+    async fn new(mut program: Visitor) -> Self {
+        let document = Document::new(program.get("/api/v1/openapi.json").await.json());
+        Self { program, document, called: BTreeSet::new() }
+    }
+
+    /// Calls `METHOD /path` for a topic and a job or schedule. The path may have a query.
+    async fn call(&mut self, what: &str, topic: &str, id: &str, body: Value) -> Value {
+        let (method, path) = what.split_once(' ').unwrap();
+        let template = path.split('?').next().unwrap();
+        let filled = path.replace("{topic}", topic).replace("{id}", &id.replace('/', "%2F"));
+        let answer: Answer = self.program.call(method.parse::<Method>().unwrap(), &filled, &body).await;
+        let status = answer.status.as_u16();
+        let faults = self.document.faults(&method.to_lowercase(), template, status, &answer.json());
+        assert_eq!(faults, [""; 0], "{what} {status}: {}", answer.body);
+        self.called.insert((method.to_lowercase(), template.to_owned(), status));
+        answer.json()
+    }
+
+    async fn get(&mut self, path: &str, topic: &str, id: &str) -> Value {
+        self.call(&format!("GET {path}"), topic, id, Value::Null).await
+    }
+
+    /// Asks why until the reasons are these.
+    async fn why(&mut self, topic: &str, id: &str, wanted: &[&str]) {
+        loop {
+            let why = self.get("/topics/{topic}/jobs/{id}/why", topic, id).await;
+            let reasons: Vec<_> =
+                why["reasons"].as_array().unwrap().iter().map(|reason| reason["reason"].clone()).collect();
+            if reasons == wanted {
+                return;
+            }
+        }
+    }
+}
+
+const ADD: &str = "POST /topics/{topic}/jobs";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_answer_is_as_the_document_says() {
+    let shop = provider("document").await;
+    let node = ContextFactory::new("shop").store("memory:dashboard-document").start().await.unwrap();
+    let redact = |_: &str, payload: &[u8]| String::from_utf8_lossy(payload).into_owned();
+    let dashboard = dq_dashboard::Dashboard::new(shop.clone(), dq_dashboard::Access::everyone_who_reaches_it());
+    let mut reader = Reader::new(Visitor::of(dashboard.show_payloads(redact))).await;
+    what_waits(&mut reader, &shop).await;
+    what_ran(&mut reader, &shop).await;
+    what_is_changed(&mut reader, &shop).await;
+    let described = reader.document.operations();
+    let missing: Vec<_> = described
+        .iter()
+        .filter(|(_, _, status)| [200, 201, 404].contains(status))
+        .filter(|call| !reader.called.contains(*call))
+        .collect();
+    assert!(missing.is_empty(), "nothing asks for these: {missing:?}");
+    let unseen: Vec<_> = reader.document.unseen().into_iter().collect();
+    assert_eq!(unseen, NEVER_SEEN, "no answer had these");
+    drop(node);
+}
+
+/// Topics with jobs that wait, paused, drained and with a default delay, and schedules.
+async fn what_waits(reader: &mut Reader, shop: &Provider) {
+    let job = json!({ "payload": { "n": 1 }, "id": "a/1", "after": "1h", "headers": [["source", "test"]], "expires_after": "2h" });
+    reader.call(ADD, "waits", "", job.clone()).await;
+    reader.call(ADD, "waits", "", job.clone()).await;
+    let mut kept = job;
+    kept["on_duplicate"] = "keep".into();
+    reader.call(ADD, "waits", "", kept).await;
+    let many: Vec<_> = (0..150).map(|n| json!({ "n": n })).collect();
+    shop.topic("many").unwrap().add_many_json(many).after("1h").await.unwrap().all().unwrap();
+    let page = reader.get("/topics/{topic}/jobs?state=delayed", "many", "").await;
+    assert_eq!(page["jobs"].as_array().unwrap().len(), 100);
+    reader.get("/topics/{topic}/jobs/{id}", "waits", "a/1").await;
+    reader.get("/topics/{topic}/jobs/{id}", "waits", "none").await;
+    reader.get("/topics/{topic}/jobs?state=nonsense", "waits", "").await;
+    reader.get("/topics/{topic}/timeline", "waits", "").await;
+    reader.why("waits", "none", &["unknown"]).await;
+    reader.why("waits", "a/1", &["not_due_yet", "no_listener"]).await;
+    let pause = json!({ "reason": "the bank is down", "lasting": "2h" });
+    reader.call("POST /topics/{topic}/pause", "waits", "", pause).await;
+    reader.call("POST /topics/{topic}/drain", "waits", "", json!({ "reason": "we move" })).await;
+    shop.topic("waits").unwrap().set_default_delay("5m").await.unwrap();
+    reader.why("waits", "a/1", &["not_due_yet", "paused", "draining", "no_listener"]).await;
+    let expires = json!({ "payload": 1, "id": "late", "expires_after": "1ms" });
+    reader.call(ADD, "nobody", "", expires).await;
+    reader.why("nobody", "late", &["no_listener", "expired"]).await;
+    for n in 0..100 {
+        let schedule = format!("every-hour-{n:02}");
+        shop.topic("ticks").unwrap().add_schedule_json(schedule, json!(1)).every("1h").await.unwrap();
+    }
+    let pause = json!({ "reason": "not today" });
+    reader.call("POST /topics/{topic}/schedules/{id}/pause", "ticks", "every-hour-00", pause.clone()).await;
+    reader.call("POST /topics/{topic}/schedules/{id}/pause", "ticks", "none", pause).await;
+    let seen = reader.get("/topics/{topic}/schedules", "ticks", "").await;
+    let first = &seen["schedules"][0];
+    assert_eq!((&first["paused"], &first["paused_by"]), (&json!("not today"), &json!("everyone (dashboard)")));
+    let behind = reader.get("/topics/{topic}/schedules?after=every-hour-99", "ticks", "").await;
+    assert_eq!(
+        (&seen["next"], behind),
+        (&json!("every-hour-99"), json!({ "schedules": [], "next": null })),
+        "a full page says where the next one begins"
+    );
+}
+
+/// Jobs that the listeners of this program have run, run, park and fail.
+async fn what_ran(reader: &mut Reader, shop: &Provider) {
+    let n = |id: &str| json!({ "payload": { "n": 1 }, "id": id });
+    reader.call(ADD, "charge-card", "", n("dies")).await;
+    let mut again = n("again");
+    again["retry"] = "1h, 1h".into();
+    reader.call(ADD, "charge-card", "", again).await;
+    reader.call(ADD, "fraud-review", "", n("parked")).await;
+    let mut kept = n("kept");
+    kept["retain"] = "1h".into();
+    reader.call(ADD, "welcome-mail", "", kept).await;
+    for id in ["r1", "r2", "r3", "r4", "r5", "r6"] {
+        reader.call(ADD, "export-report", "", n(id)).await;
+        // No two are due at the same moment.
+        let before = std::time::SystemTime::now() + std::time::Duration::from_millis(2);
+        while std::time::SystemTime::now() < before {
+            tokio::task::yield_now().await;
+        }
+    }
+    reader.why("charge-card", "dies", &["dead"]).await;
+    reader.why("charge-card", "again", &["retry_waits"]).await;
+    reader.why("fraud-review", "parked", &["unacked"]).await;
+    reader.why("welcome-mail", "kept", &["done"]).await;
+    reader.why("export-report", "r1", &["running"]).await;
+    reader.why("export-report", "r6", &["behind", "busy"]).await;
+    for (topic, state) in
+        [("charge-card", "dead"), ("fraud-review", "unacked"), ("welcome-mail", "done"), ("export-report", "running")]
+    {
+        reader.get(&format!("/topics/{{topic}}/jobs?state={state}"), topic, "").await;
+        reader.get("/topics/{topic}", topic, "").await;
+    }
+    for n in 0..20 {
+        shop.topic(&format!("more-{n:02}")).unwrap().add_json(json!(n)).after("1h").await.unwrap();
+    }
+    reader.get("/topics", "", "").await;
+    reader.get("/topics?after=n", "", "").await;
+}
+
+async fn what_is_changed(reader: &mut Reader, shop: &Provider) {
+    shop.topic("moves").unwrap().add_json(json!(1)).id("a").after("1h").await.unwrap();
+    let due = shop.inspect().job("moves", "a").await.unwrap().unwrap().at.unwrap().as_millis();
+    let when = json!({ "when": "2h" });
+    let moved = reader.call("POST /topics/{topic}/jobs/{id}/reschedule", "moves", "a", when.clone()).await;
+    assert_eq!(moved, json!({ "changed": true, "former": due }));
+    reader.call("POST /topics/{topic}/jobs/{id}/reschedule", "moves", "none", when).await;
+    reader.call("POST /topics/{topic}/jobs/{id}/reschedule", "moves", "a", json!({ "when": "never" })).await;
+    reader.call("POST /topics/{topic}/jobs/{id}/run-now", "moves", "a", json!({})).await;
+    reader.call("POST /topics/{topic}/jobs/{id}/run-now", "moves", "none", json!({})).await;
+    let requeued = reader.call("POST /topics/{topic}/jobs/{id}/requeue", "charge-card", "dies", json!({})).await;
+    assert_eq!(requeued, json!({ "changed": true, "found": "dead" }));
+    reader.call("POST /topics/{topic}/jobs/{id}/ack", "fraud-review", "parked", json!({})).await;
+    reader.call("DELETE /topics/{topic}/jobs/{id}", "moves", "a", Value::Null).await;
+    let step = json!({ "action": "delete", "state": "delayed" });
+    let stepped = reader.call("POST /topics/{topic}/bulk", "many", "", step).await;
+    assert_eq!(stepped["changed"], 100);
+    reader.call("POST /topics/{topic}/bulk", "many", "", json!({ "action": "eat", "state": "dead" })).await;
+    reader.call("POST /topics/{topic}/resume", "waits", "", json!({})).await;
+    reader.call("POST /topics/{topic}/undrain", "waits", "", json!({})).await;
+    reader.call("POST /topics/{topic}/pause", "waits", "", json!({ "reason": "" })).await;
+    reader.call("POST /topics/{topic}/pause", "waits", "", json!({ "why": "x" })).await;
+    reader.call("POST /topics/{topic}/schedules/{id}/resume", "ticks", "every-hour-00", json!({})).await;
+    reader.call("POST /topics/{topic}/schedules/{id}/resume", "ticks", "none", json!({})).await;
+    reader.call("DELETE /topics/{topic}/schedules/{id}", "ticks", "every-hour-00", Value::Null).await;
+}
