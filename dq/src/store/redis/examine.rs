@@ -20,6 +20,9 @@ const PARTS: [char; 13] = ['l', 'j', 'w', 'd', 'u', 'x', 'f', 'b', 'B', 'M', 'P'
 /// The names of keys in a page, about.
 const MOST_KEYS: usize = 1_000;
 
+/// How many nodes one read names.
+const NODES_A_READ: usize = 1_000;
+
 const OWNED: &str = include_str!("lua/owned.lua");
 
 /// The mismatches, with their letters in the scripts.
@@ -97,6 +100,20 @@ impl RedisStore {
             (part, cursor) => Some(format!("{part}:{cursor}")),
         };
         Ok(Examined { next, ..page })
+    }
+
+    /// All nodes with a lease, read page by page.
+    async fn holders(&self, keys: &Keys) -> Result<Vec<NodeId>, StoreError> {
+        let mut holders: Vec<NodeId> = Vec::new();
+        loop {
+            let after = holders.last().map_or("", NodeId::as_str);
+            let page = self.nodes_behind(keys, after, NODES_A_READ).await?;
+            let is_last = page.len() < NODES_A_READ;
+            holders.extend(page.into_iter().map(|(node, _)| node));
+            if is_last {
+                return Ok(holders);
+            }
+        }
     }
 
     /// A page of one part, and the cursor of the next one.

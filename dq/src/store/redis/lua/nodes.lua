@@ -2,7 +2,7 @@
 
 KEYS[1]  {app:topic}:leases        ZSET  node -> end of its lease, ms
 KEYS[2]  {app:topic}:running:NODE  HASH  job id -> token; and on: of each node in ARGV, from the fourth on
-ARGV[1]  how many nodes to name at most, 0..=101
+ARGV[1]  how many nodes to name at most, 0..=1000
 ARGV[2]  the node behind which they begin; '' for the first ones
 ARGV[3]  the id of a job, or ''
 ARGV[4]  and on: the nodes whose rows are counted
