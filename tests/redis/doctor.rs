@@ -312,6 +312,14 @@ async fn corruptions_beside_each_other_are_all_repaired_and_every_job_runs_or_sa
         assert!(topic.command(CommandKind::Requeue, name).await.changed);
     }
     assert_eq!(stored(&topic, "d").await.unwrap().record.payload().unwrap().1, b"rubbish");
+    for name in ["c", "far"] {
+        provider(&server).topic("t").unwrap().run_now(name).await.unwrap();
+    }
+    let mut ran = BTreeSet::new();
+    while ran.len() < 4 {
+        ran.extend(topic.try_transfer(10).await.unwrap().claims.into_iter().map(|claim| claim.id.to_string()));
+    }
+    assert_eq!(ran.iter().map(String::as_str).collect::<Vec<_>>(), ["b", "c", "d", "far"]);
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ impl Finding {
         Self { code, severity, topic, id: None, text, repair: None, advice, remedy: None }
     }
 
-    pub(super) fn of_danger(danger: Danger) -> Self {
+    pub(super) fn of_danger(danger: &Danger) -> Self {
         let code = match danger.kind {
             DangerKind::OldServer => FindingCode::OldServer,
             DangerKind::Evicts => FindingCode::EvictsJobs,

@@ -18,7 +18,7 @@ pub use finding::Finding;
 use super::inspector::Inspector;
 use crate::job::{NodeId, State, TopicName};
 use crate::provider::{Provider, QueryError, TopicProvider};
-use crate::store::{Cursor, MismatchKind};
+use crate::store::{Cursor, Mismatch, MismatchKind};
 use finding::Remedy;
 
 /// How many findings a doctor keeps at most. Repair these, and examine again.
@@ -175,19 +175,27 @@ impl Doctor {
         let is_next = |(n, finding): &(usize, &Finding)| *n >= self.repaired && finding.remedy.is_some();
         let Some((n, finding)) = self.findings.iter().enumerate().find(is_next) else { return Ok(None) };
         let finding = finding.clone();
-        let done = match finding.remedy.clone() {
-            None => false,
-            Some(Remedy::GiveUp(job)) => {
-                let topic = finding.topic.as_ref().map_or("", |topic| topic.as_str());
-                self.provider.topic(topic)?.give_up(job).await?
-            }
-            Some(Remedy::Repair(mismatch)) => {
-                let nodes = self.nodes.get(&mismatch.topic).cloned().unwrap_or_default();
-                self.provider.repair(mismatch, nodes).await?
-            }
+        let done = match self.remedied(&finding).await {
+            // Another repair, or a person, has to come first.
+            Err(QueryError::Store { source, .. }) if source.is_of_topic() => false,
+            done => done?,
         };
         self.repaired = n + 1;
         Ok(Some(Repaired { finding, done }))
+    }
+
+    async fn remedied(&self, finding: &Finding) -> Result<bool, QueryError> {
+        match finding.remedy.clone() {
+            None => Ok(false),
+            Some(Remedy::GiveUp(job)) => {
+                let topic = finding.topic.as_ref().map_or("", TopicName::as_str);
+                self.provider.topic(topic)?.give_up(job).await
+            }
+            Some(Remedy::Repair(mismatch)) => {
+                let nodes = self.nodes.get(&mismatch.topic).cloned().unwrap_or_default();
+                self.provider.repair(mismatch, nodes).await
+            }
+        }
     }
 
     fn found(&mut self, finding: Finding) {
@@ -209,18 +217,18 @@ impl Doctor {
         }
     }
 
-    fn found_mismatch(&mut self, mismatch: crate::store::Mismatch) {
-        if mismatch.kind == MismatchKind::RowsWithoutLease {
+    fn found_mismatch(&mut self, mismatch: Mismatch) {
+        let has_room = self.findings.len() < MOST_FINDINGS;
+        if has_room && mismatch.kind == MismatchKind::RowsWithoutLease {
             let nodes = self.nodes.entry(mismatch.topic.clone()).or_default();
             let node = NodeId::new(&mismatch.id);
             if !nodes.contains(&node) {
                 nodes.push(node);
             }
         }
-        if mismatch.kind == MismatchKind::TopicNotListed
-            && self.only.is_none()
-            && !self.waiting.contains(&mismatch.topic)
-        {
+        // The directory does not lead to it.
+        let is_new = || self.only.is_none() && !self.waiting.contains(&mismatch.topic);
+        if has_room && mismatch.kind == MismatchKind::TopicNotListed && is_new() {
             self.waiting.push_back(mismatch.topic.clone());
         }
         self.found(Finding::of_mismatch(mismatch));

@@ -44,7 +44,7 @@ impl Doctor {
 
     pub(super) async fn examine_store(&mut self) -> Result<(), QueryError> {
         match self.provider.dangers().await {
-            Ok(dangers) => dangers.into_iter().for_each(|danger| self.found(Finding::of_danger(danger))),
+            Ok(dangers) => dangers.iter().for_each(|danger| self.found(Finding::of_danger(danger))),
             Err(error) => self.refused("the settings and the memory of the server", error)?,
         }
         Ok(())

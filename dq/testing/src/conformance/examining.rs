@@ -1,12 +1,14 @@
 //! What the doctor asks a store: a sound topic has no mismatch, and a job that no node can decode becomes DEAD with its payload.
 
 use super::events::{NODE, add_in_state};
-use super::producer::{delayed, job};
+use super::inspection::inspector;
+use super::producer::{delayed, job, with_payload};
 use super::topic::{Topic, id, secs};
 use bytes::Bytes;
+use dq::inspect::{Doctor, FindingCode};
 use dq::job::{Cause, Deliver, Record, State};
 use dq::store::step::Change;
-use dq::store::{Examine, GiveUp, Mismatch, NewJob};
+use dq::store::{Due, Examine, GiveUp, Mismatch, NewJob};
 
 impl Topic {
     /// Everything that the store finds wrong with the topic.
@@ -108,4 +110,35 @@ pub async fn job_that_runs_or_has_another_payload_is_not_given_up(t: &Topic) {
     t.add_all(vec![delayed("waits", secs(60))]).await;
     assert!(!t.give_up("waits", job("other").record).await);
     assert_eq!(t.state("waits").await, Some(State::Delayed));
+}
+
+/// Examines the topic, and returns what was found in it.
+async fn findings(t: &Topic) -> (Doctor, Vec<(FindingCode, String)>) {
+    let mut doctor = inspector(t).doctor(Some(t.key.topic.as_str())).expect("the name is valid");
+    while doctor.step().await.expect("the doctor is answered").is_some() {}
+    let of_topic = doctor.findings().iter().filter(|finding| finding.topic.is_some());
+    let found = of_topic.map(|finding| (finding.code, finding.id.clone().unwrap_or_default())).collect();
+    (doctor, found)
+}
+
+/// The doctor finds the jobs that no node can decode beside sound ones, gives them up, and then finds nothing (queries `examine`, `page`
+/// and `give_up`).
+pub async fn doctor_gives_up_what_does_not_decode_and_nothing_else(t: &Topic) {
+    let far = |name: &str, payload: &str| NewJob { due: Due::After(secs(3_600)), ..with_payload(name, payload) };
+    let mangled = NewJob { record: Record::from_bytes(Bytes::from_static(b"what?")), ..far("mangled", "") };
+    t.add_all(vec![far("sound", "{}"), mangled, far("cut-off", "{\"a\":"), far("also-sound", "[1]")]).await;
+    let (mut doctor, mut found) = findings(t).await;
+    found.sort();
+    let wanted = [(FindingCode::MangledRecord, "mangled".to_owned()), (FindingCode::NotJson, "cut-off".to_owned())];
+    assert_eq!(found, wanted);
+    while let Some(repaired) = doctor.repair().await.expect("the repair is answered") {
+        assert!(repaired.done, "{repaired:?}");
+    }
+    assert_eq!(findings(t).await.1, []);
+    for name in ["sound", "also-sound"] {
+        assert_eq!(t.state(name).await, Some(State::Delayed), "{name}");
+    }
+    for name in ["mangled", "cut-off"] {
+        assert_eq!(t.state(name).await, Some(State::Dead), "{name}");
+    }
 }

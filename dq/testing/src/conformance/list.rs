@@ -466,7 +466,8 @@ macro_rules! store_conformance {
             sound_topic_has_no_mismatch
             job_that_does_not_decode_is_given_up_with_its_payload
             record_that_cannot_be_read_becomes_the_payload_of_the_dead_job
-            job_that_runs_or_has_another_payload_is_not_given_up;
+            job_that_runs_or_has_another_payload_is_not_given_up
+            doctor_gives_up_what_does_not_decode_and_nothing_else;
         together:
             nodes_that_claim_at_once_never_share_a_job
             callers_that_add_at_once_add_one_job
