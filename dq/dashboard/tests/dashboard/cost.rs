@@ -1,6 +1,12 @@
 //! What a page costs.
 
+use std::time::Duration;
+
 use dq::Provider;
+use dq::job::{AppName, NodeId, Sequence, TopicKey, TopicName};
+use dq::store::Store;
+use dq::store::redis::RedisStore;
+use dq::store::step::{Reconcile, Sequenced, Transfer, USUAL_BYTES};
 use dq_tests::redis::RedisServer;
 use serde_json::json;
 
@@ -13,6 +19,20 @@ async fn queries(server: &RedisServer, visitor: &mut Visitor, page: &str) -> (u6
     assert_eq!(answer.status.as_u16(), 200, "{page}: {}", answer.body);
     let calls = server.calls();
     (calls.get("evalsha").copied().unwrap_or(0) + calls.get("eval").copied().unwrap_or(0), answer.body.len())
+}
+
+/// Nodes that hold a job each.
+async fn claim(server: &RedisServer, topic: &str, nodes: usize) {
+    let store = RedisStore::new(&server.url()).unwrap();
+    let key = TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new(topic).unwrap() };
+    for n in 0..nodes {
+        let link = store.link(&key, &NodeId::new(format!("web-{n:03}-v1.2.3-692290e7-012ec2040ea64cf6")));
+        let reconcile = Reconcile { last_seen: Sequence::default(), after: None, limit: 1 };
+        let Sequenced::Done(reconciled) = link.step(reconcile).await.unwrap() else { panic!("a first page") };
+        let (lease, last_seen) = (Duration::from_secs(600), reconciled.lease_status.sequence);
+        let (bytes, lookahead) = (USUAL_BYTES, Duration::ZERO);
+        link.step(Transfer { last_seen, limit: 1, bytes, lease, fallback: lease, lookahead }).await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -30,6 +50,7 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
         let due = if hour < 30 { "0s".into() } else { format!("{hour}h") };
         provider.topic("topic-01").unwrap().add_many_json(jobs).after(due).await.unwrap().all().unwrap();
     }
+    claim(&server, "topic-01", 120).await;
     let id = "x".repeat(256);
     provider.topic("topic-00").unwrap().add_json(json!(1)).id(&id).after("1h").await.unwrap();
     let mut visitor = Visitor::free(provider);
@@ -60,6 +81,24 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
         assert!(queries <= 20, "{page}: {queries} queries");
         assert!(bytes < 150_000, "{page}: {bytes} bytes");
     }
+}
+
+#[tokio::test]
+async fn the_nodes_of_a_topic_come_page_after_page_with_their_versions() {
+    let server = RedisServer::start();
+    let provider = Provider::connect("shop", server.url()).await.unwrap();
+    provider.topic("mail").unwrap().add_many_json((0..120).map(|n| json!(n))).await.unwrap().all().unwrap();
+    claim(&server, "mail", 120).await;
+    let mut visitor = Visitor::free(provider);
+    let first = visitor.get("/nodes?topic=mail").await.body;
+    assert!(first.contains("120 nodes hold jobs") && first.contains("1.2.3") && first.contains("web-099"), "{first}");
+    let (_, rest) = first.split_once("href=\"/nodes?topic=mail&amp;after=").unwrap();
+    let next = rest.split('"').next().unwrap();
+    let second = visitor.get(&format!("/nodes?topic=mail&after={next}")).await.body;
+    assert!(second.contains("web-100") && !second.contains("web-099") && !second.contains("Next nodes"), "{second}");
+    let answer = visitor.get("/api/v1/topics/mail/nodes").await.json();
+    assert_eq!((answer["nodes"].as_array().unwrap().len(), &answer["nodes"][0]["version"]), (100, &json!("1.2.3")));
+    assert_eq!(answer["nodes"][0]["started"], 1_763_872_999_000_u64);
 }
 
 #[tokio::test]

@@ -14,10 +14,12 @@ Holds    rule 5
 Cost     O(page)
 ]]
 -- include types.lua
-local jobs, metadata, running = KEYS[1], KEYS[2], nil
+local jobs, metadata = KEYS[1], KEYS[2]
 local limit, cursor, most, nodes = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 -- include bulk.lua
 -- include order.lua
+-- The rows of the node that is being read.
+local running
 -- include scan_rows.lua
 local ids, tokens, records, overrides, rows, bytes = {}, {}, {}, {}, {}, 0
 local function fitting_of(found) return fitting({jobs, metadata}, found, most) end
