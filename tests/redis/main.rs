@@ -34,6 +34,7 @@ mod scripted;
 mod shared;
 mod silence;
 mod sources;
+mod statistics;
 mod tls;
 mod topic;
 mod unsent;

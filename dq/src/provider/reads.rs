@@ -8,7 +8,7 @@ use super::topic::TopicProvider;
 use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::TopicNames;
-use crate::store::{DueCount, Page, PageRequest, Stored, TopicOverview};
+use crate::store::{DueCount, MinuteCounts, Page, PageRequest, Stored, TopicOverview};
 use crate::time::Timestamp;
 
 impl TopicProvider {
@@ -33,6 +33,19 @@ impl TopicProvider {
                 let asked = query(&root, &inbox.key, within, move |store, key, _| {
                     let times = times.clone();
                     Box::pin(async move { store.due_counts(&key, &times).await })
+                });
+                asked.await
+            })
+        }))
+    }
+
+    /// What the topic counted in the minutes from `from` to `to`.
+    pub(crate) fn statistics(&self, from: u64, to: u64) -> Query<Vec<MinuteCounts>> {
+        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
+        Query::new(Box::new(move |within| {
+            Box::pin(async move {
+                let asked = query(&root, &inbox.key, within, move |store, key, _| {
+                    Box::pin(async move { store.statistics(&key, from, to).await })
                 });
                 asked.await
             })

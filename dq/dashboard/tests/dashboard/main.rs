@@ -7,6 +7,7 @@ mod browser;
 mod chromium;
 mod cost;
 mod pages;
+mod past;
 mod python;
 mod security;
 mod stage;

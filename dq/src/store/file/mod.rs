@@ -35,8 +35,8 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    DueCount, Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store,
-    StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
+    DueCount, Durability, ExportRequest, Exported, Interest, Link, MinuteCounts, Page, PageRequest, Producer, Signals,
+    Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -188,6 +188,15 @@ impl Store for FileStore {
         }
     }
 
+    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        match self.opened.get() {
+            Some(opened) => {
+                Arc::new(OpenLink { link: opened.memory.counting_link(topic, node), _open: Arc::clone(opened) })
+            }
+            None => Arc::new(ClosedConnection),
+        }
+    }
+
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         match self.opened.get() {
             Some(opened) => {
@@ -261,6 +270,15 @@ impl Store for FileStore {
         times: &'a [Timestamp],
     ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
         Box::pin(async move { self.memory("due_counts")?.due_counts(topic, times).await })
+    }
+
+    fn statistics<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        from: u64,
+        to: u64,
+    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
+        Box::pin(async move { self.memory("statistics")?.statistics(topic, from, to).await })
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

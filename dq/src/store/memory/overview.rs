@@ -3,7 +3,9 @@
 use super::now::Now;
 use super::places::TimedPlace;
 use super::topic::Topic;
-use crate::store::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, StoreError, TopicOverview};
+use crate::store::{
+    DueCount, HolderSeen, MOST_BUCKETS, MOST_MINUTES, MOST_NODES, MinuteCounts, StoreError, TopicOverview,
+};
 use crate::time::Timestamp;
 
 /// How many jobs one `due_counts` counts at most.
@@ -29,7 +31,15 @@ impl Topic {
             nodes: holders,
             watcher,
             standby,
+            recent: self.statistics.recent(now),
         })
+    }
+
+    /// What the topic counted in these minutes. O(1): there are no more than those of a day.
+    pub(crate) fn statistics(&self, from: u64, to: u64) -> Result<Vec<MinuteCounts>, StoreError> {
+        let minutes = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
+        limited("the number of minutes", minutes.saturating_add(1), MOST_MINUTES as usize)?;
+        Ok(self.statistics.between(from, to))
     }
 
     /// The number of DELAYED jobs between each two times. O(that number), of [`MOST_COUNTED`] at most.

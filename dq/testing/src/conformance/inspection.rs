@@ -17,7 +17,7 @@ use dq::time::Timestamp;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-fn inspector(t: &Topic) -> Inspector {
+pub(super) fn inspector(t: &Topic) -> Inspector {
     let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
     dq::Provider::root(t.key.app.clone(), Arc::clone(&t.store), environment, NodeSettings::default()).inspect()
 }
