@@ -209,6 +209,7 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 /// | `ack = "on_claim"` | when dq acks a job: `"on_return"` (the job runs at least once) or `"on_claim"` (before the handler starts: the job runs at most once, without retry, and a node that dies loses the jobs it holds) | `"on_return"` |
 /// | `batch = 500` | how many jobs a [batch](#batches) has at most, 1 to 1000; a struct with this key implements `BatchListener` | no batches; 100 for a function that takes a `Batch` |
 /// | `max_crashes = 3` | how often a job may kill its node before dq gives it up; up to two times more until dq knows which job kills, 1 to 1000 | 3 |
+/// | `statistics = true` | the store counts, minute by minute for a day, what a node of this topic claims, how late, and how the runs end | `false` |
 /// | `final_retry = "give_up"` | functions only: the path of an `async fn(Job<P>, &Failure)` that dq calls when no attempt is left | dq logs a warning |
 /// | `register = false` | the listener does not register itself: name it with `.listener::<L>()` | `true` |
 /// | `crate = "work::dq"` | the path to dq, if it is not a dependency of yours | the dependency, also if Cargo.toml renames it |

@@ -37,4 +37,5 @@ mod shutdown;
 mod signals;
 mod startup;
 mod starved;
+mod statistics;
 mod timeouts;

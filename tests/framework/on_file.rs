@@ -40,4 +40,5 @@ mod schedules;
 mod scripted_listener;
 mod shutdown;
 mod starved;
+mod statistics;
 mod timeouts;

@@ -38,6 +38,7 @@ mod schedules;
 mod scripted_listener;
 mod shutdown;
 mod starved;
+mod statistics;
 mod timeouts;
 
 #[test]

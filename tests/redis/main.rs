@@ -35,6 +35,7 @@ mod scripted;
 mod shared;
 mod silence;
 mod sources;
+mod statistics;
 mod tls;
 mod topic;
 mod unsent;

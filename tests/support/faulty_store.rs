@@ -9,8 +9,8 @@ use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::step::{Sequenced, Settle, Verdict};
 use dq::store::{
     AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link,
-    NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Request, SetTopic, Signals, Store,
-    StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
+    MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Request, SetTopic,
+    Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
 };
 use dq::time::Timestamp;
 use futures_util::FutureExt;
@@ -199,6 +199,10 @@ impl Store for FaultyStore {
         Arc::new(FaultyLink { inner: self.inner.link(topic, node), faults: self.faults.clone() })
     }
 
+    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        Arc::new(FaultyLink { inner: self.inner.counting_link(topic, node), faults: self.faults.clone() })
+    }
+
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         Arc::new(FaultyProducer { inner: self.inner.producer(topic, producer), faults: self.faults.clone() })
     }
@@ -278,6 +282,15 @@ impl Store for FaultyStore {
         times: &'a [Timestamp],
     ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
         self.inner.due_counts(topic, times)
+    }
+
+    fn statistics<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        from: u64,
+        to: u64,
+    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
+        self.inner.statistics(topic, from, to)
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

@@ -7,8 +7,8 @@ use dq::environment::StoreClock;
 use dq::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::memory::{MemoryStore, PageSize, Position, Replay, Sink};
 use dq::store::{
-    DueCount, Examine, Examined, GiveUp, Interest, Link, NodesPage, NodesRequest, Page, PageRequest, Pending, Producer,
-    Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicState,
+    DueCount, Examine, Examined, GiveUp, Interest, Link, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest,
+    Pending, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicState,
 };
 use dq::testing::ManualClock;
 use dq::time::Timestamp;
@@ -119,6 +119,10 @@ impl Store for Compared {
         self.store.link(topic, node)
     }
 
+    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        self.store.counting_link(topic, node)
+    }
+
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         self.store.producer(topic, producer)
     }
@@ -187,6 +191,15 @@ impl Store for Compared {
 
     fn give_up<'a>(&'a self, topic: &'a TopicKey, job: &'a GiveUp) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.store.give_up(topic, job)
+    }
+
+    fn statistics<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        from: u64,
+        to: u64,
+    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
+        self.store.statistics(topic, from, to)
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

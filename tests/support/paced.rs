@@ -10,8 +10,8 @@ use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
 use dq::store::{
     AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link,
-    NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Request, RequestKind, SetTopic,
-    Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
+    MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Request,
+    RequestKind, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
 };
 use dq::testing::InFlight;
 use dq::time::Timestamp;
@@ -131,7 +131,12 @@ impl Store for PacedStore {
 
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         let (store, topic, node) = (self.store.clone(), topic.clone(), node.clone());
-        Arc::new(PacedLink { store, topic, node, link: OnceLock::new(), pace: self.pace.clone() })
+        Arc::new(PacedLink { store, topic, node, counts: false, link: OnceLock::new(), pace: self.pace.clone() })
+    }
+
+    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        let (store, topic, node) = (self.store.clone(), topic.clone(), node.clone());
+        Arc::new(PacedLink { store, topic, node, counts: true, link: OnceLock::new(), pace: self.pace.clone() })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
@@ -197,6 +202,15 @@ impl Store for PacedStore {
         self.asks(self.store.due_counts(topic, times))
     }
 
+    fn statistics<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        from: u64,
+        to: u64,
+    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
+        self.asks(self.store.statistics(topic, from, to))
+    }
+
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
         self.asks(self.store.counts(topic))
     }
@@ -208,13 +222,18 @@ struct PacedLink {
     store: Arc<RedisStore>,
     topic: TopicKey,
     node: NodeId,
+    /// Whether the topic counts what its steps do.
+    counts: bool,
     link: OnceLock<Arc<dyn Link>>,
     pace: Arc<Pace>,
 }
 
 impl PacedLink {
     fn link(&self) -> &Arc<dyn Link> {
-        self.link.get_or_init(|| self.store.link(&self.topic, &self.node))
+        self.link.get_or_init(|| match self.counts {
+            true => self.store.counting_link(&self.topic, &self.node),
+            false => self.store.link(&self.topic, &self.node),
+        })
     }
 }
 

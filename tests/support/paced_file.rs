@@ -9,8 +9,8 @@ use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::file::FileStore;
 use dq::store::{
     AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link,
-    NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Request, SetTopic, Signals, Store,
-    StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
+    MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Request, SetTopic,
+    Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
 };
 use dq::testing::InFlight;
 use dq::time::Timestamp;
@@ -80,6 +80,10 @@ impl Store for PacedFileStore {
         Arc::new(PacedLink { link: self.0.store.link(topic, node), _directory: self.0.clone() })
     }
 
+    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        Arc::new(PacedLink { link: self.0.store.counting_link(topic, node), _directory: self.0.clone() })
+    }
+
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         Arc::new(PacedProducer { producer: self.0.store.producer(topic, producer), _directory: self.0.clone() })
     }
@@ -131,6 +135,15 @@ impl Store for PacedFileStore {
         times: &'a [Timestamp],
     ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
         self.asks(self.0.store.due_counts(topic, times))
+    }
+
+    fn statistics<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        from: u64,
+        to: u64,
+    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
+        self.asks(self.0.store.statistics(topic, from, to))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

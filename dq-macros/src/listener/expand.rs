@@ -107,7 +107,8 @@ fn settings(model: &Model) -> TokenStream {
     });
     let max_crashes = model.max_crashes.map(|number| quote!(.with_max_crashes(#number)));
     let batch = model.batch.map(|number| quote!(.with_batch(#number)));
-    quote!(#root::ListenerSettings::NONE #concurrency #timeout #on_timeout #retry #ack #max_crashes #batch)
+    let statistics = model.statistics.map(|keeps| quote!(.with_statistics(#keeps)));
+    quote!(#root::ListenerSettings::NONE #concurrency #timeout #on_timeout #retry #ack #max_crashes #batch #statistics)
 }
 
 /// The registration. Its places make the compiler report a wrong topic at the topic, a missing handler at the name.

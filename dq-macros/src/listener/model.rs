@@ -20,6 +20,7 @@ const KEYS: &[Key] = &[
     Key { name: "ack", example: "ack = \"on_return\"" },
     Key { name: "max_crashes", example: "max_crashes = 3" },
     Key { name: "batch", example: "batch = 500" },
+    Key { name: "statistics", example: "statistics = true" },
     Key { name: "final_retry", example: "final_retry = \"give_up\"" },
     Key { name: "register", example: "register = false" },
     Key { name: "crate", example: "crate = \"work\"" },
@@ -37,6 +38,7 @@ pub(super) struct Model {
     pub(super) ack: Option<&'static str>,
     pub(super) max_crashes: Option<u32>,
     pub(super) batch: Option<u32>,
+    pub(super) statistics: Option<bool>,
     pub(super) final_retry: Option<Path>,
     pub(super) register: bool,
 }
@@ -54,6 +56,7 @@ impl Model {
             ack: None,
             max_crashes: None,
             batch: None,
+            statistics: None,
             final_retry: None,
             register: true,
         };
@@ -79,6 +82,7 @@ impl Model {
             "ack" => self.ack = argument.choice(&["on_return", "on_claim"], errors),
             "max_crashes" => self.max_crashes = argument.number(1..=1_000, errors),
             "batch" => self.batch = argument.number(1..=1_000, errors),
+            "statistics" => self.statistics = argument.flag(errors),
             "register" => self.register = argument.flag(errors).unwrap_or(true),
             "crate" => self.root = Root::named(argument, errors),
             _ => match annotated {

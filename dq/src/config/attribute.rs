@@ -47,5 +47,8 @@ pub(crate) fn layer(topic: &str, listener: &Registration) -> Layer {
     if let Some(most) = settings.batch {
         put("batch", Arc::new(move |topic| topic.batch = most as usize));
     }
+    if let Some(keeps) = settings.statistics {
+        put("statistics", Arc::new(move |topic| topic.statistics = keeps));
+    }
     layer
 }

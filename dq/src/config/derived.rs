@@ -233,6 +233,7 @@ mod tests {
             ("dead_kept", "1ms"),
             ("dead_most", "1"),
             ("lookahead", "50ms"),
+            ("statistics", "true"),
         ] {
             let resolved = Resolved::from_changes(&changes::<TopicSettings>(&[(key, text)]));
             assert_eq!(check_topic("t", &resolved), [], "{key} = {text}");

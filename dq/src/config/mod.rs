@@ -23,7 +23,7 @@
 //!
 //! | setting of the node | of a topic |
 //! |---|---|
-//! | `lease`, `renewal`, `fallback_scan`, `grace`, `node_concurrency`, `crash_rollback`, `call_timeout`, `call_total`, `durability`, `broadcast_expires_after`, `payload_limit`, `unanswered_limit`, `unanswered_bytes` | `concurrency`, `timeout`, `on_timeout`, `retry`, `ack`, `max_crashes`, `unacked_age`, `dead_kept`, `dead_most`, `lookahead`, `lateness_objective`, `batch`, `batch_bytes` |
+//! | `lease`, `renewal`, `fallback_scan`, `grace`, `node_concurrency`, `crash_rollback`, `call_timeout`, `call_total`, `durability`, `broadcast_expires_after`, `payload_limit`, `unanswered_limit`, `unanswered_bytes` | `concurrency`, `timeout`, `on_timeout`, `retry`, `ack`, `max_crashes`, `unacked_age`, `dead_kept`, `dead_most`, `lookahead`, `lateness_objective`, `batch`, `batch_bytes`, `statistics` |
 //!
 //! Intervals of the node limit each other. One that nobody set takes the value nearest to its default that fits to the others,
 //! and its source is [`Source::Follows`].

@@ -43,6 +43,8 @@ pub struct TopicSettings {
     pub batch: usize,
     /// How many bytes the records of a batch have at most. A larger job is a batch of its own. Default 1 MiB; 1 byte to 16 MiB.
     pub batch_bytes: usize,
+    /// Whether the store counts, minute by minute for a day, what this node claims, how late, and how the runs end. Default `false`.
+    pub statistics: bool,
 }
 
 impl Default for TopicSettings {
@@ -61,6 +63,7 @@ impl Default for TopicSettings {
             lateness_objective: None,
             batch: 100,
             batch_bytes: 1024 * 1024,
+            statistics: false,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::past::Rates;
 use super::serial::{duration, millis, optional_millis, text};
 use crate::job::{NodeId, TopicName};
 use crate::store::{HolderSeen, TopicOverview, TopicState};
@@ -48,6 +49,8 @@ pub struct InspectedTopic {
     /// The nodes that wait for the next job, each with the time at which it comes at the latest. A time that has passed means that the
     /// node did not come.
     pub watchers: Vec<InspectedNode>,
+    /// How much ran in the last five minutes, and how late it was claimed; `None` where the topic kept no statistics for a day.
+    pub rates: Option<Rates>,
 }
 
 /// A node that listens to a topic.
@@ -92,7 +95,7 @@ pub struct TopicsPage {
 
 impl InspectedTopic {
     pub(super) fn new(topic: TopicName, seen: TopicOverview) -> Self {
-        let TopicOverview { counts, state, holders, nodes, watcher, standby } = seen;
+        let TopicOverview { counts, state, holders, nodes, watcher, standby, recent } = seen;
         let watching = |(node, until)| InspectedNode::new(node, until, 0);
         Self {
             topic,
@@ -110,6 +113,7 @@ impl InspectedTopic {
             holders,
             nodes: nodes.into_iter().map(InspectedNode::holding).collect(),
             watchers: watcher.into_iter().chain(standby).map(watching).collect(),
+            rates: recent.map(|recent| Rates::new(counts.clock, &recent)),
         }
     }
 

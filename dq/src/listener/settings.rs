@@ -20,6 +20,8 @@ pub struct ListenerSettings {
     pub max_crashes: Option<u32>,
     /// How many jobs a batch has at most.
     pub batch: Option<u32>,
+    /// Whether the store counts what the node does.
+    pub statistics: Option<bool>,
 }
 
 /// What happens after a handler's timeout.
@@ -57,6 +59,7 @@ impl ListenerSettings {
         ack: None,
         max_crashes: None,
         batch: None,
+        statistics: None,
     };
 
     /// Sets the concurrency.
@@ -105,6 +108,13 @@ impl ListenerSettings {
     #[must_use]
     pub const fn with_batch(mut self, batch: u32) -> Self {
         self.batch = Some(batch);
+        self
+    }
+
+    /// Sets whether the store counts what the node does.
+    #[must_use]
+    pub const fn with_statistics(mut self, keeps: bool) -> Self {
+        self.statistics = Some(keeps);
         self
     }
 }

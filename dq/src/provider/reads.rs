@@ -7,7 +7,9 @@ use super::query::{Query, query};
 use super::topic::TopicProvider;
 use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
-use crate::store::{DueCount, NodesPage, NodesRequest, Page, PageRequest, Stored, TopicNames, TopicOverview};
+use crate::store::{
+    DueCount, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, Stored, TopicNames, TopicOverview,
+};
 use crate::time::Timestamp;
 
 impl TopicProvider {
@@ -46,6 +48,19 @@ impl TopicProvider {
                 let asked = query(&root, &inbox.key, within, move |store, key, _| {
                     let request = request.clone();
                     Box::pin(async move { store.nodes(&key, request).await })
+                });
+                asked.await
+            })
+        }))
+    }
+
+    /// What the topic counted in the minutes from `from` to `to`.
+    pub(crate) fn statistics(&self, from: u64, to: u64) -> Query<Vec<MinuteCounts>> {
+        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
+        Query::new(Box::new(move |within| {
+            Box::pin(async move {
+                let asked = query(&root, &inbox.key, within, move |store, key, _| {
+                    Box::pin(async move { store.statistics(&key, from, to).await })
                 });
                 asked.await
             })

@@ -34,6 +34,7 @@ mod producer;
 pub mod redis;
 mod request;
 mod signals;
+mod statistics;
 pub mod step;
 mod topic_state;
 
@@ -63,6 +64,7 @@ pub use producer::{
 };
 pub use request::{Answer, Request, RequestKind, StepRequest};
 pub use signals::{BroadcastMessage, Feed, Interest, Signal, Signals};
+pub use statistics::{LATENESS_BOUNDS, MOST_MINUTES, MinuteCounts, RECENT_MINUTES};
 pub(crate) use topic_state::Gate;
 pub use topic_state::{
     Drain, LONGEST_AUTHOR, LONGEST_REASON, MOST_LEFT, Pause, SetTopic, TopicChange, TopicDelay, TopicSet, TopicState,
@@ -97,6 +99,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Makes a new, ordered link of `node` to `topic`. Drop the link before it first: the store may execute its
     /// requests in flight late or never.
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link>;
+
+    /// As [`link`](Self::link), and the topic counts what its steps do, minute by minute: what they claim, and how the runs end
+    /// (rule 33). [`statistics`](Self::statistics) has what was counted.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on: then nothing is counted.
+    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        self.link(topic, node)
+    }
 
     /// Makes a handle with which `producer` sends adds and commands to `topic`, in order.
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer>;
@@ -263,6 +273,21 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
     fn dangers(&self) -> BoxFuture<'_, Result<Vec<Danger>, StoreError>> {
         Box::pin(ready(Err(wraps("dangers"))))
+    }
+
+    /// Returns what the steps of [counting links](Self::counting_link) did in the minutes `from` to `to` of the store's clock, both
+    /// included, in order; at most [`MOST_MINUTES`]. Minutes in which nothing was counted are missing, and
+    /// those of more than a day ago make room for newer ones. It costs one command.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn statistics<'a>(
+        &'a self,
+        _topic: &'a TopicKey,
+        _from: u64,
+        _to: u64,
+    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
+        let reason = "it only passes jobs on to another store: ask that one".into();
+        Box::pin(ready(Err(StoreError::Unsupported { operation: "statistics", reason })))
     }
 
     /// Returns how many jobs of a topic are in each state.

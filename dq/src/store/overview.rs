@@ -1,6 +1,7 @@
 //! Queries about a topic as a whole, for people who look at it.
 
 use super::inspect::TopicCounts;
+use super::statistics::MinuteCounts;
 use super::topic_state::TopicState;
 use crate::job::{JobId, NodeId};
 use crate::time::Timestamp;
@@ -26,6 +27,9 @@ pub struct TopicOverview {
     pub watcher: Option<(NodeId, Timestamp)>,
     /// The node that comes a little later, in case the watcher does not.
     pub standby: Option<(NodeId, Timestamp)>,
+    /// What the topic counted in the present minute and the [`RECENT_MINUTES`](super::RECENT_MINUTES) before it, in sum; `None`: it
+    /// counted nothing for a day.
+    pub recent: Option<MinuteCounts>,
 }
 
 /// A node that holds jobs of a topic.

@@ -1,8 +1,12 @@
 //! `dq timeline`.
 
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
-use dq::inspect::{Bucket, Timeline};
+use dq::inspect::{Bucket, Past, PastSpan, Timeline};
 use dq::job::TopicName;
+use dq::time::Timestamp;
+use serde::Serialize;
 
 use crate::arguments::topic;
 use crate::failure::Failure;
@@ -22,7 +26,7 @@ pub struct TimelineArguments {
     /// The topic
     #[arg(value_name = "TOPIC", value_parser = topic)]
     pub topic: TopicName,
-    /// The next 60 minutes, 24 hours or 30 days
+    /// 60 minutes, 24 hours or 30 days
     #[arg(long, short, value_name = "SCALE", value_enum, default_value = "hour")]
     pub scale: Scale,
 }
@@ -30,57 +34,105 @@ pub struct TimelineArguments {
 /// How long a bar is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Scale {
-    /// The next 60 minutes
+    /// The next 60 minutes, and the last 60 where the topic keeps statistics
     Minute,
-    /// The next 24 hours
+    /// The next 24 hours, and the last 24 where the topic keeps statistics
     Hour,
     /// The next 30 days
     Day,
 }
 
-/// Shows how many jobs fall due when.
+/// What is ahead and what is behind, as JSON.
+#[derive(Debug, Serialize)]
+struct Both {
+    #[serde(flatten)]
+    timeline: Timeline,
+    past: Option<Past>,
+}
+
+/// Shows how many jobs ran when, and fall due when.
 pub(crate) async fn run(session: &mut Session<'_>, arguments: &TimelineArguments) -> Result<(), Failure> {
-    let provider = session.provider().await?;
-    let timeline = provider.inspect().timeline(arguments.topic.as_str()).await?;
+    let inspector = session.provider().await?.inspect();
+    let past = inspector.past(arguments.topic.as_str()).await?;
+    let timeline = inspector.timeline(arguments.topic.as_str()).await?;
     if session.screen.is_json() {
-        return session.screen.json(&timeline);
+        return session.screen.json(&Both { timeline, past });
     }
     let bar =
         if session.screen.is_terminal() { width().saturating_sub(BESIDE).clamp(10, LONGEST_BAR) } else { LONGEST_BAR };
-    for line in lines(&timeline, arguments.scale, usize::from(bar)) {
+    for line in lines(&timeline, past.as_ref(), arguments.scale, usize::from(bar)) {
         session.screen.line(line)?;
     }
     Ok(())
 }
 
-/// The lines, with the empty spans in a row as one.
-fn lines(timeline: &Timeline, by: Scale, columns: usize) -> Vec<String> {
-    let buckets = match by {
-        Scale::Minute => &timeline.minutes,
-        Scale::Hour => &timeline.hours,
-        Scale::Day => &timeline.days,
+/// The lines, what is behind first, with the empty spans in a row as one.
+fn lines(timeline: &Timeline, past: Option<&Past>, by: Scale, columns: usize) -> Vec<String> {
+    let (buckets, behind): (_, &[PastSpan]) = match by {
+        Scale::Minute => (&timeline.minutes, past.map_or(&[], |past| &past.minutes.spans)),
+        Scale::Hour => (&timeline.hours, past.map_or(&[], |past| &past.hours.spans)),
+        Scale::Day => (&timeline.days, &[]),
     };
-    let most = buckets.iter().map(|bucket| bucket.jobs).chain([timeline.ready]).max().unwrap_or_default();
-    let mut lines = vec![row("due already", timeline.ready, most, columns, true)];
-    let mut empty: Vec<&Bucket> = Vec::new();
-    for bucket in buckets {
-        if bucket.jobs == 0 {
-            empty.push(bucket);
+    let ahead = buckets.iter().map(|bucket| bucket.jobs).chain([timeline.ready]);
+    let most = ahead.chain(behind.iter().map(ran)).max().unwrap_or_default();
+    let mut lines = Vec::new();
+    let mut empty: Vec<(Timestamp, Timestamp)> = Vec::new();
+    for span in behind {
+        if span.ran == 0 && span.dead == 0 && span.claimed == 0 {
+            empty.push((span.from, span.to));
             continue;
         }
-        lines.extend(gap(&mut empty));
+        lines.extend(gap(&mut empty, "nothing ran"));
+        lines.push(row(&whole_seconds(span.from), ran(span), most, columns, true));
+        lines.push(format!("{:<20}  {:>12}  {}", "", "ran", how(span)));
+    }
+    lines.extend(gap(&mut empty, "nothing ran"));
+    lines.push(row("due already", timeline.ready, most, columns, true));
+    for bucket in buckets {
+        if bucket.jobs == 0 {
+            empty.push((bucket.from, bucket.to));
+            continue;
+        }
+        lines.extend(gap(&mut empty, "nothing"));
         lines.push(row(&whole_seconds(bucket.from), bucket.jobs, most, columns, bucket.is_exact));
     }
-    lines.extend(gap(&mut empty));
-    if buckets.iter().any(|bucket| !bucket.is_exact) {
+    lines.extend(gap(&mut empty, "nothing"));
+    if buckets.iter().any(|bucket: &Bucket| !bucket.is_exact) {
         lines.push("~ is an estimate".into());
     }
     lines
 }
 
-fn gap(empty: &mut Vec<&Bucket>) -> Option<String> {
-    let gap = empty.first().zip(empty.last()).map(|(first, last)| {
-        format!("{:<20}  {:>12}  nothing for {}", whole_seconds(first.from), "-", short(last.to.since(first.from)))
+fn ran(span: &PastSpan) -> usize {
+    usize::try_from(span.ran).unwrap_or(usize::MAX)
+}
+
+/// How late the jobs of a span were, and what became of them.
+fn how(span: &PastSpan) -> String {
+    let late = match (span.p50_lateness, span.p99_lateness, span.max_lateness) {
+        (Some(half), Some(most), Some(latest)) => format!(
+            "late: half up to {}, 99 % up to {}, the latest {}",
+            in_short(half),
+            in_short(most),
+            in_short(latest)
+        ),
+        _ => "none claimed".into(),
+    };
+    let of = |number: u64, what: &str| match number {
+        0 => String::new(),
+        number => format!("; {} {what}", grouped(usize::try_from(number).unwrap_or(usize::MAX))),
+    };
+    format!("{late}{}{}", of(span.failed, "failed"), of(span.dead, "became dead"))
+}
+
+/// A lateness; milliseconds count up to ten seconds.
+pub(crate) fn in_short(time: Duration) -> String {
+    if time < Duration::from_secs(10) { format!("{}ms", time.as_millis()) } else { short(time) }
+}
+
+fn gap(empty: &mut Vec<(Timestamp, Timestamp)>, what: &str) -> Option<String> {
+    let gap = empty.first().zip(empty.last()).map(|((from, _), (_, to))| {
+        format!("{:<20}  {:>12}  {what} for {}", whole_seconds(*from), "-", short(to.since(*from)))
     });
     empty.clear();
     gap

@@ -11,6 +11,7 @@ mod files;
 mod guide;
 mod in_process;
 mod lines;
+mod past;
 mod program;
 mod refusals;
 mod round_trip;

@@ -44,6 +44,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(read::topic))
         .routes(routes!(read::nodes))
         .routes(routes!(read::timeline))
+        .routes(routes!(read::past))
         .routes(routes!(read::jobs, add::add))
         .routes(routes!(read::job, change::delete))
         .routes(routes!(read::why))

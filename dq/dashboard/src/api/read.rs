@@ -55,6 +55,13 @@ pub(super) async fn timeline(State(app): State<Shared>, Path(topic): Path<String
     app.inspector.timeline(&topic).await.map(json).map_err(failed)
 }
 
+/// How many jobs ran, and how late, in each of the last 60 minutes and 24 hours.
+#[utoipa::path(get, path = "/topics/{topic}/past", tag = "topics", params(("topic" = String, Path)),
+    responses((status = 200, description = "`now`, `minutes`, `hours`; null where the topic kept no statistics for a day", body = Value), (status = 503, body = Problem)))]
+pub(super) async fn past(State(app): State<Shared>, Path(topic): Path<String>) -> Answer {
+    app.inspector.past(&topic).await.map(json).map_err(failed)
+}
+
 /// Which jobs. A condition that is left out holds for every job.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -12,8 +12,8 @@ use crate::show::{clock, day, number};
 /// The colours of the series; what is left over shares the last one.
 const COLOURS: usize = 6;
 
-const WIDTH: f64 = 1_000.0;
-const HEIGHT: f64 = 190.0;
+pub(super) const WIDTH: f64 = 1_000.0;
+pub(super) const HEIGHT: f64 = 190.0;
 
 /// One topic of a chart.
 pub(crate) type Series = (String, Arc<[Bucket]>);
@@ -151,7 +151,7 @@ fn merge(series: &[Series], most: usize) -> Vec<(String, Vec<usize>)> {
 }
 
 /// The next round number that is even: 2, 4, 10, 20, 40, 100, ..
-fn ceiling(most: usize) -> usize {
+pub(super) fn ceiling(most: usize) -> usize {
     let mut unit = 1;
     loop {
         for step in [2, 4, 6, 10] {
@@ -167,11 +167,11 @@ fn ticks(buckets: &[Bucket]) -> Vec<&Bucket> {
     buckets.iter().step_by(buckets.len().div_ceil(6).max(1)).collect()
 }
 
-fn when(at: Timestamp, scale: Scale) -> String {
+pub(super) fn when(at: Timestamp, scale: Scale) -> String {
     if scale == Scale::Days { day(at) } else { clock(at) }
 }
 
-fn round(n: f64) -> String {
+pub(super) fn round(n: f64) -> String {
     format!("{n:.1}")
 }
 

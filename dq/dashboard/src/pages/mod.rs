@@ -9,6 +9,7 @@ mod jobs;
 mod login;
 mod nodes;
 mod overview;
+mod past;
 mod schedules;
 mod settings;
 mod topic;

@@ -1,12 +1,12 @@
 //! One topic.
 
 use axum::extract::{Query, State};
-use dq::inspect::{InspectedNode, InspectedTopic, Scale};
+use dq::inspect::{InspectedNode, InspectedTopic, PastSpans, Rates, Scale};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::frame::Frame;
-use super::{Answer, View, chart, failure, overview};
+use super::{Answer, View, chart, failure, overview, past};
 use crate::act::Done;
 use crate::app::{App, Shared};
 use crate::failure::Failure;
@@ -41,13 +41,19 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
 pub(crate) async fn body(frame: &Frame, app: &App, name: &str, scale: Scale) -> Result<Markup, Failure> {
     let topic = app.inspector.topic(name).await?;
     let outlook = app.inspector.outlook(name, scale, topic.clock).await?;
+    let behind = match topic.rates {
+        Some(_) => app.inspector.past_of(name, scale, topic.clock).await?,
+        None => PastSpans::default(),
+    };
     Ok(html! {
         (states(frame, &topic))
         (settings(frame, &topic))
         section.panel aria-label="What falls due" {
-            h2 { "What falls due" }
+            h2 { @if behind.spans.is_empty() { "What falls due" } @else { "What ran, and what falls due" } }
             (chart::scales(frame, "topic", &[("topic", name)], scale))
-            (chart::stacked(vec![(name.to_owned(), outlook.into())], scale))
+            @if behind.spans.is_empty() { (chart::stacked(vec![(name.to_owned(), outlook.into())], scale)) }
+            @else { (past::chart(&behind, &outlook, scale)) }
+            @if let Some(rates) = &topic.rates { (now(rates)) }
         }
         section.panel {
             h2 { "Nodes" }
@@ -55,6 +61,18 @@ pub(crate) async fn body(frame: &Frame, app: &App, name: &str, scale: Scale) -> 
             (nodes(&topic))
         }
     })
+}
+
+/// What runs at present.
+fn now(rates: &Rates) -> Markup {
+    html! {
+        p.quiet {
+            "In the last five minutes " (format!("{:.1}", rates.a_minute(rates.ran))) " jobs ran a minute, "
+            (format!("{:.1}", rates.a_minute(rates.failed))) " of them failed"
+            @if let Some(most) = rates.p99_lateness { "; 99 of 100 were claimed at most " (duration(most)) " late" }
+            "."
+        }
+    }
 }
 
 fn states(frame: &Frame, topic: &InspectedTopic) -> Markup {

@@ -11,6 +11,7 @@ mod cost;
 mod document;
 mod live;
 mod pages;
+mod past;
 mod python;
 mod schema;
 mod security;

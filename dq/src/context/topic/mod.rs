@@ -168,7 +168,10 @@ impl Topic {
         let interest = Interest { node: Some(node.clone()), broadcasts: false, moves: false };
         let party = parts.outage.party();
         let signals = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout, party);
-        let pipeline = Pipeline::new(store, key.clone(), node, environment.clone(), &parts.node);
+        let pipeline = {
+            let counts = parts.topic.statistics;
+            Pipeline::new(store, key.clone(), node, environment.clone(), &parts.node, counts)
+        };
         let (now, process_changes) = (parts.environment.now(), parts.environment.process().changes());
         parts.stats.set_starved(false); // of the task before this one, if that panicked
         let (report, events) = mpsc::unbounded_channel();

@@ -91,6 +91,8 @@ pub(super) struct Pipeline {
     environment: Environment,
     call_timeout: Duration,
     longest_pause: Duration,
+    /// Whether the topic counts what the steps of the link do.
+    counts: bool,
     link: Option<Arc<dyn Link>>,
     in_flight: VecDeque<InFlight>,
     /// The `renew` in flight, and how many other requests had been sent before it.
@@ -125,9 +127,11 @@ impl Pipeline {
         node: NodeId,
         environment: Environment,
         settings: &NodeSettings,
+        counts: bool,
     ) -> Self {
         Self {
-            link: Some(store.link(&topic, &node)),
+            link: Some(made(&*store, &topic, &node, counts)),
+            counts,
             store,
             topic,
             node,
@@ -300,8 +304,12 @@ impl Pipeline {
     }
 
     pub(super) fn connect(&mut self) {
-        self.link = Some(self.store.link(&self.topic, &self.node));
+        self.link = Some(made(&*self.store, &self.topic, &self.node, self.counts));
     }
+}
+
+fn made(store: &dyn Store, topic: &TopicKey, node: &NodeId, counts: bool) -> Arc<dyn Link> {
+    if counts { store.counting_link(topic, node) } else { store.link(topic, node) }
 }
 
 /// The answer to a request; never, if there is none. Cancel safe.

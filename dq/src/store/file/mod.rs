@@ -35,9 +35,9 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, Interest, Link, Mismatch,
-    NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames,
-    TopicOverview, TopicState,
+    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, Interest, Link, MinuteCounts,
+    Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts,
+    TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -189,6 +189,15 @@ impl Store for FileStore {
         }
     }
 
+    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        match self.opened.get() {
+            Some(opened) => {
+                Arc::new(OpenLink { link: opened.memory.counting_link(topic, node), _open: Arc::clone(opened) })
+            }
+            None => Arc::new(ClosedConnection),
+        }
+    }
+
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         match self.opened.get() {
             Some(opened) => {
@@ -296,6 +305,15 @@ impl Store for FileStore {
 
     fn dangers(&self) -> BoxFuture<'_, Result<Vec<Danger>, StoreError>> {
         Box::pin(async { self.memory("dangers")?.dangers().await })
+    }
+
+    fn statistics<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        from: u64,
+        to: u64,
+    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
+        Box::pin(async move { self.memory("statistics")?.statistics(topic, from, to).await })
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

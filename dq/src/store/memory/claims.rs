@@ -28,6 +28,7 @@ impl Topic {
         let latest = gate.latest(ahead);
         let due = (TimedPlace::Delayed, latest, request.limit, request.bytes);
         let claims = self.claim(now, node, due, (request.last_seen, request.lease));
+        self.statistics.claimed(now, &claims);
         self.cut_leases(now);
         let waiting = self.jobs.index(TimedPlace::Delayed);
         let more = latest.is_some_and(|latest| waiting.is_due(latest));

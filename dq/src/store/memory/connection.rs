@@ -21,12 +21,17 @@ use crate::store::{
 pub(super) struct MemoryLink {
     pub(super) cell: Arc<Cell>,
     pub(super) node: NodeId,
+    /// Whether the topic counts what its steps do.
+    pub(super) counts: bool,
 }
 
 impl Link for MemoryLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
         let kind = request.kind();
-        self.cell.ask(kind.name(), Waits::of(kind), |topic, now| topic.answer(now, &self.node, request))
+        self.cell.ask(kind.name(), Waits::of(kind), |topic, now| {
+            topic.statistics.begin(now, self.counts);
+            topic.answer(now, &self.node, request)
+        })
     }
 }
 

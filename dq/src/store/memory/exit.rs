@@ -160,6 +160,7 @@ impl Topic {
         self.write_metadata(id, None, None);
         let cause = self.cause_of(id);
         self.moves.note(id, || JobMove::Dead { cause, node: run.node() });
+        self.statistics.died();
         self.jobs.move_to(id, TimedPlace::Dead, now.floor());
     }
 

@@ -26,7 +26,7 @@
 //!   Every step that ends a run calls `exit`, which obeys the pending command; `tick` is the outcome of a schedule. `changes` turns what a step has done into bytes
 //!   for a journal, and such bytes into the same state again.
 //! * **State**, which the steps may change: `places` (the jobs; only this folder changes a job, its place and the indexes),
-//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `moves` (for those who listen), `set` (the state of the topic) and `signals`. `pending`,
+//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `moves` (for those who listen), `set` (the state of the topic), `statistics` and `signals`. `pending`,
 //!   `time_index` (with `leaves`) and `now` are the values that the state consists of.
 
 mod adds;
@@ -65,6 +65,7 @@ mod settle;
 mod signals;
 #[cfg(any(test, feature = "testing"))]
 mod snapshot;
+mod statistics;
 mod tick;
 mod time_index;
 mod topic;
@@ -81,8 +82,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{
-    Danger, DueCount, Examine, Examined, ExportRequest, Exported, GiveUp, Interest, Link, Mismatch, NodesPage,
-    NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames,
+    Danger, DueCount, Examine, Examined, ExportRequest, Exported, GiveUp, Interest, Link, MinuteCounts, Mismatch,
+    NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames,
     TopicOverview, TopicState,
 };
 use crate::environment::StoreClock;
@@ -143,7 +144,11 @@ impl Store for MemoryStore {
     }
 
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        Arc::new(MemoryLink { cell: self.topics.cell(topic), node: node.clone() })
+        Arc::new(MemoryLink { cell: self.topics.cell(topic), node: node.clone(), counts: false })
+    }
+
+    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        Arc::new(MemoryLink { cell: self.topics.cell(topic), node: node.clone(), counts: true })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
@@ -269,6 +274,17 @@ impl Store for MemoryStore {
 
     fn dangers(&self) -> BoxFuture<'_, Result<Vec<Danger>, StoreError>> {
         Box::pin(ready(Ok(Vec::new())))
+    }
+
+    fn statistics<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        from: u64,
+        to: u64,
+    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
+        let minutes = |cell: &Cell| cell.query("statistics", |topic, _| topic.statistics(from, to));
+        let none = || Topic::default().statistics(from, to);
+        Box::pin(ready(self.topics.known(topic).map_or_else(none, |cell| minutes(&cell))))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

@@ -7,7 +7,8 @@ use super::places::{Holder, TimedPlace};
 use super::topic::Topic;
 use crate::job::NodeId;
 use crate::store::{
-    DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NodesPage, NodesRequest, StoreError, TopicOverview,
+    DueCount, HolderSeen, MOST_BUCKETS, MOST_MINUTES, MOST_NODES, MinuteCounts, NodesPage, NodesRequest, StoreError,
+    TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -27,6 +28,7 @@ impl Topic {
             nodes: holders,
             watcher,
             standby,
+            recent: self.statistics.recent(now),
         })
     }
 
@@ -40,6 +42,13 @@ impl Topic {
         let asked = |holder: &Holder| request.job.as_ref().is_none_or(|id| holder.rows.contains(id));
         let nodes = page.into_iter().filter(|(_, holder)| asked(holder)).map(seen).collect();
         Ok(NodesPage { nodes, next })
+    }
+
+    /// What the topic counted in these minutes. O(1): there are no more than those of a day.
+    pub(crate) fn statistics(&self, from: u64, to: u64) -> Result<Vec<MinuteCounts>, StoreError> {
+        let minutes = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
+        limited("the number of minutes", minutes.saturating_add(1), MOST_MINUTES as usize)?;
+        Ok(self.statistics.between(from, to))
     }
 
     /// The number of DELAYED jobs between each two times. O(leaves between the first and the last).

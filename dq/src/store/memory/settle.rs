@@ -4,6 +4,7 @@
 use super::exit::Exit;
 use super::now::Now;
 use super::places::fitting;
+use super::statistics::Ended;
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId};
 use crate::store::step::{Change, Outcome, Reclaim, Reclaimed, Settle, Settled, Verdict};
@@ -55,6 +56,7 @@ impl Topic {
             if is_plain_ack && budget.has_room() && self.jobs.remove_plain_run(node, &outcome.id, outcome.token) {
                 budget.takes(0);
                 self.moves.note(&outcome.id, || JobMove::Done { by: node.to_string() });
+                self.statistics.ran(Ended::Done);
                 verdicts.push(Verdict::Done);
                 continue;
             }
@@ -75,6 +77,7 @@ impl Topic {
         if !budget.takes(self.jobs.replacement_size(&outcome.id)) {
             return Verdict::Later;
         }
+        self.statistics.ran(Ended::of(&outcome));
         self.leave_running(now, &outcome.id, Exit::Settled(outcome.change, outcome.metadata));
         Verdict::Done
     }

@@ -16,6 +16,7 @@ use super::roles::Roles;
 use super::sequences::Sequences;
 use super::settings::Settings;
 use super::signals::{Notice, Notices};
+use super::statistics::Statistics;
 use crate::job::{Fence, JobId, NodeId, State};
 use crate::store::step::MOST_JOBS;
 use crate::store::{Signal, StoreError};
@@ -32,6 +33,7 @@ pub(crate) struct Topic {
     pub(super) notices: Notices,
     pub(super) settings: Settings,
     pub(super) moves: MoveLog,
+    pub(super) statistics: Statistics,
     /// The newest fence that was given out.
     pub(super) fence: Fence,
 }

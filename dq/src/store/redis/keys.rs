@@ -47,6 +47,8 @@ pub(super) enum Key {
     Meta,
     /// ZSET ids of schedules, all with score 0. It has every schedule, and may name some that are gone.
     Schedules,
+    /// HASH minute modulo 1440 → what the topic counted in that minute.
+    Statistics,
     /// Channel with signals for every node; with `:NODE` behind it for one node.
     Wake,
     /// Channel of published broadcasts.
@@ -78,6 +80,7 @@ impl Key {
             Self::Calls => "calls",
             Self::Meta => "meta",
             Self::Schedules => "schedules",
+            Self::Statistics => "statistics",
             Self::Wake => "wake",
             Self::BroadcastChannel => "broadcast",
             Self::EventsChannel => "events",
@@ -105,7 +108,8 @@ impl Key {
             | Self::Pending
             | Self::Replacements
             | Self::Crashes
-            | Self::Meta => "hash",
+            | Self::Meta
+            | Self::Statistics => "hash",
         }
     }
 

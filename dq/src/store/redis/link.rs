@@ -31,6 +31,8 @@ pub(super) struct RedisLink {
     pub(super) scripts: Arc<Scripts>,
     pub(super) keys: Keys,
     pub(super) node: NodeId,
+    /// Whether the topic counts what the steps do.
+    pub(super) counts: bool,
     /// How many jobs were dropped that no answer reports.
     pub(super) dropped: Arc<AtomicUsize>,
 }
@@ -138,7 +140,8 @@ impl RedisLink {
         if let Err(error) = within("the limit of a transfer", request.limit) {
             return refused(error);
         }
-        let call = self.call(Step::Transfer).arg(request.last_seen.0).arg(request.limit);
+        let step = if self.counts { Step::CountingTransfer } else { Step::Transfer };
+        let call = self.call(step).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
         let call = call.arg(millis(request.lookahead));
         let (answer, cleanup, fallback) = (self.connection.ask_list(call), self.cleanup(), request.fallback);
@@ -180,6 +183,7 @@ impl RedisLink {
         }
         let has_ticks = request.outcomes.iter().any(|outcome| matches!(outcome.change, Change::Tick(_)));
         let call = match has_ticks {
+            _ if self.counts => self.call(Step::CountingSettle),
             true => {
                 self.scripts.call_with_schedules(Step::Settle, &self.keys, self.node.as_str()).arg(self.node.as_str())
             }
@@ -274,7 +278,8 @@ impl RedisLink {
             return refused(error);
         }
         let dead = request.node.as_str();
-        let call = self.scripts.call(Step::Reclaim, &self.keys, dead).arg(dead).arg(request.seen.as_millis());
+        let step = if self.counts { Step::CountingReclaim } else { Step::Reclaim };
+        let call = self.scripts.call(step, &self.keys, dead).arg(dead).arg(request.seen.as_millis());
         let call = call.arg(request.limit.max(1)).arg(request.max_crashes).arg(request.bytes);
         let answer = self.connection.ask_list(call);
         let cleanup = self.cleanup();

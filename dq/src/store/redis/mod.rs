@@ -37,6 +37,7 @@ mod reply;
 mod scripts;
 mod signals;
 mod source;
+mod statistics;
 mod stream;
 #[cfg(feature = "tls")]
 mod tls;
@@ -67,8 +68,8 @@ use self::url::Address;
 use super::step::MOST_JOBS;
 use super::{
     Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, Interest, LISTENING, Link,
-    Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts,
-    TopicNames, TopicOverview, TopicState,
+    MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored,
+    TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
 use crate::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
@@ -226,6 +227,19 @@ impl RedisStore {
         }
     }
 
+    fn link_that(&self, counts: bool, topic: &TopicKey, node: &NodeId) -> RedisLink {
+        let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
+        RedisLink {
+            connection: OrderedConnection::new(Arc::clone(&self.links), AfterBreak::Fail),
+            prompt: OrderedConnection::new(Arc::clone(&self.prompt), AfterBreak::Fail),
+            scripts,
+            keys,
+            node: node.clone(),
+            counts,
+            dropped: Arc::default(),
+        }
+    }
+
     /// The same store, whose producers answer once this durability is reached. Default: [`Durability::Local`]. A
     /// factory sets it from its `durability`; call this for a store that is made by hand.
     #[must_use]
@@ -262,15 +276,11 @@ impl Store for RedisStore {
 
     /// The steps of the link panic outside a tokio runtime, like those of a [`producer`](Self::producer).
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
-        Arc::new(RedisLink {
-            connection: OrderedConnection::new(Arc::clone(&self.links), AfterBreak::Fail),
-            prompt: OrderedConnection::new(Arc::clone(&self.prompt), AfterBreak::Fail),
-            scripts,
-            keys,
-            node: node.clone(),
-            dropped: Arc::default(),
-        })
+        Arc::new(self.link_that(false, topic, node))
+    }
+
+    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        Arc::new(self.link_that(true, topic, node))
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
@@ -381,6 +391,15 @@ impl Store for RedisStore {
 
     fn dangers(&self) -> BoxFuture<'_, Result<Vec<Danger>, StoreError>> {
         Box::pin(check::dangers(&self.queries, self.durability))
+    }
+
+    fn statistics<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        from: u64,
+        to: u64,
+    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
+        Box::pin(self.statistics_of(topic, from, to))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::inspect::counted;
 use super::reply::{Reply, malformed};
 use super::scripts::Step;
+use super::statistics::recent;
 use super::topic_state::state_of;
 use super::{LAST_MS, RedisStore};
 use crate::job::{NodeId, TopicKey};
@@ -48,7 +49,8 @@ impl RedisStore {
         }
         let (watcher, standby) = (role(&mut reply)?, role(&mut reply)?);
         let state = state_of(&mut reply, counts.clock)?;
-        Ok(TopicOverview { counts, state, holders, nodes: seen, watcher, standby })
+        let recent = recent(&mut reply, counts.clock)?;
+        Ok(TopicOverview { counts, state, holders, nodes: seen, watcher, standby, recent })
     }
 
     pub(super) async fn due_counts_of(

@@ -73,20 +73,28 @@ steps! {
     Rows "rows" [Jobs Metadata Running];
     Schedules "schedules" [Schedules];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs];
-    Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs Leases Meta Running];
+    Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs Leases Meta Statistics Running];
     DueCounts "due_counts" [Delayed Far FarJobs];
     Examine "examine" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Meta Far FarJobs Metadata Pending Crashes Schedules Running];
     Repair "repair" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Meta Far FarJobs Metadata Pending Crashes Schedules Running];
     GiveUp "give_up" [Jobs Delayed Unacked Dead Meta Metadata Far FarJobs Crashes];
+    CountingTransfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs Statistics];
+    CountingSettle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs Schedules Statistics];
+    CountingReclaim "reclaim" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Pending Crashes Meta Wake Metadata Replacements Statistics];
 }
 
 impl Step {
+    /// Whether it is the script of a link that counts: the same file, with the parts that count.
+    const fn counts(self) -> bool {
+        matches!(self, Self::CountingTransfer | Self::CountingSettle | Self::CountingReclaim)
+    }
+
     /// The keys that the common path of a script writes without having read them before its first write. The script
     /// checks their types each time; `None`: it checks the types of all its keys. Only the hot steps have such a list,
     /// because one check costs as much as one job. (A transfer reads all its keys and includes no check.)
     const fn unread(self) -> Option<&'static [Key]> {
         match self {
-            Self::Settle => Some(&[Key::Jobs, Key::Leases]),
+            Self::Settle | Self::CountingSettle => Some(&[Key::Jobs, Key::Leases]),
             Self::Change => Some(&[]),
             Self::Command => Some(&[Key::BroadcastJobs, Key::Crashes, Key::Replacements]),
             _ => None,
@@ -134,6 +142,24 @@ const PARTS: &[(&str, &str)] = &[
     ("merge.lua", include_str!("lua/parts/merge.lua")),
     ("news.lua", include_str!("lua/parts/news.lua")),
     ("plain_far.lua", include_str!("lua/parts/plain_far.lua")),
+    ("statistics.lua", include_str!("lua/parts/statistics.lua")),
+    ("count_first.lua", include_str!("lua/parts/count_first.lua")),
+    ("count_claims.lua", include_str!("lua/parts/count_claims.lua")),
+    ("count_acks.lua", include_str!("lua/parts/count_acks.lua")),
+    ("count_runs.lua", include_str!("lua/parts/count_runs.lua")),
+    ("count_dead.lua", include_str!("lua/parts/count_dead.lua")),
+    ("count_crashes.lua", include_str!("lua/parts/count_crashes.lua")),
+];
+
+/// The parts that only the scripts of links that count have.
+const COUNTING: &[&str] = &[
+    "statistics.lua",
+    "count_first.lua",
+    "count_claims.lua",
+    "count_acks.lua",
+    "count_runs.lua",
+    "count_dead.lua",
+    "count_crashes.lua",
 ];
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.
@@ -141,6 +167,9 @@ pub(super) const FAR: Duration = Duration::from_secs(5 * 60);
 
 /// The part that checks types.
 const TYPES: &str = "types.lua";
+
+/// The part that reads the clock.
+const CLOCK: &str = "clock.lua";
 
 /// The one line that reads the clock, and the line that replaces it under a clock that a test moves. The key of that
 /// clock is the last of the keys.
@@ -303,6 +332,9 @@ fn part(name: &str) -> Option<&'static str> {
 fn assembled(step: Step) -> String {
     let (longest_lease, far) = (LONGEST_LEASE.as_millis(), FAR.as_millis());
     let mut text = format!("local PROTOCOL, LONGEST_LEASE, FAR = '{PROTOCOL_VERSION}', {longest_lease}, {far}\n");
+    if step.counts() {
+        text.push_str(&format!("local statistics = KEYS[{}]\n", step.keys().len()));
+    }
     assemble(step, body(step.text()), &mut text);
     text
 }
@@ -315,6 +347,12 @@ fn assemble(step: Step, lines: &str, text: &mut String) {
             text.push('\n');
             continue;
         };
+        // A script that counts has read the clock before all others would.
+        let is_left_out =
+            if step.counts() { name == CLOCK && text.contains(SERVER_CLOCK) } else { COUNTING.contains(&name) };
+        if is_left_out {
+            continue;
+        }
         if name == TYPES {
             text.push_str(&types_of(step));
         }

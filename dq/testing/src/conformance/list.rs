@@ -374,6 +374,20 @@ macro_rules! store_conformance {
             pages_of_running_jobs_lead_on
             filters_give_pages_that_lead_on
             bulk_change_goes_on_where_it_stopped;
+        statistics:
+            claims_are_counted_with_their_lateness
+            ends_of_runs_are_counted_by_their_outcomes
+            a_batch_of_acks_is_counted
+            a_tick_counts_as_a_run
+            crashes_that_make_a_job_dead_are_counted
+            stale_outcomes_are_not_counted
+            parked_jobs_that_are_swept_are_no_claims_of_due_ones
+            a_link_that_does_not_count_leaves_nothing
+            each_minute_has_its_own_statistics
+            statistics_of_a_day_ago_make_room
+            statistics_over_the_limit_are_refused
+            overview_has_the_statistics_of_the_last_minutes
+            past_has_the_minutes_of_an_hour_and_the_hours_of_a_day;
         listening:
             moves_of_runs_are_told
             a_step_tells_all_its_moves_at_once

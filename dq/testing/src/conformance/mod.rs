@@ -63,6 +63,7 @@ pub mod reclaim;
 pub mod reconcile;
 pub mod roles;
 pub mod settle;
+pub mod statistics;
 pub mod ticks;
 pub mod together;
 pub mod transfer;

@@ -11,7 +11,7 @@ use dq::store::{ChangeKind, ChangeVerdict, CopyPlace, JobChange, JobPlace, Store
 use dq::time::Timestamp;
 
 /// A job of a tick whose payload is its id, due long ago.
-fn new(name: &str) -> TickJob {
+pub(super) fn new(name: &str) -> TickJob {
     TickJob { id: id(name), due: Timestamp::EPOCH, deliver: Deliver::Queue, record: job(name).record }
 }
 
@@ -21,7 +21,7 @@ fn schedule(text: &str) -> Record {
 }
 
 /// A tick that adds these jobs; the next one is in ten seconds.
-fn tick(t: &Topic, jobs: Vec<TickJob>) -> Tick {
+pub(super) fn tick(t: &Topic, jobs: Vec<TickJob>) -> Tick {
     Tick { next: Some(t.in_ms(10_000)), schedule: schedule("after"), unless: None, jobs }
 }
 

@@ -173,6 +173,13 @@ impl Topic {
         nodes.entry(node.into()).or_insert_with(made).link.clone()
     }
 
+    /// From now on the topic counts the steps of this node, which has sent none.
+    pub fn counts_steps_of(&self, node: &str) {
+        let link = self.store.counting_link(&self.key, &self.node(node));
+        let before = lock(&self.nodes).insert(node.into(), Node { link, last_seen: Sequence(0), entered: false });
+        assert!(before.is_none(), "{node} has a link that does not count");
+    }
+
     /// The node's last seen sequence number.
     pub fn last_seen(&self, node: &str) -> Sequence {
         lock(&self.nodes).get(node).map_or(Sequence(0), |node| node.last_seen)

@@ -1,6 +1,6 @@
 //! The picture of `dq top`.
 
-use dq::inspect::{InspectedNode, InspectedTopic};
+use dq::inspect::{InspectedNode, InspectedTopic, Rates};
 use dq::time::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -11,6 +11,7 @@ use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, TableState, Wrap};
 use super::model::{Action, Model};
 use crate::safe::{cut, safe};
 use crate::screen::grouped;
+use crate::verbs::timeline::in_short;
 use crate::verbs::topics::state;
 use crate::when::{beside, short};
 
@@ -103,6 +104,7 @@ fn detail(topic: &InspectedTopic) -> Vec<Line<'static>> {
         .head
         .map_or_else(|| "no job waits".into(), |head| format!("the first job is due {}", beside(head, topic.clock)));
     let mut lines = vec![Line::from(format!("{head}; state: {}", state(topic)))];
+    lines.extend(topic.rates.as_ref().map(|rates| Line::from(rate(rates))));
     if topic.nodes.is_empty() && topic.watchers.is_empty() {
         let text = Span::styled("no node listens", Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
         lines.push(Line::from(text));
@@ -115,6 +117,15 @@ fn detail(topic: &InspectedTopic) -> Vec<Line<'static>> {
             .map(|seen| node(seen, topic.clock, "it listens, and comes again by", "it did not come by")),
     );
     lines
+}
+
+/// What ran a minute in the last five minutes, and how late.
+fn rate(rates: &Rates) -> String {
+    let late = rates.p50_lateness.zip(rates.p99_lateness).map_or_else(String::new, |(half, most)| {
+        format!("; late: half up to {}, 99 % up to {}", in_short(half), in_short(most))
+    });
+    let (ran, failed) = (rates.a_minute(rates.ran), rates.a_minute(rates.failed));
+    format!("{ran:.1} ran a minute, {failed:.1} of them failed{late}")
 }
 
 fn node(node: &InspectedNode, now: Timestamp, lives: &str, gone: &str) -> Line<'static> {

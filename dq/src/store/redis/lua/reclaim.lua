@@ -15,6 +15,7 @@ KEYS[12] {app:topic}:meta            HASH     protocol, watcher, publisher
 KEYS[13] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[14] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[15] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
+         If the link counts, the last key is {app:topic}:statistics, a HASH with what was counted
 ARGV[1]  node: the dead node
 ARGV[2]  seen: the end of its lease that the caller saw, ms
 ARGV[3]  limit, 1..=1000
@@ -33,6 +34,7 @@ local meta, wake, metadata, replacements = KEYS[12], KEYS[13], KEYS[14], KEYS[15
 local node, seen, limit, cap, most = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 -- include version.lua
 -- include clock.lua
+-- include statistics.lua
 -- include bulk.lua
 -- include signal.lua
 -- include metadata.lua
@@ -57,6 +59,7 @@ for i, id in ipairs(ids) do
 end
 redis.call('HDEL', pending, '')
 write_plan()
+-- include count_crashes.lua
 tell_moves()
 local left = redis.call('HLEN', running)
 if left == 0 then redis.call('ZREM', leases, node) end

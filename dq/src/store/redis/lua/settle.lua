@@ -17,7 +17,8 @@ KEYS[14] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[17] {app:topic}:far-jobs        HASH     job id -> due time and record of a job that is due much later
-         If a schedule had a tick, the last key is {app:topic}:schedules, a ZSET with the ids of schedules
+         If a schedule had a tick or the link counts, the next key is {app:topic}:schedules, a ZSET with the ids of schedules
+         If the link counts, the last key is {app:topic}:statistics, a HASH with what was counted
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
@@ -42,7 +43,9 @@ local protocol, retains, watcher, watcher_until, events =
   unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 local stored = call('GET', sequence)
+-- include count_first.lua
 -- include plain_acks.lua
+-- include count_acks.lua
 if is_plain and (held == 0 or stored ~= last_seen) then return {tonumber(stored or 0), held, stale, {}, {}} end
 -- include clock.lua
 if is_plain then
@@ -120,6 +123,7 @@ end
 for _, id in ipairs(plain) do note_move('k', '', node, id) end
 local function end_plan()
   for _, id in ipairs(plan.dropped) do dropped[#dropped + 1] = positions[id] end
+  -- include count_dead.lua
   write_plan()
 end
 if #planned > 0 then
@@ -136,5 +140,6 @@ if #planned > 0 then
   end_plan()
 end
 local sequence_number, rows = update_lease()
+-- include count_runs.lua
 tell_moves()
 return {sequence_number, rows, stale, dropped, later}

@@ -10,6 +10,7 @@ KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, watcher, s
 KEYS[8]  {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[9]  {app:topic}:far            ZSET    bounds of the leaves of jobs that are due much later
 KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of such a job
+         If the link counts, the last key is {app:topic}:statistics, a HASH with what was counted
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  limit, 1..=1000
@@ -38,6 +39,7 @@ local protocol, last_fence, largest, watcher, watcher_until, standby, standby_un
     'paused', 'draining', 'delay', 'events'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
+-- include statistics.lua
 local reach, opens_at, drained_at = floor + lookahead, nil, nil
 if paused or draining then
   -- include gate.lua
@@ -54,6 +56,7 @@ if far_at then
 end
 local earliest = redis.call('ZRANGE', leases, '0', '2', 'WITHSCORES')
 -- include claim.lua
+-- include count_claims.lua
 -- Of fewer than three leases the last one is known, and with it whether one is too long.
 if earliest[6] or tonumber(earliest[4] or earliest[2] or 0) > floor + LONGEST_LEASE then
 -- include cut.lua

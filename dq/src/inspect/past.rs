@@ -1,0 +1,223 @@
+//! What is behind: how many jobs ran, and how late.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::inspector::Inspector;
+use super::serial::{duration, millis, optional_duration};
+use super::timeline::Scale;
+use crate::provider::QueryError;
+use crate::store::MinuteCounts;
+use crate::time::Timestamp;
+
+const MINUTE: u64 = 60_000;
+
+/// How many minutes an hour has.
+const HOUR: u64 = 60;
+
+/// What a topic counted of itself (`statistics = true`): all lists end with the present minute or hour, which is not over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Past {
+    /// The store's clock.
+    #[serde(serialize_with = "millis")]
+    pub now: Timestamp,
+    /// The last 60 minutes of UTC.
+    pub minutes: PastSpans,
+    /// The last 24 hours of UTC.
+    pub hours: PastSpans,
+}
+
+/// The minutes of an hour, or the hours of a day.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct PastSpans {
+    /// All of it.
+    pub whole: PastSpan,
+    /// Its parts, the earliest first.
+    pub spans: Vec<PastSpan>,
+}
+
+/// What a topic did in a span of time. Only the nodes whose topic has `statistics = true` are counted. Lateness is the time from due to
+/// claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct PastSpan {
+    /// The first moment.
+    #[serde(serialize_with = "millis")]
+    pub from: Timestamp,
+    /// The first moment behind it.
+    #[serde(serialize_with = "millis")]
+    pub to: Timestamp,
+    /// Due jobs that nodes claimed. A job that a node gave back counts again when it is claimed again.
+    pub claimed: u64,
+    /// Runs that ended with an outcome of their own, ticks of schedules among them. A rollback, a crash and a job that expired
+    /// before it ran are none.
+    pub ran: u64,
+    /// Of these, runs that ended with an ack.
+    pub done: u64,
+    /// Of these, runs that failed: those that are retried, and those that made their job DEAD.
+    pub failed: u64,
+    /// Jobs that became DEAD, by their outcome or by crashes.
+    pub dead: u64,
+    /// How late the claimed jobs were on average; `None` if there were none.
+    #[serde(serialize_with = "optional_duration")]
+    pub mean_lateness: Option<Duration>,
+    /// Half of the claimed jobs were at most this late. It is an estimate, never too low: 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min or
+    /// 1 h, or the lateness of the latest job.
+    #[serde(serialize_with = "optional_duration")]
+    pub p50_lateness: Option<Duration>,
+    /// 99 of a hundred claimed jobs were at most this late; an estimate like that of half of them.
+    #[serde(serialize_with = "optional_duration")]
+    pub p99_lateness: Option<Duration>,
+    /// How late the latest of them was.
+    #[serde(serialize_with = "optional_duration")]
+    pub max_lateness: Option<Duration>,
+}
+
+impl PastSpan {
+    fn new(from: u64, minutes: u64, counts: &MinuteCounts) -> Self {
+        let at = |minute: u64| Timestamp::from_millis(minute.saturating_mul(MINUTE));
+        Self {
+            from: at(from),
+            to: at(from + minutes),
+            claimed: counts.claimed,
+            ran: counts.ran,
+            done: counts.done,
+            failed: counts.failed,
+            dead: counts.dead,
+            mean_lateness: counts.mean_lateness(),
+            p50_lateness: counts.lateness_of(50),
+            p99_lateness: counts.lateness_of(99),
+            max_lateness: (counts.claimed > 0).then(|| Duration::from_millis(counts.late_most)),
+        }
+    }
+}
+
+/// What a topic did in the last five to six minutes: five whole ones and the present one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Rates {
+    /// How long that is.
+    #[serde(serialize_with = "duration")]
+    pub over: Duration,
+    /// Jobs that nodes claimed in that time.
+    pub claimed: u64,
+    /// Runs that ended.
+    pub ran: u64,
+    /// Of these, runs that failed.
+    pub failed: u64,
+    /// Half of the claimed jobs were at most this late; `None` if there were none. An estimate, see [`PastSpan::p50_lateness`].
+    #[serde(serialize_with = "optional_duration")]
+    pub p50_lateness: Option<Duration>,
+    /// 99 of a hundred were at most this late.
+    #[serde(serialize_with = "optional_duration")]
+    pub p99_lateness: Option<Duration>,
+}
+
+impl Rates {
+    pub(super) fn new(now: Timestamp, recent: &MinuteCounts) -> Self {
+        Self {
+            over: now.since(Timestamp::from_millis(recent.minute.saturating_mul(MINUTE))),
+            claimed: recent.claimed,
+            ran: recent.ran,
+            failed: recent.failed,
+            p50_lateness: recent.lateness_of(50),
+            p99_lateness: recent.lateness_of(99),
+        }
+    }
+
+    /// How many of this number that is a minute: `rates.a_minute(rates.ran)`.
+    pub fn a_minute(&self, number: u64) -> f64 {
+        number as f64 * 60.0 / self.over.as_secs_f64().max(1.0)
+    }
+}
+
+impl Inspector {
+    /// Reads how many jobs of a topic ran, and how late, in each of the last 60 minutes and 24 hours; `None` where the topic kept no
+    /// statistics for a day (`statistics = true` of a topic makes its nodes count). It costs two queries.
+    ///
+    /// # Errors
+    /// [`QueryError`].
+    pub async fn past(&self, topic: &str) -> Result<Option<Past>, QueryError> {
+        let provider = self.of(topic)?;
+        let now = provider.overview(0).await?.counts.clock;
+        let (from, to) = minutes_of(Scale::Hours, now);
+        let counted = provider.statistics(from, to).await?;
+        if counted.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Past { now, minutes: spans(&counted, Scale::Minutes, now), hours: spans(&counted, Scale::Hours, now) }))
+    }
+
+    /// Reads one scale of the [`past`](Self::past) behind `now`, for whoever looks at many topics; nothing where the topic kept no
+    /// statistics, and on the scale of days. It costs one query.
+    /// [`InspectedTopic::clock`](super::InspectedTopic::clock) is a good `now`, and [`rates`](super::InspectedTopic::rates) says
+    /// whether the topic keeps statistics.
+    ///
+    /// # Errors
+    /// [`QueryError`].
+    pub async fn past_of(&self, topic: &str, scale: Scale, now: Timestamp) -> Result<PastSpans, QueryError> {
+        let provider = self.of(topic)?;
+        if scale == Scale::Days {
+            return Ok(PastSpans::default());
+        }
+        let (from, to) = minutes_of(scale, now);
+        Ok(spans(&provider.statistics(from, to).await?, scale, now))
+    }
+}
+
+/// The minutes of a scale: from the first one to the present one.
+fn minutes_of(scale: Scale, now: Timestamp) -> (u64, u64) {
+    let present = now.as_millis() / MINUTE;
+    let from = match scale {
+        Scale::Minutes => present.saturating_sub(HOUR - 1),
+        // The present hour is one of the 24.
+        _ => (present / HOUR * HOUR).saturating_sub(23 * HOUR),
+    };
+    (from, present)
+}
+
+fn spans(counted: &[MinuteCounts], scale: Scale, now: Timestamp) -> PastSpans {
+    let ((from, to), length) = (minutes_of(scale, now), if scale == Scale::Minutes { 1 } else { HOUR });
+    let spans = (from..=to).step_by(length as usize).map(|from| sum(counted, from, length));
+    PastSpans { whole: sum(counted, from, to - from + 1), spans: spans.collect() }
+}
+
+/// The sum of some minutes.
+fn sum(counted: &[MinuteCounts], from: u64, minutes: u64) -> PastSpan {
+    let mut sum = MinuteCounts::default();
+    let within = counted.iter().filter(|counts| (from..from + minutes).contains(&counts.minute));
+    within.for_each(|counts| sum.add(counts));
+    PastSpan::new(from, minutes, &sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn minute(minute: u64, claimed: u64, late: u64) -> MinuteCounts {
+        let mut counts = MinuteCounts { minute, ..MinuteCounts::default() };
+        (counts.claimed, counts.ran, counts.late_sum, counts.late_most) = (claimed, claimed, late * claimed, late);
+        counts.late[0] = claimed;
+        counts
+    }
+
+    #[test]
+    fn an_hour_has_what_its_minutes_have_and_no_others() {
+        let counted = [minute(59, 1, 5), minute(60, 2, 4), minute(119, 3, 7), minute(120, 4, 9)];
+        let hour = sum(&counted, 60, 60);
+        assert_eq!((hour.from.as_millis(), hour.to.as_millis()), (60 * MINUTE, 120 * MINUTE));
+        assert_eq!((hour.claimed, hour.ran, hour.max_lateness), (5, 5, Some(Duration::from_millis(7))));
+        assert_eq!(hour.mean_lateness, Some(Duration::from_millis(5)), "29 ms of 5 jobs");
+        assert_eq!(sum(&counted, 61, 1).max_lateness, None);
+    }
+
+    #[test]
+    fn a_rate_is_over_the_time_that_has_passed() {
+        let rates = Rates::new(Timestamp::from_millis(5 * MINUTE + MINUTE / 2), &minute(0, 11, 3));
+        assert!((rates.a_minute(rates.claimed) - 2.0).abs() < 1e-9, "{rates:?}");
+        assert_eq!(rates.p99_lateness, Some(Duration::from_millis(3)));
+    }
+}
