@@ -44,7 +44,7 @@ pub struct Environment {
     spawn: Arc<dyn Spawn>,
     ids: Arc<Ids>,
     process: Arc<Process>,
-    /// What the ids of nodes begin with, for people: the host and the process.
+    /// What the ids of nodes and producers begin with, for people: the host and the process.
     host: Option<Arc<str>>,
 }
 
@@ -144,13 +144,17 @@ impl Environment {
 
     /// Draws a new node identity: 16 random digits, in a program behind the host and the process, as `web-1-4711-012ec2040ea64cf6`.
     pub fn node_id(&self) -> NodeId {
-        let drawn = self.random_text();
-        NodeId::new(self.host.as_ref().map_or(drawn.clone(), |host| format!("{host}-{drawn}")))
+        NodeId::new(self.identity())
     }
 
-    /// Draws a new producer identity.
+    /// Draws a new producer identity, as [`node_id`](Self::node_id) draws one of a node.
     pub fn producer_id(&self) -> ProducerId {
-        ProducerId::new(self.random_text())
+        ProducerId::new(self.identity())
+    }
+
+    fn identity(&self) -> String {
+        let drawn = self.random_text();
+        self.host.as_ref().map_or(drawn.clone(), |host| format!("{host}-{drawn}"))
     }
 
     /// Draws 16 hexadecimal digits.

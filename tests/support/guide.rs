@@ -24,6 +24,7 @@ page!(
     Faq = "faq.md",
     FileStore = "file-store.md",
     GettingStarted = "getting-started.md",
+    History = "history.md",
     Idempotency = "idempotency.md",
     JsonApi = "json-api.md",
     Logs = "logs.md",

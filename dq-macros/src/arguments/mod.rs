@@ -122,8 +122,17 @@ fn separator(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
 
 /// The attribute that has this key, if another one does.
 fn place_of(key: &str, attribute: &str) -> Option<&'static str> {
-    const OF_LISTENER: [&str; 7] =
-        ["concurrency", "timeout", "on_timeout", "ack", "max_crashes", "batch", "final_retry"];
+    const OF_LISTENER: [&str; 9] = [
+        "concurrency",
+        "timeout",
+        "on_timeout",
+        "ack",
+        "max_crashes",
+        "history",
+        "history_after",
+        "batch",
+        "final_retry",
+    ];
     const OF_JOB: [&str; 5] = ["delay", "expires_after", "retain", "deliver", "id"];
     let has = |keys: &[&str]| keys.contains(&key);
     match attribute {

@@ -21,6 +21,7 @@
 
 mod bulk;
 mod filter;
+mod history;
 mod inspector;
 mod job;
 mod outlook;
@@ -32,6 +33,7 @@ mod why;
 
 pub use bulk::{Bulk, BulkAction, BulkError, BulkProgress};
 pub use filter::{JobFilter, JobsPage};
+pub use history::PastMove;
 pub use inspector::{Inspector, MOST_JOBS, MOST_LOOKED_AT, MOST_TOPICS};
 pub use job::InspectedJob;
 pub use reason::Reason;

@@ -35,8 +35,8 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    DueCount, Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store,
-    StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
+    DueCount, Durability, ExportRequest, Exported, HistorySetting, Interest, JobMove, Link, Page, PageRequest,
+    Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -203,6 +203,22 @@ impl Store for FileStore {
 
     fn listen<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move { self.memory("listen")?.listen(topic).await })
+    }
+
+    fn keep_history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        setting: HistorySetting,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.memory("keep_history")?.keep_history(topic, setting).await })
+    }
+
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+        Box::pin(async move { self.memory("history")?.history(topic, id).await })
     }
 
     fn get<'a>(

@@ -46,6 +46,7 @@ pub mod exports;
 pub mod extending;
 pub mod far;
 pub mod fenced;
+pub mod histories;
 pub mod imports;
 pub mod inspection;
 pub mod leases;
