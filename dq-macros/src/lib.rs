@@ -210,6 +210,8 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 /// | `batch = 500` | how many jobs a [batch](#batches) has at most, 1 to 1000; a struct with this key implements `BatchListener` | no batches; 100 for a function that takes a `Batch` |
 /// | `max_crashes = 3` | how often a job may kill its node before dq gives it up; up to two times more until dq knows which job kills, 1 to 1000 | 3 |
 /// | `statistics = true` | the store counts, minute by minute for a day, what a node of this topic claims, how late, and how the runs end | `false` |
+/// | `history = 20` | how many of its moves the topic keeps of each job, 0 to 100; 0: none, and the topic forgets those that it has | the topic stays as it is |
+/// | `history_after = "1d"` | for how long after the end of a job, at most 30 days; needs `history` | 0 s |
 /// | `final_retry = "give_up"` | functions only: the path of an `async fn(Job<P>, &Failure)` that dq calls when no attempt is left | dq logs a warning |
 /// | `register = false` | the listener does not register itself: name it with `.listener::<L>()` | `true` |
 /// | `crate = "work::dq"` | the path to dq, if it is not a dependency of yours | the dependency, also if Cargo.toml renames it |

@@ -44,7 +44,7 @@ pub struct Environment {
     spawn: Arc<dyn Spawn>,
     ids: Arc<Ids>,
     process: Arc<Process>,
-    /// What the ids of nodes begin with, for people: the host and the process.
+    /// What the ids of nodes and producers begin with, for people: the host and the process.
     host: Option<Arc<str>>,
 }
 
@@ -152,9 +152,9 @@ impl Environment {
         }
     }
 
-    /// Draws a new producer identity.
+    /// Draws a new producer identity, as [`node_id`](Self::node_id) draws one of a node.
     pub fn producer_id(&self) -> ProducerId {
-        ProducerId::new(self.random_text())
+        ProducerId::new(self.node_id().as_str())
     }
 
     /// Draws 16 hexadecimal digits.

@@ -98,7 +98,7 @@ impl Rig {
 
     pub fn delete(&mut self, id: &str) -> Pending<BatchAnswer<CommandOutcome>> {
         self.number += 1;
-        let items = vec![Command { verb: CommandKind::Delete, id: JobId::new(id).unwrap(), fence: None }];
+        let items = vec![Command { verb: CommandKind::Delete, id: JobId::new(id).unwrap(), fence: None, by: None }];
         self.producer.command(Numbered { number: self.number, items })
     }
 

@@ -210,7 +210,7 @@ async fn a_batch_of_deletes_answers_no_more_bytes_than_it_may() {
     let topic = Topic::on(&server.url());
     let names: Vec<_> = (0..60).map(|n| format!("j{n}")).collect();
     topic.add(names.iter().map(|name| large(name, &retained())).collect()).await;
-    let delete = |name: &String| Command { verb: CommandKind::Delete, id: id(name), fence: None };
+    let delete = |name: &String| Command { verb: CommandKind::Delete, id: id(name), fence: None, by: None };
     let batch = Numbered { number: 2, items: names.iter().map(delete).collect() };
     let dq::store::BatchAnswer::Done(outcomes) = topic.producer.command(batch).await.unwrap() else {
         panic!("not late")

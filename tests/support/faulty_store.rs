@@ -8,9 +8,9 @@ use std::time::Duration;
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::step::{Sequenced, Settle, Verdict};
 use dq::store::{
-    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link,
-    MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Request, SetTopic,
-    Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
+    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, HistorySetting, Interest,
+    JobChange, JobMove, Link, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending,
+    Producer, Request, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
 };
 use dq::time::Timestamp;
 use futures_util::FutureExt;
@@ -262,6 +262,25 @@ impl Store for FaultyStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
         self.inner.schedules(topic, after, limit)
+    }
+
+    fn keep_history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        setting: HistorySetting,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        match self.faults.ask("keep_history") {
+            None => self.inner.keep_history(topic, setting),
+            Some(fault) => no_answer("keep_history", fault),
+        }
+    }
+
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+        self.inner.history(topic, id)
     }
 
     fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {

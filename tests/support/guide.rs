@@ -25,6 +25,7 @@ page!(
     Faq = "faq.md",
     FileStore = "file-store.md",
     GettingStarted = "getting-started.md",
+    History = "history.md",
     Idempotency = "idempotency.md",
     JsonApi = "json-api.md",
     Logs = "logs.md",

@@ -7,8 +7,9 @@ use dq::environment::StoreClock;
 use dq::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::memory::{MemoryStore, PageSize, Position, Replay, Sink};
 use dq::store::{
-    DueCount, Examine, Examined, GiveUp, Interest, Link, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest,
-    Pending, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicState,
+    DueCount, Examine, Examined, GiveUp, HistorySetting, Interest, JobMove, Link, MinuteCounts, NodesPage,
+    NodesRequest, Page, PageRequest, Pending, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview,
+    TopicState,
 };
 use dq::testing::ManualClock;
 use dq::time::Timestamp;
@@ -154,6 +155,22 @@ impl Store for Compared {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
         self.store.schedules(topic, after, limit)
+    }
+
+    fn keep_history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        setting: HistorySetting,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.store.keep_history(topic, setting)
+    }
+
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+        self.store.history(topic, id)
     }
 
     fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {

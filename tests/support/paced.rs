@@ -9,9 +9,10 @@ use dq::environment::StoreClock;
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
 use dq::store::{
-    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link,
-    MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Request,
-    RequestKind, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
+    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, HistorySetting, Interest,
+    JobChange, JobMove, Link, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending,
+    Producer, Request, RequestKind, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet,
+    TopicState,
 };
 use dq::testing::InFlight;
 use dq::time::Timestamp;
@@ -180,6 +181,22 @@ impl Store for PacedStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
         self.asks(self.store.schedules(topic, after, limit))
+    }
+
+    fn keep_history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        setting: HistorySetting,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.asks(self.store.keep_history(topic, setting))
+    }
+
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+        self.asks(self.store.history(topic, id))
     }
 
     fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {

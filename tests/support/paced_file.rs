@@ -8,9 +8,9 @@ use std::sync::Arc;
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::file::FileStore;
 use dq::store::{
-    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link,
-    MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Request, SetTopic,
-    Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
+    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, HistorySetting, Interest,
+    JobChange, JobMove, Link, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending,
+    Producer, Request, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
 };
 use dq::testing::InFlight;
 use dq::time::Timestamp;
@@ -115,6 +115,22 @@ impl Store for PacedFileStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
         self.asks(self.0.store.schedules(topic, after, limit))
+    }
+
+    fn keep_history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        setting: HistorySetting,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.asks(self.0.store.keep_history(topic, setting))
+    }
+
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+        self.asks(self.0.store.history(topic, id))
     }
 
     fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {

@@ -122,8 +122,18 @@ fn separator(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
 
 /// The attribute that has this key, if another one does.
 fn place_of(key: &str, attribute: &str) -> Option<&'static str> {
-    const OF_LISTENER: [&str; 8] =
-        ["concurrency", "timeout", "on_timeout", "ack", "max_crashes", "batch", "statistics", "final_retry"];
+    const OF_LISTENER: [&str; 10] = [
+        "concurrency",
+        "timeout",
+        "on_timeout",
+        "ack",
+        "max_crashes",
+        "history",
+        "history_after",
+        "batch",
+        "statistics",
+        "final_retry",
+    ];
     const OF_JOB: [&str; 5] = ["delay", "expires_after", "retain", "deliver", "id"];
     let has = |keys: &[&str]| keys.contains(&key);
     match attribute {

@@ -108,7 +108,10 @@ fn settings(model: &Model) -> TokenStream {
     let max_crashes = model.max_crashes.map(|number| quote!(.with_max_crashes(#number)));
     let batch = model.batch.map(|number| quote!(.with_batch(#number)));
     let statistics = model.statistics.map(|keeps| quote!(.with_statistics(#keeps)));
-    quote!(#root::ListenerSettings::NONE #concurrency #timeout #on_timeout #retry #ack #max_crashes #batch #statistics)
+    let history = model.history.map(|number| quote!(.with_history(#number)));
+    let history_after = model.history_after.map(constants::duration).map(|time| quote!(.with_history_after(#time)));
+    let first = quote!(#concurrency #timeout #on_timeout #retry #ack #max_crashes);
+    quote!(#root::ListenerSettings::NONE #first #history #history_after #batch #statistics)
 }
 
 /// The registration. Its places make the compiler report a wrong topic at the topic, a missing handler at the name.

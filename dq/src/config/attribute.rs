@@ -44,6 +44,12 @@ pub(crate) fn layer(topic: &str, listener: &Registration) -> Layer {
     if let Some(most) = settings.max_crashes {
         put("max_crashes", Arc::new(move |topic| topic.max_crashes = most));
     }
+    if let Some(most) = settings.history {
+        put("history", Arc::new(move |topic| topic.history = Some(most as usize)));
+    }
+    if let Some(time) = settings.history_after {
+        put("history_after", Arc::new(move |topic| topic.history_after = time));
+    }
     if let Some(most) = settings.batch {
         put("batch", Arc::new(move |topic| topic.batch = most as usize));
     }

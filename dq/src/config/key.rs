@@ -55,7 +55,7 @@ keys!(NodeSettings:
 );
 keys!(TopicSettings:
     concurrency, timeout, on_timeout, retry, ack, max_crashes, unacked_age, dead_kept, dead_most, lookahead,
-    lateness_objective, batch, batch_bytes, statistics,
+    lateness_objective, history, history_after, batch, batch_bytes, statistics,
 );
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use super::problem::{Setting, SettingProblem};
 use super::settings::{NodeSettings, TopicSettings};
 use super::value::{Value, show_duration};
 use crate::listener::AckMode;
-use crate::store::Durability;
 use crate::store::step::{LONGEST_LEASE, MOST_JOBS};
+use crate::store::{Durability, LONGEST_HISTORY, LONGEST_HISTORY_AFTER};
 use crate::time::LONGEST_DELAY;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
@@ -61,6 +61,9 @@ pub(crate) fn check_topic(name: &str, topic: &Resolved<TopicSettings>) -> Vec<Se
     limits.within("dead_most", is.dead_most, 1, 10_000_000);
     limits.within("lookahead", is.lookahead, Duration::ZERO, 50 * MS);
     limits.within("lateness_objective", is.lateness_objective.unwrap_or(MS), MS, LONGEST_DELAY);
+    limits.within("history", is.history.unwrap_or(0), 0, LONGEST_HISTORY);
+    limits.within("history_after", is.history_after, Duration::ZERO, LONGEST_HISTORY_AFTER);
+    limits.histories();
     limits.within("batch", is.batch, 1, MOST_JOBS);
     limits.within("batch_bytes", is.batch_bytes, 1, MOST_BATCH_BYTES);
     limits.whole_milliseconds();
@@ -163,6 +166,15 @@ impl Limits<'_, TopicSettings> {
         let whole = floor_ms(lookahead);
         if whole != lookahead {
             self.refuse("lookahead", "whole milliseconds".into(), format!("`lookahead = {}`", whole.quoted()));
+        }
+    }
+
+    /// What is kept after the end of a job is what was kept before.
+    fn histories(&mut self) {
+        let is = &self.resolved.settings;
+        if !is.history_after.is_zero() && is.history.is_none() {
+            let write = "`history = 20` beside it".into();
+            self.refuse("history_after", "0s where `history` is not set".into(), write);
         }
     }
 
@@ -305,6 +317,25 @@ mod tests {
             topic(&[("lookahead", "1500us")]),
             [
                 "`lookahead` of topic `t` is 1ms 500us (DQ_LOOKAHEAD), but it must be whole milliseconds: write `lookahead = \"1ms\"`"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_history_is_bounded_and_kept_after_the_end_only_where_there_is_one() {
+        assert_eq!(topic(&[("history", "100"), ("history_after", "30d")]), [""; 0]);
+        assert_eq!(topic(&[("history", "0")]), [""; 0]);
+        assert_eq!(
+            topic(&[("history", "101"), ("history_after", "31d")]),
+            [
+                "`history` of topic `t` is 101 (DQ_HISTORY), but it must be between 0 and 100: write `history = 100` or less",
+                "`history_after` of topic `t` is 31d (DQ_HISTORY_AFTER), but it must be between 0s and 30d: write `history_after = \"30d\"` or less",
+            ]
+        );
+        assert_eq!(
+            topic(&[("history_after", "1d")]),
+            [
+                "`history_after` of topic `t` is 1d (DQ_HISTORY_AFTER), but it must be 0s where `history` is not set: write `history = 20` beside it"
             ]
         );
     }

@@ -39,6 +39,11 @@ pub struct TopicSettings {
     /// How late jobs may start before `health()` says that the topic is degraded: more than one in a hundred of the last minute.
     /// Default `None`: nobody looks; 1 ms to 10 years.
     pub lateness_objective: Option<Duration>,
+    /// How many of its moves the topic keeps of each job, the newest; zero: none, and the topic forgets those that it has. Default
+    /// `None`: the topic stays as it is; at most 100.
+    pub history: Option<usize>,
+    /// For how long the topic keeps the history of a job after its end. Default zero: it goes with the job; at most 30 days.
+    pub history_after: Duration,
     /// How many jobs a batch has at most, for a listener that takes batches. Default 100; 1 to 1,000.
     pub batch: usize,
     /// How many bytes the records of a batch have at most. A larger job is a batch of its own. Default 1 MiB; 1 byte to 16 MiB.
@@ -61,6 +66,8 @@ impl Default for TopicSettings {
             dead_most: 100_000,
             lookahead: Duration::ZERO,
             lateness_objective: None,
+            history: None,
+            history_after: Duration::ZERO,
             batch: 100,
             batch_bytes: 1024 * 1024,
             statistics: false,

@@ -133,6 +133,19 @@ impl TopicOverrides {
         })
     }
 
+    /// How many of its moves the topic keeps of each job, the newest: at most 100; zero: none, and the topic forgets those that it has.
+    /// Without this the topic stays as it is. It holds for all nodes and producers of the topic, and costs memory of the store and time
+    /// of its steps: the guide says how much.
+    pub fn history(self, moves: usize) -> Self {
+        self.put("history", Arc::new(move |topic| topic.history = Some(moves)))
+    }
+
+    /// For how long the topic keeps the history of a job after its end, so that `why` can say what became of it: `"1d"` or a
+    /// `Duration`, at most 30 days. Default zero: it goes with the job. Needs [`history`](Self::history).
+    pub fn history_after(self, time: impl IntoDelay) -> Self {
+        self.duration("history_after", time, |topic, time| topic.history_after = time)
+    }
+
     /// How many jobs a batch has at most, for a listener that takes a [`Batch`](crate::Batch). Default 100; 1 to 1,000.
     pub fn batch(self, most: usize) -> Self {
         self.put("batch", Arc::new(move |topic| topic.batch = most))

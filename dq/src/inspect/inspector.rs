@@ -1,12 +1,13 @@
 //! The handle.
 
 use super::filter::{JobFilter, JobsPage};
+use super::history::PastMove;
 use super::job::InspectedJob;
 use super::nodes::holder_of;
 use super::runs::running;
 use super::timeline::{Scale, Timeline, buckets};
 use super::topic::{InspectedTopic, TopicsPage};
-use super::why::{Why, reasons};
+use super::why::{Why, gone, reasons};
 use crate::job::{JobId, State, ToJobId};
 use crate::provider::{Provider, QueryError, TopicProvider};
 use crate::store::step::{MOST_JOBS as MOST_RECORDS, USUAL_BYTES};
@@ -171,8 +172,23 @@ impl Inspector {
         Ok(Timeline { now: counts.clock, ready: counts.ready, minutes, hours, days })
     }
 
-    /// Says why a job has not run. It costs up to four commands of the store, and for a RUNNING job up to ten more, to find its node
-    /// among the first 500 that hold jobs.
+    /// Reads what happened to a job so far, oldest first: empty where its topic keeps no histories, or has forgotten this one. The setting
+    /// `history` of a topic makes it keep them, and `history_after` for a time after the end of the job. It costs one query of about
+    /// 4 KiB.
+    ///
+    /// # Errors
+    /// [`QueryError`].
+    pub async fn history(&self, topic: &str, id: impl ToJobId) -> Result<Vec<PastMove>, QueryError> {
+        self.history_of(&self.of(topic)?, id.to_job_id()?).await
+    }
+
+    async fn history_of(&self, provider: &TopicProvider, id: JobId) -> Result<Vec<PastMove>, QueryError> {
+        let history = provider.history(id).await?.unwrap_or_default();
+        Ok(history.into_iter().map(PastMove::new).collect())
+    }
+
+    /// Says why a job has not run, and what happened to it, also to one that is gone. It costs up to five commands of the store, and for
+    /// a RUNNING job up to ten more, to find its node among the first 500 that hold jobs.
     ///
     /// # Errors
     /// [`QueryError`].
@@ -196,7 +212,9 @@ impl Inspector {
                 _ => {}
             }
         }
-        Ok(Why { reasons: reasons(&seen, job.as_ref(), earlier), job })
+        let history = self.history_of(&provider, id).await?;
+        let reasons = job.as_ref().map_or_else(|| vec![gone(&history)], |job| reasons(&seen, job, earlier));
+        Ok(Why { reasons, job, history })
     }
 }
 

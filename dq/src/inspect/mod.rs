@@ -22,6 +22,7 @@
 mod bulk;
 mod doctor;
 mod filter;
+mod history;
 mod inspector;
 mod job;
 mod nodes;
@@ -37,6 +38,7 @@ mod why;
 pub use bulk::{Bulk, BulkAction, BulkError, BulkProgress};
 pub use doctor::{Doctor, DoctorProgress, Finding, FindingCode, MOST_FINDINGS, Repaired, Severity};
 pub use filter::{JobFilter, JobsPage};
+pub use history::PastMove;
 pub use inspector::{Inspector, MOST_JOBS, MOST_LOOKED_AT, MOST_TOPICS};
 pub use job::InspectedJob;
 pub use nodes::InspectedNodes;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::serial::{millis, optional_millis, optional_text, text};
 use super::topic::InspectedNode;
 use crate::job::{Cause, NodeId};
+use crate::store::JobMove;
 use crate::time::Timestamp;
 
 /// One reason why a job has not run, or has not run again.
@@ -17,6 +18,16 @@ use crate::time::Timestamp;
 pub enum Reason {
     /// The topic has no job with this id.
     Unknown,
+    /// There is no job with this id any more; the history of its topic says what became of it.
+    Gone {
+        /// When it ended.
+        #[serde(serialize_with = "millis")]
+        at: Timestamp,
+        /// How.
+        how: JobMove,
+        /// Who asked for that, if anybody did.
+        by: Option<String>,
+    },
     /// Its due time has not come.
     NotDueYet {
         /// When it is due.
@@ -152,6 +163,7 @@ impl fmt::Display for Reason {
             Self::Unknown => f.write_str(
                 "the topic has no job with this id: it has never been added, or it has run or was deleted, and was not kept",
             ),
+            Self::Gone { at, how, by } => gone(f, *at, how, by.as_deref()),
             Self::NotDueYet { due, now } => {
                 write!(f, "it is not due yet: it is due at {due}, in {}", format_duration(due.since(*now)))
             }
@@ -208,6 +220,20 @@ impl fmt::Display for Reason {
             Self::Done { until } => write!(f, "it has run; the store keeps it until {until}"),
         }
     }
+}
+
+fn gone(f: &mut fmt::Formatter<'_>, at: Timestamp, how: &JobMove, by: Option<&str>) -> fmt::Result {
+    let how = match how {
+        JobMove::Deleted { .. } => "it was deleted",
+        JobMove::Done { .. } => "it is done",
+        JobMove::Published => "it was published",
+        JobMove::Removed => "the time for which it was kept is over, so it was removed",
+        JobMove::Dropped => "another program removed or mangled its record, so it was dropped",
+        other => return write!(f, "it is gone since {at}: {other}"),
+    };
+    write!(f, "{how}")?;
+    by.map_or(Ok(()), |by| write!(f, " by {by}"))?;
+    write!(f, " at {at}")
 }
 
 fn dead(

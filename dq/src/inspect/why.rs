@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::history::{PastMove, end_of};
 use super::job::InspectedJob;
 use super::reason::Reason;
 use super::topic::{InspectedNode, InspectedTopic};
@@ -19,6 +20,8 @@ pub struct Why {
     pub job: Option<InspectedJob>,
     /// The reasons, the decisive one first. Each of them alone keeps the job from running.
     pub reasons: Vec<Reason>,
+    /// What happened to it so far, oldest first; empty where the topic keeps no histories. It may be there although the job is gone.
+    pub history: Vec<PastMove>,
 }
 
 impl fmt::Display for Why {
@@ -30,9 +33,13 @@ impl fmt::Display for Why {
     }
 }
 
+/// Why there is no such job, as far as its history tells.
+pub(super) fn gone(history: &[PastMove]) -> Reason {
+    end_of(history).map_or(Reason::Unknown, |(at, how, by)| Reason::Gone { at, how, by })
+}
+
 /// The reasons, from what the store has. `earlier` says how many jobs were due before this one.
-pub(super) fn reasons(topic: &InspectedTopic, job: Option<&InspectedJob>, earlier: DueCount) -> Vec<Reason> {
-    let Some(job) = job else { return vec![Reason::Unknown] };
+pub(super) fn reasons(topic: &InspectedTopic, job: &InspectedJob, earlier: DueCount) -> Vec<Reason> {
     let at = job.at.unwrap_or_default();
     match job.state {
         State::Delayed => waits(topic, job, at, earlier),

@@ -18,6 +18,10 @@ pub struct ListenerSettings {
     pub ack: Option<AckMode>,
     /// How often a job may kill its node before dq gives it up.
     pub max_crashes: Option<u32>,
+    /// How many moves of each job the topic keeps.
+    pub history: Option<u32>,
+    /// For how long it keeps them after the end of the job.
+    pub history_after: Option<Duration>,
     /// How many jobs a batch has at most.
     pub batch: Option<u32>,
     /// Whether the store counts what the node does.
@@ -58,6 +62,8 @@ impl ListenerSettings {
         retry: None,
         ack: None,
         max_crashes: None,
+        history: None,
+        history_after: None,
         batch: None,
         statistics: None,
     };
@@ -101,6 +107,20 @@ impl ListenerSettings {
     #[must_use]
     pub const fn with_max_crashes(mut self, max_crashes: u32) -> Self {
         self.max_crashes = Some(max_crashes);
+        self
+    }
+
+    /// Sets how many moves of each job the topic keeps; zero: none.
+    #[must_use]
+    pub const fn with_history(mut self, moves: u32) -> Self {
+        self.history = Some(moves);
+        self
+    }
+
+    /// Sets for how long the topic keeps them after the end of the job.
+    #[must_use]
+    pub const fn with_history_after(mut self, time: Duration) -> Self {
+        self.history_after = Some(time);
         self
     }
 

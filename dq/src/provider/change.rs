@@ -65,12 +65,18 @@ pub(super) enum Wanted {
 }
 
 impl ChangeJob {
-    pub(super) fn new(root: Arc<Root>, inbox: Arc<Inbox>, id: Result<JobId, BadName>, wanted: Wanted) -> Self {
+    pub(super) fn new(
+        root: Arc<Root>,
+        inbox: Arc<Inbox>,
+        id: Result<JobId, BadName>,
+        wanted: Wanted,
+        by: Option<Arc<str>>,
+    ) -> Self {
         let draft = || {
             let id = id?;
             check_reserved(&id)?;
             let what = checked(&root, &inbox, wanted)?;
-            Ok(Box::new(Draft { root, inbox, change: JobChange { id, what, if_version: None }, within: None }))
+            Ok(Box::new(Draft { root, inbox, change: JobChange { id, what, if_version: None, by }, within: None }))
         };
         Self(Deferred::new(draft()))
     }

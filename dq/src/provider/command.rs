@@ -80,8 +80,14 @@ struct Draft {
 }
 
 impl Sending {
-    pub(super) fn new(root: Arc<Root>, inbox: Arc<Inbox>, verb: CommandKind, id: Result<JobId, BadName>) -> Self {
-        let draft = |id| Draft { root, inbox, command: Command { verb, id, fence: None }, within: None };
+    pub(super) fn new(
+        root: Arc<Root>,
+        inbox: Arc<Inbox>,
+        verb: CommandKind,
+        id: Result<JobId, BadName>,
+        by: Option<Arc<str>>,
+    ) -> Self {
+        let draft = |id| Draft { root, inbox, command: Command { verb, id, fence: None, by }, within: None };
         Self(Deferred::new(id.map(draft).map_err(CommandError::from)), Some(verb))
     }
 
@@ -177,9 +183,10 @@ pub(super) async fn command_many(
     inbox: &Arc<Inbox>,
     verb: CommandKind,
     ids: Vec<JobId>,
+    by: Option<&Arc<str>>,
     within: Option<Duration>,
 ) -> Vec<CommandResult> {
-    let command = |id: &JobId| Request::Command(Command { verb, id: id.clone(), fence: None });
+    let command = |id: &JobId| Request::Command(Command { verb, id: id.clone(), fence: None, by: by.cloned() });
     let answers = call_many(root, inbox, ids.iter().map(command).collect(), within).await;
     ids.iter().zip(answers).map(|(id, answer)| commanded(&inbox.key.topic, id, Some(verb), answer)).collect()
 }

@@ -195,7 +195,7 @@ async fn change(
         Step::Align(tick, version) => align(root, inbox, &schedule.id, tick, version, deadline).await?,
         Step::Update(definition, version) => {
             let update = ChangeKind::Update(definition.to_record(0));
-            send(root, inbox, &schedule.id, update, version, deadline).await?;
+            send(root, inbox, &schedule.id, update, (version, None), deadline).await?;
             tracing::info!(%topic, schedule = name, "this program has a newer definition of the schedule, which takes the place of the one in the store");
             if definition.pause.is_none() {
                 align(root, inbox, &schedule.id, definition.tick, version + 1, deadline).await?;

@@ -42,6 +42,8 @@ pub struct Pages<P> {
     limit: usize,
     over: bool,
     within: Option<Delay>,
+    /// The name of the caller.
+    by: Option<Arc<str>>,
     payload: PhantomData<fn() -> P>,
 }
 
@@ -56,16 +58,16 @@ pub struct Swept {
 }
 
 impl<P> Pages<P> {
-    pub(super) const fn new(root: Arc<Root>, inbox: Arc<Inbox>, state: State) -> Self {
-        Self::of(Ok((root, inbox)), state)
+    pub(super) const fn new(root: Arc<Root>, inbox: Arc<Inbox>, state: State, by: Option<Arc<str>>) -> Self {
+        Self::of(Ok((root, inbox)), state, by)
     }
 
     pub(super) const fn bad(error: BadName) -> Self {
-        Self::of(Err(error), State::Delayed)
+        Self::of(Err(error), State::Delayed, None)
     }
 
-    const fn of(inbox: Result<(Arc<Root>, Arc<Inbox>), BadName>, state: State) -> Self {
-        Self { inbox, state, after: None, limit: USUAL_PAGE, over: false, within: None, payload: PhantomData }
+    const fn of(inbox: Result<(Arc<Root>, Arc<Inbox>), BadName>, state: State, by: Option<Arc<str>>) -> Self {
+        Self { inbox, state, after: None, limit: USUAL_PAGE, over: false, within: None, by, payload: PhantomData }
     }
 
     /// Sets how long each call for a page may wait for the store, instead of the setting `call_total` (10 s by default): a
@@ -162,7 +164,7 @@ impl<P> Pages<P> {
         let (root, inbox) = self.inbox.as_ref().map_err(|error| QueryError::from(error.clone()))?;
         let ids: Vec<_> = page.jobs.into_iter().map(|job| job.id).collect();
         let mut swept = Swept::default();
-        for outcome in command_many(root, inbox, verb, ids, self.time()?).await {
+        for outcome in command_many(root, inbox, verb, ids, self.by.as_ref(), self.time()?).await {
             match outcome?.changed {
                 true => swept.changed += 1,
                 false => swept.untouched += 1,

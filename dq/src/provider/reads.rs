@@ -7,9 +7,7 @@ use super::query::{Query, query};
 use super::topic::TopicProvider;
 use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
-use crate::store::{
-    DueCount, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, Stored, TopicNames, TopicOverview,
-};
+use crate::store::{DueCount, JobMove, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored, TopicNames, TopicOverview};
 use crate::time::Timestamp;
 
 impl TopicProvider {
@@ -77,6 +75,25 @@ impl TopicProvider {
                     let (limit, bytes) = (halved(request.limit), halved(request.bytes));
                     let request = PageRequest { limit, bytes, ..request.clone() };
                     Box::pin(async move { store.page(&key, request).await })
+                });
+                asked.await
+            })
+        }))
+    }
+
+    /// What the topic has kept of the moves of a job, oldest first. A store that keeps no histories has none.
+    pub(crate) fn history(&self, id: JobId) -> Query<Option<Vec<(Timestamp, JobMove)>>> {
+        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
+        Query::new(Box::new(move |within| {
+            Box::pin(async move {
+                let asked = query(&root, &inbox.key, within, move |store, key, _| {
+                    let id = id.clone();
+                    Box::pin(async move {
+                        match store.history(&key, &id).await {
+                            Err(StoreError::Unsupported { .. }) => Ok(None),
+                            answer => answer,
+                        }
+                    })
                 });
                 asked.await
             })

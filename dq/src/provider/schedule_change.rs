@@ -49,6 +49,7 @@ struct Draft {
     name: String,
     pause: Option<SchedulePause>,
     within: Option<Delay>,
+    by: Option<Arc<str>>,
 }
 
 impl ChangeSchedule {
@@ -56,8 +57,14 @@ impl ChangeSchedule {
         Self(Deferred::new(Err(error.into())))
     }
 
-    pub(super) const fn new(root: Arc<Root>, inbox: Arc<Inbox>, name: String, pause: Option<SchedulePause>) -> Self {
-        Self(Deferred::new(Ok(Draft { root, inbox, name, pause, within: None })))
+    pub(super) const fn new(
+        root: Arc<Root>,
+        inbox: Arc<Inbox>,
+        name: String,
+        pause: Option<SchedulePause>,
+        by: Option<Arc<str>>,
+    ) -> Self {
+        Self(Deferred::new(Ok(Draft { root, inbox, name, pause, within: None, by })))
     }
 
     /// Says who pauses it, in at most 256 bytes; the [details](super::ScheduleDetails::pause) of the schedule show it. Defaults to the host,
@@ -100,7 +107,7 @@ impl Draft {
 
     /// Reads the schedule and changes it, until nothing came between.
     async fn send(self, id: JobId, within: Option<Duration>) -> Answer {
-        let Self { root, inbox, name, pause, .. } = self;
+        let Self { root, inbox, name, pause, by, .. } = self;
         let deadline = root.deadline(within);
         loop {
             let found = stored(&root, &inbox.key, std::slice::from_ref(&id), within).await?;
@@ -112,7 +119,7 @@ impl Draft {
                 .map_err(|reason| ScheduleError::Unreadable { name: name.clone(), reason })?;
             let definition = Definition { pause: pause.clone(), ..definition };
             let update = ChangeKind::Update(definition.to_record(0));
-            match send(&root, &inbox, &id, update, version, deadline).await {
+            match send(&root, &inbox, &id, update, (version, by.as_ref()), deadline).await {
                 Ok(()) => {
                     if pause.is_none() {
                         align(&root, &inbox, &id, definition.tick, version + 1, deadline).await?;
@@ -136,17 +143,17 @@ pub(super) fn comes_between(error: &ChangeError) -> bool {
     matches!(error.refusal(), Some(ChangeRefusal::OtherVersion(_) | ChangeRefusal::State(State::Running)))
 }
 
-/// Sends a change that names a version.
+/// Sends a change that names a version, and its caller.
 pub(super) async fn send(
     root: &Arc<Root>,
     inbox: &Arc<Inbox>,
     id: &JobId,
     what: ChangeKind,
-    version: u32,
+    (version, by): (u32, Option<&Arc<str>>),
     deadline: Deadline,
 ) -> Result<(), ChangeError> {
     let is_update = matches!(what, ChangeKind::Update(_));
-    let change = JobChange { id: id.clone(), what, if_version: Some(version) };
+    let change = JobChange { id: id.clone(), what, if_version: Some(version), by: by.cloned() };
     let request = if is_update { Request::Update(change) } else { Request::Change(change) };
     let mut calls = Calls::default();
     calls.post(root, inbox, vec![request], deadline).await;
@@ -164,7 +171,7 @@ pub(super) async fn align(
     version: u32,
     deadline: Deadline,
 ) -> Result<(), ChangeError> {
-    match send(root, inbox, id, ChangeKind::Reschedule(Due::At(tick)), version, deadline).await {
+    match send(root, inbox, id, ChangeKind::Reschedule(Due::At(tick)), (version, None), deadline).await {
         Err(error) if error.refusal().is_none() => Err(error),
         _ => Ok(()),
     }

@@ -278,8 +278,12 @@ fn failed(topic: &TopicName, failed: Failed) -> TopicError {
 
 macro_rules! common_methods {
     () => {
-        /// Says who makes the change, in at most 256 bytes: `health()`, the log and later answers show it. Defaults to the host, the
-        /// program and the number of its process.
+        pub(super) fn by_caller(self, name: Option<&Arc<str>>) -> Self {
+            Self(self.0.with(|draft| draft.by = name.map(ToString::to_string)))
+        }
+
+        /// Says who makes the change, in at most 256 bytes: `health()`, the log and later answers show it. Defaults to the name of
+        /// [`acting_as`](crate::Provider::acting_as), and without one to the host, the program and the number of its process.
         pub fn by(self, name: impl Into<String>) -> Self {
             Self(self.0.with(|draft| draft.by = Some(name.into())))
         }

@@ -31,11 +31,13 @@ use crate::time::IntoDelay;
 pub struct TopicProvider {
     pub(super) root: Arc<Root>,
     pub(super) inbox: Arc<Inbox>,
+    /// The name of the caller.
+    pub(super) by: Option<Arc<str>>,
 }
 
 impl TopicProvider {
-    pub(super) const fn new(root: Arc<Root>, inbox: Arc<Inbox>) -> Self {
-        Self { root, inbox }
+    pub(super) const fn new(root: Arc<Root>, inbox: Arc<Inbox>, by: Option<Arc<str>>) -> Self {
+        Self { root, inbox, by }
     }
 
     /// The topic's name.
@@ -98,7 +100,7 @@ impl TopicProvider {
     }
 
     fn change_schedule(&self, name: String, pause: Option<SchedulePause>) -> ChangeSchedule {
-        ChangeSchedule::new(Arc::clone(&self.root), Arc::clone(&self.inbox), name, pause)
+        ChangeSchedule::new(Arc::clone(&self.root), Arc::clone(&self.inbox), name, pause, self.by.clone())
     }
 
     /// Removes the schedule of this name. Jobs that it has added stay.
@@ -121,7 +123,7 @@ impl TopicProvider {
 
     /// Pauses the topic on all its nodes, as [`Provider::pause`](super::Provider::pause) does.
     pub fn pause(&self) -> PauseTopic {
-        PauseTopic::new(Arc::clone(&self.root), Arc::clone(&self.inbox))
+        PauseTopic::new(Arc::clone(&self.root), Arc::clone(&self.inbox)).by_caller(self.by.as_ref())
     }
 
     /// Ends the pause of the topic, as [`Provider::resume`](super::Provider::resume) does.
@@ -131,7 +133,7 @@ impl TopicProvider {
 
     /// Drains the topic, as [`Provider::drain`](super::Provider::drain) does.
     pub fn drain(&self) -> DrainTopic {
-        DrainTopic::new(Arc::clone(&self.root), Arc::clone(&self.inbox))
+        DrainTopic::new(Arc::clone(&self.root), Arc::clone(&self.inbox)).by_caller(self.by.as_ref())
     }
 
     /// Ends the draining of the topic, as [`Provider::undrain`](super::Provider::undrain) does.
@@ -150,7 +152,7 @@ impl TopicProvider {
     }
 
     fn set<T: TopicSetting>(&self, change: TopicChange) -> ChangeTopic<T> {
-        ChangeTopic::new(Arc::clone(&self.root), Arc::clone(&self.inbox), change)
+        ChangeTopic::new(Arc::clone(&self.root), Arc::clone(&self.inbox), change).by_caller(self.by.as_ref())
     }
 
     /// Reads whether the topic is paused or drains, and its default delay, once the returned [`Query`] is awaited. A pause that has
@@ -173,7 +175,7 @@ impl TopicProvider {
     }
 
     fn command(&self, verb: CommandKind, id: Result<JobId, BadName>) -> Sending {
-        Sending::new(Arc::clone(&self.root), Arc::clone(&self.inbox), verb, id)
+        Sending::new(Arc::clone(&self.root), Arc::clone(&self.inbox), verb, id, self.by.clone())
     }
 
     /// Deletes a job in any state. A running job is deleted when its run ends, whatever the run's outcome is.
@@ -250,7 +252,7 @@ impl TopicProvider {
     }
 
     pub(super) fn pages<P>(&self, state: State) -> Pages<P> {
-        Pages::new(Arc::clone(&self.root), Arc::clone(&self.inbox), state)
+        Pages::new(Arc::clone(&self.root), Arc::clone(&self.inbox), state, self.by.clone())
     }
 
     /// Lists the jobs that wait, earliest due first.

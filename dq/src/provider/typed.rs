@@ -26,7 +26,7 @@ use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::inspect::Inspector;
 use crate::job::{AppName, BadName, DelayJob, State, ToJobId, TopicName, to_json};
-use crate::store::{Drain, Outage, Pause, Store, TopicCounts, TopicDelay, TopicState};
+use crate::store::{Drain, LONGEST_AUTHOR, Outage, Pause, Store, TopicCounts, TopicDelay, TopicState};
 use crate::time::{IntoDelay, Timestamp};
 
 /// Adds jobs, sends commands for them and queries them. Cheap to clone; all clones are one provider.
@@ -40,7 +40,7 @@ use crate::time::{IntoDelay, Timestamp};
 /// When the last clone is dropped, requests that were sent or wait to be sent are still carried out;
 /// [`close`](Self::close) waits for that.
 #[derive(Clone)]
-pub struct Provider(pub(super) Arc<Root>);
+pub struct Provider(pub(super) Arc<Root>, pub(super) Option<Arc<str>>);
 
 impl Provider {
     /// Adds a job to the topic of its payload, once the returned [`Add`] is awaited.
@@ -291,7 +291,7 @@ impl Provider {
     /// # Errors
     /// [`BadName`] if `name` cannot be a topic's name.
     pub fn topic(&self, name: &str) -> Result<TopicProvider, BadName> {
-        Ok(TopicProvider::new(Arc::clone(&self.0), self.0.inbox(name)?))
+        Ok(TopicProvider::new(Arc::clone(&self.0), self.0.inbox(name)?, self.1.clone()))
     }
 
     /// The provider of the topic of `J`.
@@ -314,6 +314,31 @@ impl Provider {
     /// [`BadName`] if `topic` cannot be a topic's name.
     pub fn events(&self, topic: &str) -> Result<Events, BadName> {
         Ok(self.topic(topic)?.events())
+    }
+
+    /// The same provider for a caller with this name: commands, changes, pauses and default delays that are made with it carry the name,
+    /// so that [events](Self::events) and histories say who deleted a job. Any text; what is over 256 bytes is cut off, and an empty one
+    /// means none. Without a name it is the producer's: the host, the process and a random text.
+    ///
+    /// The name is what the program says: dq does not check it.
+    ///
+    /// ```no_run
+    /// # use dq::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "close-order")]
+    /// # struct CloseOrder { #[job(id)] order: u64 }
+    /// # async fn delete(jobs: dq::Provider) -> Result<(), dq::Error> {
+    /// let alice = jobs.acting_as("alice");
+    /// alice.delete::<CloseOrder>(7).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn acting_as(&self, name: impl AsRef<str>) -> Self {
+        let name = name.as_ref();
+        let end = (0..=LONGEST_AUTHOR.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
+        let name = &name[..end.unwrap_or_default()];
+        Self(Arc::clone(&self.0), (!name.is_empty()).then(|| name.into()))
     }
 
     /// Looks at topics, jobs and nodes, says why a job has not run, and changes many jobs in steps; see [`Inspector`].
@@ -356,7 +381,7 @@ impl Provider {
     /// Each root has its own producers and its own bound on unanswered requests. It costs nothing until it is used; then it
     /// runs one task for each topic, which sleeps while there is nothing to send.
     pub fn root(app: AppName, store: Arc<dyn Store>, environment: Environment, settings: NodeSettings) -> Self {
-        Self(Arc::new(Root::new(app, store, environment, settings)))
+        Self(Arc::new(Root::new(app, store, environment, settings)), None)
     }
 }
 

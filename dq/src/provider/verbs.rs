@@ -137,7 +137,7 @@ fn extending_many(add: AddMany) -> AddMany {
 
 impl TopicProvider {
     fn change(&self, id: Result<JobId, BadName>, wanted: Wanted) -> ChangeJob {
-        ChangeJob::new(Arc::clone(&self.root), Arc::clone(&self.inbox), id, wanted)
+        ChangeJob::new(Arc::clone(&self.root), Arc::clone(&self.inbox), id, wanted, self.by.clone())
     }
 
     /// Gives a job that waits another due time, as [`Provider::reschedule`] does.

@@ -1,5 +1,6 @@
 //! The step `change` of a producer: another due time or another payload for a job that is already there (rule 28).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::due::Due;
@@ -21,6 +22,8 @@ pub struct JobChange {
     pub what: ChangeKind,
     /// The job is changed only while it has this version.
     pub if_version: Option<u32>,
+    /// Who sends it, for events and histories: any text of at most [`LONGEST_AUTHOR`](super::LONGEST_AUTHOR) bytes; `None`: the producer.
+    pub by: Option<Arc<str>>,
 }
 
 /// What changes of a job.

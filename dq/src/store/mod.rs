@@ -22,6 +22,7 @@ mod error;
 mod examine;
 mod export;
 pub mod file;
+mod history;
 mod inspect;
 mod link;
 pub mod memory;
@@ -53,8 +54,11 @@ pub(crate) use examine::kept_of;
 pub use examine::{Danger, DangerKind, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, MismatchKind};
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub(crate) use export::{HeldJob, PendingEnd, PendingReplacement};
+pub use history::{HISTORY_BYTES, HistorySetting, LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_ENDED_HISTORIES};
 pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
 pub use link::{Link, Pending};
+#[cfg(feature = "redis")]
+pub(crate) use moves::escaped;
 pub use moves::{JobMove, LISTENING, MOST_MOVES, MOVES_BYTES, Moves};
 pub(crate) use outage::{Outage, Party, WARNING_PAUSE};
 pub use overview::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NodesPage, NodesRequest, TopicOverview};
@@ -121,6 +125,34 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn listen<'a>(&'a self, _topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
         let reason = "it only passes jobs on to another store: listen to that one".into();
         Box::pin(ready(Err(StoreError::Unsupported { operation: "listen", reason })))
+    }
+
+    /// Says what a topic keeps of the histories of its jobs, from now on and for all nodes and producers (rule 32). Said again, it does
+    /// nothing.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    ///
+    /// # Errors
+    /// [`StoreError::OverLimit`] over the limits of [`HistorySetting`].
+    fn keep_history<'a>(
+        &'a self,
+        _topic: &'a TopicKey,
+        _setting: HistorySetting,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let reason = "it only passes jobs on to another store: ask that one".into();
+        Box::pin(ready(Err(StoreError::Unsupported { operation: "keep_history", reason })))
+    }
+
+    /// Returns what the topic has kept of the moves of a job, oldest first, also of one that is gone: `None` where it has kept nothing.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn history<'a>(
+        &'a self,
+        _topic: &'a TopicKey,
+        _id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+        let reason = "it only passes jobs on to another store: ask that one".into();
+        Box::pin(ready(Err(StoreError::Unsupported { operation: "history", reason })))
     }
 
     /// Returns the jobs with these ids, in the order of the ids; at most 1,000. The answer has at most

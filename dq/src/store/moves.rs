@@ -3,6 +3,9 @@
 //! A step notes its moves while it makes them and tells them at its end, in one message. Moves decide nothing, and any message may
 //! be lost, as any [`Signal`](super::Signal) may.
 
+mod text;
+mod words;
+
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
@@ -11,6 +14,8 @@ use super::export::CopyPlace;
 use super::producer::CommandKind;
 use crate::job::{Cause, JobId};
 use crate::time::Timestamp;
+#[cfg(feature = "redis")]
+pub(crate) use text::escaped;
 
 /// The most moves in a message.
 pub const MOST_MOVES: usize = 1_000;

@@ -1,6 +1,7 @@
 //! One provider's ordered requests to one topic: numbered batches, so that a repeated call is the same call (rule 18).
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::change::{ChangeOutcome, JobChange};
@@ -226,6 +227,8 @@ pub struct Command {
     pub id: JobId,
     /// Limits an ack or requeue to this run of the job.
     pub fence: Option<Fence>,
+    /// Who sends it, for events and histories: any text of at most [`LONGEST_AUTHOR`](super::LONGEST_AUTHOR) bytes; `None`: the producer.
+    pub by: Option<Arc<str>>,
 }
 
 /// What a command found and did.

@@ -3,7 +3,10 @@
 //!
 //! The topic reports that in `health()` and the log, and asks again until the store serves it. Then it starts like any other.
 //! Meanwhile everything else on the node runs, and the topic has claimed nothing.
+//!
+//! A topic whose settings say so also tells the store what to keep of histories, before it claims the first job.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -13,7 +16,7 @@ use tokio::sync::watch;
 use crate::context::topic::shutdown::StopOrder;
 use crate::environment::Environment;
 use crate::job::TopicKey;
-use crate::store::{Store, StoreError};
+use crate::store::{HistorySetting, Store, StoreError};
 
 /// The longest pause before the store is asked for the first time.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -31,30 +34,21 @@ pub(super) struct Opening {
     pub(super) ordered: watch::Receiver<StopOrder>,
     /// Whether the store does not serve the topic yet. A task that starts again shares this with the one before.
     pub(super) is_refused: Arc<AtomicBool>,
+    /// What the topic is to keep of the histories of its jobs; `None`: what it keeps.
+    pub(super) history: Option<HistorySetting>,
 }
 
 impl Opening {
-    /// Asks the store until it serves the topic, and reports every error. Returns `false` if the node stops first.
+    /// Asks the store until it serves the topic, and until it knows what it keeps of histories; reports every error. Returns `false`
+    /// if the node stops first.
     pub(super) async fn opened(mut self, store_error: impl Fn(&StoreError)) -> bool {
-        let (store, key, environment) = (&self.store, &self.key, &self.environment);
+        let (store, key) = (Arc::clone(&self.store), self.key.clone());
         let mut failures = 0;
         while self.is_refused.load(Relaxed) {
-            if *self.ordered.borrow_and_update() != StopOrder::Continue {
+            if !self.pauses(failures).await {
                 return false;
             }
-            let again = environment.now() + environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE, failures, 2);
-            tokio::select! {
-                biased;
-                _ = self.ordered.changed() => return false,
-                () = environment.sleep_until(again) => {}
-            }
-            let too_late = environment.sleep_until(environment.now() + self.call_timeout);
-            let answer = tokio::select! {
-                biased;
-                answer = store.open(key) => answer,
-                () = too_late => Err(StoreError::Unavailable { operation: "open", reason: "no answer in time".into() }),
-            };
-            match answer {
+            match self.in_time("open", store.open(&key)).await {
                 Ok(()) => {
                     tracing::info!(topic = %key.topic, "the store can serve the topic now; it starts");
                     self.is_refused.store(false, Relaxed);
@@ -65,6 +59,57 @@ impl Opening {
                 }
             }
         }
-        true
+        self.keeps_history(store_error).await
+    }
+
+    /// Tells the store what to keep of histories, if the settings of the topic say so.
+    async fn keeps_history(&mut self, store_error: impl Fn(&StoreError)) -> bool {
+        let Some(setting) = self.history else { return true };
+        let (store, key) = (Arc::clone(&self.store), self.key.clone());
+        let mut failures = 0;
+        loop {
+            match self.in_time("keep_history", store.keep_history(&key, setting)).await {
+                Ok(()) => return true,
+                Err(error) if error.is_outage() => {
+                    store_error(&error);
+                    if !self.pauses(failures).await {
+                        return false;
+                    }
+                    failures += 1;
+                }
+                Err(error) => {
+                    tracing::warn!(topic = %key.topic, %error, "the topic starts without its `history`");
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Waits before the store is asked again. Returns `false` if the node stops meanwhile.
+    async fn pauses(&mut self, failures: u32) -> bool {
+        if *self.ordered.borrow_and_update() != StopOrder::Continue {
+            return false;
+        }
+        let environment = &self.environment;
+        let again = environment.now() + environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE, failures, 2);
+        tokio::select! {
+            biased;
+            _ = self.ordered.changed() => false,
+            () = environment.sleep_until(again) => true,
+        }
+    }
+
+    async fn in_time(
+        &self,
+        operation: &'static str,
+        answer: impl Future<Output = Result<(), StoreError>>,
+    ) -> Result<(), StoreError> {
+        tokio::select! {
+            biased;
+            answer = answer => answer,
+            () = self.environment.sleep_until(self.environment.now() + self.call_timeout) => {
+                Err(StoreError::Unavailable { operation, reason: "no answer in time".into() })
+            }
+        }
     }
 }

@@ -31,7 +31,7 @@ use crate::context::topic::stats::{TopicEnding, TopicStats};
 use crate::context::topic::{Parts, Topic};
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::TopicKey;
-use crate::store::{Interest, Outage};
+use crate::store::{HistorySetting, Interest, Outage};
 
 /// The pause before a task that panicked starts again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -138,6 +138,7 @@ impl Running {
             call_timeout: plan.settings.call_timeout,
             ordered: ordered.clone(),
             is_refused: Arc::new(is_refused.into()),
+            history: None,
         }
     }
 
@@ -156,7 +157,8 @@ impl Running {
             schedules: topic.schedules.as_slice().into(),
         };
         let ordered = self.order();
-        let opening = self.opening(plan, &topic.key, is_refused, &ordered);
+        let history = topic.settings.history.map(|moves| HistorySetting { moves, after: topic.settings.history_after });
+        let opening = Opening { history, ..self.opening(plan, &topic.key, is_refused, &ordered) };
         let (store, node, stop) = (plan.store.clone(), plan.node.clone(), ordered.clone());
         let (listener, drops) = (topic.listener.clone(), plan.environment.clone());
         let store_stats = stats.clone();

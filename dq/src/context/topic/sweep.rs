@@ -1,6 +1,6 @@
 //! Sweep: prunes jobs past their retention, and claims jobs that were UNACKED for their age, for `process_unacked`.
 //!
-//! Only the watcher sweeps, and not while it knows the topic to be empty. A sweep takes a sequence number as a transfer does, so the two are never in flight together.
+//! Only the watcher sweeps, and not while it knows the topic to be empty, unless histories outlive their jobs there. A sweep takes a sequence number as a transfer does, so the two are never in flight together.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl Topic {
         if self.takes_no_more()
             || self.sleep.role() != Some(Role::Watcher)
             // One that was refused is asked again also without a job: only its answer shows that the topic works.
-            || (self.reclaims.knows_no_job() && self.stopped_by != Some(RequestKind::Sweep))
+            || (self.reclaims.knows_no_job() && self.keeps_nothing() && self.stopped_by != Some(RequestKind::Sweep))
             || !self.reconciliation.is_settled()
             || self.pipeline.busy(&[RequestKind::Transfer, RequestKind::Sweep])
         {
@@ -45,6 +45,11 @@ impl Topic {
             dead_most: settings.dead_most,
         });
         None
+    }
+
+    /// Whether a topic without a job has nothing to forget: histories outlive their jobs.
+    fn keeps_nothing(&self) -> bool {
+        self.parts.topic.history_after.is_zero()
     }
 
     pub(super) fn on_swept(&mut self, sequenced: Sequenced<Swept>, sent: Duration, now: Duration) {

@@ -35,9 +35,7 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, Interest, Link, MinuteCounts,
-    Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts,
-    TopicNames, TopicOverview, TopicState,
+    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting, Interest, JobMove, Link, MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -213,6 +211,22 @@ impl Store for FileStore {
 
     fn listen<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move { self.memory("listen")?.listen(topic).await })
+    }
+
+    fn keep_history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        setting: HistorySetting,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.memory("keep_history")?.keep_history(topic, setting).await })
+    }
+
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+        Box::pin(async move { self.memory("history")?.history(topic, id).await })
     }
 
     fn get<'a>(

@@ -105,8 +105,9 @@ impl Cell {
         let mut inside = self.lock(operation)?;
         let now = Now::from_micros(self.clock.micros());
         let is_listened = inside.subscribers.wants_moves();
-        inside.topic.moves.begin(now, is_listened);
+        inside.topic.begin_moves(is_listened);
         let answer = step(&mut inside.topic, now);
+        let told = inside.topic.end_moves(now);
         if let Some(sink) = &self.sink {
             inside.append(sink);
         }
@@ -114,7 +115,7 @@ impl Cell {
         for (node, signal) in subscribers.send(topic.take_notices()) {
             topic.does_not_listen(&node, &signal);
         }
-        if let Some(moves) = topic.moves.take() {
+        if let Some(moves) = told {
             subscribers.tell(&moves);
         }
         *after = After { position: inside.position, fence: inside.topic.fence };

@@ -98,7 +98,7 @@ impl Topic {
         &mut self,
         now: Now,
         producer: &ProducerId,
-        JobChange { id, what, if_version }: &JobChange,
+        JobChange { id, what, if_version, by }: &JobChange,
     ) -> ChangeOutcome {
         let Some(found) = self.state(id) else { return unknown(None) };
         let Present { version, first_added, .. } = self.present(id);
@@ -118,7 +118,8 @@ impl Topic {
         }
         let Present { version, due, .. } = self.present(id);
         if verdict == ChangeVerdict::Changed {
-            self.moves.note(id, || JobMove::Changed { due, by: producer.to_string() });
+            let by = || by.as_deref().unwrap_or(producer.as_str()).to_owned();
+            self.moves.note(id, || JobMove::Changed { due, by: by() });
         }
         ChangeOutcome { found: Some(found), verdict, version, due }
     }

@@ -69,8 +69,10 @@ impl Topic {
             (TimedPlace::Unacked, aged, request.limit, request.bytes),
             (request.last_seen, request.lease),
         );
+        let more_histories = self.forget_histories(now, request.limit);
         let dead = self.jobs.index(TimedPlace::Dead);
-        let more = self.jobs.index(TimedPlace::Done).is_due(now.floor())
+        let more = more_histories
+            || self.jobs.index(TimedPlace::Done).is_due(now.floor())
             || dead.head().is_some_and(|since| is_past(dead.len(), since))
             || aged.is_some_and(|aged| self.jobs.index(TimedPlace::Unacked).is_due(aged));
         Ok(Sequenced::Done(Swept {

@@ -41,7 +41,7 @@ impl Topic {
         &mut self,
         now: Now,
         producer: &ProducerId,
-        Command { verb, id, fence }: &Command,
+        Command { verb, id, fence, by }: &Command,
     ) -> CommandOutcome {
         let found = self.state(id);
         let (changed, removed) = match (verb, found) {
@@ -52,7 +52,7 @@ impl Topic {
             (CommandKind::Requeue, Some(state)) => (self.requeue(now, id, state, *fence), None),
         };
         if changed {
-            self.moves.note(id, || move_of(*verb, found, producer.to_string()));
+            self.moves.note(id, || move_of(*verb, found, by.as_deref().unwrap_or(producer.as_str()).to_owned()));
         }
         CommandOutcome { found, changed, removed }
     }

@@ -177,9 +177,9 @@ impl Topic {
         }
     }
 
-    /// Why the last run failed, if somebody listens.
+    /// Why the last run failed, if somebody wants to know.
     fn cause_of(&self, id: &JobId) -> Option<Cause> {
-        if !self.moves.is_listened() {
+        if !self.moves.is_wanted() {
             return None;
         }
         self.jobs.get(id)?.record.metadata().ok()?.cause

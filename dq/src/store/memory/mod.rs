@@ -26,7 +26,7 @@
 //!   Every step that ends a run calls `exit`, which obeys the pending command; `tick` is the outcome of a schedule. `changes` turns what a step has done into bytes
 //!   for a journal, and such bytes into the same state again.
 //! * **State**, which the steps may change: `places` (the jobs; only this folder changes a job, its place and the indexes),
-//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `moves` (for those who listen), `set` (the state of the topic), `statistics` and `signals`. `pending`,
+//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `moves` (of the current step), `histories` (of jobs), `set` (the state of the topic), `statistics` and `signals`. `pending`,
 //!   `time_index` (with `leaves`) and `now` are the values that the state consists of.
 
 mod adds;
@@ -43,6 +43,7 @@ mod exit;
 mod export;
 mod extend;
 mod give_up;
+mod histories;
 mod import;
 mod inspect;
 mod journaled;
@@ -82,9 +83,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{
-    Danger, DueCount, Examine, Examined, ExportRequest, Exported, GiveUp, Interest, Link, MinuteCounts, Mismatch,
-    NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames,
-    TopicOverview, TopicState,
+    Danger, DueCount, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting, Interest, JobMove, Link, MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::StoreClock;
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -162,6 +161,24 @@ impl Store for MemoryStore {
     /// Its steps know who listens.
     fn listen<'a>(&'a self, _topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(ready(Ok(())))
+    }
+
+    fn keep_history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        setting: HistorySetting,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let keep = |topic: &mut Topic, _| topic.keep_history(setting);
+        Box::pin(self.topics.cell(topic).ask("keep_history", Waits::CHANGES, keep))
+    }
+
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+        let history = |cell: &Cell| cell.query("history", |topic, _| Ok(topic.history(id)));
+        Box::pin(ready(self.topics.known(topic).map_or(Ok(None), |cell| history(&cell))))
     }
 
     fn get<'a>(

@@ -9,6 +9,7 @@
 
 use super::broadcasts::Broadcasts;
 use super::calls::Calls;
+use super::histories::Histories;
 use super::moves::MoveLog;
 use super::now::Now;
 use super::places::{Jobs, TimedPlace};
@@ -34,6 +35,9 @@ pub(crate) struct Topic {
     pub(super) settings: Settings,
     pub(super) moves: MoveLog,
     pub(super) statistics: Statistics,
+    }
+
+    pub(super) histories: Histories,
     /// The newest fence that was given out.
     pub(super) fence: Fence,
 }

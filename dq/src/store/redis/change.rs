@@ -4,14 +4,16 @@ use super::reply::{Reply, codes, malformed, state};
 use super::scripts::ScriptCall;
 use super::told::Told;
 use super::{LAST_MS, micros, millis};
-use crate::store::{BatchAnswer, ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, Numbered, StoreError};
+use crate::store::{
+    BatchAnswer, ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, Numbered, StoreError, escaped,
+};
 
 /// Adds the arguments of a batch to a call that has its keys.
 pub(super) fn write(mut call: ScriptCall, batch: &Numbered<JobChange>) -> ScriptCall {
     let updates = batch.items.iter().any(|item| matches!(item.what, ChangeKind::Update(_)));
     call.push(batch.number);
     call.push(if updates { "u" } else { "" });
-    for JobChange { id, what, if_version } in &batch.items {
+    for JobChange { id, what, if_version, by } in &batch.items {
         let (verb, argument) = match what {
             ChangeKind::Reschedule(Due::After(delay) | Due::Usual(delay)) => ("r", format!("+{}", micros(*delay))),
             ChangeKind::Reschedule(Due::At(at)) => ("r", format!("@{}", at.as_millis().min(LAST_MS))),
@@ -22,6 +24,7 @@ pub(super) fn write(mut call: ScriptCall, batch: &Numbered<JobChange>) -> Script
         call.push(verb);
         call.push(id.as_str());
         call.push(if_version.map(|version| version.to_string()).unwrap_or_default());
+        call.push(&*escaped(by.as_deref().unwrap_or_default()));
         match what {
             ChangeKind::Update(record) => call.push(record.payload_bytes()),
             _ => call.push(argument),

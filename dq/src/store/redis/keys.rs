@@ -1,5 +1,5 @@
 //! The keys and channels of a topic (`docs/internals/protocol/README.md`, section 2). They share one hash tag, and
-//! every key that a script touches is in its KEYS, so a cluster can run the scripts.
+//! every key that a script touches is in its KEYS, except leaves of far jobs and histories, so a cluster can run the scripts.
 
 use std::sync::Arc;
 
@@ -49,6 +49,10 @@ pub(super) enum Key {
     Schedules,
     /// HASH minute modulo 1440 → what the topic counted in that minute.
     Statistics,
+    /// HASH job id → history.
+    History,
+    /// ZSET id of a job that is gone → when its history is forgotten.
+    HistoryEnds,
     /// Channel with signals for every node; with `:NODE` behind it for one node.
     Wake,
     /// Channel of published broadcasts.
@@ -81,6 +85,8 @@ impl Key {
             Self::Meta => "meta",
             Self::Schedules => "schedules",
             Self::Statistics => "statistics",
+            Self::History => "history",
+            Self::HistoryEnds => "history-ends",
             Self::Wake => "wake",
             Self::BroadcastChannel => "broadcast",
             Self::EventsChannel => "events",
@@ -97,7 +103,8 @@ impl Key {
             | Self::Done
             | Self::Broadcasts
             | Self::Leases
-            | Self::Schedules => "zset",
+            | Self::Schedules
+            | Self::HistoryEnds => "zset",
             Self::Sequence | Self::Calls => "string",
             Self::Wake | Self::BroadcastChannel | Self::EventsChannel => "channel",
             Self::Jobs
@@ -108,6 +115,7 @@ impl Key {
             | Self::Pending
             | Self::Replacements
             | Self::Crashes
+            | Self::History
             | Self::Meta
             | Self::Statistics => "hash",
         }

@@ -21,6 +21,7 @@ mod errors;
 mod examine;
 mod exchange;
 mod export;
+mod history;
 mod import;
 mod inspect;
 mod keys;
@@ -67,9 +68,7 @@ use self::source::Source;
 use self::url::Address;
 use super::step::MOST_JOBS;
 use super::{
-    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, Interest, LISTENING, Link,
-    MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored,
-    TopicCounts, TopicNames, TopicOverview, TopicState,
+    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting, Interest, JobMove, LISTENING, Link, MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
 use crate::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
@@ -299,6 +298,22 @@ impl Store for RedisStore {
             let call = self.scripts.call(scripts::Step::Listen, &self.keyspace.of(topic), "");
             self.queries.ask(call.arg(LISTENING.as_millis())).await.map(drop)
         })
+    }
+
+    fn keep_history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        setting: HistorySetting,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.keep_history_of(topic, setting))
+    }
+
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+        Box::pin(self.history_of(topic, id))
     }
 
     fn get<'a>(

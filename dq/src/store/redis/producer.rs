@@ -21,7 +21,7 @@ use super::{topic_state, within};
 use crate::job::{NodeId, ProducerId};
 use crate::store::{
     AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandKind, CommandOutcome, Import, ImportOutcome, JobChange,
-    LAST_VERSION, NewJob, Numbered, Pending, Producer, SetTopic, StoreError, TopicSet,
+    LAST_VERSION, NewJob, Numbered, Pending, Producer, SetTopic, StoreError, TopicSet, escaped,
 };
 
 /// One producer of one topic.
@@ -141,7 +141,7 @@ impl Producer for RedisProducer {
             false => self.command.clone(),
         };
         call.push(batch.number);
-        for Command { verb, id, fence } in &batch.items {
+        for Command { verb, id, fence, by } in &batch.items {
             call.push(match verb {
                 CommandKind::Delete => "d",
                 CommandKind::Cancel => "c",
@@ -150,6 +150,7 @@ impl Producer for RedisProducer {
             });
             call.push(id.as_str());
             call.push(fence.map(|fence| fence.to_string()).unwrap_or_default());
+            call.push(&*escaped(by.as_deref().unwrap_or_default()));
         }
         let count = batch.items.len();
         let answer = self.connection.ask_list(call);

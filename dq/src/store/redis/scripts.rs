@@ -61,10 +61,12 @@ steps! {
     Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs];
     Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs];
     Listen "listen" [Meta];
+    KeepHistory "keep_history" [Meta History HistoryEnds];
+    History "history" [History];
     Set "set" [Calls Meta Wake];
     TopicState "topic_state" [Meta];
     Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs];
-    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs];
+    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs History HistoryEnds];
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs Crashes];
     Page "page" [Jobs Delayed Metadata Far FarJobs];
     Export "export" [Jobs Delayed Metadata Far FarJobs Crashes Meta];
@@ -138,6 +140,8 @@ const PARTS: &[(&str, &str)] = &[
     ("put_far.lua", include_str!("lua/parts/put_far.lua")),
     ("near.lua", include_str!("lua/parts/near.lua")),
     ("moves.lua", include_str!("lua/parts/moves.lua")),
+    ("history.lua", include_str!("lua/parts/history.lua")),
+    ("forget.lua", include_str!("lua/parts/forget.lua")),
     ("move.lua", include_str!("lua/parts/move.lua")),
     ("merge.lua", include_str!("lua/parts/merge.lua")),
     ("news.lua", include_str!("lua/parts/news.lua")),

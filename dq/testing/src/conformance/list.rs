@@ -395,6 +395,19 @@ macro_rules! store_conformance {
             rare_moves_are_told
             a_slow_listener_hears_what_it_missed
             a_message_with_moves_is_bounded_by_bytes;
+        histories:
+            history_has_the_moves_of_a_job
+            topic_keeps_no_history_unless_it_is_told_to
+            history_keeps_the_newest_moves
+            history_goes_with_the_job
+            history_after_the_end_says_who_deleted_the_job
+            histories_of_ended_jobs_are_forgotten
+            id_added_again_goes_on_with_its_history
+            each_job_of_a_batch_has_its_history
+            histories_are_forgotten_when_the_topic_keeps_none
+            history_over_the_limits_is_refused
+            history_names_the_callers_of_commands_and_changes
+            history_of_a_broadcast_ends_with_it;
         bytes:
             transfer_is_bounded_by_bytes
             one_large_job_always_passes

@@ -47,6 +47,7 @@ pub mod exports;
 pub mod extending;
 pub mod far;
 pub mod fenced;
+pub mod histories;
 pub mod imports;
 pub mod inspection;
 pub mod leases;

@@ -52,7 +52,7 @@ pub(super) fn replacing(name: &str, payload: &str) -> NewJob {
 
 /// One command of a batch.
 pub(super) fn command(verb: CommandKind, name: &str, fence: Option<Fence>) -> Command {
-    Command { verb, id: id(name), fence }
+    Command { verb, id: id(name), fence, by: None }
 }
 
 /// The outcomes of a batch, which must not be late.

@@ -253,6 +253,7 @@ pub async fn tick_is_a_change(t: &Topic) {
         id: id("dq:schedule:s"),
         what: ChangeKind::Update(schedule("mine")),
         if_version: Some(if_version),
+        by: None,
     };
     let late = t.change_all(vec![update(0)]).await.remove(0);
     assert_eq!((late.verdict, late.version), (ChangeVerdict::OtherVersion, 1));

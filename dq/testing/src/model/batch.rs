@@ -74,7 +74,7 @@ impl ClusterState {
             Version::Right => Some(present),
             Version::Wrong => Some(present + 1),
         };
-        JobChange { id: job(item.job), what, if_version }
+        JobChange { id: job(item.job), what, if_version, by: None }
     }
 
     pub(super) fn command(&self, item: &CommandItem) -> Command {
@@ -86,7 +86,7 @@ impl ClusterState {
             operation::Fence::Old(back) => Some(self.token(item.job, operation::Token::Old(back)).fence),
             operation::Fence::Wrong => Some(Fence(right.0 + 1)),
         };
-        Command { verb: item.verb, id: job(item.job), fence }
+        Command { verb: item.verb, id: job(item.job), fence, by: None }
     }
 
     pub(super) fn outcome(&self, it: &OutcomeItem) -> Outcome {

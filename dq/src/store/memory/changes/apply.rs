@@ -58,6 +58,9 @@ impl Topic {
                 }
                 kind::LEASE => self.apply_leases(&mut reader, replay)?,
                 kind::STATE => reader.state(self.settings.restore())?,
+                kind::HISTORY => self.apply_histories(&mut reader)?,
+                kind::HISTORY_GONE => self.apply_histories_gone(&mut reader)?,
+                kind::HISTORY_SETTING => self.apply_history_setting(&mut reader)?,
                 unknown => return Err(reader.bad(Damage::UnknownKind(unknown))),
             }
         }

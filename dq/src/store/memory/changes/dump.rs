@@ -8,7 +8,7 @@ use super::super::places::{Log, Slot, TimedPlace};
 use super::super::topic::Topic;
 use super::write::Groups;
 use crate::job::{JobId, NodeId};
-use crate::store::{LONGEST_AUTHOR, LONGEST_REASON};
+use crate::store::{HistorySetting, LONGEST_AUTHOR, LONGEST_REASON};
 use crate::time::Timestamp;
 
 /// How far a dump has come.
@@ -22,6 +22,7 @@ enum Part {
     Running(Option<(NodeId, JobId)>),
     Broadcasts(Option<(Timestamp, JobId)>),
     State,
+    Histories(Option<JobId>),
     Done,
 }
 
@@ -87,7 +88,8 @@ impl Topic {
                 }
                 Part::Running(after) => (self.dump_runs(after, &mut page), Part::Broadcasts(None)),
                 Part::Broadcasts(after) => (self.dump_broadcasts(after, &mut page), Part::State),
-                Part::State => (self.dump_state(&mut page), Part::Done),
+                Part::State => (self.dump_state(&mut page), Part::Histories(None)),
+                Part::Histories(after) => (self.dump_histories(after, &mut page), Part::Done),
                 Part::Done => break true,
             };
             if !is_finished {
@@ -134,15 +136,29 @@ impl Topic {
     }
 
     fn dump_state(&self, page: &mut Page<'_>) -> bool {
-        let state = self.settings.get();
-        if state.is_default() {
+        let (state, history) = (self.settings.get(), self.histories.setting());
+        if state.is_default() && history == HistorySetting::default() {
             return true;
         }
         let fits = page.takes(2 * (LONGEST_AUTHOR + LONGEST_REASON));
         if fits {
             page.groups.state(state);
+            page.groups.history_setting(history);
         }
         fits
+    }
+
+    fn dump_histories(&self, after: &mut Option<JobId>, page: &mut Page<'_>) -> bool {
+        let mut last: Option<&JobId> = None;
+        for (id, history) in self.histories.behind(after.clone()) {
+            if !page.takes(id.as_str().len() + history.text.len()) {
+                *after = last.cloned();
+                return false;
+            }
+            page.groups.history(id, history);
+            last = Some(id);
+        }
+        true
     }
 
     fn dump_broadcasts(&self, after: &mut Option<(Timestamp, JobId)>, page: &mut Page<'_>) -> bool {

@@ -4,7 +4,8 @@
 //! changes are absolute values: applying them again, in order, changes nothing.
 //!
 //! * [`Topic::log_changes`] makes a topic note what its steps touch, and [`Topic::take_changes`] encodes the present rows of
-//!   what the last step touched (`write`). Only `places` and `broadcasts` can change a row, and `set` the state of the topic; they note it.
+//!   what the last step touched (`write`). Only `places` and `broadcasts` can change a row, `set` the state of the topic, and
+//!   `histories` what they are; they note it.
 //! * [`Topic::apply`] replays (`apply`).
 //! * [`Topic::begin_dump`] and [`Topic::dump`] write the whole state in pages, between which steps may change anything (`dump`).
 //!
@@ -13,6 +14,7 @@
 
 mod apply;
 mod dump;
+mod histories;
 mod read;
 mod state;
 mod write;
@@ -46,6 +48,12 @@ pub(in crate::store::memory) mod kind {
     pub(in crate::store::memory) const LEASE: u8 = 7;
     /// The state of the topic as a whole.
     pub(super) const STATE: u8 = 8;
+    /// Histories of jobs, whole.
+    pub(super) const HISTORY: u8 = 9;
+    /// Histories that are gone.
+    pub(super) const HISTORY_GONE: u8 = 10;
+    /// What the topic keeps of histories.
+    pub(super) const HISTORY_SETTING: u8 = 11;
 }
 
 /// The bits of bytes with several values.
@@ -109,6 +117,7 @@ impl Topic {
         if let Some(state) = self.settings.take_touched() {
             groups.state(state);
         }
+        self.take_histories(&mut groups);
         groups.end()
     }
 
@@ -116,5 +125,6 @@ impl Topic {
         self.jobs.set_log(log);
         self.broadcasts.set_logged(log != Log::Off);
         self.settings.set_logged(log != Log::Off);
+        self.histories.set_logged(log != Log::Off);
     }
 }

@@ -143,7 +143,7 @@ impl<'a> Groups<'a> {
         self.named(kind, id.as_str());
     }
 
-    fn named(&mut self, kind: u8, name: &str) {
+    pub(super) fn named(&mut self, kind: u8, name: &str) {
         self.cut();
         if self.open != Some(kind) {
             self.start(kind);

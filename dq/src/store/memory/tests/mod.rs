@@ -96,7 +96,7 @@ impl Bench {
 
     fn command(&mut self, verb: CommandKind, text: &str, fence: Option<Fence>) -> CommandOutcome {
         self.number += 1;
-        let batch = Numbered { number: self.number, items: vec![Command { verb, id: id(text), fence }] };
+        let batch = Numbered { number: self.number, items: vec![Command { verb, id: id(text), fence, by: None }] };
         let answer = self.topic.command(self.now, &ProducerId::new("p"), &batch).unwrap();
         self.finish_step();
         match answer {

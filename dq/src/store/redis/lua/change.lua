@@ -8,14 +8,15 @@ KEYS[5]  {app:topic}:done            ZSET     job id -> end of its retention, ms
 KEYS[6]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
 KEYS[8]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[9]  {app:topic}:meta            HASH     protocol, largest, watcher, publisher
+KEYS[9]  {app:topic}:meta            HASH     protocol, largest, watcher, publisher, events, history
 KEYS[10] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[11] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[12] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[13] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
 ARGV[1]  number of the batch
 ARGV[2]  u if a change of the batch is an update, otherwise ''
-ARGV[3]  and on: verb, id, the version that the job must have or '', and what the verb needs: r (reschedule) +µs or @ms, e (extend) ms,
+ARGV[3]  and on: verb, id, the version that the job must have or '', who sends it or '' (the producer), and what
+         the verb needs: r (reschedule) +µs or @ms, e (extend) ms,
          n (run now) nothing, u (update) codec and payload
 
 Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `g`, and per change two characters and a text: the state in which
@@ -28,7 +29,7 @@ Cost     O(n log n). Per job one HMGET field, four ZMSCORE members, one HSET fie
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local calls, meta, wake, metadata, far, far_jobs = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
-local number, renews, FIRST_CHANGE, FIELDS, MOST_READ = ARGV[1], true, 3, 4, 1048576
+local number, renews, FIRST_CHANGE, FIELDS, MOST_READ = ARGV[1], true, 3, 5, 1048576
 -- include version.lua
 -- include clock.lua
 -- include calls.lua
@@ -115,9 +116,11 @@ local answers = {}
 for i = FIRST_CHANGE, #ARGV, FIELDS do
   local job = by_id[ARGV[i + 1]]
   local state, part = find(job)
-  local verdict, version = change(job, state, part, ARGV[i], ARGV[i + 2], ARGV[i + 3])
+  local verdict, version = change(job, state, part, ARGV[i], ARGV[i + 2], ARGV[i + 4])
   local due = verdict ~= 'l' and part and part.due
-  if verdict == '+' then note_move('s', due and int(due) or '', string.match(calls, ':calls:(.*)$'), job.id) end
+  if verdict == '+' then
+    note_move('s', due and int(due) or '', ARGV[i + 3] ~= '' and ARGV[i + 3] or string.match(calls, ':calls:(.*)$'), job.id)
+  end
   answers[#answers + 1] = (state or '-') .. verdict .. told(version, due)
 end
 -- What is written: members are time and id, fields are id and value.

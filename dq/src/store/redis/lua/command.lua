@@ -10,7 +10,7 @@ KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
 KEYS[8]  {app:topic}:pending         HASH     job id -> pending command
 KEYS[9]  {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[10] {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[11] {app:topic}:meta            HASH     protocol, watcher
+KEYS[11] {app:topic}:meta            HASH     protocol, watcher, events, history
 KEYS[12] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
@@ -18,7 +18,7 @@ KEYS[15] {app:topic}:far             ZSET     bounds of the leaves of jobs that 
 KEYS[16] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
          If a command is for a schedule, the last key is {app:topic}:schedules, a ZSET with the ids of schedules
 ARGV[1]  number of the batch
-ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue), id, fence or ''
+ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue), id, fence or '', who sends it or '' (the producer)
 
 Returns  {'done', answer, for each command false or {removed record, metadata that override its own, or ''}}, {'kept',
          answer} or {'late'}. The answer is `c` and two characters per command: the state in which the job was found
@@ -31,7 +31,7 @@ Cost     O(n log n)
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local pending, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local metadata, replacements, far, far_jobs = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
-local number, renews, MOST_REMOVED = ARGV[1], true, 1048576
+local number, renews, FIELDS, MOST_REMOVED = ARGV[1], true, 4, 1048576
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
@@ -44,13 +44,13 @@ local number, renews, MOST_REMOVED = ARGV[1], true, 1048576
 -- include far.lua
 -- include near.lua
 -- include moves.lua
-for i = 3, #ARGV, 3 do
+for i = 3, #ARGV, FIELDS do
   -- A key of a wrong type is found before the first write.
   if string.sub(ARGV[i], 1, 12) == 'dq:schedule:' then redis.call('ZCARD', KEYS[17]) end
 end
 -- What the store knows of each id. The commands change it here, and the end of the script writes what has changed.
 local by_id, in_order, ids = {}, {}, {}
-for i = 2, #ARGV, 3 do
+for i = 2, #ARGV, FIELDS do
   local id = ARGV[i + 1]
   if not by_id[id] then
     ids[#ids + 1] = id
@@ -138,7 +138,7 @@ local function requeue(job, state, fence)
   return true
 end
 local answers, removed, removed_bytes, is_uniform = {}, {}, 0, true
-for i = 2, #ARGV, 3 do
+for i = 2, #ARGV, FIELDS do
   local verb, job, fence = ARGV[i], by_id[ARGV[i + 1]], ARGV[i + 2]
   local state, has_changed, gone = state_of(job), false, nil
   if state and verb == 'd' then
@@ -152,7 +152,7 @@ for i = 2, #ARGV, 3 do
   end
   if has_changed then
     local kind = state == 'r' and 'w' .. verb or verb == 'a' and 'k' or verb == 'q' and 'q' or 'd'
-    note_move(kind, '', string.match(calls, ':calls:(.*)$'), job.id)
+    note_move(kind, '', ARGV[i + 3] ~= '' and ARGV[i + 3] or string.match(calls, ':calls:(.*)$'), job.id)
   end
   answers[#answers + 1] = (state or '-') .. (has_changed and '+' or '-')
   is_uniform = is_uniform and answers[#answers] == answers[1]

@@ -15,6 +15,8 @@ KEYS[12] {app:topic}:metadata        HASH  job id -> metadata that override thos
 KEYS[13] {app:topic}:replacements    HASH  job id -> record of the replacement that waits for the end of its run
 KEYS[14] {app:topic}:far             ZSET  bounds of the leaves of jobs that are due much later
 KEYS[15] {app:topic}:far-jobs        HASH  job id -> due time and record of such a job
+KEYS[16] {app:topic}:history         HASH  job id -> history
+KEYS[17] {app:topic}:history-ends    ZSET  id of a job that is gone -> when its history is forgotten, ms
 
 Returns  1
 Holds    rule 1

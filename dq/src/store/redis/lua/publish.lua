@@ -2,7 +2,7 @@
 
 KEYS[1]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[2]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
-KEYS[3]  {app:topic}:meta            HASH     publisher, published, paused, draining
+KEYS[3]  {app:topic}:meta            HASH     publisher, published, paused, draining, events, history
 KEYS[4]  {app:topic}:broadcast       CHANNEL  published broadcasts: number, blank, id, line feed, record
 ARGV[1]  node
 ARGV[2]  limit, 1..=1000
@@ -23,9 +23,9 @@ local ROLE_SLACK = 200
 -- include bulk.lua
 -- include metadata.lua
 -- include lapse.lua
-local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published', 'paused', 'draining', 'events')
+local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published', 'paused', 'draining', 'events', 'history')
 local publisher, publisher_until, number, paused, draining = roles[1], roles[2], tonumber(roles[3] or 0), roles[4], roles[5]
-local events = roles[6]
+local events, history = roles[6], roles[7]
 -- include moves.lua
 local latest, opens_at, drained_at = floor, nil, nil
 if paused or draining then

@@ -12,7 +12,7 @@ KEYS[9]  {app:topic}:leases          ZSET     node -> end of its lease, ms
 KEYS[10] {app:topic}:sequence:NODE   STRING   sequence number of the node
 KEYS[11] {app:topic}:pending         HASH     job id -> pending command
 KEYS[12] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[13] {app:topic}:meta            HASH     protocol, retains, watcher, publisher, events
+KEYS[13] {app:topic}:meta            HASH     protocol, retains, watcher, publisher, events, history
 KEYS[14] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
@@ -39,8 +39,8 @@ local running, leases, sequence, pending, crashes = KEYS[8], KEYS[9], KEYS[10], 
 local meta, wake, metadata, replacements, far_jobs = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
 local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local call, format, others = redis.call, string.format, 7 + acks + 2 * ARGV[6]
-local protocol, retains, watcher, watcher_until, events =
-  unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events'))
+local protocol, retains, watcher, watcher_until, events, history =
+  unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events', 'history'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 local stored = call('GET', sequence)
 -- include count_first.lua

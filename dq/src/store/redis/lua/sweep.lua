@@ -1,4 +1,4 @@
---[[ sweep: removes old DEAD and DONE jobs and claims aged UNACKED jobs. Takes a sequence number and renews.
+--[[ sweep: removes old DEAD and DONE jobs, forgets old histories and claims aged UNACKED jobs. Takes a sequence number and renews.
 
 KEYS[1]  {app:topic}:jobs           HASH    job id -> record
 KEYS[2]  {app:topic}:delayed        ZSET    job id -> due time, ms
@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[7]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[8]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, paused, draining, delay
+KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, paused, draining, delay, events, history
 KEYS[11] {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
@@ -23,7 +23,7 @@ ARGV[8]  the most bytes of records; one record may have more
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock ms, ids, tokens (each and how many jobs have it, one after the other), records, metadata that override theirs or nil, crash
          counts or nil, pruned DEAD, pruned DONE, more, dropped ids or nil, the state of the topic (the part `told`) or nil}
-Holds    rules 1, 2, 3, 5, 6, 8, 9, 25, 29: an id that is also in delayed belongs there, and only leaves the place that was
+Holds    rules 1, 2, 3, 5, 6, 8, 9, 25, 29, 32: an id that is also in delayed belongs there, and only leaves the place that was
          swept
 Cost     O(limit log n)
 ]]
@@ -63,6 +63,7 @@ for i = 1, #oldest / 2 do
   if is_too_many or tonumber(oldest[2 * i]) <= dead_until then excess[#excess + 1] = oldest[2 * i - 1] end
 end
 local pruned_dead = prune(dead, excess)
+-- include forget.lua
 local place, latest, are_elsewhere = unacked, parked_until, are_delayed
 -- include claim.lua
 if changes[1] then call('HSET', meta, unpack(changes)) end
@@ -70,7 +71,7 @@ local function has_until(place, time)
   local head = redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2]
   return head and tonumber(head) <= time
 end
-local more = has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
+local more = more_histories or has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
   or has_until(unacked, parked_until)
 tell_moves()
 -- include told.lua

@@ -91,7 +91,7 @@ fn every_key_in_the_docs_exists() {
 
 /// The commands that a text of a script calls.
 fn commands_of(text: &str) -> BTreeSet<String> {
-    let calls = ["call('", "write('", "read('"].into_iter().flat_map(|call| text.split(call).skip(1));
+    let calls = ["call('", "write('", "read('", "ask('"].into_iter().flat_map(|call| text.split(call).skip(1));
     calls.filter_map(|rest| rest.split_once('\'')).map(|(name, _)| name.to_ascii_lowercase()).collect()
 }
 

@@ -5,7 +5,7 @@ It is the path of every job, so it makes no function and no table that it can do
 Needs    place, latest, limit, most: claims the jobs of `place` with a time up to `latest`, at most `limit` of them, as many as
          have at most `most` bytes, and at least one. are_elsewhere(ids), or nil: an id for which it returns a value only
          leaves the place. jobs, metadata, running, leases, sequence, crashes; node, last_seen, lease; protocol, last_fence,
-         largest, events: fields of meta; PROTOCOL and LONGEST_LEASE, which the loader writes; clock
+         largest, events, history: fields of meta; PROTOCOL and LONGEST_LEASE, which the loader writes; clock
 Gives    ids; tokens: each token and how many of the jobs have it; records; overrides: metadata that override theirs, or false;
          crash_counts or false; dropped: ids whose record was missing, or false; sequence_number; rows; changes: fields of
          meta and their values, which the script writes; front: the first two entries of the place with their times, as they
@@ -108,7 +108,7 @@ if claimed > 0 then
 end
 local sequence_number = format('%d', last_seen + 1)
 call('SET', sequence, sequence_number, 'EX', '86400')
-if claimed > 0 and events and (tonumber(events) or 0) > floor then
+if n > 0 and (history or events and (tonumber(events) or 0) > floor) then
   -- include moves.lua
   local nth = 0
   for run = 1, #tokens, 2 do
@@ -118,6 +118,7 @@ if claimed > 0 and events and (tonumber(events) or 0) > floor then
       note_move('c', due_text, node, ids[nth])
     end
   end
+  for i = 1, dropped and #dropped or 0 do note_move('z', '', '', dropped[i]) end
   tell_moves()
 end
 -- The longest lease is five minutes (rule 20).

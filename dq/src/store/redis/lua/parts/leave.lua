@@ -83,7 +83,7 @@ end
 -- An acked job is DONE for its retention; any other ended job is gone.
 -- The cause in metadata, as a digit; 0 if there is none.
 local function cause_in(text)
-  local failed = is_listened and split(text).failed or ''
+  local failed = wants_moves and split(text).failed or ''
   return failed == '' and 0 or bit.band(string.byte(failed, 3), 127)
 end
 local function die(id, text)

@@ -43,7 +43,7 @@ if is_plain then
   -- A batch has at most 1,000 jobs, which Lua can still unpack.
   redis.call('HSET', jobs, unpack(ARGV, FIRST_JOB))
   redis.call('ZADD', delayed, unpack(members))
-  if events and (tonumber(events) or 0) > floor then
+  if history or events and (tonumber(events) or 0) > floor then
     -- include moves.lua
     for i = 1, n, 2 do note_move('a', members[i], '', members[i + 1]) end
     tell_moves()

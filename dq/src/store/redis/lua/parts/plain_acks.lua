@@ -1,7 +1,7 @@
 --[[ plain_acks: removes a batch of acked jobs that leave nothing behind. It is the path of nearly every job, so it makes no
 function, and takes the ids straight from ARGV.
 
-Needs    jobs, running, leases, pending, crashes, metadata; call, acks, stored, retains, events, last_seen; others: where in ARGV the
+Needs    jobs, running, leases, pending, crashes, metadata; call, acks, stored, retains, events, history, last_seen; others: where in ARGV the
          other outcomes begin
 Gives    rare: how many of the keys of rare state exist; has_pending; is_plain: there are only acks, no job has a retention
          and no pending command waits. Then the acks are settled, and also held: how many rows are left, and stale: positions
@@ -40,9 +40,9 @@ if is_plain then
   else
     call('HDEL', jobs, unpack(ids, first, last))
     held = held - call('HDEL', running, unpack(ids, first, last))
-    if events then
+    if events or history then
       -- include clock.lua
-      if (tonumber(events) or 0) > floor then
+      if history or (tonumber(events) or 0) > floor then
         -- include moves.lua
         for i = first, last do note_move('k', '', node, ids[i]) end
         tell_moves()

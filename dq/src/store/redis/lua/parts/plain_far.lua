@@ -55,7 +55,7 @@ if n > 0 then
   redis.call('HSET', jobs, unpack(fields))
   redis.call('ZADD', delayed, unpack(members))
 end
-if events and (tonumber(events) or 0) > floor then
+if history or events and (tonumber(events) or 0) > floor then
   -- include moves.lua
   for i = 1, n, 2 do note_move('a', members[i], '', members[i + 1]) end
   for _, group in ipairs(far_groups) do

@@ -5,7 +5,7 @@ Gives    what `version` gives, and paused, draining, usual: fields of meta, each
 Returns  the error `DQVERSION n` if the topic is kept under version n
 Cost     one HMGET
 ]]
-local protocol, last_fence, has_retains, watcher, watcher_until, largest, far_at, paused, draining, usual, events =
+local protocol, last_fence, has_retains, watcher, watcher_until, largest, far_at, paused, draining, usual, events, history =
   unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'retains', 'watcher', 'watcher-until', 'largest', 'far',
-    'paused', 'draining', 'delay', 'events'))
+    'paused', 'draining', 'delay', 'events', 'history'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end

@@ -1,0 +1,101 @@
+//! What happened to a job so far, where its topic keeps that.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::serial::{millis, optional_duration};
+use crate::store::{CommandKind, JobMove};
+use crate::time::Timestamp;
+
+/// A move of a job that its topic has kept. It displays as one line, without the time: `claimed by web-1-4711-012ec2040ea64cf6, 7ms late`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PastMove {
+    /// When, by the store's clock.
+    #[serde(serialize_with = "millis")]
+    pub at: Timestamp,
+    /// Of a claim: how long after its due time. `None` of any other move.
+    #[serde(serialize_with = "optional_duration", skip_serializing_if = "Option::is_none")]
+    pub late: Option<Duration>,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: JobMove,
+}
+
+impl PastMove {
+    pub(super) fn new((at, what): (Timestamp, JobMove)) -> Self {
+        let late = match &what {
+            JobMove::Claimed { due, .. } => Some(at.since(*due)),
+            _ => None,
+        };
+        Self { at, late, what }
+    }
+}
+
+impl fmt::Display for PastMove {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.what)?;
+        match self.late.filter(|late| !late.is_zero()) {
+            Some(late) => write!(f, ", {} late", humantime::format_duration(late)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The end of a job in its history: when, how, and who asked for it. A command that waited for the end of a run names its caller
+/// earlier.
+pub(super) fn end_of(history: &[PastMove]) -> Option<(Timestamp, JobMove, Option<String>)> {
+    let PastMove { at, what, .. } = history.last()?;
+    let by = match what {
+        JobMove::Deleted { by } | JobMove::Done { by } => by,
+        JobMove::Removed | JobMove::Dropped | JobMove::Published => return Some((*at, what.clone(), None)),
+        _ => return None,
+    };
+    let is_ack = matches!(what, JobMove::Done { .. });
+    let asked = history.iter().rev().find_map(|past| match &past.what {
+        JobMove::CommandWaits { command, by } if (*command == CommandKind::Ack) == is_ack => Some(by),
+        _ => None,
+    });
+    let by = Some(by).filter(|by| !by.is_empty()).or(asked);
+    Some((*at, what.clone(), by.cloned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(n: u64) -> Timestamp {
+        Timestamp::from_millis(n)
+    }
+
+    fn past(moves: &[JobMove]) -> Vec<PastMove> {
+        moves.iter().zip(1..).map(|(what, n)| PastMove::new((at(n), what.clone()))).collect()
+    }
+
+    #[test]
+    fn a_claim_says_how_late_it_was() {
+        let claimed = |due| PastMove::new((at(9_500), JobMove::Claimed { due: at(due), node: "n".into() }));
+        assert_eq!(claimed(9_493).to_string(), "claimed by n, 7ms late");
+        assert_eq!(claimed(9_500).to_string(), "claimed by n");
+        assert_eq!(claimed(9_600).late, Some(Duration::ZERO), "it was claimed before it was due");
+        let json = serde_json::to_value(claimed(9_493)).unwrap();
+        assert_eq!(json, serde_json::json!({ "at": 9500, "late": 7, "event": "claimed", "due": 9493, "node": "n" }));
+    }
+
+    #[test]
+    fn the_end_names_who_asked_for_it() {
+        let (added, deleted) = (JobMove::Added { due: at(1) }, |by: &str| JobMove::Deleted { by: by.into() });
+        let waits = |command, by: &str| JobMove::CommandWaits { command, by: by.into() };
+        let by = |moves: &[JobMove]| end_of(&past(moves)).map(|(_, _, by)| by);
+        assert_eq!(by(&[]), None);
+        assert_eq!(by(&[added.clone()]), None);
+        assert_eq!(by(&[added.clone(), deleted("alice")]), Some(Some("alice".into())));
+        let commands = [waits(CommandKind::Cancel, "bob"), waits(CommandKind::Ack, "carol")];
+        assert_eq!(by(&[&commands[..], &[deleted("")]].concat()), Some(Some("bob".into())));
+        assert_eq!(by(&[&commands[..], &[JobMove::Done { by: String::new() }]].concat()), Some(Some("carol".into())));
+        assert_eq!(by(&[deleted("")]), Some(None));
+        assert_eq!(by(&[added, JobMove::Removed]), Some(None));
+    }
+}

@@ -1,0 +1,183 @@
+//! Moves as text: in messages of the events of a topic, and in the histories of jobs. A move is three fields with tabs between
+//! them: a letter and what belongs to it (a cause, a place or a command), a time or nothing, and a name or nothing.
+//!
+//! The part `moves.lua` writes the same.
+
+use std::borrow::Cow;
+
+use super::JobMove;
+use crate::job::Cause;
+use crate::store::{CommandKind, CopyPlace};
+use crate::time::Timestamp;
+
+impl JobMove {
+    /// The three fields, with tabs between them.
+    pub(crate) fn written(&self) -> String {
+        let (kind, at, name) = match self {
+            Self::Added { due } => ("a".to_owned(), Some(*due), ""),
+            Self::Imported { place } => (format!("i{}", letter_of_place(*place)), None, ""),
+            Self::ReplacementWaits => ("v".to_owned(), None, ""),
+            Self::Changed { due, by } => ("s".to_owned(), *due, &**by),
+            Self::Claimed { due, node } => ("c".to_owned(), Some(*due), &**node),
+            Self::Done { by } => ("k".to_owned(), None, &**by),
+            Self::Retried { cause, due, node } => (format!("r{}", number_of(*cause)), Some(*due), &**node),
+            Self::Rejoined { due, node } => ("j".to_owned(), Some(*due), &**node),
+            Self::GivenBack { node } => ("b".to_owned(), None, &**node),
+            Self::Parked { node } => ("p".to_owned(), None, &**node),
+            Self::Dead { cause, node } => (format!("x{}", number_of(*cause)), None, &**node),
+            Self::Reclaimed { node } => ("l".to_owned(), None, &**node),
+            Self::CommandWaits { command, by } => (format!("w{}", letter_of_command(*command)), None, &**by),
+            Self::Deleted { by } => ("d".to_owned(), None, &**by),
+            Self::Requeued { by } => ("q".to_owned(), None, &**by),
+            Self::Published => ("o".to_owned(), None, ""),
+            Self::Removed => ("g".to_owned(), None, ""),
+            Self::Dropped => ("z".to_owned(), None, ""),
+        };
+        let at = at.map(|at| at.as_millis().to_string()).unwrap_or_default();
+        format!("{kind}\t{at}\t{}", escaped(name))
+    }
+
+    /// Reads the fields; `None` if another version wrote them.
+    pub(crate) fn read(kind: &str, at: &str, name: &str) -> Option<Self> {
+        let due = at.parse().ok().map(Timestamp::from_millis);
+        let (letter, detail) = kind.split_at_checked(1)?;
+        let cause = || detail.parse::<usize>().ok().and_then(|number| Cause::ALL.get(number.checked_sub(1)?)).copied();
+        let name = || plain(name).into_owned();
+        Some(match letter {
+            "a" => Self::Added { due: due? },
+            "i" => Self::Imported { place: place_of(detail)? },
+            "v" => Self::ReplacementWaits,
+            "s" => Self::Changed { due, by: name() },
+            "c" => Self::Claimed { due: due?, node: name() },
+            "k" => Self::Done { by: name() },
+            "r" => Self::Retried { cause: cause(), due: due?, node: name() },
+            "j" => Self::Rejoined { due: due?, node: name() },
+            "b" => Self::GivenBack { node: name() },
+            "p" => Self::Parked { node: name() },
+            "x" => Self::Dead { cause: cause(), node: name() },
+            "l" => Self::Reclaimed { node: name() },
+            "w" => Self::CommandWaits { command: command_of(detail)?, by: name() },
+            "d" => Self::Deleted { by: name() },
+            "q" => Self::Requeued { by: name() },
+            "o" => Self::Published,
+            "g" => Self::Removed,
+            "z" => Self::Dropped,
+            _ => return None,
+        })
+    }
+}
+
+/// A name without what separates fields and lines.
+pub(crate) fn escaped(name: &str) -> Cow<'_, str> {
+    match name.contains(['\\', '\t', '\n']) {
+        true => name.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").into(),
+        false => name.into(),
+    }
+}
+
+/// The name that was [`escaped`].
+fn plain(name: &str) -> Cow<'_, str> {
+    if !name.contains('\\') {
+        return name.into();
+    }
+    let (mut plain, mut letters) = (String::with_capacity(name.len()), name.chars());
+    while let Some(letter) = letters.next() {
+        plain.push(match (letter, letter == '\\') {
+            (_, true) => match letters.next() {
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some(other) => other,
+                None => '\\',
+            },
+            (letter, false) => letter,
+        });
+    }
+    plain.into()
+}
+
+fn number_of(cause: Option<Cause>) -> usize {
+    cause.and_then(|cause| Cause::ALL.iter().position(|known| *known == cause)).map_or(0, |place| place + 1)
+}
+
+const fn letter_of_place(place: CopyPlace) -> &'static str {
+    match place {
+        CopyPlace::Delayed => "d",
+        CopyPlace::Unacked => "u",
+        CopyPlace::Dead => "x",
+        CopyPlace::Done => "f",
+        CopyPlace::Broadcast => "b",
+    }
+}
+
+fn place_of(letter: &str) -> Option<CopyPlace> {
+    Some(match letter {
+        "d" => CopyPlace::Delayed,
+        "u" => CopyPlace::Unacked,
+        "x" => CopyPlace::Dead,
+        "f" => CopyPlace::Done,
+        "b" => CopyPlace::Broadcast,
+        _ => return None,
+    })
+}
+
+const fn letter_of_command(command: CommandKind) -> &'static str {
+    match command {
+        CommandKind::Delete => "d",
+        CommandKind::Cancel => "c",
+        CommandKind::Ack => "a",
+        CommandKind::Requeue => "q",
+    }
+}
+
+fn command_of(letter: &str) -> Option<CommandKind> {
+    Some(match letter {
+        "d" => CommandKind::Delete,
+        "c" => CommandKind::Cancel,
+        "a" => CommandKind::Ack,
+        "q" => CommandKind::Requeue,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_move_is_read_as_it_was_written() {
+        let (at, name) = (Timestamp::from_millis(1_700_000_000_123), || "a\\b\tc\nd\\t \u{e9}".to_owned());
+        let moves = [
+            JobMove::Added { due: at },
+            JobMove::ReplacementWaits,
+            JobMove::Changed { due: Some(at), by: name() },
+            JobMove::Changed { due: None, by: String::new() },
+            JobMove::Claimed { due: at, node: name() },
+            JobMove::Done { by: name() },
+            JobMove::Rejoined { due: at, node: name() },
+            JobMove::GivenBack { node: name() },
+            JobMove::Parked { node: name() },
+            JobMove::Reclaimed { node: name() },
+            JobMove::Deleted { by: name() },
+            JobMove::Requeued { by: name() },
+            JobMove::Published,
+            JobMove::Removed,
+            JobMove::Dropped,
+        ];
+        let places = ["d", "u", "x", "f", "b"].map(|letter| JobMove::Imported { place: place_of(letter).unwrap() });
+        let commands = ["d", "c", "a", "q"].map(command_of).map(Option::unwrap);
+        let waits = commands.map(|command| JobMove::CommandWaits { command, by: name() });
+        let causes = Cause::ALL.iter().copied().map(Some).chain([None]);
+        let failed = causes.flat_map(|cause| {
+            [JobMove::Retried { cause, due: at, node: name() }, JobMove::Dead { cause, node: name() }]
+        });
+        for made in moves.into_iter().chain(places).chain(waits).chain(failed) {
+            let text = made.written();
+            assert!(!text.contains('\n'), "{text:?}");
+            let fields: Vec<_> = text.split('\t').collect();
+            assert_eq!(JobMove::read(fields[0], fields[1], fields[2]), Some(made), "{text:?}");
+            assert_eq!(fields.len(), 3, "{text:?}");
+        }
+        assert_eq!(JobMove::read("", "", ""), None);
+        assert_eq!(JobMove::read("\u{e9}", "", ""), None);
+    }
+}

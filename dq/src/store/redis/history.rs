@@ -1,0 +1,26 @@
+//! The histories of jobs (rule 32): what a topic keeps of them, and one of them.
+
+use super::scripts::Step;
+use super::{RedisStore, millis};
+use crate::job::{JobId, TopicKey};
+use crate::store::history::read;
+use crate::store::{HistorySetting, JobMove, StoreError};
+use crate::time::Timestamp;
+
+type History = Vec<(Timestamp, JobMove)>;
+
+impl RedisStore {
+    pub(super) async fn keep_history_of(&self, topic: &TopicKey, setting: HistorySetting) -> Result<(), StoreError> {
+        let HistorySetting { moves, after } = setting.check()?;
+        let text = if moves == 0 { String::new() } else { format!("{moves}:{}", millis(after)) };
+        let call = self.scripts.call(Step::KeepHistory, &self.keyspace.of(topic), "").arg(text);
+        self.queries.ask(call).await.map(drop)
+    }
+
+    pub(super) async fn history_of(&self, topic: &TopicKey, id: &JobId) -> Result<Option<History>, StoreError> {
+        let call = self.scripts.call(Step::History, &self.keyspace.of(topic), "").arg(id.as_str());
+        let text = self.queries.ask_list(call).await?.bytes_or_nothing()?;
+        // No history is empty.
+        Ok((!text.is_empty()).then(|| read(&String::from_utf8_lossy(&text))))
+    }
+}
