@@ -194,7 +194,7 @@ pub(super) async fn command_many(
 impl TopicProvider {
     /// Sends the same command for many jobs, whose ids differ: together, even where the store answers at once.
     pub(crate) async fn command_many(&self, verb: CommandKind, ids: Vec<JobId>) -> Vec<CommandResult> {
-        command_many(&self.root, &self.inbox, verb, ids, None).await
+        command_many(&self.root, &self.inbox, verb, ids, self.by.as_ref(), None).await
     }
 }
 

@@ -7,7 +7,10 @@ use super::query::{Query, query};
 use super::topic::TopicProvider;
 use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
-use crate::store::{DueCount, JobMove, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored, TopicNames, TopicOverview};
+use crate::store::{
+    DueCount, JobMove, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored, TopicNames,
+    TopicOverview,
+};
 use crate::time::Timestamp;
 
 impl TopicProvider {

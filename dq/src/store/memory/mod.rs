@@ -83,7 +83,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{
-    Danger, DueCount, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting, Interest, JobMove, Link, MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
+    Danger, DueCount, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting, Interest, JobMove, Link,
+    MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored,
+    TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::StoreClock;
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};

@@ -35,8 +35,6 @@ pub(crate) struct Topic {
     pub(super) settings: Settings,
     pub(super) moves: MoveLog,
     pub(super) statistics: Statistics,
-    }
-
     pub(super) histories: Histories,
     /// The newest fence that was given out.
     pub(super) fence: Fence,
