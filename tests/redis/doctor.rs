@@ -402,6 +402,19 @@ async fn what_the_user_of_the_store_may_not_see_is_a_finding_and_the_rest_is_exa
     assert_eq!(codes, [FindingCode::NotExamined, FindingCode::NotExamined, FindingCode::JobWithoutPlace]);
 }
 
+#[tokio::test]
+async fn a_directory_of_a_wrong_type_is_a_finding_and_a_named_topic_is_examined() {
+    let (server, _topic) = sound().await;
+    server.command(&["SET", "dq:{shop}:topics", "mine"]);
+    server.command(&["ZREM", "dq:{shop:t}:delayed", "c"]);
+    let mut doctor = inspector(&server).doctor(None).unwrap();
+    assert_eq!(examined(&mut doctor).await, [], "nothing leads to the topic");
+    let found: Vec<_> = doctor.findings().iter().map(|finding| finding.code).collect();
+    assert_eq!(found, [FindingCode::NotPersistent, FindingCode::NotExamined]);
+    let mut doctor = inspector(&server).doctor(Some("t")).unwrap();
+    assert_eq!(codes(&examined(&mut doctor).await), [(FindingCode::JobWithoutPlace, "c")]);
+}
+
 /// 20,000 jobs in one topic, and 200 other topics.
 #[tokio::test]
 async fn a_step_takes_20_commands_of_the_store_at_most() {

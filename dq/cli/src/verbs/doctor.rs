@@ -72,7 +72,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &DoctorArguments) 
             return end(session, &doctor, arguments, repaired);
         }
         session.screen.flush()?;
-        session.screen.confirm(&format!("make {} repairs", grouped(repairs)))?;
+        session.screen.confirm(&format!("make {}", many(repairs, "repair")))?;
         let done = repair(session, &mut doctor).await?;
         repaired += done;
         if done == 0 {
@@ -179,9 +179,9 @@ fn end(
         screen.json(&End { end: Summary { topics, looked_at, findings, repaired } })?;
     } else {
         let made = if repaired > 0 { format!("{} repaired; ", grouped(repaired)) } else { String::new() };
-        let (topics, looked_at) = (grouped(progress.topics), grouped(progress.looked_at));
+        let (topics, looked_at) = (many(progress.topics, "topic"), grouped(progress.looked_at));
         let found = if findings == 0 { "nothing is wrong" } else { "see above" };
-        screen.line(format_args!("{made}{topics} topics and {looked_at} entries examined: {found}"))?;
+        screen.line(format_args!("{made}{topics} and {looked_at} entries examined: {found}"))?;
     }
     if findings == 0 {
         return Ok(());
@@ -192,5 +192,10 @@ fn end(
         (false, 0) => "; docs/guide/doctor.md says what to do about each",
         (false, _) => "; more were found than are shown: run it again",
     };
-    Err(Failure::Problems(format!("{} findings{next}", grouped(findings))))
+    Err(Failure::Problems(format!("{}{next}", many(findings, "finding"))))
+}
+
+/// A number of things.
+fn many(number: usize, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
 }

@@ -27,7 +27,7 @@ fn damage(server: &RedisServer) {
 fn a_sound_store_is_said_to_be_sound() {
     let (_server, shop) = shop();
     let wrote = shop.wrote(&["doctor"]);
-    assert!(wrote.starts_with("1 topics and ") && wrote.ends_with(" entries examined: nothing is wrong\n"), "{wrote}");
+    assert!(wrote.starts_with("1 topic and ") && wrote.ends_with(" entries examined: nothing is wrong\n"), "{wrote}");
     assert!(shop.wrote(&["doctor", "orders"]).contains("nothing is wrong"));
     let end = &shop.json(&["doctor"])[0]["end"];
     assert_eq!((&end["findings"], &end["topics"]), (&0.into(), &1.into()));
@@ -87,7 +87,7 @@ fn what_needs_a_hand_is_left_and_said() {
     damage(&server);
     let ran = shop.ran(&["doctor", "--repair", "--yes"]);
     assert_eq!(ran.code, 5, "{ran:?}");
-    assert!(ran.out.contains("2 repaired; ") && ran.error.contains("1 findings; docs/guide/doctor.md"), "{ran:?}");
+    assert!(ran.out.contains("2 repaired; ") && ran.error.contains("1 finding; docs/guide/doctor.md"), "{ran:?}");
     assert!(ran.out.contains("evicts-jobs") && ran.out.contains("set it to `noeviction`"), "{ran:?}");
     // The program itself, with its exit code.
     server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);

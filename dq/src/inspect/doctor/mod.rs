@@ -116,7 +116,7 @@ impl Inspector {
         })
     }
 
-    /// Examines the store as a whole: its settings, its memory, and its clock. It costs two commands, and one for the clock.
+    /// Examines the store as a whole: its settings, its memory, and its clock. It costs two commands.
     ///
     /// # Errors
     /// [`QueryError`].

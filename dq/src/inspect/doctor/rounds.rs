@@ -20,7 +20,7 @@ const STATES: [State; 3] = [State::Delayed, State::Unacked, State::Dead];
 /// How many names of the directory are read at once.
 const NAMES: usize = 100;
 
-const PERMISSIONS: &str = "give the user the permissions in docs/guide/deploying-on-redis.md";
+const SHOWN: &str = "give the user the permissions in docs/guide/deploying-on-redis.md, or mend what the error names";
 
 impl Doctor {
     /// Reads the next part, with two commands of the store at most.
@@ -78,9 +78,16 @@ impl Doctor {
             self.stage = Stage::Over;
             return Ok(());
         };
-        let page = self.provider.topic_names(after.as_deref(), NAMES).await?;
-        self.waiting.extend(page.names);
-        self.names = page.next.map(Some);
+        match self.provider.topic_names(after.as_deref(), NAMES).await {
+            Ok(page) => {
+                self.waiting.extend(page.names);
+                self.names = page.next.map(Some);
+            }
+            Err(error) => {
+                self.refused("the directory of topics", error)?;
+                self.names = None;
+            }
+        }
         Ok(())
     }
 
@@ -179,9 +186,9 @@ impl Doctor {
     /// What the store refuses to show is a finding; an outage is an error.
     fn refused(&mut self, what: &str, error: QueryError) -> Result<(), QueryError> {
         match &error {
-            QueryError::Store { source, .. } if !source.is_outage() => {
+            QueryError::Store { source, .. } | QueryError::Topics { source } if !source.is_outage() => {
                 let text = format!("{what} could not be examined: {source}");
-                self.found(Finding::new(FindingCode::NotExamined, None, text, PERMISSIONS));
+                self.found(Finding::new(FindingCode::NotExamined, None, text, SHOWN));
                 Ok(())
             }
             _ => Err(error),
