@@ -21,6 +21,7 @@
 
 mod bulk;
 mod filter;
+mod holder;
 mod inspector;
 mod job;
 mod nodes;
@@ -33,8 +34,8 @@ mod topic;
 mod why;
 
 pub use bulk::{Bulk, BulkAction, BulkError, BulkProgress};
-pub use filter::{JobFilter, JobsPage};
-pub use inspector::{Inspector, MOST_JOBS, MOST_LOOKED_AT, MOST_TOPICS};
+pub use filter::{JobFilter, JobsPage, MOST_JOBS};
+pub use inspector::{Inspector, MOST_LOOKED_AT, MOST_TOPICS};
 pub use job::InspectedJob;
 pub use nodes::InspectedNodes;
 pub use reason::Reason;
