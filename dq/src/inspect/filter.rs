@@ -7,6 +7,9 @@ use crate::job::State;
 use crate::store::Cursor;
 use crate::time::Timestamp;
 
+/// The most jobs in a page.
+pub const MOST_JOBS: usize = 100;
+
 /// Which jobs of one state a page shows. A condition that is `None` holds for every job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobFilter {

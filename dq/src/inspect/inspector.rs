@@ -1,9 +1,9 @@
 //! The handle.
 
-use super::filter::{JobFilter, JobsPage};
+use super::filter::{JobFilter, JobsPage, MOST_JOBS};
 use super::history::PastMove;
+use super::holder::holder_of;
 use super::job::InspectedJob;
-use super::nodes::holder_of;
 use super::runs::running;
 use super::timeline::{Scale, Timeline, buckets};
 use super::topic::{InspectedTopic, TopicsPage};
@@ -19,9 +19,6 @@ pub const MOST_TOPICS: usize = 18;
 
 /// How many commands a listing of names takes at most.
 const LISTING: usize = 2;
-
-/// The most jobs in a page.
-pub const MOST_JOBS: usize = 100;
 
 /// How many jobs a filter looks at in one page at most.
 pub const MOST_LOOKED_AT: usize = 10_000;

@@ -1,17 +1,14 @@
-//! The nodes of a topic, and the node that holds a job.
+//! The nodes of a topic.
 
 use serde::Serialize;
 
 use super::inspector::Inspector;
 use super::serial::{millis, text};
 use super::topic::InspectedNode;
-use crate::job::{JobId, NodeId, TopicName};
-use crate::provider::{QueryError, TopicProvider};
-use crate::store::{MOST_NODES, NodesPage, NodesRequest};
+use crate::job::{NodeId, TopicName};
+use crate::provider::QueryError;
+use crate::store::{MOST_NODES, NodesRequest};
 use crate::time::Timestamp;
-
-/// How many pages of nodes are searched for a job.
-const MOST_PAGES: usize = 5;
 
 /// A page of the nodes of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -57,21 +54,4 @@ impl Inspector {
             next: page.next.map(|node| node.to_string()),
         })
     }
-}
-
-/// The node that holds a job, if it is among the first that hold any.
-pub(super) async fn holder_of(provider: &TopicProvider, id: &JobId) -> Result<Option<InspectedNode>, QueryError> {
-    let mut after = None;
-    for _ in 0..MOST_PAGES {
-        let request = NodesRequest { after, limit: MOST_NODES, job: Some(id.clone()) };
-        let NodesPage { nodes, next } = provider.nodes(request).await?;
-        if let Some(holder) = nodes.into_iter().next() {
-            return Ok(Some(InspectedNode::holding(holder)));
-        }
-        after = next;
-        if after.is_none() {
-            break;
-        }
-    }
-    Ok(None)
 }

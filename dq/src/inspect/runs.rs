@@ -3,8 +3,7 @@
 //! A store leads on from where its page ends, not from any job in it. So a page of the store with more jobs than there is room for is
 //! read again, with a limit that fits.
 
-use super::filter::{JobFilter, JobsPage};
-use super::inspector::MOST_JOBS;
+use super::filter::{JobFilter, JobsPage, MOST_JOBS};
 use super::job::InspectedJob;
 use crate::job::State;
 use crate::provider::{QueryError, TopicProvider};
