@@ -39,8 +39,7 @@ async fn runs_are_counted_where_the_topic_keeps_statistics_and_nowhere_else() {
 async fn a_job_that_expired_is_dead_and_has_not_run() {
     let script = Script::acks();
     let dq = script.start(counts).await;
-    let pause = dq.provider().topic("work").unwrap().pause();
-    pause.await.unwrap();
+    dq.provider().topic("work").unwrap().pause().reason("it shall expire").await.unwrap();
     dq.provider().add(test_job("a")).expires_after("1s").await.unwrap();
     dq.advance(10 * SECOND).await;
     dq.provider().topic("work").unwrap().resume().await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::inspector::Inspector;
-use super::serial::{duration, millis, optional_duration};
+use super::serial::{millis, optional_duration};
 use super::timeline::Scale;
 use crate::provider::QueryError;
 use crate::store::MinuteCounts;
@@ -95,45 +95,6 @@ impl PastSpan {
     }
 }
 
-/// What a topic did in the last five to six minutes: five whole ones and the present one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Rates {
-    /// How long that is.
-    #[serde(serialize_with = "duration")]
-    pub over: Duration,
-    /// Jobs that nodes claimed in that time.
-    pub claimed: u64,
-    /// Runs that ended.
-    pub ran: u64,
-    /// Of these, runs that failed.
-    pub failed: u64,
-    /// Half of the claimed jobs were at most this late; `None` if there were none. An estimate, see [`PastSpan::p50_lateness`].
-    #[serde(serialize_with = "optional_duration")]
-    pub p50_lateness: Option<Duration>,
-    /// 99 of a hundred were at most this late.
-    #[serde(serialize_with = "optional_duration")]
-    pub p99_lateness: Option<Duration>,
-}
-
-impl Rates {
-    pub(super) fn new(now: Timestamp, recent: &MinuteCounts) -> Self {
-        Self {
-            over: now.since(Timestamp::from_millis(recent.minute.saturating_mul(MINUTE))),
-            claimed: recent.claimed,
-            ran: recent.ran,
-            failed: recent.failed,
-            p50_lateness: recent.lateness_of(50),
-            p99_lateness: recent.lateness_of(99),
-        }
-    }
-
-    /// How many of this number that is a minute: `rates.a_minute(rates.ran)`.
-    pub fn a_minute(&self, number: u64) -> f64 {
-        number as f64 * 60.0 / self.over.as_secs_f64().max(1.0)
-    }
-}
-
 impl Inspector {
     /// Reads how many jobs of a topic ran, and how late, in each of the last 60 minutes and 24 hours; `None` where the topic kept no
     /// statistics for a day (`statistics = true` of a topic makes its nodes count). It costs two queries.
@@ -212,12 +173,5 @@ mod tests {
         assert_eq!((hour.claimed, hour.ran, hour.max_lateness), (5, 5, Some(Duration::from_millis(7))));
         assert_eq!(hour.mean_lateness, Some(Duration::from_millis(5)), "29 ms of 5 jobs");
         assert_eq!(sum(&counted, 61, 1).max_lateness, None);
-    }
-
-    #[test]
-    fn a_rate_is_over_the_time_that_has_passed() {
-        let rates = Rates::new(Timestamp::from_millis(5 * MINUTE + MINUTE / 2), &minute(0, 11, 3));
-        assert!((rates.a_minute(rates.claimed) - 2.0).abs() < 1e-9, "{rates:?}");
-        assert_eq!(rates.p99_lateness, Some(Duration::from_millis(3)));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::past::Rates;
+use super::rates::Rates;
 use super::serial::{duration, millis, optional_millis, text};
 use crate::job::{NodeId, TopicName};
 use crate::store::{HolderSeen, TopicOverview, TopicState};

@@ -87,6 +87,16 @@ fn sort_by(topics: &mut [&InspectedTopic], sort: &str) {
     }
 }
 
+/// What the topics that keep statistics ran a minute in the last five minutes, and how late the latest of them was claimed.
+fn ran(topics: &[&InspectedTopic]) -> Option<(String, String)> {
+    let rates: Vec<_> = topics.iter().filter_map(|topic| topic.rates.as_ref()).collect();
+    let ran: f64 = rates.iter().map(|rates| rates.a_minute(rates.ran)).sum();
+    let late = rates.iter().filter_map(|rates| rates.p99_lateness).max();
+    let late = late
+        .map_or_else(|| "nothing in five minutes".into(), |late| format!("99 of 100 at most {} late", duration(late)));
+    (!rates.is_empty()).then(|| (format!("{ran:.1}"), late))
+}
+
 fn tiles(topics: &[&InspectedTopic]) -> Markup {
     let sum = |of: fn(&InspectedTopic) -> usize| topics.iter().map(|topic| of(topic)).sum::<usize>();
     let latest = topics.iter().map(|topic| topic.lateness).max().unwrap_or_default();
@@ -99,6 +109,7 @@ fn tiles(topics: &[&InspectedTopic]) -> Markup {
         dl.tiles {
             (tile("Late", if latest.is_zero() { "none".into() } else { duration(latest) },
                 format!("{} due now", number(ready)), if is_late(latest) { "bad" } else { "good" }))
+            @if let Some((rate, note)) = ran(topics) { (tile("Ran a minute", rate, note, "")) }
             (tile("Waiting", number(sum(|topic| topic.delayed)), format!("in {} topics", topics.len()), ""))
             (tile("Running", number(sum(|topic| topic.running)), "on all nodes".into(), ""))
             (tile("Un-acked", number(unacked), "parked by handlers".into(), if unacked > 0 { "odd" } else { "" }))

@@ -40,6 +40,10 @@ async fn a_topic_that_keeps_statistics_shows_what_ran_beside_what_falls_due() {
     assert!(!days.contains("What ran") && days.contains("2 jobs fall due in the next 30 days"), "{days}");
     let other = visitor.get("/topic?topic=mail").await.body;
     assert!(!other.contains("jobs ran") && other.contains("What falls due"), "{other}");
+    let overview = visitor.get("/").await.body;
+    for text in ["Ran a minute", "99 of 100 at most 20 ms late"] {
+        assert!(overview.contains(text), "{text}: {overview}");
+    }
     let past = visitor.get("/api/v1/topics/orders/past").await.json();
     assert_eq!((&past["hours"]["whole"]["ran"], &past["hours"]["whole"]["failed"]), (&json!(3), &json!(1)));
     assert!(visitor.get("/api/v1/topics/mail/past").await.json().is_null());

@@ -3,7 +3,8 @@
 //! The header of a file names its keys and arguments; the loader replaces a line `-- include PART.lua` with that part, which
 //! may include others. It also writes the protocol version, the longest lease and [`FAR`] (ms) in front of the script, and the types of its
 //! [keys](Step::keys) in front of the part that checks them, so a script checks exactly the keys that it is given. Scripts are
-//! called by their hash. A server that does not know a script (because it is new, was flushed or failed over) is sent the text once. A server keeps the scripts of an older dq beside those of a newer one.
+//! called by their hash. A link that counts (rule 33) has scripts of its own for three steps: the same files, with the parts in [`COUNTING`], which
+//! the others leave out. A server that does not know a script (because it is new, was flushed or failed over) is sent the text once. A server keeps the scripts of an older dq beside those of a newer one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
