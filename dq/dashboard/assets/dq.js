@@ -4,6 +4,7 @@ const live = document.getElementById("live");
 if (live) {
   const say = (text, on) => {
     if (live.textContent !== text) live.textContent = text;
+    live.hidden = false;
     live.classList.toggle("on", on);
   };
   say("connecting", false);

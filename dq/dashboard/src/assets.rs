@@ -8,12 +8,20 @@ use axum::response::{IntoResponse, Response};
 /// Changes whenever a file does, so that browsers may keep them.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-2");
 
-const FILES: [(&str, &str, &[u8]); 5] = [
+/// All scripts in one file. htmx looks at the page in the first pause after it was executed: in files of their own its extension and our
+/// listeners came too late for that, now and then, and the page was not live.
+const SCRIPT: &str = concat!(
+    include_str!("../assets/htmx.min.js"),
+    ";\n",
+    include_str!("../assets/hx-sse.min.js"),
+    ";\n",
+    include_str!("../assets/dq.js"),
+);
+
+const FILES: [(&str, &str, &[u8]); 3] = [
     ("dq.css", "text/css; charset=utf-8", include_bytes!("../assets/dq.css")),
-    ("dq.js", "text/javascript; charset=utf-8", include_bytes!("../assets/dq.js")),
+    ("dq.js", "text/javascript; charset=utf-8", SCRIPT.as_bytes()),
     ("dq.svg", "image/svg+xml", include_bytes!("../assets/dq.svg")),
-    ("htmx.min.js", "text/javascript; charset=utf-8", include_bytes!("../assets/htmx.min.js")),
-    ("hx-sse.min.js", "text/javascript; charset=utf-8", include_bytes!("../assets/hx-sse.min.js")),
 ];
 
 pub(crate) async fn show(Path(name): Path<String>, headers: HeaderMap) -> Response {

@@ -148,6 +148,17 @@ fn a_job_is_added_changed_and_deleted() {
 }
 
 #[test]
+fn a_pipe_gets_colours_only_if_it_asks_and_no_live_picture() {
+    on_each_store("pipe", |shop| {
+        assert!(!shop.wrote(&["topics"]).contains('\u{1b}'));
+        let coloured = shop.wrote(&["topics", "--color", "always"]);
+        assert!(coloured.contains("\u{1b}["), "dead jobs are an alarm: {coloured}");
+        let refused = shop.ran(&["top"]);
+        assert!(refused.code == 2 && refused.error.contains("`dq top` needs a terminal"), "{refused:?}");
+    });
+}
+
+#[test]
 fn many_jobs_are_changed_only_after_a_yes() {
     on_each_store("many", |shop| {
         let dead = |shop: &Shop| shop.json(&["topic", "orders"])[0]["dead"].as_u64();

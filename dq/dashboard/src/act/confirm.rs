@@ -66,7 +66,7 @@ fn ask(frame: &Frame, mut order: Order, word: &Word, count: Option<(String, usiz
             h1 { (title) }
             (about(&order))
             @if is_bulk { p { b { (how_many) } ". They are changed in steps of 100, which you can stop." } }
-            p { (word.what) }
+            p { @if is_bulk { "For each of them: " (in_a_sentence(word.what)) } @else { (word.what) } }
             @if undo.is_empty() { p { b { "This cannot be undone." } } } @else { p.quiet { "Undo: " (undo) "." } }
             form method="post" action=(frame.to("act", &[])) {
                 (frame.proof())
@@ -83,6 +83,10 @@ fn ask(frame: &Frame, mut order: Order, word: &Word, count: Option<(String, usiz
         }
     };
     frame.page(&title, "-", &body)
+}
+
+fn in_a_sentence(text: &str) -> String {
+    text.char_indices().map(|(at, letter)| if at == 0 { letter.to_ascii_lowercase() } else { letter }).collect()
 }
 
 /// Where somebody came from who changes their mind.

@@ -91,11 +91,7 @@ impl Frame {
                     title { (title) @if !self.app.is_empty() { " · " (self.app) } " · dq" }
                     link rel="icon" type="image/svg+xml" href=(self.asset("dq.svg"));
                     link rel="stylesheet" href=(self.asset("dq.css"));
-                    @if !self.is_bare {
-                        script defer src=(self.asset("htmx.min.js")) {}
-                        script defer src=(self.asset("hx-sse.min.js")) {}
-                        script defer src=(self.asset("dq.js")) {}
-                    }
+                    @if !self.is_bare { script defer src=(self.asset("dq.js")) {} }
                 }
                 body {
                     a.skip href="#main" { "Skip to the content" }

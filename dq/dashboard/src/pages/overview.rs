@@ -40,7 +40,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
     let (body, is_whole) = view.read(&app).await.map_err(|error| failure(&frame, &error))?;
     let page = html! {
         @if !is_whole { noscript { meta http-equiv="refresh" content="1"; } }
-        div.head { h1 { "What falls due" } p.live #live { "live" } }
+        div.head { h1 { "What falls due" } p.live #live hidden {} }
         div hx-sse:connect=(view.stream(&frame)) hx-swap="innerMorph" { (body) }
     };
     Ok(super::html(frame.page("Overview", "", &page)))

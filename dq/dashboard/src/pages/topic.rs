@@ -30,7 +30,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
     let view = View::topic(&frame, name, scale);
     let page = html! {
         (Done { action: &asked.done, undo: &asked.undo, topic: name, ..Done::default() }.show(&frame))
-        div.head { h1 { "Topic " code { (name) } } p.live #live { "live" } }
+        div.head { h1 { "Topic " code { (name) } } p.live #live hidden {} }
         div hx-sse:connect=(view.stream(&frame)) hx-swap="innerMorph" { (body) }
         (find(&frame, name))
     };

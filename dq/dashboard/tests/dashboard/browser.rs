@@ -73,8 +73,7 @@ async fn look_at_every_page(stage: &Stage, browser: &Chromium) {
             browser.client.goto(&stage.page(page)).await.unwrap();
             let scripts =
                 browser.run("return [...document.scripts].map((script) => new URL(script.src).pathname)").await;
-            let ours = ["htmx.min.js", "hx-sse.min.js", "dq.js"].map(|name| format!("/admin/dq/assets/{name}"));
-            assert_eq!(scripts, json!(ours), "{page}");
+            assert_eq!(scripts, json!(["/admin/dq/assets/dq.js"]), "{page}");
             let foreign = "return performance.getEntriesByType('resource').filter((entry) => !entry.name.startsWith(location.origin)).length";
             assert_eq!(browser.run(foreign).await, 0, "{page}");
             assert_eq!(browser.run("return window.broken === undefined").await, true, "{page}");

@@ -146,14 +146,19 @@ async fn links_fit_to_wherever_it_is_nested() {
 #[tokio::test]
 async fn payloads_are_hidden_unless_the_program_shows_them() {
     let provider = provider("payloads").await;
-    let add = provider.topic("mail").unwrap().add_json(json!({ "card": "4111", "to": "<b>ann</b>" }));
+    let topic = provider.topic("mail").unwrap();
+    let add = topic.add_json(json!({ "card": "4111", "to": "<b>ann</b>" }));
     add.id("a").after("1h").await.unwrap();
     let page = Visitor::free(provider.clone()).get("/job?topic=mail&id=a").await;
     assert!(page.body.contains("Payloads are hidden") && !page.body.contains("4111"), "{}", page.body);
     let redact =
         |topic: &str, payload: &[u8]| format!("{topic} {}", String::from_utf8_lossy(payload).replace("4111", "…"));
     let shows = Dashboard::new(provider, Access::everyone_who_reaches_it()).show_payloads(redact);
+    topic.add_json(json!("ü".repeat(50_000))).id("large").after("1h").await.unwrap();
     let mut visitor = Visitor::of(shows);
+    let large = visitor.get("/api/v1/topics/mail/jobs/large").await.json();
+    let shown = large["payload"].as_str().unwrap();
+    assert!(shown.len() <= (64 << 10) + 3 && shown.ends_with("ü…"), "{} bytes are shown", shown.len());
     let page = visitor.get("/job?topic=mail&id=a").await;
     assert!(page.body.contains("&lt;b&gt;ann") && !page.body.contains("4111"), "{}", page.body);
     let job = visitor.get("/api/v1/topics/mail/jobs/a").await.json();

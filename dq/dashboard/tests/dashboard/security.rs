@@ -49,8 +49,37 @@ async fn nothing_is_shown_without_the_token() {
         "{cookie}"
     );
     assert!(visitor.get("/").await.body.contains("secret-topic"));
-    visitor.cookie = visitor.cookie.replace('=', "=9");
-    assert_eq!(visitor.get("/").await.status, StatusCode::SEE_OTHER, "a changed cookie is none");
+    let ours = visitor.cookie.clone();
+    for changed in [ours.replace('=', "=9"), format!("{}AAA", &ours[..ours.len() - 3])] {
+        visitor.cookie = changed;
+        assert_eq!(
+            visitor.get("/").await.status,
+            StatusCode::SEE_OTHER,
+            "a changed cookie is none: {}",
+            visitor.cookie
+        );
+    }
+}
+
+#[tokio::test]
+async fn nobody_else_logs_a_browser_in_or_out_and_its_cookie_stays_with_https() {
+    let provider = provider("log-in-out").await;
+    let mut visitor = Visitor::of(Dashboard::new(provider.clone(), Access::token(TOKEN)));
+    let form = format!("token={TOKEN}");
+    let foreign = visitor.clone().with("origin", "https://evil.example").post("/login", &form).await;
+    assert_eq!((foreign.status, foreign.header("set-cookie")), (StatusCode::FORBIDDEN, ""));
+    let plain = visitor.clone().post("/login", &form).await;
+    assert!(!plain.header("set-cookie").contains("Secure"), "{}", plain.header("set-cookie"));
+    let safe = visitor.clone().with("x-forwarded-proto", "https").post("/login", &form).await;
+    assert!(safe.header("set-cookie").ends_with("; Secure"), "{}", safe.header("set-cookie"));
+    let mut told = Visitor::of(Dashboard::new(provider, Access::token(TOKEN)).https());
+    assert!(told.post("/login", &form).await.header("set-cookie").ends_with("; Secure"));
+    visitor.post("/login", &form).await;
+    assert_eq!(visitor.post("/logout", "form_token=x").await.status, StatusCode::FORBIDDEN);
+    let token = visitor.get("/").await.field("form_token");
+    let out = visitor.post("/logout", &format!("form_token={token}")).await;
+    assert!(out.header("set-cookie").contains("Max-Age=0"), "{}", out.header("set-cookie"));
+    assert_eq!(visitor.get("/").await.status, StatusCode::SEE_OTHER);
 }
 
 #[tokio::test]
@@ -207,8 +236,10 @@ async fn requests_are_bounded_in_size_and_rate() {
     let mut visitor = Visitor::free(provider("bounded").await);
     let large = visitor.post("/act", &format!("reason={}", "x".repeat(20_000))).await;
     assert_eq!(large.status, StatusCode::PAYLOAD_TOO_LARGE);
-    let large = visitor.call(Method::POST, "/topics/mail/jobs", &json!({ "payload": "x".repeat(2 << 20) })).await;
-    assert_eq!(large.status, StatusCode::PAYLOAD_TOO_LARGE);
+    for (path, field) in [("/topics/mail/jobs", "payload"), ("/topics/mail/pause", "reason")] {
+        let large = visitor.call(Method::POST, path, &json!({ field: "x".repeat(2 << 20) })).await;
+        assert_eq!(large.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+    }
     let mut refused = 0;
     for _ in 0..1_000 {
         refused += usize::from(visitor.get("/assets/dq.svg").await.status == StatusCode::TOO_MANY_REQUESTS);
