@@ -88,7 +88,7 @@ fn what_needs_a_hand_is_left_and_said() {
     let ran = shop.ran(&["doctor", "--repair", "--yes"]);
     assert_eq!(ran.code, 5, "{ran:?}");
     assert!(ran.out.contains("2 repaired; ") && ran.error.contains("1 finding; docs/guide/doctor.md"), "{ran:?}");
-    assert!(ran.out.contains("evicts-jobs") && ran.out.contains("set it to `noeviction`"), "{ran:?}");
+    assert!(ran.out.contains("evicts-jobs") && ran.out.contains("set `maxmemory-policy` to `noeviction`"), "{ran:?}");
     // The program itself, with its exit code.
     server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
     done(&["doctor", "--store", &server.url(), "--app", "shop"], "");

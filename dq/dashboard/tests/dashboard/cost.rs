@@ -130,7 +130,7 @@ async fn a_server_that_is_nearly_full_shows_on_the_overview_before_an_add_fails(
     assert!(page.contains("% of its `maxmemory`") && page.contains("What to do"), "{page}");
     provider.topic("mail").unwrap().add_json(json!(1)).await.unwrap();
     let page = visitor.get("/doctor").await.body;
-    for word in ["memory-nearly-full", "not-persistent", "set it to `yes`"] {
+    for word in ["memory-nearly-full", "not-persistent", "set `appendonly` to `yes`"] {
         assert!(page.contains(word), "{word}: {page}");
     }
 }

@@ -61,16 +61,16 @@ impl Finding {
     }
 
     pub(super) fn of_danger(danger: &Danger) -> Self {
-        let code = match danger.kind {
-            DangerKind::OldServer => FindingCode::OldServer,
-            DangerKind::Evicts => FindingCode::EvictsJobs,
-            DangerKind::NotPersistent => FindingCode::NotPersistent,
-            DangerKind::TooFewReplicas => FindingCode::TooFewReplicas,
-            DangerKind::MemoryNearlyFull => FindingCode::MemoryNearlyFull,
-            DangerKind::MemoryFull => FindingCode::MemoryFull,
+        let (code, advice) = match danger.kind {
+            DangerKind::OldServer => (FindingCode::OldServer, "upgrade the server to Redis 6.2 or later"),
+            DangerKind::Evicts => (FindingCode::EvictsJobs, "set `maxmemory-policy` to `noeviction`"),
+            DangerKind::NotPersistent => (FindingCode::NotPersistent, "set `appendonly` to `yes`"),
+            DangerKind::TooFewReplicas => (FindingCode::TooFewReplicas, "connect more replicas"),
+            DangerKind::MemoryNearlyFull => (FindingCode::MemoryNearlyFull, MORE_MEMORY),
+            DangerKind::MemoryFull => (FindingCode::MemoryFull, MORE_MEMORY),
         };
-        // The text says what to do.
-        let (text, advice) = danger.text.split_once(": ").unwrap_or((&danger.text, ""));
+        // Behind the colon the text of the log says what to do, too.
+        let text = danger.text.split_once(": ").map_or(&*danger.text, |(text, _)| text);
         Self::new(code, None, text.to_owned(), advice)
     }
 
@@ -94,6 +94,7 @@ impl Finding {
     }
 }
 
+const MORE_MEMORY: &str = "raise `maxmemory`, or delete what you do not need";
 const LOOK_AT_BYTES: &str = "look at it with `dq show --payload` after the repair; add the job again if you know it";
 const UPDATE: &str = "give it a payload that decodes with `update`, or delete it";
 const FIND_WHO: &str = "find out which program changes keys of dq";
