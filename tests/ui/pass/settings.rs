@@ -21,7 +21,9 @@ const PLACE: (&str, u32) = (file!(), line!() + 2);
     on_timeout = "immediate",
     retry = "1m, 5m",
     ack = "on_claim",
-    max_crashes = 4
+    max_crashes = 4,
+    history = 20,
+    history_after = "1d"
 )]
 struct Everything;
 
@@ -80,7 +82,9 @@ fn main() {
         .with_on_timeout(OnTimeout::Immediate)
         .with_retry("1m, 5m")
         .with_ack(AckMode::OnClaim)
-        .with_max_crashes(4);
+        .with_max_crashes(4)
+        .with_history(20)
+        .with_history_after(Duration::from_secs(86_400));
     assert_eq!((only.settings, only.kind), (settings, ListenerKind::Delay { topic: "order-timeout" }));
     assert_eq!(only.declared_at, format!("{}:{}", PLACE.0, PLACE.1));
     assert_eq!((Everything::TOPIC, Nothing::TOPIC), (Some("order-timeout"), None));

@@ -106,13 +106,14 @@ pub(super) async fn job(State(app): State<Shared>, Path((topic, id)): Path<(Stri
 
 /// Why a job has not run: the decisive reason first, as data and as text.
 #[utoipa::path(get, path = "/topics/{topic}/jobs/{id}/why", tag = "jobs", params(("topic" = String, Path), ("id" = String, Path)),
-    responses((status = 200, description = "`job`, `reasons`, and `text`, a line for each reason", body = Value),
+    responses((status = 200, description = "`job`, `reasons`, `history` where the topic keeps one, and `text`, a line for each reason", body = Value),
         (status = 404, description = "There is no such job", body = Value), (status = 503, body = Problem)))]
 pub(super) async fn why(State(app): State<Shared>, Path((topic, id)): Path<(String, String)>) -> Answer {
     let why = app.inspector.why(&topic, id.as_str()).await.map_err(failed)?;
     let status = if why.job.is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
     let text: Vec<_> = why.to_string().lines().map(str::to_owned).collect();
-    Ok((status, json(object!({ "job": why.job, "reasons": why.reasons, "text": text }))).into_response())
+    Ok((status, json(object!({ "job": why.job, "reasons": why.reasons, "history": why.history, "text": text })))
+        .into_response())
 }
 
 /// Up to 100 schedules of a topic, in the order of their names.
