@@ -14,6 +14,7 @@ mod crashes;
 mod ending;
 mod failures;
 mod health;
+mod histories;
 mod idle;
 mod isolation;
 mod lookahead;

@@ -19,6 +19,7 @@ mod crashes;
 mod ending;
 mod failures;
 mod health;
+mod histories;
 mod idle;
 mod isolation;
 mod lookahead;

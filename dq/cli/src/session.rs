@@ -17,11 +17,11 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Opens the app that the command line names.
+    /// Opens the app that the command line names. What it changes carries the name of its user.
     ///
     /// # Errors
     /// As [`administrator`].
     pub async fn provider(&self) -> Result<Provider, Failure> {
-        administrator(&self.common).await
+        Ok(administrator(&self.common).await?.acting_as(self.common.author()))
     }
 }

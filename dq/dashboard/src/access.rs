@@ -61,4 +61,9 @@ impl User {
         let end = (0..=name.len().min(200)).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
         Self(name[..end].into())
     }
+
+    /// The name that commands, changes and pauses carry.
+    pub(crate) fn by(&self) -> String {
+        format!("{} (dashboard)", self.0)
+    }
 }

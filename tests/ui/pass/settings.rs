@@ -22,6 +22,8 @@ const PLACE: (&str, u32) = (file!(), line!() + 2);
     retry = "1m, 5m",
     ack = "on_claim",
     max_crashes = 4,
+    history = 20,
+    history_after = "1d",
     statistics = true
 )]
 struct Everything;
@@ -82,6 +84,8 @@ fn main() {
         .with_retry("1m, 5m")
         .with_ack(AckMode::OnClaim)
         .with_max_crashes(4)
+        .with_history(20)
+        .with_history_after(Duration::from_secs(86_400))
         .with_statistics(true);
     assert_eq!((only.settings, only.kind), (settings, ListenerKind::Delay { topic: "order-timeout" }));
     assert_eq!(only.declared_at, format!("{}:{}", PLACE.0, PLACE.1));

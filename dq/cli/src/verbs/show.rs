@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use dq::Provider;
-use dq::inspect::InspectedJob;
+use dq::inspect::{InspectedJob, PastMove};
 use dq::job::TopicName;
 use dq::time::Timestamp;
 use serde::Serialize;
@@ -50,6 +50,8 @@ struct Shown<'a> {
     payload: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_base64: Option<String>,
+    #[serde(skip_serializing_if = "<[PastMove]>::is_empty")]
+    history: &'a [PastMove],
 }
 
 /// Shows a job.
@@ -58,6 +60,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ShowArguments) ->
     let OneJob { topic, id } = &arguments.job;
     let job = provider.inspect().job(topic.as_str(), id).await?;
     let job = job.ok_or_else(|| no_such_job(topic, id))?;
+    let history = provider.inspect().history(topic.as_str(), id).await?;
     let payload = if arguments.payload { payload_of(&provider, topic, id).await? } else { None };
     if session.screen.is_json() {
         let (mut json, mut bytes) = (None, None);
@@ -67,13 +70,13 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ShowArguments) ->
                 Err(odd) => bytes = Some(STANDARD.encode(odd)),
             }
         }
-        return session.screen.json(&Shown { job: &job, payload: json, payload_base64: bytes });
+        return session.screen.json(&Shown { job: &job, payload: json, payload_base64: bytes, history: &history });
     }
     lines(session, topic, &job)?;
-    match payload {
-        None => Ok(()),
-        Some(payload) => session.screen.line(format_args!("payload   {}", safe(&String::from_utf8_lossy(&payload)))),
+    if let Some(payload) = payload {
+        session.screen.line(format_args!("payload   {}", safe(&String::from_utf8_lossy(&payload))))?;
     }
+    timeline(session, &history)
 }
 
 fn raw(text: String) -> Result<Box<RawValue>, Vec<u8>> {
@@ -124,6 +127,15 @@ fn lines(session: &mut Session<'_>, topic: &TopicName, job: &InspectedJob) -> Re
     screen.line(format_args!("size      {} bytes", grouped(job.bytes)))
 }
 
+/// What happened to a job, where its topic keeps that.
+fn timeline(session: &mut Session<'_>, history: &[PastMove]) -> Result<(), Failure> {
+    for (n, past) in history.iter().enumerate() {
+        let label = if n == 0 { "history" } else { "" };
+        session.screen.line(format_args!("{label:<10}{} {}", past.at, safe(&past.to_string())))?;
+    }
+    Ok(())
+}
+
 const fn word(state: dq::job::State) -> &'static str {
     use dq::job::State;
     match state {
@@ -139,13 +151,15 @@ pub(crate) async fn run_why(session: &mut Session<'_>, arguments: &OneJob) -> Re
     let why = provider.inspect().why(arguments.topic.as_str(), &arguments.id).await?;
     if session.screen.is_json() {
         session.screen.json(&why)?;
-    } else if why.job.is_some() {
+    } else if why.job.is_some() || !why.history.is_empty() {
         for reason in &why.reasons {
             session.screen.line(safe_lines(&reason.to_string()))?;
         }
+        timeline(session, &why.history)?;
     }
     match why.job {
         Some(_) => Ok(()),
+        None if !why.history.is_empty() => Ok(()),
         None => Err(no_such_job(&arguments.topic, &arguments.id)),
     }
 }

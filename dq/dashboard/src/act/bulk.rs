@@ -55,7 +55,8 @@ pub(crate) async fn step(
         audit(user, name, topic, "", "refused: read-only");
         return Err(Failure::ReadOnly);
     }
-    let mut bulk = app.inspector.bulk(topic, state, filter, action)?;
+    let caller = app.provider.acting_as(user.by());
+    let mut bulk = caller.inspect().bulk(topic, state, filter, action)?;
     if let Some(after) = after {
         bulk = bulk.starting_after(after);
     }

@@ -136,8 +136,8 @@ pub(crate) async fn apply(app: &App, user: &User, topic: &str, change: Change) -
 }
 
 async fn perform(provider: &Provider, user: &User, topic: &str, change: Change) -> Result<Applied, Failure> {
-    let topic = provider.topic(topic).map_err(QueryError::from)?;
-    let by = || format!("{} (dashboard)", user.0);
+    let by = || user.by();
+    let topic = provider.acting_as(by()).topic(topic).map_err(QueryError::from)?;
     Ok(match change {
         Change::Pause { reason, lasting } => {
             let pause = topic.pause().reason(reason).by(by());

@@ -131,7 +131,8 @@ pub(super) async fn why(State(app): State<Shared>, Path((topic, id)): Path<(Stri
     let why = app.inspector.why(&topic, id.as_str()).await.map_err(failed)?;
     let status = if why.job.is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
     let text: Vec<_> = why.to_string().lines().map(str::to_owned).collect();
-    Ok((status, json(object!({ "job": why.job, "reasons": why.reasons, "text": text }))).into_response())
+    Ok((status, json(object!({ "job": why.job, "reasons": why.reasons, "history": why.history, "text": text })))
+        .into_response())
 }
 
 /// Up to 100 schedules of a topic, in the order of their names.

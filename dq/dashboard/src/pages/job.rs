@@ -1,7 +1,7 @@
 //! One job.
 
 use axum::extract::{Query, State};
-use dq::inspect::{InspectedJob, Why};
+use dq::inspect::{InspectedJob, PastMove, Why};
 use dq::job;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -38,10 +38,12 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
         p.trail { a href=(frame.to("topic", &[("topic", topic)])) { "Topic " (topic) } }
         h1 { "Job " code { (id) } }
         (reasons(&why))
+        @if why.job.is_none() { (history(&why.history)) }
         @if let Some(job) = &why.job {
             @if !frame.read_only { (actions(&frame, topic, job)) }
             (record(job))
             (headers(job))
+            (history(&why.history))
             @if let Some(error) = &job.error { section.panel { h2 { "Last error" } pre tabindex="0" { (error) } } }
             section.panel {
                 h2 { "Payload" }
@@ -68,7 +70,8 @@ fn reasons(why: &Why) -> Markup {
     html! {
         section.panel.why {
             h2 { @if why.job.is_some() { "Why it has not run" } @else { "There is no such job" } }
-            @if why.job.is_none() { p { "The topic has no job with this id. Nothing is kept of a job that has ended, unless it has a " code { "retain" } "." } }
+            @if why.job.is_none() && !why.history.is_empty() { ol { @for reason in &why.reasons { li { (reason) } } } }
+            @else if why.job.is_none() { p { "The topic has no job with this id. Nothing is kept of a job that has ended, unless it has a " code { "retain" } "." } }
             @else { ol { @for reason in &why.reasons { li { (reason) } } } }
         }
     }
@@ -109,6 +112,21 @@ fn record(job: &InspectedJob) -> Markup {
                 dt { "Version" } dd { (job.version) }
                 dt { "Bytes" } dd { (number(job.bytes)) }
                 @if let Some(bad) = &job.unreadable { dt { "Unreadable" } dd { (bad) } }
+            }
+        }
+    }
+}
+
+fn history(history: &[PastMove]) -> Markup {
+    html! {
+        @if !history.is_empty() {
+            section.panel {
+                h2 { "History" }
+                div.scroll tabindex="0" role="region" aria-label="History" { table {
+                    caption.hidden { "What happened to the job, oldest first" }
+                    thead { tr { th scope="col" { "Time" } th scope="col" { "What" } } }
+                    tbody { @for past in history { tr { th scope="row" { (past.at) } td { (past) } } } }
+                } }
             }
         }
     }

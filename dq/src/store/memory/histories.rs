@@ -3,11 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use super::now::Now;
-use super::topic::Topic;
 use crate::job::JobId;
-use crate::store::history::{append, read};
-use crate::store::{HistorySetting, JobMove, MOST_ENDED_HISTORIES, StoreError};
+use crate::store::{HistorySetting, MOST_ENDED_HISTORIES};
 use crate::time::Timestamp;
 
 /// The history of a job.
@@ -92,69 +89,48 @@ impl Histories {
         }
     }
 
-    fn take_text(&mut self, id: &JobId) -> String {
+    /// The text of a history, which is put back.
+    pub(super) fn take_text(&mut self, id: &JobId) -> String {
         self.by_id.get_mut(id).map(|history| std::mem::take(&mut history.text)).unwrap_or_default()
     }
 
-    fn put(&mut self, id: &JobId, history: Option<History>) {
+    /// Puts a history; `None`: it is gone.
+    pub(super) fn put(&mut self, id: &JobId, history: Option<History>) {
         self.touch(id);
         self.restore(id.clone(), history);
     }
 
-    /// Forgets the first of those that have ended.
+    /// Sets what the topic keeps from now on.
+    pub(super) fn set(&mut self, setting: HistorySetting) {
+        self.is_set = self.is_logged && setting != self.setting;
+        self.restore_setting(setting);
+    }
+
+    /// Forgets those that are over the bound.
+    pub(super) fn forget_excess(&mut self) {
+        while self.ended.len() > MOST_ENDED_HISTORIES {
+            self.forget_first();
+        }
+    }
+
+    /// Forgets those whose time is over, at most `limit`. Returns whether there are more.
+    pub(super) fn forget(&mut self, now: Timestamp, limit: usize) -> bool {
+        for _ in 0..limit {
+            if !self.is_over(now) {
+                return false;
+            }
+            self.forget_first();
+        }
+        self.is_over(now)
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.ended.first().is_some_and(|(until, _)| *until <= now)
+    }
+
     fn forget_first(&mut self) {
         if let Some((_, id)) = self.ended.first().cloned() {
             self.put(&id, None);
         }
-    }
-}
-
-impl Topic {
-    /// Sets what the topic keeps from now on.
-    pub(super) fn keep_history(&mut self, setting: HistorySetting) -> Result<(), StoreError> {
-        let setting = setting.check()?;
-        self.histories.is_set = self.histories.is_logged && setting != self.histories.setting;
-        self.histories.restore_setting(setting);
-        Ok(())
-    }
-
-    /// The moves of a job, oldest first.
-    pub(super) fn history(&self, id: &JobId) -> Option<Vec<(Timestamp, JobMove)>> {
-        self.histories.get(id).map(|history| read(&history.text))
-    }
-
-    /// Adds the moves of a step. The history of a job that is gone now is kept for a time, or goes too.
-    pub(super) fn keep_moves(&mut self, now: Now, made: &[(JobId, JobMove)]) {
-        let HistorySetting { moves: most, after } = self.histories.setting;
-        let mut by_id: BTreeMap<&JobId, Vec<&JobMove>> = BTreeMap::new();
-        for (id, made) in made {
-            by_id.entry(id).or_default().push(made);
-        }
-        for (id, made) in by_id {
-            let has_ended = self.state(id).is_none();
-            if has_ended && after.is_zero() {
-                self.histories.put(id, None);
-                continue;
-            }
-            let mut text = self.histories.take_text(id);
-            made.into_iter().for_each(|made| append(&mut text, now.floor(), made, most));
-            let until = has_ended.then(|| now.floor().after(after));
-            self.histories.put(id, Some(History { text, until }));
-        }
-        while self.histories.ended.len() > MOST_ENDED_HISTORIES {
-            self.histories.forget_first();
-        }
-    }
-
-    /// Forgets histories of jobs that are gone, once their time is over, at most `limit`. Returns whether there are more.
-    pub(super) fn forget_histories(&mut self, now: Now, limit: usize) -> bool {
-        let is_over = |histories: &Histories| histories.ended.first().is_some_and(|(until, _)| *until <= now.floor());
-        for _ in 0..limit {
-            if !is_over(&self.histories) {
-                return false;
-            }
-            self.histories.forget_first();
-        }
-        is_over(&self.histories)
     }
 }

@@ -26,7 +26,7 @@
 //!   Every step that ends a run calls `exit`, which obeys the pending command; `tick` is the outcome of a schedule. `changes` turns what a step has done into bytes
 //!   for a journal, and such bytes into the same state again.
 //! * **State**, which the steps may change: `places` (the jobs; only this folder changes a job, its place and the indexes),
-//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `moves` (of the current step), `histories` (of jobs), `set` (the state of the topic), `statistics` and `signals`. `pending`,
+//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `moves` (of the current step), `histories` (of jobs; `history` adds to them at the end of each step), `set` (the state of the topic), `statistics` and `signals`. `pending`,
 //!   `time_index` (with `leaves`) and `now` are the values that the state consists of.
 
 mod adds;
@@ -44,6 +44,7 @@ mod export;
 mod extend;
 mod give_up;
 mod histories;
+mod history;
 mod import;
 mod inspect;
 mod journaled;

@@ -1,9 +1,7 @@
 //! The moves of the current step, for those who listen to the events of the topic and for the histories of its jobs.
 
-use super::now::Now;
-use super::topic::Topic;
 use crate::job::JobId;
-use crate::store::{JobMove, MOST_MOVES, MOVES_BYTES, Moves};
+use crate::store::{JobMove, MOST_MOVES, MOVES_BYTES};
 
 /// About what a move has besides the id: its kind, a time and the name of a node or producer, in bytes.
 const BESIDE_THE_ID: usize = 48;
@@ -47,24 +45,10 @@ impl MoveLog {
             self.made.push((id.clone(), made()));
         }
     }
-}
 
-impl Topic {
-    /// A step begins.
-    pub(super) fn begin_moves(&mut self, is_listened: bool) {
-        self.moves.begin(is_listened, self.histories.are_kept());
-    }
-
-    /// The step ends: its moves become part of the histories. Returns what to tell those who listen.
-    pub(super) fn end_moves(&mut self, now: Now) -> Option<Moves> {
-        if !self.moves.is_wanted() {
-            return None;
-        }
-        let MoveLog { is_listened, is_kept, mut made, told, more, .. } = std::mem::take(&mut self.moves);
-        if is_kept {
-            self.keep_moves(now, &made);
-        }
-        made.truncate(told);
-        (is_listened && !made.is_empty()).then(|| Moves { at: now.floor(), moves: made, more })
+    /// Ends the step: all its moves, how many of them have room in the message, and how many have none.
+    pub(super) fn take(&mut self) -> (Vec<(JobId, JobMove)>, usize, u64) {
+        let Self { made, told, more, .. } = std::mem::take(self);
+        (made, told, more)
     }
 }

@@ -4,6 +4,7 @@ mod adds;
 mod changes;
 mod claims;
 mod durable;
+mod histories;
 mod leases;
 mod pending;
 mod runs;

@@ -8,9 +8,17 @@ use std::collections::BTreeMap;
 
 use super::super::changes::Replay;
 use super::*;
+use crate::store::HistorySetting;
 
 /// Everything that is journaled of a topic.
-type State = (BTreeMap<JobId, String>, BTreeMap<JobId, (Timestamp, Record)>, Vec<NodeId>, TopicState);
+type State = (
+    BTreeMap<JobId, String>,
+    BTreeMap<JobId, (Timestamp, Record)>,
+    Vec<NodeId>,
+    TopicState,
+    HistorySetting,
+    Vec<String>,
+);
 
 fn state(topic: &Topic) -> State {
     assert!(topic.jobs.is_consistent());
@@ -24,6 +32,8 @@ fn state(topic: &Topic) -> State {
         broadcasts.collect(),
         released.map(|(node, _)| node.clone()).collect(),
         topic.settings.get().clone(),
+        topic.histories.setting(),
+        topic.histories.behind(None).map(|kept| format!("{kept:?}")).collect(),
     )
 }
 

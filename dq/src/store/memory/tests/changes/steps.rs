@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::job::{Isolation, Metadata};
+use crate::store::HistorySetting;
 
 /// A step, or a move of the clock: its kind and three numbers that say what it does.
 pub(super) type Step = (u8, u8, u8, u8);
 
 /// How many kinds there are.
-pub(super) const KINDS: u8 = 17;
+pub(super) const KINDS: u8 = 18;
 
 const JOBS: [&str; 5] = ["a", "b", "c", "d", "a job with a longer name, as callers choose them"];
 const NODES: [&str; 2] = ["n", "m"];
@@ -19,6 +20,7 @@ fn pick<T: Copy>(from: &[T], n: u8) -> T {
 /// Takes the step. Steps that mean nothing in this state do nothing.
 pub(super) fn take(bench: &mut Bench, (kind, a, b, c): Step) {
     let name = pick(&JOBS, a);
+    bench.topic.begin_moves(false);
     match kind % KINDS {
         0..=2 if bench.topic.takes_jobs().is_err() => {}
         0..=2 => drop(bench.add(new_job(name, b, c))),
@@ -29,9 +31,11 @@ pub(super) fn take(bench: &mut Bench, (kind, a, b, c): Step) {
         12 => reclaim(bench, a, b),
         13 => rare(bench, a, b),
         16 => set(bench, a, b),
+        17 => keep_history(bench, a, b),
         14 => sweep(bench, pick(&NODES, a), Duration::from_secs(u64::from(b % 2))),
         _ => bench.advance(Duration::from_micros(pick(&[1, 999, 40_000, 2_000_000, 15_000_000], a))),
     }
+    bench.topic.end_moves(bench.now);
 }
 
 fn new_job(name: &str, b: u8, c: u8) -> NewJob {
@@ -104,6 +108,11 @@ fn note(bench: &mut Bench, name: &str, b: u8, c: u8) {
         let request = Isolate { last_seen, lease: LEASE, isolation, runs: vec![(id(name), token)] };
         bench.topic.isolate(bench.now, &node, &request).unwrap();
     }
+}
+
+fn keep_history(bench: &mut Bench, a: u8, b: u8) {
+    let after = Duration::from_secs(pick(&[0, 1, 60], b));
+    bench.topic.keep_history(HistorySetting { moves: pick(&[0, 1, 2, 20, 20], a), after }).unwrap();
 }
 
 fn set(bench: &mut Bench, a: u8, b: u8) {
