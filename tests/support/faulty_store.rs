@@ -8,8 +8,8 @@ use std::time::Duration;
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::step::{Sequenced, Settle, Verdict};
 use dq::store::{
-    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, HistorySetting, Interest,
-    JobChange, JobMove, Link, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending,
+    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, History, HistorySetting,
+    Interest, JobChange, Link, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending,
     Producer, Request, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
 };
 use dq::time::Timestamp;
@@ -275,11 +275,7 @@ impl Store for FaultyStore {
         }
     }
 
-    fn history<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        id: &'a JobId,
-    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+    fn history<'a>(&'a self, topic: &'a TopicKey, id: &'a JobId) -> BoxFuture<'a, Result<Option<History>, StoreError>> {
         self.inner.history(topic, id)
     }
 

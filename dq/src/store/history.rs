@@ -9,6 +9,9 @@ use super::error::StoreError;
 use super::moves::JobMove;
 use crate::time::{Timestamp, millis_ceil};
 
+/// What a topic has kept of the moves of a job, oldest first, with the time of each by the store's clock.
+pub type History = Vec<(Timestamp, JobMove)>;
+
 /// The most moves that a topic can keep of a job.
 pub const LONGEST_HISTORY: usize = 100;
 
@@ -62,7 +65,7 @@ pub(crate) fn append(history: &mut String, at: Timestamp, made: &JobMove, most: 
 }
 
 /// The moves of a history, oldest first. A line that another version wrote is left out.
-pub(crate) fn read(history: &str) -> Vec<(Timestamp, JobMove)> {
+pub(crate) fn read(history: &str) -> History {
     history.lines().filter_map(read_line).collect()
 }
 

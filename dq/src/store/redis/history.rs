@@ -4,10 +4,7 @@ use super::scripts::Step;
 use super::{RedisStore, millis};
 use crate::job::{JobId, TopicKey};
 use crate::store::history::read;
-use crate::store::{HistorySetting, JobMove, StoreError};
-use crate::time::Timestamp;
-
-type History = Vec<(Timestamp, JobMove)>;
+use crate::store::{History, HistorySetting, StoreError};
 
 impl RedisStore {
     pub(super) async fn keep_history_of(&self, topic: &TopicKey, setting: HistorySetting) -> Result<(), StoreError> {

@@ -6,13 +6,11 @@ use super::topic::{Topic, id, ms, secs};
 use dq::job::{Cause, Deliver, Metadata};
 use dq::store::step::{Change, Publish, USUAL_BYTES};
 use dq::store::{
-    ChangeKind, Command, CommandKind, CopyPlace, HISTORY_BYTES, HistorySetting, JobChange, JobMove, LONGEST_HISTORY,
-    LONGEST_HISTORY_AFTER, MOST_MOVES, NewJob, OnDuplicate, StoreError,
+    ChangeKind, Command, CommandKind, CopyPlace, HISTORY_BYTES, History, HistorySetting, JobChange, JobMove,
+    LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_MOVES, NewJob, OnDuplicate, StoreError,
 };
 use dq::time::Timestamp;
 use std::time::Duration;
-
-type History = Vec<(Timestamp, JobMove)>;
 
 impl Topic {
     async fn keep_history(&self, moves: usize, after: Duration) {
