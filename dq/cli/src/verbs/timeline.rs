@@ -20,6 +20,9 @@ const LONGEST_BAR: u16 = 60;
 /// The columns beside a bar.
 const BESIDE: u16 = 46;
 
+/// The columns that a bar gives up to the words behind it, where the lines also say how late the jobs were.
+const FOR_WORDS: usize = 30;
+
 /// The arguments of `dq timeline`.
 #[derive(Debug, Args)]
 pub struct TimelineArguments {
@@ -75,7 +78,10 @@ fn lines(timeline: &Timeline, past: Option<&Past>, by: Scale, columns: usize) ->
     };
     let ahead = buckets.iter().map(|bucket| bucket.jobs).chain([timeline.ready]);
     let most = ahead.chain(behind.iter().map(ran)).max().unwrap_or_default();
-    let mut lines = Vec::new();
+    let (columns, mut lines) = match behind {
+        [] => (columns, Vec::new()),
+        _ => (columns.saturating_sub(FOR_WORDS).max(10), vec!["what ran:".into()]),
+    };
     let mut empty: Vec<(Timestamp, Timestamp)> = Vec::new();
     for span in behind {
         if span.ran == 0 && span.dead == 0 && span.claimed == 0 {
@@ -83,10 +89,15 @@ fn lines(timeline: &Timeline, past: Option<&Past>, by: Scale, columns: usize) ->
             continue;
         }
         lines.extend(gap(&mut empty, "nothing ran"));
-        lines.push(row(&whole_seconds(span.from), ran(span), most, columns, true));
-        lines.push(format!("{:<20}  {:>12}  {}", "", "ran", how(span)));
+        let bar = bar(ran(span), most, columns);
+        let line =
+            format!("{:<20}  {:>12}  {bar:<columns$}  {}", whole_seconds(span.from), grouped(ran(span)), how(span));
+        lines.push(line);
     }
     lines.extend(gap(&mut empty, "nothing ran"));
+    if !behind.is_empty() {
+        lines.push("what falls due:".into());
+    }
     lines.push(row("due already", timeline.ready, most, columns, true));
     for bucket in buckets {
         if bucket.jobs == 0 {
@@ -109,20 +120,13 @@ fn ran(span: &PastSpan) -> usize {
 
 /// How late the jobs of a span were, and what became of them.
 fn how(span: &PastSpan) -> String {
-    let late = match (span.p50_lateness, span.p99_lateness, span.max_lateness) {
-        (Some(half), Some(most), Some(latest)) => format!(
-            "late: half up to {}, 99 % up to {}, the latest {}",
-            in_short(half),
-            in_short(most),
-            in_short(latest)
-        ),
-        _ => "none claimed".into(),
-    };
+    let late =
+        span.p99_lateness.map_or_else(|| "none claimed".into(), |most| format!("99 % up to {} late", in_short(most)));
     let of = |number: u64, what: &str| match number {
         0 => String::new(),
-        number => format!("; {} {what}", grouped(usize::try_from(number).unwrap_or(usize::MAX))),
+        number => format!(", {} {what}", grouped(usize::try_from(number).unwrap_or(usize::MAX))),
     };
-    format!("{late}{}{}", of(span.failed, "failed"), of(span.dead, "became dead"))
+    format!("{late}{}{}", of(span.failed, "failed"), of(span.dead, "dead"))
 }
 
 /// A lateness; milliseconds count up to ten seconds.

@@ -4,11 +4,13 @@ use dq::inspect::{Bucket, PastSpan, PastSpans, Scale};
 use maud::{Markup, html};
 
 use super::chart::{HEIGHT, WIDTH, ceiling, round, span, when};
+use super::overview;
 use crate::show::{duration, number};
 
-/// The colours of what falls due, what ran, and what failed of it.
+/// The colours of what falls due, what ran, also where more than one in a hundred was late, and what failed of it.
 const DUE: &str = "c0";
 const RAN: &str = "c4";
+const RAN_LATE: &str = "c2";
 const FAILED: &str = "c3";
 
 /// Bars on both sides of now, with a table for those who do not see them.
@@ -35,6 +37,7 @@ pub(super) fn chart(past: &PastSpans, ahead: &[Bucket], scale: Scale) -> Markup 
                 span.sum { (label) "." }
                 ul.legend {
                     li { span class={ "key " (RAN) } aria-hidden="true" {} "ran " b { (number(ran(whole))) } }
+                    li { span class={ "key " (RAN_LATE) } aria-hidden="true" {} "ran late, 5 s or more " b { (number(ran_late(behind))) } }
                     li { span class={ "key " (FAILED) } aria-hidden="true" {} "failed " b { (count(whole.failed)) } }
                     li { span class={ "key " (DUE) } aria-hidden="true" {} "falls due " b { (number(due)) } }
                 }
@@ -50,6 +53,16 @@ fn count(number_of: u64) -> String {
 
 fn ran(span: &PastSpan) -> usize {
     usize::try_from(span.ran).unwrap_or(usize::MAX)
+}
+
+/// Whether more than one in a hundred jobs of the span were late.
+fn is_late(span: &PastSpan) -> bool {
+    span.p99_lateness.is_some_and(overview::is_late)
+}
+
+/// What ran in such spans.
+fn ran_late(behind: &[PastSpan]) -> usize {
+    behind.iter().filter(|span| is_late(span)).map(ran).sum()
 }
 
 fn sentence(whole: &PastSpan, scale: Scale) -> String {
@@ -84,7 +97,7 @@ fn bars(behind: &[PastSpan], ahead: &[Bucket], top: usize, scale: Scale) -> Mark
                 (hit(n))
                 @if span.ran > 0 {
                     @let failed = height(usize::try_from(span.failed).unwrap_or(usize::MAX));
-                    (bar(RAN, n, failed, (height(ran(span)) - failed).max(1.5)))
+                    (bar(if is_late(span) { RAN_LATE } else { RAN }, n, failed, (height(ran(span)) - failed).max(1.5)))
                     @if span.failed > 0 { (bar(FAILED, n, 0.0, failed.max(1.5))) }
                 }
             }

@@ -27,6 +27,7 @@ async fn a_topic_that_keeps_statistics_shows_what_ran_beside_what_falls_due() {
                 "3 jobs ran in the last {span}, 1 of them failed; half were claimed at most 10 ms late, 99 of 100 at most 20 ms, the latest 20 ms"
             ),
             format!("2 jobs fall due in the next {span}"),
+            "ran late, 5 s or more <b>0</b>".into(),
             "<line class=\"now\"".into(),
             "What ran, and how late</caption>".into(),
             "<td>3</td> <td>1</td> <td>1</td>".replace("> <", "><"),
