@@ -1,7 +1,7 @@
 //! What ran, and how late, as the verbs show it.
 
 use dq::Provider;
-use dq_cli::verbs::top::{Model, draw, read};
+use dq_cli::verbs::top::{Model, Sort, draw, read};
 use dq_tests::redis::{RedisServer, ask};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -15,7 +15,7 @@ const PLANT: &str = "local minute = math.floor(redis.call('TIME')[1] / 60) - 2 r
 /// What `dq top` shows.
 async fn top(server: &RedisServer) -> String {
     let provider = Provider::connect("shop", server.url()).await.unwrap();
-    let mut model = Model::new("shop".into());
+    let mut model = Model::new("shop".into(), Sort::Late);
     for _ in 0..2 {
         model.show(read(&provider.inspect(), model.wanted()).await);
     }
