@@ -32,7 +32,7 @@ impl Pace {
     /// A read begins, and shows all that has happened so far.
     pub(crate) fn reads(&mut self) {
         while let Some(event) = self.events.as_mut().and_then(|events| events.next().now_or_never()) {
-            self.note(event);
+            self.note(event.as_ref());
         }
         self.is_stale = false;
     }
@@ -47,13 +47,13 @@ impl Pace {
             };
             tokio::select! {
                 biased;
-                event = next_of(&mut self.events) => self.note(event),
+                event = next_of(&mut self.events) => self.note(event.as_ref()),
                 () = sleep_until(until) => return,
             }
         }
     }
 
-    fn note(&mut self, event: Option<Event>) {
+    fn note(&mut self, event: Option<&Event>) {
         match event {
             Some(Event::Listening) => (self.listens, self.is_stale) = (true, true),
             Some(Event::Interrupted(_)) => self.listens = false,
@@ -86,15 +86,15 @@ mod tests {
         let (mut pace, second) = (Pace::new(None), SHORTEST);
         tokio::time::advance(10 * second).await;
         assert_eq!(waited(&mut pace, Duration::ZERO).await, second, "nobody tells what happens");
-        pace.note(Some(Event::Listening));
+        pace.note(Some(&Event::Listening));
         assert_eq!(waited(&mut pace, Duration::ZERO).await, second, "something may have happened before");
         pace.reads();
         assert_eq!(waited(&mut pace, Duration::ZERO).await, LONGEST, "nothing happens");
-        pace.note(Some(Event::Missed(7)));
+        pace.note(Some(&Event::Missed(7)));
         assert_eq!(waited(&mut pace, second / 4).await, second * 3 / 4, "it was read a moment ago");
         assert_eq!(waited(&mut pace, 2 * second).await, Duration::ZERO, "it was read a while ago");
         pace.reads();
-        pace.note(Some(Event::Interrupted("an outage".into())));
+        pace.note(Some(&Event::Interrupted("an outage".into())));
         assert_eq!(waited(&mut pace, Duration::ZERO).await, second, "nobody tells any more");
     }
 }
