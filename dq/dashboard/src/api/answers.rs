@@ -50,6 +50,28 @@ pub(super) struct Topic {
     nodes: Vec<Node>,
     /// The nodes that wait for the next job, two at most.
     watchers: Vec<Node>,
+    /// What ran in the last five minutes, where the topic keeps statistics.
+    #[schema(required = true)]
+    rates: Option<Rates>,
+}
+
+/// What a topic did in the last five to six minutes.
+#[derive(ToSchema)]
+struct Rates {
+    /// How long that is, ms.
+    over: u64,
+    /// Jobs that nodes claimed.
+    claimed: u64,
+    /// Runs that ended.
+    ran: u64,
+    /// Of these, runs that failed.
+    failed: u64,
+    /// Half of the claimed jobs were at most this late, ms; an estimate, never too low.
+    #[schema(required = true)]
+    p50_lateness: Option<u64>,
+    /// 99 of a hundred were at most this late, ms.
+    #[schema(required = true)]
+    p99_lateness: Option<u64>,
 }
 
 /// What somebody has set for a topic as a whole.
@@ -111,6 +133,30 @@ pub(super) struct Node {
     until: u64,
     /// How many jobs of the topic it holds.
     jobs: usize,
+    /// The version of dq that it runs.
+    #[schema(required = true)]
+    version: Option<String>,
+    /// When it started, by its own clock, ms.
+    #[schema(required = true)]
+    started: Option<u64>,
+}
+
+/// A page of the nodes of a topic.
+#[derive(ToSchema)]
+pub(super) struct Nodes {
+    /// The topic.
+    topic: String,
+    /// The store's clock, ms.
+    clock: u64,
+    /// How many nodes hold jobs of the topic.
+    holders: usize,
+    /// Nodes that hold jobs, in the order of their names; at most 100.
+    nodes: Vec<Node>,
+    /// The nodes that wait for the next job, two at most.
+    watchers: Vec<Node>,
+    /// `after` of the next page; `null`: this was the last.
+    #[schema(required = true)]
+    next: Option<String>,
 }
 
 /// What falls due. The first bucket of a list begins now, the others with a whole minute, hour or day of UTC.
@@ -139,6 +185,65 @@ struct Bucket {
     jobs: usize,
     /// `false`: the number is an estimate.
     is_exact: bool,
+}
+
+/// What ran, and how late.
+#[derive(ToSchema)]
+pub(super) struct PastAnswer {
+    /// `null` where the topic kept no statistics for a day.
+    #[schema(required = true)]
+    past: Option<Past>,
+}
+
+/// What a topic counted of itself. Both lists end with the present minute or hour, which is not over.
+#[derive(ToSchema)]
+struct Past {
+    /// The store's clock, ms.
+    now: u64,
+    /// The last 60 minutes of UTC.
+    minutes: PastSpans,
+    /// The last 24 hours of UTC.
+    hours: PastSpans,
+}
+
+/// The minutes of an hour, or the hours of a day.
+#[derive(ToSchema)]
+struct PastSpans {
+    /// All of it.
+    whole: PastSpan,
+    /// Its parts, the earliest first.
+    spans: Vec<PastSpan>,
+}
+
+/// What a topic did in a span of time. Lateness is the time from due to claim; each of them is `null` where nothing was claimed.
+#[derive(ToSchema)]
+struct PastSpan {
+    /// The first moment, ms.
+    from: u64,
+    /// The first moment behind it, ms.
+    to: u64,
+    /// Due jobs that nodes claimed.
+    claimed: u64,
+    /// Runs that ended with an outcome of their own.
+    ran: u64,
+    /// Of these, runs that ended with an ack.
+    done: u64,
+    /// Of these, runs that failed.
+    failed: u64,
+    /// Jobs that became DEAD.
+    dead: u64,
+    /// How late the claimed jobs were on average, ms.
+    #[schema(required = true)]
+    mean_lateness: Option<u64>,
+    /// Half of the claimed jobs were at most this late, ms; an estimate, never too low.
+    #[schema(required = true)]
+    p50_lateness: Option<u64>,
+    /// 99 of a hundred were at most this late, ms.
+    #[schema(required = true)]
+    p99_lateness: Option<u64>,
+    /// How late the latest of them was, ms.
+    #[schema(required = true)]
+    max_lateness: Option<u64>,
 }
 
 /// A page of jobs. It may be empty and not the last one.
@@ -205,8 +310,42 @@ pub(super) struct Why {
     job: Option<Job>,
     /// The reasons, the decisive one first. Each of them alone keeps the job from running.
     reasons: Vec<Reason>,
+    /// What happened to the job so far, oldest first; empty where its topic keeps no histories.
+    history: Vec<PastMove>,
     /// A line of plain English for each reason.
     text: Vec<String>,
+}
+
+/// What happened to a job once.
+#[derive(ToSchema)]
+struct PastMove {
+    /// When, by the store's clock, ms.
+    at: u64,
+    /// `added`, `claimed`, `done`, `retried`, `dead`, `deleted` and so on, as events are named.
+    event: String,
+    /// Of a claim: how long after its due time, ms.
+    late: Option<u64>,
+    /// When the job is due, ms.
+    due: Option<u64>,
+    /// The node that ran it.
+    node: Option<String>,
+    /// Who asked for it.
+    by: Option<String>,
+    /// Why a run failed, or why the job is DEAD, as a word.
+    cause: Option<String>,
+    /// The command that waits for the end of the run.
+    command: Option<String>,
+    /// The state that an import brought.
+    place: Option<String>,
+}
+
+/// How a job ended.
+#[derive(ToSchema)]
+pub(super) struct Ended {
+    /// `deleted`, `done`, `removed`, `dropped` or `published`.
+    event: String,
+    /// Who asked for it, or the node that ran it.
+    by: Option<String>,
 }
 
 /// A page of schedules.

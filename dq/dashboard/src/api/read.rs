@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json as object;
 use utoipa::IntoParams;
 
-use super::answers::{self, Job, Schedules, Timeline, Topic, Topics, Why};
+use super::answers::{self, Job, Nodes, PastAnswer, Schedules, Timeline, Topic, Topics, Why};
 use super::{Answer, failed, json};
 use crate::app::Shared;
 use crate::failure::{Failure, Problem};
@@ -39,7 +39,7 @@ pub(super) async fn topic(State(app): State<Shared>, Path(topic): Path<String>) 
 
 /// Up to 100 nodes that hold jobs of a topic, in the order of their names, and those that wait for its next job.
 #[utoipa::path(get, path = "/topics/{topic}/nodes", tag = "topics", params(("topic" = String, Path), After),
-    responses((status = 200, description = "`nodes`: each with `node`, `version`, `started`, `until` (the end of its lease) and `jobs`; `watchers`, `holders`, and `next`, which begins the next page", body = Value), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The page", body = Nodes), (status = 503, body = Problem)))]
 pub(super) async fn nodes(
     State(app): State<Shared>,
     Path(topic): Path<String>,
@@ -57,9 +57,10 @@ pub(super) async fn timeline(State(app): State<Shared>, Path(topic): Path<String
 
 /// How many jobs ran, and how late, in each of the last 60 minutes and 24 hours.
 #[utoipa::path(get, path = "/topics/{topic}/past", tag = "topics", params(("topic" = String, Path)),
-    responses((status = 200, description = "`now`, `minutes`, `hours`; null where the topic kept no statistics for a day", body = Value), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The counts", body = PastAnswer), (status = 503, body = Problem)))]
 pub(super) async fn past(State(app): State<Shared>, Path(topic): Path<String>) -> Answer {
-    app.inspector.past(&topic).await.map(json).map_err(failed)
+    let past = app.inspector.past(&topic).await.map_err(failed)?;
+    Ok(json(object!({ "past": past })))
 }
 
 /// Which jobs. A condition that is left out holds for every job.

@@ -3,7 +3,7 @@
 
 use utoipa::ToSchema;
 
-use super::answers::Node;
+use super::answers::{Ended, Node};
 
 /// One reason why a job has not run; `reason` says which.
 #[derive(ToSchema)]
@@ -11,6 +11,13 @@ use super::answers::Node;
 pub(super) enum Reason {
     /// The topic has no job with this id.
     Unknown,
+    /// There is no such job any more: it ended at `at`, and `by` asked for that.
+    Gone {
+        at: u64,
+        how: Ended,
+        #[schema(required = true)]
+        by: Option<String>,
+    },
     /// Its due time has not come.
     NotDueYet { due: u64, now: u64 },
     /// It has failed, and waits for its next attempt.

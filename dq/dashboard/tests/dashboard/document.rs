@@ -10,8 +10,10 @@ use super::schema::Document;
 use super::visitor::{Answer, Visitor, provider};
 
 /// What takes a crash, a damaged record or a clock, or passes before anybody looks.
-const NEVER_SEEN: [&str; 12] = [
+const NEVER_SEEN: [&str; 14] = [
     "Job.unreadable",
+    "Nodes.next",
+    "PastMove.place",
     "Reason crashed.crashes",
     "Reason crashed.reason",
     "Reason lease_ran_out.at",
@@ -172,6 +174,10 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     }
     reader.get("/topics", "", "").await;
     reader.get("/topics?after=n", "", "").await;
+    reader.get("/topics/{topic}/past", "charge-card", "").await;
+    reader.get("/topics/{topic}/past", "fraud-review", "").await;
+    reader.get("/topics/{topic}/nodes", "export-report", "").await;
+    reader.get("/topics/{topic}/nodes?after=zzz", "export-report", "").await;
 }
 
 async fn what_is_changed(reader: &mut Reader, shop: &Provider) {
@@ -187,6 +193,10 @@ async fn what_is_changed(reader: &mut Reader, shop: &Provider) {
     let requeued = reader.call("POST /topics/{topic}/jobs/{id}/requeue", "charge-card", "dies", json!({})).await;
     assert_eq!(requeued, json!({ "changed": true, "found": "dead" }));
     reader.call("POST /topics/{topic}/jobs/{id}/ack", "fraud-review", "parked", json!({})).await;
+    reader.call("DELETE /topics/{topic}/jobs/{id}", "charge-card", "again", Value::Null).await;
+    reader.why("charge-card", "again", &["gone"]).await;
+    reader.call("DELETE /topics/{topic}/jobs/{id}", "export-report", "r1", Value::Null).await;
+    reader.why("export-report", "r1", &["running"]).await;
     reader.call("DELETE /topics/{topic}/jobs/{id}", "moves", "a", Value::Null).await;
     let step = json!({ "action": "delete", "state": "delayed" });
     let stepped = reader.call("POST /topics/{topic}/bulk", "many", "", step).await;

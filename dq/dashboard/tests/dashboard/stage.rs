@@ -27,7 +27,14 @@ macro_rules! jobs {
 
 jobs!(Charge "charge-card", Welcome "welcome-mail", Review "fraud-review", Export "export-report", CloseOrder "close-order");
 
-#[delay_listener(topic = "charge-card", retry = "none", concurrency = 64)]
+#[delay_listener(
+    topic = "charge-card",
+    retry = "none",
+    concurrency = 64,
+    history = 20,
+    history_after = "1h",
+    statistics = true
+)]
 async fn charge(job: Job<Charge>) -> Result<(), JobError> {
     let text = if job.n == 0 { HOSTILE } else { "the bank answered 503: try again later" };
     Err(text.into())
@@ -48,7 +55,7 @@ async fn review(_job: Job<Review>, channel: Channel) -> Result<Decided, JobError
     Ok(channel.park())
 }
 
-#[delay_listener(topic = "export-report", timeout = "none", concurrency = 4)]
+#[delay_listener(topic = "export-report", timeout = "none", concurrency = 4, history = 20)]
 async fn export(_job: Job<Export>) -> Result<(), JobError> {
     std::future::pending().await
 }
