@@ -8,7 +8,7 @@ use super::topic::TopicProvider;
 use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::TopicNames;
-use crate::store::{DueCount, JobMove, Page, PageRequest, StoreError, Stored, TopicOverview};
+use crate::store::{DueCount, JobHistory, Page, PageRequest, StoreError, Stored, TopicOverview};
 use crate::time::Timestamp;
 
 impl TopicProvider {
@@ -56,7 +56,7 @@ impl TopicProvider {
     }
 
     /// What the topic has kept of the moves of a job, oldest first. A store that keeps no histories has none.
-    pub(crate) fn history(&self, id: JobId) -> Query<Option<Vec<(Timestamp, JobMove)>>> {
+    pub(crate) fn history(&self, id: JobId) -> Query<Option<JobHistory>> {
         let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
         Query::new(Box::new(move |within| {
             Box::pin(async move {

@@ -35,7 +35,7 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    DueCount, Durability, ExportRequest, Exported, HistorySetting, Interest, JobMove, Link, Page, PageRequest,
+    DueCount, Durability, ExportRequest, Exported, HistorySetting, Interest, JobHistory, Link, Page, PageRequest,
     Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
@@ -217,7 +217,7 @@ impl Store for FileStore {
         &'a self,
         topic: &'a TopicKey,
         id: &'a JobId,
-    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
         Box::pin(async move { self.memory("history")?.history(topic, id).await })
     }
 

@@ -80,8 +80,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{
-    DueCount, ExportRequest, Exported, HistorySetting, Interest, JobMove, Link, Page, PageRequest, Producer, Signals,
-    Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
+    DueCount, ExportRequest, Exported, HistorySetting, Interest, JobHistory, Link, Page, PageRequest, Producer,
+    Signals, Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::StoreClock;
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -170,7 +170,7 @@ impl Store for MemoryStore {
         &'a self,
         topic: &'a TopicKey,
         id: &'a JobId,
-    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
         let history = |cell: &Cell| cell.query("history", |topic, _| Ok(topic.history(id)));
         Box::pin(ready(self.topics.known(topic).map_or(Ok(None), |cell| history(&cell))))
     }

@@ -64,7 +64,7 @@ use self::source::Source;
 use self::url::Address;
 use super::step::MOST_JOBS;
 use super::{
-    DueCount, Durability, ExportRequest, Exported, HistorySetting, Interest, JobMove, LISTENING, Link, Page,
+    DueCount, Durability, ExportRequest, Exported, HistorySetting, Interest, JobHistory, LISTENING, Link, Page,
     PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
@@ -300,7 +300,7 @@ impl Store for RedisStore {
         &'a self,
         topic: &'a TopicKey,
         id: &'a JobId,
-    ) -> BoxFuture<'a, Result<Option<Vec<(Timestamp, JobMove)>>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
         Box::pin(self.history_of(topic, id))
     }
 
