@@ -7,7 +7,7 @@ use dq::environment::StoreClock;
 use dq::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::memory::{MemoryStore, PageSize, Position, Replay, Sink};
 use dq::store::{
-    DueCount, Examine, Examined, GiveUp, History, HistorySetting, Interest, Link, MinuteCounts, NodesPage,
+    DueCount, Examine, Examined, GiveUp, HistorySetting, Interest, JobHistory, Link, MinuteCounts, NodesPage,
     NodesRequest, Page, PageRequest, Pending, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview,
     TopicState,
 };
@@ -165,7 +165,11 @@ impl Store for Compared {
         self.store.keep_history(topic, setting)
     }
 
-    fn history<'a>(&'a self, topic: &'a TopicKey, id: &'a JobId) -> BoxFuture<'a, Result<Option<History>, StoreError>> {
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
         self.store.history(topic, id)
     }
 

@@ -9,8 +9,8 @@ use dq::environment::StoreClock;
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
 use dq::store::{
-    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, History, HistorySetting,
-    Interest, JobChange, Link, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending,
+    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, HistorySetting, Interest,
+    JobChange, JobHistory, Link, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending,
     Producer, Request, RequestKind, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet,
     TopicState,
 };
@@ -191,7 +191,11 @@ impl Store for PacedStore {
         self.asks(self.store.keep_history(topic, setting))
     }
 
-    fn history<'a>(&'a self, topic: &'a TopicKey, id: &'a JobId) -> BoxFuture<'a, Result<Option<History>, StoreError>> {
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
         self.asks(self.store.history(topic, id))
     }
 

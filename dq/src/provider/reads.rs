@@ -8,7 +8,7 @@ use super::topic::TopicProvider;
 use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
-    DueCount, History, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored, TopicNames,
+    DueCount, JobHistory, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored, TopicNames,
     TopicOverview,
 };
 use crate::time::Timestamp;
@@ -85,7 +85,7 @@ impl TopicProvider {
     }
 
     /// What the topic has kept of the moves of a job, oldest first. A store that keeps no histories has none.
-    pub(crate) fn history(&self, id: JobId) -> Query<Option<History>> {
+    pub(crate) fn history(&self, id: JobId) -> Query<Option<JobHistory>> {
         let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
         Query::new(Box::new(move |within| {
             Box::pin(async move {

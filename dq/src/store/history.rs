@@ -9,9 +9,6 @@ use super::error::StoreError;
 use super::moves::JobMove;
 use crate::time::{Timestamp, millis_ceil};
 
-/// What a topic has kept of the moves of a job, oldest first, with the time of each by the store's clock.
-pub type History = Vec<(Timestamp, JobMove)>;
-
 /// The most moves that a topic can keep of a job.
 pub const LONGEST_HISTORY: usize = 100;
 
@@ -23,6 +20,9 @@ pub const LONGEST_HISTORY_AFTER: Duration = Duration::from_secs(30 * 24 * 60 * 6
 
 /// How many histories of jobs that are gone a topic keeps at most. It forgets those first that it would have forgotten first anyway.
 pub const MOST_ENDED_HISTORIES: usize = 100_000;
+
+/// The moves of a job that its topic has kept, oldest first, and when each was made.
+pub type JobHistory = Vec<(Timestamp, JobMove)>;
 
 /// What a topic keeps of the histories of its jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,7 +55,7 @@ pub(crate) fn append(history: &mut String, at: Timestamp, made: &JobMove, most: 
     let text = made.written();
     let (kind, rest) = text.split_once('\t').unwrap_or((&text, ""));
     history.push_str(&format!("{kind}\t{}\t{rest}\n", at.as_millis()));
-    let mut lines = history.bytes().filter(|byte| *byte == b'\n').count();
+    let mut lines = history.matches('\n').count();
     let mut from = 0;
     while lines > 1 && (lines > most || history.len() - from > HISTORY_BYTES) {
         from += history[from..].find('\n').map_or(0, |end| end + 1);
@@ -65,7 +65,7 @@ pub(crate) fn append(history: &mut String, at: Timestamp, made: &JobMove, most: 
 }
 
 /// The moves of a history, oldest first. A line that another version wrote is left out.
-pub(crate) fn read(history: &str) -> History {
+pub(crate) fn read(history: &str) -> JobHistory {
     history.lines().filter_map(read_line).collect()
 }
 

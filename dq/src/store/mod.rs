@@ -55,7 +55,7 @@ pub use examine::{Danger, DangerKind, Examine, Examined, GiveUp, MOST_EXAMINED, 
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub(crate) use export::{HeldJob, PendingEnd, PendingReplacement};
 pub use history::{
-    HISTORY_BYTES, History, HistorySetting, LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_ENDED_HISTORIES,
+    HISTORY_BYTES, HistorySetting, JobHistory, LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_ENDED_HISTORIES,
 };
 pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
 pub use link::{Link, Pending};
@@ -152,7 +152,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         &'a self,
         _topic: &'a TopicKey,
         _id: &'a JobId,
-    ) -> BoxFuture<'a, Result<Option<History>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
         let reason = "it only passes jobs on to another store: ask that one".into();
         Box::pin(ready(Err(StoreError::Unsupported { operation: "history", reason })))
     }

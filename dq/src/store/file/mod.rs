@@ -35,8 +35,8 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, History, HistorySetting,
-    Interest, Link, MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store,
+    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting, Interest,
+    JobHistory, Link, MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store,
     StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
@@ -223,7 +223,11 @@ impl Store for FileStore {
         Box::pin(async move { self.memory("keep_history")?.keep_history(topic, setting).await })
     }
 
-    fn history<'a>(&'a self, topic: &'a TopicKey, id: &'a JobId) -> BoxFuture<'a, Result<Option<History>, StoreError>> {
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
         Box::pin(async move { self.memory("history")?.history(topic, id).await })
     }
 

@@ -7,7 +7,7 @@ use super::now::Now;
 use super::topic::Topic;
 use crate::job::JobId;
 use crate::store::history::{append, read};
-use crate::store::{HistorySetting, JobMove, Moves, StoreError};
+use crate::store::{HistorySetting, JobHistory, JobMove, Moves, StoreError};
 
 impl Topic {
     /// A step begins.
@@ -36,7 +36,7 @@ impl Topic {
     }
 
     /// The moves of a job, oldest first.
-    pub(super) fn history(&self, id: &JobId) -> Option<crate::store::History> {
+    pub(super) fn history(&self, id: &JobId) -> Option<JobHistory> {
         self.histories.get(id).map(|history| read(&history.text))
     }
 

@@ -84,7 +84,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{
-    Danger, DueCount, Examine, Examined, ExportRequest, Exported, GiveUp, History, HistorySetting, Interest, Link,
+    Danger, DueCount, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting, Interest, JobHistory, Link,
     MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store, StoreError, Stored,
     TopicCounts, TopicNames, TopicOverview, TopicState,
 };
@@ -175,7 +175,11 @@ impl Store for MemoryStore {
         Box::pin(self.topics.cell(topic).ask("keep_history", Waits::CHANGES, keep))
     }
 
-    fn history<'a>(&'a self, topic: &'a TopicKey, id: &'a JobId) -> BoxFuture<'a, Result<Option<History>, StoreError>> {
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
         let history = |cell: &Cell| cell.query("history", |topic, _| Ok(topic.history(id)));
         Box::pin(ready(self.topics.known(topic).map_or(Ok(None), |cell| history(&cell))))
     }

@@ -4,7 +4,7 @@ use super::scripts::Step;
 use super::{RedisStore, millis};
 use crate::job::{JobId, TopicKey};
 use crate::store::history::read;
-use crate::store::{History, HistorySetting, StoreError};
+use crate::store::{HistorySetting, JobHistory, StoreError};
 
 impl RedisStore {
     pub(super) async fn keep_history_of(&self, topic: &TopicKey, setting: HistorySetting) -> Result<(), StoreError> {
@@ -14,7 +14,7 @@ impl RedisStore {
         self.queries.ask(call).await.map(drop)
     }
 
-    pub(super) async fn history_of(&self, topic: &TopicKey, id: &JobId) -> Result<Option<History>, StoreError> {
+    pub(super) async fn history_of(&self, topic: &TopicKey, id: &JobId) -> Result<Option<JobHistory>, StoreError> {
         let call = self.scripts.call(Step::History, &self.keyspace.of(topic), "").arg(id.as_str());
         let text = self.queries.ask_list(call).await?.bytes_or_nothing()?;
         // No history is empty.

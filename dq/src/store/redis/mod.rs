@@ -68,8 +68,8 @@ use self::source::Source;
 use self::url::Address;
 use super::step::MOST_JOBS;
 use super::{
-    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, History, HistorySetting,
-    Interest, LISTENING, Link, MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals,
+    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting, Interest,
+    JobHistory, LISTENING, Link, MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals,
     Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
@@ -310,7 +310,11 @@ impl Store for RedisStore {
         Box::pin(self.keep_history_of(topic, setting))
     }
 
-    fn history<'a>(&'a self, topic: &'a TopicKey, id: &'a JobId) -> BoxFuture<'a, Result<Option<History>, StoreError>> {
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
         Box::pin(self.history_of(topic, id))
     }
 

@@ -6,7 +6,7 @@ use super::topic::{Topic, id, ms, secs};
 use dq::job::{Cause, Deliver, Metadata};
 use dq::store::step::{Change, Publish, USUAL_BYTES};
 use dq::store::{
-    ChangeKind, Command, CommandKind, CopyPlace, HISTORY_BYTES, History, HistorySetting, JobChange, JobMove,
+    ChangeKind, Command, CommandKind, CopyPlace, HISTORY_BYTES, HistorySetting, JobChange, JobHistory, JobMove,
     LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_MOVES, NewJob, OnDuplicate, StoreError,
 };
 use dq::time::Timestamp;
@@ -18,7 +18,7 @@ impl Topic {
         self.store.keep_history(&self.key, setting).await.expect("keep_history is answered");
     }
 
-    async fn history(&self, name: &str) -> Option<History> {
+    async fn history(&self, name: &str) -> Option<JobHistory> {
         self.store.history(&self.key, &id(name)).await.expect("history is answered")
     }
 
