@@ -59,7 +59,6 @@ fn a_verb_that_looks_at_100_000_jobs_takes_at_most_20_commands() {
         server.command(&["CONFIG", "RESETSTAT"]);
         let out = shop.wrote(words);
         let (commands, bytes) = (commands(&server), out.len());
-        println!("{words:?}: {commands} commands, {bytes} bytes");
         assert!((1..=20).contains(&commands), "{words:?}: {commands} commands");
         assert!(bytes < 64 << 10, "{words:?}: {bytes} bytes");
     }

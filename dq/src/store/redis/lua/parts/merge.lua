@@ -3,14 +3,16 @@
 Needs    jobs, place, metadata, far, far_jobs; limit, cursor_time, cursor_id, most; first: the rank in `place` at which the page begins;
          found: its entries; ids, times; page_of(records, overrides, more); bulk, order
 Returns  the page
-Cost     O(limit log limit). Three commands for each leaf that has jobs of the page
+Cost     O(limit log limit). Three commands for each leaf that may have jobs of the page
 ]]
 -- include far.lua
 local function comes_before(a, b) return a.due < b.due or a.due == b.due and is_before(a.id, b.id) end
 local entries, later, cursor = {}, 0, {due = tonumber(cursor_time) or -1, id = cursor_id}
 for i = 1, #found, 2 do entries[#entries + 1] = {id = found[i], due = tonumber(found[i + 1])} end
 local bound = cursor.due >= 0 and leaf_of(cursor.due, cursor.id) or redis.call('ZRANGE', far, 0, 0)[1]
-while bound and later <= limit do
+-- A full page of near jobs that are due before every far one needs no merging.
+local is_apart = bound and #entries == limit and entries[limit].due < base_of(bound)
+while not is_apart and bound and later <= limit do
   local leaf = redis.call('LRANGE', entries_of(bound), 0, -1)
   for i, value in ipairs(read('HMGET', far_jobs, leaf)) do
     local entry = value and {id = leaf[i], due = due_in(value), record = record_in(value)}
@@ -21,7 +23,7 @@ while bound and later <= limit do
   end
   bound = redis.call('ZRANGE', far, '(' .. bound, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
 end
-table.sort(entries, comes_before)
+if not is_apart then table.sort(entries, comes_before) end
 local records, overrides, bytes = {}, {}, 0
 for i = 1, math.min(#entries, limit) do
   local entry = entries[i]
