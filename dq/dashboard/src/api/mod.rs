@@ -4,10 +4,10 @@ mod add;
 mod answers;
 mod bulk;
 mod change;
-mod common;
 mod health;
 mod read;
 mod reasons;
+mod refusals;
 
 pub(crate) use health::{Ready, healthz, is_probe, readyz};
 
@@ -68,7 +68,7 @@ pub(crate) fn router() -> axum::Router<Shared> {
     let (router, mut document) = described().split_for_parts();
     let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     document.components.get_or_insert_default().add_security_scheme("token", token);
-    common::add(&mut document);
+    refusals::add(&mut document);
     document.servers = Some(vec![utoipa::openapi::Server::new(".")]);
     let document = serde_json::to_value(document).unwrap_or(Value::Null);
     router

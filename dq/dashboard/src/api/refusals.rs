@@ -1,4 +1,4 @@
-//! The answers that every route has.
+//! The refusals that every route has.
 
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
 
