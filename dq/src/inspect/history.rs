@@ -90,7 +90,7 @@ mod tests {
         let waits = |command, by: &str| JobMove::CommandWaits { command, by: by.into() };
         let by = |moves: &[JobMove]| end_of(&past(moves)).map(|(_, _, by)| by);
         assert_eq!(by(&[]), None);
-        assert_eq!(by(&[added.clone()]), None);
+        assert_eq!(by(std::slice::from_ref(&added)), None);
         assert_eq!(by(&[added.clone(), deleted("alice")]), Some(Some("alice".into())));
         let commands = [waits(CommandKind::Cancel, "bob"), waits(CommandKind::Ack, "carol")];
         assert_eq!(by(&[&commands[..], &[deleted("")]].concat()), Some(Some("bob".into())));
