@@ -2,7 +2,11 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use dq::job::{AppName, TopicKey, TopicName};
+use dq::store::redis::RedisStore;
+use dq::store::{HistorySetting, Store};
 use dq_tests::redis::RedisServer;
 
 use crate::in_process::{Shop, answered, ran};
@@ -301,4 +305,33 @@ fn a_verb_has_no_argument_of_the_frame() {
     assert!(frame.len() >= 8, "{frame:?}");
     check(&command, &frame);
     assert_eq!(ran(&["topics", "--store", "redis://127.0.0.1:1", "--app", "shop"]).code, 1);
+}
+
+/// A topic keeps histories, as a node with `history = 20` and `history_after = "1d"` tells the store.
+fn keep_histories(shop: &Shop, topic: &str) {
+    let key = TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new(topic).unwrap() };
+    let setting = HistorySetting { moves: 20, after: Duration::from_secs(86_400) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { RedisStore::new(&shop.0).unwrap().keep_history(&key, setting).await.unwrap() });
+}
+
+#[test]
+fn show_and_why_tell_what_happened_and_who_deleted_a_job() {
+    let server = RedisServer::start();
+    let shop = Shop(server.url());
+    keep_histories(&shop, "orders");
+    shop.wrote(&["add", "orders", "{}", "--id", "a", "--delay", "1h"]);
+    shop.wrote(&["reschedule", "orders", "a", "--delay", "2h"]);
+    let shown = shop.wrote(&["show", "orders", "a"]);
+    assert!(shown.contains("\nhistory   ") && shown.contains(" added, due "), "{shown}");
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "somebody".into());
+    assert!(shown.contains(&format!(", by {user}@")), "{shown}");
+    shop.wrote(&["delete", "orders", "a", "--yes", "--by", "anna\u{1b}[2J"]);
+    let told = shop.wrote(&["why", "orders", "a"]);
+    assert!(told.starts_with("it was deleted by anna") && told.lines().count() == 4, "{told}");
+    assert!(!told.contains('\u{1b}'), "{told:?}");
+    let told = shop.json(&["why", "orders", "a"]).remove(0);
+    assert_eq!((&told["job"], &told["reasons"][0]["reason"]), (&serde_json::Value::Null, &"gone".into()), "{told}");
+    assert_eq!((&told["history"][2]["event"], &told["history"][2]["by"]), (&"deleted".into(), &"anna\u{1b}[2J".into()));
+    assert_eq!(shop.ran(&["show", "orders", "a"]).code, shop.ran(&["show", "orders", "b"]).code);
 }

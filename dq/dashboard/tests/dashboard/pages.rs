@@ -1,7 +1,14 @@
 //! What the pages show and do, without scripts.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::Router;
 use axum::http::StatusCode;
+use dq::environment::WallClock;
+use dq::job::{AppName, TopicKey, TopicName};
+use dq::store::memory::MemoryStore;
+use dq::store::{HistorySetting, Store};
 use dq_dashboard::{Access, Dashboard};
 use serde_json::json;
 
@@ -163,4 +170,28 @@ async fn payloads_are_hidden_unless_the_program_shows_them() {
     assert!(page.body.contains("&lt;b&gt;ann") && !page.body.contains("4111"), "{}", page.body);
     let job = visitor.get("/api/v1/topics/mail/jobs/a").await.json();
     assert_eq!(job["payload"], "mail {\"card\":\"…\",\"to\":\"<b>ann</b>\"}");
+}
+
+#[tokio::test]
+async fn the_page_of_a_job_shows_its_history_and_who_deleted_it() {
+    let provider = provider("history").await;
+    let store = MemoryStore::named("dashboard-history", Arc::new(WallClock));
+    let key = TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("mail").unwrap() };
+    let setting = HistorySetting { moves: 20, after: Duration::from_secs(60) };
+    store.keep_history(&key, setting).await.unwrap();
+    for id in ["a", "b"] {
+        provider.topic("mail").unwrap().add_json(json!(1)).id(id).after("1h").await.unwrap();
+    }
+    provider.acting_as("<b>eve</b>").topic("mail").unwrap().extend_by("a", "1m").await.unwrap();
+    let mut visitor = Visitor::of(Dashboard::new(provider, Access::check(|_| Some("anna".into()))));
+    let page = visitor.get("/job?topic=mail&id=a").await;
+    assert!(page.body.contains("<h2>History</h2>") && page.body.contains("added, due "), "{}", page.body);
+    assert!(page.body.contains(", by &lt;b&gt;eve&lt;/b&gt;"), "{}", page.body);
+    visitor.confirm("action=delete&topic=mail&id=a", "").await;
+    visitor.confirm("action=delete&topic=mail&state=delayed&id_prefix=b", "").await;
+    for id in ["a", "b"] {
+        let page = visitor.get(&format!("/job?topic=mail&id={id}")).await;
+        assert!(page.body.contains("it was deleted by anna (dashboard) at "), "{id}: {}", page.body);
+        assert!(page.body.contains("deleted, by anna (dashboard)"), "{id}: {}", page.body);
+    }
 }
