@@ -26,6 +26,7 @@ pub(crate) async fn check(provider: &Provider, meter: &Meter) {
     filters(&look, meter).await;
     running(&look, meter).await;
     futures(&look, meter).await;
+    histories_and_statistics(&look, meter).await;
     why(&look, meter).await;
     schedules(provider, meter).await;
     bulk(&look, meter).await;
@@ -40,6 +41,8 @@ async fn learn(provider: &Provider, look: &Inspector) {
     }
     look.timeline(TOPIC).await.unwrap();
     look.job(TOPIC, "nobody").await.unwrap();
+    look.history(TOPIC, "nobody").await.unwrap();
+    look.past(TOPIC).await.unwrap();
     let topic = provider.topic(TOPIC).unwrap();
     topic.schedules().next_page().await.unwrap();
     topic.delete("nobody").await.unwrap();
@@ -155,15 +158,24 @@ async fn futures(look: &Inspector, meter: &Meter) {
     }
 }
 
+async fn histories_and_statistics(look: &Inspector, meter: &Meter) {
+    let now = look.topic(TOPIC).await.unwrap().clock;
+    for scale in [Scale::Minutes, Scale::Hours] {
+        meter.within("past of one scale", (1, SMALL), look.past_of(TOPIC, scale, now)).await.unwrap();
+    }
+    meter.within("past", (2, SMALL), look.past(TOPIC)).await.unwrap();
+    meter.within("history", (1, SMALL), look.history(TOPIC, "j1000000")).await.unwrap();
+}
+
 async fn why(look: &Inspector, meter: &Meter) {
     let of = async |what: &str, most: u64, id: &str| {
         let why = meter.within(&format!("why, {what}"), (most, SMALL), look.why(TOPIC, id)).await.unwrap();
         why.reasons
     };
     let last = format!("j{:07}", RUNNING + DUE - 1);
-    let due = of("behind others", 4, &last).await;
+    let due = of("behind others", 5, &last).await;
     assert!(matches!(due[0], Reason::Behind { earlier, is_exact: true } if earlier > DUE / 2), "{due:?}");
-    let later = of("not due", 4, "j1000000").await;
+    let later = of("not due", 5, "j1000000").await;
     assert!(matches!(later[0], Reason::NotDueYet { .. }), "{later:?}");
     let runs = of("running", 14, "j0004999").await;
     assert!(matches!(&runs[0], Reason::Running { node: Some(_), lease: Some(_) }), "{runs:?}");

@@ -14,7 +14,6 @@ use super::inbox::Inbox;
 use super::limit;
 use super::request::{Answer, Failed, Outcome, Request};
 use super::root::Root;
-use super::topic::TopicProvider;
 use crate::job::{BadName, Fence, JobId, State, TopicName};
 use crate::store::{Command, CommandKind, CommandOutcome};
 use crate::time::{Delay, IntoDelay};
@@ -189,13 +188,6 @@ pub(super) async fn command_many(
     let command = |id: &JobId| Request::Command(Command { verb, id: id.clone(), fence: None, by: by.cloned() });
     let answers = call_many(root, inbox, ids.iter().map(command).collect(), within).await;
     ids.iter().zip(answers).map(|(id, answer)| commanded(&inbox.key.topic, id, Some(verb), answer)).collect()
-}
-
-impl TopicProvider {
-    /// Sends the same command for many jobs, whose ids differ: together, even where the store answers at once.
-    pub(crate) async fn command_many(&self, verb: CommandKind, ids: Vec<JobId>) -> Vec<CommandResult> {
-        command_many(&self.root, &self.inbox, verb, ids, self.by.as_ref(), None).await
-    }
 }
 
 /// The result for the caller of a command.

@@ -1,19 +1,25 @@
-//! The reads of the inspector: each is one query of one topic, or of the app.
+//! What the inspector asks: reads, each one query of one topic or of the app, and the commands of a bulk change.
 
 use std::sync::Arc;
 
+use super::command::{CommandResult, command_many};
 use super::error::QueryError;
 use super::query::{Query, query};
 use super::topic::TopicProvider;
 use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
-    DueCount, JobHistory, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored, TopicNames,
-    TopicOverview,
+    CommandKind, DueCount, JobHistory, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored,
+    TopicNames, TopicOverview,
 };
 use crate::time::Timestamp;
 
 impl TopicProvider {
+    /// Sends the same command for many jobs, whose ids differ: together, even where the store answers at once.
+    pub(crate) async fn command_many(&self, verb: CommandKind, ids: Vec<JobId>) -> Vec<CommandResult> {
+        command_many(&self.root, &self.inbox, verb, ids, self.by.as_ref(), None).await
+    }
+
     /// The topic as a whole, with up to `nodes` of the nodes that hold jobs.
     pub(crate) fn overview(&self, nodes: usize) -> Query<TopicOverview> {
         let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));

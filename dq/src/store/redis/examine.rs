@@ -81,7 +81,8 @@ impl RedisStore {
         let mut nodes: BTreeSet<NodeId> = BTreeSet::new();
         let mut following = at.next_part();
         match at.part {
-            'l' | 'j' => nodes.extend(self.holders(&keys).await?.into_iter().chain(request.nodes)),
+            // The script names those with a lease.
+            'l' | 'j' => nodes.extend(request.nodes),
             'r' => {
                 let all: BTreeSet<_> = self.holders(&keys).await?.into_iter().chain(request.nodes).collect();
                 let Some(node) = at.node.take().or_else(|| all.first().cloned()) else {

@@ -1,32 +1,10 @@
-//! The list of the behaviours, and the macro that makes tests of it.
+//! The list of the behaviours.
 
-/// Makes a test of every behaviour of [`conformance`](crate::conformance) for one store.
-///
-/// The argument is an expression of a future of a [`StoreFixture`](crate::conformance::StoreFixture); each test evaluates
-/// it once.
+/// Hands the list to [`store_conformance`], for `$what`.
+#[doc(hidden)]
 #[macro_export]
-macro_rules! store_conformance {
-    (@tests ($open:expr) $($group:ident: $($behaviour:ident)+;)+) => { $($(
-        #[tokio::test]
-        async fn $behaviour() {
-            let topic = $crate::conformance::Topic::open($open.await, ::core::stringify!($behaviour)).await;
-            $crate::conformance::$group::$behaviour(&topic).await;
-            topic.close().await;
-        }
-    )+)+ };
-    (@run ($open:ident $wanted:ident) $($group:ident: $($behaviour:ident)+;)+) => { $($(
-        if $wanted(::core::stringify!($behaviour)) {
-            // Boxed, because all behaviours in one future are more than a stack holds.
-            ::std::boxed::Box::pin(async {
-                let topic = $crate::conformance::Topic::open($open().await, ::core::stringify!($behaviour)).await;
-                $crate::conformance::$group::$behaviour(&topic).await;
-                topic.close().await;
-            })
-            .await;
-        }
-    )+)+ };
-    (@names () $($group:ident: $($behaviour:ident)+;)+) => { &[$($(::core::stringify!($behaviour),)+)+] };
-    (@each $what:ident $with:tt) => { $crate::store_conformance! { @$what $with
+macro_rules! store_behaviours {
+    ($what:ident $with:tt) => { $crate::store_conformance! { @$what $with
         adds:
             added_job_waits_with_its_record
             job_without_a_delay_is_due_at_once
@@ -505,5 +483,4 @@ macro_rules! store_conformance {
             command_that_is_no_legal_move_changes_nothing
             random_walks_follow_the_table;
     } };
-    ($open:expr) => { $crate::store_conformance! { @each tests ($open) } };
 }

@@ -20,7 +20,7 @@
 //!
 //! The public modules are the behaviours, grouped by step or rule. The private ones are what they are written with:
 //! `topic` (the topic under test and the steps of its nodes), `producer` (adds and commands), `inspect` (queries and the
-//! audit), `subscriber` (signals), `copies` (exports and imports), `list` (the macro with the list), `setting` (the state of the topic), and `events` (brings a job into a state or makes an event of the state table happen).
+//! audit), `subscriber` (signals), `copies` (exports and imports), `list` (the list), `suite` (the macro that makes tests of it), `setting` (the state of the topic), and `events` (brings a job into a state or makes an event of the state table happen).
 
 mod changes;
 mod copies;
@@ -31,6 +31,8 @@ mod list;
 mod producer;
 mod setting;
 mod subscriber;
+mod suite;
+mod suite;
 mod topic;
 
 pub mod adds;
