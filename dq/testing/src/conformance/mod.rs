@@ -32,7 +32,6 @@ mod producer;
 mod setting;
 mod subscriber;
 mod suite;
-mod suite;
 mod topic;
 
 pub mod adds;
