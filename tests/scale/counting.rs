@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::{
-    AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, Link, NewJob,
-    NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Signals, Store, StoreError, Stored,
-    TopicCounts, TopicNames, TopicOverview, TopicState,
+    AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, Interest, JobChange, JobHistory, Link,
+    MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending, Producer, Signals, Store,
+    StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use dq::time::Timestamp;
 use futures_util::future::BoxFuture;
@@ -139,6 +139,23 @@ impl Store for CountingStore {
         times: &'a [Timestamp],
     ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
         self.asks(self.store.due_counts(topic, times))
+    }
+
+    fn history<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
+        self.asks(self.store.history(topic, id))
+    }
+
+    fn statistics<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        from: u64,
+        to: u64,
+    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
+        self.asks(self.store.statistics(topic, from, to))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

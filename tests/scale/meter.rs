@@ -27,7 +27,8 @@ impl From<Source> for Meter {
 pub(crate) enum Source {
     /// The requests that a store in memory gets, and the bytes of the records that it answers.
     Requests(Arc<CountingStore>),
-    /// What the server says of itself. A script counts as one command; a listing of names is one more.
+    /// What the server says of itself. A script counts as one command; a listing of names is one more. A read without a script is
+    /// one of statistics, by HMGET.
     Server(RedisServer),
 }
 
@@ -48,7 +49,8 @@ impl Source {
                 let bytes = stats.lines().find_map(|line| line.strip_prefix("total_net_output_bytes:"));
                 let calls = server.calls();
                 let of = |name: &str| calls.get(name).copied().unwrap_or_default();
-                (of("evalsha") + 2 * of("eval"), bytes.unwrap().trim().parse().unwrap())
+                let scripts = of("evalsha") + 2 * of("eval");
+                (if scripts == 0 { of("hmget") } else { scripts }, bytes.unwrap().trim().parse().unwrap())
             }
         }
     }
