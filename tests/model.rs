@@ -38,5 +38,5 @@ fn the_changes_of_all_steps_make_a_second_store_the_same() {
 
 #[test]
 fn the_redis_store_does_what_the_reference_does() {
-    report("redis", model::check(seeds(0..60), || Box::pin(async { RedisFixture::start() })));
+    report("redis", model::check(seeds(0..60), || Box::pin(async { RedisFixture::in_order() })));
 }

@@ -24,6 +24,16 @@ impl RedisFixture {
         Self::within(Keyspace::create())
     }
 
+    /// Starts a store in a new keyspace, on a server that knows all scripts: otherwise a request whose answer is dropped may be
+    /// executed behind later ones.
+    pub fn in_order() -> Self {
+        let fixture = Self::start();
+        let mut connection = fixture.connection.lock().expect("no holder of the lock has panicked");
+        fixture.store.scripts().for_each(|script| drop(connection.command(&["SCRIPT", "LOAD", script])));
+        drop(connection);
+        fixture
+    }
+
     /// Starts a store in this keyspace.
     pub fn within(keyspace: Keyspace) -> Self {
         let (store, connection) = (keyspace.store_under_test_clock().into(), Mutex::new(keyspace.connect()));
