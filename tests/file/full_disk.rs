@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use dq::context::Condition;
 use dq::provider::AddError;
-use dq::store::Store;
-use dq::store::StoreError;
 use dq::store::file::Commits;
+use dq::store::{DangerKind, Store, StoreError};
 use dq_testing::disk::{Fate, SimulatedDisk};
 
 use crate::node::{Work, condition, count, start};
@@ -82,11 +81,13 @@ async fn what_waits_for_a_full_disk_is_answered_once_there_is_room() {
     assert!(rig.add("refused").await.unwrap_err().nothing_done());
     assert!(waits(waiting.last_mut().unwrap()), "the last one is not written");
     assert!(rig.has("before"), "queries go on");
+    assert_eq!(rig.dangers(), [DangerKind::DiskFull]);
     disk.set_room(None);
     let waited = waiting.len();
     for answer in waiting {
         answer.await.unwrap();
     }
+    assert_eq!(rig.dangers(), []);
     let reopened = Rig::open(&disk.cut(|_| Fate::Lost));
     assert!((0..waited).all(|n| reopened.has(&n.to_string())) && !reopened.has("refused"));
 }

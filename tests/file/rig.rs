@@ -12,8 +12,8 @@ use dq::store::step::{
     Transferred, USUAL_BYTES,
 };
 use dq::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, Link, NewJob, Numbered, OnDuplicate, Pending,
-    Producer, Store, StoreError, Stored,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, DangerKind, Due, Link, NewJob, Numbered,
+    OnDuplicate, Pending, Producer, Store, StoreError, Stored,
 };
 use dq::testing::ManualClock;
 use dq_testing::disk::SimulatedDisk;
@@ -100,6 +100,11 @@ impl Rig {
         self.number += 1;
         let items = vec![Command { verb: CommandKind::Delete, id: JobId::new(id).unwrap(), fence: None, by: None }];
         self.producer.command(Numbered { number: self.number, items })
+    }
+
+    /// What endangers the store.
+    pub fn dangers(&self) -> Vec<DangerKind> {
+        now(self.store.dangers()).unwrap().into_iter().map(|danger| danger.kind).collect()
     }
 
     fn enter(&mut self) {

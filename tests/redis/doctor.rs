@@ -362,6 +362,20 @@ async fn another_version_and_due_jobs_without_a_listener_are_found() {
     assert!(findings[0].text.contains("99") && findings[0].repair.is_none(), "{findings:?}");
 }
 
+#[tokio::test]
+async fn a_topic_with_over_a_thousand_producers_is_found() {
+    let (server, _topic) = sound().await;
+    let more = "for n = 1, ARGV[1] do redis.call('SET', KEYS[1] .. n, '1', 'EX', 3600) end return 1";
+    let known = found(&server).await;
+    assert_eq!(known, []);
+    server.command(&["EVAL", more, "1", "dq:{shop:t}:calls:p", "900"]);
+    assert_eq!(found(&server).await, []);
+    server.command(&["EVAL", more, "1", "dq:{shop:t}:calls:q", "900"]);
+    let findings = found(&server).await;
+    assert_eq!(codes(&findings), [(FindingCode::ManyProducers, "")]);
+    assert!(findings[0].text.starts_with("180"), "{findings:?}");
+}
+
 async fn of_the_store(server: &RedisServer) -> Vec<FindingCode> {
     inspector(server).examine_store().await.unwrap().iter().map(|finding| finding.code).collect()
 }

@@ -68,6 +68,9 @@ pub struct Examine {
 pub struct Examined {
     /// What does not agree.
     pub mismatches: Vec<Mismatch>,
+    /// How many producers the topics of this page remember answers for; only of `examine_keys`. A producer is in one page, but for
+    /// names that move while they are read.
+    pub producers: Vec<(TopicName, usize)>,
     /// How many entries were looked at.
     pub looked_at: usize,
     /// Where the next page begins; `None` means that this was the last.
@@ -121,6 +124,10 @@ pub enum DangerKind {
     MemoryNearlyFull,
     /// At least 95 % of the memory that the server may use are in use.
     MemoryFull,
+    /// The disk of the store is full, so it takes no steps until there is room.
+    DiskFull,
+    /// The store has stopped for good, because its disk failed it.
+    Halted,
 }
 
 /// A danger, and what to do about it.

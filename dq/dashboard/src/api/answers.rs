@@ -399,3 +399,23 @@ pub(super) struct Stepped {
     #[schema(required = true)]
     next: Option<(u64, String)>,
 }
+
+/// What endangers the store.
+#[derive(ToSchema)]
+pub(super) struct Findings {
+    /// Each of them.
+    findings: Vec<Finding>,
+}
+
+/// Something that the doctor found.
+#[derive(ToSchema)]
+struct Finding {
+    /// What it is; the guide has a table of all codes.
+    code: String,
+    /// `warning` or `error`.
+    severity: String,
+    /// What is wrong.
+    text: String,
+    /// What to do.
+    advice: String,
+}

@@ -33,7 +33,7 @@ const MOST_BYTES: usize = (1 << 20) + (16 << 10);
 #[openapi(
     info(title = "dq", description = "Delayed jobs: look at them, change them, and add them. Times in answers are milliseconds since the Unix epoch, durations milliseconds."),
     security(("token" = [])),
-    tags((name = "topics"), (name = "jobs"), (name = "schedules"), (name = "changes"))
+    tags((name = "topics"), (name = "jobs"), (name = "schedules"), (name = "changes"), (name = "store"))
 )]
 struct Described;
 
@@ -49,6 +49,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(read::job, change::delete))
         .routes(routes!(read::why))
         .routes(routes!(read::schedules))
+        .routes(routes!(read::doctor))
         .routes(routes!(change::requeue))
         .routes(routes!(change::ack))
         .routes(routes!(change::run_now))

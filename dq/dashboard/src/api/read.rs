@@ -4,11 +4,12 @@
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use dq::inspect::Finding;
 use serde::Deserialize;
 use serde_json::json as object;
 use utoipa::IntoParams;
 
-use super::answers::{self, Job, Nodes, PastAnswer, Schedules, Timeline, Topic, Topics, Why};
+use super::answers::{self, Findings, Job, Nodes, PastAnswer, Schedules, Timeline, Topic, Topics, Why};
 use super::{Answer, failed, json};
 use crate::app::Shared;
 use crate::failure::{Failure, Problem};
@@ -61,6 +62,15 @@ pub(super) async fn timeline(State(app): State<Shared>, Path(topic): Path<String
 pub(super) async fn past(State(app): State<Shared>, Path(topic): Path<String>) -> Answer {
     let past = app.inspector.past(&topic).await.map_err(failed)?;
     Ok(json(object!({ "past": past })))
+}
+
+/// What endangers the store as a whole: its settings, its memory or disk, and its clock. `dq doctor` also examines every topic.
+#[utoipa::path(get, path = "/doctor", tag = "store",
+    responses((status = 200, description = "What was found", body = Findings), (status = 503, body = Problem)))]
+pub(super) async fn doctor(State(app): State<Shared>) -> Answer {
+    let findings = app.inspector.examine_store().await.map_err(failed)?;
+    let said = |Finding { code, severity, text, advice, .. }: Finding| object!({ "code": code, "severity": severity, "text": text, "advice": advice });
+    Ok(json(object!({ "findings": findings.into_iter().map(said).collect::<Vec<_>>() })))
 }
 
 /// Which jobs. A condition that is left out holds for every job.

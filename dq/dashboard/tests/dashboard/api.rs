@@ -107,12 +107,12 @@ async fn the_document_has_every_route_and_every_route_answers() {
     let written: BTreeSet<_> = sources
         .iter()
         .flat_map(|text| text.split('"'))
-        .filter(|text| text.starts_with("/topics"))
+        .filter(|text| text.starts_with('/') && !text.starts_with("//"))
         .map(str::to_owned)
         .collect();
     let paths: BTreeSet<_> = described.iter().map(|(_, path)| path.clone()).collect();
     assert_eq!(paths, written, "each path of the sources is served and described");
-    assert_eq!(described.len(), 23);
+    assert_eq!(described.len(), 24);
     for (method, path) in described {
         let path = path.replace("{topic}", "mail").replace("{id}", "none");
         let answer = program.call(method.parse().unwrap(), &path, &json!({})).await;

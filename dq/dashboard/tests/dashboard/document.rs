@@ -1,9 +1,14 @@
 //! Each answer of the JSON API against the document that describes it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use axum::http::Method;
+use dq::config::NodeSettings;
+use dq::environment::{Environment, StoreClock, WallClock};
+use dq::job::AppName;
 use dq::prelude::*;
+use dq::store::memory::MemoryStore;
 use serde_json::{Value, json};
 
 use super::schema::Document;
@@ -82,6 +87,7 @@ async fn each_answer_is_as_the_document_says() {
     what_waits(&mut reader, &shop).await;
     what_ran(&mut reader, &shop).await;
     what_is_changed(&mut reader, &shop).await;
+    what_endangers_the_store(&mut reader).await;
     let described = reader.document.operations();
     let missing: Vec<_> = described
         .iter()
@@ -92,6 +98,26 @@ async fn each_answer_is_as_the_document_says() {
     let unseen: Vec<_> = reader.document.unseen().into_iter().collect();
     assert_eq!(unseen, NEVER_SEEN, "no answer had these");
     drop(node);
+}
+
+/// A clock that is an hour behind.
+#[derive(Debug)]
+struct Behind;
+
+impl StoreClock for Behind {
+    fn micros(&self) -> u64 {
+        WallClock.micros() - 3_600_000_000
+    }
+}
+
+async fn what_endangers_the_store(reader: &mut Reader) {
+    assert_eq!(reader.get("/doctor", "", "").await, json!({ "findings": [] }));
+    let (environment, store) = (Environment::of_this_runtime().unwrap(), MemoryStore::new(Arc::new(Behind)));
+    let shop = Provider::root(AppName::new("shop").unwrap(), Arc::new(store), environment, NodeSettings::default());
+    let sound = std::mem::replace(&mut reader.program, Visitor::free(shop));
+    let found = reader.get("/doctor", "", "").await;
+    assert_eq!(found["findings"][0]["code"], "clock-difference", "{found}");
+    reader.program = sound;
 }
 
 /// Topics with jobs that wait, paused, drained and with a default delay, and schedules.

@@ -44,6 +44,10 @@ codes! {
     MemoryFull "memory-full" Error false;
     /// The server is older than dq needs.
     OldServer "old-server" Error false;
+    /// The disk of the store is full.
+    DiskFull "disk-full" Error false;
+    /// The store has stopped, because its disk failed it.
+    StoreHalted "store-halted" Error false;
     /// Fewer replicas are connected than `durability` waits for.
     TooFewReplicas "too-few-replicas" Error false;
     /// The clock of the store and that of this machine differ by a second or more.
@@ -58,6 +62,12 @@ codes! {
     TopicNotListed "topic-not-listed" Warning true;
     /// Jobs are due and no node listens.
     NoListener "no-listener" Warning false;
+    /// Nodes with several versions of dq listen to the topic.
+    SeveralVersions "several-versions" Warning false;
+    /// The topic remembers answers for very many producers.
+    ManyProducers "many-producers" Warning false;
+    /// Nodes could not decode payloads that are JSON: the program that adds them and the one that handles them differ.
+    SchemaDifference "schema-difference" Warning false;
     /// What the topic notes of its jobs falls behind them.
     NotesBehind "notes-behind" Error true;
     /// A node holds jobs and has no lease.

@@ -65,12 +65,17 @@ impl Finding {
             DangerKind::OldServer => (FindingCode::OldServer, "upgrade the server to Redis 6.2 or later"),
             DangerKind::Evicts => (FindingCode::EvictsJobs, "set `maxmemory-policy` to `noeviction`"),
             DangerKind::NotPersistent => (FindingCode::NotPersistent, "set `appendonly` to `yes`"),
+            DangerKind::DiskFull => (FindingCode::DiskFull, "make room on the disk; the store then goes on by itself"),
+            DangerKind::Halted => (FindingCode::StoreHalted, "mend the disk, and start the program again"),
             DangerKind::TooFewReplicas => (FindingCode::TooFewReplicas, "connect more replicas"),
             DangerKind::MemoryNearlyFull => (FindingCode::MemoryNearlyFull, MORE_MEMORY),
             DangerKind::MemoryFull => (FindingCode::MemoryFull, MORE_MEMORY),
         };
-        // Behind the colon the text of the log says what to do, too.
-        let text = danger.text.split_once(": ").map_or(&*danger.text, |(text, _)| text);
+        let text = match danger.kind {
+            DangerKind::DiskFull | DangerKind::Halted => &*danger.text,
+            // Behind the colon the text of the log says what to do, too.
+            _ => danger.text.split_once(": ").map_or(&*danger.text, |(text, _)| text),
+        };
         Self::new(code, None, text.to_owned(), advice)
     }
 

@@ -5,8 +5,10 @@
 
 mod code;
 mod finding;
+mod listeners;
 mod records;
 mod rounds;
+mod schemas;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,6 +22,7 @@ use crate::job::{NodeId, State, TopicName};
 use crate::provider::{Provider, QueryError, TopicProvider};
 use crate::store::{Cursor, Mismatch, MismatchKind};
 use finding::Remedy;
+use schemas::Undecoded;
 
 /// How many findings a doctor keeps at most. Repair these, and examine again.
 pub const MOST_FINDINGS: usize = 1_000;
@@ -55,6 +58,10 @@ pub struct Doctor {
     /// Nodes that hold jobs of a topic and have no lease.
     nodes: BTreeMap<TopicName, Vec<NodeId>>,
     has_compared_clocks: bool,
+    /// How many producers the topics remember answers for.
+    producers: BTreeMap<TopicName, usize>,
+    /// The DEAD jobs of the present topic whose payloads their nodes could not decode.
+    undecoded: Undecoded,
     findings: Vec<Finding>,
     progress: DoctorProgress,
     /// How many findings were repaired, or could not be.
@@ -80,6 +87,7 @@ enum Stage {
 #[derive(Debug, Clone)]
 enum Part {
     Whole,
+    Listeners,
     Keys { after: Option<String> },
     Records { state: State, after: Option<Cursor> },
 }
@@ -109,6 +117,8 @@ impl Inspector {
             names: only.is_none().then_some(None),
             nodes: BTreeMap::new(),
             has_compared_clocks: false,
+            producers: BTreeMap::new(),
+            undecoded: Undecoded::default(),
             findings: Vec::new(),
             progress: DoctorProgress::default(),
             repaired: 0,
@@ -123,7 +133,7 @@ impl Inspector {
     pub async fn examine_store(&self) -> Result<Vec<Finding>, QueryError> {
         let mut doctor = self.doctor(None)?;
         doctor.examine_store().await?;
-        doctor.compare_clocks(None).await?;
+        doctor.compare_with_store().await?;
         Ok(doctor.findings)
     }
 }

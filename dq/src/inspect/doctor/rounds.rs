@@ -1,18 +1,13 @@
 //! What a step reads: first the store, then the names of keys, then topic after topic.
 
-use std::time::Duration;
-
 use super::code::FindingCode;
 use super::finding::Finding;
+use super::schemas::Undecoded;
 use super::{Doctor, Part, Stage, records};
-use crate::inspect::topic::InspectedTopic;
 use crate::job::{State, TopicName};
 use crate::provider::{QueryError, TopicProvider};
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 use crate::store::{Examine, PageRequest, StoreError};
-
-/// How far the clock of the store may be from that of this machine.
-const MOST_DIFFERENCE: Duration = Duration::from_secs(1);
 
 /// The states whose records are examined, in this order: a node decodes what it runs, and what is DONE is never decoded again.
 const STATES: [State; 3] = [State::Delayed, State::Unacked, State::Dead];
@@ -55,6 +50,9 @@ impl Doctor {
             Ok(examined) => {
                 self.progress.looked_at += examined.looked_at;
                 examined.mismatches.into_iter().for_each(|mismatch| self.found_mismatch(mismatch));
+                for (topic, producers) in examined.producers {
+                    *self.producers.entry(topic).or_default() += producers;
+                }
                 self.stage = match examined.next {
                     None => Stage::Names,
                     after => Stage::Keys { after },
@@ -92,6 +90,7 @@ impl Doctor {
     }
 
     fn topic_is_over(&mut self) {
+        self.undecoded = Undecoded::default();
         self.progress.topics += 1;
         self.stage = Stage::Names;
     }
@@ -101,7 +100,11 @@ impl Doctor {
         match part {
             Part::Whole => {
                 topic.check().await?;
-                self.compare_clocks(Some(topic)).await?;
+                self.count_producers(topic.name());
+                Ok(Some(Part::Listeners))
+            }
+            Part::Listeners => {
+                self.examine_listeners(topic).await?;
                 Ok(Some(Part::Keys { after: None }))
             }
             Part::Keys { after } => {
@@ -118,46 +121,21 @@ impl Doctor {
                 let request = PageRequest { state, after, limit: MOST_JOBS, bytes: USUAL_BYTES };
                 let page = topic.page(request).await?;
                 self.progress.looked_at += page.jobs.len();
+                page.jobs.iter().for_each(|job| self.undecoded.add(job));
                 let findings: Vec<_> =
                     page.jobs.into_iter().filter_map(|job| records::examined(topic.name(), job)).collect();
                 findings.into_iter().for_each(|finding| self.found(finding));
                 let after_it = STATES.iter().position(|known| *known == state).and_then(|n| STATES.get(n + 1));
+                if page.next.is_none() && after_it.is_none() {
+                    let undecoded = std::mem::take(&mut self.undecoded);
+                    undecoded.finding(topic.name()).into_iter().for_each(|finding| self.found(finding));
+                }
                 Ok(match page.next {
                     None => after_it.map(|state| Part::Records { state: *state, after: None }),
                     after => Some(Part::Records { state, after }),
                 })
             }
         }
-    }
-
-    /// Compares the clocks, at the first topic, and looks whether the topic has a listener.
-    pub(super) async fn compare_clocks(&mut self, topic: Option<&TopicProvider>) -> Result<(), QueryError> {
-        let any = self.provider.topic("all")?;
-        let before = self.provider.wall();
-        let seen = topic.unwrap_or(&any).overview(0).await?;
-        let (after, clock) = (self.provider.wall(), seen.counts.clock);
-        if !self.has_compared_clocks {
-            self.has_compared_clocks = true;
-            let (behind, ahead) = (before.since(clock), clock.since(after));
-            if behind.max(ahead) >= MOST_DIFFERENCE {
-                let text = match behind > ahead {
-                    true => format!("the clock of the store is {} behind that of this machine", in_seconds(behind)),
-                    false => format!("the clock of the store is {} ahead of that of this machine", in_seconds(ahead)),
-                };
-                let advice =
-                    "let NTP set both: jobs are due by the clock of the store, people and programs go by their own";
-                self.found(Finding::new(FindingCode::ClockDifference, None, text, advice));
-            }
-        }
-        if let Some(topic) = topic {
-            let seen = InspectedTopic::new(topic.name().clone(), seen);
-            if seen.needs_listener() && seen.state.pause.is_none() {
-                let text = format!("{} jobs are due, and no node listens", seen.ready);
-                let advice = "start a node with a listener for the topic";
-                self.found(Finding::new(FindingCode::NoListener, Some(topic.name().clone()), text, advice));
-            }
-        }
-        Ok(())
     }
 
     /// What keeps one topic from being examined is a finding, and the others go on.
@@ -194,8 +172,4 @@ impl Doctor {
             _ => Err(error),
         }
     }
-}
-
-fn in_seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
 }

@@ -35,9 +35,9 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting, Interest,
-    JobHistory, Link, MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals, Store,
-    StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
+    Danger, DangerKind, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting,
+    Interest, JobHistory, Link, MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals,
+    Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -320,7 +320,13 @@ impl Store for FileStore {
     }
 
     fn dangers(&self) -> BoxFuture<'_, Result<Vec<Danger>, StoreError>> {
-        Box::pin(async { self.memory("dangers")?.dangers().await })
+        Box::pin(async {
+            match self.opened("dangers")?.admit("dangers") {
+                Err(StoreError::Full { reason, .. }) => Ok(vec![Danger { kind: DangerKind::DiskFull, text: reason }]),
+                Err(StoreError::Halted { reason, .. }) => Ok(vec![Danger { kind: DangerKind::Halted, text: reason }]),
+                admitted => admitted.map(|()| Vec::new()),
+            }
+        })
     }
 
     fn statistics<'a>(

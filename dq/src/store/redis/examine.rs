@@ -3,7 +3,7 @@
 //! A topic is examined part by part, each with a scan of one of its keys. A position is `PART:CURSOR`, for the rows of nodes
 //! `r:CURSOR:NODE`, and for the names of keys the cursor alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::RedisStore;
 use super::audit::{TRIES, nodes_of, too_many_nodes};
@@ -136,7 +136,7 @@ impl RedisStore {
             }
             let (cursor, looked_at) = (reply.text()?, reply.count()?);
             let mismatches = mismatches_in(&mut reply, &topic.topic)?;
-            return Ok((Examined { mismatches, looked_at, next: None }, cursor));
+            return Ok((Examined { mismatches, looked_at, ..Examined::default() }, cursor));
         }
         Err(too_many_nodes("examine"))
     }
@@ -163,7 +163,8 @@ impl RedisStore {
             owned.extend(name.and_then(|name| self.owned(app, name)));
         }
         let mismatches = self.mismatches_of(&owned).await?;
-        Ok(Examined { mismatches, looked_at, next: Some(cursor).filter(|cursor| cursor != "0") })
+        let next = Some(cursor).filter(|cursor| cursor != "0");
+        Ok(Examined { mismatches, producers: producers_in(&owned), looked_at, next })
     }
 
     async fn mismatches_of(&self, owned: &[Owned]) -> Result<Vec<Mismatch>, StoreError> {
@@ -210,18 +211,28 @@ impl RedisStore {
             }
             _ => ("-", name.clone(), String::new()),
         };
-        Some(Owned { topic, beside, what, expected: key.redis_type(), owner, name })
+        Some(Owned { topic, is_of_producer: key == Key::Calls, beside, what, expected: key.redis_type(), owner, name })
     }
 }
 
 /// A key that belongs to a topic, and what it should be.
 struct Owned {
     topic: TopicName,
+    is_of_producer: bool,
     name: String,
     beside: String,
     what: &'static str,
     expected: &'static str,
     owner: String,
+}
+
+/// How many producers the topics of these keys have.
+fn producers_in(owned: &[Owned]) -> Vec<(TopicName, usize)> {
+    let mut producers = BTreeMap::new();
+    for key in owned.iter().filter(|key| key.is_of_producer) {
+        *producers.entry(key.topic.clone()).or_default() += 1;
+    }
+    producers.into_iter().collect()
 }
 
 /// The key with this suffix; `None` for a channel, or if no script has such a key.

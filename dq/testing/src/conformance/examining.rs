@@ -142,3 +142,32 @@ pub async fn doctor_gives_up_what_does_not_decode_and_nothing_else(t: &Topic) {
         assert_eq!(t.state(name).await, Some(State::Dead), "{name}");
     }
 }
+
+/// DEAD jobs of the cause `decode` whose payload is JSON are one finding for the topic; other DEAD jobs are none (query `page`).
+pub async fn doctor_names_dead_jobs_whose_json_no_node_decoded(t: &Topic) {
+    for (name, payload) in [("first", "{}"), ("second", "[1]"), ("no-json", "{\"a\":")] {
+        t.add_all(vec![NewJob { due: Due::After(secs(60)), ..with_payload(name, payload) }]).await;
+        assert!(t.give_up(name, t.record_of(name).await).await, "{name}");
+    }
+    add_in_state(t, "failed", State::Dead).await;
+    let (doctor, found) = findings(t).await;
+    assert_eq!(found, [(FindingCode::SchemaDifference, String::new())]);
+    let said = doctor.findings().iter().find(|finding| finding.topic.is_some()).map(|finding| &*finding.text);
+    assert_eq!(said, Some("2 DEAD jobs have a payload that no node could decode, first for example: it is broken"));
+    t.delete("first").await;
+    t.delete("second").await;
+    assert_eq!(findings(t).await.1, []);
+}
+
+/// Nodes of two versions that hold jobs are a finding, until the lease of one of them has ended (query `overview`).
+pub async fn doctor_names_the_versions_of_the_nodes_that_live(t: &Topic) {
+    t.running("web-1-4711-v1.2.0-6923d0f1-012ec2040ea64cf6", "a").await;
+    t.running("no-version", "b").await;
+    assert_eq!(findings(t).await.1, []);
+    t.running("web-2-4712-v1.3.0-6923d0f2-01ffc2040ea64cf7", "c").await;
+    let (doctor, found) = findings(t).await;
+    assert_eq!(found, [(FindingCode::SeveralVersions, String::new())]);
+    assert!(doctor.findings().iter().any(|finding| finding.text.ends_with("listen: 1.2.0, 1.3.0")));
+    t.advance(secs(3_600)).await;
+    assert_eq!(findings(t).await.1, []);
+}

@@ -472,7 +472,9 @@ macro_rules! store_behaviours {
             job_that_does_not_decode_is_given_up_with_its_payload
             record_that_cannot_be_read_becomes_the_payload_of_the_dead_job
             job_that_runs_or_has_another_payload_is_not_given_up
-            doctor_gives_up_what_does_not_decode_and_nothing_else;
+            doctor_gives_up_what_does_not_decode_and_nothing_else
+            doctor_names_dead_jobs_whose_json_no_node_decoded
+            doctor_names_the_versions_of_the_nodes_that_live;
         together:
             nodes_that_claim_at_once_never_share_a_job
             callers_that_add_at_once_add_one_job

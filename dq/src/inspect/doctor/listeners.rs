@@ -1,0 +1,87 @@
+//! Who listens to a topic and who calls it, and the clock of the store.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::Doctor;
+use super::code::FindingCode;
+use super::finding::Finding;
+use crate::inspect::topic::InspectedTopic;
+use crate::job::TopicName;
+use crate::provider::{QueryError, TopicProvider};
+use crate::store::{MOST_NODES, TopicOverview};
+use crate::time::Timestamp;
+
+/// How far the clock of the store may be from that of this machine.
+const MOST_DIFFERENCE: Duration = Duration::from_secs(1);
+
+/// How many producers a topic usually has at most. A topic remembers answers for each of them for an hour.
+const USUAL_PRODUCERS: usize = 1_000;
+
+impl Doctor {
+    /// Compares the clocks, by a topic that need not exist.
+    pub(super) async fn compare_with_store(&mut self) -> Result<(), QueryError> {
+        let any = self.provider.topic("all")?;
+        self.overview_of(&any, 0).await.map(drop)
+    }
+
+    /// Looks whether the topic has a listener where it needs one, and which versions of dq listen.
+    pub(super) async fn examine_listeners(&mut self, topic: &TopicProvider) -> Result<(), QueryError> {
+        let seen = InspectedTopic::new(topic.name().clone(), self.overview_of(topic, MOST_NODES).await?);
+        if seen.needs_listener() && seen.state.pause.is_none() {
+            let text = format!("{} jobs are due, and no node listens", seen.ready);
+            let advice = "start a node with a listener for the topic";
+            self.found(Finding::new(FindingCode::NoListener, Some(topic.name().clone()), text, advice));
+        }
+        let lives = seen.nodes.iter().chain(&seen.watchers).filter(|node| node.until > seen.clock);
+        let versions: BTreeSet<_> = lives.filter_map(|node| node.version.as_deref()).collect();
+        if versions.len() > 1 {
+            let versions: Vec<_> = versions.into_iter().collect();
+            let text = format!("nodes with several versions of dq listen: {}", versions.join(", "));
+            let advice = "fine while you deploy; otherwise replace the older programs";
+            self.found(Finding::new(FindingCode::SeveralVersions, Some(topic.name().clone()), text, advice));
+        }
+        Ok(())
+    }
+
+    /// Looks how many producers the topic has, once the names of all keys were read.
+    pub(super) fn count_producers(&mut self, topic: &TopicName) {
+        let producers = self.producers.remove(topic).unwrap_or_default();
+        if producers > USUAL_PRODUCERS {
+            let text = format!(
+                "{producers} producers have called the topic within the last hour, and it remembers answers for each"
+            );
+            let advice = "start dq once in a program and share its provider, instead of once for each request";
+            self.found(Finding::new(FindingCode::ManyProducers, Some(topic.clone()), text, advice));
+        }
+    }
+
+    /// Reads a topic as a whole. The first answer also tells the clock of the store.
+    async fn overview_of(&mut self, topic: &TopicProvider, nodes: usize) -> Result<TopicOverview, QueryError> {
+        let before = self.provider.wall();
+        let seen = topic.overview(nodes).await?;
+        if !self.has_compared_clocks {
+            self.has_compared_clocks = true;
+            self.compare_clocks(before, seen.counts.clock);
+        }
+        Ok(seen)
+    }
+
+    /// The store read its clock between the time `before` and now.
+    fn compare_clocks(&mut self, before: Timestamp, clock: Timestamp) {
+        let (behind, ahead) = (before.since(clock), clock.since(self.provider.wall()));
+        if behind.max(ahead) < MOST_DIFFERENCE {
+            return;
+        }
+        let text = match behind > ahead {
+            true => format!("the clock of the store is {} behind that of this machine", in_seconds(behind)),
+            false => format!("the clock of the store is {} ahead of that of this machine", in_seconds(ahead)),
+        };
+        let advice = "let NTP set both: jobs are due by the clock of the store, people and programs go by their own";
+        self.found(Finding::new(FindingCode::ClockDifference, None, text, advice));
+    }
+}
+
+fn in_seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}

@@ -1,0 +1,38 @@
+//! Payloads that are JSON, and that the nodes which claimed them could not decode.
+
+use super::code::FindingCode;
+use super::finding::Finding;
+use crate::job::{Cause, Codec, State, TopicName, check_json};
+use crate::store::Stored;
+
+/// The DEAD jobs of a topic that a node could not decode.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Undecoded {
+    jobs: usize,
+    /// The id and the error of the first one.
+    first: Option<(String, String)>,
+}
+
+impl Undecoded {
+    /// Counts a job whose payload is JSON and did not decode.
+    pub(super) fn add(&mut self, job: &Stored) {
+        if job.place.state() != State::Dead {
+            return;
+        }
+        let (Ok(metadata), Ok((Codec::Json, payload))) = (job.record.metadata(), job.record.payload()) else { return };
+        let is_json = std::str::from_utf8(payload).is_ok_and(|text| check_json(text).is_ok());
+        if metadata.cause == Some(Cause::Decode) && is_json {
+            self.jobs += 1;
+            self.first.get_or_insert_with(|| (job.id.to_string(), metadata.error.unwrap_or_default()));
+        }
+    }
+
+    /// What to say of them, if there are any.
+    pub(super) fn finding(self, topic: &TopicName) -> Option<Finding> {
+        let (id, error) = self.first?;
+        let jobs = if self.jobs == 1 { "1 DEAD job has".to_owned() } else { format!("{} DEAD jobs have", self.jobs) };
+        let text = format!("{jobs} a payload that no node could decode, {id} for example: {error}");
+        let advice = "make the program that adds these jobs and the one that handles them agree, then requeue them";
+        Some(Finding::new(FindingCode::SchemaDifference, Some(topic.clone()), text, advice))
+    }
+}
