@@ -27,9 +27,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
 /// What is on, beside nothing.
-const WHAT: [(&str, &str); 4] = [
+const WHAT: [(&str, &str); 5] = [
     ("metrics", "metrics, for Prometheus"),
     ("spans", "spans, for a log at INFO"),
+    ("unformatted", "spans that a subscriber at INFO keeps and does not format"),
     ("links", "links, a trace in ten recorded"),
     ("events", "events, to one listener in the process"),
 ];
@@ -52,6 +53,7 @@ fn report(what: &str) {
         "spans" => tracing_subscriber::registry()
             .with(fmt::layer().with_writer(std::io::sink).with_filter(LevelFilter::INFO))
             .init(),
+        "unformatted" => tracing_subscriber::registry().with(LevelFilter::INFO).init(),
         "links" => {
             let tracers = SdkTracerProvider::builder().with_sampler(Sampler::TraceIdRatioBased(0.1)).build();
             let layer = tracing_opentelemetry::layer().with_tracer(tracers.tracer("bench"));

@@ -15,7 +15,8 @@ pub(crate) struct Chromium {
     driver: Child,
     pub(crate) client: Client,
     base: String,
-    profile: std::path::PathBuf,
+    /// Everything that it writes.
+    folder: std::path::PathBuf,
 }
 
 impl Drop for Chromium {
@@ -25,14 +26,17 @@ impl Drop for Chromium {
             let _ = kill_process_group(group, Signal::KILL);
         }
         let _ = self.driver.wait();
-        let _ = std::fs::remove_dir_all(&self.profile);
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
 impl Chromium {
     pub(crate) async fn start() -> Self {
+        let folder = std::env::temp_dir().join(format!("dq-chromium-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
+            .env("TMPDIR", &folder)
             .process_group(0)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -44,7 +48,6 @@ impl Chromium {
             let (_, port) = line.split_once("started successfully on port ")?;
             Some(port.trim_end_matches('.').to_owned())
         });
-        let profile = std::env::temp_dir().join(format!("dq-chromium-{}", std::process::id()));
         let arguments = json!([
             "--headless=new",
             "--no-sandbox",
@@ -53,14 +56,14 @@ impl Chromium {
             "--window-size=1280,900",
             "--hide-scrollbars",
             "--force-color-profile=srgb",
-            format!("--user-data-dir={}", profile.display()),
+            format!("--user-data-dir={}", folder.join("profile").display()),
         ]);
         let wanted = json!({ "goog:chromeOptions": { "args": arguments }, "goog:loggingPrefs": { "browser": "ALL" } });
         let Value::Object(wanted) = wanted else { unreachable!("it is an object") };
         let base = format!("http://127.0.0.1:{}", port.expect("the driver says its port"));
         let mut builder = ClientBuilder::new(HttpConnector::new());
         let client = builder.capabilities(wanted).connect(&base).await.unwrap();
-        Self { driver, client, base, profile }
+        Self { driver, client, base, folder }
     }
 
     /// Sends a command that the client does not know.
