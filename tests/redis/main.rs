@@ -15,6 +15,7 @@ mod errors;
 mod far;
 mod full_memory;
 mod health;
+mod histories;
 mod idle;
 mod impatient;
 mod inspection;
