@@ -60,7 +60,9 @@ async fn topics_and_nodes(look: &Inspector, meter: &Meter) {
         let page = meter.within("nodes", (3, SMALL), look.nodes(TOPIC, after.as_deref())).await.unwrap();
         assert!(page.nodes.len() <= 100 && page.holders == NODES);
         assert!(page.nodes.iter().all(|node| node.jobs == HELD && node.until > page.clock), "{page:?}");
-        seen.extend(page.nodes.iter().map(|node| node.node.to_string()));
+        for node in &page.nodes {
+            assert!(seen.insert(node.node.to_string()), "{} comes twice", node.node);
+        }
         after = page.next;
         if after.is_none() {
             break;

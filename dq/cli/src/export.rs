@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::job_line::JobLine;
 use crate::line::{End, FORMAT, LONGEST_LINE, Line, Start, TopicLine};
 use crate::progress::Progress;
+use crate::screen::many;
 
 /// The most topics that a store lists.
 const MOST_TOPICS: usize = 10_000;
@@ -37,7 +38,7 @@ impl fmt::Display for Report {
             writeln!(f, "warning: {what}, so jobs may be missing")?;
         }
         let jobs = self.jobs.values().sum::<u64>();
-        write!(f, "exported {jobs} jobs of {} topics", self.topics)?;
+        write!(f, "exported {} of {}", many(jobs as usize, "job"), many(self.topics, "topic"))?;
         let counts = self.jobs.iter().map(|(place, jobs)| format!("{jobs} {}", word(*place)));
         match jobs {
             0 => Ok(()),

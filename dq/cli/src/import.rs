@@ -14,6 +14,7 @@ use crate::job_line::LAST_FENCE;
 use crate::line::{Line, TopicLine};
 use crate::progress::Progress;
 use crate::reader::{BadInput, Reader};
+use crate::screen::many;
 
 /// How many RUNNING jobs a report names.
 const MOST_NAMED: usize = 10;
@@ -49,7 +50,7 @@ pub struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kept = self.kept.values().sum::<u64>();
-        write!(f, "imported {} jobs", self.added + self.replaced)?;
+        write!(f, "imported {}", many((self.added + self.replaced) as usize, "job"))?;
         if self.replaced > 0 {
             write!(f, ", {} of them in place of others", self.replaced)?;
         }

@@ -164,6 +164,11 @@ pub fn alarm(cell: Cell, is_wrong: bool) -> Cell {
     if is_wrong { cell.fg(Color::Red).add_attribute(Attribute::Bold) } else { cell }
 }
 
+/// A number of things, such as `1 job` and `1,200 jobs`.
+pub fn many(number: usize, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// A number with `,` between thousands.
 pub fn grouped(number: usize) -> String {
     let digits = number.to_string();

@@ -31,7 +31,7 @@ pub struct AddArguments {
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
     /// How long after the add it is due; otherwise the default delay of the topic, or at once
-    #[arg(long, value_name = "TIME", value_parser = when::duration, conflicts_with = "at")]
+    #[arg(long, visible_alias = "after", value_name = "TIME", value_parser = when::duration, conflicts_with = "at")]
     pub delay: Option<Duration>,
     /// When it is due: `now`, `+15m`, or 2026-11-23T03:00:00Z
     #[arg(long, value_name = "TIME", value_parser = when::time, allow_hyphen_values = true)]

@@ -10,7 +10,7 @@ use crate::arguments::topic;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::safe::{cut, safe};
-use crate::screen::{alarm, cell, grouped};
+use crate::screen::{alarm, cell, grouped, many};
 use crate::session::Session;
 use crate::verbs::topics::doubt;
 
@@ -193,9 +193,4 @@ fn end(
         (false, _) => "; more were found than are shown: run it again",
     };
     Err(Failure::Problems(format!("{}{next}", many(findings, "finding"))))
-}
-
-/// A number of things.
-fn many(number: usize, thing: &str) -> String {
-    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
 }

@@ -113,13 +113,13 @@ fn topics_and_states_can_be_chosen_and_the_app_be_renamed() {
     done(&["import", &url], &a_day());
     let chosen = ["export", &url, "--app", "shop", "--topic", "orders", "--state", "dead", "--state", "broadcast"];
     let dead = done(&chosen, "");
-    assert_eq!(dead.stderr, "exported 3 jobs of 1 topics: 2 dead, 1 broadcast\n");
+    assert_eq!(dead.stderr, "exported 3 jobs of 1 topic: 2 dead, 1 broadcast\n");
     done(&["import", &url, "--app", "archive"], &dead.stdout);
     let renamed = done(&["export", &url, "--app", "archive"], "").stdout;
     assert_eq!(renamed, dead.stdout.replace("shop", "archive"));
     fails(1, &["export", &url, "--app", "nobody"], "", &["has nothing of app `nobody`", "is that its name?"]);
     let nothing = done(&["export", &url, "--app", "nobody", "--topic", "orders"], "");
-    assert_eq!(nothing.stderr, "exported 0 jobs of 1 topics\n");
+    assert_eq!(nothing.stderr, "exported 0 jobs of 1 topic\n");
     assert_eq!(done(&["import", &url], &nothing.stdout).stderr, "imported 0 jobs\n");
 }
 
@@ -153,7 +153,7 @@ fn an_import_does_not_replace_a_running_job_and_says_so() {
     let lines = with_a_running_job(&server);
     let replace = ["import", &server.url(), "--on-duplicate", "replace"];
     let words =
-        ["imported 1 jobs, 1 of them in place of others; 1 were there already (1 running)", "`orders` `running`"];
+        ["imported 1 job, 1 of them in place of others; 1 were there already (1 running)", "`orders` `running`"];
     fails(1, &replace, &lines, &words);
     done(&["import", &server.url()], &lines);
 }
@@ -209,7 +209,7 @@ fn an_import_that_loses_its_server_says_how_far_it_came_and_can_be_repeated() {
     assert!(lines.iter().any(|words| stderr.contains(words)), "{stderr}");
     server.restart();
     let again = done(&["import", &server.url()], &all);
-    assert_eq!(again.stderr, "imported 1600 jobs; 900 were there already (900 dead)\n");
+    assert_eq!(again.stderr, "imported 1,600 jobs; 900 were there already (900 dead)\n");
     assert_eq!(exported(&server), all);
 }
 

@@ -74,7 +74,7 @@ fn an_input_that_is_no_whole_export_is_refused() {
     fails(1, &import, newer, &["line 1: the export has format 2, and this program reads format 1"]);
     let whole = export_of(&[topic("orders"), job("a", "dead")]);
     let cut = whole.replace("{\"end\":{\"jobs\":1}}\n", "");
-    fails(1, &import, &cut, &["ends without its last line, so it was cut off: imported 1 jobs", "`--partial`"]);
+    fails(1, &import, &cut, &["ends without its last line, so it was cut off: imported 1 job", "`--partial`"]);
     done(&["import", &server.url(), "--partial"], &cut);
     fails(1, &import, &format!("{whole}{}\n", topic("x")), &["line 5: it is behind the last line, `end`"]);
 }

@@ -320,7 +320,7 @@ fn show_and_why_tell_what_happened_and_who_deleted_a_job() {
     let server = RedisServer::start();
     let shop = Shop(server.url());
     keep_histories(&shop, "orders");
-    shop.wrote(&["add", "orders", "{}", "--id", "a", "--delay", "1h"]);
+    shop.wrote(&["add", "orders", "{}", "--id", "a", "--after", "1h"]);
     shop.wrote(&["reschedule", "orders", "a", "--delay", "2h"]);
     let shown = shop.wrote(&["show", "orders", "a"]);
     assert!(shown.contains("\nhistory   ") && shown.contains(" added, due "), "{shown}");
