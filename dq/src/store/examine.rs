@@ -130,11 +130,11 @@ pub enum DangerKind {
     Halted,
 }
 
-/// A danger, and what to do about it.
+/// A danger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Danger {
     /// What kind it is.
     pub kind: DangerKind,
-    /// What it is, and what to do.
+    /// What it is.
     pub text: String,
 }

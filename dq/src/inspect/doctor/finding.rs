@@ -60,7 +60,7 @@ impl Finding {
         Self { code, severity, topic, id: None, text, repair: None, advice, remedy: None }
     }
 
-    pub(super) fn of_danger(danger: &Danger) -> Self {
+    pub(super) fn of_danger(danger: Danger) -> Self {
         let (code, advice) = match danger.kind {
             DangerKind::OldServer => (FindingCode::OldServer, "upgrade the server to Redis 6.2 or later"),
             DangerKind::Evicts => (FindingCode::EvictsJobs, "set `maxmemory-policy` to `noeviction`"),
@@ -71,12 +71,7 @@ impl Finding {
             DangerKind::MemoryNearlyFull => (FindingCode::MemoryNearlyFull, MORE_MEMORY),
             DangerKind::MemoryFull => (FindingCode::MemoryFull, MORE_MEMORY),
         };
-        let text = match danger.kind {
-            DangerKind::DiskFull | DangerKind::Halted => &*danger.text,
-            // Behind the colon the text of the log says what to do, too.
-            _ => danger.text.split_once(": ").map_or(&*danger.text, |(text, _)| text),
-        };
-        Self::new(code, None, text.to_owned(), advice)
+        Self::new(code, None, danger.text, advice)
     }
 
     pub(super) fn of_mismatch(mismatch: Mismatch) -> Self {

@@ -171,7 +171,11 @@ impl Doctor {
 
     /// The finding that [`repair`](Self::repair) repairs next, to say so before; `None` once there is none.
     pub fn next_repair(&self) -> Option<&Finding> {
-        self.findings.iter().skip(self.repaired).find(|finding| finding.remedy.is_some())
+        self.next().map(|(_, finding)| finding)
+    }
+
+    fn next(&self) -> Option<(usize, &Finding)> {
+        self.findings.iter().enumerate().skip(self.repaired).find(|(_, finding)| finding.remedy.is_some())
     }
 
     /// Repairs the next finding that can be repaired, in one atomic step; `None` once there is none. Findings that a repair reveals
@@ -182,8 +186,7 @@ impl Doctor {
     /// # Errors
     /// [`QueryError`]; call it again to try the same repair once more.
     pub async fn repair(&mut self) -> Result<Option<Repaired>, QueryError> {
-        let is_next = |(n, finding): &(usize, &Finding)| *n >= self.repaired && finding.remedy.is_some();
-        let Some((n, finding)) = self.findings.iter().enumerate().find(is_next) else { return Ok(None) };
+        let Some((n, finding)) = self.next() else { return Ok(None) };
         let finding = finding.clone();
         let done = match self.remedied(&finding).await {
             // Another repair, or a person, has to come first.

@@ -21,8 +21,11 @@ fn wrong_in(stored: &Stored) -> Option<(FindingCode, String)> {
     if codec != Codec::Json || stored.place.state() == State::Dead {
         return None;
     }
-    let checked = std::str::from_utf8(payload).map_err(|error| error.to_string());
-    // The error says where, and quotes nothing.
-    let checked = checked.and_then(|text| check_json(text).map_err(|error| error.to_string()));
-    checked.err().map(|error| (FindingCode::NotJson, error))
+    error_in(payload).map(|error| (FindingCode::NotJson, error))
+}
+
+/// Why a payload is not JSON; `None`: it is. The error says where, and quotes nothing.
+pub(super) fn error_in(payload: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(payload).map_err(|error| error.to_string());
+    text.and_then(|text| check_json(text).map_err(|error| error.to_string())).err()
 }

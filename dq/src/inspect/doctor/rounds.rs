@@ -7,7 +7,7 @@ use super::{Doctor, Part, Stage, records};
 use crate::job::{State, TopicName};
 use crate::provider::{QueryError, TopicProvider};
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
-use crate::store::{Examine, PageRequest, StoreError};
+use crate::store::{Examine, Mismatch, MismatchKind, PageRequest, StoreError};
 
 /// The states whose records are examined, in this order: a node decodes what it runs, and what is DONE is never decoded again.
 const STATES: [State; 3] = [State::Delayed, State::Unacked, State::Dead];
@@ -39,7 +39,7 @@ impl Doctor {
 
     pub(super) async fn examine_store(&mut self) -> Result<(), QueryError> {
         match self.provider.dangers().await {
-            Ok(dangers) => dangers.iter().for_each(|danger| self.found(Finding::of_danger(danger))),
+            Ok(dangers) => dangers.into_iter().for_each(|danger| self.found(Finding::of_danger(danger))),
             Err(error) => self.refused("the settings and the memory of the server", error)?,
         }
         Ok(())
@@ -142,8 +142,8 @@ impl Doctor {
     fn of_topic(&mut self, topic: &TopicName, error: QueryError) -> Result<(), QueryError> {
         match &error {
             QueryError::Store { source: StoreError::WrongType { key, expected }, .. } => {
-                let mismatch = crate::store::Mismatch {
-                    kind: crate::store::MismatchKind::WrongType,
+                let mismatch = Mismatch {
+                    kind: MismatchKind::WrongType,
                     topic: topic.clone(),
                     id: key.clone(),
                     detail: (*expected).to_owned(),

@@ -2,7 +2,8 @@
 
 use super::code::FindingCode;
 use super::finding::Finding;
-use crate::job::{Cause, Codec, State, TopicName, check_json};
+use super::records::error_in;
+use crate::job::{Cause, Codec, State, TopicName};
 use crate::store::Stored;
 
 /// The DEAD jobs of a topic that a node could not decode.
@@ -20,8 +21,7 @@ impl Undecoded {
             return;
         }
         let (Ok(metadata), Ok((Codec::Json, payload))) = (job.record.metadata(), job.record.payload()) else { return };
-        let is_json = std::str::from_utf8(payload).is_ok_and(|text| check_json(text).is_ok());
-        if metadata.cause == Some(Cause::Decode) && is_json {
+        if metadata.cause == Some(Cause::Decode) && error_in(payload).is_none() {
             self.jobs += 1;
             self.first.get_or_insert_with(|| (job.id.to_string(), metadata.error.unwrap_or_default()));
         }

@@ -22,18 +22,23 @@ impl Check {
             return;
         }
         // The user may lack the permission for INFO; then there is no check.
-        let Ok(dangers) = dangers(queries, durability).await else { return };
-        for Danger { text, .. } in dangers {
-            tracing::warn!(store = url, "{text}");
+        let Ok(dangers) = warnings(queries, durability).await else { return };
+        for (Danger { text, .. }, advice) in dangers {
+            tracing::warn!(store = url, "{text}: {advice}");
         }
     }
 }
 
 /// What the settings and the memory of the server mean for the jobs.
 pub(super) async fn dangers(queries: &Queries, durability: Durability) -> Result<Vec<Danger>, StoreError> {
+    Ok(warnings(queries, durability).await?.into_iter().map(|(danger, _)| danger).collect())
+}
+
+/// The same, each with what the log says to do.
+async fn warnings(queries: &Queries, durability: Durability) -> Result<Vec<Warning>, StoreError> {
     let mut cmd = redis::cmd("INFO");
     cmd.arg("everything");
-    Ok(dangers_in(&text(queries.command("check", &cmd).await?), durability))
+    Ok(warnings_in(&text(queries.command("check", &cmd).await?), durability))
 }
 
 fn text(value: Value) -> String {
@@ -44,55 +49,50 @@ fn text(value: Value) -> String {
     }
 }
 
+/// A danger, and what the log says to do.
+type Warning = (Danger, &'static str);
+
 /// What is dangerous on a server with this answer to `INFO`.
-fn dangers_in(info: &str, durability: Durability) -> Vec<Danger> {
+fn warnings_in(info: &str, durability: Durability) -> Vec<Warning> {
     let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
-    let mut dangers = Vec::new();
-    let mut push = |kind, text: String| dangers.push(Danger { kind, text });
+    let mut warnings = Vec::new();
+    let mut push = |kind, text, advice| warnings.push((Danger { kind, text }, advice));
     if let Some(version) = field("redis_version").filter(|version| is_too_old(version)) {
-        let text =
-            format!("the server is Redis {version}, and dq needs 6.2 or later: upgrade it, or every request will fail");
-        push(DangerKind::OldServer, text);
+        let text = format!("the server is Redis {version}, and dq needs 6.2 or later");
+        push(DangerKind::OldServer, text, "upgrade it, or every request will fail");
     }
     if let Some(policy) = field("maxmemory_policy").filter(|policy| *policy != "noeviction") {
-        let text = format!(
-            "`maxmemory-policy` is `{policy}`, so the server removes jobs when its memory is full: set it to `noeviction`"
-        );
-        push(DangerKind::Evicts, text);
+        let text = format!("`maxmemory-policy` is `{policy}`, so the server removes jobs when its memory is full");
+        push(DangerKind::Evicts, text, "set it to `noeviction`");
     }
     let saves = field("rdb_last_save_time").is_some() && field("rdb_bgsave_in_progress").is_some();
     if field("aof_enabled") == Some("0") && saves {
-        let text = "`appendonly` is off, so a restart of the server loses jobs since its last snapshot, or all of them: set it to `yes`";
-        push(DangerKind::NotPersistent, text.into());
+        let text = "`appendonly` is off, so a restart of the server loses jobs since its last snapshot, or all of them";
+        push(DangerKind::NotPersistent, text.into(), "set it to `yes`");
     }
     if let Durability::Wait { replicas, .. } = durability {
         let connected = info.lines().filter(|line| is_connected_replica(line)).count();
         if connected < replicas as usize {
-            let text = format!(
-                "`durability` waits for {replicas} of the server's replicas, which has {connected}: connect more, or adds will fail with \
-                 `Unknown`"
-            );
-            push(DangerKind::TooFewReplicas, text);
+            let text = format!("`durability` waits for {replicas} of the server's replicas, which has {connected}");
+            push(DangerKind::TooFewReplicas, text, "connect more, or adds will fail with `Unknown`");
         }
     }
     let number = |name: &str| field(name).and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
     // The server does not count these buffers towards its limit.
     let used = number("used_memory").saturating_sub(number("mem_not_counted_for_evict"));
-    if let Some((kind, text)) = about_memory(used, number("maxmemory")) {
-        push(kind, text);
-    }
-    dangers
+    warnings.extend(about_memory(used, number("maxmemory")));
+    warnings
 }
 
 /// What it means that so many bytes of so many are in use; a limit of zero is none.
-fn about_memory(used: u64, most: u64) -> Option<(DangerKind, String)> {
+fn about_memory(used: u64, most: u64) -> Option<Warning> {
     let percent = used.saturating_mul(100).checked_div(most)?;
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-    let found = format!("the server uses {percent} % of its `maxmemory` ({} of {} MiB)", mib(used), mib(most));
+    let text = format!("the server uses {percent} % of its `maxmemory` ({} of {} MiB)", mib(used), mib(most));
     match percent {
         0..80 => None,
-        80..95 => Some((DangerKind::MemoryNearlyFull, format!("{found}: raise it before adds are refused"))),
-        _ => Some((DangerKind::MemoryFull, format!("{found}: raise it, or the server refuses adds"))),
+        80..95 => Some((Danger { kind: DangerKind::MemoryNearlyFull, text }, "raise it before adds are refused")),
+        _ => Some((Danger { kind: DangerKind::MemoryFull, text }, "raise it, or the server refuses adds")),
     }
 }
 
@@ -114,7 +114,8 @@ mod tests {
     const GOOD: &str = "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\nrdb_last_save_time:1\r\nrdb_bgsave_in_progress:0\r\n";
 
     fn texts(info: &str, durability: Durability) -> Vec<String> {
-        dangers_in(info, durability).into_iter().map(|danger| danger.text).collect()
+        let warnings = warnings_in(info, durability).into_iter();
+        warnings.map(|(danger, advice)| format!("{}: {advice}", danger.text)).collect()
     }
 
     fn local(info: &str) -> Vec<String> {
@@ -150,7 +151,7 @@ mod tests {
     fn memory_is_nearly_full_from_80_percent_on_and_full_from_95() {
         let kind = |used: u64| {
             let info = format!("{GOOD}used_memory:{used}\r\nmem_not_counted_for_evict:5\r\nmaxmemory:1000\r\n");
-            dangers_in(&info, Durability::Local).pop().map(|danger| danger.kind)
+            warnings_in(&info, Durability::Local).pop().map(|(danger, _)| danger.kind)
         };
         assert_eq!(
             [804, 805, 954].map(kind),
