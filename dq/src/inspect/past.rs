@@ -8,10 +8,8 @@ use super::inspector::Inspector;
 use super::serial::{millis, optional_duration};
 use super::timeline::Scale;
 use crate::provider::QueryError;
-use crate::store::MinuteCounts;
+use crate::store::{MINUTE, MinuteCounts};
 use crate::time::Timestamp;
-
-const MINUTE: u64 = 60_000;
 
 /// How many minutes an hour has.
 const HOUR: u64 = 60;
@@ -148,10 +146,7 @@ fn spans(counted: &[MinuteCounts], scale: Scale, now: Timestamp) -> PastSpans {
 
 /// The sum of some minutes.
 fn sum(counted: &[MinuteCounts], from: u64, minutes: u64) -> PastSpan {
-    let mut sum = MinuteCounts::default();
-    let within = counted.iter().filter(|counts| (from..from + minutes).contains(&counts.minute));
-    within.for_each(|counts| sum.add(counts));
-    PastSpan::new(from, minutes, &sum)
+    PastSpan::new(from, minutes, &MinuteCounts::sum(counted, from, from + minutes - 1))
 }
 
 #[cfg(test)]

@@ -5,10 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::serial::{duration, optional_duration};
-use crate::store::MinuteCounts;
+use crate::store::{MINUTE, MinuteCounts};
 use crate::time::Timestamp;
-
-const MINUTE: u64 = 60_000;
 
 /// What a topic did in the last five to six minutes: five whole ones and the present one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

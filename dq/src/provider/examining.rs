@@ -74,7 +74,7 @@ impl Provider {
     }
 
     /// Every query has a topic; some are about all of them.
-    fn key_of(&self, topic: Option<&TopicName>) -> Result<TopicKey, QueryError> {
+    pub(super) fn key_of(&self, topic: Option<&TopicName>) -> Result<TopicKey, QueryError> {
         let topic = topic.cloned().map_or_else(|| TopicName::new("all"), Ok)?;
         Ok(TopicKey { topic, app: self.0.app.clone() })
     }

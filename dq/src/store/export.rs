@@ -70,6 +70,17 @@ impl CopyPlace {
     /// Every place.
     pub const ALL: [Self; 5] = [Self::Delayed, Self::Unacked, Self::Dead, Self::Done, Self::Broadcast];
 
+    /// Its letter in scripts and in moves.
+    pub(crate) const fn letter(self) -> &'static str {
+        match self {
+            Self::Delayed => "d",
+            Self::Unacked => "u",
+            Self::Dead => "x",
+            Self::Done => "f",
+            Self::Broadcast => "b",
+        }
+    }
+
     /// The state of what is there. A broadcast that waits counts as DELAYED.
     pub const fn state(self) -> State {
         match self {

@@ -70,6 +70,7 @@ pub use producer::{
 };
 pub use request::{Answer, Request, RequestKind, StepRequest};
 pub use signals::{BroadcastMessage, Feed, Interest, Signal, Signals};
+pub(crate) use statistics::MINUTE;
 pub use statistics::{LATENESS_BOUNDS, MOST_MINUTES, MinuteCounts, RECENT_MINUTES};
 pub(crate) use topic_state::Gate;
 pub use topic_state::{
@@ -141,8 +142,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         _topic: &'a TopicKey,
         _setting: HistorySetting,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let reason = "it only passes jobs on to another store: ask that one".into();
-        Box::pin(ready(Err(StoreError::Unsupported { operation: "keep_history", reason })))
+        Box::pin(ready(Err(wraps("keep_history"))))
     }
 
     /// Returns what the topic has kept of the moves of a job, oldest first, also of one that is gone: `None` where it has kept nothing.
@@ -153,8 +153,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         _topic: &'a TopicKey,
         _id: &'a JobId,
     ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
-        let reason = "it only passes jobs on to another store: ask that one".into();
-        Box::pin(ready(Err(StoreError::Unsupported { operation: "history", reason })))
+        Box::pin(ready(Err(wraps("history"))))
     }
 
     /// Returns the jobs with these ids, in the order of the ids; at most 1,000. The answer has at most
@@ -179,8 +178,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         _after: Option<&'a JobId>,
         _limit: usize,
     ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
-        let reason = "it only passes jobs on to another store: ask that one".into();
-        Box::pin(ready(Err(StoreError::Unsupported { operation: "schedules", reason })))
+        Box::pin(ready(Err(wraps("schedules"))))
     }
 
     /// Returns a page of an export: copies of jobs, or of broadcasts that wait, with all that the store keeps of them.
@@ -223,8 +221,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ///
     /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
     fn topic_state<'a>(&'a self, _topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
-        let reason = "it only passes jobs on to another store: ask that one".into();
-        Box::pin(ready(Err(StoreError::Unsupported { operation: "topic_state", reason })))
+        Box::pin(ready(Err(wraps("topic_state"))))
     }
 
     /// Returns the topic as a whole, with up to `nodes` of the nodes that hold jobs; at most [`MOST_NODES`]. With none it costs one
@@ -232,8 +229,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ///
     /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
     fn overview<'a>(&'a self, _topic: &'a TopicKey, _nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
-        let reason = "it only passes jobs on to another store: ask that one".into();
-        Box::pin(ready(Err(StoreError::Unsupported { operation: "overview", reason })))
+        Box::pin(ready(Err(wraps("overview"))))
     }
 
     /// Returns a page of the nodes that hold jobs of the topic. It costs two commands.
@@ -244,8 +240,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         _topic: &'a TopicKey,
         _request: NodesRequest,
     ) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
-        let reason = "it only passes jobs on to another store: ask that one".into();
-        Box::pin(ready(Err(StoreError::Unsupported { operation: "nodes", reason })))
+        Box::pin(ready(Err(wraps("nodes"))))
     }
 
     /// Returns how many DELAYED jobs are due between each of these times and the next one: from the first on, and before the
@@ -257,8 +252,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         _topic: &'a TopicKey,
         _times: &'a [Timestamp],
     ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
-        let reason = "it only passes jobs on to another store: ask that one".into();
-        Box::pin(ready(Err(StoreError::Unsupported { operation: "due_counts", reason })))
+        Box::pin(ready(Err(wraps("due_counts"))))
     }
 
     /// Examines a page of a topic: where its keys do not agree. It changes nothing, and takes two commands at most.
@@ -320,8 +314,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         _from: u64,
         _to: u64,
     ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
-        let reason = "it only passes jobs on to another store: ask that one".into();
-        Box::pin(ready(Err(StoreError::Unsupported { operation: "statistics", reason })))
+        Box::pin(ready(Err(wraps("statistics"))))
     }
 
     /// Returns how many jobs of a topic are in each state.

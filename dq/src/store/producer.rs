@@ -207,6 +207,19 @@ pub enum CommandKind {
 }
 
 impl CommandKind {
+    /// Every command.
+    pub(crate) const ALL: [Self; 4] = [Self::Delete, Self::Cancel, Self::Ack, Self::Requeue];
+
+    /// Its letter in scripts and in moves.
+    pub(crate) const fn letter(self) -> &'static str {
+        match self {
+            Self::Delete => "d",
+            Self::Cancel => "c",
+            Self::Ack => "a",
+            Self::Requeue => "q",
+        }
+    }
+
     /// The command as a word, for example `requeue`.
     pub const fn word(self) -> &'static str {
         match self {

@@ -5,6 +5,13 @@
 
 use std::time::Duration;
 
+use super::error::StoreError;
+use super::overview::limited;
+use crate::time::Timestamp;
+
+/// A minute, in milliseconds.
+pub(crate) const MINUTE: u64 = 60_000;
+
 /// How many minutes a store keeps: those of a day.
 pub const MOST_MINUTES: u64 = 24 * 60;
 
@@ -16,6 +23,7 @@ pub const RECENT_MINUTES: u64 = 5;
 pub const LATENESS_BOUNDS: [u64; 7] = [10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000];
 
 /// The bytes of a minute, as the stores keep it.
+#[cfg(feature = "redis")]
 const BYTES: usize = 70;
 
 /// What a topic did in a minute of the store's clock.
@@ -51,8 +59,22 @@ impl MinuteCounts {
         self.late_most = self.late_most.max(late);
     }
 
+    /// The sum of those that were counted from the minute `from` to the minute `to`.
+    pub(crate) fn sum<'a>(counted: impl IntoIterator<Item = &'a Self>, from: u64, to: u64) -> Self {
+        let mut sum = Self { minute: from, ..Self::default() };
+        let within = counted.into_iter().filter(|counts| (from..=to).contains(&counts.minute));
+        within.for_each(|counts| sum.add(counts));
+        sum
+    }
+
+    /// The sum of the present minute and those before it that an overview has.
+    pub(super) fn recent<'a>(counted: impl IntoIterator<Item = &'a Self>, now: Timestamp) -> Self {
+        let to = now.as_millis() / MINUTE;
+        Self::sum(counted, to.saturating_sub(RECENT_MINUTES), to)
+    }
+
     /// Adds what another minute has.
-    pub(crate) fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: &Self) {
         self.claimed += other.claimed;
         self.ran += other.ran;
         self.done += other.done;
@@ -83,6 +105,7 @@ impl MinuteCounts {
 
     /// Reads what a store keeps; `None` if the bytes are not a minute. Numbers are little-endian: the minute and the first five counts
     /// with 4 bytes, the sum with 8, the latest with 6, and the eight counts of lateness with 4.
+    #[cfg(feature = "redis")]
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != BYTES {
             return None;
@@ -98,6 +121,12 @@ impl MinuteCounts {
         let late = std::array::from_fn(|_| next(4));
         Some(Self { minute, claimed, ran, done, failed, dead, late_sum, late_most, late })
     }
+}
+
+/// Rejects a request for more minutes than a store keeps.
+pub(super) fn check_minutes(from: u64, to: u64) -> Result<(), StoreError> {
+    let minutes = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX).saturating_add(1);
+    limited("the number of minutes", minutes, MOST_MINUTES as usize)
 }
 
 #[cfg(test)]
@@ -127,6 +156,7 @@ mod tests {
         assert_eq!(counts.mean_lateness(), Some(Duration::from_millis(82)));
     }
 
+    #[cfg(feature = "redis")]
     #[test]
     fn bytes_of_another_length_are_no_minute() {
         assert_eq!(MinuteCounts::from_bytes(&[0; BYTES]), Some(MinuteCounts::default()));

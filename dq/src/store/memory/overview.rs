@@ -6,9 +6,10 @@ use super::now::Now;
 use super::places::{Holder, TimedPlace};
 use super::topic::Topic;
 use crate::job::NodeId;
+use crate::store::overview::limited;
+use crate::store::statistics::check_minutes;
 use crate::store::{
-    DueCount, HolderSeen, MOST_BUCKETS, MOST_MINUTES, MOST_NODES, MinuteCounts, NodesPage, NodesRequest, StoreError,
-    TopicOverview,
+    DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, MinuteCounts, NodesPage, NodesRequest, StoreError, TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -46,8 +47,7 @@ impl Topic {
 
     /// What the topic counted in these minutes. O(1): there are no more than those of a day.
     pub(crate) fn statistics(&self, from: u64, to: u64) -> Result<Vec<MinuteCounts>, StoreError> {
-        let minutes = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
-        limited("the number of minutes", minutes.saturating_add(1), MOST_MINUTES as usize)?;
+        check_minutes(from, to)?;
         Ok(self.statistics.between(from, to))
     }
 
@@ -62,9 +62,4 @@ impl Topic {
 
 fn seen((node, holder): (&NodeId, &Holder)) -> HolderSeen {
     HolderSeen { node: node.clone(), lease: holder.lease, jobs: holder.rows.len() }
-}
-
-/// Rejects a request over its limit.
-const fn limited(what: &'static str, size: usize, limit: usize) -> Result<(), StoreError> {
-    if size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
 }

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use super::now::Now;
 use crate::job::Cause;
 use crate::store::step::{Change, Claim, Outcome};
-use crate::store::{MOST_MINUTES, MinuteCounts, RECENT_MINUTES};
-
-const MINUTE: u64 = 60_000;
+use crate::store::{MINUTE, MOST_MINUTES, MinuteCounts};
 
 /// The minutes of the last day, and where the current step counts.
 #[derive(Debug, Clone, Default)]
@@ -71,13 +69,9 @@ impl Statistics {
     /// The sum of the present minute and those before it that an overview has; `None`: nothing was counted for a day.
     pub(super) fn recent(&self, now: Now) -> Option<MinuteCounts> {
         let minute = minute_of(now);
-        if self.between((minute + 1).saturating_sub(MOST_MINUTES), minute).is_empty() {
-            return None;
-        }
-        let from = minute.saturating_sub(RECENT_MINUTES);
-        let mut sum = MinuteCounts { minute: from, ..MinuteCounts::default() };
-        self.between(from, minute).iter().for_each(|counts| sum.add(counts));
-        Some(sum)
+        let day = (minute + 1).saturating_sub(MOST_MINUTES)..=minute;
+        let is_kept = self.minutes.values().any(|counts| day.contains(&counts.minute));
+        is_kept.then(|| MinuteCounts::recent(self.minutes.values(), now.floor()))
     }
 }
 

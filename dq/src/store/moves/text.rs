@@ -15,7 +15,7 @@ impl JobMove {
     pub(crate) fn written(&self) -> String {
         let (kind, at, name) = match self {
             Self::Added { due } => ("a".to_owned(), Some(*due), ""),
-            Self::Imported { place } => (format!("i{}", letter_of_place(*place)), None, ""),
+            Self::Imported { place } => (format!("i{}", place.letter()), None, ""),
             Self::ReplacementWaits => ("v".to_owned(), None, ""),
             Self::Changed { due, by } => ("s".to_owned(), *due, &**by),
             Self::Claimed { due, node } => ("c".to_owned(), Some(*due), &**node),
@@ -26,7 +26,7 @@ impl JobMove {
             Self::Parked { node } => ("p".to_owned(), None, &**node),
             Self::Dead { cause, node } => (format!("x{}", number_of(*cause)), None, &**node),
             Self::Reclaimed { node } => ("l".to_owned(), None, &**node),
-            Self::CommandWaits { command, by } => (format!("w{}", letter_of_command(*command)), None, &**by),
+            Self::CommandWaits { command, by } => (format!("w{}", command.letter()), None, &**by),
             Self::Deleted { by } => ("d".to_owned(), None, &**by),
             Self::Requeued { by } => ("q".to_owned(), None, &**by),
             Self::Published => ("o".to_owned(), None, ""),
@@ -99,44 +99,12 @@ fn number_of(cause: Option<Cause>) -> usize {
     cause.and_then(|cause| Cause::ALL.iter().position(|known| *known == cause)).map_or(0, |place| place + 1)
 }
 
-const fn letter_of_place(place: CopyPlace) -> &'static str {
-    match place {
-        CopyPlace::Delayed => "d",
-        CopyPlace::Unacked => "u",
-        CopyPlace::Dead => "x",
-        CopyPlace::Done => "f",
-        CopyPlace::Broadcast => "b",
-    }
-}
-
 fn place_of(letter: &str) -> Option<CopyPlace> {
-    Some(match letter {
-        "d" => CopyPlace::Delayed,
-        "u" => CopyPlace::Unacked,
-        "x" => CopyPlace::Dead,
-        "f" => CopyPlace::Done,
-        "b" => CopyPlace::Broadcast,
-        _ => return None,
-    })
-}
-
-const fn letter_of_command(command: CommandKind) -> &'static str {
-    match command {
-        CommandKind::Delete => "d",
-        CommandKind::Cancel => "c",
-        CommandKind::Ack => "a",
-        CommandKind::Requeue => "q",
-    }
+    CopyPlace::ALL.into_iter().find(|place| place.letter() == letter)
 }
 
 fn command_of(letter: &str) -> Option<CommandKind> {
-    Some(match letter {
-        "d" => CommandKind::Delete,
-        "c" => CommandKind::Cancel,
-        "a" => CommandKind::Ack,
-        "q" => CommandKind::Requeue,
-        _ => return None,
-    })
+    CommandKind::ALL.into_iter().find(|command| command.letter() == letter)
 }
 
 #[cfg(test)]

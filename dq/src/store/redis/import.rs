@@ -43,13 +43,7 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
     call.push(longest.next_power_of_two());
     call.push(import.fence.0);
     for copy in &copies {
-        call.push(match copy.place {
-            CopyPlace::Delayed => "d",
-            CopyPlace::Unacked => "u",
-            CopyPlace::Dead => "x",
-            CopyPlace::Done => "f",
-            CopyPlace::Broadcast => "b",
-        });
+        call.push(copy.place.letter());
         call.push(copy.id.as_str());
         call.push(copy.at.as_millis());
         call.push(copy.crashes);

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::RedisStore;
 use super::keys::Keys;
-use super::overview::limited;
 use super::reply::{Reply, fence_of};
 use super::scripts::Step;
 use crate::job::{NodeId, Record, TopicKey};
+use crate::store::overview::limited;
 use crate::store::{Cursor, HolderSeen, JobPlace, MOST_NODES, NodesPage, NodesRequest, Page, StoreError, Stored};
 use crate::time::Timestamp;
 

@@ -9,6 +9,7 @@ use super::statistics::recent;
 use super::topic_state::state_of;
 use super::{LAST_MS, RedisStore};
 use crate::job::{NodeId, TopicKey};
+use crate::store::overview::limited;
 use crate::store::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, StoreError, TopicOverview};
 use crate::time::Timestamp;
 
@@ -75,9 +76,4 @@ fn role(reply: &mut Reply) -> Result<Option<(NodeId, Timestamp)>, StoreError> {
     let (node, until) = (reply.text()?, reply.text()?);
     let until = Timestamp::from_millis(until.parse().unwrap_or_default());
     Ok((!node.is_empty()).then(|| (NodeId::new(&node), until)))
-}
-
-/// Rejects a request over its limit.
-pub(super) const fn limited(what: &'static str, size: usize, limit: usize) -> Result<(), StoreError> {
-    if size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
 }

@@ -20,8 +20,8 @@ use super::told::Told;
 use super::{topic_state, within};
 use crate::job::{NodeId, ProducerId};
 use crate::store::{
-    AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandKind, CommandOutcome, Import, ImportOutcome, JobChange,
-    LAST_VERSION, NewJob, Numbered, Pending, Producer, SetTopic, StoreError, TopicSet, escaped,
+    AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Import, ImportOutcome, JobChange, LAST_VERSION,
+    NewJob, Numbered, Pending, Producer, SetTopic, StoreError, TopicSet, escaped,
 };
 
 /// One producer of one topic.
@@ -142,12 +142,7 @@ impl Producer for RedisProducer {
         };
         call.push(batch.number);
         for Command { verb, id, fence, by } in &batch.items {
-            call.push(match verb {
-                CommandKind::Delete => "d",
-                CommandKind::Cancel => "c",
-                CommandKind::Ack => "a",
-                CommandKind::Requeue => "q",
-            });
+            call.push(verb.letter());
             call.push(id.as_str());
             call.push(fence.map(|fence| fence.to_string()).unwrap_or_default());
             call.push(&*escaped(by.as_deref().unwrap_or_default()));
