@@ -201,3 +201,8 @@ impl StoreError {
         matches!(self, Self::Unavailable { .. } | Self::NotSent { .. } | Self::Denied { .. })
     }
 }
+
+/// Rejects a request over its limit, before anything is done.
+pub(super) const fn limited(what: &'static str, size: usize, limit: usize) -> Result<(), StoreError> {
+    if size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
+}

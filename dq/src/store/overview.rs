@@ -1,6 +1,5 @@
 //! Queries about a topic as a whole, for people who look at it.
 
-use super::error::StoreError;
 use super::inspect::TopicCounts;
 use super::statistics::MinuteCounts;
 use super::topic_state::TopicState;
@@ -71,9 +70,4 @@ pub struct DueCount {
     pub jobs: usize,
     /// `false`: counting them all would have cost too much, and the number is near the true one.
     pub is_exact: bool,
-}
-
-/// Rejects a request over its limit.
-pub(super) const fn limited(what: &'static str, size: usize, limit: usize) -> Result<(), StoreError> {
-    if size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
 }

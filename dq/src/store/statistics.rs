@@ -5,8 +5,7 @@
 
 use std::time::Duration;
 
-use super::error::StoreError;
-use super::overview::limited;
+use super::error::{StoreError, limited};
 use crate::time::Timestamp;
 
 /// A minute, in milliseconds.

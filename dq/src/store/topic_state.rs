@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use super::due::Due;
-use super::error::StoreError;
+use super::error::{StoreError, limited};
 use crate::time::Timestamp;
 
 /// The longest reason, in bytes.
@@ -208,7 +208,7 @@ impl SetTopic {
         } else {
             ("the size of the author in bytes", self.by.len(), LONGEST_AUTHOR)
         };
-        if size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
+        limited(what, size, limit)
     }
 }
 

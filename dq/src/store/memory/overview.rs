@@ -6,7 +6,7 @@ use super::now::Now;
 use super::places::{Holder, TimedPlace};
 use super::topic::Topic;
 use crate::job::NodeId;
-use crate::store::overview::limited;
+use crate::store::error::limited;
 use crate::store::statistics::check_minutes;
 use crate::store::{
     DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, MinuteCounts, NodesPage, NodesRequest, StoreError, TopicOverview,

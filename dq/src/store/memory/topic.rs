@@ -19,6 +19,7 @@ use super::settings::Settings;
 use super::signals::{Notice, Notices};
 use super::statistics::Statistics;
 use crate::job::{Fence, JobId, NodeId, State};
+use crate::store::error::limited;
 use crate::store::step::MOST_JOBS;
 use crate::store::{Signal, StoreError};
 use crate::time::Timestamp;
@@ -105,5 +106,5 @@ impl Topic {
 
 /// Rejects a request over the limit before the step changes anything (rule 5).
 pub(super) const fn within(what: &'static str, size: usize) -> Result<(), StoreError> {
-    if size > MOST_JOBS { Err(StoreError::OverLimit { what, size, limit: MOST_JOBS }) } else { Ok(()) }
+    limited(what, size, MOST_JOBS)
 }

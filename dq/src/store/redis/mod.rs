@@ -66,6 +66,7 @@ use self::scripts::Scripts;
 use self::signals::Subscriptions;
 use self::source::Source;
 use self::url::Address;
+use super::error::limited;
 use super::step::MOST_JOBS;
 use super::{
     Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting, Interest,
@@ -453,5 +454,5 @@ fn metadata_bytes(metadata: Metadata) -> Vec<u8> {
 
 /// Checks a limit of a request before anything is sent.
 const fn within(what: &'static str, size: usize) -> Result<(), StoreError> {
-    if size > MOST_JOBS { Err(StoreError::OverLimit { what, size, limit: MOST_JOBS }) } else { Ok(()) }
+    limited(what, size, MOST_JOBS)
 }

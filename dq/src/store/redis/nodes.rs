@@ -7,7 +7,7 @@ use super::keys::Keys;
 use super::reply::{Reply, fence_of};
 use super::scripts::Step;
 use crate::job::{NodeId, Record, TopicKey};
-use crate::store::overview::limited;
+use crate::store::error::limited;
 use crate::store::{Cursor, HolderSeen, JobPlace, MOST_NODES, NodesPage, NodesRequest, Page, StoreError, Stored};
 use crate::time::Timestamp;
 

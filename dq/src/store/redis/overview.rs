@@ -9,7 +9,7 @@ use super::statistics::recent;
 use super::topic_state::state_of;
 use super::{LAST_MS, RedisStore};
 use crate::job::{NodeId, TopicKey};
-use crate::store::overview::limited;
+use crate::store::error::limited;
 use crate::store::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, StoreError, TopicOverview};
 use crate::time::Timestamp;
 
