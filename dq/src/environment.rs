@@ -117,8 +117,8 @@ impl Environment {
         self.clock.sleep_until(at)
     }
 
-    /// The node's wall clock, for generated ids and for limits on times that users give. Everything else uses the
-    /// store's clock.
+    /// The node's wall clock: for generated ids, for limits on times that users give, and for the first tick of a schedule. All
+    /// else uses the store's clock.
     pub fn wall(&self) -> Timestamp {
         Timestamp::from_millis(self.clock.wall_millis())
     }

@@ -1,6 +1,7 @@
 //! Clocks: the node's clock measures durations, the store's clock decides when jobs are due.
 
 use std::fmt;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
@@ -64,9 +65,14 @@ pub struct TokioClock {
 
 impl TokioClock {
     /// A clock that shows the wall clock's time now, in whole milliseconds, and then follows tokio's clock. So a delay
-    /// of whole milliseconds ends exactly when tokio's clock has advanced by it.
+    /// of whole milliseconds ends exactly when tokio's clock has advanced by it. While tokio's clock is paused, all these clocks of
+    /// a runtime show the same time, however much real time passed between their making.
     pub fn new() -> Self {
-        Self::at(wall_micros() / 1000 * 1000)
+        static BEGIN: LazyLock<(std::time::Instant, Duration)> =
+            LazyLock::new(|| (std::time::Instant::now(), Duration::from_micros(wall_micros())));
+        let ((begin, wall), now) = (*BEGIN, Instant::now().into_std());
+        let wall = (wall + now.saturating_duration_since(begin)).saturating_sub(begin.saturating_duration_since(now));
+        Self::at(wall.as_millis() as u64 * 1000)
     }
 
     /// A clock that shows `micros` since the Unix epoch now, and then follows tokio's clock.
@@ -139,6 +145,19 @@ mod tests {
         let clock = TokioClock::at(5);
         tokio::time::advance(Duration::from_millis(3)).await;
         assert_eq!(clock.micros(), 3_005);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clocks_of_a_paused_runtime_show_the_same_time() {
+        let first = TokioClock::new();
+        for pause in [0, 1, 999, 86_400_000] {
+            tokio::time::advance(Duration::from_millis(pause)).await;
+            let real = std::time::Instant::now();
+            while real.elapsed() < Duration::from_millis(2) {
+                std::hint::spin_loop();
+            }
+            assert_eq!(TokioClock::new().micros(), first.micros());
+        }
     }
 
     #[tokio::test]
