@@ -173,6 +173,7 @@ pub async fn a_slow_listener_hears_what_it_missed(t: &Topic) {
     for n in 0..STEPS {
         t.add_all(vec![job(&format!("a{n}")), job(&format!("b{n}"))]).await;
     }
+    // The marker is added and published; its message comes before the move that tells of that.
     marker.received(t).await;
     let (mut seen, mut missed) = (0, None);
     while missed.is_none() {
@@ -182,11 +183,15 @@ pub async fn a_slow_listener_hears_what_it_missed(t: &Topic) {
             _ => {}
         }
     }
-    // The marker is added and published.
-    assert_eq!(seen + missed.unwrap_or_default(), 2 * STEPS as u64 + 2);
     assert!(seen > 0 && seen < 2 * MOST_MOVES as u64);
     t.add("next").await;
-    assert_eq!(listener.told(t).await, [("next".to_owned(), JobMove::Added { due: t.now() })]);
+    let mut next = listener.told(t).await;
+    if next[0].0 != "next" {
+        seen += next.len() as u64;
+        next = listener.told(t).await;
+    }
+    assert_eq!(next, [("next".to_owned(), JobMove::Added { due: t.now() })]);
+    assert_eq!(seen + missed.unwrap_or_default(), 2 * STEPS as u64 + 2);
 }
 
 /// A step that makes more moves than a message has room for says how many are left out.
