@@ -57,7 +57,8 @@ fn every_requirement_has_its_row() {
     let defects = [("D0-", 8), ("D1-", 8), ("D2-", 3), ("D3-", 16), ("D4-", 6)];
     let lines = lines.into_iter().flat_map(|(prefix, most)| (1..=most).map(move |n| format!("| {prefix}{n:02}")));
     let defects = defects.into_iter().flat_map(|(prefix, most)| (1..=most).map(move |n| format!("| {prefix}{n}")));
-    let rules = (1..=33).map(|rule| format!("| {rule}"));
+    let (rules, _) = rules();
+    let rules = rules.iter().map(|rule| format!("| {rule}"));
     let reasons = ["rejected", "later", "nothing to", "is in the docs", "not visible here", "a rule of the"];
     let answered = |row: &[&str]| {
         row.len() == 3 && (row[2].contains('`') || reasons.iter().any(|reason| row[1..].concat().contains(reason)))
@@ -67,6 +68,27 @@ fn every_requirement_has_its_row() {
         of_this.peek().is_none() || !of_this.all(|row| answered(row))
     });
     report("say in docs/internals/requirements.md what shows these", &unanswered.collect::<Vec<_>>());
+}
+
+/// The numbers of the rules of the protocol, and the empty ones, whose rules became parts of others.
+fn rules() -> (Vec<u8>, Vec<u8>) {
+    let text = fs::read_to_string(root().join("docs/internals/protocol/README.md")).unwrap();
+    let section = text.split("\n## ").find(|part| part.starts_with("4. Rules")).unwrap();
+    let items = section.lines().skip(1).filter_map(|line| line.split_once(". "));
+    let (mut rules, mut empty) = (Vec::new(), Vec::new());
+    for (number, text) in items.filter_map(|(number, text)| Some((number.parse().ok()?, text))) {
+        if text.starts_with("Merged into rule ") { empty.push(number) } else { rules.push(number) }
+    }
+    (rules, empty)
+}
+
+#[test]
+fn the_protocol_has_at_most_25_rules_and_each_keeps_its_number() {
+    let (rules, empty) = rules();
+    assert!(rules.len() <= 25, "merge rules that are one idea: {}", rules.len());
+    let mut all = [rules, empty].concat();
+    all.sort_unstable();
+    assert!(all.iter().copied().eq(1..=33), "{all:?}");
 }
 
 /// The tables of settings in the guide name each setting with the default that the code has.

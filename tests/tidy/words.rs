@@ -1,6 +1,8 @@
 //! The words of `docs/internals/glossary.md`: no identifier, key or term uses a word that it retires.
 
-use super::{report, texts};
+use std::fs;
+
+use super::{report, root, texts};
 
 /// Parts of identifiers (`snake_case` and `CamelCase` are split) that no code has.
 const RETIRED_PARTS: &str = "begun cast casted caster casts court courts deaf deafen deputy dice flying fronted \
@@ -66,6 +68,13 @@ fn has_term(line: &str, term: &str) -> bool {
         !is_word(line[..at].chars().next_back())
             && (term.ends_with(' ') || !is_word(line[at + term.len()..].chars().next()))
     })
+}
+
+#[test]
+fn the_glossary_has_at_most_100_terms() {
+    let text = fs::read_to_string(root().join("docs/internals/glossary.md")).unwrap();
+    let terms = text.lines().filter(|line| line.starts_with("| **")).count();
+    assert!((1..=100).contains(&terms), "take a word out that its type explains: {terms}");
 }
 
 #[test]

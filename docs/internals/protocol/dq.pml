@@ -233,7 +233,7 @@ bit unresponsive1;
 #define ONE_PLACE(j) assert(delayed[j] + INRUN(j) == rec[j] && (INRUN(j) || !HAS_PENDING(j)))
 #endif
 
-/* [17] Run r, which has fence f, ends.  A pending ack that names a run counts for that run only, and is removed with it. */
+/* [13] Run r, which has fence f, ends.  A pending ack that names a run counts for that run only, and is removed with it. */
 inline obey_ack(j, f, r)
 {
 #if ACKS
@@ -259,7 +259,7 @@ inline obey_ack(j, f, r)
 #endif
 }
 
-/* [12, 13] Every way out of RUNNING but an ack does this: a replacement takes the job's place, a pending delete removes it. */
+/* [13] Every way out of RUNNING but an ack does this: a replacement takes the job's place, a pending delete removes it. */
 inline go_back(j)
 {
     if
@@ -521,7 +521,7 @@ proctype Client()
 #define IS_CUR(r) (cur[AT(0,0)] == r || cur[AT(1,0)] == r || cur[AT(2,0)] == r || cur[AT(3,0)] == r)
 #endif
 
-/* [17] A command acks the run with fence f (run number r), as a webhook does.  Of two pending acks on one job the one with
+/* [13] A command acks the run with fence f (run number r), as a webhook does.  Of two pending acks on one job the one with
  * the larger fence counts.  Under a pending delete, or on a waiting job, the ack does nothing. */
 inline exec_ack(f, r)
 {
