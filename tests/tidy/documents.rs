@@ -9,8 +9,8 @@ use super::{report, root, sources, texts};
 fn every_test_that_the_docs_name_exists() {
     let sources: String = sources().into_iter().map(|(_, text)| text).collect();
     let mut found = Vec::new();
-    for doc in ["docs/internals/requirements.md", "docs/internals/guarantees.md"] {
-        let Ok(text) = fs::read_to_string(root().join(doc)) else { continue };
+    for doc in ["requirements.md", "guarantees.md", "protocol/README.md"].map(|doc| format!("docs/internals/{doc}")) {
+        let Ok(text) = fs::read_to_string(root().join(&doc)) else { continue };
         for name in text.split('`').skip(1).step_by(2) {
             let is_test =
                 name.contains('_') && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
