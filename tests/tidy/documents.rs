@@ -22,27 +22,32 @@ fn every_test_that_the_docs_name_exists() {
     report("no test has this name", &found);
 }
 
-/// The tables of verbs in the guide: each cell of `changing-jobs.md` names its tests, and each row of `pausing.md`.
+/// The tables of the guide that say what becomes of a job: `docs/internals/requirements.md` has the tests that show each cell.
 #[test]
-fn each_cell_of_the_tables_of_verbs_names_a_test_of_it() {
+fn each_cell_of_the_tables_of_verbs_has_a_test_of_it() {
     let sources: String = sources().into_iter().map(|(_, text)| text).collect();
-    let is_shown = |cell: &str| {
-        let names = cell.split('`').skip(1).step_by(2).filter(|name| name.matches('_').count() >= 2);
-        names.clone().next().is_some() && names.into_iter().all(|name| sources.contains(&format!("async fn {name}(")))
+    let is_shown = |cell: &&str| {
+        let mut names = cell.split('`').skip(1).step_by(2).peekable();
+        names.peek().is_some() && names.all(|name| sources.contains(&format!("async fn {name}(")))
+    };
+    let rows = |doc: &str, head: &str| -> Vec<Vec<String>> {
+        let text = fs::read_to_string(root().join("docs").join(doc)).unwrap();
+        let table = text.split("\n\n").find(|part| part.starts_with(head)).unwrap_or_else(|| panic!("{doc}: {head}"));
+        let cells = |row: &str| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+        table.lines().skip(2).map(cells).collect()
     };
     let (mut found, mut cells) = (Vec::new(), 0);
-    for (doc, head, first) in [("changing-jobs.md", "| verb | ", 1), ("pausing.md", "| what | ", 2)] {
-        let text = fs::read_to_string(root().join("docs/guide").join(doc)).unwrap();
-        for table in text.split("\n\n").filter(|part| part.starts_with(head)) {
-            for row in table.lines().skip(2) {
-                for cell in row.trim_matches('|').split(" | ").skip(first) {
-                    cells += 1;
-                    if !is_shown(cell) {
-                        found.push(format!("{doc}: {cell}"));
-                    }
-                }
-            }
-        }
+    for (doc, of_guide, of_tests) in [
+        ("guide/changing-jobs.md", "| verb | ", "| verb | "),
+        ("guide/pausing.md", "| what | under a pause |", "| under a pause | "),
+        ("guide/pausing.md", "| what | while the topic drains |", "| while the topic drains | "),
+    ] {
+        let (guide, shown) = (rows(doc, of_guide), rows("internals/requirements.md", of_tests));
+        let names = |rows: &[Vec<String>]| rows.iter().map(|row| (row[0].clone(), row.len())).collect::<Vec<_>>();
+        assert_eq!(names(&guide), names(&shown), "{doc}: {of_guide}");
+        let of_rows: Vec<&str> = shown.iter().flat_map(|row| row[1..].iter().map(String::as_str)).collect();
+        cells += of_rows.len();
+        found.extend(of_rows.into_iter().filter(|cell| !is_shown(cell)).map(|cell| format!("{doc}: {cell}")));
     }
     assert_eq!(cells, 3 * 7 + 10 + 8, "the tables are found");
     report("name a test that shows this", &found);
