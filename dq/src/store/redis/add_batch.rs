@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 pub(super) const PLAIN_KEYS: usize = 6;
 pub(super) const LATER_KEYS: usize = 8;
 
-/// The script needs more keys for a larger record (`lua/parts/plain.lua`).
+/// The script needs more keys for a larger record (`lua/add.lua`).
 const SMALL: usize = 4_096;
 
 /// A job that is due much later and has a larger record waits in `delayed`, so that a step moves few bytes.
@@ -136,7 +136,7 @@ impl AddBatch {
     }
 
     /// Whether a job is a schedule, which enters their index.
-    pub(super) fn has_schedules(&self) -> bool {
+    fn has_schedules(&self) -> bool {
         self.has_chosen_ids() && self.jobs.iter().any(|(id, _)| id.schedule_name().is_some())
     }
 

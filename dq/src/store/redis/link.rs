@@ -10,7 +10,7 @@ use super::connection::OrderedConnection;
 use super::keys::Keys;
 use super::outcomes::{Sorted, sort};
 use super::reply::{Reply, malformed};
-use super::scripts::{Scripts, Step};
+use super::scripts::{ScriptCall, Scripts, Step};
 use super::topic_state::told;
 use super::{metadata_bytes, micros, millis, within};
 use crate::job::{Isolation, JobId, NodeId, Token};
@@ -38,8 +38,14 @@ pub(super) struct RedisLink {
 }
 
 impl RedisLink {
-    fn call(&self, step: Step) -> super::scripts::ScriptCall {
+    fn call(&self, step: Step) -> ScriptCall {
         self.scripts.call(step, &self.keys, self.node.as_str()).arg(self.node.as_str())
+    }
+
+    /// A call of a step that counts if the topic does; otherwise it has none of the last `without` keys.
+    fn counting(&self, step: Step, without: usize, owner: &str) -> ScriptCall {
+        let without = if self.counts { 0 } else { without };
+        self.scripts.call_with_first(step, step.keys().len() - without, &self.keys, owner)
     }
 
     fn cleanup(&self) -> Cleanup {
@@ -86,7 +92,9 @@ impl Cleanup {
         let first = first.escape_ascii().to_string();
         self.dropped.fetch_add(foreign_rows.len(), Ordering::Relaxed);
         tracing::warn!(topic = %self.keys.topic().topic, count = foreign_rows.len(), %first, "dropped rows that dq did not write");
-        let call = self.scripts.call(Step::Settle, &self.keys, self.node.as_str()).arg(self.node.as_str());
+        let (step, node) = (Step::Settle, self.node.as_str());
+        // Nothing of this is counted, and no schedule had a tick.
+        let call = self.scripts.call_with_first(step, step.keys().len() - 2, &self.keys, node).arg(node);
         // The request names no sequence number, so it renews nothing.
         let mut call = call.arg("").arg(0).arg(USUAL_BYTES).arg(0).arg(0);
         for (id, token) in foreign_rows {
@@ -140,8 +148,8 @@ impl RedisLink {
         if let Err(error) = within("the limit of a transfer", request.limit) {
             return refused(error);
         }
-        let step = if self.counts { Step::CountingTransfer } else { Step::Transfer };
-        let call = self.call(step).arg(request.last_seen.0).arg(request.limit);
+        let node = self.node.as_str();
+        let call = self.counting(Step::Transfer, 1, node).arg(node).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
         let call = call.arg(millis(request.lookahead));
         let (answer, cleanup, fallback) = (self.connection.ask_list(call), self.cleanup(), request.fallback);
@@ -182,13 +190,9 @@ impl RedisLink {
             return refused(error);
         }
         let has_ticks = request.outcomes.iter().any(|outcome| matches!(outcome.change, Change::Tick(_)));
-        let call = match has_ticks {
-            _ if self.counts => self.call(Step::CountingSettle),
-            true => {
-                self.scripts.call_with_schedules(Step::Settle, &self.keys, self.node.as_str()).arg(self.node.as_str())
-            }
-            false => self.call(Step::Settle),
-        };
+        // Without ticks it does not need the index of schedules either.
+        let call =
+            self.counting(Step::Settle, if has_ticks { 1 } else { 2 }, self.node.as_str()).arg(self.node.as_str());
         let call = call.arg(request.last_seen.0).arg(millis(request.lease)).arg(request.bytes);
         let Sorted { call, places, mut verdicts } = sort(call, &request.outcomes);
         let answer = self.connection.ask_list(call);
@@ -278,8 +282,7 @@ impl RedisLink {
             return refused(error);
         }
         let dead = request.node.as_str();
-        let step = if self.counts { Step::CountingReclaim } else { Step::Reclaim };
-        let call = self.scripts.call(step, &self.keys, dead).arg(dead).arg(request.seen.as_millis());
+        let call = self.counting(Step::Reclaim, 1, dead).arg(dead).arg(request.seen.as_millis());
         let call = call.arg(request.limit.max(1)).arg(request.max_crashes).arg(request.bytes);
         let answer = self.connection.ask_list(call);
         let cleanup = self.cleanup();

@@ -12,7 +12,7 @@ use super::audit::{TRIES, nodes_of, too_many_nodes};
 use super::change;
 use super::connection::OrderedConnection;
 use super::directory::Entry;
-use super::import::{self, is_schedule};
+use super::import;
 use super::keys::Keys;
 use super::reply::{Reply, codes, malformed, state};
 use super::scripts::{ScriptCall, Scripts, Step};
@@ -49,11 +49,6 @@ struct Calls {
 }
 
 impl Calls {
-    /// A call without arguments of a step that also changes the index of schedules.
-    fn with_schedules(&self, step: Step) -> ScriptCall {
-        self.scripts.call_with_schedules(step, &self.keys, self.producer.as_str())
-    }
-
     fn nodes(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,11 +62,7 @@ impl Calls {
             call
         } else {
             let nodes = self.nodes().clone();
-            let (scripts, producer) = (&self.scripts, self.producer.as_str());
-            let mut call = match batch.has_schedules() {
-                true => scripts.call_with_nodes_and_schedules(Step::Add, &self.keys, producer, &nodes),
-                false => scripts.call_with_nodes(Step::Add, &self.keys, producer, &nodes),
-            };
+            let mut call = self.scripts.call_with_nodes(Step::Add, &self.keys, self.producer.as_str(), &nodes);
             batch.write(&mut call, &nodes, enters);
             call
         };
@@ -135,11 +126,7 @@ impl Producer for RedisProducer {
         if let Err(error) = within("the number of commands", batch.items.len()) {
             return Box::pin(ready(Err(error)));
         }
-        let has_schedules = batch.items.iter().any(|command| command.id.schedule_name().is_some());
-        let mut call = match has_schedules {
-            true => self.calls.with_schedules(Step::Command),
-            false => self.command.clone(),
-        };
+        let mut call = self.command.clone();
         call.push(batch.number);
         for Command { verb, id, fence, by } in &batch.items {
             call.push(verb.letter());
@@ -177,10 +164,7 @@ impl Producer for RedisProducer {
             return Box::pin(ready(Err(error)));
         }
         let calls = &self.calls;
-        let call = match import.copies.iter().any(is_schedule) {
-            true => calls.with_schedules(Step::Import),
-            false => calls.scripts.call(Step::Import, &calls.keys, calls.producer.as_str()),
-        };
+        let call = calls.scripts.call(Step::Import, &calls.keys, calls.producer.as_str());
         let (mut call, repeats) = import::write(call, number, import);
         call.behind = Some(calls.entry.command());
         let answer = self.connection.ask(call);

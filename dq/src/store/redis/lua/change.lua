@@ -41,7 +41,7 @@ local number, renews, FIRST_CHANGE, FIELDS, MOST_READ = ARGV[1], true, 3, 5, 104
 -- include overrides.lua
 -- include places.lua
 -- include edit.lua
--- include moves.lua
+-- include recorder.lua
 -- What the store knows of each id. The changes are made here, and the end of the script writes them.
 local by_id, in_order, ids = {}, {}, {}
 for i = FIRST_CHANGE, #ARGV, FIELDS do
@@ -119,7 +119,7 @@ for i = FIRST_CHANGE, #ARGV, FIELDS do
   local verdict, version = change(job, state, part, ARGV[i], ARGV[i + 2], ARGV[i + 4])
   local due = verdict ~= 'l' and part and part.due
   if verdict == '+' then
-    note_move('s', due and int(due) or '', ARGV[i + 3] ~= '' and ARGV[i + 3] or string.match(calls, ':calls:(.*)$'), job.id)
+    note('s', due and int(due) or '', ARGV[i + 3] ~= '' and ARGV[i + 3] or string.match(calls, ':calls:(.*)$'), job.id)
   end
   answers[#answers + 1] = (state or '-') .. verdict .. told(version, due)
 end
@@ -164,7 +164,7 @@ write('ZADD', broadcasts, broadcast_members)
 if longest > tonumber(largest or 0) then redis.call('HSET', meta, 'largest', longest) end
 local answer = 'g' .. table.concat(answers)
 -- include keep.lua
-tell_moves()
+keep_notes()
 if earliest < head then signal('due', 'watcher', watcher, watcher_until, earliest) end
 if earliest_broadcast < broadcast_head then
   local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')

@@ -16,7 +16,7 @@ KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override t
 KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[15] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[16] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
-         If a command is for a schedule, the last key is {app:topic}:schedules, a ZSET with the ids of schedules
+KEYS[17] {app:topic}:schedules       ZSET     ids of schedules
 ARGV[1]  number of the batch
 ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue), id, fence or '', who sends it or '' (the producer)
 
@@ -30,7 +30,7 @@ Cost     O(n log n)
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local pending, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local metadata, replacements, far, far_jobs = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
+local metadata, replacements, far, far_jobs, schedules = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
 local number, renews, FIELDS, MOST_REMOVED = ARGV[1], true, 4, 1048576
 -- include version.lua
 -- include clock.lua
@@ -43,10 +43,10 @@ local number, renews, FIELDS, MOST_REMOVED = ARGV[1], true, 4, 1048576
 -- include calls.lua
 -- include far.lua
 -- include near.lua
--- include moves.lua
+-- include recorder.lua
 for i = 3, #ARGV, FIELDS do
   -- A key of a wrong type is found before the first write.
-  if string.sub(ARGV[i], 1, 12) == 'dq:schedule:' then redis.call('ZCARD', KEYS[17]) end
+  if string.sub(ARGV[i], 1, 12) == 'dq:schedule:' then redis.call('ZCARD', schedules) end
 end
 -- What the store knows of each id. The commands change it here, and the end of the script writes what has changed.
 local by_id, in_order, ids = {}, {}, {}
@@ -152,7 +152,7 @@ for i = 2, #ARGV, FIELDS do
   end
   if has_changed then
     local kind = state == 'r' and 'w' .. verb or verb == 'a' and 'k' or verb == 'q' and 'q' or 'd'
-    note_move(kind, '', ARGV[i + 3] ~= '' and ARGV[i + 3] or string.match(calls, ':calls:(.*)$'), job.id)
+    note(kind, '', ARGV[i + 3] ~= '' and ARGV[i + 3] or string.match(calls, ':calls:(.*)$'), job.id)
   end
   answers[#answers + 1] = (state or '-') .. (has_changed and '+' or '-')
   is_uniform = is_uniform and answers[#answers] == answers[1]
@@ -180,7 +180,7 @@ if #moved > 0 then
   write('HDEL', jobs, removed_jobs)
   write('HDEL', metadata, removed_jobs)
   for _, id in ipairs(removed_jobs) do
-    if string.sub(id, 1, 12) == 'dq:schedule:' then redis.call('ZREM', KEYS[17], id) end
+    if string.sub(id, 1, 12) == 'dq:schedule:' then redis.call('ZREM', schedules, id) end
   end
 end
 write('ZREM', broadcasts, removed_broadcasts)
@@ -195,7 +195,7 @@ for _, job in ipairs(in_order) do
 end
 local answer = is_uniform and answers[1] and 'c*' .. answers[1] or 'c' .. table.concat(answers)
 -- include keep.lua
-tell_moves()
+keep_notes()
 for _, text in ipairs(signals) do publish(wake, text) end
 if earliest and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until, earliest) end
 return {'done', answer, removed}

@@ -28,7 +28,7 @@ local id, kept, new, cause = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 -- include far.lua
 -- include near.lua
 -- include metadata.lua
--- include moves.lua
+-- include recorder.lua
 local later, record = redis.call('HGET', far_jobs, id), redis.call('HGET', jobs, id)
 if not record and later then record = record_in(later) end
 if not record then return 0 end
@@ -46,7 +46,7 @@ redis.call('ZREM', delayed, id)
 redis.call('ZREM', unacked, id)
 if not was_dead then
   redis.call('ZADD', dead, int(floor), id)
-  note_move('x' .. cause, '', '', id)
+  note('x' .. cause, '', '', id)
 end
-tell_moves()
+keep_notes()
 return 1

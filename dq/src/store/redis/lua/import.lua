@@ -14,10 +14,10 @@ KEYS[11] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[12] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[13] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[14] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
+KEYS[15] {app:topic}:schedules       ZSET     ids of schedules
 ARGV[1]  number of the batch
 ARGV[2]  r (reject: all or nothing), k (keep) or p (replace)
-ARGV[3]  letters: r if a copy has a retention, h if one is a schedule: then the last key is {app:topic}:schedules, a ZSET with
-         the ids of schedules
+ARGV[3]  letters: r if a copy has a retention, h if one is a schedule
 ARGV[4]  no record of the batch has more bytes
 ARGV[5]  the fence which no later run may get
 ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among the broadcasts, its place (d u x f, or b: a
@@ -32,20 +32,20 @@ Cost     O(n log n). Per copy of a job one HEXISTS, one HSET field and one ZADD 
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local crashes, calls, meta, wake, metadata = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local far, far_jobs = KEYS[13], KEYS[14]
+local far, far_jobs, schedules = KEYS[13], KEYS[14], KEYS[15]
 local number, duplicate, flags, longest, fence, renews = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], true
 local FIRST_COPY, FIELDS = 6, 5
--- include settings.lua
+-- include version.lua
 -- include clock.lua
 -- include calls.lua
 if draining then return redis.error_reply('DQDRAINING ' .. draining) end
 local has_schedules = string.find(flags, 'h', 1, true)
 -- A key of a wrong type is found before the first write.
-if has_schedules then redis.call('ZCARD', KEYS[15]) end
+if has_schedules then redis.call('ZCARD', schedules) end
 -- include bulk.lua
 -- include far.lua
 -- include near.lua
--- include moves.lua
+-- include recorder.lua
 -- include signal.lua
 -- include metadata.lua
 -- include places.lua
@@ -93,7 +93,7 @@ local function put(place, id, at, crash_count, record)
   if place == 'b' then return push(broadcast_fields, id, record) end
   if states[id] then moved[#moved + 1] = id end
   push(job_fields, id, record)
-  if has_schedules and string.sub(id, 1, 12) == 'dq:schedule:' then redis.call('ZADD', KEYS[15], 0, id) end
+  if has_schedules and string.sub(id, 1, 12) == 'dq:schedule:' then redis.call('ZADD', schedules, 0, id) end
   if crash_count ~= '0' then push(crash_fields, id, crash_count) end
   local own = own_metadata(record)
   if own then push(own_fields, id, own) end
@@ -101,7 +101,7 @@ end
 for i = FIRST_COPY, #ARGV, FIELDS do
   local letter = answers[(i - FIRST_COPY) / FIELDS + 1]
   if letter ~= '-' and letter == string.upper(letter) then
-    note_move('i' .. ARGV[i], '', '', ARGV[i + 1])
+    note('i' .. ARGV[i], '', '', ARGV[i + 1])
     put(unpack(ARGV, i, i + FIELDS - 1))
   end
 end
@@ -121,7 +121,7 @@ if not is_refused then
 end
 local answer = 'i' .. table.concat(answers)
 -- include keep.lua
-tell_moves()
+keep_notes()
 if earliest.d < head then signal('due', 'watcher', watcher, watcher_until, earliest.d) end
 if earliest.b < broadcast_head then
   local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')

@@ -25,11 +25,11 @@ local ROLE_SLACK = 200
 -- include lapse.lua
 local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published', 'paused', 'draining', 'events', 'history')
 local publisher, publisher_until, number, paused, draining = roles[1], roles[2], tonumber(roles[3] or 0), roles[4], roles[5]
-local events, history = roles[6], roles[7]
--- include moves.lua
+local events, history, note, keep_notes = roles[6], roles[7], nil, nil
+-- include recorder.lua
 local latest, opens_at, drained_at = floor, nil, nil
 if paused or draining then
-  -- include gate.lua
+  -- rare gate.lua
   if opens_at then latest = -1 elseif drained_at then latest = math.min(latest, drained_at) end
 end
 local due = redis.call('ZRANGE', broadcasts, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
@@ -44,11 +44,11 @@ for i = 1, n do
   local expires = records[i] and (fixed(metadata_in(records[i])).expires or due[2 * i] + expires_after) or 0
   if expires < floor then
     dropped, gone[#gone + 1] = dropped + 1, ids[i]
-    note_move('g', '', '', ids[i])
+    note('g', '', '', ids[i])
   elseif tonumber(due[2 * i]) <= latest then
     gone[#gone + 1] = ids[i]
     published = published + 1
-    note_move('o', '', '', ids[i])
+    note('o', '', '', ids[i])
     redis.call('PUBLISH', channel, int(number + published) .. ' ' .. ids[i] .. '\n' .. records[i])
   end
 end
@@ -59,7 +59,7 @@ else
 end
 write('HDEL', broadcast_jobs, gone)
 if published > 0 then redis.call('HSET', meta, 'published', int(number + published)) end
-tell_moves()
+keep_notes()
 local head, wake_at = tonumber(redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2] or math.huge), after(fallback)
 local more = head <= latest
 if opens_at then head = opens_at elseif drained_at and head > drained_at then head = math.huge end

@@ -15,7 +15,7 @@ KEYS[12] {app:topic}:meta            HASH     protocol, watcher, publisher
 KEYS[13] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[14] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[15] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
-         If the link counts, the last key is {app:topic}:statistics, a HASH with what was counted
+KEYS[16] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
 ARGV[1]  node: the dead node
 ARGV[2]  seen: the end of its lease that the caller saw, ms
 ARGV[3]  limit, 1..=1000
@@ -23,7 +23,7 @@ ARGV[4]  cap: how many crashes exhaust a job
 ARGV[5]  the most bytes of replacements; one may have more
 
 Returns  {rows moved, rows left, ids of jobs that were dropped because their record was missing}
-Holds    rules 2, 3, 5, 8, 12, 13, 19, 20: does nothing unless the lease is the one that was seen and has expired; a lease
+Holds    rules 2, 3, 5, 8, 12, 13, 19, 20, 33: does nothing unless the lease is the one that was seen and has expired; a lease
          that ends at 0 charges no crash
 Cost     O(limit log n)
 ]]
@@ -34,13 +34,12 @@ local meta, wake, metadata, replacements = KEYS[12], KEYS[13], KEYS[14], KEYS[15
 local node, seen, limit, cap, most = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 -- include version.lua
 -- include clock.lua
--- include statistics.lua
 -- include bulk.lua
 -- include signal.lua
 -- include metadata.lua
 -- include overrides.lua
 -- include pending.lua
--- include moves.lua
+-- include recorder.lua
 -- include leave.lua
 local lease_end = tonumber(redis.call('ZSCORE', leases, node) or -1)
 if lease_end ~= seen or lease_end > floor then return {0, 0, {}} end
@@ -59,8 +58,7 @@ for i, id in ipairs(ids) do
 end
 redis.call('HDEL', pending, '')
 write_plan()
--- include count_crashes.lua
-tell_moves()
+keep_notes()
 local left = redis.call('HLEN', running)
 if left == 0 then redis.call('ZREM', leases, node) end
 return {#ids, left, plan.dropped}

@@ -39,7 +39,7 @@ local NODES, FIRST, running = {unpack(ARGV, 3, 2 + nodes)}, 15, nil
 -- include overrides.lua
 -- include pending.lua
 -- include places.lua
--- include moves.lua
+-- include recorder.lua
 local node = ''
 -- include leave.lua
 -- include holders.lua
@@ -60,5 +60,5 @@ for i, id in ipairs(unplaced) do
 end
 plan.removed_rows = {}
 write_plan()
-tell_moves()
+keep_notes()
 return {0, {}, lost, ids}

@@ -17,8 +17,8 @@ KEYS[14] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[17] {app:topic}:far-jobs        HASH     job id -> due time and record of a job that is due much later
-         If a schedule had a tick or the link counts, the next key is {app:topic}:schedules, a ZSET with the ids of schedules
-         If the link counts, the last key is {app:topic}:statistics, a HASH with what was counted
+KEYS[18] {app:topic}:schedules       ZSET     ids of schedules; only if a schedule had a tick, or the link counts
+KEYS[19] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
@@ -30,116 +30,68 @@ ARGV[7]  and on: n ids; then m times a token and how many of these acks have it,
 
 Returns  {sequence number, rows, positions of stale outcomes, positions of dropped outcomes (their record was missing),
          positions of outcomes that were left for a later request}
-Holds    rules 2, 3, 5, 6, 8, 10, 12, 13, 16, 17, 19, 30
+Holds    rules 1, 2, 3, 5, 6, 8, 10, 12, 13, 16, 17, 19, 30, 33. It reads each key before its first write, but `jobs`, which it writes first
 Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n). Payloads are not read, but those of
          replacements. A settle that only acks: nine commands for the last rows of the node, ten otherwise
 ]]
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local running, leases, sequence, pending, crashes = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local meta, wake, metadata, replacements, far_jobs = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
+local meta, wake, metadata, replacements, far_jobs, schedules = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18]
 local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local call, format, others = redis.call, string.format, 7 + acks + 2 * ARGV[6]
 local protocol, retains, watcher, watcher_until, events, history =
   unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events', 'history'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
-local stored = call('GET', sequence)
--- include count_first.lua
--- include plain_acks.lua
--- include count_acks.lua
-if is_plain and (held == 0 or stored ~= last_seen) then return {tonumber(stored or 0), held, stale, {}, {}} end
--- include clock.lua
-if is_plain then
-  call('ZADD', leases, format('%d', floor + math.min(lease, LONGEST_LEASE)), node)
-  return {tonumber(stored), held, stale, {}, {}}
+local stored, rare, stale, note, keep_notes = call('GET', sequence), call('EXISTS', pending, crashes, metadata), {}, nil, nil
+local has_pending = rare > 0 and call('EXISTS', pending) == 1
+if acks == 0 or others <= #ARGV or has_pending or retains then
+  -- rare outcomes.lua
 end
--- include types.lua
--- include bulk.lua
--- include signal.lua
--- include metadata.lua
--- include overrides.lua
--- include pending.lua
--- include moves.lua
--- include leave.lua
--- include lease.lua
-local ids, expected, at = {}, {}, {}
-for i = 1, acks do ids[i] = ARGV[6 + i] end
+-- There are only acks, and no job leaves anything behind. That is nearly every settle, so it makes no function, and takes the ids
+-- straight from ARGV.
+local tokens, from = call('HMGET', running, unpack(ARGV, 7, 6 + acks)), 0
 for group = 7 + acks, others - 1, 2 do
-  for _ = 1, ARGV[group + 1] do expected[#expected + 1] = ARGV[group] end
-end
-for i = others, #ARGV, 5 do
-  ids[#ids + 1], expected[#ids + 1] = ARGV[i], ARGV[i + 1]
-  at[#ids] = i
-end
-local tokens, dropped, later = read('HMGET', running, ids), {}, {}
--- Positions of outcomes of this node's runs: acks that only remove the job, and those that need more.
-local plain, planned = {}, {}
-for i = 1, #ids do
-  if tokens[i] ~= expected[i] then
-    stale[#stale + 1] = i
-  elseif i > acks or has_pending or retains then
-    planned[#planned + 1] = i
-  else
-    plain[#plain + 1] = ids[i]
+  local token, to = ARGV[group], from + ARGV[group + 1]
+  for i = from + 1, to do
+    if tokens[i] ~= token then stale[#stale + 1] = i end
   end
+  from = to
 end
-for _, i in ipairs(planned) do
-  -- A key of a wrong type is found before the first write.
-  if i > acks and ARGV[at[i] + 2] == 'n' then redis.call('ZCARD', KEYS[18]) end
-end
-if rare > 0 or #planned > 0 then
-  wrong = wrong_type(true)
-  if wrong then return wrong end
-end
-local planned_ids, positions, commands, texts = {}, {}, {}, {}
-for k, i in ipairs(planned) do
-  planned_ids[k] = ids[i]
-  positions[ids[i]] = i
-end
-if has_pending then
-  if redis.call('EXISTS', replacements) == 1 then
-    for k = #planned, fitting({replacements}, planned_ids, most) + 1, -1 do
-      later[#later + 1] = planned[k]
-      planned[k], planned_ids[k] = nil, nil
-    end
-  end
-  commands = read('HMGET', pending, planned_ids)
-end
-if #planned > 0 then
-  -- Of an ack without a pending command, only a retention matters.
-  local reads = {}
-  for k, i in ipairs(planned) do
-    if i > acks or retains or commands[k] then reads[#reads + 1] = ids[i] end
-  end
-  for k, text in ipairs(metadata_of(reads)) do texts[reads[k]] = text end
-end
-local crash_texts = rare > 0 and read('HMGET', crashes, planned_ids) or {}
-redis.call('HDEL', pending, '')
-write('HDEL', running, plain)
-write('HDEL', jobs, plain)
+local held = call('HLEN', running)
+call('ZCARD', leases)
 if rare > 0 then
-  write('HDEL', crashes, plain)
-  write('HDEL', metadata, plain)
+  call('HLEN', crashes)
+  call('HLEN', metadata)
 end
-for _, id in ipairs(plain) do note_move('k', '', node, id) end
-local function end_plan()
-  for _, id in ipairs(plan.dropped) do dropped[#dropped + 1] = positions[id] end
-  -- include count_dead.lua
-  write_plan()
-end
-if #planned > 0 then
-  for k, i in ipairs(planned) do
-    local outcome, argument, new = 'a', '', ''
-    if i > acks then outcome, argument, new = ARGV[at[i] + 2], ARGV[at[i] + 3], ARGV[at[i] + 4] end
-    -- A tick adds jobs, so it has to see what the others have done. Ticks are the last of the request.
-    if outcome == 'n' then
-      end_plan()
-      begin_plan()
-    end
-    leave(ids[i], tokens[i], texts[ids[i]], parse_command(commands[k]), crash_texts[k], outcome, argument, new)
+local ids, first, last = ARGV, 7, 6 + acks
+if #stale > 0 then
+  local next_stale = 1
+  ids, first, last = {}, 1, acks - #stale
+  for i = 1, acks do
+    if stale[next_stale] == i then next_stale = next_stale + 1 else ids[#ids + 1] = ARGV[6 + i] end
   end
-  end_plan()
 end
-local sequence_number, rows = update_lease()
--- include count_runs.lua
-tell_moves()
-return {sequence_number, rows, stale, dropped, later}
+if events or history or KEYS[STATISTICS] then
+  -- include clock.lua
+  -- rare recorder.lua
+  note('k', '', node, ids, first, last)
+  note('ea', '', node, ids, first, last)
+end
+if first > last then
+  call('HDEL', running, '')
+else
+  call('HDEL', jobs, unpack(ids, first, last))
+  held = held - call('HDEL', running, unpack(ids, first, last))
+  if rare > 0 then
+    call('HDEL', crashes, unpack(ids, first, last))
+    call('HDEL', metadata, unpack(ids, first, last))
+  end
+end
+if keep_notes then keep_notes() end
+if held == 0 then
+  call('ZREM', leases, node)
+elseif stored == last_seen then
+  -- include clock.lua
+  call('ZADD', leases, format('%d', floor + math.min(lease, LONGEST_LEASE)), node)
+end
+return {tonumber(stored or 0), held, stale, {}, {}}

@@ -34,14 +34,14 @@ local node, last_seen, limit, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[
 local most_dead, most = tonumber(ARGV[7]), tonumber(ARGV[8])
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
--- include settings.lua
+-- include version.lua
 -- include clock.lua
 -- include bulk.lua
 local parked_until, dead_until = math.max(floor - ARGV[5], 0), math.max(floor - ARGV[6], 0)
 local opens_at, drained_at, left = nil, nil, 0
 -- include gate.lua
 if opens_at or drained_at then parked_until = -1 end
--- include moves.lua
+-- include recorder.lua
 local function are_delayed(ids) return read('ZMSCORE', delayed, ids) end
 local function prune(place, ids)
   local is_delayed, removed = are_delayed(ids), {}
@@ -51,7 +51,7 @@ local function prune(place, ids)
   write('ZREM', place, ids)
   write('HDEL', jobs, removed)
   write('HDEL', metadata, removed)
-  for _, id in ipairs(removed) do note_move('g', '', '', id) end
+  for _, id in ipairs(removed) do note('g', '', '', id) end
   return #ids
 end
 redis.call('HDEL', crashes, '')
@@ -63,7 +63,17 @@ for i = 1, #oldest / 2 do
   if is_too_many or tonumber(oldest[2 * i]) <= dead_until then excess[#excess + 1] = oldest[2 * i - 1] end
 end
 local pruned_dead = prune(dead, excess)
--- include forget.lua
+-- Histories of jobs that are gone, once their time is over (rule 32).
+local more_histories = false
+if history then
+  local prefix = string.sub(meta, 1, -5)
+  local over = redis.pcall('ZRANGE', prefix .. 'history-ends', '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit)
+  if #over > 0 then
+    redis.pcall('HDEL', prefix .. 'history', unpack(over))
+    redis.pcall('ZREM', prefix .. 'history-ends', unpack(over))
+    more_histories = #over == limit
+  end
+end
 local place, latest, are_elsewhere = unacked, parked_until, are_delayed
 -- include claim.lua
 if changes[1] then call('HSET', meta, unpack(changes)) end
@@ -73,7 +83,7 @@ local function has_until(place, time)
 end
 local more = more_histories or has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
   or has_until(unacked, parked_until)
-tell_moves()
+keep_notes()
 -- include told.lua
 return {
   1, tonumber(sequence_number), rows, floor, ids, tokens, records, overrides, crash_counts, pruned_dead, pruned_done, more and 1 or 0,

@@ -10,7 +10,7 @@ KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, watcher, s
 KEYS[8]  {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[9]  {app:topic}:far            ZSET    bounds of the leaves of jobs that are due much later
 KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of such a job
-         If the link counts, the last key is {app:topic}:statistics, a HASH with what was counted
+KEYS[11] {app:topic}:statistics     HASH    minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  limit, 1..=1000
@@ -24,7 +24,7 @@ Returns  {0, sequence number, rows} if last_seen is not the stored sequence numb
          lease of another node or '', the end of that lease, ids, tokens (each and how many jobs have it, one after the other), records,
          metadata that override theirs or nil, crash counts or nil, dropped ids or nil, the state of the topic (the part `told`, with
          the number of jobs that a draining topic still runs) or nil}
-Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23, 29. It reads each key before its first write, which checks the types
+Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23, 29, 33. It reads each key before its first write, which checks the types
 Cost     O(limit log delayed), and up to 256 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
 ]]
 local jobs, delayed, running, leases, sequence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -39,44 +39,45 @@ local protocol, last_fence, largest, watcher, watcher_until, standby, standby_un
     'paused', 'draining', 'delay', 'events', 'history'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
--- include statistics.lua
+local note, keep_notes
+if events or history or KEYS[STATISTICS] then
+  -- rare recorder.lua
+end
 local reach, opens_at, drained_at = floor + lookahead, nil, nil
 if paused or draining then
-  -- include gate.lua
+  -- rare gate.lua
   if opens_at then reach = -1 elseif drained_at then reach = math.min(reach, drained_at) end
 end
 local place, latest, are_elsewhere = delayed, reach, nil
-if far_at then
-  far_at = tonumber(far_at)
-  if far_at <= floor + NEAR then
-    -- include move.lua
-    -- What has not come near yet goes before what is due later.
-    if far_at then latest = math.min(latest, far_at) end
-  end
+far_at = far_at and tonumber(far_at)
+if far_at and far_at <= floor + NEAR then
+  -- rare move.lua
+  -- What has not come near yet goes before what is due later.
+  if far_at then latest = math.min(latest, far_at) end
 end
 local earliest = redis.call('ZRANGE', leases, '0', '2', 'WITHSCORES')
 -- include claim.lua
--- include count_claims.lua
 -- Of fewer than three leases the last one is known, and with it whether one is too long.
 if earliest[6] or tonumber(earliest[4] or earliest[2] or 0) > floor + LONGEST_LEASE then
--- include cut.lua
+  -- rare cut.lua
 end
 local head
 if is_short then head = front[2 * n + 2] else head = call('ZRANGE', delayed, '0', '0', 'WITHSCORES')[2] end
 head = head and tonumber(head)
--- include lapse.lua
-local come_at = head and head - math.ceil(lookahead / 2)
+local come_at, first_due, left = head and head - math.ceil(lookahead / 2), math.min(head or math.huge, far_at or math.huge), 0
 if far_at then come_at = math.min(come_at or math.huge, far_at > floor + NEAR and far_at - NEAR or floor + 5) end
-local more, left = math.min(head or math.huge, far_at or math.huge) <= reach, 0
 if opens_at then
   come_at = opens_at < math.huge and opens_at or nil
 elseif drained_at then
-  if math.min(head or math.huge, far_at or math.huge) > drained_at then come_at = nil end
+  if first_due > drained_at then come_at = nil end
   left = math.min(call('ZCOUNT', delayed, '-inf', format('%d', drained_at)), MOST_LEFT)
 end
-local wake_at, role = after(fallback), 0
-watcher_until, standby_until = lapse('watcher', watcher_until, wake_at), lapse('standby', standby_until, wake_at)
-local taken
+local wake_at, role, taken = after(fallback), 0, nil
+local last_lapse = wake_at + math.ceil((wake_at - floor) / 4) + ROLE_SLACK
+if tonumber(watcher_until or 0) > last_lapse or tonumber(standby_until or 0) > last_lapse then
+  -- rare lapse.lua
+  watcher_until, standby_until = lapse('watcher', watcher_until, wake_at), lapse('standby', standby_until, wake_at)
+end
 if not watcher or watcher == node or floor > tonumber(watcher_until or 0) then
   role, taken = 1, 'watcher'
   wake_at = math.min(come_at or wake_at, wake_at)
@@ -91,10 +92,11 @@ if taken then
   changes[count + 3], changes[count + 4] = taken .. '-until', format('%d', math.max(wake_at, floor) + ROLE_SLACK)
 end
 if changes[1] then call('HSET', meta, unpack(changes)) end
+if keep_notes then keep_notes() end
 local other = earliest[1] == node and 3 or 1
 -- include told.lua
 return {
-  1, tonumber(sequence_number), rows, micros, role, math.max(wake_at * 1000 - micros, 0), more and 1 or 0,
+  1, tonumber(sequence_number), rows, micros, role, math.max(wake_at * 1000 - micros, 0), first_due <= reach and 1 or 0,
   earliest[other] or '', math.min(tonumber(earliest[other + 1] or 0), floor + LONGEST_LEASE), ids, tokens, records, overrides,
   crash_counts, dropped, told,
 }

@@ -4,8 +4,8 @@ It is the path of every job, so it makes no function and no table that it can do
 
 Needs    place, latest, limit, most: claims the jobs of `place` with a time up to `latest`, at most `limit` of them, as many as
          have at most `most` bytes, and at least one. are_elsewhere(ids), or nil: an id for which it returns a value only
-         leaves the place. jobs, metadata, running, leases, sequence, crashes; node, last_seen, lease; protocol, last_fence,
-         largest, events, history: fields of meta; PROTOCOL and LONGEST_LEASE, which the loader writes; clock
+         leaves the place. note, or nil. jobs, metadata, running, leases, sequence, crashes; node, last_seen, lease; protocol,
+         last_fence, largest: fields of meta; PROTOCOL and LONGEST_LEASE, which the loader writes; clock
 Gives    ids; tokens: each token and how many of the jobs have it; records; overrides: metadata that override theirs, or false;
          crash_counts or false; dropped: ids whose record was missing, or false; sequence_number; rows; changes: fields of
          meta and their values, which the script writes; front: the first two entries of the place with their times, as they
@@ -25,38 +25,16 @@ elseif front[2] and tonumber(front[2]) <= latest then
 end
 local n, rows, rare, overridden = #ids, call('HLEN', running), call('EXISTS', crashes, metadata), 0
 if rare > 0 then overridden = call('HLEN', metadata) end
-if n > 1 then
-  -- Metadata have at most 12 KiB of headers and errors, and a retry policy.
-  local at_most = largest and n * largest + math.min(n, overridden) * 16384
-  if not at_most or at_most > most then
-    local bytes, fitting = 0, 0
-    repeat
-      bytes = bytes + call('HSTRLEN', jobs, ids[fitting + 1])
-      if overridden > 0 then bytes = bytes + call('HSTRLEN', metadata, ids[fitting + 1]) end
-      if bytes <= most or fitting == 0 then fitting = fitting + 1 end
-    until fitting == n or bytes > most
-    for i = fitting + 1, n do ids[i] = nil end
-    n = fitting
-  end
+-- Metadata have at most 12 KiB of headers and errors, and a retry policy.
+if n > 1 and (not largest or n * largest + math.min(n, overridden) * 16384 > most) then
+  -- rare fit.lua
 end
 local records, tokens, overrides, crash_counts, dropped, scores = {}, {}, false, false, false, nil
 if n > 0 then records = call('HMGET', jobs, unpack(ids)) end
-local elsewhere, stays_whole = n > 0 and are_elsewhere and are_elsewhere(ids), true
-for i = 1, n do
-  if not records[i] or (elsewhere and elsewhere[i]) then stays_whole = false end
-end
-local claimed = n
-if not stays_whole then
-  claimed, dropped, scores = 0, {}, call('ZRANGE', place, '0', format('%d', n - 1), 'WITHSCORES')
-  for i = 1, n do
-    if not records[i] then
-      dropped[#dropped + 1] = ids[i]
-    elseif not (elsewhere and elsewhere[i]) then
-      claimed = claimed + 1
-      ids[claimed], records[claimed], scores[2 * claimed] = ids[i], records[i], scores[2 * i]
-    end
-  end
-  for i = claimed + 1, n do ids[i], records[i], scores[2 * i] = nil, nil, nil end
+local claimed, is_whole = n, n == 0 or not are_elsewhere
+for i = 1, n do is_whole = is_whole and records[i] end
+if not is_whole then
+  -- rare leave_out.lua
 end
 if claimed > 0 and rare > 0 then
   if overridden > 0 then overrides = call('HMGET', metadata, unpack(ids)) end
@@ -82,11 +60,13 @@ while at <= claimed do
   elseif due ~= latest_due then
     to = math.min(at + call('ZCOUNT', place, due, due) - 1, claimed)
   end
-  local token = format('%d:', fence) .. (#due == 13 and due or int(due))
+  local due_text = #due == 13 and due or int(due)
+  local token = format('%d:', fence) .. due_text
   for i = at, to do
     new_rows[last + 1], new_rows[last + 2] = ids[i], token
     last = last + 2
   end
+  if note then note('c', due_text, node, ids, at, to) end
   runs = runs + 1
   tokens[2 * runs - 1], tokens[2 * runs] = token, to - at + 1
   at = to + 1
@@ -108,18 +88,5 @@ if claimed > 0 then
 end
 local sequence_number = format('%d', last_seen + 1)
 call('SET', sequence, sequence_number, 'EX', '86400')
-if n > 0 and (history or events and (tonumber(events) or 0) > floor) then
-  -- include moves.lua
-  local nth = 0
-  for run = 1, #tokens, 2 do
-    local due_text = string.match(tokens[run], '%d+$')
-    for _ = 1, tokens[run + 1] do
-      nth = nth + 1
-      note_move('c', due_text, node, ids[nth])
-    end
-  end
-  for i = 1, dropped and #dropped or 0 do note_move('z', '', '', dropped[i]) end
-  tell_moves()
-end
 -- The longest lease is five minutes (rule 20).
 if rows > 0 then call('ZADD', leases, format('%d', floor + math.min(lease, LONGEST_LEASE)), node) end

@@ -2,7 +2,7 @@
 job's place; an end from outside outweighs the run's outcome; then the outcome decides.
 
 Needs    jobs, metadata, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending, replacements, crashes,
-         meta, wake; node ('' if there is none); far_jobs, if an outcome is n; version, clock, bulk, signal, metadata, pending, moves
+         meta, wake; node ('' if there is none); far_jobs and schedules, if an outcome is n; version, clock, bulk, signal, metadata, pending, recorder
 Gives    leave(id, token, text, command, crash_text, outcome, argument, new, cap): plans the end of one run of the job with
          the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t (rejoin: as added, after µs, at
          ms), r (retry after µs), b (rollback), p (park), x (dead), d (drop), n (a tick of a schedule) or c (reclaim; `cap` is the crash cap, or nil
@@ -11,6 +11,7 @@ Holds    rules 2, 12, 13, 17, 19, 25: row, isolation and pending command go; the
          given back
 Cost     per structure that changes one command per 1000 values; per replacement one HGET
 ]]
+local EXPIRED = 6
 local plan, earliest, earliest_broadcast
 local function begin_plan()
   earliest, earliest_broadcast = nil, nil
@@ -83,11 +84,15 @@ end
 -- An acked job is DONE for its retention; any other ended job is gone.
 -- The cause in metadata, as a digit; 0 if there is none.
 local function cause_in(text)
-  local failed = wants_moves and split(text).failed or ''
+  local failed = split(text).failed
   return failed == '' and 0 or bit.band(string.byte(failed, 3), 127)
 end
+-- A move with the cause in the metadata.
+local function note_failure(letter, number, id, text)
+  note(letter .. (tells_moves and cause_in(text) or 0), number, node, id)
+end
 local function die(id, text)
-  note_move('x' .. cause_in(text), '', node, id)
+  note_failure('x', '', id, text)
   put('dead', id, floor)
 end
 local function finish_job(id, text, ending, new)
@@ -127,23 +132,23 @@ end
 local function apply_outcome(id, fence, due, text, parking_fence, crash_count, outcome, argument, new)
   if outcome == 'b' then
     update_metadata(id, text, merge(text, new, parking_fence))
-    note_move('b', '', node, id)
+    note('b', '', node, id)
     return give_back(id, due, parking_fence, crash_count)
   end
   new = merge(text, new, outcome == 'p' and (parking_fence or fence) or nil)
   update_metadata(id, text, new)
   if outcome == 'p' then
-    note_move('p', '', node, id)
+    note('p', '', node, id)
     return put('unacked', id, floor)
   end
   if outcome == 'x' then return die(id, new) end
   local again = due_again(outcome, argument, new)
-  note_move(outcome == 'r' and 'r' .. cause_in(new) or 'j', int(again), node, id)
+  if outcome == 'r' then note_failure('r', int(again), id, new) else note('j', int(again), node, id) end
   put_delayed(id, again)
 end
 local function recover(id, text, parking_fence)
   if parking_fence then
-    note_move('p', '', node, id)
+    note('p', '', node, id)
     return put('unacked', id, floor)
   end
   local new = exhausted_by(PLACE_LOST, text)
@@ -163,7 +168,7 @@ local function put_new(id, deliver, due, record)
   elseif redis.call('HEXISTS', jobs, id) == 1 then
     return
   end
-  note_move('a', int(due), '', id)
+  note('a', int(due), '', id)
   if deliver ~= 'q' then
     if not earliest_broadcast or due < earliest_broadcast then earliest_broadcast = due end
     put('broadcasts', id, due)
@@ -204,21 +209,24 @@ end
 local function put_tick(id, due, packed)
   local schedule, next_due = put_jobs_of_tick(packed)
   if next_due == 0 then
-    redis.call('ZREM', KEYS[18], id)
-    note_move('k', '', node, id)
+    redis.call('ZREM', schedules, id)
+    note('k', '', node, id)
     return remove_job(id)
   end
   -- It is there, unless an operator removed it.
-  redis.call('ZADD', KEYS[18], 0, id)
+  redis.call('ZADD', schedules, 0, id)
   push(plan.records, id, schedule)
   push(plan.removed_metadata, id)
   local own = own_metadata(schedule)
   if own then push(plan.metadata, id, own) end
   local again = math.max(next_due, due + 1)
-  note_move('j', int(again), node, id)
+  note('j', int(again), node, id)
   put_delayed(id, again)
 end
 local function leave(id, token, text, command, crash_text, outcome, argument, new, cap)
+  -- A rollback, a drop, a reclaim and a recovery end no run, and neither does a job that expired before it could run.
+  local is_no_run = not statistics or string.find('bdcl', outcome, 1, true) or outcome == 'x' and cause_in(new) == EXPIRED
+  if not is_no_run then note('e' .. outcome, '', node, id) end
   push(plan.removed_rows, id)
   if command then push(plan.removed_commands, id) end
   if command and command.deliver then push(plan.removed_replacements, id) end
@@ -231,19 +239,19 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
   local replacement = replaces and redis.call('HGET', replacements, id)
   if replacement then
     if outcome == 'n' and not ending then put_jobs_of_tick(argument) end
-    note_move('a', int(command.due), '', id)
+    note('a', int(command.due), '', id)
     return put_replacement(id, command, replacement)
   end
   if ending then
-    if outcome == 'n' then redis.call('ZREM', KEYS[18], id) end
-    note_move(ending == 'a' and 'k' or 'd', '', '', id)
+    if outcome == 'n' then redis.call('ZREM', schedules, id) end
+    note(ending == 'a' and 'k' or 'd', '', '', id)
     return finish_job(id, text, ending)
   end
   if outcome == 'a' then
-    note_move('k', '', node, id)
+    note('k', '', node, id)
     return finish_job(id, text, 'a', new)
   end
-  if outcome == 'd' or not text then note_move('z', '', '', id) end
+  if outcome == 'd' or not text then note('z', '', '', id) end
   if outcome == 'd' then return remove_job(id) end
   if not text then
     push(plan.removed_metadata, id)
@@ -256,7 +264,7 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
   if outcome == 'l' then return recover(id, text, parking_fence) end
   if outcome == 'n' then return put_tick(id, tonumber(due), argument) end
   local crash_count, isolation = parse_crashes(crash_text)
-  if outcome == 'c' then note_move('l', '', node, id) end
+  if outcome == 'c' then note('l', '', node, id) end
   if outcome == 'c' then return reclaim(id, tonumber(due), text, parking_fence, crash_count, isolation, cap) end
   apply_outcome(id, fence, tonumber(due), text, parking_fence, crash_count, outcome, argument, new)
 end

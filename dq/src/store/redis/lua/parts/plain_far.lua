@@ -1,7 +1,7 @@
 --[[ plain_far: a plain batch that may have jobs which are due much later. Those are put into the tree of such jobs, the others into
 `delayed`.
 
-Needs    what `plain` needs
+Needs    what `add` has
 Returns  the answer of the step
 Holds    rules 1, 2, 4, 18, 23: it reads each key before its first write
 Cost     a job alone: HLEN, ZRANGE, HSET, RPUSH, SET, where one in `delayed` needs ZRANGE, HSET, ZADD, SET. The first job to be due
@@ -42,7 +42,7 @@ elseif f > 0 then
 end
 if n > 0 then redis.call('HLEN', jobs) end
 if f > 0 then redis.call('HSET', far_jobs, unpack(far_fields)) end
-if bound and redis.call('RPUSH', far .. ':' .. bound, id) > LEAF then
+if bound and redis.call('RPUSH', far .. ':' .. bound, id) > 128 then
   redis.call('RPOP', far .. ':' .. bound)
   bound = nil
 end
@@ -55,13 +55,13 @@ if n > 0 then
   redis.call('HSET', jobs, unpack(fields))
   redis.call('ZADD', delayed, unpack(members))
 end
-if history or events and (tonumber(events) or 0) > floor then
-  -- include moves.lua
-  for i = 1, n, 2 do note_move('a', members[i], '', members[i + 1]) end
+if history or events then
+  -- include recorder.lua
+  for i = 1, n, 2 do note('a', members[i], '', members[i + 1]) end
   for _, group in ipairs(far_groups) do
-    for _, far_id in ipairs(group[2]) do note_move('a', int(group[1]), '', far_id) end
+    for _, far_id in ipairs(group[2]) do note('a', int(group[1]), '', far_id) end
   end
-  tell_moves()
+  keep_notes()
 end
 local answer = 'a*'
 -- include note.lua

@@ -1,13 +1,13 @@
 --[[ put_far: puts new jobs into the tree of jobs that are due much later.
 
-Needs    far, far_jobs, LEAF; far
+Needs    far, far_jobs; far
 Gives    put_far(due, ids): the jobs are due together, their records are in far_jobs, and the ids ascend
 Cost     for a job alone ZRANGE and RPUSH; for many two commands more per leaf. A full leaf is left as it is if the jobs come after all
          that it has, and otherwise gives half of its jobs to a new one, or, to make room for many, those that come after them. Both
          read up to 128 records
 ]]
--- A leaf that begins in front of all others begins with a minute, so that jobs which are due earlier and earlier share it.
-local MINUTE = 60000
+-- The most jobs of a leaf. A leaf that begins in front of all others begins with a minute, so that jobs which are due earlier and earlier share it.
+local MINUTE, LEAF = 60000, 128
 -- include order.lua
 local function following_of(bound)
   return redis.call('ZRANGE', far, '(' .. bound, '+', 'BYLEX', 'LIMIT', '0', '1')[1]

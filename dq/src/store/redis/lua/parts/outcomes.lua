@@ -1,0 +1,100 @@
+--[[ outcomes: a settle of outcomes that are not only acks, or of acks of jobs that leave something behind: a retention, or what a
+pending command says.
+
+Needs    what `settle` has: its keys and arguments, acks, others, protocol, watcher, watcher_until, events, history, rare, has_pending,
+         stale; note and keep_notes, which have no values yet
+Returns  the answer of the step
+Holds    what `settle` holds: it reads and checks everything before its first write
+Cost     an ack one HMGET field and two HDEL fields, any other outcome O(log n)
+]]
+-- include clock.lua
+-- include types.lua
+-- include bulk.lua
+-- include signal.lua
+-- include metadata.lua
+-- include overrides.lua
+-- include pending.lua
+-- include recorder.lua
+-- include leave.lua
+-- include lease.lua
+local ids, expected, at = {}, {}, {}
+for i = 1, acks do ids[i] = ARGV[6 + i] end
+for group = 7 + acks, others - 1, 2 do
+  for _ = 1, ARGV[group + 1] do expected[#expected + 1] = ARGV[group] end
+end
+for i = others, #ARGV, 5 do
+  ids[#ids + 1], expected[#ids + 1] = ARGV[i], ARGV[i + 1]
+  at[#ids] = i
+end
+local tokens, dropped, later = read('HMGET', running, ids), {}, {}
+-- Positions of outcomes of this node's runs: acks that only remove the job, and those that need more.
+local plain, planned = {}, {}
+for i = 1, #ids do
+  if tokens[i] ~= expected[i] then
+    stale[#stale + 1] = i
+  elseif i > acks or has_pending or retains then
+    planned[#planned + 1] = i
+  else
+    plain[#plain + 1] = ids[i]
+  end
+end
+for _, i in ipairs(planned) do
+  -- A key of a wrong type is found before the first write.
+  if i > acks and ARGV[at[i] + 2] == 'n' then redis.call('ZCARD', schedules) end
+end
+if rare > 0 or #planned > 0 then
+  wrong = wrong_type(true)
+  if wrong then return wrong end
+end
+local planned_ids, positions, commands, texts = {}, {}, {}, {}
+for k, i in ipairs(planned) do
+  planned_ids[k] = ids[i]
+  positions[ids[i]] = i
+end
+if has_pending then
+  if redis.call('EXISTS', replacements) == 1 then
+    for k = #planned, fitting({replacements}, planned_ids, most) + 1, -1 do
+      later[#later + 1] = planned[k]
+      planned[k], planned_ids[k] = nil, nil
+    end
+  end
+  commands = read('HMGET', pending, planned_ids)
+end
+if #planned > 0 then
+  -- Of an ack without a pending command, only a retention matters.
+  local reads = {}
+  for k, i in ipairs(planned) do
+    if i > acks or retains or commands[k] then reads[#reads + 1] = ids[i] end
+  end
+  for k, text in ipairs(metadata_of(reads)) do texts[reads[k]] = text end
+end
+local crash_texts = rare > 0 and read('HMGET', crashes, planned_ids) or {}
+redis.call('HDEL', pending, '')
+write('HDEL', running, plain)
+write('HDEL', jobs, plain)
+if rare > 0 then
+  write('HDEL', crashes, plain)
+  write('HDEL', metadata, plain)
+end
+note('k', '', node, plain, 1, #plain)
+note('ea', '', node, plain, 1, #plain)
+local function end_plan()
+  for _, id in ipairs(plan.dropped) do dropped[#dropped + 1] = positions[id] end
+  write_plan()
+end
+if #planned > 0 then
+  for k, i in ipairs(planned) do
+    local outcome, argument, new = 'a', '', ''
+    if i > acks then outcome, argument, new = ARGV[at[i] + 2], ARGV[at[i] + 3], ARGV[at[i] + 4] end
+    -- A tick adds jobs, so it has to see what the others have done. Ticks are the last of the request.
+    if outcome == 'n' then
+      end_plan()
+      begin_plan()
+    end
+    leave(ids[i], tokens[i], texts[ids[i]], parse_command(commands[k]), crash_texts[k], outcome, argument, new)
+  end
+  end_plan()
+end
+local sequence_number, rows = update_lease()
+keep_notes()
+do return {sequence_number, rows, stale, dropped, later} end

@@ -1,0 +1,224 @@
+--[[ special: a batch of new jobs whose ids may be taken, or which are large, are for a broadcast, have an expiry, extend, or are schedules.
+
+Needs    what `add` has: its keys and arguments, chosen, clock, version, calls
+Returns  the answer of the step
+Holds    what `add` holds
+Cost     O(n log n)
+]]
+-- include types.lua
+local unacked, dead, done, broadcast_jobs, pending, crashes = KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local metadata, replacements, leases, schedules = KEYS[15], KEYS[16], KEYS[17], KEYS[18]
+local has_schedules = flags ~= '' and string.find(flags, 'h', 1, true)
+-- A key of a wrong type is found before the first write.
+if has_schedules then redis.call('ZCARD', schedules) end
+-- include bulk.lua
+-- include far.lua
+-- include near.lua
+-- include put_far.lua
+-- include signal.lua
+-- include metadata.lua
+-- include overrides.lua
+-- include edit.lua
+-- include pending.lua
+-- include places.lua
+local NODES, FIRST = {unpack(ARGV, 6 + 2 * groups, FIRST_JOB - 1)}, 19
+-- include holders.lua
+local LATEST_EXPIRY = 281474976710655
+local function parse(text)
+  local duplicate, deliver, kind, time, expiry, most = string.match(text, '^([grkpe])([qbt])([+@~])(%d+),?(%d*);?(%d*)$')
+  local due = kind ~= '@' and after(time) or math.max(tonumber(time), ceil)
+  local options = {duplicate = duplicate, deliver = deliver, due = due, due_text = int(due), far_ids = {}}
+  options.most = tonumber(most)
+  if expiry ~= '' then options.expires = struct.pack('<I6', math.min(due + expiry, LATEST_EXPIRY)) end
+  return options
+end
+-- The field of the expiry is behind the first two bytes.
+local function with_expiry(record, expires) return string.sub(record, 1, 2) .. expires .. string.sub(record, 9) end
+-- Which of these ids have a record. Where records may be large, it asks id by id and reads none.
+local function recorded_of(ids)
+  local recorded, records = {}, largest and largest * #ids <= MOST_READ and read('HMGET', jobs, ids)
+  for i, id in ipairs(ids) do
+    if records and records[i] or not records and redis.call('HEXISTS', jobs, id) == 1 then recorded[#recorded + 1] = id end
+  end
+  return recorded
+end
+-- What the store knows of the ids that callers chose.
+local has_extensions = flags ~= '' and string.find(flags, 'e', 1, true)
+local states, commands, broadcast_dues = {}, {}, {}
+local dues, texts = {}, {}
+if chosen and redis.call('EXISTS', far_jobs) == 1 then
+  local values, replaced, at = read('HMGET', far_jobs, chosen), {}, 0
+  for i = 6, 4 + 2 * groups, 2 do
+    local duplicate = string.byte(ARGV[i])
+    for _ = 1, duplicate ~= GENERATED and ARGV[i + 1] or 0 do
+      at = at + 1
+      if duplicate == REPLACE or duplicate == EXTEND then replaced[at] = values[at] elseif values[at] then states[chosen[at]] = 'd' end
+    end
+  end
+  if next(replaced) then
+    -- A server whose memory is full must refuse an add, and to bring jobs near begins with a removal.
+    redis.call('HSET', meta, 'protocol', PROTOCOL)
+    bring_near(chosen, replaced)
+  end
+end
+if chosen then
+  local recorded = recorded_of(chosen)
+  if #recorded > 0 then
+    local places, times = places_of(recorded)
+    local pending_texts, unplaced = read('HMGET', pending, recorded), {}
+    for i, id in ipairs(recorded) do
+      states[id], dues[id], commands[id] = places[i], times[i], parse_command(pending_texts[i])
+      if places[i] == 'r' then unplaced[#unplaced + 1] = id end
+    end
+    local holders = #unplaced > 0 and unnamed_holders()
+    if holders then return {'again', holders} end
+    -- A job without a place and without a row does not exist any more, unless a replacement waits for its id: the audit puts
+    -- that in its place.
+    for _, id in ipairs(without_row(unplaced)) do
+      if not (commands[id] and commands[id].deliver) then states[id] = 'f' end
+    end
+  end
+  if redis.call('EXISTS', broadcasts) == 1 then
+    local times = read('ZMSCORE', broadcasts, chosen)
+    for i, id in ipairs(chosen) do broadcast_dues[id] = times[i] end
+  end
+  if has_extensions then
+    for i, text in ipairs(metadata_of(recorded)) do texts[recorded[i]] = text end
+  end
+end
+-- What is written at the end: members are due time and id, fields are id and value.
+local delayed_members, job_fields, broadcast_members, broadcast_fields, pending_fields = {}, {}, {}, {}, {}
+local replacement_fields = {}
+local moved, removed_jobs, removed_broadcasts = {}, {}, {}
+local earliest, earliest_broadcast = math.huge, math.huge
+local far_from = flags ~= '' and string.find(flags, 'f', 1, true) and floor + FAR or math.huge
+local far_fields, far_groups, earliest_far = {}, {}, math.huge
+local function put(id, options, record)
+  if states[id] then moved[#moved + 1] = id end
+  if options.deliver ~= 'q' then
+    broadcast_members[#broadcast_members + 1], broadcast_members[#broadcast_members + 2] = options.due_text, id
+    broadcast_fields[#broadcast_fields + 1], broadcast_fields[#broadcast_fields + 2] = id, record
+    if options.due < earliest_broadcast then earliest_broadcast = options.due end
+  elseif broadcast_dues[id] then
+    removed_broadcasts[#removed_broadcasts + 1] = id
+  end
+  if options.deliver == 'q' and options.due >= far_from then
+    if states[id] then removed_jobs[#removed_jobs + 1] = id end
+    far_fields[#far_fields + 1], far_fields[#far_fields + 2] = id, struct.pack('<I6', options.due) .. record
+    options.far_ids[#options.far_ids + 1] = id
+    if options.due < earliest_far then earliest_far = options.due end
+  elseif options.deliver ~= 'b' then
+    local n = #delayed_members
+    delayed_members[n + 1], delayed_members[n + 2], job_fields[n + 1], job_fields[n + 2] = options.due_text, id, id, record
+    if options.due < earliest then earliest = options.due end
+  elseif states[id] then
+    removed_jobs[#removed_jobs + 1] = id
+  end
+end
+-- The id is RUNNING. Under an unfenced end it counts as absent; a replacement that waits there makes it known again.
+local function put_replacement(id, options, record)
+  local command = commands[id]
+  local has_end = command and command.ending
+  local is_absent = has_end and command.fence == ''
+  local answer = 'W'
+  if options.duplicate ~= 'p' and options.duplicate ~= 'e' then
+    if is_absent and broadcast_dues[id] then return 'd' end
+    local is_free = has_end and not command.deliver
+    if not (is_free and (is_absent or options.duplicate == 'k')) then return 'r' end
+    if not is_absent then answer = 'I' end
+  end
+  local text = command_text({
+    ending = command and command.ending, fence = command and command.fence or '',
+    conditional = answer == 'I', deliver = options.deliver, due = options.due,
+  })
+  pending_fields[#pending_fields + 1], pending_fields[#pending_fields + 2] = id, text
+  replacement_fields[#replacement_fields + 1], replacement_fields[#replacement_fields + 2] = id, record
+  return answer
+end
+-- include recorder.lua
+-- include extend.lua
+local function add(id, options, record)
+  if options.expires then record = with_expiry(record, options.expires) end
+  local state = states[id]
+  if (not state or state == 'f') and broadcast_dues[id] then state = 'd' end
+  if options.duplicate == 'e' then
+    local answer = (state == 'd' or state == 'r') and extend(id, options, record)
+    if answer then return answer end
+    local text = metadata_in(record)
+    record = edited(text, 0, ceil, 0) .. payload_of(record, text)
+    longest = math.max(longest, #record)
+  end
+  if state == 'r' then return put_replacement(id, options, record) end
+  local exists = state and state ~= 'f'
+  if exists and options.duplicate ~= 'p' then return state end
+  put(id, options, record)
+  return exists and string.upper(state) or 'A'
+end
+local answers, all_added, at = {}, true, FIRST_JOB
+for i = 6, 4 + 2 * groups, 2 do
+  local options = parse(ARGV[i])
+  far_groups[#far_groups + 1] = options
+  for _ = 1, ARGV[i + 1] do
+    local answer = add(ARGV[at], options, ARGV[at + 1])
+    answers[#answers + 1] = answer
+    local first = string.sub(answer, 1, 1)
+    if first == 'E' then
+      note('s', int(extended_due), string.match(calls, ':calls:(.*)$'), ARGV[at])
+    elseif first == 'W' or first == 'I' then
+      note('v', '', '', ARGV[at])
+    elseif string.find(first, '[ADUX]') then
+      note('a', options.due_text, '', ARGV[at])
+    end
+    all_added, at = all_added and answer == 'A', at + 2
+  end
+end
+local was_empty = redis.call('HLEN', jobs) == 0 and redis.call('HLEN', far_jobs) == 0
+if #moved > 0 then
+  for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
+  write('HDEL', crashes, moved)
+  write('HDEL', pending, moved)
+  write('HDEL', replacements, moved)
+  write('HDEL', jobs, removed_jobs)
+  write('HDEL', metadata, moved)
+end
+if #removed_broadcasts > 0 then
+  write('ZREM', broadcasts, removed_broadcasts)
+  write('HDEL', broadcast_jobs, removed_broadcasts)
+end
+local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+write('HSET', far_jobs, far_fields)
+for _, options in ipairs(far_groups) do put_far(options.due, options.far_ids) end
+write('HSET', jobs, job_fields)
+write('HDEL', metadata, extended)
+write('ZADD', delayed, delayed_members)
+if longest > LARGE then
+  local own_fields = {}
+  for i = 1, #job_fields, 2 do
+    local own = own_metadata(job_fields[i + 1])
+    if own then own_fields[#own_fields + 1], own_fields[#own_fields + 2] = job_fields[i], own end
+  end
+  write('HSET', metadata, own_fields)
+end
+if #broadcast_members > 0 then
+  local broadcast_head = redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2]
+  write('HSET', broadcast_jobs, broadcast_fields)
+  write('ZADD', broadcasts, broadcast_members)
+  if not broadcast_head or earliest_broadcast < tonumber(broadcast_head) then
+    local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
+    signal('broadcast', 'publisher', publisher[1], publisher[2])
+  end
+end
+write('HSET', pending, pending_fields)
+write('HSET', replacements, replacement_fields)
+if has_schedules then
+  for job = FIRST_JOB, #ARGV, 2 do
+    if string.sub(ARGV[job], 1, 12) == 'dq:schedule:' then redis.call('ZADD', schedules, 0, ARGV[job]) end
+  end
+end
+local answer = all_added and 'a*' or 'a' .. table.concat(answers)
+-- include note.lua
+-- include keep.lua
+-- include news.lua
+keep_notes()
+if come then signal('due', 'watcher', watcher, watcher_until, come) end
+do return was_empty and {'first', answer} or answer end
