@@ -1,7 +1,7 @@
 //! Moves as text: in messages of the events of a topic, and in the histories of jobs. A move is three fields with tabs between
 //! them: a letter and what belongs to it (a cause, a place or a command), a time or nothing, and a name or nothing.
 //!
-//! The part `moves.lua` writes the same.
+//! The part `recorder.lua` writes the same.
 
 use std::borrow::Cow;
 

@@ -239,11 +239,16 @@ fn body(text: &str) -> &str {
 }
 
 /// The line that the loader writes in front of the part `types`.
-fn types_of(step: Step) -> String {
-    let types: Vec<_> = step.keys().iter().map(|key| format!("'{}'", key.redis_type())).collect();
-    // The index of schedules is read where a batch has one.
-    let is_read = |key: &Key| *key == Key::Schedules && matches!(step, Step::Add | Step::Import);
-    let is_unread = |key: &Key| !is_read(key) && step.unread().is_none_or(|unread| unread.contains(key));
+fn types_of(step: Step, is_diagnosis: bool) -> String {
+    let type_of = |key: &Key| match key {
+        // These read the index of schedules before they write it, if a batch has a schedule. A channel is not checked.
+        Key::Schedules if !is_diagnosis && matches!(step, Step::Add | Step::Import | Step::Settle) => {
+            "'channel'".into()
+        }
+        key => format!("'{}'", key.redis_type()),
+    };
+    let types: Vec<_> = step.keys().iter().map(type_of).collect();
+    let is_unread = |key: &Key| step.unread().is_none_or(|unread| unread.contains(key));
     let unread: Vec<_> = step.keys().iter().map(|key| is_unread(key).to_string()).collect();
     format!("local TYPES, UNREAD = {{{}}}, {{{}}}\n", types.join(", "), unread.join(", "))
 }
@@ -272,7 +277,7 @@ fn assemble(step: Step, lines: &str, words: &[&str], text: &mut String) {
             continue;
         };
         if name == TYPES {
-            text.push_str(&types_of(step));
+            text.push_str(&types_of(step, false));
         }
         assemble(step, part, words, text);
     }
@@ -280,7 +285,7 @@ fn assemble(step: Step, lines: &str, words: &[&str], text: &mut String) {
 
 /// The text of a script that only finds which of the keys of a step has a wrong type.
 fn diagnosis(step: Step) -> String {
-    format!("{}{}return wrong_type(true) or 1\n", types_of(step), part(TYPES).unwrap_or_default())
+    format!("{}{}return wrong_type(true) or 1\n", types_of(step, true), part(TYPES).unwrap_or_default())
 }
 
 #[cfg(test)]

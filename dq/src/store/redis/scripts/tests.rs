@@ -181,7 +181,6 @@ fn common_lines(step: Step) -> usize {
 fn the_common_path_of_the_steps_of_every_job_is_short() {
     for (step, most) in [(Step::Add, 125), (Step::Transfer, 170), (Step::Settle, 80)] {
         let lines = common_lines(step);
-        println!("{}: {lines} of {}", step.name(), assembled(step).lines().count());
         assert!(lines <= most, "{}: {lines} lines, which are more than {most}", step.name());
     }
 }

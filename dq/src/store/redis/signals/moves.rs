@@ -1,4 +1,4 @@
-//! The moves in a message, as the part `moves.lua` writes them: a line with the clock and how many moves had no room, then a line for
+//! The moves in a message, as the part `recorder.lua` writes them: a line with the clock and how many moves had no room, then a line for
 //! each move. The fields of a line are separated by tabs, which no id has.
 
 use crate::job::JobId;
