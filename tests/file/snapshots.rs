@@ -4,10 +4,10 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use dq::environment::StoreClock;
-use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use dq::job::{NodeId, ProducerId, TopicKey};
 use dq::store::file::{Commits, FileStore, check_on};
 use dq::store::step::Change;
-use dq::store::{Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
+use dq::store::{Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
 use dq::testing::ManualClock;
 use dq_testing::conformance::StoreFixture;
 use dq_testing::disk::{Operation, SimulatedDisk};
@@ -77,16 +77,15 @@ impl Store for Reopened {
         self.store.url()
     }
 
-    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.store.contact()
+    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        if let Query::Counts { topic } = query {
+            self.compare(topic);
+        }
+        self.store.ask(query)
     }
 
-    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        Store::open(&self.store, topic)
-    }
-
-    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        self.store.link(topic, node)
+    fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
+        self.store.link_with(topic, node, options)
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
@@ -95,27 +94,6 @@ impl Store for Reopened {
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
         self.store.signals(topic, interest)
-    }
-
-    fn get<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        ids: &'a [JobId],
-    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        self.store.get(topic, ids)
-    }
-
-    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.store.page(topic, request)
-    }
-
-    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        self.store.topics(app)
-    }
-
-    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        self.compare(topic);
-        self.store.counts(topic)
     }
 }
 

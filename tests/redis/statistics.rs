@@ -13,7 +13,7 @@ const KEY: &str = "dq:{shop:t}:statistics";
 
 fn counting(server: &RedisServer) -> Topic {
     let mut topic = Topic::on(&server.url());
-    topic.link = topic.store.counting_link(&topic.key, &NodeId::new("n"));
+    topic.link = topic.store.link_with(&topic.key, &NodeId::new("n"), dq::store::LinkOptions { counts: true });
     topic
 }
 

@@ -5,14 +5,12 @@ use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use dq::job::{NodeId, ProducerId, TopicKey};
 use dq::store::step::{Sequenced, Settle, Verdict};
 use dq::store::{
-    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, HistorySetting, Interest,
-    JobChange, JobHistory, Link, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending,
-    Producer, Request, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet, TopicState,
+    Answer, Batch, BatchReply, Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Request, Signals,
+    Store, StoreError,
 };
-use dq::time::Timestamp;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -184,23 +182,19 @@ impl Store for FaultyStore {
         self.inner.url()
     }
 
-    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.contact()
-    }
-
-    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        match self.faults.ask("open") {
-            None => self.inner.open(topic),
-            Some(fault) => no_answer("open", fault),
+    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        let fault = match query {
+            Query::Open { .. } | Query::Listen { .. } | Query::KeepHistory { .. } => self.faults.ask(query.name()),
+            _ => None,
+        };
+        match fault {
+            None => self.inner.ask(query),
+            Some(fault) => no_answer(query.name(), fault),
         }
     }
 
-    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        Arc::new(FaultyLink { inner: self.inner.link(topic, node), faults: self.faults.clone() })
-    }
-
-    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        Arc::new(FaultyLink { inner: self.inner.counting_link(topic, node), faults: self.faults.clone() })
+    fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
+        Arc::new(FaultyLink { inner: self.inner.link_with(topic, node, options), faults: self.faults.clone() })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
@@ -230,90 +224,6 @@ impl Store for FaultyStore {
             Ok(signals)
         }
         .boxed()
-    }
-
-    fn listen<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        match self.faults.ask("listen") {
-            None => self.inner.listen(topic),
-            Some(fault) => no_answer("listen", fault),
-        }
-    }
-
-    fn get<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        ids: &'a [JobId],
-    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        self.inner.get(topic, ids)
-    }
-
-    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.inner.page(topic, request)
-    }
-
-    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        self.inner.topics(app)
-    }
-
-    fn schedules<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        after: Option<&'a JobId>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
-        self.inner.schedules(topic, after, limit)
-    }
-
-    fn keep_history<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        setting: HistorySetting,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        match self.faults.ask("keep_history") {
-            None => self.inner.keep_history(topic, setting),
-            Some(fault) => no_answer("keep_history", fault),
-        }
-    }
-
-    fn history<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        id: &'a JobId,
-    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
-        self.inner.history(topic, id)
-    }
-
-    fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
-        self.inner.topic_state(topic)
-    }
-
-    fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
-        self.inner.overview(topic, nodes)
-    }
-
-    fn nodes<'a>(&'a self, topic: &'a TopicKey, request: NodesRequest) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
-        self.inner.nodes(topic, request)
-    }
-
-    fn due_counts<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        times: &'a [Timestamp],
-    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
-        self.inner.due_counts(topic, times)
-    }
-
-    fn statistics<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        from: u64,
-        to: u64,
-    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
-        self.inner.statistics(topic, from, to)
-    }
-
-    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        self.inner.counts(topic)
     }
 }
 
@@ -375,19 +285,7 @@ struct FaultyProducer {
 }
 
 impl Producer for FaultyProducer {
-    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
-        self.faults.answer("add", || self.inner.add(batch))
-    }
-
-    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
-        self.faults.answer("set", || self.inner.set(number, set))
-    }
-
-    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
-        self.faults.answer("command", || self.inner.command(batch))
-    }
-
-    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
-        self.faults.answer("change", || self.inner.change(batch))
+    fn ask(&self, batch: Batch) -> Pending<BatchReply> {
+        self.faults.answer(batch.name(), || self.inner.ask(batch))
     }
 }

@@ -4,15 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use dq::environment::StoreClock;
-use dq::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use dq::job::{Fence, NodeId, ProducerId, TopicKey};
 use dq::store::memory::{MemoryStore, PageSize, Position, Replay, Sink};
-use dq::store::{
-    DueCount, Examine, Examined, GiveUp, HistorySetting, Interest, JobHistory, Link, MinuteCounts, NodesPage,
-    NodesRequest, Page, PageRequest, Pending, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview,
-    TopicState,
-};
+use dq::store::{Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Signals, Store, StoreError};
 use dq::testing::ManualClock;
-use dq::time::Timestamp;
 use dq_testing::conformance::StoreFixture;
 use futures_util::future::BoxFuture;
 
@@ -108,20 +103,17 @@ impl Store for Compared {
         self.store.url()
     }
 
-    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.store.contact()
+    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        if let Query::Counts { topic } = query {
+            let replayed = self.changes.replay_into(&self.copy, self.replayed.load(Ordering::Relaxed));
+            self.replayed.store(replayed, Ordering::Relaxed);
+            assert_eq!(dump(&self.store, topic), dump(&self.copy, topic), "replaying the changes gives another topic");
+        }
+        self.store.ask(query)
     }
 
-    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.store.open(topic)
-    }
-
-    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        self.store.link(topic, node)
-    }
-
-    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        self.store.counting_link(topic, node)
+    fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
+        self.store.link_with(topic, node, options)
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
@@ -130,99 +122,5 @@ impl Store for Compared {
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
         self.store.signals(topic, interest)
-    }
-
-    fn get<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        ids: &'a [JobId],
-    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        self.store.get(topic, ids)
-    }
-
-    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.store.page(topic, request)
-    }
-
-    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        self.store.topics(app)
-    }
-
-    fn schedules<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        after: Option<&'a JobId>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
-        self.store.schedules(topic, after, limit)
-    }
-
-    fn keep_history<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        setting: HistorySetting,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.store.keep_history(topic, setting)
-    }
-
-    fn history<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        id: &'a JobId,
-    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
-        self.store.history(topic, id)
-    }
-
-    fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
-        self.store.topic_state(topic)
-    }
-
-    fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
-        self.store.overview(topic, nodes)
-    }
-
-    fn nodes<'a>(&'a self, topic: &'a TopicKey, request: NodesRequest) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
-        self.store.nodes(topic, request)
-    }
-
-    fn due_counts<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        times: &'a [Timestamp],
-    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
-        self.store.due_counts(topic, times)
-    }
-
-    fn examine<'a>(&'a self, topic: &'a TopicKey, request: Examine) -> BoxFuture<'a, Result<Examined, StoreError>> {
-        self.store.examine(topic, request)
-    }
-
-    fn examine_keys<'a>(
-        &'a self,
-        app: &'a AppName,
-        topic: Option<&'a TopicName>,
-        after: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Examined, StoreError>> {
-        self.store.examine_keys(app, topic, after)
-    }
-
-    fn give_up<'a>(&'a self, topic: &'a TopicKey, job: &'a GiveUp) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.store.give_up(topic, job)
-    }
-
-    fn statistics<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        from: u64,
-        to: u64,
-    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
-        self.store.statistics(topic, from, to)
-    }
-
-    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        let replayed = self.changes.replay_into(&self.copy, self.replayed.load(Ordering::Relaxed));
-        self.replayed.store(replayed, Ordering::Relaxed);
-        assert_eq!(dump(&self.store, topic), dump(&self.copy, topic), "replaying the changes gives another topic");
-        self.store.counts(topic)
     }
 }

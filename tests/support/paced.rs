@@ -6,16 +6,13 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use dq::environment::StoreClock;
-use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use dq::job::{AppName, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
 use dq::store::{
-    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, DueCount, HistorySetting, Interest,
-    JobChange, JobHistory, Link, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Pending,
-    Producer, Request, RequestKind, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicOverview, TopicSet,
-    TopicState,
+    Answer, Batch, BatchReply, Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Request, RequestKind,
+    Signals, Store, StoreError,
 };
 use dq::testing::InFlight;
-use dq::time::Timestamp;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -122,22 +119,13 @@ impl Store for PacedStore {
         self.store.url()
     }
 
-    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.asks(self.store.contact())
+    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        self.asks(self.store.ask(query))
     }
 
-    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.asks(self.store.open(topic))
-    }
-
-    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+    fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
         let (store, topic, node) = (self.store.clone(), topic.clone(), node.clone());
-        Arc::new(PacedLink { store, topic, node, counts: false, link: OnceLock::new(), pace: self.pace.clone() })
-    }
-
-    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        let (store, topic, node) = (self.store.clone(), topic.clone(), node.clone());
-        Arc::new(PacedLink { store, topic, node, counts: true, link: OnceLock::new(), pace: self.pace.clone() })
+        Arc::new(PacedLink { store, topic, node, options, link: OnceLock::new(), pace: self.pace.clone() })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
@@ -157,80 +145,6 @@ impl Store for PacedStore {
             self.store.signals(topic, interest).await
         })
     }
-
-    fn get<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        ids: &'a [JobId],
-    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        self.asks(self.store.get(topic, ids))
-    }
-
-    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.asks(self.store.page(topic, request))
-    }
-
-    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        self.asks(self.store.topics(app))
-    }
-
-    fn schedules<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        after: Option<&'a JobId>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
-        self.asks(self.store.schedules(topic, after, limit))
-    }
-
-    fn keep_history<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        setting: HistorySetting,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.asks(self.store.keep_history(topic, setting))
-    }
-
-    fn history<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        id: &'a JobId,
-    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
-        self.asks(self.store.history(topic, id))
-    }
-
-    fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
-        self.asks(self.store.topic_state(topic))
-    }
-
-    fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
-        self.asks(self.store.overview(topic, nodes))
-    }
-
-    fn nodes<'a>(&'a self, topic: &'a TopicKey, request: NodesRequest) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
-        self.asks(self.store.nodes(topic, request))
-    }
-
-    fn due_counts<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        times: &'a [Timestamp],
-    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
-        self.asks(self.store.due_counts(topic, times))
-    }
-
-    fn statistics<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        from: u64,
-        to: u64,
-    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
-        self.asks(self.store.statistics(topic, from, to))
-    }
-
-    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        self.asks(self.store.counts(topic))
-    }
 }
 
 /// A link that connects with its first request, so that the clock stands still meanwhile.
@@ -239,18 +153,14 @@ struct PacedLink {
     store: Arc<RedisStore>,
     topic: TopicKey,
     node: NodeId,
-    /// Whether the topic counts what its steps do.
-    counts: bool,
+    options: LinkOptions,
     link: OnceLock<Arc<dyn Link>>,
     pace: Arc<Pace>,
 }
 
 impl PacedLink {
     fn link(&self) -> &Arc<dyn Link> {
-        self.link.get_or_init(|| match self.counts {
-            true => self.store.counting_link(&self.topic, &self.node),
-            false => self.store.link(&self.topic, &self.node),
-        })
+        self.link.get_or_init(|| self.store.link_with(&self.topic, &self.node, self.options))
     }
 }
 
@@ -277,23 +187,8 @@ struct PacedProducer {
 }
 
 impl Producer for PacedProducer {
-    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
+    fn ask(&self, batch: Batch) -> Pending<BatchReply> {
         self.pace.set_time();
-        self.pace.send(self.producer.clone(), self.producer.add(batch), true)
-    }
-
-    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
-        self.pace.set_time();
-        self.pace.send(self.producer.clone(), self.producer.set(number, set), true)
-    }
-
-    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
-        self.pace.set_time();
-        self.pace.send(self.producer.clone(), self.producer.command(batch), true)
-    }
-
-    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
-        self.pace.set_time();
-        self.pace.send(self.producer.clone(), self.producer.change(batch), true)
+        self.pace.send(self.producer.clone(), self.producer.ask(batch), true)
     }
 }

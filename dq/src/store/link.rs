@@ -6,10 +6,18 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use super::error::StoreError;
-use super::request::{Answer, Request, RequestKind, StepRequest};
+use super::operations::{Answer, Request, RequestKind, StepRequest, other_kind};
 
 /// The answer to a request that is in flight.
 pub type Pending<T> = BoxFuture<'static, Result<T, StoreError>>;
+
+/// What is special about a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkOptions {
+    /// The topic counts what the steps of the link do, minute by minute: what they claim, and how the runs end (rule 33).
+    /// [`Store::statistics`](super::Store::statistics) has what was counted.
+    pub counts: bool,
+}
 
 /// The steps of one node on one topic, in the order of the calls. Answers come in that order too, except that `renew` and
 /// `publish` may go over another connection: their requests may be executed, and their answers come, before those of
@@ -40,11 +48,6 @@ impl dyn Link {
         let request = request.into();
         let operation = request.kind().name();
         let answer = self.ask(request);
-        Box::pin(async move {
-            R::answer(answer.await?).ok_or_else(|| StoreError::Other {
-                operation,
-                source: "the store answered a request of another kind".into(),
-            })
-        })
+        Box::pin(async move { R::answer(answer.await?).ok_or_else(|| other_kind(operation)) })
     }
 }

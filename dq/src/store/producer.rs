@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::change::{ChangeOutcome, JobChange};
 use super::due::Due;
-use super::error::StoreError;
 use super::export::JobCopy;
 use super::link::Pending;
+use super::operations::{Batch, BatchReply, batch_calls, operations, other_kind};
 use super::topic_state::{SetTopic, TopicSet};
 use crate::job::{Deliver, Fence, JobId, Record, State};
 use crate::time::Timestamp;
@@ -22,36 +22,8 @@ pub const CALL_SLOTS: u64 = 16;
 /// store answers with [`BatchAnswer::Late`] gets a new number. The caller sends number `n + 16` only once `n` has its final
 /// answer.
 pub trait Producer: fmt::Debug + Send + Sync + 'static {
-    /// Adds jobs: each becomes DELAYED, a broadcast that waits, or the replacement of a running job.
-    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>>;
-
-    /// Deletes, cancels, acks and requeues jobs, by id.
-    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>>;
-
-    /// Gives jobs another due time or payload, by id, in order (rule 28). Changes share the numbers of adds and commands.
-    ///
-    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
-    fn change(&self, _batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
-        let reason = "it only passes adds and commands on to another store".into();
-        Box::pin(std::future::ready(Err(StoreError::Unsupported { operation: "change", reason })))
-    }
-
-    /// Puts copies of jobs into their places: see [`Import`]. Imports share the numbers of adds and commands.
-    ///
-    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
-    fn import(&self, _number: u64, _import: Import) -> Pending<BatchAnswer<ImportOutcome>> {
-        let reason = "it only passes jobs on to another store: import into that one".into();
-        Box::pin(std::future::ready(Err(StoreError::Unsupported { operation: "import", reason })))
-    }
-
-    /// Changes the state of the topic as a whole: pauses or drains it, or sets its default delay. Such calls share the numbers of
-    /// adds and commands, and each is a batch of one.
-    ///
-    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
-    fn set(&self, _number: u64, _set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
-        let reason = "it only passes jobs on to another store: set it there".into();
-        Box::pin(std::future::ready(Err(StoreError::Unsupported { operation: "set", reason })))
-    }
+    /// Sends a batch before it returns, as [`Link::ask`](super::Link::ask) sends a request. Batches of all kinds share their numbers.
+    fn ask(&self, batch: Batch) -> Pending<BatchReply>;
 
     /// Takes back every batch, if none of them can have left the program: while the store is still connecting. Their
     /// answers are then [`StoreError::NotSent`](super::StoreError::NotSent) at the next poll. Returns whether it did;
@@ -68,6 +40,10 @@ pub trait Producer: fmt::Debug + Send + Sync + 'static {
 }
 
 const _: Option<&dyn Producer> = None;
+
+impl dyn Producer {
+    operations!(batches, batch_calls);
+}
 
 /// A batch and its call number.
 #[derive(Debug, Clone, PartialEq, Eq)]

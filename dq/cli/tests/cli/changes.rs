@@ -8,8 +8,8 @@ use dq::environment::WallClock;
 use dq::job::{AppName, Fence, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
 use dq::store::memory::MemoryStore;
 use dq::store::{
-    CopyPlace, ExportRequest, Exported, Import, Interest, JobCopy, Link, OnDuplicate, Page, PageRequest, Producer,
-    Signals, Store, StoreError, Stored, TopicCounts,
+    CopyPlace, Import, Interest, JobCopy, Link, LinkOptions, OnDuplicate, Producer, Query, QueryReply, Signals, Store,
+    StoreError,
 };
 use dq::time::Timestamp;
 use dq_cli::failure::Failure;
@@ -44,16 +44,19 @@ impl Store for BusyStore {
         self.inner.url()
     }
 
-    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.contact()
+    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        Box::pin(async move {
+            let exports = matches!(query, Query::Export { .. });
+            let reply = self.inner.ask(query).await;
+            if exports && !self.is_changed.swap(true, Ordering::Relaxed) {
+                add(&self.inner, "added meanwhile").await;
+            }
+            reply
+        })
     }
 
-    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.inner.open(topic)
-    }
-
-    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        self.inner.link(topic, node)
+    fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
+        self.inner.link_with(topic, node, options)
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
@@ -62,40 +65,6 @@ impl Store for BusyStore {
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
         self.inner.signals(topic, interest)
-    }
-
-    fn get<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        ids: &'a [JobId],
-    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        self.inner.get(topic, ids)
-    }
-
-    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.inner.page(topic, request)
-    }
-
-    fn export<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        request: ExportRequest,
-    ) -> BoxFuture<'a, Result<Exported, StoreError>> {
-        Box::pin(async move {
-            let page = self.inner.export(topic, request).await;
-            if !self.is_changed.swap(true, Ordering::Relaxed) {
-                add(&self.inner, "added meanwhile").await;
-            }
-            page
-        })
-    }
-
-    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        self.inner.topics(app)
-    }
-
-    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        self.inner.counts(topic)
     }
 }
 

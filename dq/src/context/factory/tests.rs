@@ -17,13 +17,13 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use crate::context::{ContextFactory, Error, Problem, StartError};
 use crate::environment::TokioClock;
-use crate::job::{AppName, DelayJob, JobDefaults, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use crate::job::{AppName, DelayJob, JobDefaults, NodeId, ProducerId, TopicKey};
 use crate::listener::{
     Channel, Decided, Declared, DelayListener, Dependency, Injector, Job, JobError, ListenerSettings, Missing,
 };
 use crate::provider::Provider;
 use crate::store::memory::MemoryStore;
-use crate::store::{Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
+use crate::store::{Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mood {
@@ -67,30 +67,26 @@ impl Store for Moody {
         "moody:".into()
     }
 
-    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.2.fetch_add(1, Relaxed);
-        match self.mood() {
-            Mood::Down => Box::pin(ready(Err(Self::down()))),
-            Mood::Denied => {
+    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        if matches!(query, Query::Contact {} | Query::Open { .. }) {
+            self.2.fetch_add(1, Relaxed);
+        }
+        match (query, self.mood()) {
+            (Query::Contact {} | Query::Open { .. }, Mood::Down) => Box::pin(ready(Err(Self::down()))),
+            (Query::Contact {}, Mood::Denied) => {
                 let reason = "WRONGPASS (fix user and password in the URL)".into();
                 Box::pin(ready(Err(StoreError::Denied { operation: "ping", reason })))
             }
-            Mood::Silent => Box::pin(pending()),
-            _ => self.1.contact(),
+            (Query::Contact {}, Mood::Silent) | (Query::TopicsBehind { .. }, Mood::NoDirectory) => Box::pin(pending()),
+            (Query::Open { topic }, Mood::Newer) => {
+                Box::pin(ready(Err(StoreError::Version { topic: topic.clone(), found: 2, ours: 1 })))
+            }
+            (query, _) => self.1.ask(query),
         }
     }
 
-    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.2.fetch_add(1, Relaxed);
-        match self.mood() {
-            Mood::Down => Box::pin(ready(Err(Self::down()))),
-            Mood::Newer => Box::pin(ready(Err(StoreError::Version { topic: topic.clone(), found: 2, ours: 1 }))),
-            _ => self.1.open(topic),
-        }
-    }
-
-    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        self.1.link(topic, node)
+    fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
+        self.1.link_with(topic, node, options)
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
@@ -99,29 +95,6 @@ impl Store for Moody {
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
         self.1.signals(topic, interest)
-    }
-
-    fn get<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        ids: &'a [JobId],
-    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        self.1.get(topic, ids)
-    }
-
-    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.1.page(topic, request)
-    }
-
-    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        match self.mood() {
-            Mood::NoDirectory => Box::pin(pending()),
-            _ => self.1.topics(app),
-        }
-    }
-
-    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        self.1.counts(topic)
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{JobId, NodeId, Sequence, Token, TopicKey};
-use crate::store::{Answer, Link, Pending, Request, Store, StoreError};
+use crate::store::{Answer, Link, LinkOptions, Pending, Request, Store, StoreError};
 
 pub(super) use crate::store::RequestKind;
 
@@ -309,7 +309,7 @@ impl Pipeline {
 }
 
 fn made(store: &dyn Store, topic: &TopicKey, node: &NodeId, counts: bool) -> Arc<dyn Link> {
-    if counts { store.counting_link(topic, node) } else { store.link(topic, node) }
+    store.link_with(topic, node, LinkOptions { counts })
 }
 
 /// The answer to a request; never, if there is none. Cancel safe.

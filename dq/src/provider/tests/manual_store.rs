@@ -7,18 +7,11 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use crate::job::{NodeId, ProducerId, TopicKey};
 use crate::store::{
-    AddOutcome, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest, Pending,
-    Producer, Signals, Store, StoreError, Stored, TopicCounts,
+    AddOutcome, Batch, BatchAnswer, BatchReply, CommandOutcome, Interest, Link, LinkOptions, Pending, Producer, Query,
+    QueryReply, Signals, Store, StoreError, TopicCounts,
 };
-
-type AnswerSender<O> = oneshot::Sender<Result<BatchAnswer<O>, StoreError>>;
-
-enum PendingAnswer {
-    Add(AnswerSender<AddOutcome>),
-    Command(AnswerSender<CommandOutcome>),
-}
 
 /// Where the store panics, which stands for a defect of dq in the task that calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +40,9 @@ pub(super) struct SentBatch {
     pub(super) identity: ProducerId,
     pub(super) number: u64,
     pub(super) ids: Vec<String>,
-    answer: PendingAnswer,
+    /// The name of the operation.
+    name: &'static str,
+    answer: oneshot::Sender<Result<BatchReply, StoreError>>,
 }
 
 impl fmt::Debug for SentBatch {
@@ -59,41 +54,33 @@ impl fmt::Debug for SentBatch {
 impl SentBatch {
     /// The kind and the ids, such as `add a b`.
     pub(super) fn text(&self) -> String {
-        let kind = match self.answer {
-            PendingAnswer::Add(_) => "add",
-            PendingAnswer::Command(_) => "command",
-        };
-        format!("{kind} {}", self.ids.join(" "))
+        format!("{} {}", self.name, self.ids.join(" "))
     }
 
     pub(super) fn done(self) {
-        let count = self.ids.len();
-        match self.answer {
-            PendingAnswer::Add(answer) => answer.send(Ok(BatchAnswer::Done(vec![AddOutcome::Added; count]))).ok(),
-            PendingAnswer::Command(answer) => {
-                let outcome = CommandOutcome { found: None, changed: false, removed: None };
-                answer.send(Ok(BatchAnswer::Done(vec![outcome; count]))).is_ok().then_some(())
-            }
-        };
+        let outcome = CommandOutcome { found: None, changed: false, removed: None };
+        let (added, commanded) = (vec![AddOutcome::Added; self.ids.len()], vec![outcome; self.ids.len()]);
+        let reply = self.reply(BatchAnswer::Done(added), BatchAnswer::Done(commanded));
+        drop(self.answer.send(Ok(reply)));
     }
 
     pub(super) fn outcomes(self, outcomes: Vec<AddOutcome>) {
-        let PendingAnswer::Add(answer) = self.answer else { panic!("a batch of commands") };
-        answer.send(Ok(BatchAnswer::Done(outcomes))).unwrap();
+        assert_eq!(self.name, "add");
+        self.answer.send(Ok(BatchReply::Add(BatchAnswer::Done(outcomes)))).unwrap();
     }
 
     pub(super) fn late(self) {
-        match self.answer {
-            PendingAnswer::Add(answer) => answer.send(Ok(BatchAnswer::Late)).unwrap(),
-            PendingAnswer::Command(answer) => answer.send(Ok(BatchAnswer::Late)).unwrap(),
-        }
+        let reply = self.reply(BatchAnswer::Late, BatchAnswer::Late);
+        self.answer.send(Ok(reply)).unwrap();
+    }
+
+    /// The one of these answers that is of the kind of the batch.
+    fn reply(&self, added: BatchAnswer<AddOutcome>, commanded: BatchAnswer<CommandOutcome>) -> BatchReply {
+        if self.name == "add" { BatchReply::Add(added) } else { BatchReply::Command(commanded) }
     }
 
     pub(super) fn fails(self, error: StoreError) {
-        match self.answer {
-            PendingAnswer::Add(answer) => answer.send(Err(error)).unwrap(),
-            PendingAnswer::Command(answer) => answer.send(Err(error)).unwrap(),
-        }
+        self.answer.send(Err(error)).unwrap();
     }
 
     pub(super) fn refused(self) {
@@ -174,18 +161,18 @@ pub(super) struct Queries {
 }
 
 impl Queries {
-    fn begin(self: &Arc<Self>) -> Query {
+    fn begin(self: &Arc<Self>) -> InFlight {
         self.started.fetch_add(1, Ordering::Relaxed);
         let now = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(now, Ordering::Relaxed);
-        Query(Arc::clone(self))
+        InFlight(Arc::clone(self))
     }
 }
 
 /// A query in flight.
-struct Query(Arc<Queries>);
+struct InFlight(Arc<Queries>);
 
-impl Drop for Query {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
@@ -199,19 +186,18 @@ struct ManualProducer {
     panics: NextPanic,
 }
 
-impl ManualProducer {
-    fn send<O: Send + 'static>(
-        &self,
-        number: u64,
-        ids: Vec<String>,
-        wrap: impl FnOnce(AnswerSender<O>) -> PendingAnswer,
-    ) -> Pending<BatchAnswer<O>> {
+impl Producer for ManualProducer {
+    fn ask(&self, batch: Batch) -> Pending<BatchReply> {
         self.panics.reach(PanicAt::Send);
+        let name = batch.name();
+        let (number, ids) = match batch {
+            Batch::Add { batch } => (batch.number, batch.items.iter().map(|job| job.id.to_string()).collect()),
+            Batch::Command { batch } => (batch.number, batch.items.iter().map(|item| item.id.to_string()).collect()),
+            other => unreachable!("a test sends {other:?}"),
+        };
         let (answer, answered) = oneshot::channel();
         let (producer, identity) = (self.producer, self.identity.clone());
-        self.sent
-            .send(SentBatch { producer, identity, number, ids, answer: wrap(answer) })
-            .expect("the test keeps its end");
+        self.sent.send(SentBatch { producer, identity, number, ids, name, answer }).expect("the test keeps its end");
         let panics = self.panics.clone();
         Box::pin(async move {
             match answered.await {
@@ -225,32 +211,33 @@ impl ManualProducer {
     }
 }
 
-impl Producer for ManualProducer {
-    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
-        let ids = batch.items.iter().map(|job| job.id.to_string()).collect();
-        self.send(batch.number, ids, PendingAnswer::Add)
-    }
-
-    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
-        let ids = batch.items.iter().map(|item| item.id.to_string()).collect();
-        self.send(batch.number, ids, PendingAnswer::Command)
-    }
-}
-
 impl Store for ManualStore {
     fn url(&self) -> String {
         "manual:".into()
     }
 
-    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        unreachable!("a provider does not ask for this")
+    /// Never answers a `get`, and refuses the first `counts`.
+    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        match query {
+            Query::Get { .. } => {
+                let query = self.queries.begin();
+                Box::pin(async move {
+                    let _query = query;
+                    std::future::pending().await
+                })
+            }
+            Query::Counts { .. } => {
+                self.panics.reach(PanicAt::Query);
+                let first = self.producers.fetch_add(1, Ordering::Relaxed) == 0;
+                let refused = || StoreError::Refused { operation: "counts", reason: "loading".into() };
+                let counts = QueryReply::Counts(TopicCounts::default());
+                Box::pin(std::future::ready(if first { Err(refused()) } else { Ok(counts) }))
+            }
+            other => unreachable!("a provider does not ask for {other:?}"),
+        }
     }
 
-    fn open<'a>(&'a self, _: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        unreachable!("a provider does not ask for this")
-    }
-
-    fn link(&self, _: &TopicKey, _: &NodeId) -> Arc<dyn Link> {
+    fn link_with(&self, _: &TopicKey, _: &NodeId, _: LinkOptions) -> Arc<dyn Link> {
         unreachable!("a provider does not ask for this")
     }
 
@@ -263,29 +250,5 @@ impl Store for ManualStore {
 
     fn signals<'a>(&'a self, _: &'a TopicKey, _: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
         unreachable!("a provider does not ask for this")
-    }
-
-    fn get<'a>(&'a self, _: &'a TopicKey, _: &'a [JobId]) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        let query = self.queries.begin();
-        Box::pin(async move {
-            let _query = query;
-            std::future::pending().await
-        })
-    }
-
-    fn page<'a>(&'a self, _: &'a TopicKey, _: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        unreachable!("a provider does not ask for this")
-    }
-
-    fn topics<'a>(&'a self, _: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        unreachable!("a provider does not ask for this")
-    }
-
-    /// Refuses the first query.
-    fn counts<'a>(&'a self, _: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        self.panics.reach(PanicAt::Query);
-        let first = self.producers.fetch_add(1, Ordering::Relaxed) == 0;
-        let refused = || StoreError::Refused { operation: "counts", reason: "loading".into() };
-        Box::pin(std::future::ready(if first { Err(refused()) } else { Ok(TopicCounts::default()) }))
     }
 }

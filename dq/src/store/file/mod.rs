@@ -35,13 +35,11 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    Danger, DangerKind, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting,
-    Interest, JobHistory, Link, MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals,
-    Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
+    Danger, DangerKind, Durability, Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store,
+    StoreError,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
-use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
-use crate::time::Timestamp;
+use crate::job::{NodeId, ProducerId, TopicKey};
 
 pub use check::{CheckError, Checked, TopicChecked, check, check_on, compact};
 pub use options::{Commits, FileOptions};
@@ -135,6 +133,14 @@ impl FileStore {
     fn memory(&self, operation: &'static str) -> Result<&MemoryStore, StoreError> {
         self.opened(operation).map(|opened| &opened.memory)
     }
+
+    fn dangers(&self) -> Result<Vec<Danger>, StoreError> {
+        match self.opened("dangers")?.admit("dangers") {
+            Err(StoreError::Full { reason, .. }) => Ok(vec![Danger { kind: DangerKind::DiskFull, text: reason }]),
+            Err(StoreError::Halted { reason, .. }) => Ok(vec![Danger { kind: DangerKind::Halted, text: reason }]),
+            admitted => admitted.map(|()| Vec::new()),
+        }
+    }
 }
 
 /// Opens a directory on a thread of its own, because it blocks; where the commits are by hand everything is on one thread.
@@ -166,33 +172,25 @@ impl Store for FileStore {
         }
     }
 
-    fn prepare(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.open())
-    }
-
-    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async {
-            self.open().await?;
-            self.opened("contact")?.admit("contact")
+    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        Box::pin(async move {
+            match query {
+                Query::Prepare {} => self.open().await.map(QueryReply::Prepare),
+                Query::Contact {} => {
+                    self.open().await?;
+                    self.opened("contact")?.admit("contact").map(QueryReply::Contact)
+                }
+                Query::Dangers {} => self.dangers().map(QueryReply::Dangers),
+                query => self.memory(query.name())?.ask(query).await,
+            }
         })
     }
 
-    /// Cannot fail once the directory is open: its files have versions of their own.
-    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.memory("open")?.open(topic).await })
-    }
-
-    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        match self.opened.get() {
-            Some(opened) => Arc::new(OpenLink { link: opened.memory.link(topic, node), _open: Arc::clone(opened) }),
-            None => Arc::new(ClosedConnection),
-        }
-    }
-
-    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+    fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
         match self.opened.get() {
             Some(opened) => {
-                Arc::new(OpenLink { link: opened.memory.counting_link(topic, node), _open: Arc::clone(opened) })
+                let link = opened.memory.link_with(topic, node, options);
+                Arc::new(OpenLink { link, _open: Arc::clone(opened) })
             }
             None => Arc::new(ClosedConnection),
         }
@@ -209,136 +207,5 @@ impl Store for FileStore {
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
         Box::pin(async move { self.memory("signals")?.signals(topic, interest).await })
-    }
-
-    fn listen<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.memory("listen")?.listen(topic).await })
-    }
-
-    fn keep_history<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        setting: HistorySetting,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.memory("keep_history")?.keep_history(topic, setting).await })
-    }
-
-    fn history<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        id: &'a JobId,
-    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
-        Box::pin(async move { self.memory("history")?.history(topic, id).await })
-    }
-
-    fn get<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        ids: &'a [JobId],
-    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        Box::pin(async move { self.memory("get")?.get(topic, ids).await })
-    }
-
-    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        Box::pin(async move { self.memory("page")?.page(topic, request).await })
-    }
-
-    fn schedules<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        after: Option<&'a JobId>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
-        Box::pin(async move { self.memory("schedules")?.schedules(topic, after, limit).await })
-    }
-
-    fn export<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        request: ExportRequest,
-    ) -> BoxFuture<'a, Result<Exported, StoreError>> {
-        Box::pin(async move { self.memory("export")?.export(topic, request).await })
-    }
-
-    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        Box::pin(async move { self.memory("topics")?.topics(app).await })
-    }
-
-    fn topics_behind<'a>(
-        &'a self,
-        app: &'a AppName,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<TopicNames, StoreError>> {
-        Box::pin(async move { self.memory("topics")?.topics_behind(app, after, limit).await })
-    }
-
-    fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
-        Box::pin(async move { self.memory("topic_state")?.topic_state(topic).await })
-    }
-
-    fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
-        Box::pin(async move { self.memory("overview")?.overview(topic, nodes).await })
-    }
-
-    fn nodes<'a>(&'a self, topic: &'a TopicKey, request: NodesRequest) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
-        Box::pin(async move { self.memory("nodes")?.nodes(topic, request).await })
-    }
-
-    fn due_counts<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        times: &'a [Timestamp],
-    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
-        Box::pin(async move { self.memory("due_counts")?.due_counts(topic, times).await })
-    }
-
-    fn examine<'a>(&'a self, topic: &'a TopicKey, request: Examine) -> BoxFuture<'a, Result<Examined, StoreError>> {
-        Box::pin(async move { self.memory("examine")?.examine(topic, request).await })
-    }
-
-    fn examine_keys<'a>(
-        &'a self,
-        app: &'a AppName,
-        topic: Option<&'a TopicName>,
-        after: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Examined, StoreError>> {
-        Box::pin(async move { self.memory("examine_keys")?.examine_keys(app, topic, after).await })
-    }
-
-    fn repair<'a>(
-        &'a self,
-        app: &'a AppName,
-        mismatch: &'a Mismatch,
-        nodes: &'a [NodeId],
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(async move { self.memory("repair")?.repair(app, mismatch, nodes).await })
-    }
-
-    fn give_up<'a>(&'a self, topic: &'a TopicKey, job: &'a GiveUp) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(async move { self.memory("give_up")?.give_up(topic, job).await })
-    }
-
-    fn dangers(&self) -> BoxFuture<'_, Result<Vec<Danger>, StoreError>> {
-        Box::pin(async {
-            match self.opened("dangers")?.admit("dangers") {
-                Err(StoreError::Full { reason, .. }) => Ok(vec![Danger { kind: DangerKind::DiskFull, text: reason }]),
-                Err(StoreError::Halted { reason, .. }) => Ok(vec![Danger { kind: DangerKind::Halted, text: reason }]),
-                admitted => admitted.map(|()| Vec::new()),
-            }
-        })
-    }
-
-    fn statistics<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        from: u64,
-        to: u64,
-    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
-        Box::pin(async move { self.memory("statistics")?.statistics(topic, from, to).await })
-    }
-
-    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        Box::pin(async move { self.memory("counts")?.counts(topic).await })
     }
 }

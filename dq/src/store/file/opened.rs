@@ -9,10 +9,7 @@ use super::options::Commits;
 use super::sink::JournalSink;
 use super::snapshots::Snapshots;
 use crate::store::memory::{MemoryStore, Sink};
-use crate::store::{
-    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Import, ImportOutcome, JobChange, Link,
-    NewJob, Numbered, Pending, Producer, Request, SetTopic, StoreError, TopicSet,
-};
+use crate::store::{Answer, Batch, BatchReply, Link, Pending, Producer, Request, StoreError};
 
 /// A directory that is open. Dropping it closes it cleanly: everything is synced, the journal says that it ended, and the lock is
 /// free.
@@ -96,24 +93,8 @@ pub(super) struct OpenProducer {
 }
 
 impl Producer for OpenProducer {
-    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
-        self.producer.add(batch)
-    }
-
-    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
-        self.producer.command(batch)
-    }
-
-    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
-        self.producer.change(batch)
-    }
-
-    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
-        self.producer.set(number, set)
-    }
-
-    fn import(&self, number: u64, import: Import) -> Pending<BatchAnswer<ImportOutcome>> {
-        self.producer.import(number, import)
+    fn ask(&self, batch: Batch) -> Pending<BatchReply> {
+        self.producer.ask(batch)
     }
 }
 
@@ -135,23 +116,7 @@ impl Link for ClosedConnection {
 }
 
 impl Producer for ClosedConnection {
-    fn add(&self, _: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
-        Self::refuse("add")
-    }
-
-    fn command(&self, _: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
-        Self::refuse("command")
-    }
-
-    fn change(&self, _: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
-        Self::refuse("change")
-    }
-
-    fn set(&self, _: u64, _: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
-        Self::refuse("set")
-    }
-
-    fn import(&self, _: u64, _: Import) -> Pending<BatchAnswer<ImportOutcome>> {
-        Self::refuse("import")
+    fn ask(&self, batch: Batch) -> Pending<BatchReply> {
+        Self::refuse(batch.name())
     }
 }

@@ -11,10 +11,7 @@ use super::now::Now;
 use super::topic::Topic;
 use crate::job::{NodeId, ProducerId};
 use crate::store::step::{Scan, Wake};
-use crate::store::{
-    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Import, ImportOutcome, JobChange, Link,
-    NewJob, Numbered, Pending, Producer, Request, SetTopic, StoreError, TopicSet,
-};
+use crate::store::{Answer, Batch, BatchReply, Link, Pending, Producer, Request, StoreError};
 
 /// The link of one node to one topic.
 #[derive(Debug)]
@@ -68,23 +65,20 @@ pub(super) struct MemoryProducer {
 }
 
 impl Producer for MemoryProducer {
-    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
-        self.cell.ask("add", Waits::CHANGES, |topic, now| topic.add(now, &self.producer, batch))
+    fn ask(&self, batch: Batch) -> Pending<BatchReply> {
+        self.cell.ask(batch.name(), Waits::CHANGES, |topic, now| topic.execute(now, &self.producer, batch))
     }
+}
 
-    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
-        self.cell.ask("command", Waits::CHANGES, |topic, now| topic.command(now, &self.producer, &batch))
-    }
-
-    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
-        self.cell.ask("change", Waits::CHANGES, |topic, now| topic.change(now, &self.producer, &batch))
-    }
-
-    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
-        self.cell.ask("set", Waits::CHANGES, |topic, now| topic.set(now, &self.producer, number, set))
-    }
-
-    fn import(&self, number: u64, import: Import) -> Pending<BatchAnswer<ImportOutcome>> {
-        self.cell.ask("import", Waits::CHANGES, |topic, now| topic.import(now, &self.producer, number, import))
+impl Topic {
+    /// Executes the batch that a producer asks for.
+    pub(super) fn execute(&mut self, now: Now, producer: &ProducerId, batch: Batch) -> Result<BatchReply, StoreError> {
+        Ok(match batch {
+            Batch::Add { batch } => BatchReply::Add(self.add(now, producer, batch)?),
+            Batch::Command { batch } => BatchReply::Command(self.command(now, producer, &batch)?),
+            Batch::Change { batch } => BatchReply::Change(self.change(now, producer, &batch)?),
+            Batch::Import { number, import } => BatchReply::Import(self.import(now, producer, number, import)?),
+            Batch::Set { number, set } => BatchReply::Set(self.set(now, producer, number, set)?),
+        })
     }
 }

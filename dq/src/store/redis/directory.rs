@@ -20,9 +20,6 @@ use crate::environment::{Boottime, Clock};
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::{MOST_NAMES, StoreError, TopicNames};
 
-/// How many topics a query lists at most.
-const MOST_TOPICS: usize = 10_000;
-
 const HELD: &str = include_str!("lua/held.lua");
 
 /// When a producer enters its topic again that holds jobs: another producer may have ended before it entered the topic.
@@ -70,19 +67,6 @@ impl Entry {
 }
 
 impl RedisStore {
-    /// The topics that hold any job or broadcast, in order, page after page.
-    pub(super) async fn topics_of(&self, app: &AppName) -> Result<Vec<TopicName>, StoreError> {
-        let (mut held, mut after) = (Vec::new(), None::<String>);
-        loop {
-            let page = self.names_behind(app, after.as_deref(), MOST_TOPICS - held.len()).await?;
-            held.extend(page.names);
-            after = page.next;
-            if after.is_none() || held.len() >= MOST_TOPICS {
-                return Ok(held);
-            }
-        }
-    }
-
     /// A page of the topics that hold any job or broadcast. The directory forgets the others that it looked at. It costs two commands.
     pub(super) async fn names_behind(
         &self,

@@ -10,12 +10,12 @@ impl RedisStore {
     pub(super) async fn keep_history_of(&self, topic: &TopicKey, setting: HistorySetting) -> Result<(), StoreError> {
         let HistorySetting { moves, after } = setting.check()?;
         let text = if moves == 0 { String::new() } else { format!("{moves}:{}", millis(after)) };
-        let call = self.scripts.call(Step::KeepHistory, &self.keyspace.of(topic), "").arg(text);
+        let call = self.call(Step::KeepHistory, topic).arg(text);
         self.queries.ask(call).await.map(drop)
     }
 
     pub(super) async fn history_of(&self, topic: &TopicKey, id: &JobId) -> Result<Option<JobHistory>, StoreError> {
-        let call = self.scripts.call(Step::History, &self.keyspace.of(topic), "").arg(id.as_str());
+        let call = self.call(Step::History, topic).arg(id.as_str());
         let text = self.queries.ask_list(call).await?.bytes_or_nothing()?;
         // No history is empty.
         Ok((!text.is_empty()).then(|| read(&String::from_utf8_lossy(&text))))

@@ -1,19 +1,72 @@
-//! The queries about a topic, over the shared connection.
+//! The answers to the queries, over the shared connection: one `match`, and the queries about the jobs of a topic.
 
+use super::check::dangers;
 use super::export::crash_count;
 use super::keys::Key;
 use super::reply::{Reply, malformed, state};
-use super::scripts::Step;
+use super::scripts::{ScriptCall, Step};
 use super::{RedisStore, within};
 use crate::job::{JobId, State, TopicKey};
 use crate::store::step::USUAL_BYTES;
-use crate::store::{Cursor, JobPlace, Page, PageRequest, StoreError, Stored, TopicCounts};
+use crate::store::{
+    Cursor, JobPlace, LISTENING, Page, PageRequest, Query, QueryReply as Answer, StoreError, Stored, TopicCounts,
+};
 use crate::time::Timestamp;
 
 impl RedisStore {
-    pub(super) async fn get_by_ids(&self, topic: &TopicKey, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
+    /// Answers a query.
+    pub(super) async fn answer(&self, query: Query<'_>) -> Result<Answer, StoreError> {
+        Ok(match query {
+            Query::Prepare {} => Answer::Prepare(()),
+            Query::Contact {} => {
+                self.queries.command("ping", &redis::cmd("PING")).await?;
+                self.check.once(&self.queries, &self.connector.url(), self.durability).await;
+                Answer::Contact(())
+            }
+            Query::Open { topic } => {
+                self.queries.ask(self.call(Step::Open, topic)).await?;
+                self.check.once(&self.queries, &self.connector.url(), self.durability).await;
+                Answer::Open(())
+            }
+            Query::Listen { topic } => {
+                let call = self.call(Step::Listen, topic).arg(LISTENING.as_millis());
+                Answer::Listen(self.queries.ask(call).await.map(drop)?)
+            }
+            Query::KeepHistory { topic, setting } => Answer::KeepHistory(self.keep_history_of(topic, setting).await?),
+            Query::History { topic, id } => Answer::History(self.history_of(topic, id).await?),
+            Query::Get { topic, ids } => Answer::Get(self.get_by_ids(topic, ids).await?),
+            Query::Page { topic, request } => Answer::Page(self.page_of(topic, request).await?),
+            Query::Schedules { topic, after, limit } => {
+                Answer::Schedules(self.schedules_of(topic, after, limit).await?)
+            }
+            Query::Export { topic, request } => Answer::Export(self.export_of(topic, request).await?),
+            Query::TopicsBehind { app, after, limit } => {
+                Answer::TopicsBehind(self.names_behind(app, after, limit).await?)
+            }
+            Query::TopicState { topic } => Answer::TopicState(self.state_of_topic(topic).await?),
+            Query::Overview { topic, nodes } => Answer::Overview(self.overview_of(topic, nodes).await?),
+            Query::Nodes { topic, request } => Answer::Nodes(self.nodes_of(topic, request).await?),
+            Query::DueCounts { topic, times } => Answer::DueCounts(self.due_counts_of(topic, times).await?),
+            Query::Examine { topic, request } => Answer::Examine(self.examine_of(topic, request).await?),
+            Query::ExamineKeys { app, topic, after } => {
+                Answer::ExamineKeys(self.examine_names(app, topic, after).await?)
+            }
+            Query::Repair { app, mismatch, nodes } => Answer::Repair(self.repair_of(app, mismatch, nodes).await?),
+            Query::GiveUp { topic, job } => Answer::GiveUp(self.give_up_of(topic, job).await?),
+            Query::Dangers {} => Answer::Dangers(dangers(&self.queries, self.durability).await?),
+            Query::Statistics { topic, from, to } => Answer::Statistics(self.statistics_of(topic, from, to).await?),
+            Query::Counts { topic } => Answer::Counts(self.counts_of(topic).await?),
+        })
+    }
+
+    /// A call of a script of a topic that needs no owner, without arguments.
+    pub(super) fn call(&self, step: Step, topic: &TopicKey) -> ScriptCall {
+        self.scripts.call(step, &self.keyspace.of(topic), "")
+    }
+
+    async fn get_by_ids(&self, topic: &TopicKey, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
         within("the number of ids", ids.len())?;
-        let mut call = self.scripts.call(Step::Get, &self.keyspace.of(topic), "").arg(USUAL_BYTES);
+        let mut call = self.call(Step::Get, topic).arg(USUAL_BYTES);
         ids.iter().for_each(|id| call.push(id.as_str()));
         let mut reply = self.queries.ask_list(call).await?;
         let mut found = Vec::with_capacity(ids.len());
@@ -32,7 +85,7 @@ impl RedisStore {
         Ok(found)
     }
 
-    pub(super) async fn schedules_of(
+    async fn schedules_of(
         &self,
         topic: &TopicKey,
         after: Option<&JobId>,
@@ -40,7 +93,7 @@ impl RedisStore {
     ) -> Result<Vec<JobId>, StoreError> {
         within("the limit of a page", limit)?;
         let from = after.map_or_else(|| "-".to_owned(), |id| format!("({id}"));
-        let call = self.scripts.call(Step::Schedules, &self.keyspace.of(topic), "").arg(from).arg(limit.max(1));
+        let call = self.call(Step::Schedules, topic).arg(from).arg(limit.max(1));
         let mut reply = self.queries.ask_list(call).await?;
         let mut ids = Vec::with_capacity(reply.len());
         while reply.len() > 0 {
@@ -50,7 +103,7 @@ impl RedisStore {
         Ok(ids)
     }
 
-    pub(super) async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {
+    async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {
         within("the limit of a page", request.limit)?;
         let (keys, limit) = (self.keyspace.of(topic), request.limit.max(1));
         let key = match request.state {
@@ -83,8 +136,8 @@ impl RedisStore {
         Ok(Page { jobs, next: next.filter(|_| more) })
     }
 
-    pub(super) async fn counts_of(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
-        let mut reply = self.queries.ask_list(self.scripts.call(Step::Counts, &self.keyspace.of(topic), "")).await?;
+    async fn counts_of(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
+        let mut reply = self.queries.ask_list(self.call(Step::Counts, topic)).await?;
         counted(&mut reply)
     }
 }

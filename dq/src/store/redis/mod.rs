@@ -68,14 +68,9 @@ use self::source::Source;
 use self::url::Address;
 use super::error::limited;
 use super::step::MOST_JOBS;
-use super::{
-    Danger, DueCount, Durability, Examine, Examined, ExportRequest, Exported, GiveUp, HistorySetting, Interest,
-    JobHistory, LISTENING, Link, MinuteCounts, Mismatch, NodesPage, NodesRequest, Page, PageRequest, Producer, Signals,
-    Store, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicState,
-};
+use super::{Durability, Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
-use crate::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
-use crate::time::Timestamp;
+use crate::job::{Codec, Metadata, NodeId, ProducerId, Record, TopicKey};
 
 pub use self::source::Login;
 pub use self::url::BadRedisUrl;
@@ -229,19 +224,6 @@ impl RedisStore {
         }
     }
 
-    fn link_that(&self, counts: bool, topic: &TopicKey, node: &NodeId) -> RedisLink {
-        let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
-        RedisLink {
-            connection: OrderedConnection::new(Arc::clone(&self.links), AfterBreak::Fail),
-            prompt: OrderedConnection::new(Arc::clone(&self.prompt), AfterBreak::Fail),
-            scripts,
-            keys,
-            node: node.clone(),
-            counts,
-            dropped: Arc::default(),
-        }
-    }
-
     /// The same store, whose producers answer once this durability is reached. Default: [`Durability::Local`]. A
     /// factory sets it from its `durability`; call this for a store that is made by hand.
     #[must_use]
@@ -260,29 +242,22 @@ impl Store for RedisStore {
         self.connector.url()
     }
 
-    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            self.queries.command("ping", &redis::cmd("PING")).await?;
-            self.check.once(&self.queries, &self.connector.url(), self.durability).await;
-            Ok(())
-        })
-    }
-
-    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            self.queries.ask(self.scripts.call(scripts::Step::Open, &self.keyspace.of(topic), "")).await?;
-            self.check.once(&self.queries, &self.connector.url(), self.durability).await;
-            Ok(())
-        })
+    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        Box::pin(self.answer(query))
     }
 
     /// The steps of the link panic outside a tokio runtime, like those of a [`producer`](Self::producer).
-    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        Arc::new(self.link_that(false, topic, node))
-    }
-
-    fn counting_link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        Arc::new(self.link_that(true, topic, node))
+    fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
+        let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
+        Arc::new(RedisLink {
+            connection: OrderedConnection::new(Arc::clone(&self.links), AfterBreak::Fail),
+            prompt: OrderedConnection::new(Arc::clone(&self.prompt), AfterBreak::Fail),
+            scripts,
+            keys,
+            node: node.clone(),
+            counts: options.counts,
+            dropped: Arc::default(),
+        })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
@@ -294,134 +269,6 @@ impl Store for RedisStore {
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
         Box::pin(self.subscriptions.subscribe(topic, interest))
-    }
-
-    fn listen<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            let call = self.scripts.call(scripts::Step::Listen, &self.keyspace.of(topic), "");
-            self.queries.ask(call.arg(LISTENING.as_millis())).await.map(drop)
-        })
-    }
-
-    fn keep_history<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        setting: HistorySetting,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.keep_history_of(topic, setting))
-    }
-
-    fn history<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        id: &'a JobId,
-    ) -> BoxFuture<'a, Result<Option<JobHistory>, StoreError>> {
-        Box::pin(self.history_of(topic, id))
-    }
-
-    fn get<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        ids: &'a [JobId],
-    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        Box::pin(self.get_by_ids(topic, ids))
-    }
-
-    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        Box::pin(self.page_of(topic, request))
-    }
-
-    fn schedules<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        after: Option<&'a JobId>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<JobId>, StoreError>> {
-        Box::pin(self.schedules_of(topic, after, limit))
-    }
-
-    fn export<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        request: ExportRequest,
-    ) -> BoxFuture<'a, Result<Exported, StoreError>> {
-        Box::pin(self.export_of(topic, request))
-    }
-
-    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        Box::pin(self.topics_of(app))
-    }
-
-    fn topics_behind<'a>(
-        &'a self,
-        app: &'a AppName,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<TopicNames, StoreError>> {
-        Box::pin(self.names_behind(app, after, limit))
-    }
-
-    fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
-        Box::pin(self.state_of_topic(topic))
-    }
-
-    fn overview<'a>(&'a self, topic: &'a TopicKey, nodes: usize) -> BoxFuture<'a, Result<TopicOverview, StoreError>> {
-        Box::pin(self.overview_of(topic, nodes))
-    }
-
-    fn nodes<'a>(&'a self, topic: &'a TopicKey, request: NodesRequest) -> BoxFuture<'a, Result<NodesPage, StoreError>> {
-        Box::pin(self.nodes_of(topic, request))
-    }
-
-    fn due_counts<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        times: &'a [Timestamp],
-    ) -> BoxFuture<'a, Result<Vec<DueCount>, StoreError>> {
-        Box::pin(self.due_counts_of(topic, times))
-    }
-
-    fn examine<'a>(&'a self, topic: &'a TopicKey, request: Examine) -> BoxFuture<'a, Result<Examined, StoreError>> {
-        Box::pin(self.examine_of(topic, request))
-    }
-
-    fn examine_keys<'a>(
-        &'a self,
-        app: &'a AppName,
-        topic: Option<&'a TopicName>,
-        after: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Examined, StoreError>> {
-        Box::pin(self.examine_names(app, topic, after))
-    }
-
-    fn repair<'a>(
-        &'a self,
-        app: &'a AppName,
-        mismatch: &'a Mismatch,
-        nodes: &'a [NodeId],
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.repair_of(app, mismatch, nodes))
-    }
-
-    fn give_up<'a>(&'a self, topic: &'a TopicKey, job: &'a GiveUp) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.give_up_of(topic, job))
-    }
-
-    fn dangers(&self) -> BoxFuture<'_, Result<Vec<Danger>, StoreError>> {
-        Box::pin(check::dangers(&self.queries, self.durability))
-    }
-
-    fn statistics<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        from: u64,
-        to: u64,
-    ) -> BoxFuture<'a, Result<Vec<MinuteCounts>, StoreError>> {
-        Box::pin(self.statistics_of(topic, from, to))
-    }
-
-    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        Box::pin(self.counts_of(topic))
     }
 }
 

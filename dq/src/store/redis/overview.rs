@@ -60,7 +60,7 @@ impl RedisStore {
         times: &[Timestamp],
     ) -> Result<Vec<DueCount>, StoreError> {
         limited("the number of times", times.len(), MOST_BUCKETS + 1)?;
-        let mut call = self.scripts.call(Step::DueCounts, &self.keyspace.of(topic), "");
+        let mut call = self.call(Step::DueCounts, topic);
         times.iter().for_each(|at| call.push(at.as_millis().min(LAST_MS)));
         let mut reply = self.queries.ask_list(call).await?;
         let is_exact = reply.is_set()?;

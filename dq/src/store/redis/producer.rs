@@ -20,8 +20,8 @@ use super::told::Told;
 use super::{topic_state, within};
 use crate::job::{NodeId, ProducerId};
 use crate::store::{
-    AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Import, ImportOutcome, JobChange, LAST_VERSION,
-    NewJob, Numbered, Pending, Producer, SetTopic, StoreError, TopicSet, escaped,
+    AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandOutcome, Import, JobChange, LAST_VERSION, NewJob,
+    Numbered, Pending, Producer, SetTopic, StoreError, escaped,
 };
 
 /// One producer of one topic.
@@ -88,7 +88,27 @@ impl RedisProducer {
 }
 
 impl Producer for RedisProducer {
-    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
+    fn ask(&self, batch: Batch) -> Pending<BatchReply> {
+        match batch {
+            Batch::Add { batch } => self.add(batch),
+            Batch::Command { batch } => self.command(&batch),
+            Batch::Change { batch } => self.change(&batch),
+            Batch::Import { number, import } => self.import(number, import),
+            Batch::Set { number, set } => self.set(number, set),
+        }
+    }
+
+    fn take_back(&self) -> bool {
+        self.connection.take_back()
+    }
+
+    fn silent_for(&self) -> Option<Duration> {
+        Some(self.connection.silent_for())
+    }
+}
+
+impl RedisProducer {
+    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchReply> {
         if let Err(error) = within("the number of jobs to add", batch.items.len()) {
             return Box::pin(ready(Err(error)));
         }
@@ -101,7 +121,7 @@ impl Producer for RedisProducer {
             let mut tries = 1;
             loop {
                 match Added::of(answer)? {
-                    Added::Late => return Ok(BatchAnswer::Late),
+                    Added::Late => return Ok(BatchReply::Add(BatchAnswer::Late)),
                     // A job of the batch runs, or its place was removed: the next try reads the rows of these nodes too.
                     Added::Again(_) if tries >= TRIES => return Err(too_many_nodes("add")),
                     Added::Again(nodes) => *calls.nodes() = nodes,
@@ -113,7 +133,7 @@ impl Producer for RedisProducer {
                         if let Some(enters) = enters {
                             calls.entry.done(enters, may_be_unlisted);
                         }
-                        return outcomes(batch, &text);
+                        return outcomes(batch, &text).map(BatchReply::Add);
                     }
                 }
                 tries += 1;
@@ -122,7 +142,7 @@ impl Producer for RedisProducer {
         })
     }
 
-    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
+    fn command(&self, batch: &Numbered<Command>) -> Pending<BatchReply> {
         if let Err(error) = within("the number of commands", batch.items.len()) {
             return Box::pin(ready(Err(error)));
         }
@@ -136,30 +156,30 @@ impl Producer for RedisProducer {
         }
         let count = batch.items.len();
         let answer = self.connection.ask_list(call);
-        Box::pin(async move { commanded(answer.await?, count) })
+        Box::pin(async move { commanded(answer.await?, count).map(BatchReply::Command) })
     }
 
-    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
+    fn change(&self, batch: &Numbered<JobChange>) -> Pending<BatchReply> {
         if let Err(error) = within("the number of changes", batch.items.len()) {
             return Box::pin(ready(Err(error)));
         }
         let (calls, count) = (&self.calls, batch.items.len());
         let call = calls.scripts.call(Step::Change, &calls.keys, calls.producer.as_str());
-        let answer = self.connection.ask_list(change::write(call, &batch));
-        Box::pin(async move { change::changed(answer.await?, count) })
+        let answer = self.connection.ask_list(change::write(call, batch));
+        Box::pin(async move { change::changed(answer.await?, count).map(BatchReply::Change) })
     }
 
-    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
+    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchReply> {
         if let Err(error) = set.check() {
             return Box::pin(ready(Err(error)));
         }
         let calls = &self.calls;
         let call = calls.scripts.call(Step::Set, &calls.keys, calls.producer.as_str());
         let answer = self.connection.ask_list(topic_state::write(call, number, &set));
-        Box::pin(async move { topic_state::set(answer.await?, &set.change) })
+        Box::pin(async move { topic_state::set(answer.await?, &set.change).map(BatchReply::Set) })
     }
 
-    fn import(&self, number: u64, import: Import) -> Pending<BatchAnswer<ImportOutcome>> {
+    fn import(&self, number: u64, import: Import) -> Pending<BatchReply> {
         if let Err(error) = within("the number of copies to import", import.copies.len()) {
             return Box::pin(ready(Err(error)));
         }
@@ -168,15 +188,7 @@ impl Producer for RedisProducer {
         let (mut call, repeats) = import::write(call, number, import);
         call.behind = Some(calls.entry.command());
         let answer = self.connection.ask(call);
-        Box::pin(async move { import::imported(answer.await?, &repeats) })
-    }
-
-    fn take_back(&self) -> bool {
-        self.connection.take_back()
-    }
-
-    fn silent_for(&self) -> Option<Duration> {
-        Some(self.connection.silent_for())
+        Box::pin(async move { import::imported(answer.await?, &repeats).map(BatchReply::Import) })
     }
 }
 

@@ -110,7 +110,7 @@ impl RedisStore {
     }
 
     pub(super) async fn give_up_of(&self, topic: &TopicKey, job: &GiveUp) -> Result<bool, StoreError> {
-        let call = self.scripts.call(Step::GiveUp, &self.keyspace.of(topic), "").arg(job.id.as_str()).arg(job.kept());
+        let call = self.call(Step::GiveUp, topic).arg(job.id.as_str()).arg(job.kept());
         let cause = Cause::ALL.iter().position(|cause| *cause == Cause::Decode).unwrap_or_default() + 1;
         let answer = self.queries.ask(call.arg(metadata_bytes(job.metadata())).arg(cause)).await?;
         Ok(answer == redis::Value::Int(1))

@@ -122,8 +122,7 @@ pub(super) fn set(mut reply: Reply, change: &TopicChange) -> Result<BatchAnswer<
 
 impl RedisStore {
     pub(super) async fn state_of_topic(&self, topic: &TopicKey) -> Result<TopicState, StoreError> {
-        let mut reply =
-            self.queries.ask_list(self.scripts.call(Step::TopicState, &self.keyspace.of(topic), "")).await?;
+        let mut reply = self.queries.ask_list(self.call(Step::TopicState, topic)).await?;
         let clock = reply.time()?;
         state_of(&mut reply, clock)
     }

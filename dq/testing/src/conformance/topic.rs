@@ -175,7 +175,7 @@ impl Topic {
 
     /// From now on the topic counts the steps of this node, which has sent none.
     pub fn counts_steps_of(&self, node: &str) {
-        let link = self.store.counting_link(&self.key, &self.node(node));
+        let link = self.store.link_with(&self.key, &self.node(node), dq::store::LinkOptions { counts: true });
         let before = lock(&self.nodes).insert(node.into(), Node { link, last_seen: Sequence(0), entered: false });
         assert!(before.is_none(), "{node} has a link that does not count");
     }

@@ -23,10 +23,7 @@ use crate::disk::{Fate, SimulatedDisk};
 use dq::environment::StoreClock as _;
 use dq::job::{NodeId, ProducerId, TopicKey};
 use dq::store::file::disk::Disk as _;
-use dq::store::{
-    AddOutcome, Answer, BatchAnswer, ChangeOutcome, Command, CommandOutcome, JobChange, Link, NewJob, Numbered,
-    Pending, Producer, Request, SetTopic, StoreError, TopicSet,
-};
+use dq::store::{Answer, Batch, BatchReply, Link, Pending, Producer, Request, StoreError};
 
 impl Sim {
     /// Returns whether the run is on a `file:` store.
@@ -255,27 +252,10 @@ pub(super) struct FileProducer {
 }
 
 impl Producer for FileProducer {
-    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
-        let (answer, confirm) = self.sim.store().add_in_parts(&self.key, &self.producer, batch);
-        self.sim.waits_for("add", confirm);
-        Box::pin(ready(answer))
-    }
-
-    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
-        let (answer, confirm) = self.sim.store().command_in_parts(&self.key, &self.producer, &batch);
-        self.sim.waits_for("command", confirm);
-        Box::pin(ready(answer))
-    }
-
-    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
-        let (answer, confirm) = self.sim.store().change_in_parts(&self.key, &self.producer, &batch);
-        self.sim.waits_for("change", confirm);
-        Box::pin(ready(answer))
-    }
-
-    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
-        let (answer, confirm) = self.sim.store().set_in_parts(&self.key, &self.producer, number, set);
-        self.sim.waits_for("set", confirm);
+    fn ask(&self, batch: Batch) -> Pending<BatchReply> {
+        let operation = batch.name();
+        let (answer, confirm) = self.sim.store().execute_in_parts(&self.key, &self.producer, batch);
+        self.sim.waits_for(operation, confirm);
         Box::pin(ready(answer))
     }
 }

@@ -12,8 +12,8 @@ use super::sync::lock;
 use super::version::version;
 use dq::job::{ProducerId, State, TopicKey};
 use dq::store::{
-    AddOutcome, BatchAnswer, ChangeOutcome, ChangeVerdict, Command, CommandOutcome, JobChange, NewJob, Numbered,
-    Pending, Producer, SetTopic, StoreError, TopicSet,
+    AddOutcome, Batch, BatchAnswer, BatchReply, ChangeVerdict, Command, JobChange, NewJob, Numbered, Pending, Producer,
+    SetTopic, StoreError, TopicSet,
 };
 
 /// A producer of the memory store behind a wire.
@@ -31,10 +31,8 @@ impl FaultyProducer {
     fn number(&self, number: u64) -> u64 {
         if without("18") { self.connection.sim.next_number() } else { number }
     }
-}
 
-impl Producer for FaultyProducer {
-    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
+    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchReply> {
         let mut batch = Numbered { number: self.number(batch.number), ..batch };
         let workload = &self.connection.sim.workload;
         workload.stamp(&self.id, &mut batch);
@@ -66,12 +64,12 @@ impl Producer for FaultyProducer {
             check_batch(sim, &key, &checker, (&id, number), &answer, |outcomes| Did::Add {
                 jobs: items.into_iter().zip(outcomes).collect(),
             });
-            Ok(put_back(left_out, answer))
+            Ok(BatchReply::Add(put_back(left_out, answer)))
         };
         self.connection.ask("add", |_| 0, execute, |_, _| {})
     }
 
-    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
+    fn command(&self, batch: Numbered<Command>) -> Pending<BatchReply> {
         if !self.connection.connects() {
             return self.connection.refused("command");
         }
@@ -93,12 +91,12 @@ impl Producer for FaultyProducer {
             check_batch(sim, &key, &checker, (&id, number), &answer, |outcomes| Did::Command {
                 items: items.into_iter().zip(outcomes).collect(),
             });
-            Ok(answer)
+            Ok(BatchReply::Command(answer))
         };
         self.connection.ask("command", |_| 0, execute, |_, _| {})
     }
 
-    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchAnswer<ChangeOutcome>> {
+    fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchReply> {
         if !self.connection.connects() {
             return self.connection.refused("change");
         }
@@ -122,12 +120,12 @@ impl Producer for FaultyProducer {
             check_batch(sim, &key, &checker, (&id, number), &answer, |outcomes| Did::Change {
                 items: items.into_iter().zip(outcomes).collect(),
             });
-            Ok(answer)
+            Ok(BatchReply::Change(answer))
         };
         self.connection.ask("change", |_| 0, execute, |_, _| {})
     }
 
-    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
+    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchReply> {
         if !self.connection.connects() {
             return self.connection.refused("set");
         }
@@ -143,9 +141,21 @@ impl Producer for FaultyProducer {
                     Err(_) => Did::Nothing,
                 }
             });
-            Ok(answer)
+            Ok(BatchReply::Set(answer))
         };
         self.connection.ask("set", |_| 0, execute, |_, _| {})
+    }
+}
+
+impl Producer for FaultyProducer {
+    fn ask(&self, batch: Batch) -> Pending<BatchReply> {
+        match batch {
+            Batch::Add { batch } => self.add(batch),
+            Batch::Command { batch } => self.command(batch),
+            Batch::Change { batch } => self.change(batch),
+            Batch::Set { number, set } => self.set(number, set),
+            import @ Batch::Import { .. } => self.inner.ask(import),
+        }
     }
 }
 

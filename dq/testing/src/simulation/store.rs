@@ -20,13 +20,13 @@ use super::sim::Sim;
 use super::sync::lock;
 use super::version::stamp_tick;
 use dq::config::NodeSettings;
-use dq::job::{AppName, JobId, NodeId, ProducerId, Sequence, TopicKey, TopicName};
+use dq::job::{JobId, NodeId, ProducerId, Sequence, TopicKey};
 use dq::store::step::{
     Change, Claim, Exhaust, Isolate, Isolated, Reclaimed, Reconcile, Renew, RowCursor, Sequenced, Settle,
 };
 use dq::store::{
-    Answer, Interest, Link, Page, PageRequest, Pending, Producer, Request, RequestKind, Signals, Store, StoreError,
-    Stored, TopicCounts,
+    Answer, Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Request, RequestKind, Signals, Store,
+    StoreError,
 };
 use dq::time::Timestamp;
 
@@ -48,15 +48,12 @@ impl Store for FaultyStore {
         "memory:simulated".into()
     }
 
-    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async { self.sim.store().contact().await })
+    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        Box::pin(async move { self.sim.store().ask(query).await })
     }
 
-    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.sim.store().open(topic).await })
-    }
-
-    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+    /// No simulated topic counts.
+    fn link_with(&self, topic: &TopicKey, node: &NodeId, _: LinkOptions) -> Arc<dyn Link> {
         let inner = self.sim.link(topic, node);
         self.sim.cluster.log(|| format!("{} connects as {node}", self.process.name));
         let checker = self.sim.checker_of(topic);
@@ -116,26 +113,6 @@ impl Store for FaultyStore {
             self.sim.listen(subscriber);
         }
         Box::pin(ready(Ok(signals)))
-    }
-
-    fn get<'a>(
-        &'a self,
-        topic: &'a TopicKey,
-        ids: &'a [JobId],
-    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        Box::pin(async move { self.sim.store().get(topic, ids).await })
-    }
-
-    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        Box::pin(async move { self.sim.store().page(topic, request).await })
-    }
-
-    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        Box::pin(async move { self.sim.store().topics(app).await })
-    }
-
-    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        Box::pin(async move { self.sim.store().counts(topic).await })
     }
 }
 

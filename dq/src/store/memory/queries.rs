@@ -1,0 +1,79 @@
+//! The answers to the queries: one `match`, which hands each to a method of its topic.
+
+use std::future::ready;
+
+use futures_util::FutureExt;
+
+use super::MemoryStore;
+use super::durable::Waits;
+use super::now::Now;
+use super::topic::Topic;
+use crate::job::TopicKey;
+use crate::store::{Examined, Pending, Query, QueryReply as Reply, StoreError};
+
+impl MemoryStore {
+    /// The answer, or what comes once the answer is durable.
+    pub(super) fn answer(&self, query: Query<'_>) -> Result<Pending<Reply>, StoreError> {
+        let name = query.name();
+        let reply = match query {
+            Query::KeepHistory { topic, setting } => {
+                let keep = |topic: &mut Topic, _| topic.keep_history(setting).map(Reply::KeepHistory);
+                return Ok(self.topics.cell(topic).ask(name, Waits::CHANGES, keep));
+            }
+            Query::GiveUp { topic, job } => {
+                let Some(cell) = self.topics.known(topic) else { return Ok(ready(Ok(Reply::GiveUp(false))).boxed()) };
+                let give_up = |topic: &mut Topic, now| Ok(Reply::GiveUp(topic.give_up_undecodable(now, job)));
+                return Ok(cell.ask(name, Waits::CHANGES, give_up));
+            }
+            Query::Prepare {} => Reply::Prepare(()),
+            Query::Contact {} => Reply::Contact(()),
+            // Only this version of dq has ever written here.
+            Query::Open { .. } => Reply::Open(()),
+            // The steps know who listens.
+            Query::Listen { .. } => Reply::Listen(()),
+            Query::Get { topic, ids } => Reply::Get(self.look(name, topic, |topic, _| topic.get(ids))?),
+            Query::Page { topic, request } => Reply::Page(self.look(name, topic, |topic, _| topic.page(&request))?),
+            Query::Schedules { topic, after, limit } => {
+                Reply::Schedules(self.look(name, topic, |topic, _| topic.schedules(after, limit))?)
+            }
+            Query::History { topic, id } => Reply::History(self.look(name, topic, |topic, _| Ok(topic.history(id)))?),
+            Query::Export { topic, request } => {
+                Reply::Export(self.look(name, topic, |topic, now| topic.export(now, &request))?)
+            }
+            Query::TopicsBehind { app, after, limit } => Reply::TopicsBehind(self.topics.names(app, after, limit)?),
+            Query::TopicState { topic } => {
+                Reply::TopicState(self.look(name, topic, |topic, now| Ok(topic.topic_state(now)))?)
+            }
+            Query::Overview { topic, nodes } => {
+                Reply::Overview(self.look(name, topic, |topic, now| topic.overview(now, nodes))?)
+            }
+            Query::Nodes { topic, request } => Reply::Nodes(self.look(name, topic, |topic, _| topic.nodes(&request))?),
+            Query::DueCounts { topic, times } => {
+                Reply::DueCounts(self.look(name, topic, |topic, _| topic.due_counts(times))?)
+            }
+            Query::Statistics { topic, from, to } => {
+                Reply::Statistics(self.look(name, topic, |topic, _| topic.statistics(from, to))?)
+            }
+            Query::Counts { topic } => Reply::Counts(self.look(name, topic, |topic, now| Ok(topic.counts(now)))?),
+            // A job has one slot with one place, so nothing can disagree.
+            Query::Examine { .. } => Reply::Examine(Examined::default()),
+            Query::ExamineKeys { .. } => Reply::ExamineKeys(Examined::default()),
+            Query::Repair { .. } => Reply::Repair(false),
+            Query::Dangers {} => Reply::Dangers(Vec::new()),
+        };
+        Ok(ready(Ok(reply)).boxed())
+    }
+
+    /// Looks at a topic; at an empty one if nobody has used it. A query creates nothing.
+    fn look<T>(
+        &self,
+        name: &'static str,
+        topic: &TopicKey,
+        look: impl FnOnce(&Topic, Now) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match self.topics.known(topic) {
+            Some(cell) => cell.query(name, look),
+            None => look(&Topic::default(), Now::from_micros(self.topics.clock.micros())),
+        }
+    }
+}
