@@ -1,23 +1,25 @@
-//! Every store does what the reference does, operation by operation, in random histories.
+//! Every store does what the memory store does, operation by operation, in random histories, and the memory store keeps its
+//! invariants in them.
 //!
 //! `DQ_MODEL_SEEDS=17..18` replaces the usual seeds: to replay one that failed, or to run many.
 
+use std::future::Future;
 use std::ops::Range;
 
-use dq_testing::model::{self, Difference};
+use dq_testing::conformance::StoreFixture;
+use dq_testing::model;
+use dq_tests::file::FileFixture;
 use dq_tests::journaled::JournaledFixture;
 use dq_tests::memory::MemoryFixture;
 use dq_tests::redis::RedisFixture;
 
-/// The seeds in `DQ_MODEL_SEEDS`, or the usual ones, which take a few seconds.
-fn seeds(usual: Range<u64>) -> Range<u64> {
-    let Ok(text) = std::env::var("DQ_MODEL_SEEDS") else { return usual };
-    let (from, to) = text.split_once("..").expect("DQ_MODEL_SEEDS=FROM..TO");
-    from.parse().expect("a number before the dots")..to.parse().expect("a number after the dots")
-}
-
-fn report(test: &str, result: Result<(), Difference>) {
-    if let Err(difference) = result {
+/// Runs the seeds in `DQ_MODEL_SEEDS`, or the usual ones, which take a few seconds.
+fn check<F: StoreFixture, O: Future<Output = F> + Send + 'static>(test: &str, usual: Range<u64>, open: impl Fn() -> O) {
+    let seeds = std::env::var("DQ_MODEL_SEEDS").map_or(usual, |text| {
+        let (from, to) = text.split_once("..").expect("DQ_MODEL_SEEDS=FROM..TO");
+        from.parse().expect("a number before the dots")..to.parse().expect("a number after the dots")
+    });
+    if let Err(difference) = model::check(seeds, || Box::pin(open())) {
         let seed = difference.seed;
         panic!(
             "{difference}\nreplay it: DQ_MODEL_SEEDS={seed}..{} cargo test -p dq-tests --test model {test}",
@@ -27,16 +29,21 @@ fn report(test: &str, result: Result<(), Difference>) {
 }
 
 #[test]
-fn the_memory_store_does_what_the_reference_does() {
-    report("memory", model::check(seeds(0..400), || Box::pin(async { MemoryFixture::empty() })));
+fn the_memory_store_keeps_its_invariants() {
+    check("memory", 0..400, || async { MemoryFixture::empty() });
 }
 
 #[test]
 fn the_changes_of_all_steps_make_a_second_store_the_same() {
-    report("second_store", model::check(seeds(0..400), || Box::pin(async { JournaledFixture::empty() })));
+    check("second_store", 0..400, || async { JournaledFixture::empty() });
 }
 
 #[test]
-fn the_redis_store_does_what_the_reference_does() {
-    report("redis", model::check(seeds(0..60), || Box::pin(async { RedisFixture::in_order() })));
+fn the_file_store_does_what_the_memory_store_does() {
+    check("file", 0..100, FileFixture::empty);
+}
+
+#[test]
+fn the_redis_store_does_what_the_memory_store_does() {
+    check("redis", 0..60, || async { RedisFixture::in_order() });
 }

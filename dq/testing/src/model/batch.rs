@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::cluster::{ClusterState, job, ms};
+use super::cluster::{ClusterState, job, metadata, ms};
 use super::operation::{self, AddItem, ChangeItem, CommandItem, OutcomeItem, Setting, Version, What};
-use super::reference::Job;
 use dq::job::{Cause, Codec, Fence, Metadata, Record};
 use dq::store::step::{Change, Outcome, RejoinDue, Tick, TickJob};
 use dq::store::{ChangeKind, Command, Due, JobChange, NewJob, SetTopic, TopicChange};
@@ -67,8 +66,7 @@ impl ClusterState {
                 ChangeKind::Update(Record::new(&Metadata::default(), Codec::Json, payload.as_bytes()))
             }
         };
-        let stored = self.topic.query(&job(item.job));
-        let present = stored.and_then(|stored| stored.record.metadata().ok()).map_or(0, |metadata| metadata.version);
+        let present = self.topic.record(&job(item.job)).map_or(0, |record| metadata(record).version);
         let if_version = match item.version {
             Version::Any => None,
             Version::Right => Some(present),
@@ -78,7 +76,7 @@ impl ClusterState {
     }
 
     pub(super) fn command(&self, item: &CommandItem) -> Command {
-        let parked_by = self.topic.jobs.get(&job(item.job)).and_then(|job| job.metadata().parked_by);
+        let parked_by = self.metadata(item.job).parked_by;
         let right = self.token(item.job, operation::Token::Right).fence;
         let fence = match item.fence {
             operation::Fence::None => None,
@@ -129,6 +127,6 @@ impl ClusterState {
     }
 
     fn metadata(&self, id: u8) -> Metadata {
-        self.topic.jobs.get(&job(id)).map(Job::metadata).unwrap_or_default()
+        self.topic.view.jobs.get(&job(id)).map(|job| metadata(&job.record)).unwrap_or_default()
     }
 }

@@ -1,18 +1,18 @@
-//! The reference topic and what its nodes and producers remember. [`ClusterState`] turns an [`Operation`] into a request and
-//! computes the answer that the store must give.
+//! What the memory store shows of the topic, and what nodes and producers remember. [`ClusterState`] turns an [`Operation`] into
+//! a request.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::exchange::{Exchange, ModelAnswer, ModelRequest};
 use super::operation::{self, By, JOBS, LeaseEnd, NODES, Number, Operation, PRODUCERS};
-use super::reference::{Choice, Topic};
-use dq::job::{Isolation, JobId, NodeId, ProducerId, Sequence, Token};
+use dq::job::{Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use dq::store::step::{
     Exhaust, Isolate, MOST_JOBS, Publish, Reclaim, Reconcile, Release, Renew, RowCursor, Sequenced, Settle, Sweep,
     Transfer, USUAL_BYTES, Wake,
 };
-use dq::store::{self, Command, JobChange, NewJob, Numbered, SetTopic};
+use dq::store::{self, Numbered, TopicCounts};
+use dq::testing::seam::{Row, View};
 use dq::time::Timestamp;
 
 /// The store's clock at the start, in µs.
@@ -23,10 +23,23 @@ const LATEST: u64 = START + 25 * 60 * 1_000_000;
 
 const FALLBACK: Duration = Duration::from_secs(15);
 
+/// The topic as the memory store has it after a step.
+#[derive(Debug, Default)]
+pub(super) struct Topic {
+    /// The store's clock, µs.
+    pub(super) micros: u64,
+    pub(super) view: View,
+    pub(super) counts: TopicCounts,
+    /// Whether nodes may not take everything that is due.
+    pub(super) is_held: bool,
+}
+
 /// The topic, and what its nodes and producers remember.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct ClusterState {
     pub(super) topic: Topic,
+    /// The stored sequence numbers, as the answers showed them.
+    pub(super) sequences: BTreeMap<NodeId, Sequence>,
     last_seen: BTreeMap<NodeId, Sequence>,
     /// Every token of each job so far, oldest first.
     tokens: BTreeMap<JobId, Vec<Token>>,
@@ -36,24 +49,52 @@ pub(super) struct ClusterState {
     sent: BTreeMap<ProducerId, Vec<Batch>>,
 }
 
-/// A batch as it was sent.
-#[derive(Debug, Clone)]
-enum Batch {
-    Add(Numbered<NewJob>),
-    Command(Numbered<Command>),
-    Change(Numbered<JobChange>),
-    Set(u64, SetTopic),
+/// A batch as it was sent, and its number.
+type Batch = (u64, ModelRequest);
+
+impl Topic {
+    pub(super) const fn now(&self) -> Timestamp {
+        Timestamp::floor_micros(self.micros)
+    }
+
+    /// A due time this long after now: rounded up.
+    pub(super) fn after(&self, delay: Duration) -> Timestamp {
+        Timestamp::ceil_micros(self.micros + delay.as_micros() as u64)
+    }
+
+    pub(super) fn row(&self, id: &JobId) -> Option<&Row> {
+        self.view.jobs.get(id)?.row.as_ref()
+    }
+
+    /// The record that commands and changes mean: a waiting broadcast counts before a DONE job.
+    pub(super) fn record(&self, id: &JobId) -> Option<&Record> {
+        let broadcast = self.view.broadcasts.get(id).map(|(_, record)| record);
+        let job = self.view.jobs.get(id);
+        job.filter(|job| job.state != State::Done || broadcast.is_none()).map(|job| &job.record).or(broadcast)
+    }
+
+    /// The nodes whose leases have expired.
+    pub(super) fn expired(&self) -> impl Iterator<Item = (&NodeId, Timestamp)> {
+        self.view.leases.iter().map(|(node, end)| (node, *end)).filter(|(_, end)| *end <= self.now())
+    }
+
+    /// The times of the jobs in a place, earliest first.
+    fn times(&self, state: State) -> Vec<Timestamp> {
+        let jobs = self.view.jobs.values().filter(|job| job.state == state);
+        let mut times: Vec<_> = jobs.filter_map(|job| job.at).collect();
+        times.sort();
+        times
+    }
 }
 
-impl Batch {
-    const fn number(&self) -> u64 {
-        match self {
-            Self::Add(batch) => batch.number,
-            Self::Command(batch) => batch.number,
-            Self::Change(batch) => batch.number,
-            Self::Set(number, _) => *number,
-        }
-    }
+/// A limit of about `n` that does not separate equal times, because a store chooses the order of these jobs.
+fn whole(n: usize, times: &[Timestamp]) -> usize {
+    let last = n.checked_sub(1).and_then(|n| times.get(n));
+    last.map_or(n, |last| times.iter().filter(|time| *time <= last).count())
+}
+
+pub(super) fn metadata(record: &Record) -> Metadata {
+    record.metadata().expect("the model adds readable records")
 }
 
 pub(super) fn job(n: u8) -> JobId {
@@ -80,10 +121,9 @@ fn last<T: Clone>(all: Option<&Vec<T>>, back: u8) -> Option<T> {
 impl ClusterState {
     /// A new topic. Its nodes have sent nothing yet.
     pub(super) fn new() -> Self {
-        let mut topic = Topic::default();
-        topic.micros = START;
-        let (last_seen, tokens, leases, sent) = Default::default();
-        Self { topic, last_seen, tokens, leases, sent }
+        let topic = Topic { micros: START, ..Topic::default() };
+        let (sequences, last_seen, tokens, leases, sent) = Default::default();
+        Self { topic, sequences, last_seen, tokens, leases, sent }
     }
 
     /// The request that this operation means in the current state.
@@ -115,11 +155,11 @@ impl ClusterState {
             Operation::Forward(by) => now + by,
             Operation::Back(by) => now - by * 1_000,
             Operation::PastLease(n) => {
-                let end = self.topic.leases.get(&node(*n)).map_or(0, |end| (end.as_millis() + 1) * 1_000);
+                let end = self.topic.view.leases.get(&node(*n)).map_or(0, |end| (end.as_millis() + 1) * 1_000);
                 now.max(end)
             }
             Operation::ToDue { early } => {
-                let due = self.topic.counts().head.map_or(0, |due| due.as_millis() * 1_000);
+                let due = self.topic.counts.head.map_or(0, |due| due.as_millis() * 1_000);
                 now.max(due.saturating_sub(u64::from(*early)))
             }
             _ => return None,
@@ -157,14 +197,8 @@ impl ClusterState {
                 Some(ModelRequest::Set(producer(*by), number, self.set_topic(*by, *setting)))
             }
             Operation::Repeat { producer: by, back } => {
-                let by = producer(*by);
-                Some(match last(self.sent.get(&by), *back) {
-                    Some(Batch::Add(batch)) => ModelRequest::Add(by, batch),
-                    Some(Batch::Command(batch)) => ModelRequest::Command(by, batch),
-                    Some(Batch::Change(batch)) => ModelRequest::Change(by, batch),
-                    Some(Batch::Set(number, set)) => ModelRequest::Set(by, number, set),
-                    None => ModelRequest::Reconnect(node(0), by),
-                })
+                let sent = last(self.sent.get(&producer(*by)), *back);
+                Some(sent.map_or(ModelRequest::Reconnect(node(0), producer(*by)), |(_, request)| request))
             }
             Operation::Reconnect { node: n, producer: by } => Some(ModelRequest::Reconnect(node(*n), producer(*by))),
             _ => None,
@@ -174,8 +208,8 @@ impl ClusterState {
     /// A number that no other batch of the producer has.
     fn number(&self, by: u8, number: Number) -> u64 {
         let sent = self.sent.get(&producer(by));
-        let used = |number: u64| sent.is_some_and(|sent| sent.iter().any(|batch| batch.number() == number));
-        let highest = sent.and_then(|sent| sent.iter().map(Batch::number).max()).unwrap_or(0);
+        let used = |number: u64| sent.is_some_and(|sent| sent.iter().any(|(sent, _)| *sent == number));
+        let highest = sent.and_then(|sent| sent.iter().map(|(number, _)| *number).max()).unwrap_or(0);
         match number {
             Number::Next => highest + 1,
             Number::Gap(gap) => highest + 1 + u64::from(gap),
@@ -195,7 +229,7 @@ impl ClusterState {
                     n,
                     Transfer {
                         last_seen,
-                        limit: *limit,
+                        limit: whole(*limit, &self.topic.times(State::Delayed)).min(MOST_JOBS),
                         bytes: USUAL_BYTES,
                         lease: ms(*lease),
                         fallback: FALLBACK,
@@ -258,7 +292,17 @@ impl ClusterState {
                 ModelRequest::Step(node(*n), Release { last_seen: self.sequence(&node(*n), *sequence) }.into())
             }
             Operation::Sweep { node: n, sequence, limit, unacked_age, dead_kept, dead_most } => {
-                let (last_seen, limit, dead_most) = (self.sequence(&node(*n), *sequence), *limit, *dead_most);
+                let last_seen = self.sequence(&node(*n), *sequence);
+                let [unacked, dead, done] =
+                    [State::Unacked, State::Dead, State::Done].map(|state| self.topic.times(state));
+                let dead_most = dead.len() - whole(dead.len().saturating_sub(*dead_most), &dead);
+                let mut limit = *limit;
+                while let Some(more) = [&unacked, &dead, &done].map(|times| whole(limit, times)).into_iter().max()
+                    && more > limit
+                {
+                    limit = more;
+                }
+                let limit = limit.min(MOST_JOBS);
                 let (unacked_age, dead_kept) = (ms(*unacked_age), ms(*dead_kept));
                 let sweep = Sweep {
                     last_seen,
@@ -272,7 +316,9 @@ impl ClusterState {
                 ModelRequest::Step(node(*n), sweep.into())
             }
             Operation::Publish { node: n, limit, expires_after } => {
-                let limit = self.topic.publish_limit(*limit).min(MOST_JOBS);
+                let mut due: Vec<_> = self.topic.view.broadcasts.values().map(|(due, _)| *due).collect();
+                due.sort();
+                let limit = whole(*limit, &due).min(MOST_JOBS);
                 ModelRequest::Step(
                     node(*n),
                     Publish { limit, bytes: USUAL_BYTES, fallback: FALLBACK, expires_after: ms(*expires_after) }.into(),
@@ -284,7 +330,7 @@ impl ClusterState {
     }
 
     fn sequence(&self, n: &NodeId, sequence: operation::Sequence) -> Sequence {
-        let stored = self.topic.sequences.get(n).copied().unwrap_or_default();
+        let stored = self.sequences.get(n).copied().unwrap_or_default();
         match sequence {
             operation::Sequence::Right => stored,
             operation::Sequence::LastSeen => self.last_seen.get(n).copied().unwrap_or_default(),
@@ -294,7 +340,7 @@ impl ClusterState {
 
     fn sender(&self, by: By, id: u8) -> NodeId {
         match by {
-            By::Holder => self.topic.run(&job(id)).map_or_else(|| node(0), |run| run.node.clone()),
+            By::Holder => self.topic.row(&job(id)).map_or_else(|| node(0), |row| row.node.clone()),
             By::Node(n) => node(n),
         }
     }
@@ -302,7 +348,7 @@ impl ClusterState {
     /// A token of this job; an impossible one if the job never ran.
     pub(super) fn token(&self, id: u8, token: operation::Token) -> Token {
         let none = Token { fence: dq::job::Fence(1), due: Timestamp::from_millis(1) };
-        let right = self.topic.run(&job(id)).map(|run| run.token);
+        let right = self.topic.row(&job(id)).map(|row| row.token);
         let right = right.or_else(|| last(self.tokens.get(&job(id)), 0)).unwrap_or(none);
         match token {
             operation::Token::Right => right,
@@ -313,84 +359,52 @@ impl ClusterState {
 
     fn lease_end(&self, of: &NodeId, seen: LeaseEnd) -> Timestamp {
         match seen {
-            LeaseEnd::Right => self.topic.leases.get(of).copied().unwrap_or_default(),
+            LeaseEnd::Right => self.topic.view.leases.get(of).copied().unwrap_or_default(),
             LeaseEnd::Old(back) => last(self.leases.get(of), back).unwrap_or_default(),
             LeaseEnd::Zero => Timestamp::EPOCH,
         }
     }
 
-    /// Executes the request on the reference and returns the answer that the store must give. Where the contract leaves the
-    /// store a choice, the reference follows `choice`.
-    pub(super) fn execute(&mut self, exchange: &Exchange, choice: Choice<'_>) -> ModelAnswer {
-        self.remember_batch(&exchange.request);
-        let topic = &mut self.topic;
-        let head = topic.head();
-        let answer = match &exchange.request {
-            ModelRequest::Clock(at) => {
-                topic.micros = *at;
-                ModelAnswer::Nothing
-            }
-            ModelRequest::Reconnect(..) => ModelAnswer::Nothing,
-            ModelRequest::Add(by, batch) => match topic.add(by, batch) {
-                Some(added) => ModelAnswer::Added(added),
-                None => ModelAnswer::Draining,
-            },
-            ModelRequest::Set(by, number, set) => ModelAnswer::Set(topic.set(by, *number, set)),
-            ModelRequest::Command(by, batch) => ModelAnswer::Commanded(topic.command(by, batch)),
-            ModelRequest::Change(by, batch) => ModelAnswer::Changed(topic.change(by, batch)),
-            ModelRequest::Step(by, request) => ModelAnswer::Step(topic.step(by, request, choice)),
-        };
-        topic.tell_watcher(head);
-        topic.cut_leases();
-        topic.assert_sound();
-        self.remember_tokens_and_leases();
-        if exchange.lost {
-            return ModelAnswer::Nothing;
-        }
-        self.receive(&exchange.request, &answer);
-        answer
-    }
-
-    fn remember_batch(&mut self, request: &ModelRequest) {
-        let (by, batch) = match request {
-            ModelRequest::Add(by, batch) => (by, Batch::Add(batch.clone())),
-            ModelRequest::Command(by, batch) => (by, Batch::Command(batch.clone())),
-            ModelRequest::Change(by, batch) => (by, Batch::Change(batch.clone())),
-            ModelRequest::Set(by, number, set) => (by, Batch::Set(*number, set.clone())),
-            _ => return,
-        };
-        let sent = self.sent.entry(by.clone()).or_default();
-        if sent.iter().all(|other| other.number() != batch.number()) {
-            sent.push(batch);
-        }
-    }
-
-    fn remember_tokens_and_leases(&mut self) {
+    /// The memory store gave this answer, and shows this topic now. If the answer is lost, the node never receives it.
+    pub(super) fn executed(&mut self, exchange: &Exchange, answer: &ModelAnswer, topic: Topic) {
+        self.topic = topic;
         for id in (0..JOBS).map(job) {
-            let Some(token) = self.topic.run(&id).map(|run| run.token) else { continue };
+            let Some(token) = self.topic.row(&id).map(|row| row.token) else { continue };
             let tokens = self.tokens.entry(id).or_default();
             if tokens.last() != Some(&token) {
                 tokens.push(token);
             }
         }
-        for (n, end) in &self.topic.leases {
+        for (n, end) in &self.topic.view.leases {
             let seen = self.leases.entry(n.clone()).or_default();
             if seen.last() != Some(end) {
                 seen.push(*end);
             }
         }
+        if let Some((by, number)) = exchange.request.batch() {
+            let sent = self.sent.entry(by.clone()).or_default();
+            if sent.iter().all(|(other, _)| *other != number) {
+                sent.push((number, exchange.request.clone()));
+            }
+        }
+        if let (ModelRequest::Step(by, _), ModelAnswer::Step(answer)) = (&exchange.request, answer)
+            && let Some(sequence) = taken_sequence(answer)
+        {
+            self.sequences.insert(by.clone(), sequence);
+            if !exchange.lost {
+                self.last_seen.insert(by.clone(), sequence);
+            }
+        }
     }
+}
 
-    /// The node receives its answer.
-    fn receive(&mut self, request: &ModelRequest, answer: &ModelAnswer) {
-        let (ModelRequest::Step(by, _), ModelAnswer::Step(answer)) = (request, answer) else { return };
-        let lease_status = match answer {
-            store::Answer::Transfer(Sequenced::Done(done)) => done.lease_status,
-            store::Answer::Reconcile(Sequenced::Done(done)) => done.lease_status,
-            store::Answer::Sweep(Sequenced::Done(done)) => done.lease_status,
-            store::Answer::Release(lease_status) => *lease_status,
-            _ => return,
-        };
-        self.last_seen.insert(by.clone(), lease_status.sequence);
+/// The sequence number that the step took, if it took one.
+const fn taken_sequence(answer: &store::Answer) -> Option<Sequence> {
+    match answer {
+        store::Answer::Transfer(Sequenced::Done(done)) => Some(done.lease_status.sequence),
+        store::Answer::Reconcile(Sequenced::Done(done)) => Some(done.lease_status.sequence),
+        store::Answer::Sweep(Sequenced::Done(done)) => Some(done.lease_status.sequence),
+        store::Answer::Release(lease_status) => Some(lease_status.sequence),
+        _ => None,
     }
 }

@@ -22,6 +22,19 @@ pub(super) enum ModelRequest {
     Step(NodeId, store::Request),
 }
 
+impl ModelRequest {
+    /// The producer and number of a batch.
+    pub(super) const fn batch(&self) -> Option<(&ProducerId, u64)> {
+        match self {
+            Self::Add(by, batch) => Some((by, batch.number)),
+            Self::Command(by, batch) => Some((by, batch.number)),
+            Self::Change(by, batch) => Some((by, batch.number)),
+            Self::Set(by, number, _) => Some((by, *number)),
+            Self::Clock(_) | Self::Reconnect(..) | Self::Step(..) => None,
+        }
+    }
+}
+
 /// A request, and whether its answer is lost.
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
@@ -42,10 +55,10 @@ pub(super) enum ModelAnswer {
     Step(store::Answer),
 }
 
-/// The store under test, seen as its nodes and callers see it.
+/// A store, seen as its nodes and callers see it.
 pub(super) struct Connections {
-    store: Arc<dyn Store>,
-    key: TopicKey,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) key: TopicKey,
     links: BTreeMap<NodeId, Arc<dyn Link>>,
     /// Every node listens, so that no signal takes a role away.
     signals: BTreeMap<NodeId, Signals>,

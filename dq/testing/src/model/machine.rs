@@ -6,68 +6,48 @@ use proptest::option::weighted;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::sample::select;
 use proptest::strategy::BoxedStrategy;
-use proptest_state_machine::ReferenceStateMachine;
 
 use super::cluster::{ClusterState, ms};
 use super::operation::{
     AddItem, By, Change, ChangeItem, CommandItem, Due, Fence, JOBS, LeaseEnd, NODES, Number, Operation, OutcomeItem,
     PRODUCERS, Sequence, Setting, Token, Version, What,
 };
-use super::reference::Choice;
 use dq::job::{Deliver, State};
 use dq::store::step::MOST_JOBS;
 use dq::store::{CommandKind, OnDuplicate};
 
-/// Histories of one topic.
-#[derive(Debug)]
-pub(super) struct Machine;
-
-impl ReferenceStateMachine for Machine {
-    type State = ClusterState;
-    type Transition = Operation;
-
-    fn init_state() -> BoxedStrategy<ClusterState> {
-        Just(ClusterState::new()).boxed()
-    }
-
-    fn transitions(cluster: &ClusterState) -> BoxedStrategy<Operation> {
-        // The store refuses an unknown node until it reconciles, so reconciles are likely while a node is unknown.
-        let unknown = u32::from(NODES) - cluster.topic.sequences.len() as u32;
-        let running = cluster.topic.leases.len() as u32;
-        let counts = cluster.topic.counts();
-        let (ready, aside) = (counts.ready as u32, (counts.unacked + counts.dead) as u32);
-        let expired = cluster.topic.expired().count() as u32;
-        prop_oneof![
-            12 => adds(prop_oneof![job().boxed(), job_in(cluster, &[State::Running])].boxed()),
-            4 => clock(),
-            1 + 4 * running => node().prop_map(Operation::PastLease),
-            3 + 12 * ready => transfer(),
-            2 + 40 * unknown => reconcile(),
-            1 + 14 * running => settle(job_in(cluster, &[State::Running])),
-            3 + 3 * (running + aside) => command(job_in(cluster, &[State::Running, State::Unacked, State::Dead])),
-            4 + 2 * aside => changes(job_in(cluster, &[State::Delayed, State::Delayed, State::Unacked, State::Dead])),
-            1 + 2 * running => notes(job_in(cluster, &[State::Running])),
-            2 => (0..PRODUCERS, 0..4_u8).prop_map(|(producer, back)| Operation::Repeat { producer, back }),
-            1 + running => reclaim(),
-            1 + 20 * expired => reclaim_expired(),
-            1 => (node(), sequence(), lease()).prop_map(|(node, sequence, lease)| Operation::Renew { node, sequence, lease }),
-            1 + 8 * aside => sweep(),
-            2 => publish(),
-            1 => set(),
-            1 + 14 * u32::from(cluster.topic.is_held()) => Just(Setting::Resume).prop_map(unset),
-            1 + 14 * u32::from(cluster.topic.is_held()) => Just(Setting::Undrain).prop_map(unset),
-            1 => (node(), sequence()).prop_map(|(node, sequence)| Operation::Release { node, sequence }),
-            1 => node().prop_map(|node| Operation::Wake { node }),
-            1 => (node(), 0..PRODUCERS).prop_map(|(node, producer)| Operation::Reconnect { node, producer }),
-        ]
-        .boxed()
-    }
-
-    fn apply(mut cluster: ClusterState, operation: &Operation) -> ClusterState {
-        let exchange = cluster.resolve(operation);
-        cluster.execute(&exchange, Choice(None));
-        cluster
-    }
+/// The operations that may come next.
+pub(super) fn operations(cluster: &ClusterState) -> BoxedStrategy<Operation> {
+    // The store refuses an unknown node until it reconciles, so reconciles are likely while a node is unknown.
+    let unknown = u32::from(NODES) - cluster.sequences.len() as u32;
+    let running = cluster.topic.view.leases.len() as u32;
+    let counts = &cluster.topic.counts;
+    let (ready, aside) = (counts.ready as u32, (counts.unacked + counts.dead) as u32);
+    let expired = cluster.topic.expired().count() as u32;
+    prop_oneof![
+        12 => adds(prop_oneof![job().boxed(), job_in(cluster, &[State::Running])].boxed()),
+        4 => clock(),
+        1 + 4 * running => node().prop_map(Operation::PastLease),
+        3 + 12 * ready => transfer(),
+        2 + 40 * unknown => reconcile(),
+        1 + 14 * running => settle(job_in(cluster, &[State::Running])),
+        3 + 3 * (running + aside) => command(job_in(cluster, &[State::Running, State::Unacked, State::Dead])),
+        4 + 2 * aside => changes(job_in(cluster, &[State::Delayed, State::Delayed, State::Unacked, State::Dead])),
+        1 + 2 * running => notes(job_in(cluster, &[State::Running])),
+        2 => (0..PRODUCERS, 0..4_u8).prop_map(|(producer, back)| Operation::Repeat { producer, back }),
+        1 + running => reclaim(),
+        1 + 20 * expired => reclaim_expired(),
+        1 => (node(), sequence(), lease()).prop_map(|(node, sequence, lease)| Operation::Renew { node, sequence, lease }),
+        1 + 8 * aside => sweep(),
+        2 => publish(),
+        1 => set(),
+        1 + 14 * u32::from(cluster.topic.is_held) => Just(Setting::Resume).prop_map(unset),
+        1 + 14 * u32::from(cluster.topic.is_held) => Just(Setting::Undrain).prop_map(unset),
+        1 => (node(), sequence()).prop_map(|(node, sequence)| Operation::Release { node, sequence }),
+        1 => node().prop_map(|node| Operation::Wake { node }),
+        1 => (node(), 0..PRODUCERS).prop_map(|(node, producer)| Operation::Reconnect { node, producer }),
+    ]
+    .boxed()
 }
 
 fn node() -> impl Strategy<Value = u8> {
@@ -81,7 +61,7 @@ fn job() -> impl Strategy<Value = u8> {
 
 /// Mostly a job in one of these states.
 fn job_in(cluster: &ClusterState, states: &[State]) -> BoxedStrategy<u8> {
-    let state = |n| cluster.topic.jobs.get(&super::cluster::job(n)).map(|job| job.place.state());
+    let state = |n| cluster.topic.view.jobs.get(&super::cluster::job(n)).map(|job| job.state);
     let there: Vec<u8> = (0..JOBS).filter(|n| state(*n).is_some_and(|state| states.contains(&state))).collect();
     if there.is_empty() { job().boxed() } else { prop_oneof![1 => job(), 6 => select(there)].boxed() }
 }

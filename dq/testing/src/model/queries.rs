@@ -1,4 +1,4 @@
-//! Compares what a store shows of a topic with the reference.
+//! What a store shows of a topic, and whether two stores show and answer the same.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,90 +6,91 @@ use std::time::Duration;
 use super::cluster::{job, node};
 use super::exchange::{Connections, ModelAnswer};
 use super::operation::JOBS;
-use super::reference::Topic;
-use dq::job::{JobId, State, TopicKey};
+use dq::job::{NodeId, State};
 use dq::store::Answer::{Publish, Sweep, Transfer};
 use dq::store::step::{Scan, Sequenced, Transferred, USUAL_BYTES};
-use dq::store::{JobPlace, PageRequest, Store, StoreError, Stored};
+use dq::store::{PageRequest, StoreError, Stored, TopicCounts};
+use dq::time::Timestamp;
 
 /// How far a time to sleep may differ: a store may keep milliseconds.
 const GRAIN: Duration = Duration::from_millis(1);
 
-/// All jobs on the pages of all places, in the order of the pages.
-pub(super) async fn pages(store: &dyn Store, key: &TopicKey) -> Result<Vec<(State, Vec<Stored>)>, StoreError> {
-    let mut all = Vec::new();
-    for state in State::ALL {
-        let (mut jobs, mut after) = (Vec::new(), None);
-        loop {
-            let page =
-                store.page(key, PageRequest { state, after: after.take(), limit: 3, bytes: USUAL_BYTES }).await?;
-            jobs.extend(page.jobs);
-            // A page that leads to itself shows jobs twice, and the comparison finds that.
-            match page.next.filter(|_| jobs.len() < 1_000) {
-                Some(next) => after = Some(next),
-                None => break,
+/// What a store shows of a topic.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// The jobs on the pages of each place, in the order of the pages.
+    pub(super) pages: [(State, Vec<Stored>); 5],
+    pub(super) counts: TopicCounts,
+    /// The query of each id.
+    pub(super) queries: Vec<Option<Stored>>,
+    pub(super) leases: BTreeMap<NodeId, Timestamp>,
+    pub(super) records: usize,
+    pub(super) places: usize,
+    /// Whether the topic is listed.
+    pub(super) listed: bool,
+}
+
+impl Shown {
+    pub(super) async fn by(connections: &mut Connections) -> Result<Self, StoreError> {
+        let (store, key) = (connections.store.clone(), connections.key.clone());
+        let mut pages = State::ALL.map(|state| (state, Vec::new()));
+        for (state, jobs) in &mut pages {
+            let mut after = None;
+            loop {
+                let request = PageRequest { state: *state, after: after.take(), limit: 3, bytes: USUAL_BYTES };
+                let page = store.page(&key, request).await?;
+                jobs.extend(page.jobs);
+                // A page that leads to itself shows jobs twice, and the comparison finds that.
+                match page.next.filter(|_| jobs.len() < 1_000) {
+                    Some(next) => after = Some(next),
+                    None => break,
+                }
             }
         }
-        all.push((state, jobs));
+        let ids: Vec<_> = (0..JOBS).map(job).collect();
+        let scanned = connections.link(&node(0)).step(Scan).await?;
+        Ok(Self {
+            pages,
+            counts: store.counts(&key).await?,
+            queries: store.get(&key, &ids).await?,
+            leases: scanned.leases.into_iter().collect(),
+            records: scanned.records,
+            places: scanned.places,
+            listed: store.topics(&key.app).await?.contains(&key.topic),
+        })
     }
-    Ok(all)
+
+    /// Checks that a store shows the same as the memory store, which is this one.
+    pub(super) fn same_as(&self, found: &Self) -> Result<(), String> {
+        same("the pages", &self.pages, &found.pages)?;
+        same("the counts", &self.counts, &found.counts)?;
+        same("the queries by id", &self.queries, &found.queries)?;
+        same("the leases", &self.leases, &found.leases)?;
+        same("records and places", &found.places, &found.records)?;
+        let known = self.records..=self.records + self.counts.broadcasts;
+        same("whether there is a record for every job", &true, &known.contains(&found.records))?;
+        same("whether the topic holds anything", &self.listed, &found.listed)
+    }
 }
 
-/// The jobs of all pages, by id.
-pub(super) fn by_id(pages: &[(State, Vec<Stored>)]) -> BTreeMap<JobId, Stored> {
-    pages.iter().flat_map(|(_, jobs)| jobs).map(|job| (job.id.clone(), job.clone())).collect()
-}
-
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: &T, found: &T) -> Result<(), String> {
+pub(super) fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: &T, found: &T) -> Result<(), String> {
     if expected == found { Ok(()) } else { Err(format!("{what}\n  expected {expected:?}\n  found    {found:?}")) }
-}
-
-/// Checks that everything the store shows matches the reference.
-pub(super) async fn agree(
-    store: &dyn Store,
-    key: &TopicKey,
-    connections: &mut Connections,
-    pages: &[(State, Vec<Stored>)],
-    topic: &Topic,
-) -> Result<(), String> {
-    let failed = |error: StoreError| format!("a query failed: {error}");
-    for (state, jobs) in pages {
-        same(&format!("the pages of {state}"), &topic.page(*state), jobs)?;
-    }
-    same("the counts", &topic.counts(), &store.counts(key).await.map_err(failed)?)?;
-    let ids: Vec<_> = (0..JOBS).map(job).collect();
-    let queries = store.get(key, &ids).await.map_err(failed)?;
-    for (id, mut found) in ids.iter().zip(queries) {
-        let expected = topic.query(id);
-        // A query by id need not name the holder.
-        if let (Some(found), Some(expected)) = (&mut found, &expected)
-            && found.place == (JobPlace::Running { holder: None })
-            && expected.place.state() == State::Running
-        {
-            found.place = expected.place.clone();
-        }
-        same(&format!("the query of {id}"), &expected, &found)?;
-    }
-    let scanned = connections.link(&node(0)).step(Scan).await.map_err(failed)?;
-    let leases: BTreeMap<_, _> = scanned.leases.iter().cloned().collect();
-    same("the leases", &topic.leases, &leases)?;
-    same("records and places", &scanned.places, &scanned.records)?;
-    let known = topic.jobs.len()..=topic.jobs.len() + topic.broadcasts.len();
-    same("whether there is a record for every job", &true, &known.contains(&scanned.records))?;
-    let listed = store.topics(&key.app).await.map_err(failed)?.contains(&key.topic);
-    same("whether the topic holds anything", &!(topic.jobs.is_empty() && topic.broadcasts.is_empty()), &listed)
 }
 
 /// Checks that the answer is the expected one, except for what the contract leaves open: the order of jobs that are due in the
 /// same millisecond, which of several leases with the same end is returned, and less than a millisecond of a sleep.
-pub(super) fn same_answer(expected: &ModelAnswer, found: &ModelAnswer, topic: &Topic) -> Result<(), String> {
+pub(super) fn same_answer(
+    expected: &ModelAnswer,
+    found: &ModelAnswer,
+    leases: &BTreeMap<NodeId, Timestamp>,
+) -> Result<(), String> {
     let mut found = found.clone();
     match (expected, &mut found) {
         (
             ModelAnswer::Step(Transfer(Sequenced::Done(expected))),
             ModelAnswer::Step(Transfer(Sequenced::Done(found))),
         ) => {
-            normalize(expected, found, topic)?;
+            normalize(expected, found, leases)?;
         }
         (ModelAnswer::Step(Sweep(Sequenced::Done(_))), ModelAnswer::Step(Sweep(Sequenced::Done(found)))) => {
             same(
@@ -110,7 +111,11 @@ pub(super) fn same_answer(expected: &ModelAnswer, found: &ModelAnswer, topic: &T
 }
 
 /// Gives the found answer the order, sleep and lease of the expected one where the contract allows both.
-fn normalize(expected: &Transferred, found: &mut Transferred, topic: &Topic) -> Result<(), String> {
+fn normalize(
+    expected: &Transferred,
+    found: &mut Transferred,
+    leases: &BTreeMap<NodeId, Timestamp>,
+) -> Result<(), String> {
     same("whether the earliest due came first", &true, &found.claims.is_sorted_by_key(|claim| claim.token.due))?;
     found.claims.sort_by_key(|claim| (claim.token.due, claim.id.clone()));
     if expected.sleep.abs_diff(found.sleep) < GRAIN {
@@ -119,7 +124,7 @@ fn normalize(expected: &Transferred, found: &mut Transferred, topic: &Topic) -> 
     if let (Some((first, end)), Some((other, found_end))) = (&expected.foreign_lease, &found.foreign_lease)
         && first != other
         && end == found_end
-        && topic.leases.get(other) == Some(found_end)
+        && leases.get(other) == Some(found_end)
     {
         found.foreign_lease = Some((first.clone(), *end));
     }
