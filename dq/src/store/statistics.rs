@@ -73,7 +73,7 @@ impl MinuteCounts {
     }
 
     /// Adds what another minute has.
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.claimed += other.claimed;
         self.ran += other.ran;
         self.done += other.done;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::disk::Disk;
-use super::journal::{Journal, OpenError, Torn};
+use super::journal::{Fault, Journal, OpenError, Torn};
 use super::opening::{Loader, try_open};
 use super::options::FileOptions;
 use crate::environment::WallClock;
@@ -96,7 +96,7 @@ pub fn check(path: impl AsRef<Path>) -> Result<Checked, CheckError> {
 pub fn check_on(disk: &dyn Disk) -> Result<Checked, CheckError> {
     for _ in 1..READINGS {
         match check_once(disk) {
-            Err(CheckError::Files(OpenError::Io { source, .. })) if source.kind() == ErrorKind::NotFound => {}
+            Err(CheckError::Files(OpenError::Io(Fault { source, .. }))) if source.kind() == ErrorKind::NotFound => {}
             checked => return checked,
         }
     }
@@ -158,7 +158,7 @@ pub fn compact(path: impl AsRef<Path>) -> Result<(u64, u64), CheckError> {
 }
 
 fn bytes_of(disk: &dyn Disk) -> Result<u64, CheckError> {
-    let listed = disk.list().map_err(|source| OpenError::Io { file: disk.path(), doing: "list", source })?;
+    let listed = disk.list().map_err(|source| OpenError::Io(Fault { file: disk.path(), doing: "list", source }))?;
     Ok(listed.iter().map(|entry| entry.bytes).sum())
 }
 
@@ -170,7 +170,7 @@ fn existing(path: &Path) -> Result<Arc<dyn Disk>, CheckError> {
     #[cfg(unix)]
     return match super::disk::Directory::open(path) {
         Ok(directory) => Ok(Arc::new(directory)),
-        Err(source) => Err(OpenError::Io { file: path.display().to_string(), doing: "open", source }.into()),
+        Err(source) => Err(OpenError::Io(Fault { file: path.display().to_string(), doing: "open", source }).into()),
     };
     #[cfg(not(unix))]
     Err(super::opening::halted(&"`file:` needs a Unix system").into())

@@ -5,14 +5,12 @@
 //! a crash the job is where it was. `docs/internals/journal.md` describes the files.
 //!
 //! * [`disk`] is what the store needs of a file system, [`journal`] the engine above it, which knows nothing about jobs.
-//! * `sink` takes the changes of the steps and confirms them (`progress`, `fences`, `refusal`); `commits` is the thread that writes
-//!   (`bell`), and `snapshots` the one that replaces old parts of the journal.
-//! * `opening` reads a directory, `opened` is an open one, `shared` finds it again in the same process.
+//! * `sink` takes the changes of the steps and confirms them (`progress`, `fences`); `snapshots` replaces old parts of the journal.
+//! * `opening` reads a directory and starts the thread that writes (`bell` wakes it), `opened` is an open one, `shared` finds it again in the same process.
 //! * [`check()`] and [`compact()`] are for a directory that no process uses.
 
 mod bell;
 mod check;
-mod commits;
 pub mod disk;
 mod fences;
 pub mod journal;
@@ -20,7 +18,6 @@ mod opened;
 mod opening;
 mod options;
 mod progress;
-mod refusal;
 #[cfg(unix)]
 mod shared;
 mod sink;

@@ -68,7 +68,7 @@ impl Drop for Opened {
         {
             tracing::warn!(%error, "the journal could not be closed cleanly; nothing that was confirmed is lost");
         }
-        self.sink.progress.ends("the store was closed".to_owned());
+        self.sink.progress.ends("the store was closed");
     }
 }
 

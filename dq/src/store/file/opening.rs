@@ -3,26 +3,30 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
-use super::commits;
 use super::disk::Disk;
-use super::journal::{Frame, Holder, Journal, OpenError, Options, Origin, Recovered, TopicNumber};
+use super::journal::{Fault, Frame, Holder, Journal, OpenError, Options, Origin, Recovered, TopicNumber};
 use super::opened::Opened;
-use super::options::FileOptions;
+use super::options::{Commits, FileOptions};
 use super::sink::{CHANGES, JournalSink};
 use super::snapshots::Snapshots;
-use crate::environment::{Entropy, OsEntropy};
+use crate::environment::{Entropy, OsEntropy, start_thread};
 use crate::job::{AppName, Fence, TopicKey, TopicName};
-use crate::store::StoreError;
 use crate::store::memory::{CHANGES_VERSION, MemoryStore, Replay, Sink};
+use crate::store::{Durability, StoreError};
 use crate::time::Timestamp;
 
 /// Reading that takes longer than this is worth a line in the log.
 const SLOW: Duration = Duration::from_secs(2);
+
+/// How long a full disk is left alone.
+const FULL_PAUSE: Duration = Duration::from_millis(500);
 
 /// The store does not open.
 pub(super) fn halted(reason: &dyn fmt::Display) -> StoreError {
@@ -70,12 +74,38 @@ pub(super) fn try_open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Ope
     sink.start(Arc::clone(&journal));
     let snapshots = Snapshots::new(memory.clone(), Arc::clone(&sink), options.snapshot_bytes);
     snapshots.take_at_start(&recovered);
-    let thread = commits::start(&sink, snapshots.clone()).map_err(|source| OpenError::Io {
-        file: path,
-        doing: "start a thread for",
-        source,
-    })?;
+    let thread = start_commits(&sink, snapshots.clone());
+    let thread = thread.map_err(|source| Fault { file: path, doing: "start a thread for", source })?;
     Ok(Opened::new(memory, sink, snapshots, thread))
+}
+
+/// Starts the thread that writes and syncs the journal, if the store has one.
+fn start_commits(sink: &Arc<JournalSink>, snapshots: Snapshots) -> io::Result<Option<JoinHandle<()>>> {
+    if sink.commits != Commits::OnOwnThread {
+        return Ok(None);
+    }
+    let sink = Arc::clone(sink);
+    start_thread("dq-file", move || commit_all(&sink, &snapshots)).map(Some)
+}
+
+/// Writes and syncs the journal until the store closes. Whoever comes during a sync shares the next one.
+fn commit_all(sink: &JournalSink, snapshots: &Snapshots) {
+    loop {
+        sink.bell.wait();
+        if sink.bell.is_closing() {
+            return;
+        }
+        if let Durability::Interval(interval) = sink.durability {
+            sink.bell.pause(interval);
+        }
+        while let Err(StoreError::Full { .. }) = sink.commit() {
+            sink.bell.pause(FULL_PAUSE);
+            if sink.bell.is_closing() {
+                return;
+            }
+        }
+        snapshots.take_if_due();
+    }
 }
 
 fn report(path: &str, recovered: &Recovered, took: Duration) {

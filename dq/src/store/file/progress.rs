@@ -1,44 +1,117 @@
-//! Up to where the journal is durable, for those who wait for it.
+//! Up to where the journal is durable, for those who wait for it; and what keeps the store from taking steps: a full disk for a while,
+//! or a disk that failed, for good.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
-use super::journal::Position;
+use super::journal::{JournalError, Position};
 use crate::store::StoreError;
 
+/// Why no step is taken.
 #[derive(Debug, Clone)]
-enum Reached {
-    UpTo(Position),
-    /// Nothing more will ever be durable. The reason.
-    Never(String),
+enum Refusal {
+    /// Until there is room.
+    Full(String),
+    /// For good: nothing more will ever be durable.
+    Halted(String),
 }
 
-/// Up to where the journal is durable.
+#[derive(Debug, Clone, Default)]
+struct Reached {
+    synced: Position,
+    refusal: Option<Refusal>,
+}
+
+impl Reached {
+    fn halted(&self) -> Option<&String> {
+        match &self.refusal {
+            Some(Refusal::Halted(reason)) => Some(reason),
+            _ => None,
+        }
+    }
+}
+
+/// What the disk has done so far.
 #[derive(Debug)]
-pub(super) struct Progress(watch::Sender<Reached>);
+pub(super) struct Progress {
+    now: watch::Sender<Reached>,
+    is_refusing: AtomicBool,
+}
 
 impl Progress {
-    pub(super) fn new(synced: Position) -> Self {
-        Self(watch::Sender::new(Reached::UpTo(synced)))
+    pub(super) fn new() -> Self {
+        Self { now: watch::Sender::new(Reached::default()), is_refusing: AtomicBool::new(false) }
     }
 
+    /// Refuses a step, if it must be.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] until there is room, [`StoreError::Halted`] for good. The step was not done.
+    pub(super) fn admit(&self, operation: &'static str) -> Result<(), StoreError> {
+        if !self.is_refusing.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match self.now.borrow().refusal.clone() {
+            None => Ok(()),
+            Some(Refusal::Full(reason)) => Err(StoreError::Full { operation, reason }),
+            Some(Refusal::Halted(reason)) => Err(StoreError::Halted { operation, reason }),
+        }
+    }
+
+    /// A commit succeeded, up to here.
     pub(super) fn reached(&self, synced: Position) {
-        self.0.send_if_modified(|now| match now {
-            Reached::UpTo(known) if *known < synced => {
-                *known = synced;
-                true
+        self.now.send_if_modified(|now| {
+            if let Some(Refusal::Full(_)) = &now.refusal {
+                tracing::info!("the disk of the store has room again");
+                now.refusal = None;
+                self.is_refusing.store(false, Ordering::Release);
             }
-            _ => false,
+            let is_further = now.synced < synced && now.refusal.is_none();
+            if is_further {
+                now.synced = synced;
+            }
+            is_further
+        });
+    }
+
+    /// A commit failed.
+    pub(super) fn failed(&self, error: &JournalError) {
+        let text = error.to_string();
+        let refusal = match error {
+            JournalError::Full(_) => Refusal::Full(text),
+            JournalError::Closed => Refusal::Halted("it was closed".to_owned()),
+            JournalError::Poisoned(_) | JournalError::TooLarge { .. } => Refusal::Halted(format!(
+                "{text}; start the program again once the disk is sound: what was confirmed is on it"
+            )),
+        };
+        self.refuse(refusal, |known| match error {
+            JournalError::Full(_) if known.is_none() => {
+                tracing::warn!(%error, "the disk of the store is full: steps are refused until there is room");
+            }
+            JournalError::Full(_) | JournalError::Closed => {}
+            JournalError::Poisoned(_) | JournalError::TooLarge { .. } => tracing::error!(
+                %error,
+                "the store has stopped, because nobody knows what its disk has; start the program again"
+            ),
         });
     }
 
     /// Everybody who waits now, or will, gets this reason.
-    pub(super) fn ends(&self, reason: String) {
-        self.0.send_if_modified(|now| match now {
-            Reached::UpTo(_) => {
-                *now = Reached::Never(reason);
-                true
+    pub(super) fn ends(&self, reason: &str) {
+        self.refuse(Refusal::Halted(reason.to_owned()), |_| {});
+    }
+
+    /// Refuses steps from now on, unless they are refused for good already.
+    fn refuse(&self, refusal: Refusal, log: impl FnOnce(Option<&Refusal>)) {
+        self.now.send_if_modified(|now| {
+            let is_new = now.halted().is_none();
+            if is_new {
+                log(now.refusal.as_ref());
+                now.refusal = Some(refusal);
+                self.is_refusing.store(true, Ordering::Release);
             }
-            Reached::Never(_) => false,
+            is_new
         });
     }
 
@@ -47,11 +120,10 @@ impl Progress {
     /// # Errors
     /// [`StoreError::Unavailable`]: it may or may not be on the disk.
     pub(super) async fn wait(&self, operation: &'static str, position: Position) -> Result<(), StoreError> {
-        let mut now = self.0.subscribe();
-        let is_decided = |now: &Reached| !matches!(now, Reached::UpTo(synced) if *synced < position);
-        let reason = match now.wait_for(is_decided).await.as_deref() {
-            Ok(Reached::UpTo(_)) => return Ok(()),
-            Ok(Reached::Never(reason)) => reason.clone(),
+        let mut now = self.now.subscribe();
+        let reason = match now.wait_for(|now| now.synced >= position || now.halted().is_some()).await.as_deref() {
+            Ok(now) if now.synced >= position => return Ok(()),
+            Ok(now) => now.halted().cloned().unwrap_or_default(),
             Err(_) => "the store was closed".to_owned(),
         };
         Err(StoreError::Unavailable { operation, reason })

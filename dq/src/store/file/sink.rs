@@ -10,7 +10,6 @@ use super::fences::Fences;
 use super::journal::{Journal, JournalError, Position, TopicNumber};
 use super::options::{Commits, FileOptions};
 use super::progress::Progress;
-use super::refusal::Refusal;
 use crate::job::{Fence, TopicKey};
 use crate::store::memory::{self, Sink};
 use crate::store::{Durability, Pending, StoreError};
@@ -26,7 +25,6 @@ pub(super) struct JournalSink {
     topics: RwLock<HashMap<TopicKey, TopicNumber, FixedState>>,
     fences: Fences,
     pub(super) progress: Arc<Progress>,
-    pub(super) refusal: Refusal,
     pub(super) bell: Bell,
     pub(super) durability: Durability,
     pub(super) commits: Commits,
@@ -40,8 +38,7 @@ impl JournalSink {
             journal: OnceLock::new(),
             topics: RwLock::default(),
             fences: Fences::default(),
-            progress: Arc::new(Progress::new(Position(0))),
-            refusal: Refusal::default(),
+            progress: Arc::new(Progress::new()),
             bell: Bell::default(),
             durability: options.durability,
             commits: options.commits,
@@ -76,20 +73,13 @@ impl JournalSink {
     pub(super) fn commit(&self) -> Result<(), StoreError> {
         match self.journal().commit() {
             Ok(synced) => {
-                self.refusal.passed();
                 self.progress.reached(synced);
                 Ok(())
             }
             Err(error) => {
-                self.failed(&error);
-                self.refusal.admit("commit")
+                self.progress.failed(&error);
+                self.progress.admit("commit")
             }
-        }
-    }
-
-    fn failed(&self, error: &JournalError) {
-        if let Some(reason) = self.refusal.failed(error) {
-            self.progress.ends(reason);
         }
     }
 
@@ -116,13 +106,13 @@ fn unknown(operation: &'static str, error: &StoreError) -> StoreError {
 
 impl Sink for JournalSink {
     fn admit(&self, operation: &'static str) -> Result<(), StoreError> {
-        if let Err(StoreError::Full { .. }) = self.refusal.admit(operation)
+        if let Err(StoreError::Full { .. }) = self.progress.admit(operation)
             && self.commits == Commits::AtOnce
         {
             // No thread tries again until there is room.
             self.commit()?;
         }
-        self.refusal.admit(operation)?;
+        self.progress.admit(operation)?;
         let journal = self.journal();
         let unwritten = journal.appended().map_or(0, |appended| appended.0.saturating_sub(journal.synced().0));
         if unwritten > self.most_unwritten {
@@ -139,7 +129,7 @@ impl Sink for JournalSink {
                 memory::Position(position.0)
             }
             Err(error) => {
-                self.failed(&error);
+                self.progress.failed(&error);
                 memory::Position(u64::MAX)
             }
         }

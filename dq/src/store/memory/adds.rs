@@ -1,4 +1,4 @@
-//! The step `add` (rules 2, 12, 17 and 24).
+//! The step `add` (rules 2, 12, 17 and 24), also one that extends a job that waits (`add_or_extend`, rule 28).
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -6,16 +6,13 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 
 use super::calls::KeptAnswer;
+use super::change::{Edit, LATEST_EXPIRY, Present};
 use super::now::Now;
-use super::pending::{AddedJob, PendingCommand, Replacement};
-use super::places::{Slot, TimedPlace};
+use super::places::{AddedJob, PendingCommand, Place, Replacement, Slot, TimedPlace};
 use super::topic::{Topic, within};
 use crate::job::{Deliver, JobId, Metadata, ProducerId, Record, State};
-use crate::store::{AddOutcome, BatchAnswer, Due, JobMove, NewJob, Numbered, OnDuplicate, StoreError};
+use crate::store::{AddOutcome, BatchAnswer, Due, JobMove, LAST_VERSION, NewJob, Numbered, OnDuplicate, StoreError};
 use crate::time::Timestamp;
-
-/// The latest time that fits in a record.
-const LAST: Timestamp = Timestamp::from_millis((1 << 48) - 1);
 
 impl Topic {
     /// New jobs → DELAYED, the waiting broadcasts, or the pending command of a running job. O(n log n).
@@ -32,7 +29,8 @@ impl Topic {
         self.takes_jobs()?;
         let mut chosen = HashSet::with_hasher(FixedState::default());
         let mut outcomes = Vec::with_capacity(batch.items.len());
-        let left_out = self.too_large_to_extend(&batch.items);
+        let extends = |job: &&NewJob| !job.generated && matches!(job.on_duplicate, OnDuplicate::Extend { .. });
+        let left_out = self.over_the_bytes(batch.items.iter().filter(extends).map(|job| (&job.id, self.moved_by(job))));
         for job in batch.items {
             let is_new = job.generated || chosen.insert(job.id.clone());
             outcomes.push(match is_new {
@@ -46,7 +44,7 @@ impl Topic {
     }
 
     fn add_one(&mut self, now: Now, producer: &ProducerId, job: NewJob) -> AddOutcome {
-        let usual = self.settings.get().delay.as_ref().map(|usual| usual.delay);
+        let usual = self.settings.delay.as_ref().map(|usual| usual.delay);
         let (due, record) = match (job.due, usual) {
             (Due::After(delay) | Due::Usual(delay), None) | (Due::After(delay), Some(_)) => {
                 (now.after(delay), job.record)
@@ -69,8 +67,8 @@ impl Topic {
         };
         let new = AddedJob { record, due, deliver: job.deliver };
         match (self.state(&job.id), job.on_duplicate) {
-            (Some(State::Running), OnDuplicate::Extend { at_most }) if self.has_replacement(&job.id) => {
-                self.extend_replacement(now, producer, &job.id, &new, at_most)
+            (Some(State::Running), OnDuplicate::Extend { at_most }) if self.replacement(&job.id).is_some() => {
+                self.extend(now, producer, &job.id, &new, at_most)
             }
             (Some(State::Running), on_duplicate) => self.add_over_run(&job.id, new, on_duplicate),
             (None | Some(State::Done), _) => {
@@ -93,9 +91,9 @@ impl Topic {
     /// Adds a job, as nearly every add does, with one look for its id. If the id is known, returns the record and changes nothing.
     fn put_if_unknown(&mut self, now: Now, id: &JobId, record: Record, due: Timestamp) -> Option<Record> {
         let is_earlier = self.is_before_head(due);
-        let known = self.jobs.insert_if_unknown(id.clone(), record, TimedPlace::Delayed, due);
+        let known = self.jobs.delay_if_unknown(id.clone(), record, due);
         if known.is_none() {
-            self.moves.note(id, || JobMove::Added { due });
+            self.record.note(id, || JobMove::Added { due });
         }
         if known.is_none() && is_earlier {
             self.signal_head(now, due);
@@ -106,8 +104,7 @@ impl Topic {
     /// Changes only the pending command of a running job: the new job takes its place when the run ends.
     fn add_over_run(&mut self, id: &JobId, new: AddedJob, on_duplicate: OnDuplicate) -> AddOutcome {
         let broadcast_waits = self.broadcasts.contains(id);
-        let run = self.jobs.get(id).and_then(Slot::run).expect("the state of the job is RUNNING");
-        let pending = run.pending.as_deref();
+        let pending = self.jobs.get(id).and_then(Slot::pending);
         let ends_for_sure = pending.is_some_and(PendingCommand::is_unfenced_end);
         let may_wait = pending.is_some_and(|pending| pending.end.is_some() && pending.replacement.is_none());
         let (conditional, outcome) = match on_duplicate {
@@ -120,7 +117,7 @@ impl Topic {
         let mut slot = self.jobs.get_mut(id).expect("its state is known");
         let pending = slot.pending_mut().expect("the state of the job is RUNNING");
         pending.replacement = Some(Replacement { job: new, conditional });
-        self.moves.note(id, || JobMove::ReplacementWaits);
+        self.record.note(id, || JobMove::ReplacementWaits);
         outcome
     }
 
@@ -129,13 +126,59 @@ impl Topic {
         self.jobs.remove(id);
         self.broadcasts.remove(id);
         let AddedJob { record, due, deliver } = new;
-        self.moves.note(id, || JobMove::Added { due });
+        self.record.note(id, || JobMove::Added { due });
         if deliver != Deliver::Queue {
             self.delay_broadcast(now, id.clone(), record.clone(), due);
         }
         if deliver != Deliver::Broadcast {
             self.signal_earlier_head(now, due);
-            self.jobs.insert(id.clone(), record, TimedPlace::Delayed, due);
+            self.jobs.insert(id.clone(), Slot::new(record, 0, Place::Timed(TimedPlace::Delayed, due)));
+        }
+    }
+
+    fn replacement(&self, id: &JobId) -> Option<&Replacement> {
+        self.jobs.get(id)?.replacement()
+    }
+
+    /// Gives a job that waits, or the replacement of a running job, the new payload and the new due time. The replacement then waits in
+    /// any case.
+    fn extend(
+        &mut self,
+        now: Now,
+        producer: &ProducerId,
+        id: &JobId,
+        new: &AddedJob,
+        at_most: Option<Duration>,
+    ) -> AddOutcome {
+        let waiting = self.replacement(id).map(|replacement| Present::of(&replacement.job.record));
+        let is_replacement = waiting.is_some();
+        let Present { version, first_added, .. } = waiting.unwrap_or_else(|| self.present(id));
+        let Some(version) = version.checked_add(1) else { return AddOutcome::Refused(LAST_VERSION.to_owned()) };
+        let first = first_added.unwrap_or_else(|| now.ceil());
+        // At most so long after the first add, and never before now.
+        let bounded = |at_most| new.due.min(first.after(at_most)).max(now.ceil());
+        let due = at_most.map_or(new.due, bounded);
+        let edit = Edit { version, first_added: Some(first), payload: Some(&new.record) };
+        if is_replacement {
+            let mut slot = self.jobs.get_mut(id).expect("its state is known");
+            let old = slot.pending_mut().and_then(|pending| pending.replacement.as_mut()).expect("a replacement waits");
+            old.job.record = edit.of(&old.job.record, Some((old.job.due, due)));
+            (old.job.due, old.conditional) = (due, false);
+        } else {
+            let heads = self.heads();
+            self.edit(id, &edit, |_| due);
+            self.signal_new_heads(now, heads);
+        }
+        self.record.note(id, || JobMove::Changed { due: Some(due), by: producer.to_string() });
+        AddOutcome::Extended { due, version }
+    }
+
+    /// How many bytes an add that extends a job moves: those of the broadcast or of the replacement that waits.
+    fn moved_by(&self, job: &NewJob) -> usize {
+        match self.state(&job.id) {
+            Some(State::Delayed) => self.broadcast_size(&job.id),
+            Some(State::Running) => self.jobs.get(&job.id).map_or(0, Slot::replacement_size),
+            _ => 0,
         }
     }
 }
@@ -163,7 +206,7 @@ fn stamped(
     let mut metadata = record.metadata().map_err(|bad| bad.to_string())?;
     (metadata.parked_by, metadata.version, metadata.first_added) = (None, 0, first_added);
     if let Some(after) = expires_after {
-        metadata.expires_at = Some(due.after(after).min(LAST));
+        metadata.expires_at = Some(due.after(after).min(LATEST_EXPIRY));
     }
     Ok(record.with_metadata(&metadata))
 }

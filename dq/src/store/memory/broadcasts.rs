@@ -1,11 +1,10 @@
 //! The waiting broadcasts of a topic, which are separate from its jobs (rule 24).
 
 use std::collections::HashMap;
-use std::mem;
 
 use foldhash::fast::FixedState;
 
-use super::places::fitting;
+use super::places::{TouchedIds, fitting};
 use super::time_index::TimeIndex;
 use crate::job::{JobId, Record};
 use crate::time::Timestamp;
@@ -15,9 +14,8 @@ use crate::time::Timestamp;
 pub(super) struct Broadcasts {
     records: HashMap<JobId, (Timestamp, Record), FixedState>,
     by_due: TimeIndex,
-    /// Whether a journal wants to know which broadcasts a step has touched, and which these are; none between steps.
-    is_logged: bool,
-    touched: Vec<JobId>,
+    /// Those that the step has put or removed.
+    pub(super) touched: TouchedIds,
     /// How many broadcasts were published so far.
     pub(super) published: u64,
 }
@@ -55,31 +53,17 @@ impl Broadcasts {
             return None;
         }
         let (due, record) = self.records.remove(id)?;
-        self.touch(id);
+        self.touched.add(id);
         self.by_due.remove(due, id);
         Some(record)
     }
 
+    /// Puts a broadcast; it replaces the one that had its id.
     pub(super) fn insert(&mut self, id: JobId, record: Record, due: Timestamp) {
-        self.touch(&id);
+        self.remove(&id);
+        self.touched.add(&id);
         self.by_due.insert(due, id.clone());
         self.records.insert(id, (due, record));
-    }
-
-    fn touch(&mut self, id: &JobId) {
-        // A step that replaces a broadcast touches its id twice in a row.
-        if self.is_logged && self.touched.last() != Some(id) {
-            self.touched.push(id.clone());
-        }
-    }
-
-    pub(super) fn set_logged(&mut self, is_logged: bool) {
-        self.is_logged = is_logged;
-    }
-
-    /// The ids of the broadcasts that the step has put or removed.
-    pub(super) fn take_touched(&mut self) -> Vec<JobId> {
-        mem::take(&mut self.touched)
     }
 
     /// Waiting broadcasts after this one, in order of due time, then id.
@@ -88,22 +72,6 @@ impl Broadcasts {
         after: Option<(Timestamp, JobId)>,
     ) -> impl Iterator<Item = (&JobId, Timestamp, &Record)> {
         self.by_due.after(after).filter_map(|(due, id)| self.records.get(id).map(|(_, record)| (id, *due, record)))
-    }
-
-    /// Puts a broadcast as a journal says.
-    pub(super) fn restore(&mut self, id: JobId, record: Record, due: Timestamp) {
-        self.restore_gone(&id);
-        self.by_due.insert(due, id.clone());
-        self.records.insert(id, (due, record));
-    }
-
-    /// Removes a broadcast as a journal says. Returns whether it was there.
-    pub(super) fn restore_gone(&mut self, id: &JobId) -> bool {
-        let known = self.records.remove(id);
-        if let Some((due, _)) = &known {
-            self.by_due.remove(*due, id);
-        }
-        known.is_some()
     }
 
     pub(super) fn is_due(&self, now: Timestamp) -> bool {

@@ -105,9 +105,9 @@ impl Cell {
         let mut inside = self.lock(operation)?;
         let now = Now::from_micros(self.clock.micros());
         let is_listened = inside.subscribers.wants_moves();
-        inside.topic.begin_moves(is_listened);
+        inside.topic.begin_step(is_listened);
         let answer = step(&mut inside.topic, now);
-        let told = inside.topic.end_moves(now);
+        let told = inside.topic.end_step(now);
         if let Some(sink) = &self.sink {
             inside.append(sink);
         }

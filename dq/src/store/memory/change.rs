@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 
 use super::calls::KeptAnswer;
 use super::now::Now;
-use super::places::{Place, Slot, TimedPlace};
+use super::places::{Place, Room, Slot, TimedPlace};
 use super::topic::{Topic, within};
 use crate::job::{JobId, Metadata, ProducerId, Record, State};
 use crate::store::step::USUAL_BYTES;
@@ -16,7 +16,7 @@ use crate::store::{
 use crate::time::Timestamp;
 
 /// The latest time that fits in a record.
-const LATEST_EXPIRY: u64 = (1 << 48) - 1;
+pub(super) const LATEST_EXPIRY: Timestamp = Timestamp::from_millis((1 << 48) - 1);
 
 /// What becomes of each part of a job: of the one in the queue, and of the broadcast that waits.
 pub(super) struct Edit<'a> {
@@ -41,14 +41,22 @@ impl Edit<'_> {
 /// The time that is as far from `new` as `at` is from `old`.
 fn moved(at: Timestamp, old: Timestamp, new: Timestamp) -> Timestamp {
     let moved = (at.as_millis() + new.as_millis()).saturating_sub(old.as_millis());
-    Timestamp::from_millis(moved.min(LATEST_EXPIRY))
+    Timestamp::from_millis(moved).min(LATEST_EXPIRY)
 }
 
 /// What a change needs to know of a job.
+#[derive(Default)]
 pub(super) struct Present {
     pub(super) version: u32,
     pub(super) first_added: Option<Timestamp>,
     pub(super) due: Option<Timestamp>,
+}
+
+impl Present {
+    pub(super) fn of(record: &Record) -> Self {
+        let fixed = record.fixed();
+        Self { version: fixed.version, first_added: fixed.first_added, due: None }
+    }
 }
 
 impl Topic {
@@ -63,8 +71,8 @@ impl Topic {
         if let Some(kept) = self.calls.kept(now, producer, batch.number) {
             return kept.changed();
         }
-        let left_out = self.over_the_bytes(batch.items.iter().map(|item| &item.id));
-        let heads = (self.jobs.index(TimedPlace::Delayed).head(), self.broadcasts.head());
+        let left_out = self.over_the_bytes(batch.items.iter().map(|item| (&item.id, self.broadcast_size(&item.id))));
+        let heads = self.heads();
         let mut outcomes = Vec::with_capacity(batch.items.len());
         for item in &batch.items {
             outcomes.push(match left_out.contains(&item.id) {
@@ -77,18 +85,20 @@ impl Topic {
         Ok(BatchAnswer::Done(outcomes))
     }
 
-    /// The ids whose waiting broadcasts have too many bytes for one batch, with those before them (rule 5).
-    fn over_the_bytes<'a>(&self, ids: impl Iterator<Item = &'a JobId>) -> HashSet<&'a JobId, FixedState> {
+    pub(super) fn broadcast_size(&self, id: &JobId) -> usize {
+        self.broadcasts.get(id).map_or(0, |(_, record)| record.as_bytes().len())
+    }
+
+    /// The ids that have too many bytes to move in one batch, with those before them (rule 5).
+    pub(super) fn over_the_bytes<'a>(
+        &self,
+        sizes: impl Iterator<Item = (&'a JobId, usize)>,
+    ) -> HashSet<JobId, FixedState> {
         let (mut named, mut over) = (HashSet::with_hasher(FixedState::default()), HashSet::default());
-        let mut bytes = 0;
-        for id in ids.filter(|id| self.broadcasts.contains(id)) {
-            let size = self.broadcasts.get(id).map_or(0, |(_, record)| record.as_bytes().len());
-            if named.insert(id) {
-                let is_first = bytes == 0;
-                bytes += size;
-                if !is_first && bytes > USUAL_BYTES {
-                    over.insert(id);
-                }
+        let mut room = Room::new(USUAL_BYTES);
+        for (id, size) in sizes.filter(|(_, size)| *size > 0) {
+            if named.insert(id) && !room.takes(size) {
+                over.insert(id.clone());
             }
         }
         over
@@ -119,7 +129,7 @@ impl Topic {
         let Present { version, due, .. } = self.present(id);
         if verdict == ChangeVerdict::Changed {
             let by = || by.as_deref().unwrap_or(producer.as_str()).to_owned();
-            self.moves.note(id, || JobMove::Changed { due, by: by() });
+            self.record.note(id, || JobMove::Changed { due, by: by() });
         }
         ChangeOutcome { found: Some(found), verdict, version, due }
     }
@@ -127,13 +137,11 @@ impl Topic {
     /// The version of a job, and when it is due. A broadcast that waits counts where the queue has no such job, or a DONE one.
     pub(super) fn present(&self, id: &JobId) -> Present {
         let slot = self.jobs.get(id).filter(|slot| slot.place.state() != State::Done || !self.broadcasts.contains(id));
-        let (record, due) = match (slot, self.broadcasts.get(id)) {
-            (Some(slot), _) => (Some(&slot.record), due_of(slot)),
-            (None, Some((due, record))) => (Some(record), Some(*due)),
-            (None, None) => (None, None),
-        };
-        let fixed = record.map(Record::fixed).unwrap_or_default();
-        Present { version: fixed.version, first_added: fixed.first_added, due }
+        match (slot, self.broadcasts.get(id)) {
+            (Some(slot), _) => Present { due: due_of(slot), ..Present::of(&slot.record) },
+            (None, Some((due, record))) => Present { due: Some(*due), ..Present::of(record) },
+            (None, None) => Present::default(),
+        }
     }
 
     /// Changes the job in the queue, unless it is DONE, and the broadcast that waits. `new_due` gets the old due time of each.
@@ -149,22 +157,26 @@ impl Topic {
         if let Some((old, record)) = self.broadcasts.get(id) {
             let due = new_due(*old);
             let record = edit.of(record, Some((*old, due)));
-            self.broadcasts.remove(id);
             self.broadcasts.insert(id.clone(), record, due);
         }
     }
 
+    /// When the first job and the first broadcast are due.
+    pub(super) fn heads(&self) -> (Option<Timestamp>, Option<Timestamp>) {
+        (self.jobs.index(TimedPlace::Delayed).head(), self.broadcasts.head())
+    }
+
     /// Signals the heads that are earlier than these, as an add does.
-    fn signal_new_heads(&mut self, now: Now, (job, broadcast): (Option<Timestamp>, Option<Timestamp>)) {
+    pub(super) fn signal_new_heads(&mut self, now: Now, (job, broadcast): (Option<Timestamp>, Option<Timestamp>)) {
         let is_earlier = |new: Option<Timestamp>, old: Option<Timestamp>| match (new, old) {
             (Some(new), Some(old)) => new < old,
             (new, _) => new.is_some(),
         };
-        let head = self.jobs.index(TimedPlace::Delayed).head();
+        let (head, broadcast_head) = self.heads();
         if let Some(due) = head.filter(|_| is_earlier(head, job)) {
             self.signal_head(now, due);
         }
-        if is_earlier(self.broadcasts.head(), broadcast) {
+        if is_earlier(broadcast_head, broadcast) {
             self.signal_earlier_broadcast(now);
         }
     }

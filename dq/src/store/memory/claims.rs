@@ -28,7 +28,7 @@ impl Topic {
         let latest = gate.latest(ahead);
         let due = (TimedPlace::Delayed, latest, request.limit, request.bytes);
         let claims = self.claim(now, node, due, (request.last_seen, request.lease));
-        self.statistics.claimed(now, &claims);
+        self.record.claimed(now, node, &claims, true);
         self.cut_leases(now);
         let waiting = self.jobs.index(TimedPlace::Delayed);
         let more = latest.is_some_and(|latest| waiting.is_due(latest));
@@ -69,7 +69,8 @@ impl Topic {
             (TimedPlace::Unacked, aged, request.limit, request.bytes),
             (request.last_seen, request.lease),
         );
-        let more_histories = self.forget_histories(now, request.limit);
+        self.record.claimed(now, node, &claims, false);
+        let more_histories = self.histories.forget(now.floor(), request.limit);
         let dead = self.jobs.index(TimedPlace::Dead);
         let more = more_histories
             || self.jobs.index(TimedPlace::Done).is_due(now.floor())
@@ -102,9 +103,6 @@ impl Topic {
         if !claims.is_empty() {
             self.fence = fence;
         }
-        for claim in &claims {
-            self.moves.note(&claim.id, || JobMove::Claimed { due: claim.token.due, node: node.to_string() });
-        }
         self.jobs.set_lease(node, end);
         self.take_sequence(now, node, last_seen);
         claims
@@ -120,7 +118,7 @@ impl Topic {
         {
             let id = id.clone();
             self.jobs.remove(&id);
-            self.moves.note(&id, || JobMove::Removed);
+            self.record.note(&id, || JobMove::Removed);
             pruned += 1;
         }
         pruned

@@ -1,12 +1,16 @@
-//! The step `command`: delete, cancel, ack and requeue by id (rules 13, 15 and 17).
+//! The step `command`: delete, cancel, ack and requeue by id (rules 13, 15 and 17). And `give_up`: a job that no node can decode
+//! becomes DEAD, with its payload.
 
 use super::calls::KeptAnswer;
 use super::now::Now;
-use super::pending::{End, Ended, PendingCommand};
+use super::places::{End, Ended, PendingCommand, Place, Room, TimedPlace};
+use super::signals::Recipient;
 use super::topic::{Topic, within};
-use crate::job::{Fence, JobId, ProducerId, Record, State};
+use crate::job::{Cause, Fence, JobId, ProducerId, Record, State};
 use crate::store::step::USUAL_BYTES;
-use crate::store::{BatchAnswer, Command, CommandKind, CommandOutcome, JobMove, Numbered, StoreError};
+use crate::store::{
+    BatchAnswer, Command, CommandKind, CommandOutcome, GiveUp, JobMove, Numbered, Signal, StoreError, kept_of,
+};
 
 /// Whether anything changed, and the record that was removed.
 type Effect = (bool, Option<Record>);
@@ -24,13 +28,9 @@ impl Topic {
             return kept.commanded();
         }
         let mut outcomes: Vec<_> = batch.items.iter().map(|item| self.command_one(now, producer, item)).collect();
-        let mut removed = 0;
-        for record in outcomes.iter_mut().map(|outcome| &mut outcome.removed) {
-            let first = removed == 0;
-            removed += record.as_ref().map_or(0, |record| record.as_bytes().len());
-            if !first && removed > USUAL_BYTES {
-                *record = None;
-            }
+        let mut room = Room::new(USUAL_BYTES);
+        for outcome in &mut outcomes {
+            outcome.removed.take_if(|record| !room.takes(record.as_bytes().len()));
         }
         let states = outcomes.iter().map(|outcome| CommandOutcome { removed: None, ..outcome.clone() });
         self.calls.keep(now, producer, batch.number, KeptAnswer::Commanded(states.collect()));
@@ -52,7 +52,7 @@ impl Topic {
             (CommandKind::Requeue, Some(state)) => (self.requeue(now, id, state, *fence), None),
         };
         if changed {
-            self.moves.note(id, || move_of(*verb, found, by.as_deref().unwrap_or(producer.as_str()).to_owned()));
+            self.record.note(id, || move_of(*verb, found, by.as_deref().unwrap_or(producer.as_str()).to_owned()));
         }
         CommandOutcome { found, changed, removed }
     }
@@ -70,7 +70,7 @@ impl Topic {
             *pending = PendingCommand { end, replacement: None };
             changes
         });
-        self.notices.command(verb, id.clone());
+        self.notices.push(Recipient::Nodes, Signal::Command(verb, id.clone()));
         (changed || broadcast.is_some(), None)
     }
 
@@ -115,7 +115,7 @@ impl Topic {
             counts
         });
         if changed && fence.is_none() {
-            self.notices.command(CommandKind::Ack, id.clone());
+            self.notices.push(Recipient::Nodes, Signal::Command(CommandKind::Ack, id.clone()));
         }
         changed
     }
@@ -134,6 +134,22 @@ impl Topic {
         });
         slot.write_metadata(metadata, None);
         self.delay(now, id, now.ceil());
+        true
+    }
+
+    /// Gives the job up, if it waits, is parked or is DEAD, and has the payload that was read. O(log n).
+    pub(crate) fn give_up_undecodable(&mut self, now: Now, job: &GiveUp) -> bool {
+        let Some(mut slot) = self.jobs.get_mut(&job.id) else { return false };
+        let Place::Timed(place, _) = slot.place else { return false };
+        if place == TimedPlace::Done || kept_of(&slot.record) != job.kept() {
+            return false;
+        }
+        slot.set_metadata(&job.metadata());
+        slot.set_crashes(0);
+        if place != TimedPlace::Dead {
+            self.jobs.move_to(&job.id, TimedPlace::Dead, now.floor());
+            self.record.note(&job.id, || JobMove::Dead { cause: Some(Cause::Decode), node: String::new() });
+        }
         true
     }
 

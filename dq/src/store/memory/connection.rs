@@ -26,7 +26,7 @@ impl Link for MemoryLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
         let kind = request.kind();
         self.cell.ask(kind.name(), Waits::of(kind), |topic, now| {
-            topic.statistics.begin(now, self.counts);
+            topic.record.count(self.counts);
             topic.answer(now, &self.node, request)
         })
     }

@@ -1,16 +1,15 @@
-//! Every way out of RUNNING (rules 12, 13, 17, 19 and 25): one method, so that no step can forget the pending command.
+//! Every way out of RUNNING (rules 12, 13, 17, 19, 25 and 30): one method, so that no step can forget the pending command.
 //!
 //! The order is: a replacement takes the job's place; then an end from outside overrides what the run says; then the run's
 //! own outcome counts. In each case the row, its isolation and the pending command are gone afterwards, and so is the crash
 //! count, unless the job was only given back.
 
 use super::now::Now;
-use super::pending::{Ended, PendingCommand};
-use super::places::{SlotMut, TimedPlace};
+use super::places::{AddedJob, Ended, PendingCommand, Place, Slot, SlotMut, TimedPlace};
 use super::topic::Topic;
-use crate::job::{Cause, Charge, Fence, Isolation, JobId, Metadata, NodeId, Record, Token};
+use crate::job::{Cause, Charge, Fence, Isolation, JobId, Metadata, NodeId, Record, State, Token};
 use crate::store::JobMove;
-use crate::store::step::{Change, RejoinDue};
+use crate::store::step::{Change, RejoinDue, Tick};
 use crate::time::Timestamp;
 
 /// Why a run ends.
@@ -64,18 +63,18 @@ impl Topic {
         match (ended, exit) {
             (Some(how), _) => {
                 drop(self.finish(now, id, how));
-                self.moves.note(id, || match how {
+                self.record.note(id, || match how {
                     Ended::Acked => JobMove::Done { by: String::new() },
                     Ended::Deleted | Ended::Cancelled => JobMove::Deleted { by: String::new() },
                 });
             }
             (None, Exit::Settled(change, metadata)) => self.decide(now, id, &run, &change, metadata),
             (None, Exit::Reclaimed { max_crashes: None }) => {
-                self.moves.note(id, || run.reclaimed());
+                self.record.note(id, || run.reclaimed());
                 self.give_back(now, id, &run, run.crashes);
             }
             (None, Exit::Reclaimed { max_crashes: Some(cap) }) => {
-                self.moves.note(id, || run.reclaimed());
+                self.record.note(id, || run.reclaimed());
                 self.charge(now, id, &run, cap);
             }
         }
@@ -99,33 +98,33 @@ impl Topic {
                 if removed.is_none() {
                     self.write_metadata(id, metadata, run.parked_by);
                 }
-                self.moves.note(id, || JobMove::Done { by: run.node() });
+                self.record.note(id, || JobMove::Done { by: run.node() });
             }
             Change::Drop => {
                 self.jobs.remove(id);
-                self.moves.note(id, || JobMove::Dropped);
+                self.record.note(id, || JobMove::Dropped);
             }
             Change::Rejoin(again) => {
                 self.write_metadata(id, metadata, None);
                 let due = self.due_again(now, id, *again);
                 self.delay(now, id, due);
-                self.moves.note(id, || JobMove::Rejoined { due, node: run.node() });
+                self.record.note(id, || JobMove::Rejoined { due, node: run.node() });
             }
             Change::Retry(after) => {
                 self.write_metadata(id, metadata, None);
                 let (due, cause) = (now.after(*after), self.cause_of(id));
                 self.delay(now, id, due);
-                self.moves.note(id, || JobMove::Retried { cause, due, node: run.node() });
+                self.record.note(id, || JobMove::Retried { cause, due, node: run.node() });
             }
             Change::Rollback => {
                 self.write_metadata(id, metadata, run.parked_by);
                 self.give_back(now, id, run, run.crashes);
-                self.moves.note(id, || JobMove::GivenBack { node: run.node() });
+                self.record.note(id, || JobMove::GivenBack { node: run.node() });
             }
             Change::Park => {
                 self.write_metadata(id, metadata, run.parked_by.or(Some(run.token.fence)));
                 self.jobs.move_to(id, TimedPlace::Unacked, now.floor());
-                self.moves.note(id, || JobMove::Parked { node: run.node() });
+                self.record.note(id, || JobMove::Parked { node: run.node() });
             }
             Change::Dead => {
                 self.write_metadata(id, metadata, None);
@@ -133,6 +132,38 @@ impl Topic {
             }
             Change::Tick(tick) => self.tick(now, id, run.token.due, &run.node, tick),
         }
+    }
+
+    /// RUNNING → DELAYED at the next tick, or gone; the jobs of the tick → DELAYED, or the waiting broadcasts.
+    pub(super) fn tick(&mut self, now: Now, id: &JobId, due: Timestamp, node: &NodeId, tick: &Tick) {
+        let schedule = self.add_jobs_of(now, tick);
+        self.jobs.remove(id);
+        if let Some(next) = tick.next {
+            let due = next.max(Timestamp::from_millis(due.as_millis() + 1));
+            self.signal_earlier_head(now, due);
+            self.jobs.insert(id.clone(), Slot::new(schedule.clone(), 0, Place::Timed(TimedPlace::Delayed, due)));
+            self.record.note(id, || JobMove::Rejoined { due, node: node.to_string() });
+        } else {
+            self.record.note(id, || JobMove::Done { by: node.to_string() });
+        }
+    }
+
+    /// Adds the jobs of a tick, unless the last one has not ended. Returns the record of the schedule from now on.
+    pub(super) fn add_jobs_of<'a>(&mut self, now: Now, tick: &'a Tick) -> &'a Record {
+        if let Some((_, skipped)) = tick.unless.as_ref().filter(|(last, _)| self.has_not_ended(last)) {
+            return skipped;
+        }
+        for job in &tick.jobs {
+            if matches!(self.state(&job.id), None | Some(State::Done)) {
+                let (record, due, deliver) = (job.record.clone(), job.due, job.deliver);
+                self.put(now, &job.id, AddedJob { record, due, deliver });
+            }
+        }
+        &tick.schedule
+    }
+
+    fn has_not_ended(&self, id: &JobId) -> bool {
+        matches!(self.state(id), Some(State::Delayed | State::Running | State::Unacked))
     }
 
     fn due_again(&self, now: Now, id: &JobId, again: RejoinDue) -> Timestamp {
@@ -159,8 +190,7 @@ impl Topic {
     fn give_up(&mut self, now: Now, id: &JobId, run: &EndedRun) {
         self.write_metadata(id, None, None);
         let cause = self.cause_of(id);
-        self.moves.note(id, || JobMove::Dead { cause, node: run.node() });
-        self.statistics.died();
+        self.record.died(id, cause, &run.node);
         self.jobs.move_to(id, TimedPlace::Dead, now.floor());
     }
 
@@ -179,7 +209,7 @@ impl Topic {
 
     /// Why the last run failed, if somebody wants to know.
     fn cause_of(&self, id: &JobId) -> Option<Cause> {
-        if !self.moves.is_wanted() {
+        if !self.record.wants_moves() {
             return None;
         }
         self.jobs.get(id)?.record.metadata().ok()?.cause

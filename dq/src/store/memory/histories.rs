@@ -1,10 +1,13 @@
 //! The histories of jobs (rule 32). Each step that moves jobs adds its moves at its end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::ops::Bound;
 
+use super::places::TouchedIds;
 use crate::job::JobId;
-use crate::store::{HistorySetting, MOST_ENDED_HISTORIES};
+use crate::store::history::append;
+use crate::store::{HistorySetting, JobMove, MOST_ENDED_HISTORIES};
 use crate::time::Timestamp;
 
 /// The history of a job.
@@ -22,10 +25,8 @@ pub(super) struct Histories {
     by_id: BTreeMap<JobId, History>,
     /// Those of jobs that are gone, by the time at which they are forgotten.
     ended: BTreeSet<(Timestamp, JobId)>,
-    /// Whether a journal wants to know of changes, and which there are; none between steps.
-    is_logged: bool,
-    is_set: bool,
-    touched: BTreeSet<JobId>,
+    /// Those that the step has changed.
+    pub(super) touched: TouchedIds,
 }
 
 impl Histories {
@@ -37,6 +38,14 @@ impl Histories {
         self.setting
     }
 
+    /// Sets what the topic keeps from now on.
+    pub(super) fn set(&mut self, setting: HistorySetting) {
+        self.setting = setting;
+        if !self.are_kept() {
+            (self.by_id, self.ended) = (BTreeMap::new(), BTreeSet::new());
+        }
+    }
+
     pub(super) fn get(&self, id: &JobId) -> Option<&History> {
         self.by_id.get(id)
     }
@@ -46,70 +55,42 @@ impl Histories {
         self.by_id.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded))
     }
 
-    pub(super) const fn set_logged(&mut self, is_logged: bool) {
-        self.is_logged = is_logged;
-    }
-
-    /// The setting, if the step has changed it.
-    pub(super) fn take_setting(&mut self) -> Option<HistorySetting> {
-        std::mem::take(&mut self.is_set).then_some(self.setting)
-    }
-
-    /// The ids whose histories the step has changed.
-    pub(super) fn take_touched(&mut self) -> BTreeSet<JobId> {
-        std::mem::take(&mut self.touched)
-    }
-
-    /// Puts what a journal says.
-    pub(super) fn restore_setting(&mut self, setting: HistorySetting) {
-        self.setting = setting;
-        if !self.are_kept() {
-            (self.by_id, self.ended) = (BTreeMap::new(), BTreeSet::new());
+    /// Adds the moves of a step. The history of a job that is gone now is kept for a time, or goes too.
+    pub(super) fn keep(&mut self, now: Timestamp, made: &[(JobId, JobMove)], is_gone: impl Fn(&JobId) -> bool) {
+        let HistorySetting { moves: most, after } = self.setting;
+        let mut by_id: BTreeMap<&JobId, Vec<&JobMove>> = BTreeMap::new();
+        for (id, made) in made {
+            by_id.entry(id).or_default().push(made);
+        }
+        for (id, made) in by_id {
+            let is_gone = is_gone(id);
+            if is_gone && after.is_zero() {
+                self.put(id, None);
+                continue;
+            }
+            let known = self.by_id.get_mut(id);
+            let mut text = known.map(|history| mem::take(&mut history.text)).unwrap_or_default();
+            made.into_iter().for_each(|made| append(&mut text, now, made, most));
+            self.put(id, Some(History { text, until: is_gone.then(|| now.after(after)) }));
+        }
+        while self.ended.len() > MOST_ENDED_HISTORIES {
+            self.forget_first();
         }
     }
 
-    /// Puts a history as a journal says; `None`: it is gone.
-    pub(super) fn restore(&mut self, id: JobId, history: Option<History>) {
+    /// Puts a history; `None`: it is gone.
+    pub(super) fn put(&mut self, id: &JobId, history: Option<History>) {
+        self.touched.add(id);
         let until = history.as_ref().and_then(|history| history.until);
         let old = match history {
             Some(history) => self.by_id.insert(id.clone(), history),
-            None => self.by_id.remove(&id),
+            None => self.by_id.remove(id),
         };
         if let Some(until) = old.and_then(|old| old.until) {
             self.ended.remove(&(until, id.clone()));
         }
         if let Some(until) = until {
-            self.ended.insert((until, id));
-        }
-    }
-
-    fn touch(&mut self, id: &JobId) {
-        if self.is_logged {
-            self.touched.insert(id.clone());
-        }
-    }
-
-    /// The text of a history, which is put back.
-    pub(super) fn take_text(&mut self, id: &JobId) -> String {
-        self.by_id.get_mut(id).map(|history| std::mem::take(&mut history.text)).unwrap_or_default()
-    }
-
-    /// Puts a history; `None`: it is gone.
-    pub(super) fn put(&mut self, id: &JobId, history: Option<History>) {
-        self.touch(id);
-        self.restore(id.clone(), history);
-    }
-
-    /// Sets what the topic keeps from now on.
-    pub(super) fn set(&mut self, setting: HistorySetting) {
-        self.is_set = self.is_logged && setting != self.setting;
-        self.restore_setting(setting);
-    }
-
-    /// Forgets those that are over the bound.
-    pub(super) fn forget_excess(&mut self) {
-        while self.ended.len() > MOST_ENDED_HISTORIES {
-            self.forget_first();
+            self.ended.insert((until, id.clone()));
         }
     }
 

@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 
 use super::calls::KeptAnswer;
 use super::now::Now;
-use super::places::TimedPlace;
+use super::places::{Place, Slot, TimedPlace};
 use super::topic::{Topic, within};
 use crate::job::{JobId, ProducerId, State};
 use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, JobMove, OnDuplicate, StoreError};
@@ -73,27 +73,16 @@ impl Topic {
 
     fn put_copy(&mut self, now: Now, copy: JobCopy) {
         let JobCopy { id, record, crashes, place, at } = copy;
-        self.moves.note(&id, || JobMove::Imported { place });
-        let place = match place {
-            CopyPlace::Broadcast => {
-                self.broadcasts.remove(&id);
-                return self.delay_broadcast(now, id, record, at);
-            }
-            CopyPlace::Delayed => TimedPlace::Delayed,
-            CopyPlace::Unacked => TimedPlace::Unacked,
-            CopyPlace::Dead => TimedPlace::Dead,
-            CopyPlace::Done => TimedPlace::Done,
+        self.record.note(&id, || JobMove::Imported { place });
+        let Some(place) = TimedPlace::ALL.into_iter().find(|timed| timed.copied() == place) else {
+            self.broadcasts.remove(&id);
+            return self.delay_broadcast(now, id, record, at);
         };
         self.jobs.remove(&id);
         if place == TimedPlace::Delayed {
             self.signal_earlier_head(now, at);
         }
-        self.jobs.insert(id.clone(), record, place, at);
-        if crashes > 0
-            && let Some(mut slot) = self.jobs.get_mut(&id)
-        {
-            slot.set_crashes(crashes);
-        }
+        self.jobs.insert(id, Slot::new(record, crashes, Place::Timed(place, at)));
     }
 }
 

@@ -1,11 +1,20 @@
-//! The queries: jobs by id, pages of one place, and counts. They change nothing.
+//! The queries: jobs by id, pages of one place, exports (rule 27), histories, counts, and the topic as a whole. They change nothing.
+
+use std::ops::Bound;
 
 use super::now::Now;
-use super::places::{Place, Slot, TimedPlace, fitting};
+use super::places::{End, Ended, Holder, PendingCommand, Place, Slot, TimedPlace, fitting};
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId, State};
+use crate::store::error::limited;
+use crate::store::history::read;
+use crate::store::statistics::check_minutes;
 use crate::store::step::USUAL_BYTES;
-use crate::store::{Cursor, JobPlace, Page, PageRequest, StoreError, Stored, TopicCounts};
+use crate::store::{
+    CopyPlace, Cursor, DueCount, ExportPart, ExportRequest, Exported, HeldJob, HolderSeen, JobCopy, JobHistory,
+    JobPlace, MOST_BUCKETS, MOST_NODES, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, PendingEnd,
+    PendingReplacement, StoreError, Stored, TopicCounts, TopicOverview,
+};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -37,23 +46,29 @@ impl Topic {
         Some(stored)
     }
 
+    /// The moves of a job, oldest first.
+    pub(crate) fn history(&self, id: &JobId) -> Option<JobHistory> {
+        self.histories.get(id).map(|history| read(&history.text))
+    }
+
     /// A page of one place. O(limit log n).
     pub(crate) fn page(&self, request: &PageRequest) -> Result<Page, StoreError> {
         within("the limit of a page", request.limit)?;
-        let limit = request.limit.max(1);
-        let shelf = match request.state {
-            State::Running => return self.page_of_runs(request.after.as_ref(), limit, request.bytes),
-            State::Delayed => TimedPlace::Delayed,
-            State::Unacked => TimedPlace::Unacked,
-            State::Dead => TimedPlace::Dead,
-            State::Done => TimedPlace::Done,
+        let (after, bounds) = (request.after.as_ref(), (request.limit, request.bytes));
+        let read = |id: &JobId| Some(stored(id, self.jobs.get(id)?));
+        let (jobs, next) = match TimedPlace::of(request.state) {
+            Some(place) => {
+                let ids = self.jobs.index(place).after(after.map(timed).transpose()?);
+                page_of(ids, bounds, |(_, id)| read(id), size, behind)
+            }
+            None => page_of(self.runs(after)?, bounds, |(_, id)| read(id), size, behind_run),
         };
-        let after = request.after.as_ref().map(|cursor| Ok((cursor.at, job_id(&cursor.id)?))).transpose()?;
-        let mut ids = self.jobs.index(shelf).after(after);
-        let page: Vec<_> = ids.by_ref().take(limit).collect();
-        let jobs = page.iter().filter_map(|(_, id)| Some(stored(id, self.jobs.get(id)?))).collect();
-        let cursor = |n: usize| page.get(n).map(|(at, id)| Cursor { at: *at, id: id.to_string() });
-        Ok(cut(jobs, request.bytes, ids.next().is_some(), cursor))
+        Ok(Page { jobs, next })
+    }
+
+    /// The RUNNING jobs behind this one, each with its node.
+    fn runs(&self, after: Option<&Cursor>) -> Result<impl Iterator<Item = (&NodeId, &JobId)>, StoreError> {
+        Ok(self.jobs.rows_after(after.map(row).transpose()?))
     }
 
     /// The schedules behind this one, in the order of their ids.
@@ -62,14 +77,46 @@ impl Topic {
         Ok(self.jobs.schedules_after(after).take(limit.max(1)).cloned().collect())
     }
 
-    fn page_of_runs(&self, after: Option<&Cursor>, limit: usize, bytes: usize) -> Result<Page, StoreError> {
-        let after = after.map(row).transpose()?;
-        let mut rows = self.jobs.rows_after(after.as_ref());
-        let page: Vec<_> = rows.by_ref().take(limit).collect();
-        let jobs = page.iter().filter_map(|(_, id)| Some(stored(id, self.jobs.get(id)?))).collect();
-        let cursor =
-            |n: usize| page.get(n).map(|(node, id)| Cursor { at: Timestamp::EPOCH, id: format!("{node}/{id}") });
-        Ok(cut(jobs, bytes, rows.next().is_some(), cursor))
+    /// A page of an export. O(limit log n).
+    pub(crate) fn export(&self, now: Now, request: &ExportRequest) -> Result<Exported, StoreError> {
+        within("the limit of an export", request.limit)?;
+        let (after, bounds) = (request.after.as_ref(), (request.limit, request.bytes));
+        let (index, place) = match request.part {
+            ExportPart::Broadcasts => (self.broadcasts.by_due(), CopyPlace::Broadcast),
+            ExportPart::State(state) => match TimedPlace::of(state) {
+                Some(place) => (self.jobs.index(place), place.copied()),
+                None => {
+                    let (held, next) = page_of(
+                        self.runs(after)?,
+                        bounds,
+                        |(_, id)| held_job(id, self.jobs.get(id)?),
+                        |job| {
+                            job.record.as_bytes().len()
+                                + job.replacement.as_ref().map_or(0, |new| new.record.as_bytes().len())
+                        },
+                        behind_run,
+                    );
+                    let jobs = held.len();
+                    let copies = held.into_iter().flat_map(|job| job.given_back(now.floor())).collect();
+                    return Ok(Exported { copies, jobs, next, fence: self.fence });
+                }
+            },
+        };
+        let ids = index.after(after.map(timed).transpose()?);
+        let copy = |(at, id): &(Timestamp, JobId)| self.copy_of(place, *at, id);
+        let (copies, next) = page_of(ids, bounds, copy, |copy| copy.record.as_bytes().len(), behind);
+        Ok(Exported { jobs: copies.len(), copies, next, fence: self.fence })
+    }
+
+    fn copy_of(&self, place: CopyPlace, at: Timestamp, id: &JobId) -> Option<JobCopy> {
+        let (record, crashes) = match place {
+            CopyPlace::Broadcast => (self.broadcasts.get(id)?.1.clone(), 0),
+            _ => {
+                let slot = self.jobs.get(id)?;
+                (slot.record.clone(), slot.crashes)
+            }
+        };
+        Some(JobCopy { id: id.clone(), record, crashes, place, at })
     }
 
     /// The number of jobs in each place. O(leaves with due jobs + nodes).
@@ -87,28 +134,94 @@ impl Topic {
             head: delayed.head(),
         }
     }
+
+    /// The topic as a whole. O(nodes log nodes + leaves with due jobs).
+    pub(crate) fn overview(&self, now: Now, nodes: usize) -> Result<TopicOverview, StoreError> {
+        limited("the number of nodes", nodes, MOST_NODES)?;
+        let mut holders: Vec<_> = self.jobs.holders().iter().collect();
+        let count = holders.len();
+        holders.sort_unstable_by_key(|(node, holder)| (holder.lease, *node));
+        let holders = holders.into_iter().take(nodes).map(seen).collect();
+        let [watcher, standby] = self.roles.watchers();
+        Ok(TopicOverview {
+            counts: self.counts(now),
+            state: self.topic_state(now),
+            holders: count,
+            nodes: holders,
+            watcher,
+            standby,
+            recent: self.statistics.recent(now),
+        })
+    }
+
+    /// A page of the nodes that hold jobs, in order of their names; of those that hold this job, if the request names one.
+    pub(crate) fn nodes(&self, request: &NodesRequest) -> Result<NodesPage, StoreError> {
+        limited("the number of nodes", request.limit, MOST_NODES)?;
+        let after = request.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut holders = self.jobs.holders().range::<NodeId, _>((after, Bound::Unbounded));
+        let page: Vec<_> = holders.by_ref().take(request.limit.max(1)).collect();
+        let next = page.last().map(|(node, _)| (*node).clone()).filter(|_| holders.next().is_some());
+        let asked = |holder: &Holder| request.job.as_ref().is_none_or(|id| holder.rows.contains(id));
+        let nodes = page.into_iter().filter(|(_, holder)| asked(holder)).map(seen).collect();
+        Ok(NodesPage { nodes, next })
+    }
+
+    /// What the topic counted in these minutes. O(1): there are no more than those of a day.
+    pub(crate) fn statistics(&self, from: u64, to: u64) -> Result<Vec<MinuteCounts>, StoreError> {
+        check_minutes(from, to)?;
+        Ok(self.statistics.between(from, to))
+    }
+
+    /// The number of DELAYED jobs between each two times. O(leaves between the first and the last).
+    pub(crate) fn due_counts(&self, times: &[Timestamp]) -> Result<Vec<DueCount>, StoreError> {
+        limited("the number of times", times.len(), MOST_BUCKETS + 1)?;
+        let index = self.jobs.index(TimedPlace::Delayed);
+        let count = |span: &[Timestamp]| DueCount { jobs: index.count_between(span[0], span[1]), is_exact: true };
+        Ok(times.windows(2).map(count).collect())
+    }
+}
+
+/// A page of what `read` finds: at most `limit` and so many bytes, and the cursor behind the last if there are more.
+fn page_of<K: Copy, T>(
+    mut keys: impl Iterator<Item = K>,
+    (limit, bytes): (usize, usize),
+    read: impl Fn(K) -> Option<T>,
+    size: impl Fn(&T) -> usize,
+    cursor: impl Fn(K) -> Cursor,
+) -> (Vec<T>, Option<Cursor>) {
+    let mut page: Vec<_> = keys.by_ref().take(limit.max(1)).filter_map(|key| Some((key, read(key)?))).collect();
+    let count = fitting(page.iter().map(|(_, item)| size(item)), bytes);
+    let more = keys.next().is_some() || count < page.len();
+    page.truncate(count);
+    let next = page.last().filter(|_| more).map(|(key, _)| cursor(*key));
+    (page.into_iter().map(|(_, item)| item).collect(), next)
 }
 
 fn size(job: &Stored) -> usize {
     job.record.as_bytes().len()
 }
 
-/// The page of these jobs, cut to its bytes. `cursor(n)` leads behind job `n`.
-fn cut(mut jobs: Vec<Stored>, bytes: usize, more: bool, cursor: impl Fn(usize) -> Option<Cursor>) -> Page {
-    let count = fitting(jobs.iter().map(size), bytes);
-    let more = more || count < jobs.len();
-    jobs.truncate(count);
-    Page { jobs, next: count.checked_sub(1).filter(|_| more).and_then(cursor) }
+fn behind((at, id): &(Timestamp, JobId)) -> Cursor {
+    Cursor { at: *at, id: id.to_string() }
 }
 
-pub(super) fn job_id(text: &str) -> Result<JobId, StoreError> {
-    JobId::new(text).map_err(|bad| bad_cursor(&bad.to_string()))
+fn behind_run((node, id): (&NodeId, &JobId)) -> Cursor {
+    Cursor { at: Timestamp::EPOCH, id: format!("{node}/{id}") }
+}
+
+/// What a cursor of a place that jobs leave by time names.
+fn timed(cursor: &Cursor) -> Result<(Timestamp, JobId), StoreError> {
+    Ok((cursor.at, job_id(&cursor.id)?))
 }
 
 /// The row that a cursor of RUNNING jobs names.
-pub(super) fn row(cursor: &Cursor) -> Result<(NodeId, JobId), StoreError> {
+fn row(cursor: &Cursor) -> Result<(NodeId, JobId), StoreError> {
     let (node, id) = cursor.id.split_once('/').ok_or_else(|| bad_cursor("it names no node"))?;
     Ok((NodeId::new(node), job_id(id)?))
+}
+
+fn job_id(text: &str) -> Result<JobId, StoreError> {
+    JobId::new(text).map_err(|bad| bad_cursor(&bad.to_string()))
 }
 
 fn bad_cursor(why: &str) -> StoreError {
@@ -124,4 +237,26 @@ fn stored(id: &JobId, slot: &Slot) -> Stored {
         Place::Running(run) => JobPlace::Running { holder: Some((run.node.clone(), run.token.fence)) },
     };
     Stored { id: id.clone(), record: slot.record.clone(), place, crashes: 0 }
+}
+
+fn held_job(id: &JobId, slot: &Slot) -> Option<HeldJob> {
+    let Place::Running(run) = &slot.place else { return None };
+    let PendingCommand { end, replacement } = run.pending.as_deref().cloned().unwrap_or_default();
+    Some(HeldJob {
+        id: id.clone(),
+        record: slot.record.clone(),
+        crashes: slot.crashes,
+        token: Some(run.token),
+        end: end.map(|End { how, fence }| PendingEnd { is_ack: how == Ended::Acked, fence }),
+        replacement: replacement.map(|new| PendingReplacement {
+            record: new.job.record,
+            due: new.job.due,
+            deliver: new.job.deliver,
+            conditional: new.conditional,
+        }),
+    })
+}
+
+fn seen((node, holder): (&NodeId, &Holder)) -> HolderSeen {
+    HolderSeen { node: node.clone(), lease: holder.lease, jobs: holder.rows.len() }
 }

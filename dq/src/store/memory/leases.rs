@@ -1,5 +1,6 @@
 //! The steps around sequence numbers and leases: `renew`, `reconcile`, `release` and `scan` (rules 6 to 8, 20, 21 and 26),
-//! and what the other steps do to them.
+//! and what the other steps do to them; and those that note something about a running job, which stays RUNNING: `isolate` and
+//! `exhaust` (rules 15 and 19).
 //!
 //! A request that names another sequence number than the stored one claims and renews nothing: the store may be executing it
 //! late.
@@ -8,13 +9,13 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use super::now::Now;
-use super::places::Place;
+use super::places::{PendingCommand, Place, SlotMut};
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId, Sequence, Token};
 use crate::store::StoreError;
 use crate::store::step::{
-    Audit, Audited, LONGEST_LEASE, LeaseStatus, Reconcile, Reconciled, Recover, Recovered, Release, Renew, RowCursor,
-    Scanned, Sequenced,
+    Audit, Audited, Exhaust, Isolate, Isolated, LONGEST_LEASE, LeaseStatus, NoteVerdict, Noted, Reconcile, Reconciled,
+    Recover, Recovered, Release, Renew, RowCursor, Scanned, Sequenced,
 };
 use crate::time::Timestamp;
 
@@ -115,6 +116,44 @@ impl Topic {
             state: self.told(now),
             left: self.left(self.gate(now)),
         }
+    }
+}
+
+impl Topic {
+    /// Notes how quarantined jobs are about to run, so that a crash of their node is charged accordingly. A late request notes
+    /// nothing: other handlers may have started beside a job that it calls alone.
+    pub(crate) fn isolate(&mut self, now: Now, node: &NodeId, request: &Isolate) -> Result<Isolated, StoreError> {
+        within("the number of runs to isolate", request.runs.len())?;
+        let notes = self.sequences.is_current(now, node, request.last_seen).then(|| {
+            let runs = request.runs.iter();
+            runs.map(|(id, token)| self.note(node, id, *token, |slot| slot.set_isolation(request.isolation))).collect()
+        });
+        self.extend_lease(now, node, request.last_seen, request.lease);
+        Ok(Isolated { lease_status: self.lease_status(node), notes })
+    }
+
+    /// Notes that no attempt is left; keeps the parking fence, which only the store sets.
+    pub(crate) fn exhaust(&mut self, now: Now, node: &NodeId, request: Exhaust) -> Noted {
+        let mut metadata = request.metadata;
+        let note = self.note(node, &request.id, request.token, |slot| {
+            metadata.exhausted = true;
+            metadata.parked_by = slot.record.fixed().parked_by;
+            slot.set_metadata(&metadata);
+        });
+        self.extend_lease(now, node, request.last_seen, request.lease);
+        Noted { lease_status: self.lease_status(node), note }
+    }
+
+    fn note(&mut self, node: &NodeId, id: &JobId, token: Token, write: impl FnOnce(&mut SlotMut<'_>)) -> NoteVerdict {
+        if !self.jobs.is_run(node, id, token) {
+            return NoteVerdict::Stale;
+        }
+        let mut slot = self.jobs.get_mut(id).expect("a run has a slot");
+        if slot.pending().is_some_and(PendingCommand::is_unfenced_end) {
+            return NoteVerdict::Ended;
+        }
+        write(&mut slot);
+        NoteVerdict::Done
     }
 }
 

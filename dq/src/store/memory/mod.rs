@@ -7,8 +7,8 @@
 //! this folder, in three layers; a layer calls only the ones below it:
 //!
 //! * **Connections and locks.** `connection` has the links and producers; they reach a topic only through `cell`, which puts a
-//!   lock, a clock and the subscribers around one topic. `queries` answers the queries. `topics` finds the cells by name. `snapshot` and `view` copy
-//!   whole topics. `durable` says what a store with a journal needs (a sink, and who waits for it), `journaled` how such a store
+//!   lock, a clock and the subscribers around one topic. `queries` hands each query to its topic. `topics` finds the cells by name.
+//!   `snapshot` and `view` copy whole topics. `durable` says what a store with a journal needs (a sink, and who waits for it), `journaled` how such a store
 //!   is opened and dumped.
 //! * **Steps and queries**, which are methods of `topic::Topic`: plain and synchronous, with the time as an argument.
 //!
@@ -16,18 +16,17 @@
 //!   |---|---|
 //!   | `claims` | `transfer`, `sweep` |
 //!   | `settle` | `settle`, `reclaim` |
-//!   | `leases` | `renew`, `reconcile`, `release`, `scan` |
-//!   | `notes` | `isolate`, `exhaust` |
+//!   | `leases` | `renew`, `reconcile`, `release`, `scan`, `isolate`, `exhaust` |
 //!   | `publish` | `publish`, `wake` |
-//!   | `adds` (with `extend`), `command`, `change`, `import`, `set` | `add`, `command`, `change`, `import`, `set` |
-//!   | `give_up` | `give_up` |
-//!   | `inspect`, `export` | the queries |
+//!   | `adds`, `change`, `command`, `import`, `set` | `add`, `change`, `command` and `give_up`, `import`, `set` |
+//!   | `inspect` | the queries |
 //!
-//!   Every step that ends a run calls `exit`, which obeys the pending command; `tick` is the outcome of a schedule. `changes` turns what a step has done into bytes
-//!   for a journal, and such bytes into the same state again.
+//!   Every step that ends a run calls `exit`, which obeys the pending command. `changes` turns what a step has done into bytes for a
+//!   journal, and such bytes into the same state again.
 //! * **State**, which the steps may change: `places` (the jobs; only this folder changes a job, its place and the indexes),
-//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `moves` (of the current step), `histories` (of jobs; `history` adds to them at the end of each step), `set` (the state of the topic), `statistics` and `signals`. `pending`,
-//!   `time_index` (with `leaves`) and `now` are the values that the state consists of.
+//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `histories` (of jobs) and `signals`. `recorder` is what the current
+//!   step did to jobs: steps say it there once, and when the step ends, those who listen, the histories and the statistics read it.
+//!   `time_index` and `now` are the values that the state consists of.
 
 mod adds;
 mod broadcasts;
@@ -40,36 +39,25 @@ mod command;
 mod connection;
 mod durable;
 mod exit;
-mod export;
-mod extend;
-mod give_up;
 mod histories;
-mod history;
 mod import;
 mod inspect;
 mod journaled;
 mod leases;
-mod leaves;
-mod moves;
-mod notes;
 mod now;
-mod overview;
 #[cfg(feature = "testing")]
 mod parts;
-mod pending;
 mod places;
 mod publish;
 mod queries;
+mod recorder;
 mod roles;
 mod sequences;
 mod set;
-mod settings;
 mod settle;
 mod signals;
 #[cfg(any(test, feature = "testing"))]
 mod snapshot;
-mod statistics;
-mod tick;
 mod time_index;
 mod topic;
 mod topics;

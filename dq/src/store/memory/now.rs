@@ -39,23 +39,3 @@ impl Now {
         Duration::from_micros(at.as_millis().saturating_mul(1_000).saturating_sub(self.0))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_delay_is_never_shortened_by_rounding() {
-        let now = Now::from_micros(1_999);
-        assert_eq!(now.after(Duration::from_nanos(1)), Timestamp::from_millis(2));
-        assert_eq!(now.after(Duration::from_nanos(1_001)), Timestamp::from_millis(3));
-        assert_eq!(now.after(Duration::MAX), Timestamp::from_millis(u64::MAX));
-    }
-
-    #[test]
-    fn a_sleep_ends_when_the_head_is_due_and_not_a_millisecond_later() {
-        let now = Now::from_micros(1_999);
-        assert_eq!(now.until(Timestamp::from_millis(3)), Duration::from_micros(1_001));
-        assert_eq!(now.until(Timestamp::from_millis(1)), Duration::ZERO);
-    }
-}

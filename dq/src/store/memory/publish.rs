@@ -8,7 +8,7 @@ use super::signals::Recipient;
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId, Record};
 use crate::store::step::{Publish, Published};
-use crate::store::{BroadcastMessage, JobMove, StoreError};
+use crate::store::{BroadcastMessage, JobMove, Signal, StoreError};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -39,13 +39,14 @@ impl Topic {
         for (due, id, record) in self.broadcasts.take(now.floor(), request.limit, request.bytes, goes) {
             if is_expired(due, &record) {
                 dropped += 1;
-                self.moves.note(&id, || JobMove::Removed);
+                self.record.note(&id, || JobMove::Removed);
             } else {
                 published += 1;
-                self.moves.note(&id, || JobMove::Published);
+                self.record.note(&id, || JobMove::Published);
                 self.broadcasts.published += 1;
                 let number = self.broadcasts.published;
-                self.notices.broadcast(BroadcastMessage { number, id, record: record.as_bytes().clone() });
+                let message = BroadcastMessage { number, id, record: record.as_bytes().clone() };
+                self.notices.push(Recipient::Channel, Signal::Broadcast(message));
             }
         }
         let head = gate.opens(self.broadcasts.head(), Duration::ZERO);

@@ -2,10 +2,13 @@
 
 use super::calls::KeptAnswer;
 use super::now::Now;
+use super::places::TimedPlace;
+use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::ProducerId;
-use crate::store::{BatchAnswer, Due, Gate, MOST_LEFT, SetTopic, StoreError, TopicChange, TopicSet, TopicState};
-use crate::time::Timestamp;
+use crate::store::{
+    BatchAnswer, Due, Gate, MOST_LEFT, SetTopic, Signal, StoreError, TopicChange, TopicSet, TopicState,
+};
 
 impl Topic {
     /// Changes the state of the topic as a whole, and signals all nodes if that concerns them.
@@ -21,49 +24,48 @@ impl Topic {
             return kept.set();
         }
         match set.change {
-            TopicChange::Pause { .. } => self.notices.paused(),
-            TopicChange::Resume | TopicChange::Drain { .. } | TopicChange::Undrain => self.notices.state_changed(),
+            TopicChange::Pause { .. } => self.notices.push(Recipient::Nodes, Signal::Paused),
+            TopicChange::Resume | TopicChange::Drain { .. } | TopicChange::Undrain => {
+                self.notices.push(Recipient::Nodes, Signal::StateChanged);
+            }
             TopicChange::Delay(_) => {}
         }
         let until = |due| match due {
             Due::After(time) | Due::Usual(time) => now.after(time),
             Due::At(at) => at,
         };
-        let answer = self.settings.change(now, set, until);
+        let answer = self.settings.set(now.floor(), set, until);
+        self.unsaved.state = true;
         self.calls.keep(now, producer, number, KeptAnswer::Set(Box::new(answer.clone())));
         Ok(BatchAnswer::Done(vec![answer]))
     }
 
     /// The state that counts now.
     pub(crate) fn topic_state(&self, now: Now) -> TopicState {
-        self.settings.get().clone().at(now.floor())
+        self.settings.clone().at(now.floor())
     }
 
     /// What nodes may take now.
     pub(super) fn gate(&self, now: Now) -> Gate {
-        self.settings.get().gate(now.floor())
+        self.settings.gate(now.floor())
     }
 
     /// The state for the answer of a step; `None` where nobody has set anything.
     pub(super) fn told(&self, now: Now) -> Option<Box<TopicState>> {
-        self.settings.get().told(now.floor())
+        self.settings.told(now.floor())
     }
 
     /// How many jobs wait that a draining topic still runs.
     pub(super) fn left(&self, gate: Gate) -> usize {
         match gate {
-            Gate::Until(drained) => self.waiting_until(drained, MOST_LEFT),
+            Gate::Until(drained) => self.jobs.index(TimedPlace::Delayed).until(drained).take(MOST_LEFT).count(),
             Gate::Open | Gate::Closed(_) => 0,
         }
     }
 
-    fn waiting_until(&self, until: Timestamp, most: usize) -> usize {
-        self.jobs.index(super::places::TimedPlace::Delayed).until(until).take(most).count()
-    }
-
     /// Refuses new jobs while the topic drains.
     pub(super) fn takes_jobs(&self) -> Result<(), StoreError> {
-        match &self.settings.get().drain {
+        match &self.settings.drain {
             Some(drain) => Err(StoreError::Draining { reason: drain.reason.clone(), by: drain.by.clone() }),
             None => Ok(()),
         }

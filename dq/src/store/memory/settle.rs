@@ -3,38 +3,12 @@
 
 use super::exit::Exit;
 use super::now::Now;
-use super::places::fitting;
-use super::statistics::Ended;
+use super::places::{Room, Slot, fitting};
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId};
 use crate::store::step::{Change, Outcome, Reclaim, Reclaimed, Settle, Settled, Verdict};
 use crate::store::{JobMove, StoreError};
 use crate::time::Timestamp;
-
-/// How many bytes of replacements a settle may still move.
-struct ReplacementBudget {
-    most: usize,
-    taken: Option<usize>,
-}
-
-impl ReplacementBudget {
-    const fn new(most: usize) -> Self {
-        Self { most, taken: None }
-    }
-
-    /// Whether no outcome has been over the bytes yet.
-    fn has_room(&self) -> bool {
-        self.taken.is_none_or(|taken| taken <= self.most)
-    }
-
-    /// Whether one more outcome is within the bytes; the first always is, and none is behind one that was not.
-    fn takes(&mut self, size: usize) -> bool {
-        let taken = self.taken.map_or(size, |taken| taken.saturating_add(size));
-        let fits = self.taken.is_none() || taken <= self.most;
-        self.taken = Some(taken);
-        fits
-    }
-}
 
 impl Topic {
     /// RUNNING → wherever the outcomes say; renews the lease.
@@ -44,7 +18,7 @@ impl Topic {
     pub(crate) fn settle(&mut self, now: Now, node: &NodeId, request: Settle) -> Result<Settled, StoreError> {
         within("the number of outcomes and of the jobs of ticks", request.jobs())?;
         let mut verdicts = Vec::with_capacity(request.outcomes.len());
-        let mut budget = ReplacementBudget::new(request.bytes);
+        let mut budget = Room::new(request.bytes);
         let mut ticks = Vec::new();
         for (place, outcome) in request.outcomes.into_iter().enumerate() {
             if matches!(outcome.change, Change::Tick(_)) {
@@ -53,10 +27,10 @@ impl Topic {
                 continue;
             }
             let is_plain_ack = outcome.change == Change::Ack && outcome.metadata.is_none();
-            if is_plain_ack && budget.has_room() && self.jobs.remove_plain_run(node, &outcome.id, outcome.token) {
+            if is_plain_ack && budget.is_left() && self.jobs.remove_plain_run(node, &outcome.id, outcome.token) {
                 budget.takes(0);
-                self.moves.note(&outcome.id, || JobMove::Done { by: node.to_string() });
-                self.statistics.ran(Ended::Done);
+                self.record.note(&outcome.id, || JobMove::Done { by: node.to_string() });
+                self.record.ran(&outcome);
                 verdicts.push(Verdict::Done);
                 continue;
             }
@@ -70,16 +44,20 @@ impl Topic {
         Ok(Settled { lease_status: self.lease_status(node), verdicts })
     }
 
-    fn settle_one(&mut self, now: Now, node: &NodeId, outcome: Outcome, budget: &mut ReplacementBudget) -> Verdict {
+    fn settle_one(&mut self, now: Now, node: &NodeId, outcome: Outcome, budget: &mut Room) -> Verdict {
         if !self.jobs.is_run(node, &outcome.id, outcome.token) {
             return Verdict::Stale;
         }
-        if !budget.takes(self.jobs.replacement_size(&outcome.id)) {
+        if !budget.takes(self.replacement_size(&outcome.id)) {
             return Verdict::Later;
         }
-        self.statistics.ran(Ended::of(&outcome));
+        self.record.ran(&outcome);
         self.leave_running(now, &outcome.id, Exit::Settled(outcome.change, outcome.metadata));
         Verdict::Done
+    }
+
+    fn replacement_size(&self, id: &JobId) -> usize {
+        self.jobs.get(id).map_or(0, Slot::replacement_size)
     }
 
     /// RUNNING → where each row was claimed from. Does nothing unless the lease has expired and is the one that the
@@ -92,7 +70,7 @@ impl Topic {
         }
         let max_crashes = (holder.lease != Timestamp::EPOCH).then_some(request.max_crashes);
         let rows = holder.rows.iter().take(request.limit);
-        let count = fitting(rows.clone().map(|id| self.jobs.replacement_size(id)), request.bytes);
+        let count = fitting(rows.clone().map(|id| self.replacement_size(id)), request.bytes);
         let rows: Vec<JobId> = rows.take(count).cloned().collect();
         for id in &rows {
             self.leave_running(now, id, Exit::Reclaimed { max_crashes });

@@ -5,8 +5,8 @@
 
 use std::mem;
 
-use crate::job::{JobId, NodeId};
-use crate::store::{BroadcastMessage, CommandKind, Feed, Interest, Moves, Signal, Signals};
+use crate::job::NodeId;
+use crate::store::{Feed, Interest, Moves, Signal, Signals};
 use crate::time::Timestamp;
 
 /// Who receives a signal.
@@ -56,24 +56,9 @@ impl Notices {
         merge(&mut self.broadcast_due, to);
     }
 
-    /// A command waits for the end of a run.
-    pub(super) fn command(&mut self, verb: CommandKind, id: JobId) {
-        self.others.push(Notice { to: Recipient::Nodes, signal: Signal::Command(verb, id) });
-    }
-
-    /// The topic was paused.
-    pub(super) fn paused(&mut self) {
-        self.others.push(Notice { to: Recipient::Nodes, signal: Signal::Paused });
-    }
-
-    /// A pause has changed or ended, or the topic began or ended to drain.
-    pub(super) fn state_changed(&mut self) {
-        self.others.push(Notice { to: Recipient::Nodes, signal: Signal::StateChanged });
-    }
-
-    /// A broadcast goes out.
-    pub(super) fn broadcast(&mut self, message: BroadcastMessage) {
-        self.others.push(Notice { to: Recipient::Channel, signal: Signal::Broadcast(message) });
+    /// Any other signal: each of them is sent.
+    pub(super) fn push(&mut self, to: Recipient, signal: Signal) {
+        self.others.push(Notice { to, signal });
     }
 
     /// Removes and returns all signals.

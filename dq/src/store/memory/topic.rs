@@ -10,18 +10,16 @@
 use super::broadcasts::Broadcasts;
 use super::calls::Calls;
 use super::histories::Histories;
-use super::moves::MoveLog;
 use super::now::Now;
 use super::places::{Jobs, TimedPlace};
+use super::recorder::{Recorder, Statistics};
 use super::roles::Roles;
 use super::sequences::Sequences;
-use super::settings::Settings;
 use super::signals::{Notice, Notices};
-use super::statistics::Statistics;
 use crate::job::{Fence, JobId, NodeId, State};
 use crate::store::error::limited;
 use crate::store::step::MOST_JOBS;
-use crate::store::{Signal, StoreError};
+use crate::store::{HistorySetting, Moves, Signal, StoreError, TopicState};
 use crate::time::Timestamp;
 
 /// The state of one topic.
@@ -33,15 +31,53 @@ pub(crate) struct Topic {
     pub(super) calls: Calls,
     pub(super) roles: Roles,
     pub(super) notices: Notices,
-    pub(super) settings: Settings,
-    pub(super) moves: MoveLog,
+    /// Whether it is paused, drains, or has a default delay.
+    pub(super) settings: TopicState,
+    pub(super) record: Recorder,
     pub(super) statistics: Statistics,
     pub(super) histories: Histories,
+    /// Which settings the journal does not know yet.
+    pub(super) unsaved: Unsaved,
     /// The newest fence that was given out.
     pub(super) fence: Fence,
 }
 
+/// The settings that steps have changed since the journal has got them: those of the topic as a whole, and those of histories.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Unsaved {
+    pub(super) state: bool,
+    pub(super) history: bool,
+}
+
 impl Topic {
+    /// A step begins. `is_listened`: somebody wants its moves.
+    pub(super) fn begin_step(&mut self, is_listened: bool) {
+        self.record.begin(is_listened, self.histories.are_kept());
+    }
+
+    /// The step ends: what it recorded becomes part of the histories and of the statistics. Returns what to tell those who listen.
+    pub(super) fn end_step(&mut self, now: Now) -> Option<Moves> {
+        let (moves, counts) = self.record.take();
+        if let Some(counts) = counts {
+            self.statistics.add(now, &counts);
+        }
+        // A step that ends the keeping of histories has no moves.
+        if self.histories.are_kept() && !moves.is_empty() {
+            let (jobs, broadcasts) = (&self.jobs, &self.broadcasts);
+            let is_gone = |id: &JobId| jobs.get(id).is_none() && !broadcasts.contains(id);
+            self.histories.keep(now.floor(), &moves, is_gone);
+        }
+        self.record.told(now, moves)
+    }
+
+    /// Sets what the topic keeps of the histories of its jobs from now on.
+    pub(super) fn keep_history(&mut self, setting: HistorySetting) -> Result<(), StoreError> {
+        let setting = setting.check()?;
+        self.unsaved.history |= setting != self.histories.setting();
+        self.histories.set(setting);
+        Ok(())
+    }
+
     /// The signals that the last step wants sent.
     pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
         debug_assert_eq!(self.jobs.len(), self.jobs.in_places(), "a job is in exactly one place");

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::MemoryStore;
-use super::pending::Replacement;
 use super::places::{Place, Slot};
+use super::topic::Topic;
 use crate::job::{Isolation, JobId, NodeId, Record, State, Token, TopicKey};
 use crate::time::Timestamp;
 
@@ -52,52 +52,41 @@ pub struct View {
 impl MemoryStore {
     /// Everything that the store keeps of a topic. O(jobs log jobs); records are shared, not copied.
     pub fn view(&self, key: &TopicKey) -> View {
-        let Some(cell) = self.topics.known(key) else { return View { consistent: true, ..View::default() } };
-        let view = cell.query("view", |topic, _| {
-            Ok(View {
-                jobs: topic.jobs.iter().map(|(id, slot)| (id.clone(), job_view(slot))).collect(),
-                broadcasts: topic.broadcasts.iter().map(|(id, broadcast)| (id.clone(), broadcast.clone())).collect(),
-                leases: topic.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease)).collect(),
-                consistent: topic.jobs.is_consistent(),
-            })
-        });
-        view.unwrap_or_default()
+        self.viewed(key, |topic| View {
+            jobs: topic.jobs.iter().map(|(id, slot)| (id.clone(), job_view(slot))).collect(),
+            broadcasts: topic.broadcasts.iter().map(|(id, broadcast)| (id.clone(), broadcast.clone())).collect(),
+            consistent: topic.jobs.is_consistent(),
+            ..View::default()
+        })
     }
 
     /// As [`view`](Self::view), but of these jobs only, without broadcasts and without the check of consistency. O(ids).
     pub fn view_of(&self, key: &TopicKey, ids: &BTreeSet<JobId>) -> View {
-        let Some(cell) = self.topics.known(key) else { return View { consistent: true, ..View::default() } };
-        let view = cell.query("view", |topic, _| {
+        self.viewed(key, |topic| {
             let known = ids.iter().filter_map(|id| Some((id.clone(), job_view(topic.jobs.get(id)?))));
-            Ok(View {
-                jobs: known.collect(),
-                broadcasts: BTreeMap::new(),
-                leases: topic.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease)).collect(),
-                consistent: true,
-            })
-        });
-        view.unwrap_or_default()
+            View { jobs: known.collect(), consistent: true, ..View::default() }
+        })
+    }
+
+    fn viewed(&self, key: &TopicKey, view: impl FnOnce(&Topic) -> View) -> View {
+        let Some(cell) = self.topics.known(key) else { return View { consistent: true, ..View::default() } };
+        let leases =
+            |topic: &Topic| topic.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease)).collect();
+        cell.query("view", |topic, _| Ok(View { leases: leases(topic), ..view(topic) })).unwrap_or_default()
     }
 }
 
 fn job_view(slot: &Slot) -> JobView {
-    let at = match slot.place {
-        Place::Timed(_, at) => Some(at),
-        Place::Running(_) => None,
+    let (at, row) = match &slot.place {
+        Place::Timed(_, at) => (Some(*at), None),
+        Place::Running(run) => (None, Some(Row { node: run.node.clone(), token: run.token, isolation: run.isolation })),
     };
-    let (row, pending) = match &slot.place {
-        Place::Running(run) => {
-            (Some(Row { node: run.node.clone(), token: run.token, isolation: run.isolation }), run.pending.as_deref())
-        }
-        Place::Timed(..) => (None, None),
-    };
-    let replacement = |new: &Replacement| (new.job.record.clone(), new.conditional);
     JobView {
         state: slot.place.state(),
         record: slot.record.clone(),
         crashes: slot.crashes,
         at,
         row,
-        replacement: pending.and_then(|pending| pending.replacement.as_ref()).map(replacement),
+        replacement: slot.replacement().map(|new| (new.job.record.clone(), new.conditional)),
     }
 }

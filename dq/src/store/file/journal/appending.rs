@@ -51,10 +51,7 @@ impl Journal {
     /// # Panics
     /// If `kind` is [`FIRST_OWN_KIND`] or above, or the number of the topic is of another journal.
     pub fn append(&self, topic: TopicNumber, kind: u8, bytes: &[u8]) -> Result<Position, JournalError> {
-        assert!(kind < FIRST_OWN_KIND, "the kind {kind} is the journal's own");
-        if bytes.len() > MOST_FRAME {
-            return Err(JournalError::TooLarge { bytes: bytes.len() });
-        }
+        check_frame(kind, bytes)?;
         let header = frame_header(topic, kind, bytes);
         Ok(self.open_tail()?.push(topic, &header, bytes))
     }
@@ -170,4 +167,10 @@ pub struct Growth {
     pub since_snapshot: u64,
     /// Of the last snapshot; 0 if there is none.
     pub snapshot: u64,
+}
+
+/// Refuses a frame that is too large.
+pub(super) fn check_frame(kind: u8, bytes: &[u8]) -> Result<(), JournalError> {
+    assert!(kind < FIRST_OWN_KIND, "the kind {kind} is the journal's own");
+    if bytes.len() > MOST_FRAME { Err(JournalError::TooLarge { bytes: bytes.len() }) } else { Ok(()) }
 }

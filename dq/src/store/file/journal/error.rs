@@ -1,9 +1,46 @@
 //! What can go wrong, and who must do what.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
-use super::holder::Holder;
+use super::options::Holder;
 use super::position::Position;
+use crate::store::file::disk::Disk;
+
+/// What the disk refused.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing} {file}: {source}")]
+pub struct Fault {
+    /// The path of the file or directory.
+    pub file: String,
+    /// What was tried: a verb.
+    pub doing: &'static str,
+    /// The error of the disk.
+    pub source: io::Error,
+}
+
+impl Fault {
+    /// Whether the disk was full before anything was synced, so that the same may be tried again.
+    pub(super) fn is_full(&self) -> bool {
+        let full = matches!(self.source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+        full && self.doing != "sync"
+    }
+}
+
+impl From<Fault> for JournalError {
+    fn from(fault: Fault) -> Self {
+        if fault.is_full() { Self::Full(fault.to_string()) } else { Self::Poisoned(fault.to_string()) }
+    }
+}
+
+/// Makes an error of the disk a fault of this action on a file, or on the directory if the name is empty.
+pub(super) fn tried<T>(doing: &'static str, disk: &dyn Disk, name: &str, result: io::Result<T>) -> Result<T, Fault> {
+    result.map_err(|source| Fault { file: path_of(disk, name), doing, source })
+}
+
+/// The path of a file; of the directory if the name is empty.
+pub(super) fn path_of(disk: &dyn Disk, name: &str) -> String {
+    if name.is_empty() { disk.path() } else { format!("{}/{name}", disk.path()) }
+}
 
 /// Why a journal was not opened. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -63,15 +100,8 @@ pub enum OpenError {
         what: String,
     },
     /// The disk refused something.
-    #[error("cannot {doing} {file}: {source}")]
-    Io {
-        /// The path of the file or directory.
-        file: String,
-        /// What was tried.
-        doing: &'static str,
-        /// The error of the disk.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] Fault),
     /// The user of the journal refused a frame.
     #[error("{file} has a frame at offset {offset} that does not apply: {source}")]
     Refused {
@@ -118,15 +148,8 @@ pub enum SnapshotError {
     #[error("another snapshot is being taken")]
     Busy,
     /// The disk refused something. No file went away.
-    #[error("cannot {doing} {file}: {source}")]
-    Io {
-        /// The path of the file or directory.
-        file: String,
-        /// What was tried.
-        doing: &'static str,
-        /// The error of the disk.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] Fault),
     /// The snapshot is complete and durable; files that it replaces are left, and the next snapshot removes them.
     #[error("the snapshot at {position} is taken, but {file} cannot be removed: {source}")]
     Left {

@@ -1,12 +1,10 @@
 //! Which files of the directory a recovery needs.
 
-use super::error::OpenError;
-use super::fault::{Doing, path_of};
-use super::frame::END;
+use super::error::{OpenError, path_of, tried};
+use super::frame::{END, u64_at};
 use super::group::frames;
 use super::groups::{Groups, Next};
 use super::header::Holds;
-use super::layout::u64_at;
 use super::position::FileName;
 use crate::store::file::disk::Disk;
 
@@ -23,7 +21,7 @@ pub(super) struct Files {
 impl Files {
     pub(super) fn list(disk: &dyn Disk) -> Result<Self, OpenError> {
         let mut files = Self::default();
-        for entry in Doing::List.directory_fault(disk, disk.list())? {
+        for entry in tried("list", disk, "", disk.list())? {
             match FileName::of(&entry.name) {
                 FileName::Segment(first) => {
                     files.segments.push(first);
@@ -48,9 +46,7 @@ impl Files {
         let after = self.segments.partition_point(|first| *first <= begin);
         (after > 0).then(|| &self.segments[after - 1..])
     }
-}
 
-impl Files {
     /// The files that a sound and durable snapshot replaces: older snapshots, then segments that end before it began, each oldest
     /// first.
     pub(super) fn replaced_by(&self, begin: u64) -> Vec<String> {
@@ -75,19 +71,15 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Reads a whole snapshot and checks it, without giving its frames to anybody.
     pub(super) fn check(disk: &dyn Disk, begin: u64, known_content: u32) -> Result<Self, OpenError> {
-        let name = FileName::snapshot(begin);
-        let mut file = Groups::open(disk, &name, (Holds::Snapshot, begin, known_content))?;
-        let damaged = |file: &Groups, offset: u64, what: &str| {
-            Err(OpenError::Damaged { file: file.path.clone(), offset, what: what.to_owned() })
-        };
+        let mut file = Groups::open(disk, Holds::Snapshot, begin, known_content)?;
         let (mut end, mut count) = (None, 0_u64);
         while file.offset < file.length {
             if end.is_some() {
-                return damaged(&file, file.offset, "there is more behind the end of the snapshot");
+                return file.damaged(file.offset, "there is more behind the end of the snapshot");
             }
             let (offset, header) = match file.next()? {
                 Next::Group(offset, header) => (offset, header),
-                Next::Nothing(offset) => return damaged(&file, offset, "there is no sound group"),
+                Next::Nothing(offset) => return file.damaged(offset, "there is no sound group"),
             };
             for (_, frame) in frames(file.body(offset, &header)?) {
                 if frame.kind == END && frame.bytes.len() == 16 {
@@ -101,8 +93,8 @@ impl Snapshot {
             Some((end, frames)) if frames == count && end >= begin && file.offset == file.length => {
                 Ok(Self { begin, end, bytes: file.length, identity: file.header.identity })
             }
-            Some(_) => damaged(&file, file.offset, "its end does not fit what is before it"),
-            None => damaged(&file, file.offset, "its end is missing"),
+            Some(_) => file.damaged(file.offset, "its end does not fit what is before it"),
+            None => file.damaged(file.offset, "its end is missing"),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Groups: the frames that are written together and synced together.
 
-use super::frame::{FRAME_HEADER, MOST_FRAME, RawFrame, TopicNumber, frame_header, split_frame};
-use super::layout::{padded, u32_at, u64_at};
+use super::frame::{
+    FRAME_HEADER, MOST_FRAME, RawFrame, TopicNumber, frame_header, padded, split_frame, u32_at, u64_at,
+};
 
 /// The bytes in front of the frames of each group.
 pub(super) const GROUP_HEADER: usize = 48;

@@ -1,10 +1,10 @@
 //! Reads the groups of a file, whatever its bytes are.
 
-use super::error::OpenError;
-use super::fault::{Doing, Fault, path_of};
+use super::error::{Fault, OpenError, path_of, tried};
+use super::frame::SECTOR;
 use super::group::{GROUP_HEADER, GroupHeader, Stamp};
 use super::header::{FileHeader, HeaderError, Holds};
-use super::layout::SECTOR;
+use super::position::FileName;
 use crate::store::file::disk::{Access, Disk, DiskFile};
 
 /// How many bytes are read at once, at least.
@@ -35,16 +35,16 @@ pub(super) enum Next {
 
 impl Groups {
     /// Opens a file and reads its header, which must be as its name says.
-    pub(super) fn open(
-        disk: &dyn Disk,
-        name: &str,
-        (holds, first, known_content): (Holds, u64, u32),
-    ) -> Result<Self, OpenError> {
+    pub(super) fn open(disk: &dyn Disk, holds: Holds, first: u64, known_content: u32) -> Result<Self, OpenError> {
+        let name = &match holds {
+            Holds::Journal => FileName::segment(first),
+            Holds::Snapshot => FileName::snapshot(first),
+        };
         let path = path_of(disk, name);
-        let file = Doing::Open.fault(disk, name, disk.open(name, Access::Read))?;
-        let length = Doing::Read.fault(disk, name, file.length())?;
+        let file = tried("open", disk, name, disk.open(name, Access::Read))?;
+        let length = tried("read", disk, name, file.length())?;
         let mut sector = [0; SECTOR];
-        let read = Doing::Read.fault(disk, name, file.read_at(0, &mut sector))?;
+        let read = tried("read", disk, name, file.read_at(0, &mut sector))?;
         let header = match FileHeader::decode(&sector) {
             Ok(_) if read < SECTOR => Err(HeaderError::Damaged),
             decoded => decoded,
@@ -64,6 +64,11 @@ impl Groups {
         };
         let offset = SECTOR as u64;
         Ok(Self { file, path, header, stamp, length, offset, window: Vec::new(), window_start: 0 })
+    }
+
+    /// The file is damaged at this offset.
+    pub(super) fn damaged<T>(&self, offset: u64, what: impl Into<String>) -> Result<T, OpenError> {
+        Err(OpenError::Damaged { file: self.path.clone(), offset, what: what.into() })
     }
 
     /// The position of an offset.
@@ -163,7 +168,7 @@ impl Groups {
         self.window.truncate(bytes.min(left));
         self.window_start = offset;
         let read = self.file.read_at(offset, &mut self.window);
-        let read = read.map_err(|source| Fault { file: self.path.clone(), doing: Doing::Read, source })?;
+        let read = read.map_err(|source| Fault { file: self.path.clone(), doing: "read", source })?;
         self.window.truncate(read);
         Ok(())
     }

@@ -7,37 +7,29 @@
 
 mod appending;
 mod error;
-mod fault;
 mod files;
 mod frame;
 mod group;
 mod groups;
 mod header;
-mod holder;
-mod layout;
-
 mod open;
 mod options;
 mod position;
 mod recover;
 mod replay;
-mod segment;
 mod snapshot;
 mod start;
 mod tail;
 mod topics;
-mod versions;
 mod writer;
 
 pub use appending::{Growth, Journal};
-pub use error::{JournalError, OpenError, SnapshotError};
-pub use frame::{FIRST_OWN_KIND, MOST_FRAME, TopicNumber};
-pub use holder::Holder;
-pub use layout::SECTOR;
-pub use options::Options;
+pub use error::{Fault, JournalError, OpenError, SnapshotError};
+pub use frame::{FIRST_OWN_KIND, MOST_FRAME, SECTOR, TopicNumber};
+pub use header::FORMAT;
+pub use options::{Holder, Options};
 pub use position::{LOCK, Position};
 pub use recover::{Recovered, Torn};
 pub use replay::{Frame, Origin};
 pub use snapshot::{SnapshotWriter, Taken};
 pub use topics::MOST_NAME;
-pub use versions::FORMAT;

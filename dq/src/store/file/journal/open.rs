@@ -5,14 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::appending::Journal;
-use super::error::OpenError;
-use super::fault::Doing;
+use super::error::{OpenError, tried};
 use super::files::Files;
-use super::frame::TopicNumber;
+use super::frame::{SECTOR, TopicNumber};
 use super::group::Stamp;
-use super::holder::Holder;
-use super::layout::SECTOR;
-use super::options::Options;
+use super::options::{Holder, Options};
 use super::position::{LOCK, Position};
 use super::recover::{Found, Recovered, recover};
 use super::replay::{Frame, Replay};
@@ -108,7 +105,7 @@ impl Journal {
 
 /// Takes the lock of a directory.
 fn lock(disk: &dyn Disk, holder: &Holder) -> Result<Box<dyn DiskLock>, OpenError> {
-    match Doing::Lock.fault(disk, LOCK, disk.lock(LOCK, &holder.encode()))? {
+    match tried("lock", disk, LOCK, disk.lock(LOCK, &holder.encode()))? {
         Locked::Held(lock) => Ok(lock),
         Locked::By(text) => Err(OpenError::Held { path: disk.path(), holder: Holder::decode(&text) }),
     }

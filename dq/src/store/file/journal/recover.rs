@@ -1,7 +1,6 @@
 //! Reads a directory back: the newest sound snapshot, then the journal from where it began.
 
-use super::error::OpenError;
-use super::fault::path_of;
+use super::error::{OpenError, path_of};
 use super::files::{Files, Snapshot};
 use super::frame::TopicNumber;
 use super::group::GroupHeader;
@@ -94,8 +93,7 @@ pub(super) fn recover(
     let segments = files.segments_from(replay.begin).unwrap_or_default();
     let mut last = None;
     for (index, first) in segments.iter().enumerate() {
-        let name = FileName::segment(*first);
-        let mut file = Groups::open(disk, &name, (Holds::Journal, *first, content))?;
+        let mut file = Groups::open(disk, Holds::Journal, *first, content)?;
         if *identity.get_or_insert(file.header.identity) != file.header.identity {
             let what = "its identity is that of another journal".to_owned();
             return Err(OpenError::Foreign { file: file.path, what });
@@ -144,15 +142,12 @@ fn choose(disk: &dyn Disk, files: &Files, content: u32) -> Result<(Option<Snapsh
 }
 
 fn read_snapshot(disk: &dyn Disk, begin: u64, content: u32, replay: &mut Replay<'_>) -> Result<(), OpenError> {
-    let mut file = Groups::open(disk, &FileName::snapshot(begin), (Holds::Snapshot, begin, content))?;
+    let mut file = Groups::open(disk, Holds::Snapshot, begin, content)?;
     replay.start_file();
     while file.offset < file.length {
         match file.next()? {
             Next::Group(offset, header) => replay.group(&mut file, offset, &header)?,
-            Next::Nothing(offset) => {
-                let what = "it changed while it was read".to_owned();
-                return Err(OpenError::Damaged { file: file.path, offset, what });
-            }
+            Next::Nothing(offset) => return file.damaged(offset, "it changed while it was read"),
         }
     }
     Ok(())
@@ -184,8 +179,7 @@ fn read_segment(file: &mut Groups, next: Option<u64>, replay: &mut Replay<'_>) -
                     }
                 };
                 if let Some(later) = later {
-                    let what = format!("there is no sound group, but {later}");
-                    return Err(OpenError::Damaged { file: file.path.clone(), offset: damage, what });
+                    return file.damaged(damage, format!("there is no sound group, but {later}"));
                 }
                 let bytes = file.bytes_behind(offset)?;
                 let torn = (bytes > 0).then(|| Torn { file: file.path.clone(), offset, bytes });

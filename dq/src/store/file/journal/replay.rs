@@ -7,10 +7,9 @@ use super::error::OpenError;
 use super::frame::{END, FIRST_OWN_KIND, NAME, RESERVATION, RawFrame, SEAL, TopicNumber};
 use super::group::{GROUP_HEADER, GroupHeader, frames};
 use super::groups::Groups;
-use super::header::Holds;
+use super::header::{Holds, upgrade};
 use super::position::Position;
 use super::topics::Topics;
-use super::versions::upgrade;
 
 /// A frame that is read back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,17 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::appending::Journal;
-use super::error::{JournalError, SnapshotError};
-use super::fault::{Doing, Fault, path_of};
+use super::appending::{Journal, check_frame};
+use super::error::{Fault, JournalError, SnapshotError, path_of, tried};
 use super::files::Files;
-use super::frame::{END, FIRST_OWN_KIND, MOST_FRAME, NAME, RESERVATION, TopicNumber};
+use super::frame::{END, NAME, RESERVATION, SECTOR, TopicNumber};
 use super::group::{Building, Stamp};
-use super::header::{FileHeader, Holds};
-use super::layout::SECTOR;
+use super::header::{FORMAT, FileHeader, Holds};
 use super::position::{FileName, Position};
-use super::segment::create_unfinished;
-use super::versions::FORMAT;
+use super::writer::create_unfinished;
 use crate::store::file::disk::DiskFile;
 
 /// A group of a snapshot is written once it has this many bytes.
@@ -107,10 +104,7 @@ impl SnapshotWriter {
     /// # Panics
     /// If `kind` is [`FIRST_OWN_KIND`] or above.
     pub fn append(&mut self, topic: TopicNumber, kind: u8, bytes: &[u8]) -> Result<(), SnapshotError> {
-        assert!(kind < FIRST_OWN_KIND, "the kind {kind} is the journal's own");
-        if bytes.len() > MOST_FRAME {
-            return Err(JournalError::TooLarge { bytes: bytes.len() }.into());
-        }
+        check_frame(kind, bytes)?;
         if self.group.is_full_for(bytes.len()) {
             self.write()?;
         }
@@ -131,10 +125,10 @@ impl SnapshotWriter {
         let offset = self.group.position - self.begin;
         let bytes = self.group.finish(Stamp::snapshot(self.journal.identity), self.begin);
         let unfinished = FileName::unfinished(&self.name);
-        Doing::Write.fault(&*self.journal.disk, &unfinished, self.file.write_at(offset, bytes))?;
+        tried("write", &*self.journal.disk, &unfinished, self.file.write_at(offset, bytes))?;
         self.unsynced += bytes.len();
         if self.unsynced >= SYNCED_AT_ONCE {
-            Doing::Sync.fault(&*self.journal.disk, &unfinished, self.file.sync())?;
+            tried("sync", &*self.journal.disk, &unfinished, self.file.sync())?;
             self.unsynced = 0;
         }
         let next = self.group.next();
@@ -157,8 +151,8 @@ impl SnapshotWriter {
         let bytes = self.group.position - self.begin;
         journal.commit()?;
         let (disk, unfinished) = (&*journal.disk, FileName::unfinished(&self.name));
-        Doing::Sync.fault(disk, &unfinished, self.file.sync())?;
-        Doing::Rename.fault(disk, &unfinished, disk.rename(&unfinished, &self.name))?;
+        tried("sync", disk, &unfinished, self.file.sync())?;
+        tried("rename", disk, &unfinished, disk.rename(&unfinished, &self.name))?;
         self.is_finished = true;
         journal.sync_directory()?;
         journal.snapshot_begin.store(self.begin, Ordering::Release);
@@ -172,7 +166,7 @@ impl SnapshotWriter {
 impl Journal {
     /// Nobody knows which names are durable after a failed sync of the directory, so it poisons the journal.
     fn sync_directory(&self) -> Result<(), JournalError> {
-        let synced = Doing::Sync.directory_fault(&*self.disk, self.disk.sync());
+        let synced = tried("sync", &*self.disk, "", self.disk.sync());
         synced.map_err(|fault| self.poison.get_or_init(|| fault.into()).clone())
     }
 

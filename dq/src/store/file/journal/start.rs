@@ -1,20 +1,17 @@
 //! Where writing goes on after an opening.
 
-use super::error::OpenError;
-use super::fault::{Doing, Fault};
+use super::error::{Fault, OpenError, tried};
 use super::files::Files;
-use super::frame::{NAME, RESERVATION, frame_header};
+use super::frame::{NAME, RESERVATION, SECTOR, frame_header, u64_at};
 use super::group::{GroupHeader, Stamp, frames};
 use super::groups::Groups;
-use super::header::{FileHeader, Holds};
-use super::layout::{SECTOR, u64_at};
+use super::header::{FORMAT, FileHeader, Holds, upgrade};
 use super::options::Options;
 use super::position::FileName;
 use super::recover::{Found, Last};
-use super::segment::create_segment;
 use super::tail::Tail;
 use super::topics::Topics;
-use super::versions::{FORMAT, upgrade};
+use super::writer::create_segment;
 use crate::store::file::disk::{Access, Disk, DiskFile};
 
 /// The segment that is written next.
@@ -80,17 +77,17 @@ impl Start {
         }
         let begin = found.snapshot.as_ref().map_or(0, |snapshot| snapshot.begin);
         if remove_all(disk, &files.replaced_by(begin))? {
-            Doing::Sync.directory_fault(disk, disk.sync())?;
+            tried("sync", disk, "", disk.sync())?;
         }
         Ok(start)
     }
 
     fn in_place(disk: &dyn Disk, last: &Last, tail: Tail) -> Result<Self, Fault> {
         let name = FileName::segment(last.header.first);
-        let file = Doing::Open.fault(disk, &name, disk.open(&name, Access::Write))?;
-        let length = Doing::Read.fault(disk, &name, file.length())?;
+        let file = tried("open", disk, &name, disk.open(&name, Access::Write))?;
+        let length = tried("read", disk, &name, file.length())?;
         // The names of the segment and of the snapshot may be in memory only.
-        Doing::Sync.directory_fault(disk, disk.sync())?;
+        tried("sync", disk, "", disk.sync())?;
         Ok(Self { header: last.header, file, zeroed: length.max(last.offset), end: last.end(), tail })
     }
 
@@ -119,7 +116,7 @@ fn append_again(
     (offset, group): (u64, GroupHeader),
     tail: &mut Tail,
 ) -> Result<(), OpenError> {
-    let mut file = Groups::open(disk, &FileName::segment(of.first), (Holds::Journal, of.first, of.content))?;
+    let mut file = Groups::open(disk, Holds::Journal, of.first, of.content)?;
     for (_, frame) in frames(file.body(offset, &group)?) {
         let frame = upgrade(of.format, frame);
         match frame.kind {
@@ -134,7 +131,7 @@ fn append_again(
 /// Removes files. Returns whether there were any.
 fn remove_all(disk: &dyn Disk, names: &[String]) -> Result<bool, Fault> {
     for name in names {
-        Doing::Remove.fault(disk, name, disk.remove(name))?;
+        tried("remove", disk, name, disk.remove(name))?;
     }
     Ok(!names.is_empty())
 }

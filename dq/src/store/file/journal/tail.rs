@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::frame::{FRAME_HEADER, NAME, RESERVATION, SEAL, TopicNumber};
+use super::frame::{FRAME_HEADER, NAME, RESERVATION, SEAL, SECTOR, TopicNumber};
 use super::group::Building;
-use super::layout::SECTOR;
 use super::position::Position;
 use super::topics::Topics;
 

@@ -1,15 +1,14 @@
-//! Writes groups and syncs them, one at a time.
+//! Writes groups and syncs them, one at a time; and makes files: complete under their name, or not there.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
-use super::fault::{Doing, Fault};
+use super::error::{Fault, tried};
+use super::frame::SECTOR;
 use super::group::Stamp;
-use super::header::{FileHeader, Holds};
-use super::layout::SECTOR;
+use super::header::{FORMAT, FileHeader, Holds};
 use super::position::FileName;
-use super::segment::{create_segment, zeros_ahead};
 use super::tail::Closed;
-use super::versions::FORMAT;
 use crate::store::file::disk::{Disk, DiskFile};
 
 /// The end of the journal on the disk.
@@ -44,12 +43,12 @@ impl Writer {
         let (offset, end) = (closed.group.position - self.segment, closed.group.next() - self.segment);
         let bytes = closed.group.finish(self.stamp, self.synced);
         let name = FileName::segment(self.segment);
-        Doing::Write.fault(&*self.disk, &name, self.file.write_at(offset, bytes))?;
+        tried("write", &*self.disk, &name, self.file.write_at(offset, bytes))?;
         if end > self.zeroed {
             let ahead = (end, self.ahead(end));
             self.zeroed = zeros_ahead(&*self.disk, &name, &*self.file, ahead)?;
         }
-        Doing::Sync.fault(&*self.disk, &name, self.file.sync())?;
+        tried("sync", &*self.disk, &name, self.file.sync())?;
         self.synced = closed.group.next();
         Ok(())
     }
@@ -58,4 +57,66 @@ impl Writer {
     fn ahead(&self, end: u64) -> u64 {
         self.ahead_bytes.min(self.segment_bytes.saturating_sub(end))
     }
+}
+
+/// Zeros for [`zeros_ahead`].
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Makes a segment and makes it durable, with the group that it starts with, if any, and zeros behind that. Until then it has
+/// another name, so a segment has a header whatever happens. Returns the file, and up to where it has bytes.
+pub(super) fn create_segment(
+    disk: &dyn Disk,
+    header: &FileHeader,
+    group: &[u8],
+    ahead: u64,
+) -> Result<(Box<dyn DiskFile>, u64), Fault> {
+    let name = FileName::segment(header.first);
+    let unfinished = FileName::unfinished(&name);
+    let file = create_unfinished(disk, &unfinished, header)?;
+    if !group.is_empty() {
+        tried("write", disk, &unfinished, file.write_at(SECTOR as u64, group))?;
+    }
+    let end = (SECTOR + group.len()) as u64;
+    let zeroed = zeros_ahead(disk, &unfinished, &*file, (end, ahead))?;
+    tried("sync", disk, &unfinished, file.sync())?;
+    tried("rename", disk, &unfinished, disk.rename(&unfinished, &name))?;
+    tried("sync", disk, "", disk.sync())?;
+    Ok((file, zeroed))
+}
+
+/// Makes a file that has only its header, in place of one of this name that was not finished.
+pub(super) fn create_unfinished(
+    disk: &dyn Disk,
+    unfinished: &str,
+    header: &FileHeader,
+) -> Result<Box<dyn DiskFile>, Fault> {
+    match disk.remove(unfinished) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return tried("remove", disk, unfinished, Err(error));
+        }
+        _ => {}
+    }
+    let file = tried("create", disk, unfinished, disk.create(unfinished))?;
+    tried("write", disk, unfinished, file.write_at(0, &header.encode()))?;
+    Ok(file)
+}
+
+/// A disk with less room than this times the zeros gets none: what is left is for what comes, such as the next start.
+const ROOM: u64 = 16;
+
+/// Writes zeros from an offset on, if there is much room: they are only faster. Returns up to where there are some.
+fn zeros_ahead(disk: &dyn Disk, name: &str, file: &dyn DiskFile, (end, ahead): (u64, u64)) -> Result<u64, Fault> {
+    let mut zeroed = end;
+    if ahead == 0 || !matches!(disk.room(), Ok(room) if room.is_none_or(|room| room >= ROOM * ahead)) {
+        return Ok(end);
+    }
+    while zeroed < end + ahead {
+        let some = (end + ahead - zeroed).min(ZEROS.len() as u64);
+        match tried("write", disk, name, file.write_at(zeroed, &ZEROS[..some as usize])) {
+            Err(fault) if fault.is_full() => break,
+            written => written?,
+        }
+        zeroed += some;
+    }
+    Ok(zeroed)
 }

@@ -1,10 +1,13 @@
 //! Bytes → rows.
 
-use super::super::places::{Place, Run, Slot};
+use super::super::histories::History;
+use super::super::places::{Log, Place, Run, Slot};
 use super::super::topic::Topic;
 use super::read::{BadChanges, Damage, Reader};
 use super::{bits, kind};
 use crate::job::{Fence, JobId, Token};
+use crate::store::step::DEAD_LEASE;
+use crate::time::Timestamp;
 
 /// What a replay does with a change of a row that the topic does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,50 +27,61 @@ impl Topic {
     /// [`BadChanges`]; the changes before the damage are applied then, so the topic is of no use. Never panics, whatever the
     /// bytes are.
     pub(crate) fn apply(&mut self, changes: &[u8], replay: Replay) -> Result<(), BadChanges> {
-        let mut reader = Reader::new(changes);
+        let log = self.jobs.log();
+        self.set_log(Log::Off);
+        let applied = self.apply_groups(&mut Reader::new(changes), replay);
+        self.set_log(log);
+        applied
+    }
+
+    fn apply_groups(&mut self, reader: &mut Reader<'_>, replay: Replay) -> Result<(), BadChanges> {
         while let Some(kind) = reader.group()? {
             match kind {
-                kind::PUT => {
+                kind::PUT
+                | kind::PART
+                | kind::GONE
+                | kind::BROADCAST
+                | kind::BROADCAST_GONE
+                | kind::HISTORY
+                | kind::HISTORY_GONE => {
                     while let Some(id) = reader.item()? {
-                        self.apply_put(&mut reader, id)?;
+                        if !self.apply_item(reader, kind, &id)? && replay == Replay::Strict {
+                            return Err(reader.bad(Damage::NoRow(id)));
+                        }
                     }
                 }
-                kind::PART => {
-                    while let Some(id) = reader.item()? {
-                        self.apply_part(&mut reader, &id, replay)?;
-                    }
-                }
-                kind::CLAIM => self.apply_claims(&mut reader, replay)?,
-                kind::GONE => {
-                    while let Some(id) = reader.item()? {
-                        let known = self.jobs.restore_gone(&id);
-                        found(&reader, replay, id, known.is_ok())?;
-                    }
-                }
-                kind::BROADCAST => {
-                    while let Some(id) = reader.item()? {
-                        let due = reader.time()?;
-                        self.broadcasts.restore(id, reader.record()?, due);
-                    }
-                }
-                kind::BROADCAST_GONE => {
-                    while let Some(id) = reader.item()? {
-                        let known = self.broadcasts.restore_gone(&id);
-                        found(&reader, replay, id, known)?;
-                    }
-                }
-                kind::LEASE => self.apply_leases(&mut reader, replay)?,
-                kind::STATE => reader.state(self.settings.restore())?,
-                kind::HISTORY => self.apply_histories(&mut reader)?,
-                kind::HISTORY_GONE => self.apply_histories_gone(&mut reader)?,
-                kind::HISTORY_SETTING => self.apply_history_setting(&mut reader)?,
+                kind::CLAIM => self.apply_claims(reader, replay)?,
+                kind::LEASE => self.apply_leases(reader, replay)?,
+                kind::STATE => reader.state(&mut self.settings)?,
+                kind::HISTORY_SETTING => self.histories.set(reader.history_setting()?),
                 unknown => return Err(reader.bad(Damage::UnknownKind(unknown))),
             }
         }
         Ok(())
     }
 
-    fn apply_put(&mut self, reader: &mut Reader<'_>, id: JobId) -> Result<(), BadChanges> {
+    /// Applies a change of what this id stands for. Returns whether the topic has what can change so.
+    fn apply_item(&mut self, reader: &mut Reader<'_>, kind: u8, id: &JobId) -> Result<bool, BadChanges> {
+        match kind {
+            kind::PUT => self.apply_put(reader, id)?,
+            kind::PART => return self.apply_part(reader, id),
+            kind::GONE => return Ok(self.jobs.remove(id).is_some()),
+            kind::BROADCAST => {
+                let due = reader.time()?;
+                self.broadcasts.insert(id.clone(), reader.record()?, due);
+            }
+            kind::BROADCAST_GONE => return Ok(self.broadcasts.remove(id).is_some()),
+            kind::HISTORY => {
+                let until = reader.number()?.checked_sub(1).map(Timestamp::from_millis);
+                let text = std::str::from_utf8(reader.bytes()?).map_err(|_| reader.bad(Damage::Name))?.to_owned();
+                self.histories.put(id, Some(History { text, until }));
+            }
+            _ => self.histories.put(id, None),
+        }
+        Ok(true)
+    }
+
+    fn apply_put(&mut self, reader: &mut Reader<'_>, id: &JobId) -> Result<(), BadChanges> {
         const OF_RUN: u8 = bits::GROUPED | bits::ALONE | bits::PENDING | bits::RELEASED;
         let flags = reader.byte()?;
         let place = reader.place(flags & bits::PLACE)?;
@@ -85,15 +99,14 @@ impl Topic {
             }
         };
         let crashes = if flags & bits::CRASHES == 0 { 0 } else { reader.crashes()? };
-        self.jobs.restore(id, Slot::new(reader.record()?, crashes, place));
+        self.jobs.insert(id.clone(), Slot::new(reader.record()?, crashes, place));
         if let Some(node) = node {
-            let known = self.jobs.restore_lease(&node, flags & bits::RELEASED != 0);
-            debug_assert!(known.is_ok(), "the node has this row");
+            self.jobs.set_lease(&node, lease_of_dead(flags & bits::RELEASED != 0));
         }
         Ok(())
     }
 
-    fn apply_part(&mut self, reader: &mut Reader<'_>, id: &JobId, replay: Replay) -> Result<(), BadChanges> {
+    fn apply_part(&mut self, reader: &mut Reader<'_>, id: &JobId) -> Result<bool, BadChanges> {
         const KNOWN: u8 = bits::HAS_PLACE | bits::HAS_CRASHES | bits::HAS_METADATA | bits::HAS_NOTES;
         let flags = reader.byte()?;
         if flags & !KNOWN != 0 {
@@ -103,15 +116,22 @@ impl Topic {
         if flags & bits::HAS_PLACE != 0 {
             let number = reader.byte()?;
             let Some(place) = reader.place(number)? else { return Err(reader.bad(Damage::Flags(number))) };
-            let place = Place::Timed(place, reader.time()?);
-            known &= self.jobs.restore_place(id.clone(), &place).is_ok();
+            let at = reader.time()?;
+            if known {
+                self.jobs.move_to(id, place, at);
+            }
         }
+        let mut slot = self.jobs.get_mut(id);
         if flags & bits::HAS_CRASHES != 0 {
-            known &= self.jobs.restore_crashes(id, reader.crashes()?).is_ok();
+            let crashes = reader.crashes()?;
+            slot.iter_mut().for_each(|slot| slot.set_crashes(crashes));
         }
         if flags & bits::HAS_METADATA != 0 {
-            let metadata = reader.bytes()?;
-            known &= self.jobs.restore_metadata(id, metadata, reader.length()?).is_ok();
+            let (metadata, kept) = (reader.bytes()?, reader.length()?);
+            known &= slot.as_mut().is_some_and(|slot| {
+                let record = slot.record.with_metadata_bytes(metadata, kept);
+                record.map(|record| slot.set_record(record, false)).is_some()
+            });
         }
         if flags & bits::HAS_NOTES != 0 {
             let notes = reader.byte()?;
@@ -119,9 +139,9 @@ impl Topic {
                 return Err(reader.bad(Damage::Flags(notes)));
             }
             let (isolation, pending) = reader.notes(notes)?;
-            known &= self.jobs.restore_notes(id, isolation, pending).is_ok();
+            known &= slot.is_some_and(|mut slot| slot.set_notes(isolation, pending));
         }
-        found(reader, replay, id.clone(), known)
+        Ok(known)
     }
 
     fn apply_claims(&mut self, reader: &mut Reader<'_>, replay: Replay) -> Result<(), BadChanges> {
@@ -129,9 +149,12 @@ impl Topic {
         self.raise_fence(fence);
         while let Some(id) = reader.item()? {
             let token = Token { fence, due: reader.time()? };
-            let run = Run { node: node.clone(), token, isolation: None, pending: None };
-            let known = self.jobs.restore_place(id.clone(), &Place::Running(Box::new(run)));
-            found(reader, replay, id, known.is_ok())?;
+            if self.jobs.get(&id).is_some() {
+                let run = Run { node: node.clone(), token, isolation: None, pending: None };
+                self.jobs.relocate(&id, &Place::Running(Box::new(run)));
+            } else if replay == Replay::Strict {
+                return Err(reader.bad(Damage::NoRow(id)));
+            }
         }
         Ok(())
     }
@@ -143,10 +166,10 @@ impl Topic {
                 1 => true,
                 other => return Err(reader.bad(Damage::Flags(other))),
             };
-            let known = self.jobs.restore_lease(&node, is_released).is_ok();
-            if !known && replay == Replay::Strict {
+            if replay == Replay::Strict && !self.jobs.holders().contains_key(&node) {
                 return Err(reader.bad(Damage::NoLease(node)));
             }
+            self.jobs.set_lease(&node, lease_of_dead(is_released));
         }
         Ok(())
     }
@@ -157,6 +180,7 @@ impl Topic {
     }
 }
 
-fn found(reader: &Reader<'_>, replay: Replay, id: JobId, known: bool) -> Result<(), BadChanges> {
-    if known || replay == Replay::WithinDump { Ok(()) } else { Err(reader.bad(Damage::NoRow(id))) }
+/// The lease of a node of a process that has ended, which had released it or not.
+const fn lease_of_dead(is_released: bool) -> Timestamp {
+    if is_released { Timestamp::EPOCH } else { DEAD_LEASE }
 }

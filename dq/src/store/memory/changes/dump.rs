@@ -4,10 +4,11 @@
 //! pages. A row that moves from a place that is not dumped yet to one that is would be in no page, so while a dump goes on
 //! a step that changes a row logs it whole. All pages, and behind them all changes since the dump began, are the state.
 
+use super::super::histories::History;
 use super::super::places::{Log, Slot, TimedPlace};
 use super::super::topic::Topic;
 use super::write::Groups;
-use crate::job::{JobId, NodeId};
+use crate::job::{JobId, NodeId, Record};
 use crate::store::{HistorySetting, LONGEST_AUTHOR, LONGEST_REASON};
 use crate::time::Timestamp;
 
@@ -32,8 +33,6 @@ impl Default for Part {
     }
 }
 
-const TIMED: [TimedPlace; 4] = [TimedPlace::Delayed, TimedPlace::Unacked, TimedPlace::Dead, TimedPlace::Done];
-
 /// More than a row needs beside its texts.
 const ROW_BYTES: usize = 64;
 
@@ -56,10 +55,26 @@ impl Page<'_> {
         true
     }
 
-    fn takes_row(&mut self, id: &JobId, slot: &Slot) -> bool {
-        let pending = slot.run().and_then(|run| run.pending.as_ref()).and_then(|pending| pending.replacement.as_ref());
-        let replacement = pending.map_or(0, |new| new.job.record.as_bytes().len());
-        self.takes(id.as_str().len() + slot.record.as_bytes().len() + replacement)
+    /// Writes the items that fit, each with the size of its texts. Returns whether these were all; if not, `after` is the last of them
+    /// then. (A page that continues a place is empty, so one item fits at least.)
+    fn fill<I: Copy, K>(
+        &mut self,
+        after: &mut Option<K>,
+        items: impl Iterator<Item = I>,
+        size: impl Fn(I) -> usize,
+        write: impl Fn(&mut Groups<'_>, I),
+        key: impl Fn(I) -> K,
+    ) -> bool {
+        let mut last = None;
+        for item in items {
+            if !self.takes(size(item)) {
+                *after = last.map(key);
+                return false;
+            }
+            write(&mut self.groups, item);
+            last = Some(item);
+        }
+        true
     }
 }
 
@@ -83,12 +98,13 @@ impl Topic {
         let done = loop {
             let (is_finished, next) = match &mut cursor.0 {
                 Part::Timed(n, after) => {
-                    let next = if *n + 1 < TIMED.len() { Part::Timed(*n + 1, None) } else { Part::Running(None) };
-                    (self.dump_timed(TIMED[*n], after, &mut page), next)
+                    let next =
+                        if *n + 1 < TimedPlace::ALL.len() { Part::Timed(*n + 1, None) } else { Part::Running(None) };
+                    (self.dump_timed(TimedPlace::ALL[*n], after, &mut page), next)
                 }
                 Part::Running(after) => (self.dump_runs(after, &mut page), Part::Broadcasts(None)),
                 Part::Broadcasts(after) => (self.dump_broadcasts(after, &mut page), Part::State),
-                Part::State => (self.dump_state(&mut page), Part::Histories(None)),
+                Part::State => (self.dump_settings(&mut page), Part::Histories(None)),
                 Part::Histories(after) => (self.dump_histories(after, &mut page), Part::Done),
                 Part::Done => break true,
             };
@@ -104,39 +120,40 @@ impl Topic {
         done
     }
 
-    /// Writes the rows behind `after` that fit; returns whether these were all. (A page that continues a place is empty, so
-    /// one row fits at least, and `last` is behind `after`.)
     fn dump_timed(&self, place: TimedPlace, after: &mut Option<(Timestamp, JobId)>, page: &mut Page<'_>) -> bool {
-        let mut last: Option<&(Timestamp, JobId)> = None;
-        for at_id in self.jobs.index(place).after(after.clone()) {
-            let Some(slot) = self.jobs.get(&at_id.1) else { continue };
-            if !page.takes_row(&at_id.1, slot) {
-                *after = last.cloned();
-                return false;
-            }
-            page.groups.put(&at_id.1, slot, || false);
-            last = Some(at_id);
-        }
-        true
+        let ids = self.jobs.index(place).after(after.clone());
+        let rows = ids.filter_map(|at_id| Some((at_id, self.jobs.get(&at_id.1)?)));
+        let write =
+            |groups: &mut Groups<'_>, (at_id, slot): (&(_, JobId), &_)| groups.put(&at_id.1, slot, self.jobs.holders());
+        page.fill(after, rows, |(at_id, slot)| size(&at_id.1, slot), write, |(at_id, _)| at_id.clone())
     }
 
     fn dump_runs(&self, after: &mut Option<(NodeId, JobId)>, page: &mut Page<'_>) -> bool {
-        let mut last = None;
-        let from = after.clone();
-        for (node, id) in self.jobs.rows_after(from.as_ref()) {
-            let Some(slot) = self.jobs.get(id) else { continue };
-            if !page.takes_row(id, slot) {
-                *after = last.map(|(node, id): (&NodeId, &JobId)| (node.clone(), id.clone()));
-                return false;
-            }
-            page.groups.put(id, slot, || self.jobs.is_released(slot));
-            last = Some((node, id));
-        }
-        true
+        let rows = self.jobs.rows_after(after.clone());
+        let rows = rows.filter_map(|(node, id)| Some((node, id, self.jobs.get(id)?)));
+        let write =
+            |groups: &mut Groups<'_>, (_, id, slot): (&NodeId, &JobId, &_)| groups.put(id, slot, self.jobs.holders());
+        page.fill(after, rows, |(_, id, slot)| size(id, slot), write, |(node, id, _)| (node.clone(), id.clone()))
     }
 
-    fn dump_state(&self, page: &mut Page<'_>) -> bool {
-        let (state, history) = (self.settings.get(), self.histories.setting());
+    fn dump_broadcasts(&self, after: &mut Option<(Timestamp, JobId)>, page: &mut Page<'_>) -> bool {
+        let items = self.broadcasts.after(after.clone());
+        let size = |(id, _, record): (&JobId, _, &Record)| id.as_str().len() + record.as_bytes().len();
+        let write = |groups: &mut Groups<'_>, (id, due, record): (&JobId, Timestamp, &Record)| {
+            groups.broadcast(id, due, record);
+        };
+        page.fill(after, items, size, write, |(id, due, _)| (due, id.clone()))
+    }
+
+    fn dump_histories(&self, after: &mut Option<JobId>, page: &mut Page<'_>) -> bool {
+        let items = self.histories.behind(after.clone());
+        let size = |(id, history): (&JobId, &History)| id.as_str().len() + history.text.len();
+        let write = |groups: &mut Groups<'_>, (id, history): (&JobId, &History)| groups.history(id, history);
+        page.fill(after, items, size, write, |(id, _)| id.clone())
+    }
+
+    fn dump_settings(&self, page: &mut Page<'_>) -> bool {
+        let (state, history) = (&self.settings, self.histories.setting());
         if state.is_default() && history == HistorySetting::default() {
             return true;
         }
@@ -147,30 +164,9 @@ impl Topic {
         }
         fits
     }
+}
 
-    fn dump_histories(&self, after: &mut Option<JobId>, page: &mut Page<'_>) -> bool {
-        let mut last: Option<&JobId> = None;
-        for (id, history) in self.histories.behind(after.clone()) {
-            if !page.takes(id.as_str().len() + history.text.len()) {
-                *after = last.cloned();
-                return false;
-            }
-            page.groups.history(id, history);
-            last = Some(id);
-        }
-        true
-    }
-
-    fn dump_broadcasts(&self, after: &mut Option<(Timestamp, JobId)>, page: &mut Page<'_>) -> bool {
-        let mut last = None;
-        for (id, due, record) in self.broadcasts.after(after.clone()) {
-            if !page.takes(id.as_str().len() + record.as_bytes().len()) {
-                *after = last.map(|(due, id): (Timestamp, &JobId)| (due, id.clone()));
-                return false;
-            }
-            page.groups.broadcast(id, due, record);
-            last = Some((due, id));
-        }
-        true
-    }
+/// The bytes of the texts of a row.
+fn size(id: &JobId, slot: &Slot) -> usize {
+    id.as_str().len() + slot.record.as_bytes().len() + slot.replacement_size()
 }

@@ -4,8 +4,7 @@
 //! changes are absolute values: applying them again, in order, changes nothing.
 //!
 //! * [`Topic::log_changes`] makes a topic note what its steps touch, and [`Topic::take_changes`] encodes the present rows of
-//!   what the last step touched (`write`). Only `places` and `broadcasts` can change a row, `set` the state of the topic, and
-//!   `histories` what they are; they note it.
+//!   what the last step touched (`write`, `settings`). Only `places`, `broadcasts` and `histories` can change a row, and they note it.
 //! * [`Topic::apply`] replays (`apply`).
 //! * [`Topic::begin_dump`] and [`Topic::dump`] write the whole state in pages, between which steps may change anything (`dump`).
 //!
@@ -14,9 +13,8 @@
 
 mod apply;
 mod dump;
-mod histories;
 mod read;
-mod state;
+mod settings;
 mod write;
 
 pub use apply::Replay;
@@ -24,16 +22,18 @@ pub use read::{BadChanges, Damage};
 
 pub use dump::DumpCursor;
 
+use std::mem;
+
 use super::places::Log;
-use super::topic::Topic;
+use super::topic::{Topic, Unsaved};
 
 /// The version of the encoding. A journal writes it once, where a file begins.
 pub const CHANGES_VERSION: u8 = 1;
 
 /// The kinds of groups.
-pub(in crate::store::memory) mod kind {
+pub(crate) mod kind {
     /// Rows, whole.
-    pub(in crate::store::memory) const PUT: u8 = 1;
+    pub(crate) const PUT: u8 = 1;
     /// Parts of rows.
     pub(super) const PART: u8 = 2;
     /// Jobs that a node has claimed.
@@ -45,7 +45,7 @@ pub(in crate::store::memory) mod kind {
     /// Broadcasts that are gone.
     pub(super) const BROADCAST_GONE: u8 = 6;
     /// Leases of nodes: released, or not any more.
-    pub(in crate::store::memory) const LEASE: u8 = 7;
+    pub(crate) const LEASE: u8 = 7;
     /// The state of the topic as a whole.
     pub(super) const STATE: u8 = 8;
     /// Histories of jobs, whole.
@@ -107,24 +107,33 @@ impl Topic {
     /// is whole rows, so it applies alone.
     pub(crate) fn take_changes(&mut self, into: &mut Vec<u8>) -> Vec<usize> {
         let mut groups = write::Groups::new(into);
-        self.jobs.take_touched(&mut groups);
-        for id in self.broadcasts.take_touched() {
+        self.jobs.take_touched(|changed| groups.changed(&changed));
+        for id in self.broadcasts.touched.take() {
             match self.broadcasts.get(&id) {
                 Some((due, record)) => groups.broadcast(&id, *due, record),
-                None => groups.broadcast_gone(&id),
+                None => groups.named(kind::BROADCAST_GONE, id.as_str()),
             }
         }
-        if let Some(state) = self.settings.take_touched() {
-            groups.state(state);
+        let Unsaved { state, history } = mem::take(&mut self.unsaved);
+        if state {
+            groups.state(&self.settings);
         }
-        self.take_histories(&mut groups);
+        if history {
+            groups.history_setting(self.histories.setting());
+        }
+        for id in self.histories.touched.take() {
+            match self.histories.get(&id) {
+                Some(history) => groups.history(&id, history),
+                None => groups.named(kind::HISTORY_GONE, id.as_str()),
+            }
+        }
         groups.end()
     }
 
     fn set_log(&mut self, log: Log) {
         self.jobs.set_log(log);
-        self.broadcasts.set_logged(log != Log::Off);
-        self.settings.set_logged(log != Log::Off);
-        self.histories.set_logged(log != Log::Off);
+        for ids in [&mut self.broadcasts.touched, &mut self.histories.touched] {
+            ids.set_logged(log != Log::Off);
+        }
     }
 }

@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 
-use super::super::pending::{AddedJob, End, Ended, PendingCommand, Replacement};
-use super::super::places::TimedPlace;
+use super::super::places::{AddedJob, End, Ended, PendingCommand, Replacement, TimedPlace};
 use super::bits;
 use crate::job::{Deliver, Fence, Isolation, JobId, NodeId, Record};
 use crate::time::Timestamp;
@@ -53,7 +52,7 @@ pub enum Damage {
 
 impl BadChanges {
     /// The topic takes no changes any more.
-    pub(in crate::store::memory) const fn stopped() -> Self {
+    pub(crate) const fn stopped() -> Self {
         Self { at: 0, length: 0, damage: Damage::Stopped }
     }
 }
@@ -173,14 +172,8 @@ impl<'a> Reader<'a> {
 
     /// The place with this number; `None`: RUNNING.
     pub(super) fn place(&self, number: u8) -> Result<Option<TimedPlace>, BadChanges> {
-        match number {
-            0 => Ok(None),
-            1 => Ok(Some(TimedPlace::Delayed)),
-            2 => Ok(Some(TimedPlace::Unacked)),
-            3 => Ok(Some(TimedPlace::Dead)),
-            4 => Ok(Some(TimedPlace::Done)),
-            other => Err(self.bad(Damage::Flags(other))),
-        }
+        let Some(at) = usize::from(number).checked_sub(1) else { return Ok(None) };
+        TimedPlace::ALL.get(at).copied().map(Some).ok_or_else(|| self.bad(Damage::Flags(number)))
     }
 
     /// The isolation and the pending command that these flags announce.

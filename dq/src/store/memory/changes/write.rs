@@ -1,7 +1,7 @@
 //! Changes → bytes.
 
-use super::super::pending::{Ended, PendingCommand};
-use super::super::places::{Changed, Place, Run, Slot, TimedPlace, Touch};
+use super::super::histories::History;
+use super::super::places::{Changed, Ended, Holders, PendingCommand, Place, Run, Slot, TimedPlace, Touch, is_released};
 use super::{bits, kind};
 use crate::job::{Deliver, Fence, Isolation, JobId, NodeId, Record};
 use crate::time::Timestamp;
@@ -32,9 +32,25 @@ impl<'a> Groups<'a> {
         Self { into, open: None, claims: None, time: 0, part, cuts: Vec::new() }
     }
 
+    /// What a step has touched.
+    pub(super) fn changed(&mut self, changed: &Changed<'_>) {
+        match *changed {
+            Changed::Row(id, slot, touched, holders) => match &slot.place {
+                Place::Running(run) if touched == Touch::CLAIMED => self.claim(id, run),
+                _ if touched.has(Touch::WHOLE) || touched.has(Touch::CLAIMED) => self.put(id, slot, holders),
+                _ => self.part(id, slot, touched),
+            },
+            Changed::Gone(id) => self.named(kind::GONE, id.as_str()),
+            Changed::Lease(node, is_released) => {
+                self.named(kind::LEASE, node.as_str());
+                self.into.push(is_released.into());
+            }
+        }
+    }
+
     /// A row, whole.
-    pub(super) fn put(&mut self, id: &JobId, slot: &Slot, is_released: impl FnOnce() -> bool) {
-        self.item(kind::PUT, id);
+    pub(super) fn put(&mut self, id: &JobId, slot: &Slot, holders: &Holders) {
+        self.named(kind::PUT, id.as_str());
         let crashes = if slot.crashes > 0 { bits::CRASHES } else { 0 };
         match &slot.place {
             Place::Timed(place, at) => {
@@ -42,7 +58,7 @@ impl<'a> Groups<'a> {
                 self.time(*at);
             }
             Place::Running(run) => {
-                let released = if is_released() { bits::RELEASED } else { 0 };
+                let released = if is_released(holders, slot) { bits::RELEASED } else { 0 };
                 self.into.push(notes(run) | crashes | released);
                 self.text(run.node.as_str());
                 self.number(run.token.fence.0);
@@ -65,7 +81,7 @@ impl<'a> Groups<'a> {
             Place::Running(_) => (0, has(Touch::NOTES, bits::HAS_NOTES)),
         };
         let has_metadata = metadata.map_or(0, |_| bits::HAS_METADATA);
-        self.item(kind::PART, id);
+        self.named(kind::PART, id.as_str());
         self.into.push(has_place | has(Touch::CRASHES, bits::HAS_CRASHES) | has_metadata | has_notes);
         if let Place::Timed(place, at) = &slot.place
             && has_place != 0
@@ -101,13 +117,16 @@ impl<'a> Groups<'a> {
     }
 
     pub(super) fn broadcast(&mut self, id: &JobId, due: Timestamp, record: &Record) {
-        self.item(kind::BROADCAST, id);
+        self.named(kind::BROADCAST, id.as_str());
         self.time(due);
         self.record(record);
     }
 
-    pub(super) fn broadcast_gone(&mut self, id: &JobId) {
-        self.item(kind::BROADCAST_GONE, id);
+    /// A history, whole: until when it is kept, in milliseconds and one more, or 0, and its text.
+    pub(super) fn history(&mut self, id: &JobId, history: &History) {
+        self.named(kind::HISTORY, id.as_str());
+        self.number(history.until.map_or(0, |until| until.as_millis() + 1));
+        self.text(&history.text);
     }
 
     /// Ends the last group.
@@ -139,10 +158,7 @@ impl<'a> Groups<'a> {
         (self.open, self.time) = (Some(kind), 0);
     }
 
-    fn item(&mut self, kind: u8, id: &JobId) {
-        self.named(kind, id.as_str());
-    }
-
+    /// Begins an item of this kind with the name of what it is about.
     pub(super) fn named(&mut self, kind: u8, name: &str) {
         self.cut();
         if self.open != Some(kind) {
@@ -209,25 +225,6 @@ impl<'a> Groups<'a> {
     }
 }
 
-impl Changed for Groups<'_> {
-    fn changed(&mut self, id: &JobId, slot: &Slot, touched: Touch, is_released: impl FnOnce() -> bool) {
-        match &slot.place {
-            Place::Running(run) if touched == Touch::CLAIMED => self.claim(id, run),
-            _ if touched.has(Touch::WHOLE) || touched.has(Touch::CLAIMED) => self.put(id, slot, is_released),
-            _ => self.part(id, slot, touched),
-        }
-    }
-
-    fn gone(&mut self, id: &JobId) {
-        self.item(kind::GONE, id);
-    }
-
-    fn lease(&mut self, node: &NodeId, is_released: bool) {
-        self.named(kind::LEASE, node.as_str());
-        self.into.push(is_released.into());
-    }
-}
-
 fn notes(run: &Run) -> u8 {
     let isolation = match run.isolation {
         None => 0,
@@ -239,10 +236,5 @@ fn notes(run: &Run) -> u8 {
 
 /// The number of a place; RUNNING is 0.
 const fn place_number(place: TimedPlace) -> u8 {
-    match place {
-        TimedPlace::Delayed => 1,
-        TimedPlace::Unacked => 2,
-        TimedPlace::Dead => 3,
-        TimedPlace::Done => 4,
-    }
+    place as u8 + 1
 }

@@ -5,9 +5,6 @@
 //! run, and the crash count is part of the slot, so none of them can outlive its owner. A holder, and with it a lease,
 //! exists exactly while it has rows (rule 8).
 
-mod changed;
-mod claim;
-mod restore;
 mod slot;
 mod touched;
 
@@ -19,24 +16,50 @@ use std::ops::Bound;
 use foldhash::fast::FixedState;
 
 use super::time_index::TimeIndex;
-use crate::job::{JobId, NodeId, Record, State, Token};
+use crate::job::{Fence, JobId, NodeId, Record, State, Token};
+use crate::store::step::{Claim, DEAD_LEASE};
 use crate::time::Timestamp;
 
-pub(super) use changed::Changed;
-pub(super) use slot::{Holder, Place, Run, Slot, SlotMut, TimedPlace};
-pub(super) use touched::{Log, Touch};
+pub(super) use slot::{
+    AddedJob, End, Ended, Holder, PendingCommand, Place, Replacement, Run, Slot, SlotMut, TimedPlace,
+};
+pub(super) use touched::{Log, Touch, TouchedIds};
 
 use touched::Touched;
 
-/// How many of these sizes, from the first on, are together at most `most`; at least one, so that a large one never
-/// blocks.
+/// The holders of jobs, each with its lease and rows.
+pub(super) type Holders = BTreeMap<NodeId, Holder>;
+
+/// How many bytes an answer or a step may still take. The first item always fits, so that a large one never blocks, and none fits
+/// behind one that did not.
+#[derive(Debug)]
+pub(super) struct Room {
+    most: usize,
+    taken: Option<usize>,
+}
+
+impl Room {
+    pub(super) const fn new(most: usize) -> Self {
+        Self { most, taken: None }
+    }
+
+    /// Whether everything has fitted so far.
+    pub(super) fn is_left(&self) -> bool {
+        self.taken.is_none_or(|taken| taken <= self.most)
+    }
+
+    /// Whether one more item of this size fits.
+    pub(super) fn takes(&mut self, size: usize) -> bool {
+        let is_first = self.taken.is_none();
+        self.taken = Some(self.taken.unwrap_or(0).saturating_add(size));
+        is_first || self.is_left()
+    }
+}
+
+/// How many of these sizes, from the first on, fit in so many bytes.
 pub(super) fn fitting(sizes: impl Iterator<Item = usize>, most: usize) -> usize {
-    let mut sum = 0_usize;
-    let fits = |(n, size): &(usize, usize)| {
-        sum = sum.saturating_add(*size);
-        *n == 0 || sum <= most
-    };
-    sizes.enumerate().take_while(fits).count()
+    let mut room = Room::new(most);
+    sizes.take_while(|size| room.takes(*size)).count()
 }
 
 /// Enters the job into the schedules, if it keeps one.
@@ -46,7 +69,8 @@ fn enter(schedules: &mut BTreeSet<JobId>, id: &JobId) {
     }
 }
 
-fn is_released(holders: &BTreeMap<NodeId, Holder>, slot: &Slot) -> bool {
+/// Whether the node that holds the job has released its lease.
+pub(super) fn is_released(holders: &Holders, slot: &Slot) -> bool {
     slot.run().and_then(|run| holders.get(&run.node)).is_some_and(Holder::is_released)
 }
 
@@ -54,11 +78,9 @@ fn is_released(holders: &BTreeMap<NodeId, Holder>, slot: &Slot) -> bool {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Jobs {
     slots: HashMap<JobId, Slot, FixedState>,
-    delayed: TimeIndex,
-    unacked: TimeIndex,
-    dead: TimeIndex,
-    done: TimeIndex,
-    holders: BTreeMap<NodeId, Holder>,
+    /// The index of each [`TimedPlace`].
+    timed: [TimeIndex; 4],
+    holders: Holders,
     /// The jobs that keep schedules.
     schedules: BTreeSet<JobId>,
     touched: Touched,
@@ -90,21 +112,13 @@ impl Jobs {
         self.slots.get(id).and_then(Slot::run).is_some_and(|run| run.token == token && run.node == *node)
     }
 
-    /// The size of the record of the replacement that waits for the end of a run.
-    pub(super) fn replacement_size(&self, id: &JobId) -> usize {
-        let pending = self.slots.get(id).and_then(Slot::run).and_then(|run| run.pending.as_ref());
-        let replacement = pending.and_then(|pending| pending.replacement.as_ref());
-        replacement.map_or(0, |replacement| replacement.job.record.as_bytes().len())
-    }
-
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
 
     /// The sum of all places, which must be the number of jobs.
     pub(super) fn in_places(&self) -> usize {
-        let timed: usize = [&self.delayed, &self.unacked, &self.dead, &self.done].map(TimeIndex::len).iter().sum();
-        timed + self.in_runs()
+        self.timed.iter().map(TimeIndex::len).sum::<usize>() + self.in_runs()
     }
 
     pub(super) fn in_runs(&self) -> usize {
@@ -112,24 +126,10 @@ impl Jobs {
     }
 
     pub(super) const fn index(&self, place: TimedPlace) -> &TimeIndex {
-        match place {
-            TimedPlace::Delayed => &self.delayed,
-            TimedPlace::Unacked => &self.unacked,
-            TimedPlace::Dead => &self.dead,
-            TimedPlace::Done => &self.done,
-        }
+        &self.timed[place as usize]
     }
 
-    const fn index_mut(&mut self, place: TimedPlace) -> &mut TimeIndex {
-        match place {
-            TimedPlace::Delayed => &mut self.delayed,
-            TimedPlace::Unacked => &mut self.unacked,
-            TimedPlace::Dead => &mut self.dead,
-            TimedPlace::Done => &mut self.done,
-        }
-    }
-
-    pub(super) const fn holders(&self) -> &BTreeMap<NodeId, Holder> {
+    pub(super) const fn holders(&self) -> &Holders {
         &self.holders
     }
 
@@ -145,10 +145,10 @@ impl Jobs {
     }
 
     /// The rows behind this one, node after node, each with its node.
-    pub(super) fn rows_after(&self, after: Option<&(NodeId, JobId)>) -> impl Iterator<Item = (&NodeId, &JobId)> {
-        let first = after.map_or(Bound::Unbounded, |(node, _)| Bound::Included(node));
-        self.holders.range::<NodeId, _>((first, Bound::Unbounded)).flat_map(move |(node, holder)| {
-            let last_id = after.filter(|(last, _)| last == node).map(|(_, id)| id);
+    pub(super) fn rows_after(&self, after: Option<(NodeId, JobId)>) -> impl Iterator<Item = (&NodeId, &JobId)> {
+        let first = after.as_ref().map_or(Bound::Unbounded, |(node, _)| Bound::Included(node.clone()));
+        self.holders.range((first, Bound::Unbounded)).flat_map(move |(node, holder)| {
+            let last_id = after.as_ref().filter(|(last, _)| last == node).map(|(_, id)| id);
             let from = last_id.map_or(Bound::Unbounded, Bound::Excluded);
             holder.rows.range::<JobId, _>((from, Bound::Unbounded)).map(move |id| (node, id))
         })
@@ -167,45 +167,65 @@ impl Jobs {
         }
     }
 
-    /// Whether the node that holds the job has released its lease.
-    pub(super) fn is_released(&self, slot: &Slot) -> bool {
-        is_released(&self.holders, slot)
-    }
-
     /// The number of rows of a node.
     pub(super) fn rows(&self, node: &NodeId) -> usize {
         self.holders.get(node).map_or(0, |holder| holder.rows.len())
     }
 
-    /// Puts a job with an unknown id in a place.
-    pub(super) fn insert(&mut self, id: JobId, record: Record, place: TimedPlace, at: Timestamp) {
-        self.index_mut(place).insert(at, id.clone());
-        let mut slot = Slot::new(record, 0, Place::Timed(place, at));
+    /// Puts a job in its place. It replaces the one that had its id.
+    pub(super) fn insert(&mut self, id: JobId, mut slot: Slot) {
         self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
         enter(&mut self.schedules, &id);
-        let old = self.slots.insert(id, slot);
-        debug_assert!(old.is_none(), "a caller that replaces a job removes the old one first");
+        let place = slot.place.clone();
+        if let Some(old) = self.slots.insert(id.clone(), slot) {
+            self.vacate(&id, &old.place);
+        }
+        self.occupy(id, &place);
     }
 
-    /// Puts a job in a place. If its id is known, returns the record and changes nothing.
-    pub(super) fn insert_if_unknown(
-        &mut self,
-        id: JobId,
-        record: Record,
-        place: TimedPlace,
-        at: Timestamp,
-    ) -> Option<Record> {
+    /// Puts a job in DELAYED. If its id is known, returns the record and changes nothing.
+    pub(super) fn delay_if_unknown(&mut self, id: JobId, record: Record, due: Timestamp) -> Option<Record> {
         match self.slots.entry(id) {
             Entry::Occupied(_) => Some(record),
             Entry::Vacant(entry) => {
                 let id = entry.key().clone();
-                let slot = entry.insert(Slot::new(record, 0, Place::Timed(place, at)));
+                let slot = entry.insert(Slot::new(record, 0, Place::Timed(TimedPlace::Delayed, due)));
                 self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
                 enter(&mut self.schedules, &id);
-                self.index_mut(place).insert(at, id);
+                self.timed[TimedPlace::Delayed as usize].insert(due, id);
                 None
             }
         }
+    }
+
+    /// Gives `node` up to `limit` jobs of a place whose time is `until` or earlier, with up to `bytes` of records, under
+    /// this fence and lease.
+    pub(super) fn claim(
+        &mut self,
+        (place, until, limit, bytes): (TimedPlace, Timestamp, usize, usize),
+        node: &NodeId,
+        (fence, lease): (Fence, Timestamp),
+    ) -> Vec<Claim> {
+        let index = &mut self.timed[place as usize];
+        if limit == 0 || !index.is_due(until) {
+            return Vec::new();
+        }
+        let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: BTreeSet::new() });
+        // All slots are looked up before the first one changes. With many jobs waiting each lookup misses the caches, and lookups that
+        // do not depend on each other wait for the memory together.
+        let size = |id| self.slots.get(id).map_or(0, |slot: &Slot| slot.record.as_bytes().len());
+        let count = fitting(index.until(until).take(limit).map(size), bytes);
+        let mut claims = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (due, id) = index.pop_first().expect("it was counted");
+            let slot = self.slots.get_mut(&id).expect("an indexed job has a slot");
+            let token = Token { fence, due };
+            slot.place = Place::Running(Box::new(Run { node: node.clone(), token, isolation: None, pending: None }));
+            self.touched.change(&id, &mut slot.touched, Touch::CLAIMED);
+            holder.rows.insert(id.clone());
+            claims.push(Claim { id, token, record: slot.record.clone(), crashes: slot.crashes });
+        }
+        claims
     }
 
     /// Removes a job that `node` runs under `token`, if its record is not kept and no command waits for its end. Returns
@@ -232,18 +252,35 @@ impl Jobs {
         Some(slot.record)
     }
 
-    /// Moves a known job to another place.
+    /// Moves a known job to another place that it leaves by time.
     pub(super) fn move_to(&mut self, id: &JobId, place: TimedPlace, at: Timestamp) {
+        self.relocate(id, &Place::Timed(place, at));
+    }
+
+    /// Moves a known job to another place.
+    pub(super) fn relocate(&mut self, id: &JobId, to: &Place) {
         let slot = self.slots.get_mut(id).expect("only known jobs move");
         self.touched.change(id, &mut slot.touched, Touch::PLACE);
-        let from = mem::replace(&mut slot.place, Place::Timed(place, at));
+        let from = mem::replace(&mut slot.place, to.clone());
         self.vacate(id, &from);
-        self.index_mut(place).insert(at, id.clone());
+        self.occupy(id.clone(), to);
+    }
+
+    /// Puts an id in the index of its place. A node that is not known to hold jobs is of a process that has ended.
+    fn occupy(&mut self, id: JobId, place: &Place) {
+        match place {
+            Place::Timed(place, at) => self.timed[*place as usize].insert(*at, id),
+            Place::Running(run) => {
+                let holder = self.holders.entry(run.node.clone());
+                let holder = holder.or_insert_with(|| Holder { lease: DEAD_LEASE, rows: BTreeSet::new() });
+                holder.rows.insert(id);
+            }
+        }
     }
 
     fn vacate(&mut self, id: &JobId, place: &Place) {
         match place {
-            Place::Timed(place, at) => self.index_mut(*place).remove(*at, id),
+            Place::Timed(place, at) => self.timed[*place as usize].remove(*at, id),
             Place::Running(run) => {
                 let holder = self.holders.get_mut(&run.node).expect("a run has a holder");
                 let known = holder.rows.remove(id);
@@ -253,6 +290,37 @@ impl Jobs {
                 }
             }
         }
+    }
+
+    pub(super) const fn log(&self) -> Log {
+        self.touched.log
+    }
+
+    /// Sets how much a journal wants to know of each step.
+    pub(super) fn set_log(&mut self, log: Log) {
+        self.touched.log = log;
+    }
+
+    /// Tells what the step has touched.
+    pub(super) fn take_touched(&mut self, mut tell: impl FnMut(Changed<'_>)) {
+        let lists = self.touched.take();
+        // A removed id is known again if a new job has taken its place, which is then whole.
+        for id in lists.gone.iter().filter(|id| lists.changed.is_empty() || !self.slots.contains_key(*id)) {
+            tell(Changed::Gone(id));
+        }
+        for id in &lists.changed {
+            let Some(slot) = self.slots.get_mut(id) else { continue };
+            let touched = mem::take(&mut slot.touched);
+            if !touched.is_empty() {
+                tell(Changed::Row(id, slot, touched, &self.holders));
+            }
+        }
+        for node in &lists.leases {
+            if let Some(holder) = self.holders.get(node) {
+                tell(Changed::Lease(node, holder.is_released()));
+            }
+        }
+        self.touched.reuse(lists);
     }
 
     /// Whether indexes and slots agree. O(n log n): for tests and small topics.
@@ -267,4 +335,14 @@ impl Jobs {
             && self.schedules.iter().all(|id| self.slots.contains_key(id))
             && self.slots.keys().filter(|id| id.schedule_name().is_some()).count() == self.schedules.len()
     }
+}
+
+/// What a step has touched.
+pub(super) enum Changed<'a> {
+    /// It has changed this of a row.
+    Row(&'a JobId, &'a Slot, Touch, &'a Holders),
+    /// It has removed a row.
+    Gone(&'a JobId),
+    /// A node that has rows has released its lease, or has renewed a released one.
+    Lease(&'a NodeId, bool),
 }

@@ -1,16 +1,20 @@
 //! What the store keeps of one job, and the only way in which a step can change it.
+//!
+//! A *pending command* is an end, a replacement, or both, which take effect when a run ends (rules 12, 13 and 17). An add or command
+//! that finds a job RUNNING changes only its pending command, and the step that takes the job out of RUNNING obeys it. The pending
+//! command is part of the run, so it cannot outlive the run.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
 
-use super::super::pending::PendingCommand;
 use super::touched::{Touch, Touched};
-use crate::job::{Isolation, JobId, Metadata, NodeId, Record, State, Token};
+use crate::job::{Deliver, Fence, Isolation, JobId, Metadata, NodeId, Record, State, Token};
+use crate::store::CopyPlace;
 use crate::time::Timestamp;
 
 /// A place that a job leaves by time; RUNNING is the only other place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store::memory) enum TimedPlace {
+pub(crate) enum TimedPlace {
     /// DELAYED until the due time.
     Delayed,
     /// UNACKED since the job was parked.
@@ -21,31 +25,110 @@ pub(in crate::store::memory) enum TimedPlace {
     Done,
 }
 
+impl TimedPlace {
+    pub(crate) const ALL: [Self; 4] = [Self::Delayed, Self::Unacked, Self::Dead, Self::Done];
+
+    pub(crate) const fn state(self) -> State {
+        match self {
+            Self::Delayed => State::Delayed,
+            Self::Unacked => State::Unacked,
+            Self::Dead => State::Dead,
+            Self::Done => State::Done,
+        }
+    }
+
+    /// The place of the jobs in this state; `None`: RUNNING.
+    pub(crate) fn of(state: State) -> Option<Self> {
+        Self::ALL.into_iter().find(|place| place.state() == state)
+    }
+
+    /// The place of its copies in an export.
+    pub(crate) const fn copied(self) -> CopyPlace {
+        match self {
+            Self::Delayed => CopyPlace::Delayed,
+            Self::Unacked => CopyPlace::Unacked,
+            Self::Dead => CopyPlace::Dead,
+            Self::Done => CopyPlace::Done,
+        }
+    }
+}
+
+/// What a command from outside did to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Acked,
+    Deleted,
+    Cancelled,
+}
+
+/// The part of a pending command that ends the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) how: Ended,
+    /// The run, or the run that parked the job, that the end is for; `None`: any run. Only an ack has a fence.
+    pub(crate) fence: Option<Fence>,
+}
+
+impl End {
+    /// Whether the end is for the run `fence` of a job whose parking fence is `parked_by`.
+    pub(crate) fn applies(self, fence: Fence, parked_by: Option<Fence>) -> bool {
+        self.fence.is_none_or(|named| named == fence || parked_by == Some(named))
+    }
+}
+
+/// A job from an `add`, as the store keeps it.
+#[derive(Debug, Clone)]
+pub(crate) struct AddedJob {
+    pub(crate) record: Record,
+    /// Fixed when the job was added.
+    pub(crate) due: Timestamp,
+    pub(crate) deliver: Deliver,
+}
+
+/// The part of a pending command that takes the job's place: a new job of the same id.
+#[derive(Debug, Clone)]
+pub(crate) struct Replacement {
+    pub(crate) job: AddedJob,
+    /// The replacement counts only if the end of the same pending command applies.
+    pub(crate) conditional: bool,
+}
+
+/// A command or a replacement that waits for the end of a run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PendingCommand {
+    pub(crate) end: Option<End>,
+    pub(crate) replacement: Option<Replacement>,
+}
+
+impl PendingCommand {
+    /// Whether the job ends with any run: no handler may start, and the id counts as absent.
+    pub(crate) fn is_unfenced_end(&self) -> bool {
+        self.end.is_some_and(|end| end.fence.is_none())
+    }
+}
+
 /// A run of a job, with its row.
 #[derive(Debug, Clone)]
-pub(in crate::store::memory) struct Run {
-    pub(in crate::store::memory) node: NodeId,
-    pub(in crate::store::memory) token: Token,
+pub(crate) struct Run {
+    pub(crate) node: NodeId,
+    pub(crate) token: Token,
     /// How the quarantined job was started (rule 19).
-    pub(in crate::store::memory) isolation: Option<Isolation>,
+    pub(crate) isolation: Option<Isolation>,
     /// Boxed because few runs have one.
-    pub(in crate::store::memory) pending: Option<Box<PendingCommand>>,
+    pub(crate) pending: Option<Box<PendingCommand>>,
 }
 
 /// The place of a job.
 #[derive(Debug, Clone)]
-pub(in crate::store::memory) enum Place {
+pub(crate) enum Place {
     Timed(TimedPlace, Timestamp),
     Running(Box<Run>),
 }
 
 impl Place {
-    pub(in crate::store::memory) const fn state(&self) -> State {
+    pub(crate) const fn state(&self) -> State {
         match self {
-            Self::Timed(TimedPlace::Delayed, _) => State::Delayed,
-            Self::Timed(TimedPlace::Unacked, _) => State::Unacked,
-            Self::Timed(TimedPlace::Dead, _) => State::Dead,
-            Self::Timed(TimedPlace::Done, _) => State::Done,
+            Self::Timed(place, _) => place.state(),
             Self::Running(_) => State::Running,
         }
     }
@@ -53,47 +136,62 @@ impl Place {
 
 /// What the store keeps of one job. Nothing outside this folder gets a mutable one: steps change it through [`SlotMut`].
 #[derive(Debug, Clone)]
-pub(in crate::store::memory) struct Slot {
-    pub(in crate::store::memory) record: Record,
+pub(crate) struct Slot {
+    pub(crate) record: Record,
     /// Crashes since the last settled outcome.
-    pub(in crate::store::memory) crashes: u32,
-    pub(in crate::store::memory) place: Place,
+    pub(crate) crashes: u32,
+    pub(crate) place: Place,
     /// What the current step has changed; nothing between steps.
     pub(super) touched: Touch,
 }
 
 impl Slot {
-    pub(in crate::store::memory) fn new(record: Record, crashes: u32, place: Place) -> Self {
+    pub(crate) fn new(record: Record, crashes: u32, place: Place) -> Self {
         Self { record, crashes, place, touched: Touch::default() }
     }
 
     /// The run of the job, if it is RUNNING.
-    pub(in crate::store::memory) const fn run(&self) -> Option<&Run> {
+    pub(crate) const fn run(&self) -> Option<&Run> {
         match &self.place {
             Place::Running(run) => Some(run),
             Place::Timed(..) => None,
         }
     }
+
+    /// The command that waits for the end of the run.
+    pub(crate) fn pending(&self) -> Option<&PendingCommand> {
+        self.run()?.pending.as_deref()
+    }
+
+    /// The replacement that waits for the end of the run.
+    pub(crate) fn replacement(&self) -> Option<&Replacement> {
+        self.pending()?.replacement.as_ref()
+    }
+
+    /// The size of the record of that replacement.
+    pub(crate) fn replacement_size(&self) -> usize {
+        self.replacement().map_or(0, |new| new.job.record.as_bytes().len())
+    }
 }
 
 /// The jobs of the topic that one node holds.
 #[derive(Debug, Clone)]
-pub(in crate::store::memory) struct Holder {
+pub(crate) struct Holder {
     /// The end of the lease; [`Timestamp::EPOCH`]: the node has released it, and the rows may be reclaimed at once.
-    pub(in crate::store::memory) lease: Timestamp,
-    pub(in crate::store::memory) rows: BTreeSet<JobId>,
+    pub(crate) lease: Timestamp,
+    pub(crate) rows: BTreeSet<JobId>,
 }
 
 impl Holder {
     /// Whether the node has released its lease.
-    pub(in crate::store::memory) fn is_released(&self) -> bool {
+    pub(crate) fn is_released(&self) -> bool {
         self.lease == Timestamp::EPOCH
     }
 }
 
 /// A slot that a step changes. Each change notes itself for the journal.
 #[derive(Debug)]
-pub(in crate::store::memory) struct SlotMut<'a> {
+pub(crate) struct SlotMut<'a> {
     pub(super) id: &'a JobId,
     pub(super) slot: &'a mut Slot,
     pub(super) touched: &'a mut Touched,
@@ -112,7 +210,7 @@ impl SlotMut<'_> {
         self.touched.change(self.id, &mut self.slot.touched, what);
     }
 
-    pub(in crate::store::memory) fn set_crashes(&mut self, crashes: u32) {
+    pub(crate) fn set_crashes(&mut self, crashes: u32) {
         if self.slot.crashes != crashes {
             self.slot.crashes = crashes;
             self.change(Touch::CRASHES);
@@ -120,14 +218,14 @@ impl SlotMut<'_> {
     }
 
     /// Sets the crash count to zero, and returns what it was.
-    pub(in crate::store::memory) fn take_crashes(&mut self) -> u32 {
+    pub(crate) fn take_crashes(&mut self) -> u32 {
         let crashes = self.slot.crashes;
         self.set_crashes(0);
         crashes
     }
 
     /// Gives the payload other metadata.
-    pub(in crate::store::memory) fn set_metadata(&mut self, metadata: &Metadata) {
+    pub(crate) fn set_metadata(&mut self, metadata: &Metadata) {
         // Bytes that are not a record become the payload of a new one.
         let is_record = self.slot.record.metadata_bytes().is_some();
         self.slot.record = self.slot.record.with_metadata(metadata);
@@ -135,14 +233,22 @@ impl SlotMut<'_> {
     }
 
     /// Gives the job another record: one with other metadata, and perhaps with another payload.
-    pub(in crate::store::memory) fn set_record(&mut self, record: Record, has_other_payload: bool) {
+    pub(crate) fn set_record(&mut self, record: Record, has_other_payload: bool) {
         let is_whole = has_other_payload || self.slot.record.metadata_bytes().is_none();
         self.slot.record = record;
         self.change(if is_whole { Touch::WHOLE } else { Touch::METADATA });
     }
 
+    /// Sets the isolation and the pending command of a run. Returns false if the job is not RUNNING.
+    pub(crate) fn set_notes(&mut self, isolation: Option<Isolation>, pending: Option<Box<PendingCommand>>) -> bool {
+        let Place::Running(run) = &mut self.slot.place else { return false };
+        (run.isolation, run.pending) = (isolation, pending);
+        self.change(Touch::NOTES);
+        true
+    }
+
     /// Notes how the run was started; does nothing to a job that is not RUNNING.
-    pub(in crate::store::memory) fn set_isolation(&mut self, isolation: Isolation) {
+    pub(crate) fn set_isolation(&mut self, isolation: Isolation) {
         if let Place::Running(run) = &mut self.slot.place {
             run.isolation = Some(isolation);
             self.change(Touch::NOTES);
@@ -150,7 +256,7 @@ impl SlotMut<'_> {
     }
 
     /// The pending command of a run, to change it; `None` if the job is not RUNNING.
-    pub(in crate::store::memory) fn pending_mut(&mut self) -> Option<&mut PendingCommand> {
+    pub(crate) fn pending_mut(&mut self) -> Option<&mut PendingCommand> {
         self.change(Touch::NOTES);
         match &mut self.slot.place {
             Place::Running(run) => Some(run.pending.get_or_insert_default()),
@@ -159,7 +265,7 @@ impl SlotMut<'_> {
     }
 
     /// Removes the pending command of a run.
-    pub(in crate::store::memory) fn take_pending(&mut self) -> Option<PendingCommand> {
+    pub(crate) fn take_pending(&mut self) -> Option<PendingCommand> {
         let Place::Running(run) = &mut self.slot.place else { return None };
         let pending = run.pending.take()?;
         self.change(Touch::NOTES);

@@ -9,27 +9,27 @@ use crate::job::{JobId, NodeId};
 
 /// What a step has changed of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::store::memory) struct Touch(u8);
+pub(crate) struct Touch(u8);
 
 impl Touch {
     /// The place, or the time in it.
-    pub(in crate::store::memory) const PLACE: Self = Self(1);
+    pub(crate) const PLACE: Self = Self(1);
     /// The crash count.
-    pub(in crate::store::memory) const CRASHES: Self = Self(1 << 1);
+    pub(crate) const CRASHES: Self = Self(1 << 1);
     /// The metadata of the record, and not its payload.
-    pub(in crate::store::memory) const METADATA: Self = Self(1 << 2);
+    pub(crate) const METADATA: Self = Self(1 << 2);
     /// The isolation or the pending command of the run.
-    pub(in crate::store::memory) const NOTES: Self = Self(1 << 3);
+    pub(crate) const NOTES: Self = Self(1 << 3);
     /// A node has claimed the job.
-    pub(in crate::store::memory) const CLAIMED: Self = Self(1 << 4);
+    pub(crate) const CLAIMED: Self = Self(1 << 4);
     /// Everything.
-    pub(in crate::store::memory) const WHOLE: Self = Self(1 << 5);
+    pub(crate) const WHOLE: Self = Self(1 << 5);
 
-    pub(in crate::store::memory) const fn has(self, other: Self) -> bool {
+    pub(crate) const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    pub(in crate::store::memory) const fn is_empty(self) -> bool {
+    pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
@@ -40,7 +40,7 @@ impl Touch {
 
 /// How much a journal wants to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::store::memory) enum Log {
+pub(crate) enum Log {
     /// Nothing: nobody keeps a journal.
     #[default]
     Off,
@@ -52,8 +52,8 @@ pub(in crate::store::memory) enum Log {
 
 /// The rows that the current step has touched; empty between steps.
 #[derive(Debug, Clone, Default)]
-pub(in crate::store::memory) struct Touched {
-    pub(in crate::store::memory) log: Log,
+pub(crate) struct Touched {
+    pub(crate) log: Log,
     lists: Lists,
 }
 
@@ -97,10 +97,6 @@ impl Touched {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.lists.changed.is_empty() && self.lists.gone.is_empty() && self.lists.leases.is_empty()
-    }
-
     pub(super) fn take(&mut self) -> Lists {
         mem::take(&mut self.lists)
     }
@@ -111,5 +107,29 @@ impl Touched {
         lists.gone.clear();
         lists.leases.clear();
         self.lists = lists;
+    }
+}
+
+/// The ids that the current step has touched, where a journal wants to know them; none between steps.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TouchedIds {
+    is_logged: bool,
+    ids: Vec<JobId>,
+}
+
+impl TouchedIds {
+    pub(crate) fn set_logged(&mut self, is_logged: bool) {
+        self.is_logged = is_logged;
+    }
+
+    pub(crate) fn add(&mut self, id: &JobId) {
+        // A step that replaces something touches its id twice in a row.
+        if self.is_logged && self.ids.last() != Some(id) {
+            self.ids.push(id.clone());
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<JobId> {
+        mem::take(&mut self.ids)
     }
 }

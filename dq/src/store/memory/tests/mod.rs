@@ -10,6 +10,7 @@ mod pending;
 mod runs;
 mod signals;
 mod store;
+mod time_index;
 
 use std::time::Duration;
 

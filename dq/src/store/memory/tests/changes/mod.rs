@@ -31,7 +31,7 @@ fn state(topic: &Topic) -> State {
         jobs.collect(),
         broadcasts.collect(),
         released.map(|(node, _)| node.clone()).collect(),
-        topic.settings.get().clone(),
+        topic.settings.clone(),
         topic.histories.setting(),
         topic.histories.behind(None).map(|kept| format!("{kept:?}")).collect(),
     )

@@ -20,7 +20,7 @@ fn pick<T: Copy>(from: &[T], n: u8) -> T {
 /// Takes the step. Steps that mean nothing in this state do nothing.
 pub(super) fn take(bench: &mut Bench, (kind, a, b, c): Step) {
     let name = pick(&JOBS, a);
-    bench.topic.begin_moves(false);
+    bench.topic.begin_step(false);
     match kind % KINDS {
         0..=2 if bench.topic.takes_jobs().is_err() => {}
         0..=2 => drop(bench.add(new_job(name, b, c))),
@@ -35,7 +35,7 @@ pub(super) fn take(bench: &mut Bench, (kind, a, b, c): Step) {
         14 => sweep(bench, pick(&NODES, a), Duration::from_secs(u64::from(b % 2))),
         _ => bench.advance(Duration::from_micros(pick(&[1, 999, 40_000, 2_000_000, 15_000_000], a))),
     }
-    bench.topic.end_moves(bench.now);
+    bench.topic.end_step(bench.now);
 }
 
 fn new_job(name: &str, b: u8, c: u8) -> NewJob {

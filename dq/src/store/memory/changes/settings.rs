@@ -1,12 +1,12 @@
-//! The state of a topic as a whole ↔ bytes. Each setting is written as it is, the missing ones too.
+//! The state of a topic as a whole, and what it keeps of histories ↔ bytes. Each setting is written as it is, the missing ones too.
 
 use std::time::Duration;
 
 use super::kind;
 use super::read::{BadChanges, Damage, Reader};
 use super::write::Groups;
-use crate::store::{Drain, LONGEST_AUTHOR, LONGEST_REASON, Pause, TopicDelay, TopicState};
-use crate::time::Timestamp;
+use crate::store::{Drain, HistorySetting, LONGEST_AUTHOR, LONGEST_REASON, Pause, TopicDelay, TopicState};
+use crate::time::{Timestamp, millis_ceil};
 
 const PAUSE: &str = "pause";
 const DRAIN: &str = "drain";
@@ -37,7 +37,7 @@ impl Groups<'_> {
         let drain = drain.as_ref().map(|Drain { reason, by, since }| Entry { since: *since, number: None, by, reason });
         let delay = delay.as_ref().map(|TopicDelay { delay, by, since }| Entry {
             since: *since,
-            number: Some(crate::time::millis_ceil(*delay)),
+            number: Some(millis_ceil(*delay)),
             by,
             reason: "",
         });
@@ -47,6 +47,13 @@ impl Groups<'_> {
             self.text(name);
             self.entry(entry.as_ref());
         }
+    }
+
+    pub(super) fn history_setting(&mut self, setting: HistorySetting) {
+        self.cut();
+        self.start(kind::HISTORY_SETTING);
+        self.number(setting.moves as u64);
+        self.number(millis_ceil(setting.after));
     }
 
     fn entry(&mut self, entry: Option<&Entry<'_>>) {
@@ -106,6 +113,15 @@ impl<'a> Reader<'a> {
         let number = if flags & HAS_NUMBER == 0 { None } else { Some(self.number()?) };
         let (by, reason) = (self.short(LONGEST_AUTHOR)?, self.short(LONGEST_REASON)?);
         Ok(Some(Entry { since, number, by, reason }))
+    }
+
+    pub(super) fn history_setting(&mut self) -> Result<HistorySetting, BadChanges> {
+        let (moves, after) = (self.length()?, Duration::from_millis(self.number()?));
+        let setting = HistorySetting { moves, after }.check().map_err(|_| self.bad(Damage::Number))?;
+        match self.byte()? {
+            0 => Ok(setting),
+            other => Err(self.bad(Damage::Flags(other))),
+        }
     }
 
     /// A text of at most so many bytes.
