@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
-use super::calls::KeptAnswer;
 use super::change::{Edit, LATEST_EXPIRY, Present};
 use super::now::Now;
 use super::places::{AddedJob, PendingCommand, Place, Replacement, Slot, TimedPlace};
@@ -23,8 +22,8 @@ impl Topic {
         batch: Numbered<NewJob>,
     ) -> Result<BatchAnswer<AddOutcome>, StoreError> {
         within("the number of jobs to add", batch.items.len())?;
-        if let Some(kept) = self.calls.kept(now, producer, batch.number) {
-            return kept.added();
+        if let Some(kept) = self.calls.kept(now, producer, batch.number, "add")? {
+            return Ok(kept);
         }
         self.takes_jobs()?;
         let mut chosen = HashSet::with_hasher(FixedState::default());
@@ -39,7 +38,7 @@ impl Topic {
                 false => AddOutcome::Repeated,
             });
         }
-        self.calls.keep(now, producer, batch.number, KeptAnswer::of_added(&outcomes));
+        self.calls.keep_added(now, producer, batch.number, &outcomes);
         Ok(BatchAnswer::Done(outcomes))
     }
 

@@ -4,14 +4,14 @@
 //! answer was lost sends the batch again under the same number. A batch whose number is below the highest executed one and
 //! whose answer is not kept is late: the store will never execute it.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::now::Now;
 use crate::job::ProducerId;
-use crate::store::{
-    AddOutcome, BatchAnswer, CALL_SLOTS, ChangeOutcome, CommandOutcome, ImportOutcome, StoreError, TopicSet,
-};
+use crate::store::{AddOutcome, BatchAnswer, CALL_SLOTS, StoreError};
 use crate::time::Timestamp;
 
 /// How long the store keeps the answers of a producer after their last use.
@@ -19,87 +19,24 @@ const KEPT_FOR: Duration = Duration::from_secs(3600);
 
 /// A kept answer.
 #[derive(Debug, Clone)]
-pub(super) enum KeptAnswer {
+enum KeptAnswer {
     /// That many jobs, and all of them were added.
     AllAdded(usize),
-    Added(Vec<AddOutcome>),
-    /// Without the records that were removed.
-    Commanded(Vec<CommandOutcome>),
-    Changed(Vec<ChangeOutcome>),
-    Imported(Vec<ImportOutcome>),
-    Set(Box<TopicSet>),
+    /// A list of outcomes. The type of the outcomes tells the kind of the batch.
+    Outcomes(Arc<dyn Any + Send + Sync>),
     /// No answer: the batch is late.
     Late,
 }
 
 impl KeptAnswer {
-    /// The answer to an `add` that has just been executed.
-    pub(super) fn of_added(outcomes: &[AddOutcome]) -> Self {
-        let are_all_added = outcomes.iter().all(|outcome| *outcome == AddOutcome::Added);
-        if are_all_added { Self::AllAdded(outcomes.len()) } else { Self::Added(outcomes.to_vec()) }
-    }
-
-    /// The kept answer as the answer to an `add`.
-    pub(super) fn added(self) -> Result<BatchAnswer<AddOutcome>, StoreError> {
-        match self {
-            Self::AllAdded(jobs) => Ok(BatchAnswer::Done(vec![AddOutcome::Added; jobs])),
-            Self::Added(outcomes) => Ok(BatchAnswer::Done(outcomes)),
-            Self::Late => Ok(BatchAnswer::Late),
-            Self::Commanded(_) | Self::Changed(_) | Self::Imported(_) | Self::Set(_) => {
-                Err(number_of_other_kind("add"))
-            }
-        }
-    }
-
-    /// The kept answer as the answer to a `command`.
-    pub(super) fn commanded(self) -> Result<BatchAnswer<CommandOutcome>, StoreError> {
-        match self {
-            Self::Commanded(outcomes) => Ok(BatchAnswer::Done(outcomes)),
-            Self::Late => Ok(BatchAnswer::Late),
-            Self::AllAdded(_) | Self::Added(_) | Self::Changed(_) | Self::Imported(_) | Self::Set(_) => {
-                Err(number_of_other_kind("command"))
-            }
-        }
-    }
-
-    /// The kept answer as the answer to a `change`.
-    pub(super) fn changed(self) -> Result<BatchAnswer<ChangeOutcome>, StoreError> {
-        match self {
-            Self::Changed(outcomes) => Ok(BatchAnswer::Done(outcomes)),
-            Self::Late => Ok(BatchAnswer::Late),
-            Self::AllAdded(_) | Self::Added(_) | Self::Commanded(_) | Self::Imported(_) | Self::Set(_) => {
-                Err(number_of_other_kind("change"))
-            }
-        }
-    }
-
-    /// The kept answer as the answer to an `import`.
-    pub(super) fn imported(self) -> Result<BatchAnswer<ImportOutcome>, StoreError> {
-        match self {
-            Self::Imported(outcomes) => Ok(BatchAnswer::Done(outcomes)),
-            Self::Late => Ok(BatchAnswer::Late),
-            Self::AllAdded(_) | Self::Added(_) | Self::Commanded(_) | Self::Changed(_) | Self::Set(_) => {
-                Err(number_of_other_kind("import"))
-            }
-        }
-    }
-
-    /// The kept answer as the answer to a `set`.
-    pub(super) fn set(self) -> Result<BatchAnswer<TopicSet>, StoreError> {
-        match self {
-            Self::Set(set) => Ok(BatchAnswer::Done(vec![*set])),
-            Self::Late => Ok(BatchAnswer::Late),
-            Self::AllAdded(_) | Self::Added(_) | Self::Commanded(_) | Self::Changed(_) | Self::Imported(_) => {
-                Err(number_of_other_kind("set"))
-            }
-        }
-    }
-}
-
-fn number_of_other_kind(operation: &'static str) -> StoreError {
-    StoreError::Other {
-        operation,
-        source: "the number of this batch was used before for a batch of the other kind".into(),
+    /// `None` if it is the answer to a batch of another kind.
+    fn answer<T: Clone + 'static>(&self) -> Option<BatchAnswer<T>> {
+        let outcomes = match self {
+            Self::AllAdded(jobs) => vec![<dyn Any>::downcast_ref::<T>(&AddOutcome::Added)?.clone(); *jobs],
+            Self::Outcomes(outcomes) => outcomes.downcast_ref::<Vec<T>>()?.clone(),
+            Self::Late => return Some(BatchAnswer::Late),
+        };
+        Some(BatchAnswer::Done(outcomes))
     }
 }
 
@@ -123,20 +60,47 @@ pub(super) struct Calls {
 
 impl Calls {
     /// The answer to a batch that was executed before or is late; `None`: the step must execute it.
-    pub(super) fn kept(&mut self, now: Now, producer: &ProducerId, number: u64) -> Option<KeptAnswer> {
+    pub(super) fn kept<T: Clone + 'static>(
+        &mut self,
+        now: Now,
+        producer: &ProducerId,
+        number: u64,
+        operation: &'static str,
+    ) -> Result<Option<BatchAnswer<T>>, StoreError> {
         self.sweep(now);
-        let calls = self.producers.get_mut(producer)?;
-        match calls.slots.get(&(number % CALL_SLOTS)) {
+        let Some(calls) = self.producers.get_mut(producer) else { return Ok(None) };
+        let kept = match calls.slots.get(&(number % CALL_SLOTS)) {
             Some((kept, answer)) if *kept == number => {
                 calls.used = now.floor();
-                Some(answer.clone())
+                answer
             }
-            _ => (number < calls.highest).then_some(KeptAnswer::Late),
+            _ if number < calls.highest => &KeptAnswer::Late,
+            _ => return Ok(None),
+        };
+        let source = || "the number of this batch was used before for a batch of the other kind".into();
+        kept.answer().map(Some).ok_or_else(|| StoreError::Other { operation, source: source() })
+    }
+
+    /// Keeps the answer to an `add` that the step has executed.
+    pub(super) fn keep_added(&mut self, now: Now, producer: &ProducerId, number: u64, outcomes: &[AddOutcome]) {
+        match outcomes.iter().all(|outcome| *outcome == AddOutcome::Added) {
+            true => self.keep_answer(now, producer, number, KeptAnswer::AllAdded(outcomes.len())),
+            false => self.keep(now, producer, number, outcomes.to_vec()),
         }
     }
 
-    /// Keeps the answer to a batch that the step has executed.
-    pub(super) fn keep(&mut self, now: Now, producer: &ProducerId, number: u64, answer: KeptAnswer) {
+    /// Keeps the answer to another batch that the step has executed.
+    pub(super) fn keep<T: Send + Sync + 'static>(
+        &mut self,
+        now: Now,
+        producer: &ProducerId,
+        number: u64,
+        outcomes: Vec<T>,
+    ) {
+        self.keep_answer(now, producer, number, KeptAnswer::Outcomes(Arc::new(outcomes)));
+    }
+
+    fn keep_answer(&mut self, now: Now, producer: &ProducerId, number: u64, answer: KeptAnswer) {
         let calls = self.producers.entry(producer.clone()).or_default();
         calls.highest = calls.highest.max(number);
         calls.used = now.floor();

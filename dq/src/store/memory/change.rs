@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
 
-use super::calls::KeptAnswer;
 use super::now::Now;
 use super::places::{Place, Room, Slot, TimedPlace};
 use super::topic::{Topic, within};
@@ -68,8 +67,8 @@ impl Topic {
         batch: &Numbered<JobChange>,
     ) -> Result<BatchAnswer<ChangeOutcome>, StoreError> {
         within("the number of changes", batch.items.len())?;
-        if let Some(kept) = self.calls.kept(now, producer, batch.number) {
-            return kept.changed();
+        if let Some(kept) = self.calls.kept(now, producer, batch.number, "change")? {
+            return Ok(kept);
         }
         let left_out = self.over_the_bytes(batch.items.iter().map(|item| (&item.id, self.broadcast_size(&item.id))));
         let heads = self.heads();
@@ -81,7 +80,7 @@ impl Topic {
             });
         }
         self.signal_new_heads(now, heads);
-        self.calls.keep(now, producer, batch.number, KeptAnswer::Changed(outcomes.clone()));
+        self.calls.keep(now, producer, batch.number, outcomes.clone());
         Ok(BatchAnswer::Done(outcomes))
     }
 

@@ -1,7 +1,6 @@
 //! The step `command`: delete, cancel, ack and requeue by id (rules 13, 15 and 17). And `give_up`: a job that no node can decode
 //! becomes DEAD, with its payload.
 
-use super::calls::KeptAnswer;
 use super::now::Now;
 use super::places::{End, Ended, PendingCommand, Place, Room, TimedPlace};
 use super::signals::Recipient;
@@ -24,8 +23,8 @@ impl Topic {
         batch: &Numbered<Command>,
     ) -> Result<BatchAnswer<CommandOutcome>, StoreError> {
         within("the number of commands", batch.items.len())?;
-        if let Some(kept) = self.calls.kept(now, producer, batch.number) {
-            return kept.commanded();
+        if let Some(kept) = self.calls.kept(now, producer, batch.number, "command")? {
+            return Ok(kept);
         }
         let mut outcomes: Vec<_> = batch.items.iter().map(|item| self.command_one(now, producer, item)).collect();
         let mut room = Room::new(USUAL_BYTES);
@@ -33,7 +32,7 @@ impl Topic {
             outcome.removed.take_if(|record| !room.takes(record.as_bytes().len()));
         }
         let states = outcomes.iter().map(|outcome| CommandOutcome { removed: None, ..outcome.clone() });
-        self.calls.keep(now, producer, batch.number, KeptAnswer::Commanded(states.collect()));
+        self.calls.keep(now, producer, batch.number, states.collect::<Vec<_>>());
         Ok(BatchAnswer::Done(outcomes))
     }
 

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
 
-use super::calls::KeptAnswer;
 use super::now::Now;
 use super::places::{Place, Slot, TimedPlace};
 use super::topic::{Topic, within};
@@ -21,8 +20,8 @@ impl Topic {
         import: Import,
     ) -> Result<BatchAnswer<ImportOutcome>, StoreError> {
         within("the number of copies to import", import.copies.len())?;
-        if let Some(kept) = self.calls.kept(now, producer, number) {
-            return kept.imported();
+        if let Some(kept) = self.calls.kept(now, producer, number, "import")? {
+            return Ok(kept);
         }
         self.takes_jobs()?;
         let mut named = HashSet::with_hasher(FixedState::default());
@@ -47,7 +46,7 @@ impl Topic {
                 outcomes
             }
         };
-        self.calls.keep(now, producer, number, KeptAnswer::Imported(outcomes.clone()));
+        self.calls.keep(now, producer, number, outcomes.clone());
         Ok(BatchAnswer::Done(outcomes))
     }
 

@@ -1,6 +1,5 @@
 //! The step `set` (rule 29), and what it keeps other steps from.
 
-use super::calls::KeptAnswer;
 use super::now::Now;
 use super::places::TimedPlace;
 use super::signals::Recipient;
@@ -20,8 +19,8 @@ impl Topic {
         set: SetTopic,
     ) -> Result<BatchAnswer<TopicSet>, StoreError> {
         set.check()?;
-        if let Some(kept) = self.calls.kept(now, producer, number) {
-            return kept.set();
+        if let Some(kept) = self.calls.kept(now, producer, number, "set")? {
+            return Ok(kept);
         }
         match set.change {
             TopicChange::Pause { .. } => self.notices.push(Recipient::Nodes, Signal::Paused),
@@ -36,7 +35,7 @@ impl Topic {
         };
         let answer = self.settings.set(now.floor(), set, until);
         self.unsaved.state = true;
-        self.calls.keep(now, producer, number, KeptAnswer::Set(Box::new(answer.clone())));
+        self.calls.keep(now, producer, number, vec![answer.clone()]);
         Ok(BatchAnswer::Done(vec![answer]))
     }
 
