@@ -3,8 +3,8 @@
 //! The header of a file names its keys and arguments; the loader replaces a line `-- include PART.lua` with that part, which may include
 //! others. A line `-- rare PART.lua` stands for the same, where only what the line in front of it asks for goes that way: whoever follows
 //! the common path of a step need not read it, and no round trip lies between the two. The loader also writes the protocol version, the
-//! longest lease, [`FAR`] (ms) and the number of the key of the statistics in front of the script, and the types of its
-//! [keys](Step::keys) in front of the part that checks them, so a script checks exactly the keys that it is given. Scripts are
+//! longest lease, [`FAR`] (ms), the number of the first key of rows and the [keys](Step::keys), named as in [`Key::suffix`], in front
+//! of the script, and their types in front of the part that checks them. A step that does not keep statistics has nil as their key. Scripts are
 //! called by their hash. A server that does not know a script (because it is new, was flushed or failed over) is sent the text once. A
 //! server keeps the scripts of an older dq beside those of a newer one.
 
@@ -106,10 +106,10 @@ macro_rules! parts {
 }
 
 const PARTS: &[(&str, &str)] = parts! {
-    "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua"
+    "a_page.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua"
     "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
     "news.lua" "note.lua" "order.lua" "outcomes.lua" "overrides.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
-    "rank.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "signal.lua" "special.lua" "told.lua" "types.lua" "usual.lua" "version.lua"
+    "recorder.lua" "roles.lua" "scan_rows.lua" "signal.lua" "special.lua" "told.lua" "types.lua" "usual.lua" "version.lua"
 };
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.
@@ -259,9 +259,14 @@ fn part(name: &str) -> Option<&'static str> {
 
 fn assembled(step: Step) -> String {
     let (longest_lease, far) = (LONGEST_LEASE.as_millis(), FAR.as_millis());
-    let statistics = step.keys().iter().position(|key| *key == Key::Statistics).map_or(0, |at| at + 1);
+    let first = step.keys().iter().position(|key| *key == Key::Running).map_or(0, |at| at + 1);
+    let names: Vec<_> = step.keys().iter().map(|key| key.suffix().replace('-', "_")).collect();
+    let numbers: Vec<_> = (1..=names.len()).map(|n| format!("KEYS[{n}]")).collect();
     let mut text = format!(
-        "local PROTOCOL, LONGEST_LEASE, FAR, STATISTICS = '{PROTOCOL_VERSION}', {longest_lease}, {far}, {statistics}\n"
+        "local PROTOCOL, LONGEST_LEASE, FAR, FIRST, statistics = '{PROTOCOL_VERSION}', {longest_lease}, {far}, {first}\n\
+         local {} = {}\n",
+        names.join(", "),
+        numbers.join(", ")
     );
     assemble(step, body(step.text()), &["-- include ", "-- rare "], &mut text);
     text

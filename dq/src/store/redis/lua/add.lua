@@ -17,12 +17,13 @@ KEYS[14] {app:topic}:crashes         HASH     job id -> crashes, with `+` (group
 KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[17] {app:topic}:leases          ZSET     node -> end of its lease, ms
-KEYS[18] {app:topic}:schedules      ZSET     ids of schedules
-KEYS[19] {app:topic}:running:NODE   HASH     job id -> token; and on: of each node in ARGV
+KEYS[18] {app:topic}:schedules       ZSET     ids of schedules
+KEYS[19] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
-ARGV[2]  letters: s if a job is special (it has a broadcast or an expiry, extends, or is a schedule), e if one extends, c if an id was chosen, r if a job has a retention, x to start
-         the hour of `calls` again, h if a job is a schedule, f if a job may be due much later: the ids of each group ascend, and no record is over 1 KiB. Without
-         s, c and f, and with records up to 4 KiB, the first six keys are enough; with f the first eight
+ARGV[2]  letters: s if a job is special (it has a broadcast or an expiry, extends, or is a schedule), e if one extends, c if an id was
+         chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, f if a job may be due much
+         later: the ids of each group ascend, and no record is over 1 KiB. Without s, c and f, and with records up to 4 KiB, the first
+         six keys are enough; with f the first eight
 ARGV[3]  no record of the batch has more bytes
 ARGV[4]  g: the number of groups, which are neighbours with the same options
 ARGV[5]  n: the number of nodes whose rows are in KEYS
@@ -42,8 +43,6 @@ Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING 
 Holds    rules 2, 4, 12, 13, 17, 18, 24, 26, 28, 29, 30: an id whose place another program removed is free
 Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET field if its id was chosen
 ]]
-local jobs, delayed, broadcasts, calls, meta, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local far, far_jobs = KEYS[7], KEYS[8]
 local number, flags, longest, groups, nodes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local FIRST_JOB, GENERATED, REPLACE, EXTEND, AT = 6 + 2 * groups + nodes, string.byte('gpe@', 1, 4)
 -- No record up to this has its metadata in the key `metadata`.

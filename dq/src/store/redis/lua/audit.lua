@@ -23,10 +23,8 @@ Holds    rules 5, 26
 Cost     O(page + nodes)
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, leases, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local cursor, limit, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local far, far_jobs = KEYS[8], KEYS[9]
-local NODES, FIRST = {unpack(ARGV, 4)}, 10
+local NODES = {unpack(ARGV, 4)}
 -- include clock.lua
 -- include bulk.lua
 -- include places.lua

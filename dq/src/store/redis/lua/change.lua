@@ -27,8 +27,6 @@ Holds    rules 2, 3, 4, 5, 18, 23, 24, 28: a job without a place counts as RUNNI
 Cost     O(n log n). Per job one HMGET field, four ZMSCORE members, one HSET field and one ZADD member; per broadcast one HGET more
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local calls, meta, wake, metadata, far, far_jobs = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local number, renews, FIRST_CHANGE, FIELDS, MOST_READ = ARGV[1], true, 3, 5, 1048576
 -- include version.lua
 -- include clock.lua
@@ -150,7 +148,6 @@ for _, job in ipairs(in_order) do
     earliest_broadcast = math.min(earliest_broadcast, job.broadcast.due)
   end
 end
-local function head_of(place) return tonumber(redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2] or math.huge) end
 -- A server whose memory is full refuses a larger payload, but another due time needs no room.
 if ARGV[2] == 'u' then redis.call('HSET', meta, 'protocol', PROTOCOL) else redis.call('HDEL', metadata, '') end
 bring_near(near_ids, near_values)
@@ -165,9 +162,6 @@ if longest > tonumber(largest or 0) then redis.call('HSET', meta, 'largest', lon
 local answer = 'g' .. table.concat(answers)
 -- include keep.lua
 keep_notes()
-if earliest < head then signal('due', 'watcher', watcher, watcher_until, earliest) end
-if earliest_broadcast < broadcast_head then
-  local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
-  signal('broadcast', 'publisher', publisher[1], publisher[2])
-end
+signal_earlier('d', head, earliest)
+signal_earlier('b', broadcast_head, earliest_broadcast)
 return {'done', answer}

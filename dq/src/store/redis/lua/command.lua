@@ -28,9 +28,6 @@ Holds    rules 2, 3, 5, 13, 15, 17, 18, 19, 24, 30: of a running job only the pe
 Cost     O(n log n)
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local pending, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local metadata, replacements, far, far_jobs, schedules = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
 local number, renews, FIELDS, MOST_REMOVED = ARGV[1], true, 4, 1048576
 -- include version.lua
 -- include clock.lua
@@ -167,7 +164,7 @@ for i = 2, #ARGV, FIELDS do
   end
 end
 redis.call('HDEL', pending, '')
-local head = earliest and redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+local head = earliest and head_of(delayed)
 local moved, removed_jobs, removed_broadcasts = {}, {}, {}
 for _, job in ipairs(in_order) do
   if job.has_moved then moved[#moved + 1] = job.id end
@@ -197,5 +194,5 @@ local answer = is_uniform and answers[1] and 'c*' .. answers[1] or 'c' .. table.
 -- include keep.lua
 keep_notes()
 for _, text in ipairs(signals) do publish(wake, text) end
-if earliest and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until, earliest) end
+signal_earlier('d', head, earliest)
 return {'done', answer, removed}

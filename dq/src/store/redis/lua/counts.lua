@@ -14,8 +14,6 @@ Holds    rule 2: a job with a record that is in none of the places is RUNNING
 Cost     O(log delayed). While no node has brought near what is due, two commands for each leaf of such jobs, of 500 at most
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, broadcasts = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local far, far_jobs = KEYS[7], KEYS[8]
 -- include clock.lua
 -- include far.lua
 -- include counted.lua

@@ -11,7 +11,6 @@ Cost     O(log delayed) for each time. If there are far jobs: one command for ea
          a time lies. With more leaves, one command for each time, and the number is that of the leaves by their average size
 ]]
 -- include types.lua
-local delayed, far, far_jobs = KEYS[1], KEYS[2], KEYS[3]
 -- include far.lua
 local times, counts, exact = {}, {}, 1
 for i, text in ipairs(ARGV) do times[i] = tonumber(text) end

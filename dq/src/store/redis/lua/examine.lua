@@ -29,11 +29,8 @@ Holds    rules 2, 5, 8, 26
 Cost     O(page * nodes)
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local leases, meta, far, far_jobs = KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local metadata, pending, crashes, schedules = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
 local part, cursor, limit, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local NODES, FIRST = {unpack(ARGV, 5)}, 16
+local NODES = {unpack(ARGV, 5)}
 -- include clock.lua
 -- include bulk.lua
 -- include far.lua

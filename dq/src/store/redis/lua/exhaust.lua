@@ -19,7 +19,6 @@ Holds    rules 6, 8, 10, 13, 15
 Cost     O(log nodes)
 ]]
 -- include types.lua
-local running, leases, sequence, pending, jobs, metadata = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local node, last_seen, lease, id, token, new = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 -- include clock.lua
 -- include bulk.lua

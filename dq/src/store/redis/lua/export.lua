@@ -19,23 +19,7 @@ Holds    rules 5, 27
 Cost     O(limit + log² n)
 ]]
 -- include types.lua
-local jobs, place, metadata, far, far_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local crashes, meta = KEYS[6], KEYS[7]
-local limit, cursor_time, cursor_id, most = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
--- include bulk.lua
--- include order.lua
--- include rank.lua
-local first = first_rank()
-local found, ids, times = redis.call('ZRANGE', place, first, first + limit - 1, 'WITHSCORES'), {}, {}
-local function page_of(records, overrides, more)
-  return {ids, times, records, overrides, read('HMGET', crashes, ids), more, redis.call('HGET', meta, 'fence')}
+local function answer_of(ids, times, records, overrides, more)
+  return {ids, times, records, overrides, #ids > 0 and redis.call('HMGET', crashes, unpack(ids)) or {}, more, redis.call('HGET', meta, 'fence')}
 end
-if ARGV[5] == 'd' and redis.call('EXISTS', far_jobs) == 1 then
-  -- include merge.lua
-end
-for i = 1, #found / 2 do
-  ids[i], times[i] = found[2 * i - 1], tonumber(found[2 * i])
-end
-for i = fitting({jobs, metadata}, ids, most) + 1, #ids do ids[i] = nil end
-local more = redis.call('ZCARD', place) > first + #ids and 1 or 0
-return page_of(read('HMGET', jobs, ids), read('HMGET', metadata, ids), more)
+-- include a_page.lua

@@ -17,8 +17,6 @@ Holds    rules 5, 27
 Cost     O(page)
 ]]
 -- include types.lua
-local jobs, running, metadata, crashes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local pending, replacements, meta = KEYS[5], KEYS[6], KEYS[7]
 local limit, cursor, most = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 -- include clock.lua
 -- include bulk.lua

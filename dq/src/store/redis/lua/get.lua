@@ -19,8 +19,6 @@ Holds    rule 5; section 3.3: a waiting broadcast counts as DELAYED, and goes be
 Cost     O(n log n)
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local metadata, far_jobs, crashes = KEYS[8], KEYS[9], KEYS[10]
 -- include bulk.lua
 -- include places.lua
 local ids = {unpack(ARGV, 2)}

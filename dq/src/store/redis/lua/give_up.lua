@@ -19,8 +19,6 @@ Holds    rules 2, 3, 5: it reads all before it writes, and a repeat does nothing
 Cost     O(log n), and it reads the record
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, meta, metadata = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local far, far_jobs, crashes = KEYS[7], KEYS[8], KEYS[9]
 local id, kept, new, cause = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 -- include version.lua
 -- include clock.lua

@@ -7,5 +7,4 @@ Returns  {the history, or false}
 Holds    rules 1, 32
 Cost     one HGET, of about 4 KiB at most
 ]]
-local history = KEYS[1]
 return {redis.call('HGET', history, ARGV[1])}

@@ -30,9 +30,6 @@ Holds    rules 1, 2, 5, 18, 23, 27, 29, 30: an id in no place is RUNNING, and un
 Cost     O(n log n). Per copy of a job one HEXISTS, one HSET field and one ZADD member
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local crashes, calls, meta, wake, metadata = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local far, far_jobs, schedules = KEYS[13], KEYS[14], KEYS[15]
 local number, duplicate, flags, longest, fence, renews = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], true
 local FIRST_COPY, FIELDS = 6, 5
 -- include version.lua
@@ -108,7 +105,6 @@ end
 for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
 write('HDEL', crashes, moved)
 write('HDEL', metadata, moved)
-local function head_of(place) return tonumber(redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2] or math.huge) end
 local head, broadcast_head = head_of(delayed), head_of(broadcasts)
 write('HSET', jobs, job_fields)
 write('HSET', metadata, own_fields)
@@ -122,9 +118,6 @@ end
 local answer = 'i' .. table.concat(answers)
 -- include keep.lua
 keep_notes()
-if earliest.d < head then signal('due', 'watcher', watcher, watcher_until, earliest.d) end
-if earliest.b < broadcast_head then
-  local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
-  signal('broadcast', 'publisher', publisher[1], publisher[2])
-end
+signal_earlier('d', head, earliest.d)
+signal_earlier('b', broadcast_head, earliest.b)
 return {'done', answer}

@@ -18,7 +18,6 @@ Holds    rules 6, 8, 10, 13, 19
 Cost     O(runs + log nodes)
 ]]
 -- include types.lua
-local running, leases, sequence, pending, crashes = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local node, last_seen, lease, isolation = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 -- include clock.lua
 -- include bulk.lua

@@ -10,7 +10,6 @@ Holds    rules 1, 32
 Cost     O(1); the server frees what is forgotten in the background
 ]]
 -- include types.lua
-local meta, history, history_ends = KEYS[1], KEYS[2], KEYS[3]
 local protocol = redis.call('HGET', meta, 'protocol')
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 if ARGV[1] == '' then

@@ -7,7 +7,6 @@ Returns  1
 Holds    rules 1, 31
 Cost     O(1)
 ]]
-local meta = KEYS[1]
 -- include version.lua
 -- include clock.lua
 redis.call('HSET', meta, 'protocol', PROTOCOL, 'events', int(floor + ARGV[1]))

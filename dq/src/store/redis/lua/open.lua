@@ -23,6 +23,5 @@ Holds    rule 1
 Cost     one TYPE per key
 ]]
 -- include types.lua
-local meta = KEYS[11]
 -- include version.lua
 return 1

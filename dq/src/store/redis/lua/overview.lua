@@ -22,8 +22,6 @@ Holds    rules 8, 23, 29, 33
 Cost     that of counts, and one HLEN for each node in ARGV
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, broadcasts = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local far, far_jobs, leases, meta, statistics = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 -- include clock.lua
 -- include far.lua
 -- include counted.lua

@@ -16,7 +16,6 @@ Holds    rules 1, 3, 5, 24, 29. The first write is a removal, before anything is
 Cost     O(limit log broadcasts), one HSTRLEN per broadcast
 ]]
 -- include types.lua
-local broadcasts, broadcast_jobs, meta, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local node, limit, fallback, expires_after, bytes = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local ROLE_SLACK = 200
 -- include clock.lua
@@ -25,7 +24,7 @@ local ROLE_SLACK = 200
 -- include lapse.lua
 local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published', 'paused', 'draining', 'events', 'history')
 local publisher, publisher_until, number, paused, draining = roles[1], roles[2], tonumber(roles[3] or 0), roles[4], roles[5]
-local events, history, note, keep_notes = roles[6], roles[7], nil, nil
+local events, history, note, keep_notes, tells_moves = roles[6], roles[7]
 -- include recorder.lua
 local latest, opens_at, drained_at = floor, nil, nil
 if paused or draining then
@@ -49,7 +48,7 @@ for i = 1, n do
     gone[#gone + 1] = ids[i]
     published = published + 1
     note('o', '', '', ids[i])
-    redis.call('PUBLISH', channel, int(number + published) .. ' ' .. ids[i] .. '\n' .. records[i])
+    redis.call('PUBLISH', broadcast, int(number + published) .. ' ' .. ids[i] .. '\n' .. records[i])
   end
 end
 if n > 0 and #gone == n then

@@ -28,9 +28,6 @@ Holds    rules 2, 3, 5, 8, 12, 13, 19, 20, 33: does nothing unless the lease is 
 Cost     O(limit log n)
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local running, leases, pending, crashes = KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local meta, wake, metadata, replacements = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
 local node, seen, limit, cap, most = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 -- include version.lua
 -- include clock.lua

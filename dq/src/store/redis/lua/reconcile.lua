@@ -17,7 +17,6 @@ Holds    rules 1, 3, 5, 6, 7, 8
 Cost     O(page)
 ]]
 -- include types.lua
-local running, leases, sequence, jobs, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local node, last_seen, cursor, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 -- include clock.lua
 -- include order.lua

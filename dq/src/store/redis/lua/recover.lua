@@ -26,11 +26,8 @@ Holds    rules 2, 3, 5, 12, 13, 26: a job that has a place or a row by now is le
 Cost     O(n log n)
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local leases, pending, crashes, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local metadata, replacements = KEYS[13], KEYS[14]
 local most, nodes = tonumber(ARGV[1]), tonumber(ARGV[2])
-local NODES, FIRST, running = {unpack(ARGV, 3, 2 + nodes)}, 15, nil
+local NODES = {unpack(ARGV, 3, 2 + nodes)}
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua

@@ -15,8 +15,6 @@ Holds    rules 3, 6, 8, 23, 24: where rows are left, the lease ends at 0
 Cost     O(log nodes)
 ]]
 -- include types.lua
-local delayed, broadcasts, running, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local sequence, meta, wake = KEYS[5], KEYS[6], KEYS[7]
 local node, last_seen = ARGV[1], ARGV[2]
 -- include clock.lua
 -- include signal.lua

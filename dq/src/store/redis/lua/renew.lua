@@ -12,7 +12,6 @@ Holds    rules 3, 6, 8, 21: never creates a lease
 Cost     O(log nodes)
 ]]
 -- include types.lua
-local running, leases, sequence = KEYS[1], KEYS[2], KEYS[3]
 local node, last_seen, lease = ARGV[1], ARGV[2], ARGV[3]
 -- include clock.lua
 -- include lease.lua

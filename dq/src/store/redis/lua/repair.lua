@@ -27,11 +27,8 @@ Holds    rules 2, 3, 5, 8, 26: every repair looks again at what it repairs, so o
 Cost     O(nodes + log n)
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local leases, meta, far, far_jobs = KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local metadata, pending, crashes, schedules = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
 local kind, id, detail, lease = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local NODES, FIRST = {unpack(ARGV, 5)}, 16
+local NODES = {unpack(ARGV, 5)}
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
@@ -81,9 +78,7 @@ local function keep_one_record()
   if #lost_among({id}) == 1 then return redis.call('HDEL', jobs, id) end
   local bound = leaf_of(due_in(value), id)
   redis.call('HDEL', far_jobs, id)
-  if bound and redis.call('LREM', entries_of(bound), 1, id) == 1 and redis.call('LLEN', entries_of(bound)) == 0 then
-    redis.call('ZREM', far, bound)
-  end
+  leave_leaf(bound, id)
   return 1
 end
 local function note_in_meta()

@@ -14,7 +14,6 @@ Holds    rule 5
 Cost     O(page)
 ]]
 -- include types.lua
-local jobs, metadata = KEYS[1], KEYS[2]
 local limit, cursor, most, nodes = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 -- include bulk.lua
 -- include order.lua

@@ -18,9 +18,7 @@ Holds    rules 20, 26, 29
 Cost     O(nodes log nodes)
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local meta, far, far_jobs = KEYS[7], KEYS[8], KEYS[9]
-local NODES, FIRST = ARGV, 10
+local NODES = ARGV
 -- include clock.lua
 -- include bulk.lua
 -- include places.lua

@@ -8,5 +8,4 @@ Returns  ids; some may be of schedules that are gone
 Holds    rule 30
 Cost     O(log n + page)
 ]]
-local schedules = KEYS[1]
 return redis.call('ZRANGE', schedules, ARGV[1], '+', 'BYLEX', 'LIMIT', 0, ARGV[2])

@@ -14,7 +14,6 @@ Holds    rules 1, 3, 18, 29: a pause that has ended by itself is none
 Cost     O(1)
 ]]
 -- include types.lua
-local calls, meta, wake = KEYS[1], KEYS[2], KEYS[3]
 local number, field, value, author, renews = ARGV[1], ARGV[2], ARGV[3], ARGV[4], true
 -- include version.lua
 -- include clock.lua

@@ -34,15 +34,12 @@ Holds    rules 1, 2, 3, 5, 6, 8, 10, 12, 13, 16, 17, 19, 30, 33. It reads each k
 Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n). Payloads are not read, but those of
          replacements. A settle that only acks: nine commands for the last rows of the node, ten otherwise
 ]]
-local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local running, leases, sequence, pending, crashes = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local meta, wake, metadata, replacements, far_jobs, schedules = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18]
 local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local call, format, others = redis.call, string.format, 7 + acks + 2 * ARGV[6]
 local protocol, retains, watcher, watcher_until, events, history =
   unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events', 'history'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
-local stored, rare, stale, note, keep_notes = call('GET', sequence), call('EXISTS', pending, crashes, metadata), {}, nil, nil
+local stored, rare, stale, note, keep_notes, tells_moves = call('GET', sequence), call('EXISTS', pending, crashes, metadata), {}
 local has_pending = rare > 0 and call('EXISTS', pending) == 1
 if acks == 0 or others <= #ARGV or has_pending or retains then
   -- rare outcomes.lua
@@ -71,7 +68,7 @@ if #stale > 0 then
     if stale[next_stale] == i then next_stale = next_stale + 1 else ids[#ids + 1] = ARGV[6 + i] end
   end
 end
-if events or history or KEYS[STATISTICS] then
+if events or history or statistics then
   -- include clock.lua
   -- rare recorder.lua
   note('k', '', node, ids, first, last)

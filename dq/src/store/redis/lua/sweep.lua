@@ -28,8 +28,6 @@ Holds    rules 1, 2, 3, 5, 6, 8, 9, 25, 29, 32: an id that is also in delayed be
 Cost     O(limit log n)
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local running, leases, sequence, crashes, meta, metadata = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local node, last_seen, limit, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local most_dead, most = tonumber(ARGV[7]), tonumber(ARGV[8])
 local stored = redis.call('GET', sequence)

@@ -7,7 +7,6 @@ Holds    rule 29
 Cost     O(1)
 ]]
 -- include types.lua
-local meta = KEYS[1]
 -- include clock.lua
 local state = redis.call('HMGET', meta, 'paused', 'draining', 'delay')
 return {floor, state[1] or '', state[2] or '', state[3] or ''}

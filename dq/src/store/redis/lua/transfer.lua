@@ -27,8 +27,6 @@ Returns  {0, sequence number, rows} if last_seen is not the stored sequence numb
 Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23, 29, 33. It reads each key before its first write, which checks the types
 Cost     O(limit log delayed), and up to 256 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
 ]]
-local jobs, delayed, running, leases, sequence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local crashes, meta, metadata, far, far_jobs = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local lookahead = tonumber(ARGV[7])
 local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
@@ -39,8 +37,8 @@ local protocol, last_fence, largest, watcher, watcher_until, standby, standby_un
     'paused', 'draining', 'delay', 'events', 'history'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
-local note, keep_notes
-if events or history or KEYS[STATISTICS] then
+local note, keep_notes, tells_moves
+if events or history or statistics then
   -- rare recorder.lua
 end
 local reach, opens_at, drained_at = floor + lookahead, nil, nil

@@ -10,7 +10,6 @@ Holds    rules 1, 23
 Cost     O(1)
 ]]
 -- include types.lua
-local delayed, meta, wake = KEYS[1], KEYS[2], KEYS[3]
 local node = ARGV[1]
 -- include clock.lua
 -- include signal.lua

@@ -37,12 +37,6 @@ fn written(key: Key) -> (String, String) {
     (format!("{}{owner}", key.suffix()), key.redis_type().to_uppercase())
 }
 
-/// Whether the last key is that of the rows of a node, and stands for those of any number of nodes.
-fn reads_rows_of_nodes(step: Step) -> bool {
-    use Step::{Add, Audit, Examine, Nodes, Overview, Recover, Repair, Rows, Scan};
-    matches!(step, Scan | Audit | Recover | Add | Overview | Examine | Repair | Nodes | Rows)
-}
-
 /// The keys and channels of all scripts. They tell moves through a channel that they name themselves.
 fn keys() -> impl Iterator<Item = Key> {
     Step::ALL.iter().flat_map(|step| step.keys()).copied().chain([Key::EventsChannel])
@@ -142,31 +136,6 @@ fn every_part_is_used_and_every_include_exists() {
         // A settle of plain acks reads the clock only if something wants to know it: the record, the lease, or what is rare.
         let clocks = if *step == Step::Settle { 3 } else { 1 };
         assert!(assembled(*step).matches("redis.call('TIME')").count() <= clocks, "{} reads one clock", step.name());
-    }
-}
-
-#[test]
-fn scripts_name_their_keys_in_order() {
-    for step in Step::ALL.iter().filter(|step| **step != Step::Open) {
-        let text = assembled(*step);
-        let mut named = Vec::new();
-        for line in text.lines().filter(|line| line.starts_with("local ") && line.contains("= KEYS[")) {
-            let (names, values) = line["local ".len()..].split_once(" = ").unwrap();
-            named.extend(names.split(", ").zip(values.split(", ")).map(|(name, value)| format!("{name}={value}")));
-        }
-        // The part `recorder` names the key of the statistics.
-        let is_named = |key: &Key| *key != Key::Statistics || *step == Step::Overview;
-        let keys: Vec<_> = step.keys().iter().copied().filter(is_named).collect();
-        let given = keys.iter().enumerate().map(|(n, key)| {
-            let name = match key {
-                Key::BroadcastChannel => "channel".to_owned(),
-                Key::Delayed if matches!(step, Step::Page | Step::Export) => "place".to_owned(),
-                key => key.suffix().replace('-', "_"),
-            };
-            format!("{name}=KEYS[{}]", n + 1)
-        });
-        let given: Vec<_> = given.take(keys.len() - usize::from(reads_rows_of_nodes(*step))).collect();
-        assert_eq!(named, given, "{}", step.name());
     }
 }
 

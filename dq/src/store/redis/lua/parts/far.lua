@@ -7,7 +7,8 @@ name of `far` and a colon.
 
 Needs    far
 Gives    leaf_of(due, id): the bound of the leaf of this job, or nil before the first one. entries_of(bound): the key of the leaf.
-         base_of(bound): the due time in it. due_in(value), record_in(value): of a value of far_jobs
+         base_of(bound): the due time in it. due_in(value), record_in(value): of a value of far_jobs. leave_leaf(bound, id): takes an id out
+         of its leaf, and an empty leaf out of the tree; bound may be nil
 Cost     leaf_of: one ZRANGE, O(log leaves)
 ]]
 local function leaf_of(due, id)
@@ -17,3 +18,7 @@ local function entries_of(bound) return far .. ':' .. bound end
 local function base_of(bound) return tonumber(string.sub(bound, 1, 15)) end
 local function due_in(value) return (struct.unpack('<I6', value)) end
 local function record_in(value) return string.sub(value, 7) end
+local function leave_leaf(bound, id)
+  local is_empty = bound and redis.call('LREM', entries_of(bound), 1, id) == 1 and redis.call('LLEN', entries_of(bound)) == 0
+  if is_empty then redis.call('ZREM', far, bound) end
+end

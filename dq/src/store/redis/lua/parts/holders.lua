@@ -1,7 +1,8 @@
 --[[ holders: finds jobs without a place. A job with a record in none of the ZSETs is RUNNING if a node has a row of it;
 otherwise another program has removed its place.
 
-Needs    leases; places; NODES: the nodes whose rows are in KEYS; FIRST: the number of the first of these keys
+Needs    leases; places; NODES: the nodes whose rows are in KEYS; FIRST, which the loader writes: the number of the first of these
+         keys
 Gives    unnamed_holders(): all nodes with a lease if one of them is not in NODES, otherwise nil. lost_among(ids): those
          without a place and without a row
 Holds    rules 8, 26: a node that has rows has a lease. All rows and places are read in one step

@@ -15,12 +15,11 @@ local EXPIRED = 6
 local plan, earliest, earliest_broadcast
 local function begin_plan()
   earliest, earliest_broadcast = nil, nil
-  plan = {
-    removed_rows = {}, removed_jobs = {}, removed_commands = {}, removed_crashes = {}, removed_broadcasts = {},
-    removed_metadata = {}, removed_replacements = {}, records = {}, metadata = {}, crashes = {}, broadcast_records = {},
-    delayed = {}, unacked = {}, dead = {}, done = {}, broadcasts = {},
-    dropped = {}, removed_done = {}, longest = 0,
-  }
+  -- Lists: what is removed, then fields and members.
+  plan = setmetatable({longest = 0, has_retention = false}, {__index = function(lists, name)
+    lists[name] = {}
+    return lists[name]
+  end})
 end
 begin_plan()
 -- Many jobs of a batch have the same metadata and the same token, and to take these apart costs more than all else.
@@ -56,27 +55,32 @@ local function push(list, a, b)
 end
 local function put(place, id, time) push(plan[place], int(time), id) end
 local function put_delayed(id, due)
-  if not earliest or due < earliest then earliest = due end
+  earliest = math.min(earliest or due, due)
   put('delayed', id, due)
 end
 local function remove_job(id)
   push(plan.removed_jobs, id)
   push(plan.removed_metadata, id)
 end
-local function put_replacement(id, command, record)
-  if command.deliver == 'q' then
-    push(plan.removed_broadcasts, id)
-  else
-    if not earliest_broadcast or command.due < earliest_broadcast then earliest_broadcast = command.due end
-    put('broadcasts', id, command.due)
-    push(plan.broadcast_records, id, record)
-  end
-  if command.deliver == 'b' then return remove_job(id) end
-  push(plan.removed_metadata, id)
+local function put_record(id, due, record)
   push(plan.records, id, record)
   local own = own_metadata(record)
   if own then push(plan.metadata, id, own) end
-  put_delayed(id, command.due)
+  put_delayed(id, due)
+end
+-- The job itself, its broadcast, or both.
+local function deliver_job(id, deliver, due, record)
+  if deliver ~= 'q' then
+    earliest_broadcast = math.min(earliest_broadcast or due, due)
+    put('broadcasts', id, due)
+    push(plan.broadcast_records, id, record)
+  end
+  if deliver ~= 'b' then put_record(id, due, record) end
+end
+local function put_replacement(id, command, record)
+  if command.deliver == 'q' then push(plan.removed_broadcasts, id) end
+  if command.deliver == 'b' then remove_job(id) else push(plan.removed_metadata, id) end
+  deliver_job(id, command.deliver, command.due, record)
 end
 local function update_metadata(id, old, new)
   if new ~= old then push(plan.metadata, id, new) end
@@ -169,16 +173,7 @@ local function put_new(id, deliver, due, record)
     return
   end
   note('a', int(due), '', id)
-  if deliver ~= 'q' then
-    if not earliest_broadcast or due < earliest_broadcast then earliest_broadcast = due end
-    put('broadcasts', id, due)
-    push(plan.broadcast_records, id, record)
-  end
-  if deliver == 'b' then return end
-  push(plan.records, id, record)
-  local own = own_metadata(record)
-  if own then push(plan.metadata, id, own) end
-  put_delayed(id, due)
+  deliver_job(id, deliver, due, record)
 end
 -- The jobs of a tick are new, unless the last one has not ended. `packed` is as `packed` in outcomes.rs writes it. Returns the record
 -- of the schedule from now on, and its next tick or 0.
@@ -215,13 +210,10 @@ local function put_tick(id, due, packed)
   end
   -- It is there, unless an operator removed it.
   redis.call('ZADD', schedules, 0, id)
-  push(plan.records, id, schedule)
   push(plan.removed_metadata, id)
-  local own = own_metadata(schedule)
-  if own then push(plan.metadata, id, own) end
   local again = math.max(next_due, due + 1)
   note('j', int(again), node, id)
-  put_delayed(id, again)
+  put_record(id, again, schedule)
 end
 local function leave(id, token, text, command, crash_text, outcome, argument, new, cap)
   -- A rollback, a drop, a reclaim and a recovery end no run, and neither does a job that expired before it could run.
@@ -264,13 +256,14 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
   if outcome == 'l' then return recover(id, text, parking_fence) end
   if outcome == 'n' then return put_tick(id, tonumber(due), argument) end
   local crash_count, isolation = parse_crashes(crash_text)
-  if outcome == 'c' then note('l', '', node, id) end
-  if outcome == 'c' then return reclaim(id, tonumber(due), text, parking_fence, crash_count, isolation, cap) end
+  if outcome == 'c' then
+    note('l', '', node, id)
+    return reclaim(id, tonumber(due), text, parking_fence, crash_count, isolation, cap)
+  end
   apply_outcome(id, fence, tonumber(due), text, parking_fence, crash_count, outcome, argument, new)
 end
 local function write_plan()
-  local head = earliest and redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
-  local broadcast_head = earliest_broadcast and redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')
+  local head, broadcast_head = earliest and head_of(delayed), earliest_broadcast and head_of(broadcasts)
   write('HDEL', running, plan.removed_rows)
   write('HDEL', pending, plan.removed_commands)
   write('HDEL', replacements, plan.removed_replacements)
@@ -295,9 +288,6 @@ local function write_plan()
   write('ZADD', unacked, plan.unacked)
   write('ZADD', dead, plan.dead)
   write('ZADD', done, plan.done)
-  if head and (not head[2] or earliest < tonumber(head[2])) then signal('due', 'watcher', watcher, watcher_until, earliest) end
-  if broadcast_head and (not broadcast_head[2] or earliest_broadcast < tonumber(broadcast_head[2])) then
-    local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
-    signal('broadcast', 'publisher', publisher[1], publisher[2])
-  end
+  signal_earlier('d', head, earliest)
+  signal_earlier('b', broadcast_head, earliest_broadcast)
 end

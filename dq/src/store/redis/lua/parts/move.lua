@@ -11,7 +11,9 @@ do
   local moved, was_at = 0, far_at
   redis.call('HLEN', jobs)
   redis.call('ZCARD', delayed)
+  -- include bulk.lua
   -- include far.lua
+  -- include near.lua
   while true do
     local bound = redis.call('ZRANGE', far, '0', '0')[1]
     far_at = bound and base_of(bound) or nil
@@ -21,18 +23,8 @@ do
     local values = #ids > 0 and redis.call('HMGET', far_jobs, unpack(ids)) or {}
     redis.call('ZREM', far, bound)
     redis.call('DEL', key)
-    local fields, members, n = {}, {}, 0
-    for i, id in ipairs(ids) do
-      if values[i] then
-        fields[n + 1], fields[n + 2], members[n + 1], members[n + 2] = id, record_in(values[i]), int(due_in(values[i])), id
-        n = n + 2
-      end
-    end
-    if n > 0 then
-      redis.call('HDEL', far_jobs, unpack(ids))
-      redis.call('HSET', jobs, unpack(fields))
-      redis.call('ZADD', delayed, unpack(members))
-    end
+    write('HDEL', far_jobs, ids)
+    put_near(ids, values)
     if #ids == 0 then redis.call('HSET', meta, 'far-lost', int((redis.call('HGET', meta, 'far-lost') or 0) + 1)) end
     moved = moved + 1
   end

@@ -4,7 +4,9 @@ Needs    wake (channel), meta; clock
 Gives    publish(channel, text): how many received it. signal(text, role, holder, lapses, due): to the holder of a role while
          the role lasts, otherwise, or when the holder does not listen, to all nodes. A holder that does not listen loses the
          role, so that one of the others takes it and comes when the head is due. A holder that listens is told `due`, the
-         time of the head, if it is given, and its role lapses if it does not come then
+         time of the head, if it is given, and its role lapses if it does not come then. head_of(place): the time of the first entry of a
+         ZSET, or nil. signal_earlier(place, before, earliest): if a place,
+         d or b (broadcasts), has an earlier head now than `before`, or nil. watcher, watcher_until: fields of meta
 Cost     one PUBLISH; two and an HDEL when the holder does not listen; an HSET when the role lapses earlier than before
 ]]
 local function publish(channel, text) return redis.pcall('PUBLISH', channel, text) end
@@ -17,4 +19,11 @@ local function signal(text, role, holder, lapses, due)
   end
   if lasts then redis.call('HDEL', meta, role, role .. '-until') end
   publish(wake, text)
+end
+local function head_of(place) return redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2] end
+local function signal_earlier(place, before, earliest)
+  if not earliest or earliest >= (tonumber(before) or math.huge) then return end
+  if place == 'd' then return signal('due', 'watcher', watcher, watcher_until, earliest) end
+  local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
+  signal('broadcast', 'publisher', publisher[1], publisher[2])
 end

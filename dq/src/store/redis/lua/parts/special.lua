@@ -6,8 +6,6 @@ Holds    what `add` holds
 Cost     O(n log n)
 ]]
 -- include types.lua
-local unacked, dead, done, broadcast_jobs, pending, crashes = KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
-local metadata, replacements, leases, schedules = KEYS[15], KEYS[16], KEYS[17], KEYS[18]
 local has_schedules = flags ~= '' and string.find(flags, 'h', 1, true)
 -- A key of a wrong type is found before the first write.
 if has_schedules then redis.call('ZCARD', schedules) end
@@ -21,7 +19,7 @@ if has_schedules then redis.call('ZCARD', schedules) end
 -- include edit.lua
 -- include pending.lua
 -- include places.lua
-local NODES, FIRST = {unpack(ARGV, 6 + 2 * groups, FIRST_JOB - 1)}, 19
+local NODES = {unpack(ARGV, 6 + 2 * groups, FIRST_JOB - 1)}
 -- include holders.lua
 local LATEST_EXPIRY = 281474976710655
 local function parse(text)
@@ -185,7 +183,7 @@ if #removed_broadcasts > 0 then
   write('ZREM', broadcasts, removed_broadcasts)
   write('HDEL', broadcast_jobs, removed_broadcasts)
 end
-local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+local head = head_of(delayed)
 write('HSET', far_jobs, far_fields)
 for _, options in ipairs(far_groups) do put_far(options.due, options.far_ids) end
 write('HSET', jobs, job_fields)
@@ -200,13 +198,10 @@ if longest > LARGE then
   write('HSET', metadata, own_fields)
 end
 if #broadcast_members > 0 then
-  local broadcast_head = redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2]
+  local broadcast_head = head_of(broadcasts)
   write('HSET', broadcast_jobs, broadcast_fields)
   write('ZADD', broadcasts, broadcast_members)
-  if not broadcast_head or earliest_broadcast < tonumber(broadcast_head) then
-    local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
-    signal('broadcast', 'publisher', publisher[1], publisher[2])
-  end
+  signal_earlier('b', broadcast_head, earliest_broadcast)
 end
 write('HSET', pending, pending_fields)
 write('HSET', replacements, replacement_fields)
