@@ -262,32 +262,34 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
   end
   apply_outcome(id, fence, tonumber(due), text, parking_fence, crash_count, outcome, argument, new)
 end
+local function write_list(command, key, name)
+  local list = rawget(plan, name)
+  if list then write(command, key, list) end
+end
 local function write_plan()
   local head, broadcast_head = earliest and head_of(delayed), earliest_broadcast and head_of(broadcasts)
-  write('HDEL', running, plan.removed_rows)
-  write('HDEL', pending, plan.removed_commands)
-  write('HDEL', replacements, plan.removed_replacements)
-  write('HDEL', crashes, plan.removed_crashes)
-  write('HDEL', jobs, plan.removed_jobs)
-  write('HDEL', metadata, plan.removed_metadata)
-  if #plan.removed_broadcasts > 0 then
-    write('ZREM', broadcasts, plan.removed_broadcasts)
-    write('HDEL', broadcast_jobs, plan.removed_broadcasts)
-  end
-  write('ZREM', done, plan.removed_done)
+  write_list('HDEL', running, 'removed_rows')
+  write_list('HDEL', pending, 'removed_commands')
+  write_list('HDEL', replacements, 'removed_replacements')
+  write_list('HDEL', crashes, 'removed_crashes')
+  write_list('HDEL', jobs, 'removed_jobs')
+  write_list('HDEL', metadata, 'removed_metadata')
+  write_list('ZREM', broadcasts, 'removed_broadcasts')
+  write_list('HDEL', broadcast_jobs, 'removed_broadcasts')
+  write_list('ZREM', done, 'removed_done')
   if plan.has_retention then redis.call('HSET', meta, 'retains', 1) end
   if plan.longest > 0 and plan.longest > tonumber(redis.call('HGET', meta, 'largest') or 0) then
     redis.call('HSET', meta, 'largest', plan.longest)
   end
-  write('HSET', jobs, plan.records)
-  write('HSET', metadata, plan.metadata)
-  write('HSET', crashes, plan.crashes)
-  write('HSET', broadcast_jobs, plan.broadcast_records)
-  write('ZADD', broadcasts, plan.broadcasts)
-  write('ZADD', delayed, plan.delayed)
-  write('ZADD', unacked, plan.unacked)
-  write('ZADD', dead, plan.dead)
-  write('ZADD', done, plan.done)
+  write_list('HSET', jobs, 'records')
+  write_list('HSET', metadata, 'metadata')
+  write_list('HSET', crashes, 'crashes')
+  write_list('HSET', broadcast_jobs, 'broadcast_records')
+  write_list('ZADD', broadcasts, 'broadcasts')
+  write_list('ZADD', delayed, 'delayed')
+  write_list('ZADD', unacked, 'unacked')
+  write_list('ZADD', dead, 'dead')
+  write_list('ZADD', done, 'done')
   signal_earlier('d', head, earliest)
   signal_earlier('b', broadcast_head, earliest_broadcast)
 end

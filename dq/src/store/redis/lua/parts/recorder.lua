@@ -27,7 +27,7 @@ do
   tells_moves = is_listened or history
   local in_slot = statistics and redis.call('HGET', statistics, int(minute % 1440))
   function note(kind, number, name, ids, from, to)
-    if not (tells_moves or statistics) then return end
+    if not (tells_moves or statistics and string.find(kind, '^[cex]')) then return end
     if not from then ids, from, to = {ids}, 1, 1 end
     made[#made + 1] = {letter = string.sub(kind, 1, 1), kind = kind, number = number, name = name, ids = ids, from = from, to = to}
   end
@@ -35,28 +35,9 @@ do
     -- Nobody listens any more, and the next steps need not look.
     if events and not is_listened then redis.call('HDEL', meta, 'events') end
     if #made == 0 then return end
-    local MOST_BYTES, MOST_ENDED, AT_ONCE, prefix = 4096, 100000, 250, string.sub(meta, 1, -5)
-    local SHAPE, SHAPE_BYTES, LATE = '<I4I4I4I4I4I4I8I6I4I4I4I4I4I4I4I4', 70, {10, 100, 1000, 10000, 60000, 600000, 3600000}
-    local MOST_LATE, MOST_SUM = 281474976710655, 9007199254740991
-    local function for_each_move(visit)
-      for _, one in ipairs(made) do
-        for i = one.from, one.letter ~= 'e' and one.to or 0 do visit(one, one.ids[i]) end
-      end
-    end
-    local function tell_events()
-      local lines, bytes, more = {}, 0, 0
-      for_each_move(function(one, id)
-        local line = one.kind .. '\t' .. one.number .. '\t' .. one.name .. '\t' .. id
-        if #lines == 1000 or bytes + #line >= 65000 then
-          more = more + 1
-        else
-          bytes, lines[#lines + 1] = bytes + #line + 1, line
-        end
-      end)
-      if #lines == 0 then return end
-      redis.pcall('PUBLISH', prefix .. 'events', string.format('%d\t%d\n', floor, more) .. table.concat(lines, '\n'))
-    end
-    local function count_all()
+    if statistics then
+      local SHAPE, SHAPE_BYTES, LATE = '<I4I4I4I4I4I4I8I6I4I4I4I4I4I4I4I4', 70, {10, 100, 1000, 10000, 60000, 600000, 3600000}
+      local MOST_LATE, MOST_SUM = 281474976710655, 9007199254740991
       local counts, has_counted = in_slot and #in_slot == SHAPE_BYTES and {struct.unpack(SHAPE, in_slot)}, false
       local is_new = not counts or counts[1] ~= minute
       if is_new then counts = {minute, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0} end
@@ -78,6 +59,26 @@ do
       end
       if has_counted then redis.call('HSET', statistics, int(minute % 1440), struct.pack(SHAPE, unpack(counts, 1, 16))) end
       if has_counted and is_new then redis.call('EXPIRE', statistics, 90000) end
+    end
+    if not tells_moves then return end
+    local MOST_BYTES, MOST_ENDED, AT_ONCE, prefix = 4096, 100000, 250, string.sub(meta, 1, -5)
+    local function for_each_move(visit)
+      for _, one in ipairs(made) do
+        for i = one.from, one.letter ~= 'e' and one.to or 0 do visit(one, one.ids[i]) end
+      end
+    end
+    local function tell_events()
+      local lines, bytes, more = {}, 0, 0
+      for_each_move(function(one, id)
+        local line = one.kind .. '\t' .. one.number .. '\t' .. one.name .. '\t' .. id
+        if #lines == 1000 or bytes + #line >= 65000 then
+          more = more + 1
+        else
+          bytes, lines[#lines + 1] = bytes + #line + 1, line
+        end
+      end)
+      if #lines == 0 then return end
+      redis.pcall('PUBLISH', prefix .. 'events', string.format('%d\t%d\n', floor, more) .. table.concat(lines, '\n'))
     end
     local function ask(...)
       local answer = redis.pcall(...)
@@ -143,7 +144,6 @@ do
         end
       end
     end
-    if statistics then count_all() end
     if history then keep_histories() end
     if is_listened then tell_events() end
   end
