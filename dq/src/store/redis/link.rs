@@ -23,7 +23,7 @@ use crate::store::{Answer, Link, Pending, Request, RequestKind, StoreError};
 use crate::time::Timestamp;
 
 /// The link of one node to one topic.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct RedisLink {
     pub(super) connection: OrderedConnection,
     /// For steps that must not wait behind a large answer, and need no order with the others: `renew` and `publish`.
@@ -47,33 +47,12 @@ impl RedisLink {
         let without = if self.counts { 0 } else { without };
         self.scripts.call_with_first(step, step.keys().len() - without, &self.keys, owner)
     }
-
-    fn cleanup(&self) -> Cleanup {
-        let (connection, scripts) = (self.connection.clone(), Arc::clone(&self.scripts));
-        Cleanup {
-            connection,
-            scripts,
-            keys: self.keys.clone(),
-            node: self.node.clone(),
-            dropped: Arc::clone(&self.dropped),
-        }
-    }
-}
-
-/// Drops rows whose ids or tokens are not those of dq: another program wrote them.
-#[derive(Debug, Clone)]
-struct Cleanup {
-    connection: OrderedConnection,
-    scripts: Arc<Scripts>,
-    keys: Keys,
-    node: NodeId,
-    dropped: Arc<AtomicUsize>,
 }
 
 /// A row that cannot be a job of dq: id and token as bytes.
 type ForeignRow = (Bytes, Bytes);
 
-impl Cleanup {
+impl RedisLink {
     /// Logs and counts jobs that were dropped because their record was missing.
     fn report_dropped(&self, ids: &[JobId]) {
         if !ids.is_empty() {
@@ -152,7 +131,7 @@ impl RedisLink {
         let call = self.counting(Step::Transfer, 1, node).arg(node).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
         let call = call.arg(millis(request.lookahead));
-        let (answer, cleanup, fallback) = (self.connection.ask_list(call), self.cleanup(), request.fallback);
+        let (answer, link, fallback) = (self.connection.ask_list(call), self.clone(), request.fallback);
         Box::pin(async move {
             let mut reply = answer.await?;
             let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
@@ -165,7 +144,7 @@ impl RedisLink {
             let (holder, end) = (reply.node()?, reply.time()?);
             let foreign_lease = (!holder.as_str().is_empty()).then_some((holder, end));
             let (claims, foreign_rows) = claims_of(&mut reply)?;
-            cleanup.drop_foreign_rows(&foreign_rows, &mut lease_status);
+            link.drop_foreign_rows(&foreign_rows, &mut lease_status);
             let dropped = reply.ids()?;
             let (state, left) = told(&mut reply, clock)?;
             let done = Transferred {
@@ -254,7 +233,7 @@ impl RedisLink {
         }
         let after = request.after.as_ref().map_or("", RowCursor::as_str);
         let call = self.call(Step::Reconcile).arg(request.last_seen.0).arg(after).arg(request.limit.max(1));
-        let (answer, cleanup) = (self.connection.ask_list(call), self.cleanup());
+        let (answer, link) = (self.connection.ask_list(call), self.clone());
         Box::pin(async move {
             let mut reply = answer.await?;
             let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
@@ -270,8 +249,8 @@ impl RedisLink {
                 }
             }
             let next = Some(reply.text()?).filter(|cursor| !cursor.is_empty()).map(RowCursor::new);
-            cleanup.drop_foreign_rows(&foreign_rows, &mut lease_status);
-            cleanup.report_dropped(&reply.ids()?);
+            link.drop_foreign_rows(&foreign_rows, &mut lease_status);
+            link.report_dropped(&reply.ids()?);
             rows.sort();
             Ok(Answer::Reconcile(Sequenced::Done(Reconciled { lease_status, rows, next })))
         })
@@ -285,11 +264,11 @@ impl RedisLink {
         let call = self.counting(Step::Reclaim, 1, dead).arg(dead).arg(request.seen.as_millis());
         let call = call.arg(request.limit.max(1)).arg(request.max_crashes).arg(request.bytes);
         let answer = self.connection.ask_list(call);
-        let cleanup = self.cleanup();
+        let link = self.clone();
         Box::pin(async move {
             let mut reply = answer.await?;
             let reclaimed = Reclaimed { moved: reply.count()?, left: reply.count()? };
-            cleanup.report_dropped(&reply.ids()?);
+            link.report_dropped(&reply.ids()?);
             Ok(Answer::Reclaim(reclaimed))
         })
     }
@@ -306,7 +285,7 @@ impl RedisLink {
         let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
         let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
         let call = call.arg(request.bytes);
-        let (answer, cleanup) = (self.connection.ask_list(call), self.cleanup());
+        let (answer, link) = (self.connection.ask_list(call), self.clone());
         Box::pin(async move {
             let mut reply = answer.await?;
             let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
@@ -315,9 +294,9 @@ impl RedisLink {
             }
             let clock = reply.time()?;
             let (claims, foreign_rows) = claims_of(&mut reply)?;
-            cleanup.drop_foreign_rows(&foreign_rows, &mut lease_status);
+            link.drop_foreign_rows(&foreign_rows, &mut lease_status);
             let (pruned_dead, pruned_done, more) = (reply.count()?, reply.count()?, reply.is_set()?);
-            cleanup.report_dropped(&reply.ids()?);
+            link.report_dropped(&reply.ids()?);
             let (state, _) = told(&mut reply, clock)?;
             let swept = Swept { lease_status, clock, claims, pruned_dead, pruned_done, more, state };
             Ok(Answer::Sweep(Sequenced::Done(swept)))

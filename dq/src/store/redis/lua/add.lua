@@ -40,7 +40,7 @@ Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING 
          E, and version and due time as the part `edit` tells them (extended); L (too many bytes to extend: in another batch); M (its
          version cannot grow)
          A topic that drains refuses the batch with the error `DQDRAINING` and the field of meta
-Holds    rules 2, 4, 12, 13, 17, 18, 24, 26, 28, 29, 30: an id whose place another program removed is free
+Holds    rules 2, 4, 13, 18, 24, 28, 29, 30: an id whose place another program removed is free
 Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET field if its id was chosen
 ]]
 local number, flags, longest, groups, nodes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])

@@ -19,7 +19,7 @@ ARGV[4]  and on: the nodes whose rows are in KEYS
 Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, ids that came near, lost ids, cursor of the
          next page or ''}. The cursor of a page of later jobs is `f`, `far-lost` as it was before the first of them, `:` and the
          cursor of HSCAN
-Holds    rules 5, 26
+Holds    rules 2, 5
 Cost     O(page + nodes)
 ]]
 -- include types.lua

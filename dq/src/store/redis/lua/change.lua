@@ -23,7 +23,7 @@ Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `g`, and 
          the job was found (d r u x f, or - for none); + (changed), - (no such job, or none in this state can be changed so), v (it has
          another version), m (its version cannot grow) or l (too many bytes of broadcasts: in another batch); and version and due time
          as the part `edit` tells them
-Holds    rules 2, 3, 4, 5, 18, 23, 24, 28: a job without a place counts as RUNNING, and only a job that is changed comes near
+Holds    rules 1, 2, 4, 5, 18, 23, 24, 28: a job without a place counts as RUNNING, and only a job that is changed comes near
 Cost     O(n log n). Per job one HMGET field, four ZMSCORE members, one HSET field and one ZADD member; per broadcast one HGET more
 ]]
 -- include types.lua

@@ -24,7 +24,7 @@ Returns  {'done', answer, for each command false or {removed record, metadata th
          answer} or {'late'}. The answer is `c` and two characters per command: the state in which the job was found
          (d r u x f, or - for none), and + if anything changed, otherwise -; `c*` and two characters if all have the same. The removed records have at most 1 MiB; the
          first may have more, and later ones are left out
-Holds    rules 2, 3, 5, 13, 15, 17, 18, 19, 24, 30: of a running job only the pending command changes
+Holds    rules 1, 2, 5, 13, 15, 18, 19, 24, 30: of a running job only the pending command changes
 Cost     O(n log n)
 ]]
 -- include types.lua

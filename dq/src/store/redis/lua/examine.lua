@@ -25,7 +25,7 @@ ARGV[5]  and on: the nodes whose rows are in KEYS. For l and j all nodes with a 
 
 Returns  {1, all nodes with a lease} if one is missing, otherwise {0, cursor of the next page or 0, entries looked at, then of each
          mismatch its letter as in `examine.rs`, its id and its detail}
-Holds    rules 2, 5, 8, 26
+Holds    rules 2, 5, 8
 Cost     O(page * nodes)
 ]]
 -- include types.lua

@@ -15,7 +15,7 @@ ARGV[3]  its new metadata
 ARGV[4]  the cause in them, as a digit
 
 Returns  1 if it was made DEAD, 0 if it runs, is DONE or gone, or has another payload by now
-Holds    rules 2, 3, 5: it reads all before it writes, and a repeat does nothing
+Holds    rules 1, 2, 5: it reads all before it writes, and a repeat does nothing
 Cost     O(log n), and it reads the record
 ]]
 -- include types.lua

@@ -6,7 +6,7 @@ KEYS[3]  {app:topic}:history-ends  ZSET  id of a job that is gone -> when its hi
 ARGV[1]  `moves:after`, or '' for no histories
 
 Returns  1
-Holds    rules 1, 32
+Holds    rules 1, 31
 Cost     O(1); the server frees what is forgotten in the background
 ]]
 -- include types.lua

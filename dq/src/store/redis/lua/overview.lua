@@ -18,7 +18,7 @@ ARGV[2]  and on: the nodes whose rows are counted
 Returns  {counts as the step counts, nodes with a lease, leases as node, end, ..., rows of the nodes in ARGV, watcher, its end ms,
          standby, its end ms, paused, draining, delay, what was counted in the present minute and in the five before it, or nil
          if nothing was for a day}; texts are empty where they are missing
-Holds    rules 8, 23, 29, 33
+Holds    rules 8, 23, 29, 31
 Cost     that of counts, and one HLEN for each node in ARGV
 ]]
 -- include types.lua

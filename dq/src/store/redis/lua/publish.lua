@@ -11,7 +11,7 @@ ARGV[4]  how long after its due time a broadcast without an expiry of its own ex
 ARGV[5]  the most bytes of records; one may have more
 
 Returns  {published, dropped, how long to sleep µs, more, the number of the last broadcast that was ever published}
-Holds    rules 1, 3, 5, 24, 29. The first write is a removal, before anything is published: a server that refuses writes still
+Holds    rules 1, 5, 24, 29. The first write is a removal, before anything is published: a server that refuses writes still
          publishes, and would otherwise publish the same broadcast at each try
 Cost     O(limit log broadcasts), one HSTRLEN per broadcast
 ]]

@@ -23,7 +23,7 @@ ARGV[4]  cap: how many crashes exhaust a job
 ARGV[5]  the most bytes of replacements; one may have more
 
 Returns  {rows moved, rows left, ids of jobs that were dropped because their record was missing}
-Holds    rules 2, 3, 5, 8, 12, 13, 19, 20, 33: does nothing unless the lease is the one that was seen and has expired; a lease
+Holds    rules 1, 2, 5, 8, 13, 19, 20, 31: does nothing unless the lease is the one that was seen and has expired; a lease
          that ends at 0 charges no crash
 Cost     O(limit log n)
 ]]

@@ -13,7 +13,7 @@ ARGV[4]  limit, 1..=1000
 Returns  {0, sequence number, rows} if a later page names another sequence number, otherwise {1, sequence number, rows,
          ids, tokens, cursor of the next page or '', dropped ids}. A row without a proper token is removed: its job
          becomes DEAD, or is dropped if it has no record
-Holds    rules 1, 3, 5, 6, 7, 8
+Holds    rules 1, 5, 6, 7, 8
 Cost     O(page)
 ]]
 -- include types.lua

@@ -22,7 +22,7 @@ ARGV[3]  and on: n nodes; then ids that an audit found, at most 1000
 
 Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, {}, ids that were put back, ids that
          were looked at}: as many of the ids, from the first on, as the bytes allow
-Holds    rules 2, 3, 5, 12, 13, 26: a job that has a place or a row by now is left as it is
+Holds    rules 1, 2, 5, 13: a job that has a place or a row by now is left as it is
 Cost     O(n log n)
 ]]
 -- include types.lua

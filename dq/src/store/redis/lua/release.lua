@@ -11,7 +11,7 @@ ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 
 Returns  {sequence number, rows}
-Holds    rules 3, 6, 8, 23, 24: where rows are left, the lease ends at 0
+Holds    rules 1, 6, 8, 23, 24: where rows are left, the lease ends at 0
 Cost     O(log nodes)
 ]]
 -- include types.lua

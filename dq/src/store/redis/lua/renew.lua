@@ -8,7 +8,7 @@ ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
 
 Returns  {sequence number, rows}
-Holds    rules 3, 6, 8, 21: never creates a lease
+Holds    rules 1, 6, 8, 21: never creates a lease
 Cost     O(log nodes)
 ]]
 -- include types.lua

@@ -23,7 +23,7 @@ ARGV[4]  how long the lease of a node is that has rows and none, ms
 ARGV[5]  and on: the nodes whose rows are in KEYS
 
 Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, 1 if it was repaired}
-Holds    rules 2, 3, 5, 8, 26: every repair looks again at what it repairs, so one that is repeated does nothing
+Holds    rules 1, 2, 5, 8: every repair looks again at what it repairs, so one that is repeated does nothing
 Cost     O(nodes + log n)
 ]]
 -- include types.lua

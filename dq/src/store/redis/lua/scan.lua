@@ -14,7 +14,7 @@ ARGV[1]  and on: the nodes whose rows are counted
 
 Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, clock ms, leases as node, end, ...,
          records, places, the state of the topic (the part `told`) or nil}
-Holds    rules 20, 26, 29
+Holds    rules 2, 20, 29
 Cost     O(nodes log nodes)
 ]]
 -- include types.lua

@@ -10,7 +10,7 @@ ARGV[4]  BY:REASON, without blanks, `;` and further `:`
 
 Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `s`, the field as it was, `;` and the field as it is, each empty
          where it is missing. A field is SINCE:NUMBER:BY:REASON
-Holds    rules 1, 3, 18, 29: a pause that has ended by itself is none
+Holds    rules 1, 18, 29: a pause that has ended by itself is none
 Cost     O(1)
 ]]
 -- include types.lua

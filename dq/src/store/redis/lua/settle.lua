@@ -30,7 +30,7 @@ ARGV[7]  and on: n ids; then m times a token and how many of these acks have it,
 
 Returns  {sequence number, rows, positions of stale outcomes, positions of dropped outcomes (their record was missing),
          positions of outcomes that were left for a later request}
-Holds    rules 1, 2, 3, 5, 6, 8, 10, 12, 13, 16, 17, 19, 30, 33. It reads each key before its first write, but `jobs`, which it writes first
+Holds    rules 1, 2, 5, 6, 8, 10, 13, 19, 30, 31. It reads each key before its first write, but `jobs`, which it writes first
 Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n). Payloads are not read, but those of
          replacements. A settle that only acks: nine commands for the last rows of the node, ten otherwise
 ]]

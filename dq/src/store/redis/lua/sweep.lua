@@ -23,7 +23,7 @@ ARGV[8]  the most bytes of records; one record may have more
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock ms, ids, tokens (each and how many jobs have it, one after the other), records, metadata that override theirs or nil, crash
          counts or nil, pruned DEAD, pruned DONE, more, dropped ids or nil, the state of the topic (the part `told`) or nil}
-Holds    rules 1, 2, 3, 5, 6, 8, 9, 25, 29, 32: an id that is also in delayed belongs there, and only leaves the place that was
+Holds    rules 1, 2, 5, 6, 8, 9, 25, 29, 31: an id that is also in delayed belongs there, and only leaves the place that was
          swept
 Cost     O(limit log n)
 ]]
@@ -61,7 +61,7 @@ for i = 1, #oldest / 2 do
   if is_too_many or tonumber(oldest[2 * i]) <= dead_until then excess[#excess + 1] = oldest[2 * i - 1] end
 end
 local pruned_dead = prune(dead, excess)
--- Histories of jobs that are gone, once their time is over (rule 32).
+-- Histories of jobs that are gone, once their time is over (rule 31).
 local more_histories = false
 if history then
   local prefix = string.sub(meta, 1, -5)

@@ -24,7 +24,7 @@ Returns  {0, sequence number, rows} if last_seen is not the stored sequence numb
          lease of another node or '', the end of that lease, ids, tokens (each and how many jobs have it, one after the other), records,
          metadata that override theirs or nil, crash counts or nil, dropped ids or nil, the state of the topic (the part `told`, with
          the number of jobs that a draining topic still runs) or nil}
-Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23, 29, 33. It reads each key before its first write, which checks the types
+Holds    rules 1, 2, 5, 6, 8, 9, 20, 23, 29, 31. It reads each key before its first write, which checks the types
 Cost     O(limit log delayed), and up to 256 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
 ]]
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])

@@ -10,7 +10,7 @@ Gives    ids; tokens: each token and how many of the jobs have it; records; over
          crash_counts or false; dropped: ids whose record was missing, or false; sequence_number; rows; changes: fields of
          meta and their values, which the script writes; front: the first two entries of the place with their times, as they
          were; is_short: nothing else of the place was due
-Holds    rules 3, 5, 6, 8, 9: the first write is a removal; sequence number, rows and lease are written together
+Holds    rules 1, 5, 6, 8, 9: the first write is a removal; sequence number, rows and lease are written together
 Cost     O(limit log n). Per job one ZSET removal, one HMGET field and one HSET field; two more commands for many jobs,
          which halve the time of writing rows. For each due time that is followed by another one ZCOUNT and one ZSCORE, or,
          if few jobs share a due time, one ZRANGE for all. Where the largest record that was ever added, times the limit,

@@ -3,7 +3,7 @@
 Needs    broadcasts, broadcast_jobs, replacements; states, dues and texts of the jobs, commands, broadcast_dues; longest,
          earliest, and the lists of `add` for what is written; clock, metadata, edit, pending
 Gives    extend(id, options, record): the answer, or nil if no replacement waits. extended_due: that of the last one. extended: ids whose metadata are those of their records
-Holds    rules 5, 12, 28: it reads up to 1 MiB of broadcasts and replacements, or one larger one
+Holds    rules 5, 13, 28: it reads up to 1 MiB of broadcasts and replacements, or one larger one
 ]]
 local extended, read_bytes, extended_due = {}, 0, nil
 local function read_old(key, id)

@@ -5,7 +5,7 @@ Needs    leases; places; NODES: the nodes whose rows are in KEYS; FIRST, which t
          keys
 Gives    unnamed_holders(): all nodes with a lease if one of them is not in NODES, otherwise nil. lost_among(ids): those
          without a place and without a row
-Holds    rules 8, 26: a node that has rows has a lease. All rows and places are read in one step
+Holds    rules 2, 8: a node that has rows has a lease. All rows and places are read in one step
 Cost     one ZRANGE; four ZMSCORE, and one HMGET per node
 ]]
 local function unnamed_holders()

@@ -7,7 +7,7 @@ Gives    leave(id, token, text, command, crash_text, outcome, argument, new, cap
          the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t (rejoin: as added, after µs, at
          ms), r (retry after µs), b (rollback), p (park), x (dead), d (drop), n (a tick of a schedule) or c (reclaim; `cap` is the crash cap, or nil
          if no crash is charged), or l (its place was lost); `new` is its new metadata ('' = unchanged). write_plan(): writes it. begin_plan(): begins another
-Holds    rules 2, 12, 13, 17, 19, 25: row, isolation and pending command go; the crash count goes unless the job is
+Holds    rules 2, 13, 19, 25: row, isolation and pending command go; the crash count goes unless the job is
          given back
 Cost     per structure that changes one command per 1000 values; per replacement one HGET
 ]]

@@ -3,8 +3,8 @@
 Needs    jobs, delayed, far, far_jobs, meta; far_at: the due time in the first bound, as `meta` has it; NEAR: a leaf moves that long
          before it; FAR, which the loader writes; clock
 Gives    far_at, as it is afterwards. It may still be due to move: the next transfer moves more
-Holds    rules 1, 2, 3, 5: nothing happens to the jobs; it reads each key before it writes it, and its first write is a removal. A leaf
-         that has gone is noted in `meta`, for the audit (rule 26)
+Holds    rules 1, 2, 5: nothing happens to the jobs; it reads each key before it writes it, and its first write is a removal. A leaf
+         that has gone is noted in `meta`, for the audit (rule 2)
 Cost     one ZRANGE; per leaf LRANGE, HMGET, ZREM, DEL, HDEL, HSET, ZADD; at most 2 leaves of 128 jobs, whose records have at most 1 KiB
 ]]
 do

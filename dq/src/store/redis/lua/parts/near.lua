@@ -4,7 +4,7 @@ nothing happens, so a script may do this before it reads what else it needs.
 Needs    jobs, delayed, far, far_jobs; clock, bulk, far
 Gives    put_near(ids, values): puts the ids whose value in far_jobs is given into `delayed`. bring_near(ids, values): also takes them
          out of the tree
-Holds    rules 1, 2, 3: it reads each key before it writes it, and its first write is a removal
+Holds    rules 1, 2: it reads each key before it writes it, and its first write is a removal
 Cost     per job ZRANGE, LLEN and LREM, one HDEL field, one HSET field and one ZADD member
 ]]
 local function put_near(ids, values)

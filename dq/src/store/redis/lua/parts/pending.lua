@@ -7,7 +7,7 @@ Needs    clock
 Gives    parse_command(text): {ending, fence, and of a replacement: conditional, deliver, due}, or nil if there is none;
          command_text(command); is_unfenced_end(command); parse_crashes(text): count, isolation;
          crashes_text(count, isolation). The isolation is + (grouped), ! (alone) or empty
-Holds    rules 12, 13, 17, 19. Text that is no pending command counts as none
+Holds    rules 13, 19. Text that is no pending command counts as none
 ]]
 local function parse_command(text)
   if not text then return nil end

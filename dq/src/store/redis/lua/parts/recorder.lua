@@ -1,5 +1,5 @@
---[[ recorder: the one record of what a step does to jobs. Events (rule 31), histories (rule 32) and statistics (rule 33) read it at the
-end of the step, and nothing else writes them.
+--[[ recorder: the one record of what a step does to jobs. Events, histories and statistics (rule 31) read it at the end of the
+step, and nothing else writes them.
 
 A history is text, a line for each move: its letter, the clock, and what `note` got. A minute of the statistics has the slot
 `minute mod 1440`, and takes it from the minute of the day before. Its value is SHAPE: the minute; how many jobs were claimed; how many
@@ -13,7 +13,7 @@ Gives    tells_moves: whether events or histories want to know. note(kind, numbe
          `ids`, or to those of the list `ids` from `from` to `to`. kind is a letter of `moves/text.rs` with a cause, a place or a command
          behind it, or `e` and an outcome: a run ended, which is no move; number is a time in ms or ''; name is a node, a producer, a caller
          or ''. keep_notes(): lets all read the record, at the end of the step
-Holds    rules 1, 31, 32, 33: it reads the minute before the first write of the step. What a server refuses of events and histories, or a key
+Holds    rules 1, 31: it reads the minute before the first write of the step. What a server refuses of events and histories, or a key
          of theirs that has a wrong type, keeps no step from its jobs. Histories use keys that are not in KEYS and have the same hash tag, so that
          a step without histories names no key more
 Cost     no command while nobody wants to know, but one HDEL once nobody listens any more. Events: one PUBLISH, which has at most 1,000 moves
