@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 /// The permits that the topics of a node share.
 #[derive(Debug)]
-pub(super) struct NodePermits {
+pub(crate) struct NodePermits {
     pool: Mutex<Pool>,
     /// For each topic: a permit may be free.
     free: Vec<Notify>,
@@ -69,7 +69,7 @@ impl Pool {
 
 /// The share of one topic.
 #[derive(Debug, Clone)]
-pub(super) struct Share {
+pub(crate) struct Share {
     permits: Option<Arc<NodePermits>>,
     topic: usize,
     /// The limit of the topic itself.
@@ -78,7 +78,7 @@ pub(super) struct Share {
 
 /// The permits that a topic has at the moment. They go back when this is dropped.
 #[derive(Debug)]
-pub(super) struct Permits {
+pub(crate) struct Permits {
     share: Share,
     granted: usize,
 }

@@ -27,11 +27,11 @@ use crate::config::NodeSettings;
 use crate::context::panic_message;
 use crate::context::subscription::Subscription;
 use crate::context::timer::Timer;
-use crate::context::topic::shutdown::StopOrder;
+use crate::context::topic::StopOrder;
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::{NodeId, Record, Sequence, TopicKey, TopicName};
 use crate::store::step::{MOST_JOBS, Publish, Published, Release};
-use crate::store::{BroadcastMessage, Link, Signal, Store, StoreError};
+use crate::store::{BroadcastMessage, Interest, Link, Outage, Signal, Store, StoreError};
 use crate::telemetry;
 
 /// How many bytes of records one step publishes. Servers allow a subscriber to be 8 MB behind for a minute, and 32 MB at any
@@ -58,38 +58,54 @@ enum Next {
     Arrived(u64),
 }
 
-/// One channel on this node.
-pub(super) struct Channel {
+/// What a channel is made from. The supervisor keeps it, so that the channel can start again after a panic of its task.
+pub(super) struct Parts {
     pub(super) key: TopicKey,
     pub(super) store: Arc<dyn Store>,
     pub(super) node: NodeId,
-    /// The link to the store; `None` after it failed, and before the first step.
-    pub(super) link: Option<Arc<dyn Link>>,
-    /// How many steps in a row failed.
-    pub(super) failures: u32,
-    pub(super) subscription: Subscription,
-    pub(super) arrivals: Arrivals,
-    /// Broadcasts that did not arrive.
-    pub(super) lost: Missed,
     pub(super) environment: Environment,
     pub(super) settings: NodeSettings,
     pub(super) listeners: Vec<(&'static str, Arc<dyn ErasedBroadcast>)>,
     pub(super) stats: Arc<ChannelStats>,
     /// The topics of the node: while their handlers go on, the channel receives.
     pub(super) topics: TaskTracker,
+    /// The outages of the node.
+    pub(super) outage: Outage,
+}
+
+/// One channel on this node.
+pub(super) struct Channel {
+    parts: Arc<Parts>,
+    /// The link to the store; `None` after it failed, and before the first step.
+    link: Option<Arc<dyn Link>>,
+    /// How many steps in a row failed.
+    failures: u32,
+    subscription: Subscription,
+    arrivals: Arrivals,
+    /// Broadcasts that did not arrive.
+    lost: Missed,
 }
 
 impl Channel {
+    pub(super) fn new(parts: Arc<Parts>) -> Self {
+        // With the node's id, because the store signals an earlier broadcast to the publisher only.
+        let interest = Interest { node: Some(parts.node.clone()), broadcasts: true, moves: false };
+        let (store, environment, party) = (parts.store.clone(), parts.environment.clone(), parts.outage.party());
+        let call_timeout = parts.settings.call_timeout;
+        let subscription = Subscription::new(store, parts.key.clone(), interest, environment, call_timeout, party);
+        Self { parts, link: None, failures: 0, subscription, arrivals: Arrivals::default(), lost: Missed::default() }
+    }
+
     /// Runs until the node stops and its topics are over.
     pub(super) async fn run(mut self, stop: watch::Receiver<StopOrder>) {
         let workers = TaskTracker::new();
-        let started = self.listeners.iter().map(|listener| self.start_listener(listener, &workers));
+        let started = self.parts.listeners.iter().map(|listener| self.start_listener(listener, &workers));
         let (mut queues, tasks): (Vec<_>, Vec<_>) = started.unzip();
         workers.close();
-        let mut timer = Timer::new(self.environment.clone());
+        let mut timer = Timer::new(self.parts.environment.clone());
         let mut broadcast_at = None; // not before the subscription exists, or this node would miss the broadcast
         let mut awaited = None;
-        let (mut ordered, topics) = (stop.clone(), self.topics.clone());
+        let (mut ordered, topics) = (stop.clone(), self.parts.topics.clone());
         let mut over = pin!(async move {
             // An error means that the supervisor is gone, so it is an order to stop, too.
             let _ = ordered.changed().await;
@@ -103,12 +119,12 @@ impl Channel {
                     Ok(Signal::Broadcast(message)) => {
                         self.hand_out(&mut queues, message);
                         if awaited.is_some_and(|number| self.arrivals.has(number)) {
-                            (awaited, broadcast_at) = (None, Some(self.environment.now()));
+                            (awaited, broadcast_at) = (None, Some(self.parts.environment.now()));
                         }
                     }
                     // The rest of what is going out goes first.
                     Ok(Signal::BroadcastDue) if awaited.is_some() => {}
-                    Ok(Signal::BroadcastDue | Signal::Paused | Signal::StateChanged | Signal::Resubscribed) => broadcast_at = Some(self.environment.now()),
+                    Ok(Signal::BroadcastDue | Signal::Paused | Signal::StateChanged | Signal::Resubscribed) => broadcast_at = Some(self.parts.environment.now()),
                     Ok(
                         Signal::Due(_)
                         | Signal::Command(..)
@@ -119,7 +135,7 @@ impl Channel {
                     Err(error) => {
                         // Other nodes publish what this node would not receive.
                         broadcast_at = None;
-                        self.stats.store_error(&error);
+                        self.parts.stats.store_error(&error);
                     }
                 },
                 () = timer.until(broadcast_at) => {
@@ -133,12 +149,12 @@ impl Channel {
                             PACE
                         }
                     };
-                    broadcast_at = Some(self.environment.now() + pause);
+                    broadcast_at = Some(self.parts.environment.now() + pause);
                 }
             }
         }
         drop(queues);
-        let environment = self.environment.clone();
+        let environment = self.parts.environment.clone();
         tokio::join!(let_finish(&workers, &tasks, stop, &environment), self.release());
     }
 
@@ -146,7 +162,8 @@ impl Channel {
     /// than the call timeout.
     async fn release(&mut self) {
         let Some(link) = self.link.take() else { return };
-        let too_late = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
+        let too_late =
+            self.parts.environment.sleep_until(self.parts.environment.now() + self.parts.settings.call_timeout);
         tokio::select! {
             biased;
             _ = link.step(Release { last_seen: Sequence::default() }) => {}
@@ -156,12 +173,13 @@ impl Channel {
 
     /// Publishes what is due. Returns when to do so again.
     async fn publish(&mut self) -> Next {
-        let period = self.settings.fallback_scan;
-        let fallback = period - self.environment.random_below(period / 5);
-        let expires_after = self.settings.broadcast_expires_after;
+        let period = self.parts.settings.fallback_scan;
+        let fallback = period - self.parts.environment.random_below(period / 5);
+        let expires_after = self.parts.settings.broadcast_expires_after;
         let request = Publish { limit: MOST_JOBS, bytes: PUBLISH_BYTES, fallback, expires_after };
-        let given_up = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
-        let link = self.link.take().unwrap_or_else(|| self.store.link(&self.key, &self.node));
+        let given_up =
+            self.parts.environment.sleep_until(self.parts.environment.now() + self.parts.settings.call_timeout);
+        let link = self.link.take().unwrap_or_else(|| self.parts.store.link(&self.parts.key, &self.parts.node));
         let answer = tokio::select! {
             biased;
             answer = link.step(request) => answer,
@@ -172,11 +190,11 @@ impl Channel {
         match answer {
             Ok(Published { published, dropped, last_number, sleep, more }) => {
                 self.failures = 0;
-                self.stats.published(published, dropped);
-                let lost = self.arrivals.published(last_number, published, self.environment.now());
+                self.parts.stats.published(published, dropped);
+                let lost = self.arrivals.published(last_number, published, self.parts.environment.now());
                 self.count_lost(lost);
                 if dropped > 0 {
-                    tracing::warn!(channel = %self.key.topic, broadcasts = dropped, "dropped broadcasts that no node published before they expired");
+                    tracing::warn!(channel = %self.parts.key.topic, broadcasts = dropped, "dropped broadcasts that no node published before they expired");
                 }
                 // A node that is not the publisher leaves the rest to it.
                 if !more || !sleep.is_zero() || self.arrivals.has(last_number) {
@@ -185,9 +203,9 @@ impl Channel {
                 Next::Arrived(last_number)
             }
             Err(error) => {
-                self.stats.store_error(&error);
-                tracing::debug!(channel = %self.key.topic, error = %error, "cannot publish broadcasts; dq tries again");
-                let pause = self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
+                self.parts.stats.store_error(&error);
+                tracing::debug!(channel = %self.parts.key.topic, error = %error, "cannot publish broadcasts; dq tries again");
+                let pause = self.parts.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
                 self.failures += 1;
                 Next::After(pause)
             }
@@ -196,21 +214,21 @@ impl Channel {
 
     /// Counts broadcasts that were published and did not arrive.
     fn count_lost(&mut self, lost: u64) {
-        self.stats.missed(lost);
-        if let Some(broadcasts) = self.lost.count(lost, self.environment.now()) {
-            tracing::warn!(channel = %self.key.topic, broadcasts, "broadcasts did not arrive; the connection broke, or this node was too far behind");
+        self.parts.stats.missed(lost);
+        if let Some(broadcasts) = self.lost.count(lost, self.parts.environment.now()) {
+            tracing::warn!(channel = %self.parts.key.topic, broadcasts, "broadcasts did not arrive; the connection broke, or this node was too far behind");
         }
     }
 
     fn hand_out(&mut self, queues: &mut [ListenerQueue], message: BroadcastMessage) {
         let lost = self.arrivals.came(message.number);
         self.count_lost(lost);
-        self.stats.received();
+        self.parts.stats.received();
         let record = Record::from_bytes(message.record);
-        let now = self.environment.now();
+        let now = self.parts.environment.now();
         for queue in queues {
-            if !queue.push(&self.key.topic, Delivery { id: message.id.clone(), record: record.clone() }, now) {
-                self.stats.missed(1);
+            if !queue.push(&self.parts.key.topic, Delivery { id: message.id.clone(), record: record.clone() }, now) {
+                self.parts.stats.missed(1);
             }
         }
     }
@@ -222,13 +240,13 @@ impl Channel {
     ) -> (ListenerQueue, Task) {
         let (queue, deliveries) = ListenerQueue::new(name);
         let worker = Worker {
-            channel: self.key.topic.clone(),
+            channel: self.parts.key.topic.clone(),
             name,
             listener: Arc::clone(listener),
-            environment: self.environment.clone(),
-            stats: Arc::clone(&self.stats),
+            environment: self.parts.environment.clone(),
+            stats: Arc::clone(&self.parts.stats),
         };
-        let task = self.environment.spawn(Runtime::Handler, workers.track_future(worker.listen(deliveries)));
+        let task = self.parts.environment.spawn(Runtime::Handler, workers.track_future(worker.listen(deliveries)));
         (queue, task)
     }
 }

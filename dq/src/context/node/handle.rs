@@ -61,7 +61,7 @@ impl Context {
     }
 
     /// Starts the node of this plan.
-    pub(in crate::context) fn launch(plan: &Plan, provider: Provider) -> Self {
+    pub(crate) fn launch(plan: &Plan, provider: Provider) -> Self {
         log(plan);
         let (settings, grace) = (plan.listing.clone(), plan.settings.grace);
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
@@ -119,7 +119,7 @@ fn log(plan: &Plan) {
 
 impl Plan {
     /// Logs what a provider without a node uses.
-    pub(in crate::context) fn log_provider(&self) {
+    pub(crate) fn log_provider(&self) {
         let Self { app, store, listing, .. } = self;
         tracing::info!(%app, store = store.url(), settings = %Chosen(listing), "providing");
         tracing::debug!(settings = %listing, "all settings of the provider");

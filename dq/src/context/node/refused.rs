@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::context::topic::shutdown::StopOrder;
+use crate::context::topic::StopOrder;
 use crate::environment::Environment;
 use crate::job::TopicKey;
 use crate::store::{HistorySetting, Store, StoreError};

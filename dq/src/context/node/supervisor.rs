@@ -1,6 +1,6 @@
 //! The supervisor: it starts the tasks of a node, restarts one after a panic of dq itself, and tells all tasks to stop.
 //!
-//! Only two other places start tasks of a node: `topic/listener.rs` starts handlers, `broadcast.rs` its listeners.
+//! Only two other places start tasks of a node: `topic/event_loop.rs` starts handlers, `broadcast.rs` its listeners.
 #![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
 
 use std::collections::BTreeMap;
@@ -14,24 +14,21 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use super::arrivals::Arrivals;
-use super::broadcast::Channel;
+use super::broadcast::{self, Channel};
 use super::channel_stats::ChannelStats;
 use super::health::{HealthProbe, HealthRegistry};
-use super::listener_queue::Missed;
 use super::refused::Opening;
 use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
 use crate::context::node_permits::{NodePermits, Share};
 use crate::context::panic_message;
-use crate::context::subscription::Subscription;
-use crate::context::topic::budget::WaitingBytes;
-use crate::context::topic::shutdown::StopOrder;
+
+use crate::context::topic::StopOrder;
 use crate::context::topic::stats::{TopicEnding, TopicStats};
-use crate::context::topic::{Parts, Topic};
+use crate::context::topic::{Parts, Topic, WaitingBytes};
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::TopicKey;
-use crate::store::{HistorySetting, Interest, Outage};
+use crate::store::{HistorySetting, Outage};
 
 /// The pause before a task that panicked starts again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -144,7 +141,7 @@ impl Running {
 
     fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, stats: Arc<TopicStats>, permits: Share) {
         let is_refused = plan.refused.get(&topic.key).inspect(|error| stats.store_error(error)).is_some();
-        let parts = Parts {
+        let parts = Arc::new(Parts {
             key: topic.key.clone(),
             listener: topic.listener.clone(),
             topic: topic.settings.clone(),
@@ -155,19 +152,17 @@ impl Running {
             waiting: self.waiting.clone(),
             outage: self.outage.clone(),
             schedules: topic.schedules.as_slice().into(),
-        };
+        });
         let ordered = self.order();
         let history = topic.settings.history.map(|moves| HistorySetting { moves, after: topic.settings.history_after });
         let opening = Opening { history, ..self.opening(plan, &topic.key, is_refused, &ordered) };
         let (store, node, stop) = (plan.store.clone(), plan.node.clone(), ordered.clone());
         let (listener, drops) = (topic.listener.clone(), plan.environment.clone());
-        let store_stats = stats.clone();
         let run = move || -> BoxFuture<'static, ()> {
-            let (opening, stats) = (opening.clone(), store_stats.clone());
-            let new = (parts.clone(), store.clone(), node.clone(), stop.clone());
+            let (opening, parts, store, node, stop) =
+                (opening.clone(), parts.clone(), store.clone(), node.clone(), stop.clone());
             Box::pin(async move {
-                if opening.opened(|error| stats.store_error(error)).await {
-                    let (parts, store, node, stop) = new;
+                if opening.opened(|error| parts.stats.store_error(error)).await {
                     Topic::new(parts, store, node, stop).run().await;
                 }
             })
@@ -183,51 +178,33 @@ impl Running {
     }
 
     fn start_channel(&mut self, plan: &Plan, key: &TopicKey, listeners: Vec<NamedListener>, stats: Arc<ChannelStats>) {
-        // With the node's id, because the store signals an earlier broadcast to the publisher only.
-        let interest = Interest { node: Some(plan.node.clone()), broadcasts: true, moves: false };
-        let (store, environment, ordered) = (plan.store.clone(), self.environment.clone(), self.order());
-        let (key, node, settings) = (key.clone(), plan.node.clone(), plan.settings.clone());
-        let (topics, drops) = (self.topics.clone(), plan.environment.clone());
         let users: Vec<_> = listeners.iter().map(|(_, listener)| listener.clone()).collect();
-        let is_refused = plan.refused.get(&key).inspect(|error| stats.store_error(error)).is_some();
-        let opening = self.opening(plan, &key, is_refused, &ordered);
-        let (channel_key, stop, channel_stats) = (key.clone(), ordered.clone(), stats.clone());
-        let task_environment = environment.clone();
-        let outage = self.outage.clone();
+        let is_refused = plan.refused.get(key).inspect(|error| stats.store_error(error)).is_some();
+        let ordered = self.order();
+        let opening = self.opening(plan, key, is_refused, &ordered);
+        let parts = Arc::new(broadcast::Parts {
+            key: key.clone(),
+            store: plan.store.clone(),
+            node: plan.node.clone(),
+            environment: self.environment.clone(),
+            settings: plan.settings.clone(),
+            listeners,
+            stats: stats.clone(),
+            topics: self.topics.clone(),
+            outage: self.outage.clone(),
+        });
+        let stop = ordered.clone();
         let run = move || -> BoxFuture<'static, ()> {
-            let (store, key, environment) = (store.clone(), channel_key.clone(), environment.clone());
-            let (node, settings, listeners) = (node.clone(), settings.clone(), listeners.clone());
-            let (interest, topics, stats) = (interest.clone(), topics.clone(), channel_stats.clone());
-            let (opening, stop, outage) = (opening.clone(), stop.clone(), outage.clone());
+            let (opening, parts, stop) = (opening.clone(), parts.clone(), stop.clone());
             Box::pin(async move {
-                if !opening.opened(|error| stats.store_error(error)).await {
-                    return;
+                if opening.opened(|error| parts.stats.store_error(error)).await {
+                    Channel::new(parts).run(stop).await;
                 }
-                let call_timeout = settings.call_timeout;
-                let (store_of, environment_of, party) = (store.clone(), environment.clone(), outage.party());
-                let subscription =
-                    Subscription::new(store_of, key.clone(), interest, environment_of, call_timeout, party);
-                let (link, failures, arrivals, lost) = (None, 0, Arrivals::default(), Missed::default());
-                let channel = Channel {
-                    key,
-                    link,
-                    failures,
-                    arrivals,
-                    lost,
-                    store,
-                    node,
-                    subscription,
-                    environment,
-                    settings,
-                    listeners,
-                    stats,
-                    topics,
-                };
-                channel.run(stop).await;
             })
         };
         let restarted = move |panic: &str| stats.restarted(panic);
-        let kept = keep_running(key, task_environment, ordered, restarted, run);
+        let kept = keep_running(key.clone(), self.environment.clone(), ordered, restarted, run);
+        let drops = plan.environment.clone();
         let task = async move {
             kept.await;
             drop_where_handlers_run(&drops, users);

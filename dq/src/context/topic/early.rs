@@ -8,12 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Mode, Topic};
 use crate::job::{JobId, Token};
-use crate::time::Timestamp;
-
-/// By how much the clocks of node and store may differ in speed, as a part of the time that passes.
-const DRIFT: u32 = 1_000;
 
 /// The jobs by the time at which they are due. One that has moved on since is skipped.
 #[derive(Debug, Default)]
@@ -41,27 +36,11 @@ impl Early {
     }
 }
 
-impl Topic {
-    /// When a job that was just claimed may start, by the node's clock; `None`: it is due.
-    pub(super) fn starts_at(&self, due: Timestamp, mode: Mode, clock: Timestamp) -> Option<Duration> {
-        if mode == Mode::Swept || due <= clock {
-            return None;
-        }
-        let at = self.sleep.reaches(due).expect("an answer has brought the job");
-        Some(at + due.since(clock) / DRIFT)
-    }
-
-    /// Lets the jobs start that are due by now.
-    pub(super) fn start_early(&mut self, now: Duration) -> Option<Duration> {
-        let stats = &self.parts.stats;
-        self.held.start_early(now, |late| stats.late(late))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::job::Fence;
+    use crate::time::Timestamp;
 
     const MS: Duration = Duration::from_millis(1);
 

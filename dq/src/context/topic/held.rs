@@ -12,7 +12,7 @@ use crate::job::{JobId, Metadata, Suspicion, Token};
 use crate::store::step::{Change, Outcome};
 
 /// The held jobs by id, and queues of those that wait. A queue's entry is skipped if its job has moved on since.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Held {
     jobs: HashMap<JobId, HeldJob, FixedState>,
     /// Ordinary jobs that wait.
@@ -24,92 +24,57 @@ pub(super) struct Held {
     early: Early,
     to_settle: VecDeque<(JobId, Token)>,
     to_exhaust: VecDeque<(JobId, Token)>,
-    waiting: usize,
-    /// Of the records of the jobs that wait.
-    waiting_bytes: usize,
-    settling: usize,
+    counts: Counts,
+}
+
+/// How many jobs are held, by how far they have come.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Counts {
+    pub(super) all: usize,
+    /// They wait for a permit.
+    pub(super) waiting: usize,
+    /// Of the records of these.
+    pub(super) waiting_bytes: usize,
+    /// They wait for nothing but a verdict.
+    pub(super) settling: usize,
     /// Those of the waiting jobs that are quarantined.
-    quarantined_waiting: usize,
+    pub(super) quarantined_waiting: usize,
     /// Quarantined jobs that have a permit.
-    quarantined_running: usize,
+    pub(super) quarantined_running: usize,
     /// Those of the ordinary jobs that wait which are not yet due.
     early_waiting: usize,
 }
 
-impl Held {
-    pub(super) fn new(seed: u64) -> Self {
-        let jobs = HashMap::with_hasher(FixedState::with_seed(seed));
-        let (to_start, to_group, to_run_alone, to_settle, to_exhaust) = Default::default();
-        let (waiting, waiting_bytes, settling, quarantined_waiting, quarantined_running) = Default::default();
-        let (early, early_waiting) = Default::default();
-        Self {
-            jobs,
-            to_start,
-            to_group,
-            to_run_alone,
-            early,
-            to_settle,
-            to_exhaust,
-            waiting,
-            waiting_bytes,
-            settling,
-            quarantined_waiting,
-            quarantined_running,
-            early_waiting,
-        }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.jobs.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
-    }
-
-    /// How many jobs wait for a permit.
-    pub(super) const fn waiting(&self) -> usize {
-        self.waiting
-    }
-
-    /// How many bytes the records of these jobs have.
-    pub(super) const fn waiting_bytes(&self) -> usize {
-        self.waiting_bytes
-    }
-
-    /// How many ordinary jobs are due and wait for a permit.
+impl Counts {
+    /// Ordinary jobs that are due and wait for a permit.
     pub(super) const fn ordinary_waiting(&self) -> usize {
         self.waiting - self.quarantined_waiting - self.early_waiting
     }
 
-    /// How many quarantined jobs wait until they may run.
-    pub(super) const fn quarantined_waiting(&self) -> usize {
-        self.quarantined_waiting
-    }
-
-    /// How many quarantined jobs wait or have a permit.
+    /// Quarantined jobs that wait or have a permit.
     pub(super) const fn quarantined(&self) -> usize {
         self.quarantined_waiting + self.quarantined_running
     }
 
-    /// How many quarantined jobs have a permit.
-    pub(super) const fn quarantined_running(&self) -> usize {
-        self.quarantined_running
+    /// Jobs that have, or will need, a permit.
+    pub(super) const fn needing_permits(&self) -> usize {
+        self.all - self.settling
+    }
+}
+
+impl Held {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { jobs: HashMap::with_hasher(FixedState::with_seed(seed)), ..Self::default() }
     }
 
-    /// How many jobs wait for nothing but a verdict.
-    pub(super) const fn settling(&self) -> usize {
-        self.settling
+    /// How many jobs are held.
+    pub(super) fn counts(&self) -> Counts {
+        Counts { all: self.jobs.len(), ..self.counts }
     }
 
     /// Whether the store must still note of a job that it is exhausted.
     pub(super) fn is_exhausting(&self) -> bool {
         self.jobs.values().any(|job| matches!(job.stage, Stage::Exhausting { .. }))
-    }
-
-    /// How many jobs have, or will need, a permit.
-    pub(super) fn needing_permits(&self) -> usize {
-        self.jobs.len() - self.settling
     }
 
     pub(super) fn get(&self, id: &JobId) -> Option<&HeldJob> {
@@ -149,6 +114,20 @@ impl Held {
             }
             let before = std::mem::replace(&mut job.stage, stage);
             self.count(counted, &before, false);
+        }
+    }
+
+    /// The job goes back as it was.
+    pub(super) fn roll_back(&mut self, id: &JobId) {
+        self.set(id, Stage::settling(Change::Rollback));
+    }
+
+    /// Gives back the jobs that have not started, and those whose ack on claim is not sent yet.
+    pub(super) fn roll_back_waiting(&mut self) {
+        let unstarted =
+            |stage: &Stage| matches!(stage, Stage::Waiting | Stage::Settling { then_run: true, sent: false, .. });
+        for id in self.ids(unstarted) {
+            self.roll_back(&id);
         }
     }
 
@@ -222,20 +201,21 @@ impl Held {
 
     fn count(&mut self, job: Counted, stage: &Stage, more: bool) {
         let change = |counter: &mut usize| *counter = if more { *counter + 1 } else { *counter - 1 };
+        let counts = &mut self.counts;
         let Counted { suspicion, size, is_early } = job;
         let is_quarantined = suspicion != Suspicion::Ordinary;
         match stage {
             Stage::Waiting => {
-                change(&mut self.waiting);
-                self.waiting_bytes = if more { self.waiting_bytes + size } else { self.waiting_bytes - size };
+                change(&mut counts.waiting);
+                counts.waiting_bytes = if more { counts.waiting_bytes + size } else { counts.waiting_bytes - size };
                 if is_quarantined {
-                    change(&mut self.quarantined_waiting);
+                    change(&mut counts.quarantined_waiting);
                 } else if is_early {
-                    change(&mut self.early_waiting);
+                    change(&mut counts.early_waiting);
                 }
             }
-            stage if stage.needs_no_permit() => change(&mut self.settling),
-            _ if is_quarantined => change(&mut self.quarantined_running),
+            stage if stage.needs_no_permit() => change(&mut counts.settling),
+            _ if is_quarantined => change(&mut counts.quarantined_running),
             _ => {}
         }
     }

@@ -1,30 +1,141 @@
-//! The metrics of one topic on this node.
+//! What a node measures of one topic: for `health()`, and as metrics.
 
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
+
+use serde::Serialize;
 
 use crate::job::Cause;
 use crate::store::RequestKind;
-use crate::store::step::Change;
 use crate::telemetry::{Counter, Gauge, Histogram, counter, gauge, histogram, label, table};
 
-/// What a node measures of one topic.
+/// A number that only grows.
+#[derive(Debug)]
+pub(super) struct Count {
+    number: AtomicU64,
+    /// What shows it, if it is a metric.
+    metric: Option<Counter>,
+}
+
+impl Count {
+    fn of(metric: Option<Counter>) -> Self {
+        Self { number: AtomicU64::new(0), metric }
+    }
+
+    pub(super) fn add(&self, more: usize) {
+        self.number.fetch_add(more as u64, Relaxed);
+        if let Some(metric) = &self.metric {
+            metric.increment(more as u64);
+        }
+    }
+
+    /// Raises it to `at_least`.
+    pub(super) fn raise(&self, at_least: u64) {
+        self.number.fetch_max(at_least, Relaxed);
+    }
+}
+
+macro_rules! counts {
+    (@metric $topic:ident) => { None };
+    (@metric $topic:ident $metric:ident $($outcome:literal)?) => { Some(counter(&table::$metric, &[$topic $(, $outcome)?])) };
+    ($($(#[$doc:meta])+ $field:ident $(=> $metric:ident $(, $outcome:literal)?)?;)+) => {
+        /// What happened since the start of the node.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+        #[non_exhaustive]
+        pub struct Counters { $($(#[$doc])+ pub $field: u64),+ }
+
+        /// The live [`Counters`], each with its metric.
+        #[derive(Debug)]
+        pub(super) struct Counts { $(pub(super) $field: Count),+ }
+
+        impl Counts {
+            pub(super) fn new(topic: &str) -> Self {
+                let topic = label(topic);
+                Self { $($field: Count::of(counts!(@metric topic $($metric $($outcome)?)?))),+ }
+            }
+
+            pub(super) fn read(&self) -> Counters {
+                Counters { $($field: self.$field.number.load(Relaxed)),+ }
+            }
+        }
+    };
+}
+
+counts! {
+    /// Jobs claimed.
+    claimed => CLAIMED;
+    /// Jobs acked.
+    acked => SETTLED, "ack";
+    /// Jobs rejoined.
+    rejoined => SETTLED, "rejoin";
+    /// Jobs put back for a retry.
+    retried => SETTLED, "retry";
+    /// Jobs given back as they were.
+    rolled_back => SETTLED, "rollback";
+    /// Jobs parked, or kept UNACKED.
+    parked => SETTLED, "park";
+    /// Jobs that became DEAD.
+    dead => SETTLED, "dead";
+    /// Jobs dropped: by `process_unacked`, or because another program removed or damaged their records.
+    dropped;
+    /// Ticks of schedules, which added the jobs that were due then.
+    ticked => SETTLED, "tick";
+    /// Jobs that the audit put back because another program had removed them from their place.
+    place_lost => PLACE_LOST;
+    /// Handlers that failed: errors, panics, timeouts, payloads that do not decode.
+    failed;
+    /// Handlers that timed out.
+    timed_out;
+    /// Runs that the runtime of the handlers did not begin within two seconds. Their jobs went back without an attempt; those
+    /// acked on claim went on waiting.
+    starved => STARVED;
+    /// Handlers that returned after dq had given their runs up; this node refused their outcomes.
+    late_outcomes => LATE_OUTCOMES;
+    /// Outcomes that the store refused because another run had the job. Not a refused repeat of one that had no answer: the
+    /// store may have taken it the first time.
+    stale_outcomes => STALE_OUTCOMES;
+    /// Handlers that were cancelled because the lease, or the job, was lost.
+    lease_lost => LEASE_LOST;
+    /// Jobs reclaimed from dead nodes.
+    reclaimed => RECLAIMED;
+    /// How often the node compared what it holds with what the store says it holds.
+    reconciled;
+    /// How often the task of the topic was restarted after a panic of dq itself.
+    restarts => RESTARTS;
+    /// The longest time from due to claim, in milliseconds; of a job that was claimed before (`lookahead`), from due to the time
+    /// at which its handler could start.
+    most_late_ms;
+}
+
+/// A number that rises and falls.
+#[derive(Debug)]
+pub(super) struct Level {
+    number: AtomicUsize,
+    metric: Gauge,
+}
+
+impl Level {
+    pub(super) fn set(&self, number: usize) {
+        self.number.store(number, Relaxed);
+        self.metric.set(number as f64);
+    }
+
+    pub(super) fn read(&self) -> usize {
+        self.number.load(Relaxed)
+    }
+}
+
+/// What a node measures of one topic beside the counts.
 #[derive(Debug)]
 pub(super) struct TopicMeter {
-    pub(super) claimed: Counter,
-    pub(super) reclaimed: Counter,
-    pub(super) place_lost: Counter,
-    pub(super) starved: Counter,
-    pub(super) late_outcomes: Counter,
-    pub(super) stale_outcomes: Counter,
-    pub(super) lease_lost: Counter,
-    pub(super) restarts: Counter,
-    pub(super) held: Gauge,
-    pub(super) running: Gauge,
-    pub(super) waiting: Gauge,
-    pub(super) settling: Gauge,
+    pub(super) held: Level,
+    pub(super) running: Level,
+    pub(super) waiting: Level,
+    pub(super) settling: Level,
+    /// Jobs that `process_unacked` dropped.
+    pub(super) dropped: Count,
     pub(super) run: Histogram,
     lateness: Histogram,
-    settled: [Counter; 8],
     failed: [Counter; 7],
     stopped: Counter,
     calls: [Histogram; RequestKind::COUNT],
@@ -33,24 +144,15 @@ pub(super) struct TopicMeter {
 impl TopicMeter {
     pub(super) fn new(topic: &str) -> Self {
         let topic = label(topic);
-        let counted = |metric| counter(metric, &[topic]);
-        let current = |metric| gauge(metric, &[topic]);
+        let level = |metric| Level { number: AtomicUsize::new(0), metric: gauge(metric, &[topic]) };
         Self {
-            claimed: counted(&table::CLAIMED),
-            reclaimed: counted(&table::RECLAIMED),
-            place_lost: counted(&table::PLACE_LOST),
-            starved: counted(&table::STARVED),
-            late_outcomes: counted(&table::LATE_OUTCOMES),
-            stale_outcomes: counted(&table::STALE_OUTCOMES),
-            lease_lost: counted(&table::LEASE_LOST),
-            restarts: counted(&table::RESTARTS),
-            held: current(&table::HELD),
-            running: current(&table::RUNNING),
-            waiting: current(&table::WAITING),
-            settling: current(&table::SETTLING),
+            held: level(&table::HELD),
+            running: level(&table::RUNNING),
+            waiting: level(&table::WAITING),
+            settling: level(&table::SETTLING),
+            dropped: Count::of(Some(counter(&table::SETTLED, &[topic, "drop"]))),
             run: histogram(&table::RUN, &[topic]),
             lateness: histogram(&table::LATENESS, &[topic]),
-            settled: OUTCOMES.map(|outcome| counter(&table::SETTLED, &[topic, outcome])),
             failed: Cause::ALL.map(|cause| counter(&table::FAILED, &[topic, cause.word()])),
             stopped: counter(&table::FAILED, &[topic, "stopped"]),
             calls: RequestKind::ALL.map(|kind| histogram(&table::CALL, &[kind.name()])),
@@ -61,10 +163,6 @@ impl TopicMeter {
         self.lateness.record(late.as_secs_f64());
     }
 
-    pub(super) fn settled(&self, change: &Change) {
-        self.settled[outcome(change)].increment(1);
-    }
-
     /// A handler failed; `None`: the node or the runtime ended before it.
     pub(super) fn failed(&self, cause: Option<Cause>) {
         cause.map_or(&self.stopped, |cause| &self.failed[cause as usize]).increment(1);
@@ -73,20 +171,5 @@ impl TopicMeter {
     /// The store has answered a request of this kind after this time.
     pub(super) fn called(&self, kind: RequestKind, time: Duration) {
         self.calls[kind as usize].record(time.as_secs_f64());
-    }
-}
-
-const OUTCOMES: [&str; 8] = ["ack", "rejoin", "retry", "rollback", "park", "dead", "drop", "tick"];
-
-const fn outcome(change: &Change) -> usize {
-    match change {
-        Change::Ack => 0,
-        Change::Rejoin(_) => 1,
-        Change::Retry(_) => 2,
-        Change::Rollback => 3,
-        Change::Park => 4,
-        Change::Dead => 5,
-        Change::Drop => 6,
-        Change::Tick(_) => 7,
     }
 }

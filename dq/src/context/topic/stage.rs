@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::begin::RunId;
+use super::run::RunId;
 use crate::environment::{Alone, Entry};
 use crate::job::{Cause, Metadata, Record, RetryPolicy, Suspicion, Token};
 use crate::listener::Failure;

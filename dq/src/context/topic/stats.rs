@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::meter::TopicMeter;
+pub use super::meter::Counters;
+use super::meter::{Counts, TopicMeter};
 use super::punctuality::Punctuality;
 use crate::context::condition::{Condition, LiveCondition};
 use crate::job::Cause;
@@ -76,105 +77,20 @@ pub struct Quarantine {
     pub alone: Option<String>,
 }
 
-/// What happened since the start of the node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[non_exhaustive]
-pub struct Counters {
-    /// Jobs claimed.
-    pub claimed: u64,
-    /// Jobs acked.
-    pub acked: u64,
-    /// Jobs rejoined.
-    pub rejoined: u64,
-    /// Jobs put back for a retry.
-    pub retried: u64,
-    /// Jobs given back as they were.
-    pub rolled_back: u64,
-    /// Jobs parked, or kept UNACKED.
-    pub parked: u64,
-    /// Jobs that became DEAD.
-    pub dead: u64,
-    /// Jobs dropped: by `process_unacked`, or because another program removed or damaged their records.
-    pub dropped: u64,
-    /// Ticks of schedules, which added the jobs that were due then.
-    pub ticked: u64,
-    /// Jobs that the audit put back because another program had removed them from their place.
-    pub place_lost: u64,
-    /// Handlers that failed: errors, panics, timeouts, payloads that do not decode.
-    pub failed: u64,
-    /// Handlers that timed out.
-    pub timed_out: u64,
-    /// Runs that the runtime of the handlers did not begin within two seconds. Their jobs went back without an attempt; those
-    /// acked on claim went on waiting.
-    pub starved: u64,
-    /// Handlers that returned after dq had given their runs up; this node refused their outcomes.
-    pub late_outcomes: u64,
-    /// Outcomes that the store refused because another run had the job. Not a refused repeat of one that had no answer: the
-    /// store may have taken it the first time.
-    pub stale_outcomes: u64,
-    /// Handlers that were cancelled because the lease, or the job, was lost.
-    pub lease_lost: u64,
-    /// Jobs reclaimed from dead nodes.
-    pub reclaimed: u64,
-    /// How often the node compared what it holds with what the store says it holds.
-    pub reconciled: u64,
-    /// How often the task of the topic was restarted after a panic of dq itself.
-    pub restarts: u64,
-    /// The longest time from due to claim, in milliseconds; of a job that was claimed before (`lookahead`), from due to the time
-    /// at which its handler could start.
-    pub most_late_ms: u64,
-}
-
 /// What became of what a topic held when its stop was ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::context) struct TopicEnding {
+pub(crate) struct TopicEnding {
     /// Runs whose outcome the store took, other than a rollback.
-    pub(in crate::context) finished: usize,
+    pub(crate) finished: usize,
     /// Jobs that went back as they were.
-    pub(in crate::context) given_back: usize,
+    pub(crate) given_back: usize,
     /// Handlers that were cancelled at the end of the grace.
-    pub(in crate::context) cancelled: usize,
+    pub(crate) cancelled: usize,
     /// Jobs that are still held.
-    pub(in crate::context) held: usize,
+    pub(crate) held: usize,
     /// Handlers that have not returned.
-    pub(in crate::context) running: usize,
+    pub(crate) running: usize,
 }
-
-macro_rules! cells {
-    ($($field:ident),+) => {
-        #[derive(Debug, Default)]
-        struct Cells { $($field: AtomicU64),+ }
-
-        impl Cells {
-            fn read(&self) -> Counters {
-                Counters { $($field: self.$field.load(Relaxed)),+ }
-            }
-        }
-    };
-}
-
-cells!(
-    claimed,
-    acked,
-    rejoined,
-    retried,
-    rolled_back,
-    parked,
-    dead,
-    dropped,
-    ticked,
-    place_lost,
-    failed,
-    timed_out,
-    starved,
-    late_outcomes,
-    stale_outcomes,
-    lease_lost,
-    reclaimed,
-    reconciled,
-    restarts,
-    most_late_ms
-);
 
 /// What `health()` says while runs starve.
 const STARVED: &str = "the runtime of the handlers did not begin a handler within two seconds: its threads are blocked or too busy. \
@@ -182,17 +98,14 @@ const STARVED: &str = "the runtime of the handlers did not begin a handler withi
 
 /// The live counters of one topic.
 #[derive(Debug)]
-pub(in crate::context) struct TopicStats {
+pub(crate) struct TopicStats {
     topic: String,
     listener: String,
     settings: String,
     condition: LiveCondition,
-    cells: Cells,
+    /// What is counted.
+    pub(super) count: Counts,
     meter: TopicMeter,
-    held: AtomicUsize,
-    running: AtomicUsize,
-    waiting: AtomicUsize,
-    settling: AtomicUsize,
     is_starved: AtomicBool,
     punctuality: Punctuality,
     records: AtomicU64,
@@ -208,7 +121,7 @@ pub(in crate::context) struct TopicStats {
 }
 
 impl TopicStats {
-    pub(in crate::context) fn new(
+    pub(crate) fn new(
         topic: String,
         listener: String,
         settings: String,
@@ -216,16 +129,12 @@ impl TopicStats {
         outage: &Outage,
     ) -> Self {
         Self {
+            count: Counts::new(&topic),
             meter: TopicMeter::new(&topic),
             topic,
             listener,
             settings,
             condition: LiveCondition::new(outage),
-            cells: Cells::default(),
-            held: AtomicUsize::new(0),
-            running: AtomicUsize::new(0),
-            waiting: AtomicUsize::new(0),
-            settling: AtomicUsize::new(0),
             is_starved: AtomicBool::new(false),
             punctuality: Punctuality::new(objective),
             records: AtomicU64::new(0),
@@ -238,19 +147,19 @@ impl TopicStats {
         }
     }
 
-    pub(in crate::context) fn read(&self) -> TopicHealth {
+    pub(crate) fn read(&self) -> TopicHealth {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner).as_deref().cloned().unwrap_or_default();
         TopicHealth {
             topic: self.topic.clone(),
             listener: self.listener.clone(),
             settings: self.settings.clone(),
             condition: self.condition.read(),
-            held: self.held.load(Relaxed),
-            running: self.running.load(Relaxed),
-            waiting: self.waiting.load(Relaxed),
-            settling: self.settling.load(Relaxed),
+            held: self.meter.held.read(),
+            running: self.meter.running.read(),
+            waiting: self.meter.waiting.read(),
+            settling: self.meter.settling.read(),
             quarantine: self.quarantine.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            counters: self.cells.read(),
+            counters: self.count.read(),
             starved: self.is_starved.load(Relaxed).then(|| STARVED.into()),
             late: self.punctuality.missed(self.condition.now()),
             pause: state.pause,
@@ -267,7 +176,7 @@ impl TopicStats {
     }
 
     /// The store has not answered, or has refused a request.
-    pub(in crate::context) fn store_error(&self, error: &StoreError) {
+    pub(crate) fn store_error(&self, error: &StoreError) {
         self.condition.store_error(&self.topic, error);
     }
 
@@ -276,8 +185,8 @@ impl TopicStats {
         self.condition.set(Condition::Stopped("the runtime of the handlers has shut down".into()));
     }
 
-    pub(in crate::context) fn stopping(&self) {
-        self.at_stop.get_or_init(|| self.cells.read());
+    pub(crate) fn stopping(&self) {
+        self.at_stop.get_or_init(|| self.count.read());
         self.condition.set(Condition::Stopping);
     }
 
@@ -286,27 +195,23 @@ impl TopicStats {
         self.cancelled.fetch_add(1, Relaxed);
     }
 
-    pub(in crate::context) fn ending(&self) -> TopicEnding {
-        let (now, then) = (self.cells.read(), self.at_stop.get().copied().unwrap_or_default());
+    pub(crate) fn ending(&self) -> TopicEnding {
+        let (now, then) = (self.count.read(), self.at_stop.get().copied().unwrap_or_default());
         let finished = |of: &Counters| of.acked + of.rejoined + of.retried + of.parked + of.dead;
         TopicEnding {
             finished: finished(&now).saturating_sub(finished(&then)) as usize,
             given_back: now.rolled_back.saturating_sub(then.rolled_back) as usize,
             cancelled: self.cancelled.load(Relaxed),
-            held: self.held.load(Relaxed),
-            running: self.running.load(Relaxed),
+            held: self.meter.held.read(),
+            running: self.meter.running.read(),
         }
     }
 
     pub(super) fn set_current(&self, held: usize, running: usize, waiting: usize, settling: usize) {
-        self.held.store(held, Relaxed);
-        self.running.store(running, Relaxed);
-        self.waiting.store(waiting, Relaxed);
-        self.settling.store(settling, Relaxed);
-        self.meter.held.set(held as f64);
-        self.meter.running.set(running as f64);
-        self.meter.waiting.set(waiting as f64);
-        self.meter.settling.set(settling as f64);
+        self.meter.held.set(held);
+        self.meter.running.set(running);
+        self.meter.waiting.set(waiting);
+        self.meter.settling.set(settling);
     }
 
     /// What an answer told of the state of the topic.
@@ -325,45 +230,38 @@ impl TopicStats {
     }
 
     pub(super) fn claimed(&self, late: Duration) {
-        self.cells.claimed.fetch_add(1, Relaxed);
-        self.meter.claimed.increment(1);
+        self.count.claimed.add(1);
         self.late(late);
     }
 
     /// A job could start this long after it was due.
     pub(super) fn late(&self, late: Duration) {
-        self.cells.most_late_ms.fetch_max(late.as_millis() as u64, Relaxed);
+        self.count.most_late_ms.raise(late.as_millis() as u64);
         self.meter.late(late);
         self.punctuality.started(late, || self.condition.now());
     }
 
     pub(super) fn settled(&self, change: &Change) {
-        let cell = match change {
-            Change::Ack => &self.cells.acked,
-            Change::Rejoin(_) => &self.cells.rejoined,
-            Change::Retry(_) => &self.cells.retried,
-            Change::Rollback => &self.cells.rolled_back,
-            Change::Park => &self.cells.parked,
-            Change::Dead => &self.cells.dead,
-            Change::Drop => &self.cells.dropped,
-            Change::Tick(_) => &self.cells.ticked,
+        let count = &self.count;
+        let settled = match change {
+            Change::Ack => &count.acked,
+            Change::Rejoin(_) => &count.rejoined,
+            Change::Retry(_) => &count.retried,
+            Change::Rollback => &count.rolled_back,
+            Change::Park => &count.parked,
+            Change::Dead => &count.dead,
+            Change::Drop => {
+                count.dropped.add(1);
+                &self.meter.dropped
+            }
+            Change::Tick(_) => &count.ticked,
         };
-        cell.fetch_add(1, Relaxed);
-        self.meter.settled(change);
-    }
-
-    pub(super) fn dropped(&self, jobs: usize) {
-        self.cells.dropped.fetch_add(jobs as u64, Relaxed);
-    }
-
-    pub(super) fn place_lost(&self, jobs: usize) {
-        self.cells.place_lost.fetch_add(jobs as u64, Relaxed);
-        self.meter.place_lost.increment(jobs as u64);
+        settled.add(1);
     }
 
     /// A handler failed; `None`: the node or its runtime ended before it.
     pub(super) fn failed(&self, cause: Option<Cause>) {
-        self.cells.failed.fetch_add(1, Relaxed);
+        self.count.failed.add(1);
         self.meter.failed(cause);
     }
 
@@ -377,46 +275,12 @@ impl TopicStats {
         self.meter.called(kind, time);
     }
 
-    pub(super) fn timed_out(&self) {
-        self.cells.timed_out.fetch_add(1, Relaxed);
-    }
-
-    pub(super) fn starved(&self) {
-        self.cells.starved.fetch_add(1, Relaxed);
-        self.meter.starved.increment(1);
-    }
-
     pub(super) fn set_starved(&self, is_starved: bool) {
         self.is_starved.store(is_starved, Relaxed);
     }
 
-    pub(super) fn late_outcome(&self) {
-        self.cells.late_outcomes.fetch_add(1, Relaxed);
-        self.meter.late_outcomes.increment(1);
-    }
-
-    pub(super) fn stale(&self) {
-        self.cells.stale_outcomes.fetch_add(1, Relaxed);
-        self.meter.stale_outcomes.increment(1);
-    }
-
-    pub(super) fn lease_lost(&self) {
-        self.cells.lease_lost.fetch_add(1, Relaxed);
-        self.meter.lease_lost.increment(1);
-    }
-
-    pub(super) fn reclaimed(&self, jobs: usize) {
-        self.cells.reclaimed.fetch_add(jobs as u64, Relaxed);
-        self.meter.reclaimed.increment(jobs as u64);
-    }
-
-    pub(super) fn reconciled(&self) {
-        self.cells.reconciled.fetch_add(1, Relaxed);
-    }
-
-    pub(in crate::context) fn restarted(&self, panic: &str) {
-        self.cells.restarts.fetch_add(1, Relaxed);
-        self.meter.restarts.increment(1);
+    pub(crate) fn restarted(&self, panic: &str) {
+        self.count.restarts.add(1);
         self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
     }
 

@@ -1,0 +1,139 @@
+//! Claims: when this node asks for jobs, and for how many.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`transfer`] | claims due jobs, never more than can start soon |
+//! | [`sweep`] | prunes jobs, and claims UNACKED ones for `process_unacked` |
+//! | [`smart_sleep`] | when the next transfer is due |
+//! | [`permits`], [`prefetch`] | how many jobs there is room for |
+//! | [`pause`] | what the node knows of a pause, and of the state of the topic |
+//!
+//! The fields are private to this folder. What the other owners hold comes in as a [`Load`].
+
+mod lead;
+mod pause;
+mod permits;
+mod prefetch;
+mod smart_sleep;
+mod sweep;
+mod transfer;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::held::Counts;
+use super::parts::Parts;
+use super::stage::Mode;
+use super::window::WaitingShare;
+use crate::context::node_permits::Permits;
+use crate::store::RequestKind;
+use crate::store::step::{Role, Transfer};
+use crate::time::Timestamp;
+use pause::Pausing;
+use prefetch::Prefetch;
+use smart_sleep::SmartSleep;
+
+pub(super) use sweep::SWEEP_PERIOD;
+
+/// By how much the clocks of node and store may differ in speed, as a part of the time that passes.
+const DRIFT: u32 = 1_000;
+
+/// What the other owners hold, and whether they want jobs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) jobs: Counts,
+    /// The bytes of records that wait for a permit, or are in batches that run.
+    pub(super) bytes: usize,
+    /// Runs that have a permit or wait for one in the queue of the runners.
+    pub(super) handed_over: usize,
+    /// Runs in that queue, or on their way to it.
+    pub(super) queued: usize,
+    /// Runs that have a permit but no held job.
+    pub(super) without_job: usize,
+    /// Runs that may be executing.
+    pub(super) active: usize,
+    /// Runs starve.
+    pub(super) starves: bool,
+    /// The node and the store agree on what the node holds.
+    pub(super) agrees: bool,
+    /// Nothing is claimed or started any more: the node stops, or its handlers have no runtime.
+    pub(super) is_over: bool,
+}
+
+/// When to claim, and how many.
+pub(super) struct Claims {
+    parts: Arc<Parts>,
+    sleep: SmartSleep,
+    prefetch: Prefetch,
+    waiting: WaitingShare,
+    permits: Permits,
+    pausing: Pausing,
+    /// When to sweep next.
+    sweep_at: Duration,
+    takes_batches: bool,
+}
+
+impl Claims {
+    pub(super) fn new(parts: Arc<Parts>, takes_batches: bool, now: Duration) -> Self {
+        Self {
+            sleep: SmartSleep::new(now),
+            prefetch: Prefetch::new(now),
+            waiting: WaitingShare::new(parts.waiting.clone()),
+            permits: Permits::new(parts.permits.clone()),
+            pausing: Pausing::default(),
+            sweep_at: now + parts.environment.random_below(SWEEP_PERIOD),
+            takes_batches,
+            parts,
+        }
+    }
+
+    /// Something may be due: transfer at once.
+    pub(super) const fn wake(&mut self) {
+        self.sleep.wake();
+    }
+
+    /// The role that the store gave this node.
+    pub(super) const fn role(&self) -> Option<Role> {
+        self.sleep.role()
+    }
+
+    /// The role is given up.
+    pub(super) const fn gave_up_role(&mut self, now: Duration) {
+        self.sleep.called_wake(now);
+    }
+
+    /// The store has told that the head is due then.
+    pub(super) fn head_is(&mut self, head: Timestamp) {
+        self.sleep.head_is(head.before(Transfer::comes_ahead(self.parts.topic.lookahead)));
+    }
+
+    /// So many jobs have ended.
+    pub(super) fn ended(&mut self, jobs: usize, now: Duration) {
+        self.prefetch.ended(jobs, now);
+    }
+
+    /// When a job that was just claimed may start, by the node's clock; `None`: it is due.
+    pub(super) fn starts_at(&self, due: Timestamp, mode: Mode, clock: Timestamp) -> Option<Duration> {
+        if mode == Mode::Swept || due <= clock {
+            return None;
+        }
+        let at = self.sleep.reaches(due).expect("an answer has brought the job");
+        Some(at + due.since(clock) / DRIFT)
+    }
+
+    /// Requests (of one kind, or all) will not be answered.
+    pub(super) fn send_again(&mut self, kind: Option<RequestKind>) {
+        if kind.is_none_or(|kind| kind == RequestKind::Transfer) {
+            self.pausing.forget_answer();
+            self.sleep.wake();
+        }
+        if kind.is_none_or(|kind| kind == RequestKind::Sweep) {
+            self.sweep_at = Duration::ZERO;
+        }
+    }
+
+    /// Shows how many bytes wait.
+    pub(super) fn hold_up(&mut self, bytes: usize) {
+        self.waiting.set(bytes);
+    }
+}

@@ -1,0 +1,155 @@
+//! Audit: jobs whose place another program removed go back (rule 26).
+//!
+//! When a scan of the watcher counts more records than places, the node looks for the jobs that have a record and no place, page
+//! by page. It puts back those that are still lost a minute later: by then a living node whose lease was removed has renewed
+//! it, so its rows count again.
+
+use std::time::Duration;
+
+use super::Lease;
+use crate::context::topic::moment::Moment;
+use crate::context::topic::parts::MOST_SHOWN;
+use crate::job::JobId;
+use crate::store::RequestKind;
+use crate::store::step::{Audit, Audited, Recover, Recovered, RowCursor};
+
+/// For how long a job must be lost before it is put back.
+const GRACE: Duration = Duration::from_secs(60);
+/// How many lost jobs one round of the audit remembers. The next round finds the others.
+const MOST_LOST: usize = 100_000;
+
+/// What the audit does next.
+#[derive(Debug, Default)]
+pub(super) enum Audits {
+    /// Nothing: as many records as places were counted.
+    #[default]
+    Idle,
+    /// Look for lost jobs from here on.
+    Looking { after: Option<RowCursor>, lost: Vec<JobId> },
+    /// Put these back from this time on, if the next scan still counts a difference.
+    Found { lost: Vec<JobId>, from: Duration },
+    /// Put these back.
+    Recovering { lost: Vec<JobId> },
+}
+
+impl Audits {
+    /// Whether the next request of the audit is of this kind.
+    pub(super) fn asks(&self, kind: RequestKind) -> bool {
+        match self {
+            Self::Looking { .. } => kind == RequestKind::Audit,
+            Self::Recovering { .. } => kind == RequestKind::Recover,
+            Self::Idle | Self::Found { .. } => false,
+        }
+    }
+
+    /// A scan has counted these.
+    pub(super) fn counted(&mut self, records: usize, places: usize, now: Duration) {
+        *self = match std::mem::take(self) {
+            _ if records <= places => Self::Idle,
+            Self::Idle => Self::Looking { after: None, lost: Vec::new() },
+            Self::Found { lost, from } if now >= from => Self::Recovering { lost },
+            other => other,
+        };
+    }
+
+    /// A page was read.
+    fn found(&mut self, page: Audited, now: Duration) {
+        let Self::Looking { after, lost } = self else { return };
+        lost.extend(page.lost);
+        *after = page.next;
+        if after.is_none() || lost.len() >= MOST_LOST {
+            let lost = std::mem::take(lost);
+            *self = if lost.is_empty() { Self::Idle } else { Self::Found { lost, from: now + GRACE } };
+        }
+    }
+
+    /// The first of these jobs were looked at.
+    fn examined(&mut self, count: usize) {
+        let Self::Recovering { lost } = self else { return };
+        lost.drain(..count.min(lost.len()));
+        if lost.is_empty() || count == 0 {
+            *self = Self::Idle;
+        }
+    }
+}
+
+impl Lease {
+    /// Looks for lost jobs, or puts back those that were found, one bounded step at a time.
+    pub(crate) fn audit(&mut self, moment: &mut Moment) -> Option<Duration> {
+        let kind = match &self.audits {
+            Audits::Looking { .. } => RequestKind::Audit,
+            Audits::Recovering { .. } => RequestKind::Recover,
+            Audits::Idle | Audits::Found { .. } => return None,
+        };
+        if !self.agrees() {
+            return None;
+        }
+        if !moment.can_send(kind) {
+            return moment.pause_end(kind);
+        }
+        let (limit, bytes) = moment.flight.limits(kind);
+        match &self.audits {
+            Audits::Looking { after, .. } => moment.send(Audit { after: after.clone(), limit, bytes }),
+            Audits::Recovering { lost } => {
+                moment.send(Recover { ids: lost.iter().take(limit).cloned().collect(), bytes });
+            }
+            Audits::Idle | Audits::Found { .. } => {}
+        }
+        None
+    }
+
+    pub(crate) fn on_audited(&mut self, page: Audited, now: Duration) {
+        if let Some(first) = page.lost.first() {
+            tracing::warn!(topic = %self.parts.key.topic, jobs = page.lost.len(), %first, "jobs have lost their place: another program removed or evicted keys of dq; the audit puts them back");
+        }
+        self.audits.found(page, now);
+    }
+
+    pub(crate) fn on_recovered(&mut self, answer: &Recovered) {
+        if !answer.recovered.is_empty() {
+            let jobs = answer.recovered.len();
+            let ids: Vec<_> = answer.recovered.iter().take(MOST_SHOWN).map(JobId::as_str).collect();
+            tracing::error!(topic = %self.parts.key.topic, jobs, ?ids, "put back jobs that had lost their place: parked ones are UNACKED, others DEAD with the cause `place lost`; requeue those that should run");
+            self.parts.stats.count.place_lost.add(jobs);
+        }
+        self.audits.examined(answer.examined);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(ids: &[&str], next: Option<&str>) -> Audited {
+        let id = |text: &&str| JobId::new(*text).unwrap();
+        Audited { lost: ids.iter().map(id).collect(), next: next.map(|text| RowCursor::behind(&id(&text))) }
+    }
+
+    #[test]
+    fn only_jobs_that_stay_lost_for_the_grace_are_put_back() {
+        let mut audits = Audits::default();
+        audits.counted(5, 5, Duration::ZERO);
+        assert!(matches!(audits, Audits::Idle));
+        audits.counted(5, 3, Duration::ZERO);
+        audits.found(page(&["a"], Some("x")), Duration::ZERO);
+        assert!(matches!(&audits, Audits::Looking { after: Some(_), .. }), "the pages go on: {audits:?}");
+        audits.found(page(&["b"], None), Duration::ZERO);
+        audits.counted(5, 3, GRACE / 2);
+        assert!(matches!(&audits, Audits::Found { lost, .. } if lost.len() == 2), "{audits:?}");
+        audits.counted(5, 3, GRACE);
+        audits.examined(1);
+        assert!(matches!(&audits, Audits::Recovering { lost } if lost.len() == 1), "{audits:?}");
+        audits.examined(1);
+        assert!(matches!(audits, Audits::Idle));
+    }
+
+    #[test]
+    fn a_difference_that_goes_by_itself_is_forgotten() {
+        let mut audits = Audits::default();
+        audits.counted(5, 4, Duration::ZERO);
+        audits.found(page(&["a"], None), Duration::ZERO);
+        audits.counted(5, 5, GRACE);
+        audits.counted(6, 5, GRACE);
+        assert!(matches!(&audits, Audits::Looking { lost, .. } if lost.is_empty()), "it looks again: {audits:?}");
+    }
+}

@@ -1,0 +1,360 @@
+//! The machine of a topic: what it does at an event, without I/O and without a clock.
+//!
+//! [`on`](Machine::on) takes in an event and [`due`](Machine::due) lets each owner do what is due. Both only change state: what is to
+//! be sent waits in the [`Flight`], what is to run waits in [`Runs`], and the task of the topic (`event_loop.rs`) performs both. So no
+//! step is ever interrupted, and there is no lock.
+//!
+//! The four owners know nothing of each other. This file passes them what they need, and hands on their [`Effect`]s.
+
+mod answers;
+mod stop;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::claims::{Claims, Load};
+use super::flight::{Asked, Flight};
+use super::lease::Lease;
+use super::moment::{Effect, Moment};
+use super::outcomes::Outcomes;
+use super::parts::Parts;
+use super::run::{RunEvent, Tasks};
+use super::runs::Runs;
+use super::stage::{HeldJob, Mode, Stage};
+use crate::job::{JobId, NodeId};
+use crate::store::step::{Claim, LeaseStatus, Role, Wake};
+use crate::store::{Answer, RequestKind, Signal, StoreError};
+use crate::time::Timestamp;
+use futures_util::future::BoxFuture;
+use stop::Stopping;
+
+/// What happens to a topic.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A request was answered, or failed. The store has dropped so many jobs that no answer reports.
+    Answered(Asked, Result<Answer, StoreError>, usize),
+    /// The oldest request had no answer for so long.
+    Unanswered(Duration),
+    /// The store signals.
+    Signal(Signal),
+    /// The task of a run reports.
+    Run(RunEvent),
+    /// These jobs were claimed, by a request that was sent then. What that answer lets send goes out first.
+    Claimed(Claimed),
+}
+
+/// The claims of an answer.
+#[derive(Debug)]
+pub(super) struct Claimed {
+    claims: Vec<Claim>,
+    mode: Mode,
+    clock: Timestamp,
+    lease_status: LeaseStatus,
+    sent: Duration,
+    /// More is due.
+    more: bool,
+}
+
+/// All state of a topic.
+pub(super) struct Machine {
+    parts: Arc<Parts>,
+    node: NodeId,
+    claims: Claims,
+    runs: Runs,
+    outcomes: Outcomes,
+    lease: Lease,
+    moment: Moment,
+    /// Jobs that were claimed just now. What that answer lets send goes out before they are taken in.
+    claimed: Option<Claimed>,
+    stopping: Stopping,
+    /// The kind of request that the store refuses until an operator fixes the cause.
+    stopped_by: Option<RequestKind>,
+}
+
+impl Machine {
+    pub(super) fn new(parts: Arc<Parts>, node: NodeId, tasks: Tasks, now: Duration) -> Self {
+        let takes_batches = parts.listener.clone().batches().is_some();
+        let most_claims = if takes_batches { parts.topic.batch } else { 1 }; // one claim can fill a batch
+        Self {
+            moment: Moment {
+                now,
+                flight: Flight::new(parts.environment.clone(), &parts.node, most_claims),
+                effects: VecDeque::new(),
+            },
+            outcomes: Outcomes::new(parts.clone()),
+            claims: Claims::new(parts.clone(), takes_batches, now),
+            lease: Lease::new(parts.clone(), tasks.lease.clone()),
+            runs: Runs::new(parts.clone(), tasks),
+            node,
+            parts,
+            claimed: None,
+            stopping: Stopping::default(),
+            stopped_by: None,
+        }
+    }
+
+    /// The requests, for the wire.
+    pub(super) const fn flight(&mut self) -> &mut Flight {
+        &mut self.moment.flight
+    }
+
+    /// The tasks that are to run on the user's runtime.
+    pub(super) fn tasks(&mut self) -> Vec<BoxFuture<'static, ()>> {
+        self.runs.hand_over(self.claims.permits())
+    }
+
+    /// Waits until a permit of the node may be free. Cancel safe.
+    pub(super) async fn freed(&mut self) {
+        self.claims.freed().await;
+    }
+
+    /// Takes in an event. Returns what follows once everything is sent.
+    pub(super) fn on(&mut self, event: Event, now: Duration) -> Option<Event> {
+        self.moment.now = now;
+        match event {
+            Event::Answered(asked, answer, dropped) => self.on_answer(asked, answer, dropped),
+            Event::Unanswered(waited) => self.on_unanswered(waited),
+            Event::Claimed(claimed) => self.on_claimed(claimed),
+            Event::Signal(signal) => self.on_signal(signal),
+            Event::Run(event) => self.on_run(event),
+        }
+        self.route();
+        self.claimed.take().map(Event::Claimed)
+    }
+
+    /// Lets every owner do what is due. Returns when the first of them wants to be asked again. One comes after those whose work it
+    /// watches: timeouts after starts, the heartbeat after all that renews the lease.
+    pub(super) fn due(&mut self, now: Duration) -> Option<Duration> {
+        self.moment.now = now;
+        let deadlines = [
+            self.moment.flight.reconnect(now),
+            self.stop(),
+            self.lease.reconcile(self.outcomes.jobs(), &mut self.moment),
+            self.pause(),
+            self.outcomes.start_early(now),
+            self.start(),
+            self.expire_lease(),
+            self.check_runs(),
+            self.outcomes.exhaust(&mut self.moment),
+            self.outcomes.settle(&mut self.moment),
+            self.lease.renew(self.outcomes.jobs().counts().all == 0, &mut self.moment),
+            self.claim(),
+            self.look_after_others(),
+        ];
+        self.show();
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Hands on what the owners want of each other.
+    fn route(&mut self) {
+        while let Some(effect) = self.moment.effects.pop_front() {
+            let Self { runs, outcomes, moment, .. } = self;
+            match effect {
+                Effect::Returned(jobs) => self.claims.ended(jobs, moment.now),
+                Effect::Decide { jobs, failed, ended } => outcomes.decide_run(jobs, failed, ended),
+                Effect::RunAcked(id) => {
+                    runs.start_acked(outcomes.jobs_mut(), &id, moment.now, self.stopping.is_cancelling());
+                    outcomes.jobs_mut().remove(&id);
+                }
+                Effect::FinalRetry(id) => {
+                    runs.start_final_retry(outcomes.jobs_mut(), &id, moment.now, self.stopping.is_ordered());
+                }
+                Effect::Make(id, token, function) => runs.make(id, token, function),
+                Effect::Wake => self.claims.wake(),
+                Effect::Scan => self.lease.scan_at(moment.now),
+                Effect::GiveUpRole => {
+                    self.claims.gave_up_role(moment.now);
+                    moment.send(Wake);
+                }
+                Effect::Unheld(id, token) => {
+                    runs.forget(&id, outcomes.jobs_mut());
+                    outcomes.admit_unheld(id, token);
+                }
+                Effect::Missing(id) => self.on_missing_row(&id),
+            }
+        }
+    }
+
+    /// The store counts no row for this held job: its outcome has arrived, or another node has the job.
+    fn on_missing_row(&mut self, id: &JobId) {
+        match self.outcomes.jobs().get(id).map(HeldJob::stage) {
+            Some(Stage::Settling { .. }) => return self.outcomes.forget_unknown(id),
+            Some(Stage::Running(_)) => {
+                tracing::info!(topic = %self.parts.key.topic, job.id = %id, "this node no longer holds the job; its handler is cancelled");
+                self.parts.stats.count.lease_lost.add(1);
+            }
+            _ => {}
+        }
+        self.runs.forget(id, self.outcomes.jobs_mut());
+    }
+
+    /// What the owners hold, for those who claim.
+    fn load(&self) -> Load {
+        let (jobs, runs) = (self.outcomes.jobs(), &self.runs);
+        Load {
+            jobs: jobs.counts(),
+            bytes: jobs.counts().waiting_bytes + runs.table().batched_bytes(),
+            handed_over: runs.handed_over(jobs),
+            queued: runs.queued(),
+            without_job: runs.table().without_job(),
+            active: runs.table().active(),
+            starves: runs.starve(),
+            agrees: self.lease.agrees(),
+            is_over: self.takes_no_more(),
+        }
+    }
+
+    /// Whether nothing is claimed or started any more: the node stops, or its handlers have no runtime.
+    fn takes_no_more(&self) -> bool {
+        self.runs.are_over() || self.stopping.is_ordered()
+    }
+
+    fn is_watcher(&self) -> bool {
+        self.claims.role() == Some(Role::Watcher)
+    }
+
+    /// Gives back what has not begun while the topic is paused.
+    fn pause(&mut self) -> Option<Duration> {
+        if !self.claims.is_paused() {
+            return None;
+        }
+        let jobs = self.outcomes.jobs_mut();
+        if self.claims.pause_begins() {
+            self.runs.take_back(jobs);
+        }
+        if jobs.counts().waiting > 0 {
+            jobs.roll_back_waiting();
+        }
+        self.claims.pause_ends(self.moment.now)
+    }
+
+    /// Starts handlers as long as there are permits and the lease is provably valid (rule 21).
+    fn start(&mut self) -> Option<Duration> {
+        let load = self.load();
+        self.claims.share_permits(load, &self.moment.flight, self.moment.now);
+        let is_good = self.lease.is_good(self.moment.now);
+        let jobs = self.outcomes.jobs_mut();
+        if !is_good {
+            self.runs.end_alone(jobs);
+        }
+        let may_start = !(load.is_over || load.starves || self.claims.is_paused());
+        let others = [RequestKind::Isolate, RequestKind::Transfer, RequestKind::Sweep, RequestKind::Reconcile];
+        let again = if load.agrees && !self.moment.flight.busy(&others) {
+            let room = self.claims.room(load, self.moment.now);
+            self.runs.start_quarantined(jobs, room, may_start && is_good, &mut self.moment)
+        } else {
+            None
+        };
+        if may_start {
+            let load = self.load();
+            let room = self.claims.room(load, self.moment.now);
+            self.runs.start_handlers(self.outcomes.jobs_mut(), room, is_good, self.moment.now);
+        }
+        again
+    }
+
+    /// Cancels the handlers of a node that could not renew.
+    fn expire_lease(&mut self) -> Option<Duration> {
+        if self.runs.table().running() == 0 {
+            return None;
+        }
+        if self.lease.is_good(self.moment.now) {
+            return Some(self.lease.good_until());
+        }
+        self.runs.settings_decide_all(&mut self.moment);
+        self.route();
+        self.runs.lose_lease(self.outcomes.jobs_mut());
+        None
+    }
+
+    fn check_runs(&mut self) -> Option<Duration> {
+        let mut again = None;
+        loop {
+            let next = self.runs.check(self.outcomes.jobs_mut(), &mut self.moment);
+            again = again.into_iter().chain(next).min();
+            if self.moment.effects.is_empty() {
+                break;
+            }
+            self.route();
+        }
+        let jobs = self.outcomes.jobs_mut();
+        if self.runs.starve() && jobs.counts().waiting > 0 {
+            jobs.roll_back_waiting();
+        }
+        again
+    }
+
+    /// Claims jobs: due ones, and UNACKED ones for `process_unacked`.
+    fn claim(&mut self) -> Option<Duration> {
+        let load = self.load();
+        let transfer = self.claims.transfer(load, &mut self.moment);
+        self.route();
+        // One that was refused is asked again also without a job: only its answer shows that the topic works.
+        let is_refused = self.stopped_by == Some(RequestKind::Sweep);
+        // Histories outlive their jobs.
+        let has_nothing = self.lease.knows_no_job() && self.parts.topic.history_after.is_zero() && !is_refused;
+        let sweep = self.claims.sweep(load, has_nothing, &mut self.moment);
+        transfer.into_iter().chain(sweep).min()
+    }
+
+    /// Takes back what nodes that died have left, and what has lost its place.
+    fn look_after_others(&mut self) -> Option<Duration> {
+        if self.stopping.is_ordered() {
+            return None;
+        }
+        let is_watcher = self.is_watcher();
+        let scan = self.lease.scan(is_watcher, &mut self.moment);
+        let reclaim = self.lease.reclaim(&mut self.moment);
+        let audit = self.lease.audit(&mut self.moment);
+        [scan, reclaim, audit].into_iter().flatten().min()
+    }
+
+    /// Shows in `health()` what this node holds.
+    fn show(&mut self) {
+        let load = self.load();
+        self.runs.show_quarantine(self.outcomes.jobs());
+        self.claims.hold_up(load.bytes);
+        let (jobs, claims) = (load.jobs, &self.claims);
+        let (running, waiting) = (claims.active_runs(load), claims.waiting_for_permits(load));
+        self.parts.stats.set_current(jobs.all, running, waiting, jobs.settling);
+    }
+
+    fn on_run(&mut self, event: RunEvent) {
+        let Self { runs, outcomes, moment, .. } = self;
+        match event {
+            RunEvent::Failed(run, failed) => runs.on_failed(run, failed, moment.now),
+            RunEvent::JobEnded(run, place, failed, ended) => runs.on_job_end(run, place, failed, ended, moment),
+            RunEvent::Ended(run, ended) => runs.on_run_end(run, ended, outcomes.jobs_mut(), moment),
+            RunEvent::Made(id, token, made) => outcomes.on_made(&id, token, made),
+        }
+    }
+
+    fn on_signal(&mut self, signal: Signal) {
+        if matches!(signal, Signal::Due(_) | Signal::Resubscribed) {
+            self.may_have_jobs();
+        }
+        match signal {
+            Signal::Due(Some(head)) => self.claims.head_is(head),
+            Signal::Due(None) => self.claims.wake(),
+            Signal::StateChanged | Signal::Resubscribed => self.claims.state_may_have_changed(),
+            Signal::Paused => self.claims.on_paused(self.moment.flight.busy(&[RequestKind::Transfer]), self.moment.now),
+            Signal::Command(kind, id) => self.runs.on_command(kind, &id, self.outcomes.jobs_mut()),
+            Signal::BroadcastDue
+            | Signal::Broadcast(_)
+            | Signal::Moves(_)
+            | Signal::MovesMissed(_)
+            | Signal::Interrupted(_) => {}
+        }
+    }
+
+    /// The topic may have a job from now on: the audit and the sweep come within their usual times.
+    fn may_have_jobs(&mut self) {
+        if self.lease.knows_no_job() {
+            self.claims.sweep_later(self.moment.now);
+        }
+        self.lease.may_have_jobs(self.moment.now);
+    }
+}

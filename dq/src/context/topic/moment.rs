@@ -1,0 +1,69 @@
+//! A moment: one event, and what the machine does at it. The owners get its time, and put in what they want: requests for the
+//! store, and effects for each other.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::flight::Flight;
+use super::run::{Ended, Failed, PayloadFunction, RunJobs};
+use crate::job::{JobId, Token};
+use crate::store::{Request, RequestKind};
+
+/// What an owner wants another owner to do. The machine hands each on as soon as the owner has returned.
+#[derive(Debug)]
+pub(super) enum Effect {
+    /// So many jobs have ended just now, and as many others may be claimed ahead.
+    Returned(usize),
+    /// A run has ended, or is given up: what follows for each of its jobs. `failed` is what its task has reported before.
+    Decide { jobs: RunJobs, failed: Option<Failed>, ended: Ended },
+    /// The ack on claim of this job was taken: its handler starts, and the job is no longer held.
+    RunAcked(JobId),
+    /// The store has noted that no attempt of this job is left.
+    FinalRetry(JobId),
+    /// A function makes the payload of this tick.
+    Make(JobId, Token, PayloadFunction),
+    /// Something may be due: transfer at once.
+    Wake,
+    /// A scan has to ask for the state of the topic.
+    Scan,
+    /// This node claims nothing: others should.
+    GiveUpRole,
+    /// The store counts this row for the node, which does not hold the job.
+    Unheld(JobId, Token),
+    /// The store counts no row for this held job.
+    Missing(JobId),
+}
+
+/// The time, and what the owners want.
+#[derive(Debug)]
+pub(super) struct Moment {
+    pub(super) now: Duration,
+    pub(super) flight: Flight,
+    pub(super) effects: VecDeque<Effect>,
+}
+
+impl Moment {
+    pub(super) fn push(&mut self, effect: Effect) {
+        self.effects.push_back(effect);
+    }
+
+    /// As [`Flight::send`].
+    pub(super) fn send(&mut self, request: impl Into<Request>) {
+        self.flight.send(request, self.now);
+    }
+
+    /// As [`Flight::can_send`].
+    pub(super) fn can_send(&self, kind: RequestKind) -> bool {
+        self.flight.can_send_beside(kind, 1, self.now)
+    }
+
+    /// As [`Flight::can_send_beside`].
+    pub(super) fn can_send_beside(&self, kind: RequestKind, most: usize) -> bool {
+        self.flight.can_send_beside(kind, most, self.now)
+    }
+
+    /// When the pause of this kind ends, if there is one.
+    pub(super) fn pause_end(&self, kind: RequestKind) -> Option<Duration> {
+        self.flight.pause_end(kind, self.now)
+    }
+}

@@ -1,0 +1,111 @@
+//! Ack: sends the outcomes of runs, many in one request, and acts on the verdicts.
+//!
+//! Outcomes that arrive while a request is in flight go with the next one; there is no timer. The node sends an outcome until
+//! the store has judged it, over any number of links; its token makes a repeat harmless.
+
+use std::time::Duration;
+
+use super::Outcomes;
+use crate::context::topic::moment::{Effect, Moment};
+use crate::context::topic::stage::{HeldJob, Stage};
+use crate::job::{JobId, Metadata, Token};
+use crate::store::RequestKind;
+use crate::store::step::{Change, Settle, Verdict};
+
+/// How many requests with outcomes may be in flight. The store settles the next one while the node reads the answer to the last.
+const MOST_IN_FLIGHT: usize = 2;
+/// A second request has at least this many outcomes, because a small one costs the store more for each.
+const FEWEST_BESIDE: usize = 100;
+
+/// How long an outcome that the store could not settle waits. The others of its request are settled.
+const UNSETTLED_PAUSE: Duration = Duration::from_secs(1);
+
+impl Outcomes {
+    /// Sends the outcomes that are ready, as many as the budget allows in a request. While a request is in flight, a second one goes
+    /// out if it has many.
+    pub(crate) fn settle(&mut self, moment: &mut Moment) -> Option<Duration> {
+        while self.unsettled.front().is_some_and(|(at, _)| *at <= moment.now)
+            && let Some((_, id)) = self.unsettled.pop_front()
+        {
+            if matches!(self.held.get(&id).map(HeldJob::stage), Some(Stage::Settling { .. })) {
+                self.held.unsent(&id);
+            }
+        }
+        let ready = self.held.to_settle();
+        if ready == 0 {
+            return self.unsettled.front().map(|(at, _)| *at);
+        }
+        let (most, bytes) = moment.flight.limits(RequestKind::Settle);
+        let in_flight = if ready >= FEWEST_BESIDE.min(most) { MOST_IN_FLIGHT } else { 1 };
+        if !moment.can_send_beside(RequestKind::Settle, in_flight) {
+            return moment.pause_end(RequestKind::Settle);
+        }
+        let (mut outcomes, mut jobs, mut size) = (Vec::new(), 0, 0);
+        while jobs < most
+            && size < bytes
+            && let Some(outcome) = self.held.next_to_settle()
+        {
+            size += outcome.metadata.as_ref().map_or(0, Metadata::text_bytes);
+            jobs += 1;
+            if let Change::Tick(tick) = &outcome.change {
+                size += tick.size();
+                jobs += tick.jobs.len();
+            }
+            outcomes.push(outcome);
+        }
+        if !outcomes.is_empty() {
+            let (last_seen, lease) = (moment.flight.last_seen(), self.parts.node.lease);
+            moment.send(Settle { last_seen, lease, bytes, outcomes });
+        }
+        None
+    }
+
+    pub(crate) fn on_settled(&mut self, asked: Vec<(JobId, Token)>, verdicts: Vec<Verdict>, moment: &mut Moment) {
+        let _settle = tracing::debug_span!("dq.settle", topic = %self.parts.key.topic, jobs = asked.len()).entered();
+        for ((id, token), verdict) in asked.into_iter().zip(verdicts) {
+            self.on_verdict(id, token, verdict, moment);
+        }
+    }
+
+    fn on_verdict(&mut self, id: JobId, token: Token, verdict: Verdict, moment: &mut Moment) {
+        let Some(job) = self.held.under(&id, token) else { return };
+        if let Stage::Settling { change, .. } = job.stage() {
+            self.report_verdict(&id, token, job, change, &verdict);
+        }
+        match verdict {
+            Verdict::Done => {
+                let Stage::Settling { change, then_run, .. } = job.stage() else { return };
+                self.parts.stats.settled(change);
+                if *then_run {
+                    return moment.push(Effect::RunAcked(id));
+                }
+            }
+            Verdict::Stale if job.is_unknown => return self.forget_unknown(&id),
+            Verdict::Stale => {
+                tracing::info!(topic = %self.parts.key.topic, job.id = %id, fence = token.fence.0, "another run has the job now; this outcome was refused");
+                self.parts.stats.count.stale_outcomes.add(1);
+            }
+            Verdict::Dropped => self.report_dropped(&id),
+            Verdict::Later => return self.held.unsent(&id),
+            Verdict::Failed(reason) => {
+                tracing::warn!(topic = %self.parts.key.topic, job.id = %id, reason, "the store could not settle this job; its outcome is sent again");
+                return self.unsettled.push_back((moment.now + UNSETTLED_PAUSE, id));
+            }
+        }
+        self.held.remove(&id);
+    }
+
+    /// Logs and counts a job whose record the store has lost.
+    pub(crate) fn report_dropped(&self, id: &JobId) {
+        tracing::error!(topic = %self.parts.key.topic, job.id = %id, "the store has lost the record of this job; the job is dropped");
+        self.parts.stats.count.dropped.add(1);
+    }
+
+    /// Forgets a job whose outcome the store cannot take any more. An earlier sending of it may have taken effect (rule 10).
+    pub(crate) fn forget_unknown(&mut self, id: &JobId) {
+        let Some(job) = self.held.remove(id) else { return };
+        if let Stage::Settling { change, then_run, .. } = job.stage() {
+            self.report_unknown(id, &job, change, job.is_unknown && *then_run);
+        }
+    }
+}

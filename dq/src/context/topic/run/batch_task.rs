@@ -1,0 +1,97 @@
+//! The task of a batch, on the user's runtime: one call of the handler for many jobs.
+//!
+//! A job that the batch decides is reported at once, so the end of the task concerns only the others. [`BatchReport`] knows which
+//! these are, because the batch may outlive the handler and decide from another task.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use super::begin::RunId;
+use super::report::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of};
+use crate::job::Record;
+use crate::listener::Delivery;
+use crate::listener::batch::Outcomes;
+use crate::listener::erased::{ErasedBatches, Returned};
+
+/// A batch that waits for a runner.
+pub(crate) struct BatchWork {
+    pub(crate) listener: Arc<dyn ErasedBatches>,
+    /// By their places.
+    pub(crate) jobs: Vec<(Record, Delivery)>,
+    pub(crate) report: Arc<BatchReport>,
+    pub(crate) cancel: CancellationToken,
+}
+
+/// What a batch has reported to the topic.
+pub(crate) struct BatchReport {
+    tasks: Arc<Tasks>,
+    run: RunId,
+    open: Mutex<Vec<Open>>,
+}
+
+/// A job of the batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Open {
+    /// It has no outcome yet.
+    is_open: bool,
+    /// How many runs have failed if this one fails, too; `None`: then the listener's `retry_delay` is not asked.
+    failed: Option<u32>,
+}
+
+impl fmt::Debug for BatchReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchReport").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+impl BatchReport {
+    /// A batch of so many jobs as there are numbers of failed runs.
+    pub(crate) fn new(tasks: Arc<Tasks>, run: RunId, failed: Vec<Option<u32>>) -> Self {
+        let open = failed.into_iter().map(|failed| Open { is_open: true, failed }).collect();
+        Self { tasks, run, open: Mutex::new(open) }
+    }
+
+    /// Ends the batch. Returns the places of the jobs without an outcome for which `retry_delay` is asked after a failure, with
+    /// the number of failed runs of each.
+    pub(crate) fn close(&self) -> Vec<(usize, u32)> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = open.iter_mut().enumerate().filter_map(|(place, job)| {
+            let was_open = std::mem::replace(&mut job.is_open, false);
+            Some((place, job.failed.filter(|_| was_open)?))
+        });
+        left.collect()
+    }
+
+    /// Takes the right to give a job its outcome.
+    fn take(&self, place: usize) -> Option<Open> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let job = open.get_mut(place).filter(|job| job.is_open)?;
+        let taken = *job;
+        job.is_open = false;
+        Some(taken)
+    }
+}
+
+impl Outcomes for BatchReport {
+    fn ended(&self, place: usize, returned: Returned) -> bool {
+        let Some(job) = self.take(place) else { return false };
+        let mut ended = Ended::Returned(returned);
+        let asked = job.failed.and_then(|failed| Some((failed, failure_of(&ended, &self.tasks.environment)?)));
+        let (failed, ended) = match asked {
+            Some((failed, mut failure)) => {
+                let delay = self.tasks.retry_delay(failed, &failure);
+                ended.take_error(); // not the last: `failure` has it
+                drop_here(failure.take_error());
+                (Some(Failed { failure, is_wanted: false }), Ended::Asked(delay))
+            }
+            None => {
+                drop_here(ended.take_error());
+                (None, ended)
+            }
+        };
+        self.tasks.send(RunEvent::JobEnded(self.run, place, failed, ended));
+        true
+    }
+}

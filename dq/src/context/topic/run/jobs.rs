@@ -1,0 +1,152 @@
+//! The jobs of a run: one, or those of a batch that are not decided yet.
+
+use tokio_util::sync::CancellationToken;
+
+use crate::job::{JobId, Token};
+
+/// A job of a run.
+#[derive(Debug)]
+pub(crate) struct RunJob {
+    pub(crate) id: JobId,
+    pub(crate) token: Token,
+    /// Asks the handler to stop working on it.
+    pub(crate) cancel: CancellationToken,
+}
+
+/// The jobs of a run.
+#[derive(Debug)]
+pub(crate) enum RunJobs {
+    One(RunJob),
+    Batch(BatchJobs),
+}
+
+/// The jobs of a batch by their places in it; `None`: it is decided, or this node does not hold it any more.
+#[derive(Debug)]
+pub(crate) struct BatchJobs {
+    jobs: Vec<Option<RunJob>>,
+    left: usize,
+    /// Of the records of all jobs.
+    pub(crate) bytes: usize,
+    /// The parent of the tokens of the jobs.
+    cancel: CancellationToken,
+}
+
+impl RunJobs {
+    /// A batch with these jobs, whose tokens are children of `cancel`.
+    pub(crate) fn batch(jobs: Vec<RunJob>, bytes: usize, cancel: CancellationToken) -> Self {
+        let left = jobs.len();
+        Self::Batch(BatchJobs { jobs: jobs.into_iter().map(Some).collect(), left, bytes, cancel })
+    }
+
+    /// These jobs, which have no place in a batch of the user any more.
+    pub(crate) fn all(jobs: Vec<RunJob>) -> Self {
+        Self::batch(jobs, 0, CancellationToken::new())
+    }
+
+    /// How many jobs are not decided.
+    pub(crate) const fn left(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Batch(batch) => batch.left,
+        }
+    }
+
+    /// The ids of the jobs that are not decided.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &JobId> {
+        let (one, batch) = match self {
+            Self::One(job) => (Some(job), &[][..]),
+            Self::Batch(batch) => (None, &batch.jobs[..]),
+        };
+        one.into_iter().chain(batch.iter().flatten()).map(|job| &job.id)
+    }
+
+    /// The batch, if it is one.
+    pub(crate) const fn as_batch(&self) -> Option<&BatchJobs> {
+        match self {
+            Self::One(_) => None,
+            Self::Batch(batch) => Some(batch),
+        }
+    }
+
+    /// The id, if it is no batch.
+    pub(crate) const fn only(&self) -> Option<&JobId> {
+        match self {
+            Self::One(job) => Some(&job.id),
+            Self::Batch(_) => None,
+        }
+    }
+
+    /// Asks the handler to stop.
+    pub(crate) fn cancel(&self) {
+        match self {
+            Self::One(job) => job.cancel.cancel(),
+            Self::Batch(batch) => batch.cancel.cancel(),
+        }
+    }
+
+    /// Asks the handler to stop working on this job.
+    pub(crate) fn cancel_job(&self, id: &JobId) {
+        match self {
+            Self::One(job) => job.cancel.cancel(),
+            Self::Batch(batch) => {
+                if let Some(job) = batch.jobs.iter().flatten().find(|job| job.id == *id) {
+                    job.cancel.cancel();
+                }
+            }
+        }
+    }
+
+    /// The jobs with their places.
+    pub(crate) fn into_list(self) -> Vec<(usize, RunJob)> {
+        match self {
+            Self::One(job) => vec![(0, job)],
+            Self::Batch(batch) => {
+                batch.jobs.into_iter().enumerate().filter_map(|(place, job)| Some((place, job?))).collect()
+            }
+        }
+    }
+}
+
+impl BatchJobs {
+    /// How many jobs are not decided.
+    pub(crate) const fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Takes out the job at this place.
+    pub(crate) fn take(&mut self, place: usize) -> Option<RunJob> {
+        let job = self.jobs.get_mut(place)?.take()?;
+        self.left -= 1;
+        Some(job)
+    }
+
+    /// Where this job is.
+    pub(crate) fn place(&self, id: &JobId) -> Option<usize> {
+        self.jobs.iter().position(|job| job.as_ref().is_some_and(|job| job.id == *id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Fence;
+    use crate::time::Timestamp;
+
+    #[test]
+    fn each_job_leaves_its_batch_once_and_the_others_keep_their_places() {
+        let all = CancellationToken::new();
+        let token = Token { fence: Fence(1), due: Timestamp::EPOCH };
+        let job = |id| RunJob { id: JobId::new(id).unwrap(), token, cancel: all.child_token() };
+        let mut jobs = RunJobs::batch(["a", "b", "c"].map(job).into(), 7, all.clone());
+        jobs.cancel_job(&JobId::new("b").unwrap());
+        let RunJobs::Batch(batch) = &mut jobs else { panic!("it is a batch") };
+        assert_eq!(batch.place(&JobId::new("b").unwrap()), Some(1));
+        let taken = batch.take(1).unwrap();
+        assert_eq!((taken.id.as_str(), taken.cancel.is_cancelled()), ("b", true));
+        assert!(batch.take(1).is_none() && batch.take(9).is_none());
+        assert_eq!((batch.left(), batch.place(&taken.id)), (2, None));
+        let left: Vec<_> = jobs.into_list().into_iter().map(|(place, job)| (place, job.id.to_string())).collect();
+        assert_eq!(left, [(0, "a".into()), (2, "c".into())]);
+        assert!(!all.is_cancelled());
+    }
+}

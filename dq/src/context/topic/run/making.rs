@@ -1,0 +1,69 @@
+//! Making: a function of the program makes the payload of a tick, on the user's runtime.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{AbortHandle, Abortable, BoxFuture, abortable};
+
+use super::report::{RunEvent, Tasks};
+use crate::environment::Runtime;
+use crate::job::{JobId, Token};
+use crate::schedule::Made;
+
+/// What makes a payload.
+pub(crate) type PayloadFunction = fn() -> BoxFuture<'static, Made>;
+
+/// A task that calls the function and reports what it made. It gives the function up once that has taken as long as a handler may.
+pub(crate) fn making(
+    tasks: &Arc<Tasks>,
+    id: JobId,
+    token: Token,
+    function: PayloadFunction,
+    timeout: Option<Duration>,
+) -> BoxFuture<'static, ()> {
+    let (abort, registration) = AbortHandle::new_pair();
+    let timer = timeout.filter(|timeout| !timeout.is_zero()).map(|timeout| {
+        let over = tasks.environment.sleep_until(tasks.environment.now().saturating_add(timeout));
+        let (tasks, id) = (tasks.clone(), id.clone());
+        let environment = tasks.environment.clone();
+        let (waiting, timer) = abortable(async move {
+            over.await;
+            // If it has returned just now, this comes too late and counts for nothing.
+            tasks.send(RunEvent::Made(id, token, Err("it took longer than the `timeout` of the topic".into())));
+            abort.abort();
+        });
+        environment.spawn(Runtime::Own, waiting.map(drop));
+        timer
+    });
+    let report = Report { made: Some((tasks.clone(), id, token)), timer };
+    Box::pin(Abortable::new(async move { report.made(function().await) }, registration).map(drop))
+}
+
+/// Tells the topic what a function made; also that it was dropped before.
+struct Report {
+    made: Option<(Arc<Tasks>, JobId, Token)>,
+    /// Stops the timer of the function.
+    timer: Option<AbortHandle>,
+}
+
+impl Report {
+    fn made(mut self, made: Made) {
+        self.send(made);
+    }
+
+    fn send(&mut self, made: Made) {
+        if let Some((tasks, id, token)) = self.made.take() {
+            tasks.send(RunEvent::Made(id, token, made));
+        }
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        self.send(Err("it was dropped before it returned".into()));
+        if let Some(timer) = &self.timer {
+            timer.abort();
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What the tasks of runs report to the topic, and what they share.
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::begin::{LeaseEnd, RunId};
+use crate::context::panic_message;
+use crate::environment::Environment;
+use crate::job::{Cause, JobId, Token};
+use crate::listener::erased::{ErasedListener, Returned};
+use crate::listener::{Decision, Failure, RetryDelay};
+use crate::schedule::Made;
+use crate::store::step::{Change, RejoinDue};
+use crate::time::{LONGEST_DELAY, Timestamp};
+
+/// How a run ended, for each of its jobs that has no outcome yet.
+#[derive(Debug, Clone)]
+pub(crate) enum Ended {
+    /// The handler returned.
+    Returned(Returned),
+    /// The handler panicked with this message.
+    Panicked(String),
+    /// The handler failed, as the task reported before, and `retry_delay` returned this; `None`: it panicked.
+    Asked(Option<RetryDelay>),
+    /// The same for jobs of a batch, by their places in it.
+    AskedEach(Vec<(usize, Option<RetryDelay>)>),
+    /// The run did not begin: it was given back before, or the lease had expired.
+    GivenBack,
+    /// Its future was dropped: the run was given up, or the runtime shuts down.
+    Dropped,
+}
+
+impl Ended {
+    /// Takes the error of the handler away, to be dropped where the user's code runs.
+    pub(crate) fn take_error(&mut self) -> Option<Arc<dyn Error + Send + Sync>> {
+        match self {
+            Self::Returned(Returned::Failed(failure)) => failure.take_error(),
+            _ => None,
+        }
+    }
+
+    /// Why the handler failed, if it did.
+    pub(crate) const fn cause(&self) -> Option<Cause> {
+        match self {
+            Self::Panicked(_) => Some(Cause::Panic),
+            Self::Returned(Returned::Failed(failure)) => Some(failure.cause),
+            Self::Returned(Returned::Decided(Decision::Dead(_) | Decision::BadDelay(_))) => Some(Cause::Error),
+            _ => None,
+        }
+    }
+
+    /// How it ended for the job at this place of a batch.
+    pub(crate) fn for_job(&self, place: usize) -> Self {
+        match self {
+            Self::AskedEach(delays) => match delays.binary_search_by_key(&place, |(place, _)| *place) {
+                Ok(index) => Self::Asked(delays[index].1.clone()),
+                Err(_) => Self::Asked(Some(RetryDelay::BySettings)), // the job's own policy decides
+            },
+            ended => ended.clone(),
+        }
+    }
+}
+
+/// A failure after which a task asks `retry_delay`.
+#[derive(Debug, Clone)]
+pub(crate) struct Failed {
+    pub(crate) failure: Failure,
+    /// `process_unacked` asked for the retry, so no handler has failed.
+    pub(crate) is_wanted: bool,
+}
+
+/// What the task of a run reports to the topic.
+#[derive(Debug)]
+pub(crate) enum RunEvent {
+    /// The handler has failed, and the task asks `retry_delay`.
+    Failed(RunId, Failed),
+    /// The job at this place of a batch has ended, and the task goes on. If it failed, `retry_delay` was asked.
+    JobEnded(RunId, usize, Option<Failed>, Ended),
+    /// The task has ended.
+    Ended(RunId, Ended),
+    /// A function has made the payload of a tick, or failed.
+    Made(JobId, Token, Made),
+}
+
+/// What the tasks of all runs of a topic share.
+pub(crate) struct Tasks {
+    pub(crate) listener: Arc<dyn ErasedListener>,
+    pub(crate) environment: Environment,
+    pub(crate) lease: Arc<LeaseEnd>,
+    pub(crate) events: mpsc::UnboundedSender<RunEvent>,
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks").field("listener", &self.listener).finish_non_exhaustive()
+    }
+}
+
+impl Tasks {
+    pub(crate) fn send(&self, event: RunEvent) {
+        // This fails only if the topic is gone; then the run does not matter.
+        let _ = self.events.send(event);
+    }
+
+    /// Asks the listener; `None`: it panicked.
+    pub(crate) fn retry_delay(&self, failed: u32, failure: &Failure) -> Option<RetryDelay> {
+        let delay = catch_unwind(AssertUnwindSafe(|| self.listener.retry_delay(failed, failure)));
+        delay.map_err(text).ok()
+    }
+}
+
+/// The failure of `on_due` for which `retry_delay` is asked.
+pub(crate) fn failure_of(ended: &Ended, environment: &Environment) -> Option<Failure> {
+    match ended {
+        Ended::Panicked(message) => Some(Failure::new(Cause::Panic, message.clone())),
+        Ended::Returned(Returned::Failed(failure)) if failure.cause != Cause::Decode && !failure.is_fatal() => {
+            Some(failure.clone())
+        }
+        Ended::Returned(Returned::Decided(decision)) => change(decision, environment).err(),
+        _ => None,
+    }
+}
+
+/// Drops a value of the user here, on the user's runtime. Its drop is user code, which may panic.
+pub(crate) fn drop_here<T>(value: T) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
+        std::mem::forget(again);
+    }
+}
+
+/// The text of a panic of user code. The drop of its value is user code, too, and may panic again.
+pub(crate) fn text(panic: Box<dyn Any + Send>) -> String {
+    let text = panic_message(&*panic);
+    drop_here(panic);
+    text
+}
+
+/// What a decision asks of the store, or why dq cannot carry it out, which is a failure of the handler.
+pub(crate) fn change(decision: &Decision, environment: &Environment) -> Result<Change, Failure> {
+    let text = match decision {
+        Decision::Ack => return Ok(Change::Ack),
+        Decision::Rejoin => return Ok(Change::Rejoin(RejoinDue::AsAdded)),
+        Decision::RejoinAfter(delay) => return Ok(Change::Rejoin(RejoinDue::After(*delay))),
+        Decision::RejoinAt(time) => {
+            let at = Timestamp::from(*time);
+            if at.since(environment.wall()) <= LONGEST_DELAY {
+                return Ok(Change::Rejoin(RejoinDue::At(at)));
+            }
+            "rejoin_at: the time is further away than ten years, which is the limit"
+        }
+        Decision::Park => return Ok(Change::Park),
+        Decision::Dead(reason) => return Err(Failure::fatal(Cause::Error, reason)),
+        Decision::BadDelay(text) => text,
+    };
+    Err(Failure::new(Cause::Error, text))
+}
+
+/// The least time until a job runs again that a rejoin would run at once.
+pub(crate) const REJOINS_AFTER: Duration = Duration::from_secs(1);
+
+/// The change, or one that waits for a second: a job without a delay of its own (`as_added`) would run again at once, for ever.
+pub(crate) fn paced(change: Change, as_added: Duration, environment: &Environment) -> Change {
+    let due = match change {
+        Change::Rejoin(due) => due,
+        other => return other,
+    };
+    let wall = environment.wall();
+    Change::Rejoin(match due {
+        RejoinDue::AsAdded if as_added.is_zero() => RejoinDue::After(REJOINS_AFTER),
+        RejoinDue::After(delay) if delay.is_zero() => RejoinDue::After(REJOINS_AFTER),
+        // Not `After`: the clock of the store may be behind, and it must not run before the time.
+        RejoinDue::At(at) if as_added.is_zero() && at <= wall => RejoinDue::At(wall.after(REJOINS_AFTER)),
+        due => due,
+    })
+}
+
+/// The failure of a parked job for which `process_unacked` wants a retry.
+pub(crate) fn wanted_retry() -> Failure {
+    Failure::new(Cause::Error, "no outcome of the parked job was reported, and `process_unacked` asked for a retry")
+}

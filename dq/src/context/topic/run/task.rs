@@ -1,0 +1,302 @@
+//! The task of a run, on the user's runtime. All code of the user's runs in it: the handler and, after a failure, `retry_delay`.
+//!
+//! The task reports to the topic at its end, and once before it asks `retry_delay`, which may block its thread.
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::{AbortRegistration, Abortable};
+use tracing::{Instrument, Span};
+
+use super::batch_task::BatchWork;
+use super::begin::{Begin, RunId};
+use super::report::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of, text, wanted_retry};
+use crate::environment::Entry;
+use crate::job::Record;
+use crate::listener::erased::{HandlerCall, Returned};
+use crate::listener::{Delivery, Failure, UnackedDecision};
+use crate::telemetry;
+
+/// The task of a run. It reports its end in any case, also if it is dropped.
+pub(crate) struct RunTask {
+    tasks: Arc<Tasks>,
+    run: RunId,
+    begin: Arc<Begin>,
+    /// Its process counts it among the running handlers until it ends.
+    entry: Option<Entry>,
+    /// Its job is held, so its handler must not start without a valid lease.
+    needs_lease: bool,
+    ended: Ended,
+}
+
+impl RunTask {
+    pub(crate) const fn new(tasks: Arc<Tasks>, run: RunId, begin: Arc<Begin>, entry: Entry, needs_lease: bool) -> Self {
+        Self { tasks, run, begin, entry: Some(entry), needs_lease, ended: Ended::Dropped }
+    }
+
+    /// Calls a handler. If it fails, asks `retry_delay` with this number of failed runs; `None`: the topic needs no answer.
+    async fn handle(mut self, call: HandlerCall, record: Record, delivery: Delivery, failed: Option<u32>) -> Self {
+        if !self.begins() {
+            return self;
+        }
+        let (is_swept, name) = (call == HandlerCall::ProcessUnacked, name(&call));
+        let listener = Arc::clone(&self.tasks.listener);
+        let handler = AssertUnwindSafe(async move { listener.call(call, record, delivery).await });
+        self.ended = match handler.catch_unwind().await {
+            Ok(returned) => Ended::Returned(returned),
+            Err(panic) => Ended::Panicked(format!("{name} panicked: {}", text(panic))),
+        };
+        self.trace_end();
+        if let Some(failed) = failed.filter(|_| !self.begin.is_given_up())
+            && let Some(failure) = self.failed(is_swept)
+        {
+            self.ask(failure, |task, failure| Ended::Asked(task.tasks.retry_delay(failed, failure)));
+        }
+        drop_here(self.ended.take_error());
+        self
+    }
+
+    /// Calls the handler of a batch. If it fails, asks `retry_delay` for each job that has no outcome.
+    async fn handle_batch(mut self, batch: BatchWork) -> Self {
+        if !self.begins() {
+            return self;
+        }
+        let BatchWork { listener, jobs, report, cancel } = batch;
+        let outcomes = report.clone();
+        let handler = AssertUnwindSafe(async move { listener.call_batch(jobs, outcomes, cancel).await });
+        self.ended = match handler.catch_unwind().await {
+            Ok(returned) => Ended::Returned(returned),
+            Err(panic) => Ended::Panicked(format!("the handler panicked: {}", text(panic))),
+        };
+        self.trace_end();
+        let left = report.close();
+        if !left.is_empty()
+            && !self.begin.is_given_up()
+            && let Some(failure) = failure_of(&self.ended, &self.tasks.environment)
+        {
+            self.ask(Failed { failure, is_wanted: false }, |task, failure| task.ask_each(left, failure));
+        }
+        drop_here(self.ended.take_error());
+        self
+    }
+
+    /// Marks the span of a run that failed. Its text is the cause alone, because an error may quote the payload.
+    fn trace_end(&self) {
+        if let Some(cause) = self.ended.cause() {
+            telemetry::mark_failed(cause.word());
+        }
+    }
+
+    /// Only asks `retry_delay` for jobs by their places, in place of a task that is gone or blocked.
+    pub(crate) async fn ask_only(mut self, jobs: Vec<(usize, u32)>, failure: Failure) {
+        if self.begins() {
+            self.ended = self.ask_each(jobs, &failure);
+        }
+    }
+
+    fn ask_each(&self, jobs: Vec<(usize, u32)>, failure: &Failure) -> Ended {
+        let ask = |(place, failed)| (place, self.tasks.retry_delay(failed, failure));
+        Ended::AskedEach(jobs.into_iter().map(ask).collect())
+    }
+
+    /// Whether the run begins: it was not given back before, and the lease is still valid, if it needs one (rule 21).
+    fn begins(&mut self) -> bool {
+        let now = self.tasks.environment.now();
+        let begins = (!self.needs_lease || self.tasks.lease.is_good(now)) && self.begin.begin(now);
+        if !begins {
+            self.ended = Ended::GivenBack;
+        } else if let Some(entry) = &self.entry {
+            entry.begins(now);
+        }
+        begins
+    }
+
+    /// The failure for which `retry_delay` is asked.
+    fn failed(&self, is_swept: bool) -> Option<Failed> {
+        match &self.ended {
+            Ended::Returned(Returned::Unacked(UnackedDecision::Retry)) => {
+                Some(Failed { failure: wanted_retry(), is_wanted: true })
+            }
+            _ if is_swept => None,
+            ended => Some(Failed { failure: failure_of(ended, &self.tasks.environment)?, is_wanted: false }),
+        }
+    }
+
+    /// Asks `retry_delay`. The topic waits for the answer only for a while, because it may never come.
+    fn ask(&mut self, mut failure: Failed, ask: impl FnOnce(&Self, &Failure) -> Ended) {
+        let mut asked = failure.failure.clone();
+        failure.failure.take_error(); // not the last: `asked` and what ended have it
+        self.tasks.send(RunEvent::Failed(self.run, failure));
+        let answer = ask(self, &asked);
+        self.ended.take_error();
+        drop_here(asked.take_error());
+        self.ended = answer;
+    }
+}
+
+impl Drop for RunTask {
+    fn drop(&mut self) {
+        let ended = std::mem::replace(&mut self.ended, Ended::Dropped);
+        self.entry = None; // before the topic looks for a job that may start now
+        self.tasks.send(RunEvent::Ended(self.run, ended));
+    }
+}
+
+/// A run that waits for a runner. Dropping it reports that.
+pub(crate) struct PreparedRun {
+    pub(crate) task: RunTask,
+    pub(crate) work: Work,
+    pub(crate) abort: AbortRegistration,
+    pub(crate) span: Span,
+}
+
+/// What a run calls.
+pub(crate) enum Work {
+    /// A handler for one job.
+    One {
+        call: HandlerCall,
+        record: Record,
+        delivery: Delivery,
+        /// As in [`RunTask::handle`].
+        failed: Option<u32>,
+    },
+    /// The handler of a batch.
+    Batch(BatchWork),
+}
+
+impl fmt::Debug for PreparedRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedRun").field("run", &self.task.run).finish_non_exhaustive()
+    }
+}
+
+impl PreparedRun {
+    /// Runs the handler, unless the run was given back. Dropping what this returns reports how the run ended; `None`: it was
+    /// given up, and that is reported.
+    pub(crate) async fn run(self) -> Option<RunTask> {
+        let Self { task, work, abort, span } = self;
+        let run = async move {
+            let ended = match work {
+                Work::One { call, record, delivery, failed } => {
+                    Abortable::new(task.handle(call, record, delivery, failed), abort).await
+                }
+                Work::Batch(batch) => Abortable::new(task.handle_batch(batch), abort).await,
+            };
+            ended.inspect_err(|_| telemetry::mark_failed("given up: it took too long, or its job was lost")).ok()
+        };
+        run.instrument(span).await
+    }
+}
+
+/// The name of a handler, for the text of its panic.
+const fn name(call: &HandlerCall) -> &'static str {
+    match call {
+        HandlerCall::OnDue => "the handler",
+        HandlerCall::FinalRetry(_) => "`final_retry`",
+        HandlerCall::ProcessUnacked => "`process_unacked`",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use futures_util::future::{AbortHandle, BoxFuture};
+    use tokio_util::sync::CancellationToken;
+
+    use tokio::sync::mpsc;
+
+    use super::super::begin::LeaseEnd;
+    use super::*;
+    use crate::environment::{Environment, Outlook, Seeded};
+    use crate::job::{Codec, Fence, JobId, Metadata, TopicName};
+    use crate::listener::erased::ErasedListener;
+    use crate::listener::{Decision, RetryDelay};
+    use crate::time::Timestamp;
+
+    impl PreparedRun {
+        /// A run of `on_due` that nobody gives up.
+        pub(crate) fn of_a_test(task: RunTask) -> Self {
+            let delivery = Delivery {
+                topic: TopicName::new("t").unwrap(),
+                id: JobId::new("a").unwrap(),
+                fence: Fence(1),
+                due: Timestamp::EPOCH,
+                attempt: 0,
+                headers: Arc::from([]),
+                token: CancellationToken::new(),
+            };
+            let record = Record::new(&Metadata::default(), Codec::Json, b"{}");
+            let (_, abort) = AbortHandle::new_pair();
+            let work = Work::One { call: HandlerCall::OnDue, record, delivery, failed: None };
+            Self { task, work, abort, span: Span::none() }
+        }
+    }
+
+    /// Counts its calls, and returns an ack.
+    #[derive(Debug, Default)]
+    struct Counts(Mutex<usize>);
+
+    impl ErasedListener for Counts {
+        fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivery) -> BoxFuture<'static, Returned> {
+            *self.0.lock().unwrap() += 1;
+            Box::pin(std::future::ready(Returned::Decided(Decision::Ack)))
+        }
+
+        fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {
+            RetryDelay::BySettings
+        }
+    }
+
+    /// A listener whose handlers hang.
+    #[derive(Debug)]
+    struct Hangs;
+
+    impl ErasedListener for Hangs {
+        fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivery) -> BoxFuture<'static, Returned> {
+            Box::pin(std::future::pending())
+        }
+
+        fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {
+            RetryDelay::BySettings
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_waited_for_a_runner_runs_for_long_only_after_its_start() {
+        const LONG: Duration = Duration::from_secs(20);
+        let (events, _reported) = mpsc::unbounded_channel();
+        let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
+        let process = environment.process().clone();
+        let tasks = Tasks { listener: Arc::new(Hangs), environment, lease: Arc::default(), events };
+        let entry = process.enter(LONG).unwrap();
+        let task = RunTask::new(Arc::new(tasks), RunId::default(), Arc::default(), entry, false);
+        tokio::time::advance(LONG * 2).await;
+        let _running = tokio::spawn(PreparedRun::of_a_test(task).run());
+        tokio::task::yield_now().await;
+        let mut ticket = process.queue();
+        assert!(matches!(ticket.outlook(LONG), Outlook::Wait(_)), "the handler has just started");
+        tokio::time::advance(LONG).await;
+        assert!(matches!(ticket.outlook(LONG), Outlook::Beside(_)), "it has run for too long to wait for it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handler_whose_lease_ended_before_its_first_poll_does_not_start() {
+        let (events, mut reported) = mpsc::unbounded_channel();
+        let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
+        let listener = Arc::new(Counts::default());
+        let lease = Arc::<LeaseEnd>::default(); // as of a lease that was never renewed
+        let tasks = Arc::new(Tasks { listener: listener.clone(), environment, lease, events });
+        for (needs_lease, calls) in [(true, 0), (false, 1)] {
+            let entry = tasks.environment.process().enter(Duration::ZERO).unwrap();
+            let task = RunTask::new(tasks.clone(), RunId::default(), Arc::default(), entry, needs_lease);
+            drop(PreparedRun::of_a_test(task).run().await);
+            assert_eq!(*listener.0.lock().unwrap(), calls);
+            let RunEvent::Ended(_, ended) = reported.recv().await.unwrap() else { panic!("it did not fail") };
+            assert_eq!(matches!(ended, Ended::GivenBack), needs_lease, "{ended:?}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Ends: a run ends when its handler returns, panics or is dropped, or when its time is over.
+//!
+//! Timeouts are kept here, on dq's own thread, because a handler that blocks its thread cannot stop its own. A run that
+//! times out is given up: its token fires, its future is dropped at its next `await`, and the job is settled as timed out. A
+//! handler that blocks its thread goes on, keeps its permit until it returns, and its outcome is refused.
+//!
+//! The listener's `retry_delay` is the user's code, so it runs on the user's runtime. After a failure the task of the handler
+//! calls it. After a timeout that task is gone or blocked, so a task of its own does. The topic waits for the answer for a while,
+//! and the job stays in the stage of its run. Then the settings decide.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::abortable;
+
+use super::table::{Check, Run, first_check};
+use super::{Runs, longest_wait};
+use crate::context::topic::held::Held;
+use crate::context::topic::moment::{Effect, Moment};
+use crate::context::topic::run::{BEGINS_WITHIN, Begin, Ended, Failed, RunId, RunJob, RunJobs, RunTask};
+use crate::context::topic::stage::{Mode, Stage};
+use crate::job::{Cause, JobId};
+use crate::listener::Failure;
+use crate::listener::erased::{HandlerCall, Returned};
+
+/// How long `retry_delay` may take.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+
+impl Runs {
+    /// The handler of a run has failed, and its task calls `retry_delay`.
+    pub(crate) fn on_failed(&mut self, run: RunId, failed: Failed, now: Duration) {
+        if !self.table.asks(run, failed, now + ANSWERS_WITHIN) {
+            self.report_late(run, now);
+        }
+    }
+
+    /// A job of a batch has its outcome, and the batch goes on.
+    pub(crate) fn on_job_end(
+        &mut self,
+        run: RunId,
+        place: usize,
+        failed: Option<Failed>,
+        ended: Ended,
+        moment: &mut Moment,
+    ) {
+        let Some(job) = self.table.take_job(run, place) else { return self.report_late(run, moment.now) };
+        moment.push(Effect::Returned(1));
+        moment.push(Effect::Decide { jobs: RunJobs::One(job), failed, ended });
+    }
+
+    pub(crate) fn on_run_end(&mut self, run_id: RunId, ended: Ended, jobs: &mut Held, moment: &mut Moment) {
+        let dropped = matches!(ended, Ended::Dropped);
+        let Some(mut run) = self.table.remove(run_id) else {
+            if self.table.given_back_ended(run_id) {
+                return if dropped { self.on_handlers_gone(jobs, moment) } else { self.on_began(moment.now, moment) };
+            }
+            if !dropped && !matches!(ended, Ended::Asked(_) | Ended::AskedEach(_)) {
+                self.report_late(run_id, moment.now);
+            }
+            self.table.abandoned_returned(run_id);
+            return;
+        };
+        if dropped {
+            self.on_handlers_gone(jobs, moment);
+        } else {
+            let began = run.begin.at().unwrap_or(moment.now);
+            self.parts.stats.ran(moment.now.saturating_sub(began));
+            self.on_began(began, moment);
+        }
+        moment.push(Effect::Returned(run.jobs.left()));
+        match &run.jobs {
+            RunJobs::One(job) if run.detached => self.on_detached_end(&job.id, &ended),
+            _ => {
+                let failed = run.asking.take().map(|asking| asking.0);
+                moment.push(Effect::Decide { jobs: run.jobs, failed, ended });
+            }
+        }
+    }
+
+    /// The handler of a job that was acked on claim has ended.
+    fn on_detached_end(&self, id: &JobId, ended: &Ended) {
+        let (failure, cause) = match ended {
+            Ended::Returned(Returned::Failed(failure)) => (failure.log_text(), Some(failure.cause)),
+            Ended::Panicked(message) => (&**message, Some(Cause::Panic)),
+            Ended::Dropped => ("its runtime has shut down", None),
+            Ended::Returned(_) | Ended::Asked(_) | Ended::AskedEach(_) | Ended::GivenBack => return,
+        };
+        self.parts.report_lost(id, failure, cause);
+    }
+
+    /// Logs and counts a handler that returned, or decided a job of its batch, after its run was given up.
+    fn report_late(&mut self, run: RunId, now: Duration) {
+        let Some(late) = self.table.abandoned(run) else { return };
+        self.parts.stats.count.late_outcomes.add(1);
+        let (topic, id) = (&self.parts.key.topic, late.job.as_ref().map_or("a batch", JobId::as_str));
+        match late.blocked_for(now).filter(|_| self.blocked.is_due(now)) {
+            Some(beyond) => {
+                let beyond = humantime::format_duration(beyond);
+                tracing::warn!(%topic, job.id = %id, %beyond, "a handler blocked its thread beyond its timeout, so its job may run twice at a time; its outcome is refused. Put blocking work into `spawn_blocking`");
+            }
+            None => {
+                tracing::info!(%topic, job.id = %id, "a handler returned after dq had given its run up; its outcome is refused");
+            }
+        }
+    }
+
+    /// Gives up every run whose time is over: to begin, to return, or to say when its job runs again.
+    pub(crate) fn check(&mut self, jobs: &mut Held, moment: &mut Moment) -> Option<Duration> {
+        let timeout = self.parts.topic.timeout;
+        while let Some((run_id, at)) = self.table.next_check(timeout) {
+            if moment.now < at {
+                return Some(at);
+            }
+            match self.table.check(run_id, timeout, moment.now) {
+                Check::Nothing => {}
+                Check::Starved => match self.runners.room_since().map(|since| since + BEGINS_WITHIN) {
+                    Some(end) if end <= moment.now => self.on_starved(run_id, jobs, moment.now),
+                    // All permits are in use, or were until just now: the run waits for one.
+                    end => {
+                        let next = moment.now + first_check(timeout);
+                        self.table.check_at(run_id, Some(end.map_or(next, |end| end.min(next))));
+                    }
+                },
+                Check::TimedOut => self.on_timeout(run_id, jobs, moment),
+                Check::Unanswered => self.on_unanswered(run_id, moment),
+            }
+        }
+        None
+    }
+
+    fn on_timeout(&mut self, run_id: RunId, jobs: &mut Held, moment: &mut Moment) {
+        let timeout = self.parts.topic.timeout.unwrap_or_default();
+        let Some(run) = self.table.give_up(run_id) else { return };
+        self.table.note_timed_out(run_id, moment.now);
+        self.parts.stats.count.timed_out.add(1);
+        self.parts.stats.ran(timeout);
+        let after = humantime::format_duration(timeout);
+        let failure = Failure::new(Cause::Timeout, format!("the handler did not return within {after}"));
+        let (mut asked, mut others) = (Vec::new(), Vec::new());
+        for (_, job) in run.jobs.into_list() {
+            if run.detached {
+                self.parts.report_lost(&job.id, &failure.message, Some(Cause::Timeout));
+            } else if let Some(held) = jobs.under(&job.id, job.token) {
+                let asks = held.mode == Mode::Due && held.exhausted_by().is_none();
+                match self.asks_after(held, &HandlerCall::OnDue).filter(|_| asks) {
+                    Some(failed) => asked.push((job, failed)),
+                    None => others.push(job),
+                }
+            }
+        }
+        let ended = Ended::Returned(Returned::Failed(failure.clone()));
+        moment.push(Effect::Decide { jobs: RunJobs::all(others), failed: None, ended });
+        self.ask_beside(asked, failure, jobs, moment);
+    }
+
+    /// Asks `retry_delay` about jobs whose handler has timed out, with the number of failed runs of each.
+    fn ask_beside(&mut self, asked: Vec<(RunJob, u32)>, failure: Failure, jobs: &mut Held, moment: &mut Moment) {
+        let Some(held) = asked.first().and_then(|(job, _)| jobs.get(&job.id)) else { return };
+        let too_long = longest_wait(self.parts.topic.timeout);
+        let entry = match &held.alone {
+            Some(alone) => Some(alone.enter(too_long)),
+            None => self.parts.environment.process().enter_unless_alone(too_long),
+        };
+        let failed_run = Failed { failure: failure.clone(), is_wanted: false };
+        let failed = asked.iter().enumerate().map(|(place, (_, failed))| (place, *failed)).collect();
+        let asked = RunJobs::all(asked.into_iter().map(|(job, _)| job).collect());
+        let Some(entry) = entry else {
+            // A job of this process runs alone.
+            return moment.push(Effect::Decide { jobs: asked, failed: Some(failed_run), ended: Ended::Dropped });
+        };
+        let (run_id, begin) = (self.table.next_id(), Arc::<Begin>::default());
+        let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, false);
+        let (task, abort) = abortable(task.ask_only(failed, failure));
+        self.asking.push(Box::pin(task.map(drop)));
+        asked.ids().for_each(|id| jobs.set(id, Stage::Running(run_id)));
+        self.table.insert(run_id, Run::new(asked, moment.now, begin, abort));
+        self.table.asks(run_id, failed_run, moment.now + ANSWERS_WITHIN);
+    }
+
+    /// `retry_delay` takes too long, or the runtime does not begin to call it.
+    fn on_unanswered(&mut self, run_id: RunId, moment: &mut Moment) {
+        let asked = self.table.get_mut(run_id).is_some_and(|run| run.begin.at().is_some());
+        let Some(id) = self.settings_decide(run_id, moment) else { return };
+        if !asked {
+            return self.begin_starvation(Some(&id), moment.now);
+        }
+        tracing::warn!(
+            topic = %self.parts.key.topic, job.id = %id,
+            "`retry_delay` of the listener has not returned within {}, because it blocks; \
+             the retry policy of the settings is used instead",
+            humantime::format_duration(ANSWERS_WITHIN)
+        );
+    }
+
+    /// Waits for no `retry_delay` any more: the handlers have ended, and their outcomes count.
+    pub(crate) fn settings_decide_all(&mut self, moment: &mut Moment) {
+        for run_id in self.table.asking() {
+            self.settings_decide(run_id, moment);
+        }
+    }
+
+    /// Returns the first job of the run, if there is one.
+    fn settings_decide(&mut self, run_id: RunId, moment: &mut Moment) -> Option<JobId> {
+        let mut run = self.table.give_up(run_id)?;
+        let failed = run.asking.take().map(|asking| asking.0);
+        let first = run.jobs.ids().next().cloned();
+        moment.push(Effect::Decide { jobs: run.jobs, failed, ended: Ended::Dropped });
+        first
+    }
+}

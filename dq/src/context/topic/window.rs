@@ -1,0 +1,160 @@
+//! Windows: how many jobs and bytes a request asks for at most, and how many bytes of payloads wait on this node.
+//!
+//! A request whose answer does not come in time may have asked for more than the link can carry. So each time-out halves what
+//! the next one asks for, down to one job, which passes on any link. Answers let it grow again, the more slowly the more often
+//! it was too much.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::store::step::USUAL_BYTES;
+
+/// The most jobs that a step moves or lists. This many acks keep Redis busy for half a millisecond and any other outcomes for
+/// two, and nothing else of the server runs meanwhile; a job of a larger batch costs no less.
+const MOST_AT_ONCE: usize = 300;
+/// Fewer bytes are never asked for. One job always passes, whatever its size.
+const FEWEST_BYTES: usize = 1 << 10;
+/// After how many answers a window that was halved once grows.
+const FEWEST_ANSWERS: u32 = 4;
+/// After how many answers a window grows at the latest.
+const MOST_ANSWERS: u32 = 64;
+
+/// How many jobs and bytes a request asks for at most.
+#[derive(Debug)]
+pub(super) struct Window {
+    jobs: usize,
+    /// The most jobs that it grows to.
+    most: usize,
+    bytes: usize,
+    /// Answers since the last change.
+    answers: u32,
+    grows_after: u32,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self::of(1)
+    }
+}
+
+impl Window {
+    /// A window that grows to this many jobs, or to as many as a step moves at most otherwise.
+    pub(super) fn of(most: usize) -> Self {
+        let most = most.max(MOST_AT_ONCE);
+        Self { jobs: most, most, bytes: USUAL_BYTES, answers: 0, grows_after: FEWEST_ANSWERS / 2 }
+    }
+
+    pub(super) const fn jobs(&self) -> usize {
+        self.jobs
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// No answer came in time.
+    pub(super) fn timed_out(&mut self) {
+        self.jobs = (self.jobs / 2).max(1);
+        self.bytes = (self.bytes / 2).max(FEWEST_BYTES);
+        self.answers = 0;
+        self.grows_after = (self.grows_after * 2).min(MOST_ANSWERS);
+    }
+
+    /// An answer came.
+    pub(super) fn answered(&mut self) {
+        if self.jobs == self.most && self.bytes == USUAL_BYTES {
+            return;
+        }
+        self.answers += 1;
+        if self.answers >= self.grows_after {
+            self.jobs = (self.jobs * 2).min(self.most);
+            self.bytes = (self.bytes * 2).min(USUAL_BYTES);
+            self.answers = 0;
+        }
+    }
+}
+
+/// The most bytes of records that wait for a permit in one topic. One answer may go beyond.
+const MOST_OF_TOPIC: usize = 16 << 20;
+/// The most bytes of records that wait for a permit on one node. One answer of each topic may go beyond.
+const MOST_OF_NODE: usize = 64 << 20;
+
+/// Bytes of records that wait for a permit, or are in batches that run, in all topics of a node. The clones share one number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WaitingBytes(Arc<AtomicUsize>);
+
+/// The part of one topic.
+#[derive(Debug)]
+pub(super) struct WaitingShare {
+    all: WaitingBytes,
+    own: usize,
+}
+
+impl WaitingShare {
+    pub(super) const fn new(all: WaitingBytes) -> Self {
+        Self { all, own: 0 }
+    }
+
+    /// This many bytes wait now.
+    pub(super) fn set(&mut self, own: usize) {
+        self.all.0.fetch_add(own, Relaxed);
+        self.all.0.fetch_sub(std::mem::replace(&mut self.own, own), Relaxed);
+    }
+
+    /// Whether the topic claims no job beyond those that can start at once.
+    pub(super) fn is_full(&self) -> bool {
+        self.own >= MOST_OF_TOPIC || self.all.0.load(Relaxed) >= MOST_OF_NODE
+    }
+}
+
+impl Drop for WaitingShare {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_halves_what_is_asked_for_down_to_one_job() {
+        let mut window = Window::default();
+        window.timed_out();
+        assert_eq!((window.jobs(), window.bytes()), (MOST_AT_ONCE / 2, USUAL_BYTES / 2));
+        (0..20).for_each(|_| window.timed_out());
+        assert_eq!((window.jobs(), window.bytes()), (1, FEWEST_BYTES));
+    }
+
+    #[test]
+    fn answers_let_a_window_grow_the_more_slowly_the_more_often_it_was_too_much() {
+        let answers_to_grow = |timeouts: u32| {
+            let mut window = Window::default();
+            (0..timeouts).for_each(|_| window.timed_out());
+            let before = window.bytes();
+            (1..).find(|_| {
+                window.answered();
+                window.bytes() == 2 * before
+            })
+        };
+        assert_eq!([1, 2, 3].map(answers_to_grow), [Some(4), Some(8), Some(16)]);
+        let mut window = Window::default();
+        window.timed_out();
+        (0..100).for_each(|_| window.answered());
+        assert_eq!((window.jobs(), window.bytes()), (MOST_AT_ONCE, USUAL_BYTES));
+    }
+
+    #[test]
+    fn the_bytes_that_wait_are_those_of_all_topics() {
+        let all = WaitingBytes::default();
+        let mut topics: Vec<_> = (0..5).map(|_| WaitingShare::new(all.clone())).collect();
+        topics[0].set(MOST_OF_TOPIC);
+        assert!(topics[0].is_full() && !topics[1].is_full());
+        topics[1..].iter_mut().for_each(|topic| topic.set(MOST_OF_TOPIC - 1));
+        assert!(topics[4].is_full(), "the node is full");
+        topics.truncate(4);
+        assert!(!topics[3].is_full(), "a topic that is gone waits for nothing");
+        topics[0].set(0);
+        assert!(!topics[0].is_full());
+    }
+}
