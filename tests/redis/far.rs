@@ -1,5 +1,5 @@
 //! The tree of jobs that are due much later: what it looks like, that jobs leave it in time and in parts, and that what another program
-//! removed from it comes back (rules 3, 5, 26).
+//! removed from it comes back (rules 1, 2, 5).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Full memory: adds are refused before they write anything, and every other step still works (rule 3).
+//! Full memory: adds are refused before they write anything, and every other step still works (rule 1).
 
 use std::time::Duration;
 

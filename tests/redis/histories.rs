@@ -1,4 +1,4 @@
-//! The histories of jobs (rule 32): how many there are, and what a key of another program in their place does.
+//! The histories of jobs (rule 31): how many there are, and what a key of another program in their place does.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Jobs whose place another program removed (rule 26): an add does not guess about them, and the audit puts them back.
+//! Jobs whose place another program removed (rule 2): an add does not guess about them, and the audit puts them back.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -87,14 +87,6 @@ pub const TAKEN: [Taken; 37] = [
         "is accepted for run",
     ),
     taken(
-        "12",
-        Profile::Calm,
-        500,
-        "a replacement of a running job waits for the end of its run; here it takes the job's place at once",
-        "the job that was running is nowhere",
-        "LOST: version",
-    ),
-    taken(
         "13",
         Profile::Calm,
         500,
@@ -109,14 +101,6 @@ pub const TAKEN: [Taken; 37] = [
         "exhaustion is written before `final_retry` is called",
         "the node loses its lease in `final_retry`, and the next node calls `on_due`",
         "after its final_retry",
-    ),
-    taken(
-        "17",
-        Profile::Calm,
-        500,
-        "an ack or requeue that names a run does nothing to another run; here it names none",
-        "the late ack of an older run ends the job",
-        "LOST: version",
     ),
     taken(
         "18",
@@ -231,6 +215,14 @@ pub const TAKEN: [Taken; 37] = [
         "µs early",
     ),
     taken(
+        "fenced",
+        Profile::Calm,
+        500,
+        "an ack or requeue that names a run does nothing to another run; here it names none",
+        "the late ack of an older run ends the job",
+        "LOST: version",
+    ),
+    taken(
         "moved",
         Profile::Calm,
         500,
@@ -261,6 +253,14 @@ pub const TAKEN: [Taken; 37] = [
         "a paused topic publishes nothing; here a publish sees no pause",
         "a broadcast is published under a pause",
         "is published while its topic is paused",
+    ),
+    taken(
+        "replaced",
+        Profile::Calm,
+        500,
+        "a replacement of a running job waits for the end of its run; here it takes the job's place at once",
+        "the job that was running is nowhere",
+        "LOST: version",
     ),
     taken(
         "reserve",

@@ -96,6 +96,33 @@ fn the_protocol_has_at_most_25_rules_and_each_keeps_its_number() {
     assert!(all.iter().copied().eq(1..=33), "{all:?}");
 }
 
+/// The numbers that a text cites as "rule 7" or "rules 5, 6 and 7".
+fn cited(text: &str) -> Vec<u8> {
+    let mut cited = Vec::new();
+    let mut is_list = false;
+    for word in text.split_whitespace().filter(|word| !matches!(*word, "//" | "///" | "//!" | "--")) {
+        let number = word.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u8>().ok().filter(|_| is_list);
+        cited.extend(number);
+        is_list = matches!(word.trim_start_matches(['(', '[']), "rule" | "rules")
+            || is_list && matches!(word, "and" | "or" | "to")
+            || number.is_some() && word.ends_with(|c: char| c.is_ascii_digit() || c == ',');
+    }
+    cited
+}
+
+#[test]
+fn no_text_cites_the_number_of_a_rule_that_became_part_of_another() {
+    let (_, empty) = rules();
+    let files = [".rs", ".lua", ".pml", ".md"]
+        .into_iter()
+        .flat_map(|ending| texts(&["dq", "tests", "docs", "examples"], ending));
+    let found = files.map(|(path, text)| (path, cited(&text))).flat_map(|(path, cited)| {
+        let gone = cited.into_iter().filter(|rule| empty.contains(rule));
+        gone.map(|rule| format!("{path}: rule {rule}")).collect::<Vec<_>>()
+    });
+    report("cite the rule that has the text now", &found.collect::<Vec<_>>());
+}
+
 /// The tables of settings in the guide name each setting with the default that the code has.
 #[tokio::test(start_paused = true)]
 async fn the_guide_has_every_setting_with_its_default() {

@@ -1,4 +1,4 @@
-//! The histories of jobs: what a topic keeps of the moves of each job (rule 32).
+//! The histories of jobs: what a topic keeps of the moves of each job (rule 31).
 //!
 //! A history is text, a line for each move: its letter and what belongs to it, the clock of the step, a time and a name, with tabs
 //! between them. All stores keep the same text.

@@ -14,7 +14,7 @@ pub type Pending<T> = BoxFuture<'static, Result<T, StoreError>>;
 /// What is special about a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkOptions {
-    /// The topic counts what the steps of the link do, minute by minute: what they claim, and how the runs end (rule 33).
+    /// The topic counts what the steps of the link do, minute by minute: what they claim, and how the runs end (rule 31).
     /// [`Store::statistics`](super::Store::statistics) has what was counted.
     pub counts: bool,
 }

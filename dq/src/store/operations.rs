@@ -87,7 +87,7 @@ macro_rules! operations {
         /// Says that somebody listens to the moves of a topic: for the next [`LISTENING`](super::LISTENING) its steps tell them to
         /// the subscribers that want moves. Nobody says that listening has ended.
         Listen listen(topic: &'a TopicKey) -> ();
-        /// Says what a topic keeps of the histories of its jobs, from now on and for all nodes and producers (rule 32). Said again,
+        /// Says what a topic keeps of the histories of its jobs, from now on and for all nodes and producers (rule 31). Said again,
         /// it does nothing.
         KeepHistory keep_history(topic: &'a TopicKey, setting: HistorySetting) -> ();
         /// Returns what the topic has kept of the moves of a job, oldest first, also of one that is gone: `None` where it has kept

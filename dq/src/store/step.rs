@@ -23,7 +23,7 @@ pub const USUAL_BYTES: usize = 1 << 20;
 pub const LONGEST_LEASE: Duration = Duration::from_secs(300);
 
 /// The end of the lease of a node whose process has certainly ended, because the store belonged to it: its rows are free for
-/// reclaim at once, and a crash is charged (rules 20 and 22). No lease that a node was granted ends then.
+/// reclaim at once, and a crash is charged (rule 20). No lease that a node was granted ends then.
 pub const DEAD_LEASE: Timestamp = Timestamp::from_millis(1);
 
 /// Whether the rows under a lease that ends then may be reclaimed at once: its node has released it, or is certainly dead. Any

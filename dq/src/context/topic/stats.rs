@@ -284,7 +284,7 @@ impl TopicStats {
         self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
     }
 
-    /// The store has compared its records with its places (rule 26).
+    /// The store has compared its records with its places (rule 2).
     pub(super) fn audited(&self, records: usize, places: usize) {
         let before = self.records.load(Relaxed).wrapping_sub(self.places.load(Relaxed));
         if records != places && before != (records as u64).wrapping_sub(places as u64) {

@@ -1,4 +1,4 @@
-//! The step `add` (rules 2, 12, 17 and 24), also one that extends a job that waits (`add_or_extend`, rule 28).
+//! The step `add` (rules 2, 13 and 24), also one that extends a job that waits (`add_or_extend`, rule 28).
 
 use std::collections::HashSet;
 use std::time::Duration;

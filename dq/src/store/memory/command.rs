@@ -1,4 +1,4 @@
-//! The step `command`: delete, cancel, ack and requeue by id (rules 13, 15 and 17). And `give_up`: a job that no node can decode
+//! The step `command`: delete, cancel, ack and requeue by id (rules 13 and 15). And `give_up`: a job that no node can decode
 //! becomes DEAD, with its payload.
 
 use super::now::Now;

@@ -1,4 +1,4 @@
-//! Every way out of RUNNING (rules 12, 13, 17, 19, 25 and 30): one method, so that no step can forget the pending command.
+//! Every way out of RUNNING (rules 13, 19, 25 and 30): one method, so that no step can forget the pending command.
 //!
 //! The order is: a replacement takes the job's place; then an end from outside overrides what the run says; then the run's
 //! own outcome counts. In each case the row, its isolation and the pending command are gone afterwards, and so is the crash

@@ -1,4 +1,4 @@
-//! The histories of jobs (rule 32). Each step that moves jobs adds its moves at its end.
+//! The histories of jobs (rule 31). Each step that moves jobs adds its moves at its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;

@@ -1,4 +1,4 @@
-//! The steps around sequence numbers and leases: `renew`, `reconcile`, `release` and `scan` (rules 6 to 8, 20, 21 and 26),
+//! The steps around sequence numbers and leases: `renew`, `reconcile`, `release` and `scan` (rules 2, 6 to 8, 20 and 21),
 //! and what the other steps do to them; and those that note something about a running job, which stays RUNNING: `isolate` and
 //! `exhaust` (rules 15 and 19).
 //!

@@ -1,5 +1,5 @@
 //! What the current step does to jobs. Each transition says it here once; at the end of the step the events of the topic, the histories
-//! of its jobs and its statistics read it (rules 31 to 33). What nobody reads is not recorded.
+//! of its jobs and its statistics read it (rule 31). What nobody reads is not recorded.
 
 use std::collections::BTreeMap;
 use std::mem;

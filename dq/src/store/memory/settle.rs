@@ -1,4 +1,4 @@
-//! The steps that end runs: `settle` applies outcomes (rules 10, 11 and 16), `reclaim` takes the jobs of a node whose lease
+//! The steps that end runs: `settle` applies outcomes (rule 10), `reclaim` takes the jobs of a node whose lease
 //! has expired (rules 19 and 20). Both end a run with [`Topic::leave_running`].
 
 use super::exit::Exit;

@@ -1,4 +1,4 @@
-//! The steps that look at the rows of all nodes: `scan`, `audit` and `recover` (rule 26).
+//! The steps that look at the rows of all nodes: `scan`, `audit` and `recover` (rule 2).
 //!
 //! Every key that a script touches is in its KEYS, so a request names the nodes whose rows it reads. Where another node has a
 //! lease by then, the script does nothing and answers *again*, with all nodes, and the request goes out once more.

@@ -1,4 +1,4 @@
-//! The histories of jobs (rule 32): what a topic keeps of them, and one of them.
+//! The histories of jobs (rule 31): what a topic keeps of them, and one of them.
 
 use super::scripts::Step;
 use super::{RedisStore, millis};

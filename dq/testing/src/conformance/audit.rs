@@ -1,4 +1,4 @@
-//! The audit finds jobs that have lost their place, and leaves all others alone (rules 2, 26). A store keeps no such job by itself,
+//! The audit finds jobs that have lost their place, and leaves all others alone (rule 2). A store keeps no such job by itself,
 //! so the tests of each store that other programs can change show what becomes of one.
 
 use super::events::{NODE, add_in_state};
@@ -11,7 +11,7 @@ const fn first(limit: usize) -> Audit {
     Audit { after: None, limit, bytes: USUAL_BYTES }
 }
 
-/// The audit finds no job that waits, is parked, is kept, or runs on any node; and it ends (rule 26).
+/// The audit finds no job that waits, is parked, is kept, or runs on any node; and it ends (rule 2).
 pub async fn audit_finds_no_job_that_has_a_place(t: &Topic) {
     for state in State::ALL {
         add_in_state(t, state.word(), state).await;
@@ -30,7 +30,7 @@ pub async fn audit_finds_no_job_that_has_a_place(t: &Topic) {
     panic!("7 jobs have more than 20 pages");
 }
 
-/// A recover touches no job that has a place or a row, and none that does not exist (rules 2, 26).
+/// A recover touches no job that has a place or a row, and none that does not exist (rule 2).
 pub async fn recover_touches_no_job_that_has_a_place(t: &Topic) {
     let driven = {
         for state in [State::Delayed, State::Unacked, State::Dead, State::Done] {

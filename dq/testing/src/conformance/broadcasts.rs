@@ -304,7 +304,7 @@ pub async fn earlier_broadcast_is_signalled_to_the_publisher(t: &Topic) {
     assert_eq!(signals.iter().filter(|signal| **signal == Signal::BroadcastDue).count(), 1, "{signals:?}");
 }
 
-/// A replacement of a running job with `deliver = both` adds one job and one broadcast when the run ends (rules 12,
+/// A replacement of a running job with `deliver = both` adds one job and one broadcast when the run ends (rules 13,
 /// 24).
 pub async fn replacement_for_both_adds_a_job_and_a_broadcast(t: &Topic) {
     let mut subscriber = t.subscribe("n").await;

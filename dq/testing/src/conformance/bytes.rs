@@ -132,7 +132,7 @@ async fn all_are_replaced(t: &Topic) {
     assert!(claims.iter().all(|claim| claim.record.as_bytes().len() > SIZE + 1), "each is the replacement");
 }
 
-/// A settle moves no more bytes of replacements than it was asked to, and leaves the other outcomes for later (rules 5, 12).
+/// A settle moves no more bytes of replacements than it was asked to, and leaves the other outcomes for later (rules 5, 13).
 pub async fn settle_is_bounded_by_the_bytes_of_replacements(t: &Topic) {
     let mut left = replaced(t).await;
     for settled in [2, 2, 1] {
@@ -151,7 +151,7 @@ pub async fn settle_is_bounded_by_the_bytes_of_replacements(t: &Topic) {
     all_are_replaced(t).await;
 }
 
-/// A reclaim moves no more bytes of replacements than it was asked to, and says how many rows are left (rules 5, 12).
+/// A reclaim moves no more bytes of replacements than it was asked to, and says how many rows are left (rules 5, 13).
 pub async fn reclaim_is_bounded_by_the_bytes_of_replacements(t: &Topic) {
     replaced(t).await;
     t.advance(LEASE + ms(1)).await;

@@ -78,7 +78,7 @@ pub async fn running_job_is_not_changed(t: &Topic) {
     );
 }
 
-/// A change of a RUNNING job leaves its pending command as it is (rules 12, 13, 28).
+/// A change of a RUNNING job leaves its pending command as it is (rules 13, 28).
 pub async fn change_of_a_running_job_leaves_its_pending_command(t: &Topic) {
     let claim = t.running(NODE, "a").await;
     t.add_job(NewJob { on_duplicate: dq::store::OnDuplicate::Replace, ..with_payload("a", "replacement") }).await;

@@ -1,4 +1,4 @@
-//! Adds of a known id (rules 2, 12). `pending` and `fenced` have the adds that meet a pending command.
+//! Adds of a known id (rules 2, 13). `pending` and `fenced` have the adds that meet a pending command.
 
 use super::events::add_in_state;
 use super::producer::{delayed, job, replacing, retained, with_payload};
@@ -89,7 +89,7 @@ pub async fn replaced_job_leaves_its_old_place(t: &Topic) {
     assert_eq!(t.counts().await.delayed, 2);
 }
 
-/// `replace` over a RUNNING job waits for the end of the run; until then the record belongs to the run (rule 12).
+/// `replace` over a RUNNING job waits for the end of the run; until then the record belongs to the run (rule 13).
 pub async fn replacement_of_a_running_job_waits(t: &Topic) {
     let claim = t.running("n", "a").await;
     assert_eq!(t.add_job(replacing("a", "new")).await, AddOutcome::ReplacementWaits);
@@ -99,7 +99,7 @@ pub async fn replacement_of_a_running_job_waits(t: &Topic) {
     assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Delayed), "new".into()));
 }
 
-/// The due time and the expiry of a replacement are fixed when it is added, not when the run ends (rule 12).
+/// The due time and the expiry of a replacement are fixed when it is added, not when the run ends (rule 13).
 pub async fn replacement_is_due_counted_from_its_add(t: &Topic) {
     let claim = t.running("n", "a").await;
     let (due, expires) = (t.in_ms(3_000), t.in_ms(7_000));
@@ -111,7 +111,7 @@ pub async fn replacement_is_due_counted_from_its_add(t: &Topic) {
     assert_eq!(t.metadata("a").await.expires_at, Some(expires));
 }
 
-/// A later replacement takes the place of an earlier one (rule 12).
+/// A later replacement takes the place of an earlier one (rule 13).
 pub async fn later_replacement_takes_the_place_of_an_earlier_one(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.add_job(replacing("a", "second")).await;
@@ -122,7 +122,7 @@ pub async fn later_replacement_takes_the_place_of_an_earlier_one(t: &Topic) {
     assert_eq!((t.payload("a").await, t.due("a").await), ("third".into(), due));
 }
 
-/// `reject` and `keep` over a RUNNING job leave a waiting replacement as it is (rule 12).
+/// `reject` and `keep` over a RUNNING job leave a waiting replacement as it is (rule 13).
 pub async fn reject_and_keep_leave_a_waiting_replacement(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.add_job(replacing("a", "new")).await;
@@ -134,7 +134,7 @@ pub async fn reject_and_keep_leave_a_waiting_replacement(t: &Topic) {
     assert_eq!(t.payload("a").await, "new");
 }
 
-/// A replacement starts without the old job's attempts, crashes, parking fence and exhaustion (rules 12, 19).
+/// A replacement starts without the old job's attempts, crashes, parking fence and exhaustion (rules 13, 19).
 pub async fn replacement_starts_afresh(t: &Topic) {
     for state in [State::Delayed, State::Unacked, State::Dead] {
         let name = state.word();
@@ -155,7 +155,7 @@ pub async fn replacement_starts_afresh(t: &Topic) {
     }
 }
 
-/// A replacement is not charged the crashes of the run that it waited for (rules 12, 19).
+/// A replacement is not charged the crashes of the run that it waited for (rules 13, 19).
 pub async fn replacement_is_not_charged_crashes_of_the_old_run(t: &Topic) {
     t.running("n", "a").await;
     t.add_job(replacing("a", "new")).await;
@@ -179,7 +179,7 @@ pub async fn id_is_free_after_its_end(t: &Topic) {
     assert_eq!(t.add_job(job("a")).await, AddOutcome::Added);
 }
 
-/// The retention of the old job does not apply to its replacement (rule 12).
+/// The retention of the old job does not apply to its replacement (rule 13).
 pub async fn replacement_has_its_own_retention(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;

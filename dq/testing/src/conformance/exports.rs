@@ -90,7 +90,7 @@ pub async fn running_job_is_exported_as_if_given_back(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Running), "the export changes nothing");
 }
 
-/// An end that waits for a RUNNING job has taken effect in its copy, if it is for this run (rules 13, 17, 27).
+/// An end that waits for a RUNNING job has taken effect in its copy, if it is for this run (rules 13, 27).
 pub async fn pending_end_has_taken_effect_in_an_export(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;
@@ -105,7 +105,7 @@ pub async fn pending_end_has_taken_effect_in_an_export(t: &Topic) {
     assert_eq!(of_running(t).await, [], "b has no retention");
 }
 
-/// A replacement that waits for a RUNNING job takes its place in the copy, unless it is for an end of another run (rules 12, 27).
+/// A replacement that waits for a RUNNING job takes its place in the copy, unless it is for an end of another run (rules 13, 27).
 pub async fn replacement_has_taken_effect_in_an_export(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.add_job(NewJob { due: Due::After(secs(3)), ..replacing("a", "new") }).await;

@@ -113,7 +113,7 @@ pub async fn extension_keeps_the_rest_of_the_job(t: &Topic) {
     assert_eq!(t.claim(NODE, "a").await.crashes, 1);
 }
 
-/// Over a RUNNING job the new one waits for the end of the run; then it is a new job with a first add of its own (rules 12, 28).
+/// Over a RUNNING job the new one waits for the end of the run; then it is a new job with a first add of its own (rules 13, 28).
 pub async fn extension_of_a_running_job_becomes_its_replacement(t: &Topic) {
     t.add_job(extending("a", "1", Some(60))).await;
     t.advance(BY).await;
@@ -127,7 +127,7 @@ pub async fn extension_of_a_running_job_becomes_its_replacement(t: &Topic) {
     assert_eq!(t.metadata("a").await, Metadata { first_added: Some(first), delay: BY, ..Metadata::default() });
 }
 
-/// A replacement that waits is extended by the same rule, from its own first add (rules 12, 28).
+/// A replacement that waits is extended by the same rule, from its own first add (rules 13, 28).
 pub async fn extension_moves_a_waiting_replacement(t: &Topic) {
     let claim = t.running(NODE, "a").await;
     t.add_job(extending("a", "1", Some(40))).await;
@@ -144,7 +144,7 @@ pub async fn extension_moves_a_waiting_replacement(t: &Topic) {
     );
 }
 
-/// A replacement that was added in another way is extended too, and keeps its own metadata (rules 12, 28).
+/// A replacement that was added in another way is extended too, and keeps its own metadata (rules 13, 28).
 pub async fn extension_moves_an_ordinary_replacement(t: &Topic) {
     let claim = t.running(NODE, "a").await;
     t.add_job(replacing("a", "1")).await;
@@ -155,7 +155,7 @@ pub async fn extension_moves_an_ordinary_replacement(t: &Topic) {
     assert_eq!(t.metadata("a").await, Metadata { version: 1, first_added: Some(first), ..Metadata::default() });
 }
 
-/// No event is lost under a pending end: a conditional replacement that is extended waits in any case (rules 13, 17, 28).
+/// No event is lost under a pending end: a conditional replacement that is extended waits in any case (rules 13, 28).
 pub async fn extension_under_an_end_is_not_lost(t: &Topic) {
     let claim = t.running(NODE, "a").await;
     t.ack_run("a", dq::job::Fence(claim.token.fence.0 + 1)).await;

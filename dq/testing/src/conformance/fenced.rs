@@ -1,4 +1,4 @@
-//! Acks and requeues from outside that name a run by its fence (rule 17).
+//! Acks and requeues from outside that name a run by its fence (rule 13).
 
 use super::events::{WAYS_OUT, leave_running};
 use super::producer::{job, replacing, retained, with_payload};
@@ -11,7 +11,7 @@ fn keeping(payload: &str) -> NewJob {
     NewJob { on_duplicate: OnDuplicate::Keep, ..with_payload("a", payload) }
 }
 
-/// An ack that names the run ends the job when that run ends, however it ends (rule 17).
+/// An ack that names the run ends the job when that run ends, however it ends (rule 13).
 pub async fn ack_of_this_run_applies_on_every_way_out(t: &Topic) {
     for way in 0..WAYS_OUT {
         t.add_job(retained("a")).await;
@@ -22,7 +22,7 @@ pub async fn ack_of_this_run_applies_on_every_way_out(t: &Topic) {
     }
 }
 
-/// An ack that names an older run does not end this one, and the end of this run drops it (rule 17).
+/// An ack that names an older run does not end this one, and the end of this run drops it (rule 13).
 pub async fn ack_of_an_older_run_is_dropped(t: &Topic) {
     let old = t.running("n", "a").await;
     t.end("n", &old, Change::Retry(ms(0))).await;
@@ -35,7 +35,7 @@ pub async fn ack_of_an_older_run_is_dropped(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Unacked), "the end of the run before dropped the pending command");
 }
 
-/// A fenced ack does nothing to a DELAYED job: its fence is of an earlier run (rule 17).
+/// A fenced ack does nothing to a DELAYED job: its fence is of an earlier run (rule 13).
 pub async fn fenced_ack_leaves_a_waiting_job(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Retry(ms(0))).await;
@@ -44,7 +44,7 @@ pub async fn fenced_ack_leaves_a_waiting_job(t: &Topic) {
     t.claim("n", "a").await;
 }
 
-/// An ack or requeue of a parked job may name the run that parked it; with another fence it does nothing (rule 17).
+/// An ack or requeue of a parked job may name the run that parked it; with another fence it does nothing (rule 13).
 pub async fn fence_of_a_parked_job_is_compared(t: &Topic) {
     for verb in [CommandKind::Ack, CommandKind::Requeue] {
         let claim = t.running("n", "a").await;
@@ -61,7 +61,7 @@ pub async fn fence_of_a_parked_job_is_compared(t: &Topic) {
     }
 }
 
-/// A job that was requeued and parked again accepts only its new parking fence (rule 17).
+/// A job that was requeued and parked again accepts only its new parking fence (rule 13).
 pub async fn fence_of_an_earlier_park_is_void(t: &Topic) {
     let first = t.running("n", "a").await;
     t.end("n", &first, Change::Park).await;
@@ -73,7 +73,7 @@ pub async fn fence_of_an_earlier_park_is_void(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// A fenced ack that comes before the `park` of its run is not lost (rules 13, 17).
+/// A fenced ack that comes before the `park` of its run is not lost (rule 13).
 pub async fn fenced_ack_that_comes_before_the_park_counts(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.ack_run("a", claim.token.fence).await;
@@ -81,7 +81,7 @@ pub async fn fenced_ack_that_comes_before_the_park_counts(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// A fenced end does not make the id absent: `reject` answers *exists* (rule 17).
+/// A fenced end does not make the id absent: `reject` answers *exists* (rule 13).
 pub async fn reject_under_a_fenced_end_finds_the_job(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.ack_run("a", claim.token.fence).await;
@@ -90,7 +90,7 @@ pub async fn reject_under_a_fenced_end_finds_the_job(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// `keep` under a fenced end leaves a replacement that counts if the end applies (rule 17).
+/// `keep` under a fenced end leaves a replacement that counts if the end applies (rule 13).
 pub async fn keep_under_a_fenced_end_counts_if_the_end_applies(t: &Topic) {
     for way in 0..WAYS_OUT {
         let claim = t.running("n", "a").await;
@@ -102,7 +102,7 @@ pub async fn keep_under_a_fenced_end_counts_if_the_end_applies(t: &Topic) {
     }
 }
 
-/// The replacement that `keep` left under a fenced end is dropped if the end is for another run (rule 17).
+/// The replacement that `keep` left under a fenced end is dropped if the end is for another run (rule 13).
 pub async fn keep_under_a_fenced_end_is_dropped_if_the_end_does_not_apply(t: &Topic) {
     let old = t.running("n", "a").await;
     t.end("n", &old, Change::Rollback).await;
@@ -116,7 +116,7 @@ pub async fn keep_under_a_fenced_end_is_dropped_if_the_end_does_not_apply(t: &To
     assert_eq!(t.find("a").await, None);
 }
 
-/// `replace` under a fenced end counts whether the end applies or not (rules 12, 17).
+/// `replace` under a fenced end counts whether the end applies or not (rule 13).
 pub async fn replace_under_a_fenced_end_always_counts(t: &Topic) {
     for own in [true, false] {
         let claim = t.running("n", "a").await;
@@ -129,7 +129,7 @@ pub async fn replace_under_a_fenced_end_always_counts(t: &Topic) {
     }
 }
 
-/// An unfenced end overrides a fenced one, because it is for any run (rules 13, 17).
+/// An unfenced end overrides a fenced one, because it is for any run (rule 13).
 pub async fn unfenced_end_overrides_a_fenced_one(t: &Topic) {
     for verb in [CommandKind::Ack, CommandKind::Delete, CommandKind::Cancel] {
         let claim = t.running("n", "a").await;
@@ -140,7 +140,7 @@ pub async fn unfenced_end_overrides_a_fenced_one(t: &Topic) {
     }
 }
 
-/// A fenced ack does not weaken an unfenced end that came before it (rules 13, 17).
+/// A fenced ack does not weaken an unfenced end that came before it (rule 13).
 pub async fn fenced_ack_does_not_weaken_an_end(t: &Topic) {
     for verb in [CommandKind::Ack, CommandKind::Delete, CommandKind::Cancel] {
         let claim = t.running("n", "a").await;
@@ -151,7 +151,7 @@ pub async fn fenced_ack_does_not_weaken_an_end(t: &Topic) {
     }
 }
 
-/// An unfenced ack makes the replacement that `keep` left under a fenced end unconditional (rules 13, 17).
+/// An unfenced ack makes the replacement that `keep` left under a fenced end unconditional (rule 13).
 pub async fn unfenced_ack_makes_a_conditional_replacement_unconditional(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.ack_run("a", Fence(claim.token.fence.0 - 1)).await;
@@ -161,7 +161,7 @@ pub async fn unfenced_ack_makes_a_conditional_replacement_unconditional(t: &Topi
     assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Delayed), "new".into()));
 }
 
-/// A fenced ack keeps a waiting replacement, whether it applies or not (rules 12, 13, 17).
+/// A fenced ack keeps a waiting replacement, whether it applies or not (rule 13).
 pub async fn fenced_ack_keeps_the_waiting_replacement(t: &Topic) {
     for own in [true, false] {
         let claim = t.running("n", "a").await;
@@ -175,7 +175,7 @@ pub async fn fenced_ack_keeps_the_waiting_replacement(t: &Topic) {
 }
 
 /// Of two fenced acks the one of the later run counts, in whichever order they come: only that one can be for this run
-/// (rule 17).
+/// (rule 13).
 pub async fn ack_of_the_later_run_counts(t: &Topic) {
     for late_first in [true, false] {
         let old = t.running("n", "a").await;
@@ -193,7 +193,7 @@ pub async fn ack_of_the_later_run_counts(t: &Topic) {
     }
 }
 
-/// A fenced requeue of a DEAD job does nothing, because no run parked the job (rule 17).
+/// A fenced requeue of a DEAD job does nothing, because no run parked the job (rule 13).
 pub async fn fenced_requeue_leaves_a_dead_job(t: &Topic) {
     t.add_job(job("a")).await;
     let claim = t.claim("n", "a").await;

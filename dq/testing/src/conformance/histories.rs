@@ -1,4 +1,4 @@
-//! The histories of jobs: what a topic keeps of their moves, when it is told to (rule 32).
+//! The histories of jobs: what a topic keeps of their moves, when it is told to (rule 31).
 
 use super::copies::{copy, import_of};
 use super::producer::{answered, command, delayed, job, replacing, retained};
@@ -39,7 +39,7 @@ fn node(t: &Topic) -> String {
     t.node("n").to_string()
 }
 
-/// A topic that was told to keeps each move of a job, with its time, cause, node and next due time, in the step that makes it (rule 32).
+/// A topic that was told to keeps each move of a job, with its time, cause, node and next due time, in the step that makes it (rule 31).
 pub async fn history_has_the_moves_of_a_job(t: &Topic) {
     t.keep_history(20, Duration::ZERO).await;
     let (added, node) = (t.now(), node(t));
@@ -68,7 +68,7 @@ pub async fn history_has_the_moves_of_a_job(t: &Topic) {
     );
 }
 
-/// Without being told to, a topic keeps nothing, and a job that was there before has what came since (rule 32).
+/// Without being told to, a topic keeps nothing, and a job that was there before has what came since (rule 31).
 pub async fn topic_keeps_no_history_unless_it_is_told_to(t: &Topic) {
     t.add("a").await;
     let claim = t.claim("n", "a").await;
@@ -80,7 +80,7 @@ pub async fn topic_keeps_no_history_unless_it_is_told_to(t: &Topic) {
     assert_eq!(t.history("unknown").await, None);
 }
 
-/// A history has as many moves as the topic was told to keep, the newest, and is bounded in bytes (rule 32).
+/// A history has as many moves as the topic was told to keep, the newest, and is bounded in bytes (rule 31).
 pub async fn history_keeps_the_newest_moves(t: &Topic) {
     t.keep_history(3, Duration::ZERO).await;
     t.add("a").await;
@@ -105,7 +105,7 @@ pub async fn history_keeps_the_newest_moves(t: &Topic) {
     assert!(matches!(moves.last(), Some(JobMove::Changed { by: last, .. }) if *last == by(49)));
 }
 
-/// The history goes with the job, however that ends (rule 32).
+/// The history goes with the job, however that ends (rule 31).
 pub async fn history_goes_with_the_job(t: &Topic) {
     t.keep_history(20, Duration::ZERO).await;
     for name in ["acked", "dropped", "deleted", "waits", "kept"] {
@@ -130,7 +130,7 @@ pub async fn history_goes_with_the_job(t: &Topic) {
     assert_eq!(t.history("kept").await, None);
 }
 
-/// Where the topic was told so, a history outlives its job, and says who deleted it (rule 32).
+/// Where the topic was told so, a history outlives its job, and says who deleted it (rule 31).
 pub async fn history_after_the_end_says_who_deleted_the_job(t: &Topic) {
     t.keep_history(20, secs(60)).await;
     for name in ["deleted", "running", "acked"] {
@@ -152,7 +152,7 @@ pub async fn history_after_the_end_says_who_deleted_the_job(t: &Topic) {
     assert_eq!(t.find("deleted").await, None);
 }
 
-/// A sweep forgets histories whose time is over, at the millisecond and no more than its limit (rules 5, 32).
+/// A sweep forgets histories whose time is over, at the millisecond and no more than its limit (rules 5, 31).
 pub async fn histories_of_ended_jobs_are_forgotten(t: &Topic) {
     t.keep_history(20, secs(60)).await;
     for name in ["a", "b", "c"] {
@@ -179,7 +179,7 @@ pub async fn histories_of_ended_jobs_are_forgotten(t: &Topic) {
     assert!(t.history("lives").await.is_some());
 }
 
-/// An id that is added again goes on with its history, which is not forgotten while the job is there (rule 32).
+/// An id that is added again goes on with its history, which is not forgotten while the job is there (rule 31).
 pub async fn id_added_again_goes_on_with_its_history(t: &Topic) {
     t.keep_history(20, secs(60)).await;
     let due = t.now();
@@ -198,7 +198,7 @@ pub async fn id_added_again_goes_on_with_its_history(t: &Topic) {
     assert_eq!(t.moves("a").await.len(), 4);
 }
 
-/// Every job of a large batch has its history, whether or not somebody listens to events (rules 31, 32).
+/// Every job of a large batch has its history, whether or not somebody listens to events (rule 31).
 pub async fn each_job_of_a_batch_has_its_history(t: &Topic) {
     t.keep_history(20, Duration::ZERO).await;
     t.store.listen(&t.key).await.expect("listen is answered");
@@ -222,7 +222,7 @@ pub async fn each_job_of_a_batch_has_its_history(t: &Topic) {
     }
 }
 
-/// A topic that is told to keep no moves forgets its histories at once, and writes none any more (rule 32).
+/// A topic that is told to keep no moves forgets its histories at once, and writes none any more (rule 31).
 pub async fn histories_are_forgotten_when_the_topic_keeps_none(t: &Topic) {
     t.keep_history(20, secs(60)).await;
     t.add("a").await;
@@ -238,7 +238,7 @@ pub async fn histories_are_forgotten_when_the_topic_keeps_none(t: &Topic) {
     assert_eq!(t.history("a").await, None);
 }
 
-/// A setting over the limits is refused, and the old one stays (rules 5, 32).
+/// A setting over the limits is refused, and the old one stays (rules 5, 31).
 pub async fn history_over_the_limits_is_refused(t: &Topic) {
     t.keep_history(LONGEST_HISTORY, LONGEST_HISTORY_AFTER).await;
     let over = [
@@ -253,7 +253,7 @@ pub async fn history_over_the_limits_is_refused(t: &Topic) {
     assert_eq!(t.moves("a").await.len(), 1);
 }
 
-/// Commands and changes carry the name of their caller; without one it is the producer. A repeat adds nothing (rules 18, 32).
+/// Commands and changes carry the name of their caller; without one it is the producer. A repeat adds nothing (rules 18, 31).
 pub async fn history_names_the_callers_of_commands_and_changes(t: &Topic) {
     t.keep_history(20, Duration::ZERO).await;
     t.add_job(delayed("a", secs(60))).await;
@@ -286,7 +286,7 @@ fn by(made: &JobMove) -> Option<&str> {
     }
 }
 
-/// A broadcast has a history until it is out, and a job that is in the queue too keeps it until both are gone (rules 24, 32).
+/// A broadcast has a history until it is out, and a job that is in the queue too keeps it until both are gone (rules 24, 31).
 pub async fn history_of_a_broadcast_ends_with_it(t: &Topic) {
     t.keep_history(20, Duration::ZERO).await;
     let deliver = |name: &str, deliver| NewJob { deliver, ..job(name) };

@@ -61,7 +61,7 @@ pub async fn imported_job_is_claimed_as_it_was(t: &Topic) {
     assert_eq!((claim.crashes, claim.record.metadata()), (2, Ok(metadata)));
 }
 
-/// A copy of a parked job is acked under its parking fence, and under no other (rules 17, 27).
+/// A copy of a parked job is acked under its parking fence, and under no other (rules 13, 27).
 pub async fn imported_parked_job_keeps_its_fence(t: &Topic) {
     let metadata = Metadata { parked_by: Some(Fence(77)), ..Metadata::default() };
     t.import_new(copy_with("a", CopyPlace::Unacked, t.now(), &metadata)).await;

@@ -122,7 +122,7 @@ impl Topic {
         }
     }
 
-    /// Checks the topic at the end of a behaviour: the audit, the store's own audit (rule 26), and that exactly the nodes that
+    /// Checks the topic at the end of a behaviour: the audit, the store's own audit (rule 2), and that exactly the nodes that
     /// hold jobs have a lease (rule 8).
     pub async fn close(&self) {
         self.audit().await;

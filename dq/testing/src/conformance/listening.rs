@@ -120,7 +120,7 @@ pub async fn a_step_tells_all_its_moves_at_once(t: &Topic) {
     assert_eq!(listener.told(t).await, [("far".to_owned(), JobMove::Added { due })]);
 }
 
-/// Commands and adds over a run are told when they come, and what they lead to when the run ends (rules 12, 13 and 31).
+/// Commands and adds over a run are told when they come, and what they lead to when the run ends (rules 13 and 31).
 pub async fn moves_over_a_run_are_told_twice(t: &Topic) {
     let mut listener = Listener::of(t).await;
     t.add("a").await;

@@ -1,4 +1,4 @@
-//! The notes about a running job: how a quarantined job is about to run, and that no attempt is left (rules 13, 15, 17, 19).
+//! The notes about a running job: how a quarantined job is about to run, and that no attempt is left (rules 13, 15, 19).
 
 use super::producer::{job, replacing, with_payload};
 use super::topic::{Topic, isolate_of, ms};
@@ -76,7 +76,7 @@ pub async fn isolate_over_the_limit_changes_nothing(t: &Topic) {
     assert!(!t.metadata("a").await.exhausted);
 }
 
-/// No handler starts under an unfenced end (rules 13, 17).
+/// No handler starts under an unfenced end (rule 13).
 pub async fn nothing_starts_under_an_unfenced_end(t: &Topic) {
     for verb in ["delete", "cancel", "ack"] {
         let claim = t.running("n", verb).await;
@@ -102,7 +102,7 @@ pub async fn nothing_starts_under_an_end_with_a_replacement(t: &Topic) {
     assert_eq!(t.payload("a").await, "new");
 }
 
-/// Handlers start under a fenced end, because only the end of the run shows whether it applies (rule 17).
+/// Handlers start under a fenced end, because only the end of the run shows whether it applies (rule 13).
 pub async fn handlers_start_under_a_fenced_end(t: &Topic) {
     for own in [true, false] {
         let claim = t.running("n", "a").await;
@@ -114,7 +114,7 @@ pub async fn handlers_start_under_a_fenced_end(t: &Topic) {
     }
 }
 
-/// Handlers start while a replacement waits (rule 12).
+/// Handlers start while a replacement waits (rule 13).
 pub async fn handlers_start_under_a_replacement(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.add_job(replacing("a", "new")).await;
@@ -125,7 +125,7 @@ pub async fn handlers_start_under_a_replacement(t: &Topic) {
     assert_eq!(t.metadata("a").await, Metadata::default());
 }
 
-/// The notes about a run do not apply to the next job with the same id (rules 12, 19).
+/// The notes about a run do not apply to the next job with the same id (rules 13, 19).
 pub async fn notes_end_with_the_job(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.isolate("n", &claim).await;

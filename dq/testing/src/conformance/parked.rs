@@ -159,7 +159,7 @@ pub async fn dropped_aged_job_is_gone(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// A fence from outside is compared with the parking fence while `process_unacked` runs (rules 17, 25).
+/// A fence from outside is compared with the parking fence while `process_unacked` runs (rules 13, 25).
 pub async fn ack_of_the_parked_run_ends_an_aged_job(t: &Topic) {
     for change in [Change::Park, Change::Rollback, Change::Retry(ms(1))] {
         let (claim, fence, _) = aged(t, "n", "a").await;

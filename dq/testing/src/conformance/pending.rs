@@ -1,5 +1,5 @@
-//! Pending commands: deletes, cancels, acks and replacements of running jobs, which the step that ends the run obeys (rules
-//! 12, 13).
+//! Pending commands: deletes, cancels, acks and replacements of running jobs, which the step that ends the run obeys (rule
+//! 13).
 
 use super::events::{LONG, WAYS_OUT, leave_running};
 use super::producer::{delayed, job, replacing, retained, with_payload};
@@ -55,7 +55,7 @@ pub async fn acked_running_job_is_kept_as_done(t: &Topic) {
     }
 }
 
-/// However the run ends, the replacement takes the job's place in the same step (rule 12).
+/// However the run ends, the replacement takes the job's place in the same step (rule 13).
 pub async fn replacement_takes_the_place_on_every_way_out(t: &Topic) {
     for way in 0..WAYS_OUT {
         t.add_job(retained("a")).await;
@@ -215,7 +215,7 @@ pub async fn ends_of_running_jobs_are_signalled(t: &Topic) {
     }
 }
 
-/// A fenced ack is not signalled, because it may be for another run (rules 13, 17).
+/// A fenced ack is not signalled, because it may be for another run (rule 13).
 pub async fn fenced_ack_is_not_signalled(t: &Topic) {
     let mut subscriber = t.subscribe("n").await;
     let claim = t.running("n", "a").await;

@@ -1,4 +1,4 @@
-//! Queries (by id, pages, counts) and the audit (rule 26).
+//! Queries (by id, pages, counts) and the audit (rule 2).
 
 use super::events::add_in_state;
 use super::producer::{delayed, job};
@@ -116,7 +116,7 @@ pub async fn query_over_the_limit_is_refused(t: &Topic) {
     }
 }
 
-/// A scan returns every lease, and as many records as there are jobs in places (rule 26).
+/// A scan returns every lease, and as many records as there are jobs in places (rule 2).
 pub async fn scan_returns_leases_and_the_audit(t: &Topic) {
     for state in State::ALL {
         add_in_state(t, state.word(), state).await;

@@ -1,4 +1,4 @@
-//! The step `settle`: RUNNING → wherever the outcomes say (rules 10, 11, 16).
+//! The step `settle`: RUNNING → wherever the outcomes say (rule 10).
 
 use super::producer::{delayed, job, retained, with_metadata};
 use super::topic::{LEASE, Topic, id, ms, secs};
@@ -103,7 +103,7 @@ pub async fn rolled_back_job_keeps_its_due_time(t: &Topic) {
     assert_eq!((t.due("a").await, t.stored("a").await.record), (due, before));
 }
 
-/// A parked job is UNACKED from now on and keeps the fence of its run (rule 17).
+/// A parked job is UNACKED from now on and keeps the fence of its run (rule 13).
 pub async fn parked_job_keeps_the_fence_of_its_run(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(secs(2)).await;
@@ -132,7 +132,7 @@ pub async fn dropped_job_is_gone(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// Only the store sets the parking fence: it ignores one in new metadata (rule 17).
+/// Only the store sets the parking fence: it ignores one in new metadata (rule 13).
 pub async fn parking_fence_of_new_metadata_is_ignored(t: &Topic) {
     let forged = Metadata { attempts: 1, parked_by: Some(Fence(7)), ..Metadata::default() };
     let claim = t.running("n", "a").await;
@@ -182,7 +182,7 @@ pub async fn repeated_outcome_is_stale(t: &Topic) {
     t.claim("m", "a").await;
 }
 
-/// An outcome that cannot be settled does not hold back the others of its batch (rule 16).
+/// An outcome that cannot be settled does not hold back the others of its batch (rule 10).
 pub async fn stale_outcome_does_not_hold_back_the_others(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let claims = t.claims("n").await;
@@ -203,7 +203,7 @@ pub async fn job_named_twice_is_settled_once(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
 
-/// An outcome counts after the lease has expired, as long as no node has reclaimed the job (rule 11).
+/// An outcome counts after the lease has expired, as long as no node has reclaimed the job (rule 10).
 pub async fn outcome_under_an_expired_lease_counts(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(LEASE * 3).await;
@@ -211,7 +211,7 @@ pub async fn outcome_under_an_expired_lease_counts(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// An outcome counts even if its request names a wrong sequence number: the token decides (rules 6, 11).
+/// An outcome counts even if its request names a wrong sequence number: the token decides (rules 6, 10).
 pub async fn outcome_under_a_wrong_sequence_number_counts(t: &Topic) {
     let claim = t.running("n", "a").await;
     let request = t.settle_of("n", &claim, Change::Ack);

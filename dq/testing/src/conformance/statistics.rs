@@ -1,4 +1,4 @@
-//! What a topic counts of itself where a link counts (rule 33).
+//! What a topic counts of itself where a link counts (rule 31).
 
 use super::inspection::inspector;
 use super::producer::{job, retained};
@@ -36,7 +36,7 @@ fn outcome(claim: &Claim, change: Change) -> Outcome {
     Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None }
 }
 
-/// A transfer counts the jobs that it claims, and how late each of them is; one that claims nothing counts nothing (rule 33).
+/// A transfer counts the jobs that it claims, and how late each of them is; one that claims nothing counts nothing (rule 31).
 pub async fn claims_are_counted_with_their_lateness(t: &Topic) {
     t.counts_steps_of("n");
     t.transfer("n", 10).await;
@@ -58,7 +58,7 @@ pub async fn claims_are_counted_with_their_lateness(t: &Topic) {
     assert_eq!((counted.late, counted.late_most, counted.late_sum), ([2, 4, 0, 1, 0, 0, 0, 0], 1_001, sum + 1_001));
 }
 
-/// A settle counts each run by its outcome; a job that is given back, or expired before it ran, has not run (rule 33).
+/// A settle counts each run by its outcome; a job that is given back, or expired before it ran, has not run (rule 31).
 pub async fn ends_of_runs_are_counted_by_their_outcomes(t: &Topic) {
     t.counts_steps_of("n");
     let changes = [
@@ -84,7 +84,7 @@ pub async fn ends_of_runs_are_counted_by_their_outcomes(t: &Topic) {
     assert_eq!((claimed, ran, done, failed, dead), (9, 7, 3, 2, 2), "{counted:?}");
 }
 
-/// A settle that only acks counts all of them at once (rule 33).
+/// A settle that only acks counts all of them at once (rule 31).
 pub async fn a_batch_of_acks_is_counted(t: &Topic) {
     t.counts_steps_of("n");
     t.add_all((0..MOST_JOBS).map(|n| job(&format!("{n:04}"))).collect()).await;
@@ -96,7 +96,7 @@ pub async fn a_batch_of_acks_is_counted(t: &Topic) {
     assert_eq!((claimed, ran, done, failed), (1_000, 1_000, 1_000, 0));
 }
 
-/// A tick of a schedule counts as a run, and its jobs are added by the step that counts it (rules 30, 33).
+/// A tick of a schedule counts as a run, and its jobs are added by the step that counts it (rules 30, 31).
 pub async fn a_tick_counts_as_a_run(t: &Topic) {
     t.counts_steps_of("n");
     let schedule = t.running("n", "s").await;
@@ -107,7 +107,7 @@ pub async fn a_tick_counts_as_a_run(t: &Topic) {
     assert_eq!((claimed, ran, done, failed), (1, 1, 0, 0));
 }
 
-/// A job that its crashes make DEAD is counted by the node that reclaims it, as DEAD and as no run (rules 19, 33).
+/// A job that its crashes make DEAD is counted by the node that reclaims it, as DEAD and as no run (rules 19, 31).
 pub async fn crashes_that_make_a_job_dead_are_counted(t: &Topic) {
     t.counts_steps_of("reclaimer");
     t.counts_steps_of("n");
@@ -130,7 +130,7 @@ pub async fn crashes_that_make_a_job_dead_are_counted(t: &Topic) {
     assert_eq!((dead, ran), (1, 0));
 }
 
-/// An outcome whose run the node does not hold any more is not counted, alone and among others (rules 10, 33).
+/// An outcome whose run the node does not hold any more is not counted, alone and among others (rules 10, 31).
 pub async fn stale_outcomes_are_not_counted(t: &Topic) {
     t.counts_steps_of("n");
     let first = t.running("n", "a").await;
@@ -148,7 +148,7 @@ pub async fn stale_outcomes_are_not_counted(t: &Topic) {
     assert_eq!((ran, done), (2, 2));
 }
 
-/// What a sweep claims was not due, so only the end of its run is counted (rules 25, 33).
+/// What a sweep claims was not due, so only the end of its run is counted (rules 25, 31).
 pub async fn parked_jobs_that_are_swept_are_no_claims_of_due_ones(t: &Topic) {
     t.counts_steps_of("n");
     let claim = t.running("n", "a").await;
@@ -160,7 +160,7 @@ pub async fn parked_jobs_that_are_swept_are_no_claims_of_due_ones(t: &Topic) {
     assert_eq!((claimed, ran, done, late_sum), (0, 1, 1, 0));
 }
 
-/// Nothing is counted of a link that does not count, and nothing that another one counted changes (rule 33).
+/// Nothing is counted of a link that does not count, and nothing that another one counted changes (rule 31).
 pub async fn a_link_that_does_not_count_leaves_nothing(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Dead).await;
@@ -176,7 +176,7 @@ pub async fn a_link_that_does_not_count_leaves_nothing(t: &Topic) {
     assert_eq!(t.counted().await, counted);
 }
 
-/// A minute of the store's clock begins with nothing counted, and those before it stay (rule 33).
+/// A minute of the store's clock begins with nothing counted, and those before it stay (rule 31).
 pub async fn each_minute_has_its_own_statistics(t: &Topic) {
     t.counts_steps_of("n");
     let first = t.minute();
@@ -190,7 +190,7 @@ pub async fn each_minute_has_its_own_statistics(t: &Topic) {
     assert_eq!(one, minutes[1..]);
 }
 
-/// A minute takes the place of that of the day before, so what is kept is bounded (rule 33).
+/// A minute takes the place of that of the day before, so what is kept is bounded (rule 31).
 pub async fn statistics_of_a_day_ago_make_room(t: &Topic) {
     t.counts_steps_of("n");
     t.running("n", "a").await;

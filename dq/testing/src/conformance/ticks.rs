@@ -160,7 +160,7 @@ pub async fn next_tick_is_later_than_this_one(t: &Topic) {
 }
 
 /// A schedule that was deleted while it ran adds nothing more. One that was replaced adds the jobs of this tick, and then waits as the
-/// new one says (rules 12, 13, 30).
+/// new one says (rules 13, 30).
 pub async fn tick_obeys_a_pending_command(t: &Topic) {
     let claim = t.running("n", "s").await;
     assert!(t.delete("s").await.changed);

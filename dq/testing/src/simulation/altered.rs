@@ -243,7 +243,7 @@ impl Sim {
         debug_assert!(counted.is_ok(), "the memory store cannot fail: {counted:?}");
     }
 
-    /// Without rule 12 a replacement does not wait: the run that it would wait for loses its job at once.
+    /// Without `replaced` a replacement does not wait: the run that it would wait for loses its job at once.
     pub(super) fn end_replaced_runs(&self, key: &TopicKey, jobs: &[NewJob]) {
         let view = self.store().view(key);
         let replaced = jobs.iter().filter(|job| job.on_duplicate == OnDuplicate::Replace);

@@ -45,7 +45,7 @@ impl FaultyProducer {
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
         let execute = move |sim: &Arc<Sim>| {
             let (number, mut batch) = (batch.number, batch);
-            if without("12") && !lock(&checker).is_repeated(&id, number, false) {
+            if without("replaced") && !lock(&checker).is_repeated(&id, number, false) {
                 sim.end_replaced_runs(&key, &batch.items);
             }
             sim.ignore_usual(&mut batch.items);
@@ -79,7 +79,7 @@ impl FaultyProducer {
         let execute = move |sim: &Arc<Sim>| {
             let mut batch = batch;
             let number = batch.number;
-            if without("17") {
+            if without("fenced") {
                 batch.items.iter_mut().for_each(|item| item.fence = None);
             }
             let defused = if without("13") { sim.defuse(&key, &mut batch.items) } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! Audit: jobs whose place another program removed go back (rule 26).
+//! Audit: jobs whose place another program removed go back (rule 2).
 //!
 //! When a scan of the watcher counts more records than places, the node looks for the jobs that have a record and no place, page
 //! by page. It puts back those that are still lost a minute later: by then a living node whose lease was removed has renewed

@@ -3,7 +3,7 @@
 //! Transfers and outcomes renew the lease at no cost. A heartbeat (`renew`) does so only while the node holds jobs and had nothing
 //! else to send. The node counts the lease on its own clock from the moment it *sent* the renewal, less a margin, so a lease
 //! that the node considers valid is valid (rule 21). A node that could not renew cancels the handlers that have not finished. It
-//! keeps and sends the outcomes of those that have, because the token judges them (rule 11).
+//! keeps and sends the outcomes of those that have, because the token judges them (rule 10).
 //!
 //! * [`reconcile`]: what this node holds against the rows that the store counts for it.
 //! * [`reclaim`]: the jobs of dead nodes go back.

@@ -21,7 +21,7 @@ pub enum Replay {
 
 impl Topic {
     /// Makes the topic what it was after these changes, or after this page of a dump. Applying the same changes again, in
-    /// order, changes nothing. Every node that holds a job is taken for dead: its rows are free for reclaim at once (rule 22).
+    /// order, changes nothing. Every node that holds a job is taken for dead: its rows are free for reclaim at once (rule 20).
     ///
     /// # Errors
     /// [`BadChanges`]; the changes before the damage are applied then, so the topic is of no use. Never panics, whatever the

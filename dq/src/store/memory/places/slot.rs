@@ -1,6 +1,6 @@
 //! What the store keeps of one job, and the only way in which a step can change it.
 //!
-//! A *pending command* is an end, a replacement, or both, which take effect when a run ends (rules 12, 13 and 17). An add or command
+//! A *pending command* is an end, a replacement, or both, which take effect when a run ends (rule 13). An add or command
 //! that finds a job RUNNING changes only its pending command, and the step that takes the job out of RUNNING obeys it. The pending
 //! command is part of the run, so it cannot outlive the run.
 

@@ -188,9 +188,8 @@ impl Checker {
             None => {
                 let step = format!("{did:?}");
                 let rule = match did {
-                    Did::Add { .. } if job.state == State::Running => 12,
-                    Did::Command { .. } if job.state == State::Running => 13,
-                    Did::Command { .. } => 17,
+                    Did::Add { .. } if job.state == State::Running => 13,
+                    Did::Command { .. } => 13,
                     _ => 2,
                 };
                 let lost = format!("LOST: version {old} of {id}, which was {}, is gone in", job.state);
@@ -242,7 +241,7 @@ impl Checker {
             && top == Some(row.token.fence)
             && kept.state != State::Done
         {
-            self.bad(format!("[17] version {old} of {id} is {}, though the ack named its run", kept.state));
+            self.bad(format!("[13] version {old} of {id} is {}, though the ack named its run", kept.state));
         }
         if let (Did::Reclaim { charged: true, .. }, Some(kept)) = (did, still) {
             self.check_crash(id, old, job, kept, run.filter(|_| !again));
@@ -260,7 +259,7 @@ impl Checker {
         if let Some(kept) = still
             && kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::PlaceLost))
         {
-            self.bad(format!("[26] {id} ({old}) is recovered, though no other program removes a place"));
+            self.bad(format!("[2] {id} ({old}) is recovered, though no other program removes a place"));
         }
         if let Some(kept) = still {
             self.note_crash(old, job, kept, matches!(did, Did::Reclaim { .. }));
@@ -296,7 +295,7 @@ impl Checker {
         };
         match why {
             Some(why) => drop(self.expected.ended.insert(waited, why)),
-            None => self.bad(format!("[12] LOST: {waited}, which was to replace {id}")),
+            None => self.bad(format!("[13] LOST: {waited}, which was to replace {id}")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Jobs that are acked before they run: each runs at most once, and is gone when its handler starts (rule 16).
+//! Jobs that are acked before they run: each runs at most once, and is gone when its handler starts (rule 10).
 //!
 //! The checker relies on its own numbers of runs. A store that fell back may give such a job out again, because it lost the
 //! ack; even then each run starts once, after its ack.
@@ -22,21 +22,21 @@ impl Checker {
         let run = &self.runs[&number];
         let (version, acked) = (run.version, run.acked);
         if !acked {
-            return self.bad(format!("[16] run {number} of {id} ({version}) starts before it is acked"));
+            return self.bad(format!("[10] run {number} of {id} ({version}) starts before it is acked"));
         }
         if run.started.iter().filter(|kind| **kind == HandlerKind::OnDue).count() > 1 {
-            return self.bad(format!("[16] run {number} of {id} ({version}) starts twice"));
+            return self.bad(format!("[10] run {number} of {id} ({version}) starts twice"));
         }
         let first = *self.isolated.entry(version).or_insert(number);
         if first != number && !self.fell {
-            self.bad(format!("[16] {id} ({version}) runs twice: in run {first} and in run {number}"));
+            self.bad(format!("[10] {id} ({version}) runs twice: in run {first} and in run {number}"));
         }
         // An ack from a lost part of the store's history removes nothing from the current state.
         let still = self.before.jobs.get(id).filter(|job| super::super::version::version(&job.record) == version);
         if let Some(job) = still.filter(|job| job.state != State::Done)
             && self.expected.claimed.get(&version) == Some(&number)
         {
-            self.bad(format!("[16] {id} ({version}) is {}, though it was acked on claim and runs", job.state));
+            self.bad(format!("[10] {id} ({version}) is {}, though it was acked on claim and runs", job.state));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a node does with its handlers: which may start beside which (rule 19), and which must stop (rules 9, 11 and 21).
+//! What a node does with its handlers: which may start beside which (rule 19), and which must stop (rules 9, 10 and 21).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -17,7 +17,7 @@ impl Checker {
         let run = self.runs[&number].clone();
         let holds = job.map(|job| version(&job.record)).unwrap_or_default();
         if holds != run.version {
-            self.bad(format!("[12] an outcome of a run of {} settles {holds} ({})", run.version, outcome.id));
+            self.bad(format!("[13] an outcome of a run of {} settles {holds} ({})", run.version, outcome.id));
         }
         let exhausted = job.is_some_and(|job| job.record.fixed().exhausted);
         // If its clock jumped back and it fell back, a store may give a token out again (rule 9), and then takes a late

@@ -1,4 +1,4 @@
-//! A version that took effect in a step exists afterwards: as a job, a broadcast, or both (rules 2, 12 and 24).
+//! A version that took effect in a step exists afterwards: as a job, a broadcast, or both (rules 2, 13 and 24).
 
 use super::super::version::version;
 use super::record::{Checker, Did};

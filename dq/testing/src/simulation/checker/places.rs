@@ -1,5 +1,5 @@
 //! A job that moves: its new place, to the millisecond, is the one that the step says, and its counters go on as the rules
-//! say (rules 4, 15, 17, 19, 20 and 25).
+//! say (rules 4, 13, 15, 19, 20 and 25).
 
 use super::crashes::isolation;
 use super::record::{Checker, Did};
