@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dq::job::{Deliver, State};
 use dq::store::redis::RedisStore;
-use dq::store::step::{self, Change, Sequenced, Sweep, USUAL_BYTES};
+use dq::store::step::{self, Change, Sequenced, USUAL_BYTES};
 use dq::store::{CommandKind, Due, Durability, Interest, NewJob, PageRequest, Signal, Store, StoreError};
 use dq_tests::redis::{RedisServer, ask};
 use tokio::net::TcpSocket;
@@ -190,15 +190,7 @@ async fn the_least_permissions_in_the_guide_are_enough() {
     topic.try_settle(&claims, Change::Retry(LEASE)).await.unwrap();
     let request = step::Publish { limit: 10, bytes: USUAL_BYTES, fallback: LEASE, expires_after: LEASE };
     assert_eq!(topic.link.step(request).await.unwrap().published, 1);
-    let sweep = Sweep {
-        last_seen: topic.last_seen(),
-        limit: 10,
-        bytes: USUAL_BYTES,
-        lease: LEASE,
-        unacked_age: LEASE,
-        dead_kept: LEASE,
-        dead_most: 10,
-    };
+    let sweep = topic.sweep(LEASE, LEASE, 10);
     assert!(matches!(topic.link.step(sweep).await.unwrap(), Sequenced::Done(_)));
     topic.reconcile().await;
     topic.link.step(step::Scan).await.unwrap();
@@ -341,20 +333,7 @@ async fn a_sweep_names_every_key_of_a_wrong_type_before_it_writes() {
         let claims = topic.claims().await;
         topic.try_settle(&claims[..1], Change::Dead).await.unwrap();
         topic.try_settle(&claims[1..], Change::Park).await.unwrap();
-        let sweep = async |topic: &Topic| {
-            let none = Duration::ZERO;
-            let last_seen = topic.last_seen();
-            let sweep = Sweep {
-                last_seen,
-                limit: 10,
-                bytes: USUAL_BYTES,
-                lease: LEASE,
-                unacked_age: none,
-                dead_kept: none,
-                dead_most: 1,
-            };
-            topic.link.step(sweep).await
-        };
+        let sweep = async |topic: &Topic| topic.link.step(topic.sweep(Duration::ZERO, Duration::ZERO, 1)).await;
         names_it_and_writes_nothing(&server, &topic, key, sweep).await;
     }
 }

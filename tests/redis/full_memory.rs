@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use dq::job::{Isolation, Metadata};
 use dq::store::step::{
-    Change, Exhaust, Isolate, NoteVerdict, Publish, RejoinDue, Release, Renew, Scan, Sequenced, Sweep, USUAL_BYTES,
-    Verdict, Wake,
+    Change, Exhaust, Isolate, NoteVerdict, Publish, RejoinDue, Release, Renew, Scan, Sequenced, USUAL_BYTES, Verdict,
+    Wake,
 };
 use dq::store::{CommandKind, Store};
 use dq_tests::redis::RedisServer;
@@ -73,16 +73,7 @@ async fn sweeps_work_when_memory_is_full() {
     topic.try_settle(&claims[2..], Change::Park).await.unwrap();
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     while topic.store.counts(&topic.key).await.unwrap().clock <= claims[0].token.due {}
-    let (lease, none) = (LEASE, Duration::ZERO);
-    let sweep = Sweep {
-        last_seen: topic.last_seen(),
-        limit: 10,
-        bytes: USUAL_BYTES,
-        lease,
-        unacked_age: none,
-        dead_kept: LEASE,
-        dead_most: 1,
-    };
+    let sweep = topic.sweep(Duration::ZERO, LEASE, 1);
     let Sequenced::Done(swept) = topic.link.step(sweep).await.unwrap() else {
         panic!("the sequence number is current")
     };

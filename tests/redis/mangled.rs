@@ -1,7 +1,7 @@
 //! Keys that another program changed: only the changed job is affected (rule 1).
 
 use dq::job::{Fence, State};
-use dq::store::step::{Change, Reclaim, RejoinDue, Sequenced, Sweep, USUAL_BYTES, Verdict};
+use dq::store::step::{Change, Reclaim, RejoinDue, Sequenced, USUAL_BYTES, Verdict};
 use dq::store::{CommandKind, PageRequest, Store};
 use dq_tests::redis::RedisServer;
 
@@ -114,15 +114,7 @@ async fn drops_that_no_answer_reports_are_counted() {
         }
     }
     topic.reconcile().await;
-    let sweep = Sweep {
-        last_seen: topic.last_seen(),
-        limit: 10,
-        bytes: USUAL_BYTES,
-        lease: LEASE,
-        unacked_age: LEASE,
-        dead_kept: LEASE,
-        dead_most: 10,
-    };
+    let sweep = topic.sweep(LEASE, LEASE, 10);
     let Sequenced::Done(swept) = topic.link.step(sweep).await.unwrap() else {
         panic!("the sequence number is current")
     };

@@ -9,7 +9,7 @@ use dq::job::{
 };
 use dq::store::redis::RedisStore;
 use dq::store::step::{
-    Change, Claim, Outcome, Reconcile, Sequenced, Settle, Settled, Transfer, Transferred, USUAL_BYTES,
+    Change, Claim, Outcome, Reconcile, Sequenced, Settle, Settled, Sweep, Transfer, Transferred, USUAL_BYTES,
 };
 use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, Link, NewJob, Numbered, OnDuplicate, Producer,
@@ -90,6 +90,12 @@ impl Topic {
             BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
             BatchAnswer::Late => panic!("the call numbers increase"),
         }
+    }
+
+    /// A sweep of ten jobs that claims and prunes what has been in its place for these times.
+    pub fn sweep(&self, unacked_age: Duration, dead_kept: Duration, dead_most: usize) -> Sweep {
+        let last_seen = self.last_seen();
+        Sweep { last_seen, limit: 10, bytes: USUAL_BYTES, lease: LEASE, unacked_age, dead_kept, dead_most }
     }
 
     pub fn last_seen(&self) -> Sequence {

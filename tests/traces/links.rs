@@ -4,13 +4,13 @@ use dq::prelude::*;
 use dq::testing::Harness;
 use opentelemetry::trace::{Status, TracerProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
-use serde::{Deserialize, Serialize};
 use tracing::Instrument;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::scripted_listener::{HOUR, MINUTE, Script, TestJob, start, test_job};
+use crate::scripted_listener::{HOUR, MINUTE, Script, start, test_job};
+use crate::spans::{Prices, Shown, together};
 
 const REMOTE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -92,26 +92,6 @@ async fn a_traceparent_of_another_program_is_linked_and_stays() {
     dq.settle().await;
     let run = collector.only("dq.run");
     assert_eq!((linked(&run), &run.status), (vec!["00f067aa0ba902b7".into()], &Status::Unset));
-}
-
-#[delay_listener(register = false, batch = 20)]
-async fn together(_: Batch<TestJob>) -> Result<(), JobError> {
-    Ok(())
-}
-
-#[derive(Debug, Serialize, Deserialize, DelayJob)]
-#[job(topic = "prices", deliver = "broadcast")]
-struct Prices;
-
-#[broadcast_listener(channels = ["prices"], register = false)]
-struct Shown;
-
-impl BroadcastListener for Shown {
-    type Message = Prices;
-
-    async fn on_message(&self, _: Broadcast<Prices>) -> Result<(), JobError> {
-        Ok(())
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -49,16 +49,16 @@ async fn the_logs_of_a_handler_are_within_the_span_of_its_run() {
 }
 
 #[delay_listener(register = false, batch = 20)]
-async fn together(_: Batch<TestJob>) -> Result<(), JobError> {
+pub(crate) async fn together(_: Batch<TestJob>) -> Result<(), JobError> {
     Ok(())
 }
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "prices", deliver = "broadcast")]
-struct Prices;
+pub(crate) struct Prices;
 
 #[broadcast_listener(channels = ["prices"], register = false)]
-struct Shown;
+pub(crate) struct Shown;
 
 impl BroadcastListener for Shown {
     type Message = Prices;
