@@ -42,7 +42,7 @@ pub use check::{CheckError, Checked, TopicChecked, check, check_on, compact};
 pub use options::{Commits, FileOptions};
 
 use disk::Disk;
-use opened::{ClosedConnection, OpenLink, OpenProducer, Opened};
+use opened::{Connection, Opened};
 
 /// A store in a directory.
 ///
@@ -131,6 +131,11 @@ impl FileStore {
         self.opened(operation).map(|opened| &opened.memory)
     }
 
+    fn connect<C: ?Sized>(&self, connect: impl FnOnce(&MemoryStore) -> Arc<C>) -> Arc<Connection<C>> {
+        let opened = self.opened.get();
+        Arc::new(Connection(opened.map(|opened| (connect(&opened.memory), Arc::clone(opened)))))
+    }
+
     fn dangers(&self) -> Result<Vec<Danger>, StoreError> {
         match self.opened("dangers")?.admit("dangers") {
             Err(StoreError::Full { reason, .. }) => Ok(vec![Danger { kind: DangerKind::DiskFull, text: reason }]),
@@ -184,22 +189,11 @@ impl Store for FileStore {
     }
 
     fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
-        match self.opened.get() {
-            Some(opened) => {
-                let link = opened.memory.link_with(topic, node, options);
-                Arc::new(OpenLink { link, _open: Arc::clone(opened) })
-            }
-            None => Arc::new(ClosedConnection),
-        }
+        self.connect(|memory| memory.link_with(topic, node, options))
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
-        match self.opened.get() {
-            Some(opened) => {
-                Arc::new(OpenProducer { producer: opened.memory.producer(topic, producer), _open: Arc::clone(opened) })
-            }
-            None => Arc::new(ClosedConnection),
-        }
+        self.connect(|memory| memory.producer(topic, producer))
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {

@@ -72,51 +72,29 @@ impl Drop for Opened {
     }
 }
 
-/// A link that keeps the directory open.
+/// A link or producer, which keeps the directory open. `None`: it was made before the store was opened.
 #[derive(Debug)]
-pub(super) struct OpenLink {
-    pub(super) link: Arc<dyn Link>,
-    pub(super) _open: Arc<Opened>,
-}
+pub(super) struct Connection<C: ?Sized>(pub(super) Option<(Arc<C>, Arc<Opened>)>);
 
-impl Link for OpenLink {
+impl Link for Connection<dyn Link> {
     fn ask(&self, request: Request) -> Pending<Answer> {
-        self.link.ask(request)
+        match &self.0 {
+            Some((link, _)) => link.ask(request),
+            None => refuse(request.kind().name()),
+        }
     }
 }
 
-/// A producer that keeps the directory open.
-#[derive(Debug)]
-pub(super) struct OpenProducer {
-    pub(super) producer: Arc<dyn Producer>,
-    pub(super) _open: Arc<Opened>,
-}
-
-impl Producer for OpenProducer {
+impl Producer for Connection<dyn Producer> {
     fn ask(&self, batch: Batch) -> Pending<BatchReply> {
-        self.producer.ask(batch)
+        match &self.0 {
+            Some((producer, _)) => producer.ask(batch),
+            None => refuse(batch.name()),
+        }
     }
 }
 
-/// A link or producer that was made before the store was opened.
-#[derive(Debug)]
-pub(super) struct ClosedConnection;
-
-impl ClosedConnection {
-    fn refuse<T: Send + 'static>(operation: &'static str) -> Pending<T> {
-        let reason = "this connection was made before the store was opened".to_owned();
-        Box::pin(ready(Err(StoreError::Halted { operation, reason })))
-    }
-}
-
-impl Link for ClosedConnection {
-    fn ask(&self, request: Request) -> Pending<Answer> {
-        Self::refuse(request.kind().name())
-    }
-}
-
-impl Producer for ClosedConnection {
-    fn ask(&self, batch: Batch) -> Pending<BatchReply> {
-        Self::refuse(batch.name())
-    }
+fn refuse<T: Send + 'static>(operation: &'static str) -> Pending<T> {
+    let reason = "this connection was made before the store was opened".to_owned();
+    Box::pin(ready(Err(StoreError::Halted { operation, reason })))
 }

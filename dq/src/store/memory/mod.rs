@@ -45,8 +45,6 @@ mod inspect;
 mod journaled;
 mod leases;
 mod now;
-#[cfg(feature = "testing")]
-mod parts;
 mod places;
 mod publish;
 mod queries;
@@ -78,12 +76,10 @@ use crate::job::{NodeId, ProducerId, TopicKey};
 pub use changes::{BadChanges, CHANGES_VERSION, Damage, DumpCursor, Replay};
 pub use durable::{Position, Sink};
 pub use journaled::PageSize;
-#[cfg(feature = "testing")]
-pub use parts::InParts;
 #[cfg(any(test, feature = "testing"))]
 pub use snapshot::Snapshot;
 #[cfg(feature = "testing")]
-pub use view::{JobView, Row, View};
+pub use view::{InParts, JobView, Row, View};
 
 use cell::Cell;
 use connection::{MemoryLink, MemoryProducer};

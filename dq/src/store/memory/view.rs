@@ -1,11 +1,14 @@
-//! The whole state of a topic, for the checkers that run after every step of a simulation.
+//! What simulations need: the whole state of a topic, for the checkers that run after every step; and a step and its confirmation apart,
+//! because they judge a step when it is done, and see its answer only later.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::MemoryStore;
+use super::durable::Waits;
 use super::places::{Place, Slot};
 use super::topic::Topic;
-use crate::job::{Isolation, JobId, NodeId, Record, State, Token, TopicKey};
+use crate::job::{Isolation, JobId, NodeId, ProducerId, Record, State, Token, TopicKey};
+use crate::store::{Answer, Batch, BatchReply, Pending, Request, StoreError};
 use crate::time::Timestamp;
 
 /// A row: the node that holds a job, its token, and how a quarantined job was started.
@@ -88,5 +91,23 @@ fn job_view(slot: &Slot) -> JobView {
         at,
         row,
         replacement: slot.replacement().map(|new| (new.job.record.clone(), new.conditional)),
+    }
+}
+
+/// The answer of a step, and what the caller waits for before it may see it.
+pub type InParts<T> = (Result<T, StoreError>, Option<Pending<()>>);
+
+impl MemoryStore {
+    /// Executes the step that a node asks for.
+    pub fn ask_in_parts(&self, topic: &TopicKey, node: &NodeId, request: Request) -> InParts<Answer> {
+        let kind = request.kind();
+        let cell = self.topics.cell(topic);
+        cell.ask_in_parts(kind.name(), Waits::of(kind), |topic, now| topic.answer(now, node, request))
+    }
+
+    /// Executes a batch of a producer.
+    pub fn execute_in_parts(&self, topic: &TopicKey, producer: &ProducerId, batch: Batch) -> InParts<BatchReply> {
+        let cell = self.topics.cell(topic);
+        cell.ask_in_parts(batch.name(), Waits::CHANGES, |topic, now| topic.execute(now, producer, batch))
     }
 }
