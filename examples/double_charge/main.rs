@@ -64,7 +64,7 @@ fn charging<L: DelayListener>() -> Simulation<Arc<Shop>> {
 
 async fn place_orders(jobs: Provider) {
     for order in 1..=orders() {
-        // After `AddError::Unknown` the job may have been added. Adding it again with `keep_existing` is safe.
+        // After `CallError::Unknown` the job may have been added. Adding it again with `keep_existing` is safe.
         while let Err(error) = jobs.add(Charge { order }).keep_existing().await {
             eprintln!("adding order {order} again: {error}");
         }

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use dq::context::Condition;
-use dq::provider::AddError;
+use dq::provider::CallError;
 use dq::store::{DangerKind, Store, StoreError};
 use dq_testing::disk::{Fate, Operation, SimulatedDisk};
 use dq_tests::file::Folder;
@@ -51,9 +51,9 @@ async fn health_says_that_the_store_has_stopped_and_a_new_start_goes_on() {
     dq.provider().add(Work { number: 1 }).after(Duration::from_secs(3_600)).await.unwrap();
     disk.fail(Operation::Sync, 0, ErrorKind::Other);
     let unknown = dq.provider().add(Work { number: 2 }).await.unwrap_err();
-    assert!(matches!(unknown, AddError::Unknown { .. }), "{unknown}");
+    assert!(matches!(unknown, CallError::Unknown { .. }), "{unknown}");
     let later = dq.provider().add(Work { number: 3 }).await.unwrap_err();
-    assert!(matches!(later, AddError::NotAdded { .. }), "{later}");
+    assert!(matches!(later, CallError::NotDone { .. }), "{later}");
     dq.advance(Duration::from_secs(60)).await;
     let Condition::Stopped(text) = condition(&dq) else { panic!("{:?}", condition(&dq)) };
     assert!(text.contains("start the program again once the disk is sound"), "{text}");

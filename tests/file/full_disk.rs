@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dq::context::Condition;
-use dq::provider::AddError;
+use dq::provider::CallError;
 use dq::store::file::Commits;
 use dq::store::{DangerKind, Store, StoreError};
 use dq_testing::disk::{Fate, SimulatedDisk};
@@ -32,9 +32,9 @@ async fn adds_are_refused_handlers_go_on_and_everything_works_again_once_there_i
     }
     // The first one was in flight when the disk filled.
     let text = refused.as_ref().unwrap().to_string();
-    assert!(matches!(refused, Some(AddError::Unknown { .. })) && text.contains("disk is full"), "{text}");
+    assert!(matches!(refused, Some(CallError::Unknown { .. })) && text.contains("disk is full"), "{text}");
     let next = dq.provider().add(Work { number: 1_000 }).await.unwrap_err();
-    assert!(matches!(next, AddError::NotAdded { .. }) && next.to_string().contains("disk is full"), "{next}");
+    assert!(matches!(next, CallError::NotDone { .. }) && next.to_string().contains("disk is full"), "{next}");
     dq.advance(Duration::from_secs(600)).await;
     let Condition::Recovering(text) = condition(&dq) else { panic!("{:?}", condition(&dq)) };
     assert!(text.contains("disk is full") && text.contains("make room"), "{text}");

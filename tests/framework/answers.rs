@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dq::job::{Cause, State};
 use dq::prelude::*;
-use dq::provider::{AddError, AddedOrKept, Addition, CommandError};
+use dq::provider::{AddedOrKept, Addition, CallError, Invalid, Refusal};
 use dq::store::JobPlace;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ async fn a_kept_job_that_is_dead_is_an_error_of_unless_dead_and_runs_again_by_re
     let kept = add().await.unwrap();
     assert_eq!(kept.how, Addition::Kept(State::Dead), "the add itself succeeds");
     let error = kept.unless_dead().unwrap_err();
-    assert!(matches!(error, AddError::AlreadyExists { state: State::Dead, .. }), "{error:?}");
+    assert!(matches!(error, CallError::Refused { refusal: Refusal::Exists(State::Dead), .. }), "{error:?}");
     assert!(error.to_string().ends_with("`requeue` runs it again"), "{error}");
     dq.settle().await;
     assert!(script.log.take().is_empty(), "nothing runs");
@@ -45,7 +45,7 @@ async fn an_ack_or_requeue_that_changes_nothing_is_an_error_of_must_change() {
     let unknown = jobs.ack::<TestJob>("nobody").await.unwrap();
     assert_eq!((unknown.found, unknown.changed), (None, false), "an unknown id is no error");
     let error = unknown.must_change().unwrap_err();
-    assert!(matches!(error, CommandError::Unchanged { found: None, .. }), "{error:?}");
+    assert!(matches!(error, CallError::Refused { refusal: Refusal::NoSuchJob, .. }), "{error:?}");
     assert!(error.to_string().ends_with("there is no such job"), "{error}");
     jobs.add(test_job("a")).after(HOUR).await.unwrap();
     let error = jobs.requeue::<TestJob>("a").await.unwrap().must_change().unwrap_err();
@@ -63,8 +63,11 @@ async fn an_add_many_of_which_a_job_failed_is_an_error_of_all_with_the_first_one
     assert_eq!(added.iter().map(|added| added.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
 
     let error = add(&["c", "b", "d", "a"]).await.unwrap().all().unwrap_err();
-    let AddError::SomeFailed { failed: 2, jobs: 4, first } = &error else { panic!("{error:?}") };
-    assert!(matches!(&**first, AddError::AlreadyExists { id, .. } if id.as_str() == "b"), "{error:?}");
+    let CallError::SomeFailed { failed: 2, jobs: 4, first } = &error else { panic!("{error:?}") };
+    assert!(
+        matches!(&**first, CallError::Refused { target, refusal: Refusal::Exists(_) } if target.id.as_ref().unwrap().as_str() == "b"),
+        "{error:?}"
+    );
     let text = "2 of the 4 jobs of the call failed; the first: job `b` of topic `work` exists and is delayed: ";
     assert!(error.to_string().starts_with(text), "{error}");
     assert_eq!(dq::Error::from(error).to_string().matches("job `b`").count(), 1, "a source is not told twice");
@@ -91,7 +94,7 @@ async fn a_dead_job_that_an_add_many_kept_is_an_error_of_unless_dead() {
     let again = add().await.unwrap().unless_dead();
     assert_eq!(again[0].as_ref().unwrap().how, Addition::Kept(State::Delayed), "a job that waits will run");
     let error = again.all().unwrap_err();
-    assert!(matches!(&error, AddError::SomeFailed { failed: 1, jobs: 2, .. }), "{error:?}");
+    assert!(matches!(&error, CallError::SomeFailed { failed: 1, jobs: 2, .. }), "{error:?}");
     assert!(error.to_string().ends_with("`requeue` runs it again"), "{error}");
     assert_eq!(
         jobs.add_many(["dead"].map(test_job)).after(HOUR).replace_existing().await.unwrap().all().unwrap().len(),
@@ -108,8 +111,11 @@ async fn each_job_of_an_add_many_has_a_delay_or_a_time_of_its_own() {
     let pairs = [("a", "1m"), ("b", "5x"), ("c", "2h"), ("d", "4000d")];
     let added = jobs.add_many_after(pairs.map(|(id, delay)| (test_job(id), delay))).after("9m").await.unwrap();
     assert!(added[0].is_ok() && added[2].is_ok(), "{added:?}");
-    assert!(matches!(&added[1], Err(AddError::BadDelay { field: "after", .. })), "it is an error of its job alone");
-    assert!(matches!(&added[3], Err(AddError::DelayTooLong { .. })), "{added:?}");
+    assert!(
+        matches!(&added[1], Err(CallError::Invalid(Invalid::BadDuration { field: "after", .. }))),
+        "it is an error of its job alone"
+    );
+    assert!(matches!(&added[3], Err(CallError::Invalid(Invalid::TooLong { .. }))), "{added:?}");
     let times = [(test_job("e"), clock.after(MINUTE)), (test_job("f"), clock.after(HOUR))];
     assert!(jobs.add_many_at(times).await.unwrap().iter().all(Result::is_ok));
     for (id, delay) in [("a", MINUTE), ("c", 2 * HOUR), ("e", MINUTE), ("f", HOUR)] {

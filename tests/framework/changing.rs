@@ -7,7 +7,7 @@ use dq::DelayJob;
 use dq::config::NodeSettings;
 use dq::environment::{Environment, Seeded, TokioClock};
 use dq::job::{AppName, NodeId, Sequence, State, TopicKey, TopicName};
-use dq::provider::{AddError, Addition, ChangeError, ChangeRefusal, Provider};
+use dq::provider::{Addition, CallError, Invalid, Provider, Refusal};
 use dq::store::step::{Reconcile, Transfer, USUAL_BYTES};
 use dq::store::{JobPlace, Link};
 use dq::time::Timestamp;
@@ -72,9 +72,9 @@ impl Fixture {
     }
 }
 
-fn refusal<T: std::fmt::Debug>(result: Result<T, ChangeError>) -> ChangeRefusal {
+fn refusal<T: std::fmt::Debug>(result: Result<T, CallError>) -> Refusal {
     match result {
-        Err(ChangeError::Refused { refusal, .. }) => refusal,
+        Err(CallError::Refused { refusal, .. }) => refusal,
         other => panic!("{other:?}"),
     }
 }
@@ -104,7 +104,7 @@ async fn a_change_that_names_another_version_learns_the_version_that_is_there() 
     let jobs = &fixture.provider;
     jobs.add(session(7, "home")).await.unwrap();
     let changed = jobs.run_now::<Session>(7).if_version(0).await.unwrap();
-    assert_eq!(refusal(jobs.update(7, session(7, "cart")).if_version(0).await), ChangeRefusal::OtherVersion(1));
+    assert_eq!(refusal(jobs.update(7, session(7, "cart")).if_version(0).await), Refusal::OtherVersion(1));
     jobs.update(7, session(7, "cart")).if_version(changed.version).await.unwrap();
 }
 
@@ -112,10 +112,10 @@ async fn a_change_that_names_another_version_learns_the_version_that_is_there() 
 async fn a_change_of_a_job_that_does_not_wait_says_what_to_do() {
     let fixture = Fixture::new().await;
     let jobs = &fixture.provider;
-    assert_eq!(refusal(jobs.reschedule::<Session>(7, "2h").await), ChangeRefusal::NoSuchJob);
+    assert_eq!(refusal(jobs.reschedule::<Session>(7, "2h").await), Refusal::NoSuchJob);
     jobs.add(session(7, "home")).after("0s").await.unwrap();
     fixture.claim().await;
-    assert_eq!(refusal(jobs.extend_by::<Session>(7, "2h").await), ChangeRefusal::State(State::Running));
+    assert_eq!(refusal(jobs.extend_by::<Session>(7, "2h").await), Refusal::State(State::Running));
     let error = dq::Error::from(jobs.update(7, session(7, "cart")).await.unwrap_err());
     assert!(error.to_string().contains("its run decides"), "{error}");
 }
@@ -156,12 +156,15 @@ async fn many_changes_are_answered_one_by_one_in_order() {
     let mut results = jobs.change_many(changes.chain(again)).await.unwrap();
     assert_eq!(results.len(), 104);
     let [ran, nameless, updated, unknown] = [(); 4].map(|()| results.pop().unwrap());
-    assert!(matches!(nameless, Err(ChangeError::BadName(_))), "{nameless:?}");
+    assert!(matches!(nameless, Err(CallError::Invalid(Invalid::BadName(_)))), "{nameless:?}");
     assert_eq!((ran.unwrap().version, updated.unwrap().version), (3, 2), "in their order");
-    assert_eq!(refusal(unknown), ChangeRefusal::NoSuchJob);
+    assert_eq!(refusal(unknown), Refusal::NoSuchJob);
     assert!(results.into_iter().all(|changed| changed.unwrap().due == Some(START.after(1_860 * SECOND))));
     let many = (0..1_001).map(|user| jobs.run_now::<Session>(user));
-    assert!(matches!(jobs.change_many(many).await, Err(ChangeError::BatchTooLarge { limit: 1_000 })));
+    assert!(matches!(
+        jobs.change_many(many).await,
+        Err(CallError::Invalid(Invalid::BatchTooLarge { limit: 1_000, .. }))
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,11 +197,13 @@ async fn a_limit_below_the_delay_and_a_job_without_an_id_are_errors_before_anyth
     let fixture = Fixture::new().await;
     let jobs = &fixture.provider;
     match jobs.add_or_extend(session(7, "home")).by("30m").at_most("29m").await {
-        Err(AddError::LimitBelowDelay { by, at_most }) => assert_eq!((by, at_most), (1_800 * SECOND, 1_740 * SECOND)),
+        Err(CallError::Invalid(Invalid::LimitBelowDelay { by, at_most })) => {
+            assert_eq!((by, at_most), (1_800 * SECOND, 1_740 * SECOND))
+        }
         other => panic!("{other:?}"),
     }
     let bare = jobs.topic("session").unwrap().add_or_extend_json(json!({})).by("1m").await;
-    assert!(matches!(bare, Err(AddError::NoId { .. })), "{bare:?}");
+    assert!(matches!(bare, Err(CallError::Invalid(Invalid::NoId { .. }))), "{bare:?}");
     assert_eq!(jobs.counts::<Session>().await.unwrap().delayed, 0);
 }
 

@@ -254,7 +254,7 @@ async fn unanswered_adds_are_unknown_and_safe_to_repeat() {
     let (dq, faults) = node(&script, default_settings).await;
     faults.fail_only("add", Fault::AnswerLost);
     let error = dq.provider().add(test_job("a")).after(HOUR).await.unwrap_err();
-    assert!(matches!(error, dq::provider::AddError::Unknown { .. }), "{error}");
+    assert!(matches!(error, dq::provider::CallError::Unknown { .. }), "{error}");
     faults.clear();
     let again = dq.provider().add(test_job("a")).after(HOUR).keep_existing().await.unwrap();
     assert_eq!(again.how, dq::provider::Addition::Kept(State::Delayed));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dq::environment::TokioClock;
 use dq::job::State;
 use dq::listener::AckMode;
-use dq::provider::{AddError, TopicError};
+use dq::provider::{CallError, Invalid, Refusal};
 use dq::schedule::OnMissed;
 use dq::testing::Harness;
 use dq_tests::{Fault, FaultyStore};
@@ -293,14 +293,14 @@ async fn a_pause_needs_a_reason_and_texts_within_their_limits() {
         jobs.pause::<TestJob>().reason("  ").await.unwrap_err(),
         jobs.drain::<TestJob>().await.unwrap_err(),
     ] {
-        assert!(matches!(error, TopicError::NoReason { .. }), "{error}");
+        assert!(matches!(error, CallError::Invalid(Invalid::NoReason { .. })), "{error}");
     }
     let long = jobs.pause::<TestJob>().reason("x".repeat(1_025)).await.unwrap_err();
-    assert!(matches!(long, TopicError::TooLarge { size: 1_025, limit: 1_024, .. }), "{long}");
+    assert!(matches!(long, CallError::Invalid(Invalid::TooLarge { size: 1_025, limit: 1_024, .. })), "{long}");
     let author = jobs.drain::<TestJob>().reason("why").by("x".repeat(257)).await.unwrap_err();
-    assert!(matches!(author, TopicError::TooLarge { size: 257, limit: 256, .. }), "{author}");
+    assert!(matches!(author, CallError::Invalid(Invalid::TooLarge { size: 257, limit: 256, .. })), "{author}");
     let lasting = jobs.pause::<TestJob>().reason("why").lasting("soon").await.unwrap_err();
-    assert!(matches!(lasting, TopicError::BadDuration { field: "lasting", .. }), "{lasting}");
+    assert!(matches!(lasting, CallError::Invalid(Invalid::BadDuration { field: "lasting", .. })), "{lasting}");
     assert_eq!(jobs.topic_state::<TestJob>().await.unwrap(), dq::provider::TopicState::default());
 }
 
@@ -314,10 +314,10 @@ async fn a_pause_without_an_answer_is_repeated_and_then_unknown() {
     assert_eq!((answer.before, answer.now.is_some()), (None, true), "the repeat says what the call found");
     faults.fail_only("set", Fault::Lost);
     let error = dq.provider().resume::<TestJob>().within("5s").await.unwrap_err();
-    assert!(matches!(error, TopicError::Unknown { .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { .. }), "{error}");
     faults.fail_only("set", Fault::Refused);
     let error = dq.provider().resume::<TestJob>().within("5s").await.unwrap_err();
-    assert!(matches!(error, TopicError::NotDone { .. }), "{error}");
+    assert!(matches!(error, CallError::NotDone { .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -332,11 +332,11 @@ async fn a_draining_topic_refuses_adds_and_ends_what_was_due() {
     dq.provider().drain::<TestJob>().reason("the shop closes").by("anna").await.unwrap();
     let error = dq.provider().add(test_job("new")).await.unwrap_err();
     assert!(
-        matches!(&error, AddError::Draining { reason, by, .. } if reason == "the shop closes" && by == "anna"),
+        matches!(&error, CallError::Refused { refusal: Refusal::Draining { reason, by }, .. } if reason == "the shop closes" && by == "anna"),
         "{error}"
     );
     let replaced = dq.provider().add(test_job("later")).replace_existing().await.unwrap_err();
-    assert!(matches!(replaced, AddError::Draining { .. }), "{replaced}");
+    assert!(matches!(replaced, CallError::Refused { refusal: Refusal::Draining { .. }, .. }), "{replaced}");
     dq.advance(SECOND).await;
     let topic = dq.health().topics.remove(0);
     assert_eq!((topic.drain.map(|drain| drain.by), topic.left), (Some("anna".to_owned()), 2));

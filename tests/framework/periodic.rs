@@ -7,7 +7,7 @@ use std::time::Duration;
 use dq::ContextFactory;
 use dq::environment::{StoreClock, TokioClock};
 use dq::prelude::*;
-use dq::provider::{ScheduleError, ScheduleOrigin, SeenSchedule};
+use dq::provider::{CallError, Invalid, ScheduleOrigin, SeenSchedule};
 use dq::schedule::{OnMissed, Times};
 use dq::testing::Harness;
 use dq::time::Timestamp;
@@ -280,9 +280,12 @@ async fn a_pause_survives_a_newer_definition_and_names_what_is_wrong_with_its_ar
     assert_eq!(seen.len(), 0);
     old.kill();
     let jobs = new.provider();
-    assert!(matches!(jobs.pause_schedule::<Report>("report", " ").await, Err(ScheduleError::BadReason { .. })));
+    assert!(matches!(
+        jobs.pause_schedule::<Report>("report", " ").await,
+        Err(CallError::Invalid(Invalid::NoReason { .. }))
+    ));
     let long = jobs.pause_schedule::<Report>("report", "why").by("a".repeat(257)).await;
-    assert!(matches!(long, Err(ScheduleError::LongAuthor { size: 257, limit: 256 })), "{long:?}");
+    assert!(matches!(long, Err(CallError::Invalid(Invalid::TooLarge { size: 257, limit: 256, .. }))), "{long:?}");
     let unknown = jobs.resume_schedule::<Report>("nobody").await.unwrap_err();
     assert_eq!(unknown.to_string(), "there is no schedule `nobody`");
     jobs.resume_schedule::<Report>("report").await.unwrap();

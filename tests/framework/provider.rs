@@ -7,7 +7,7 @@ use dq::DelayJob;
 use dq::config::NodeSettings;
 use dq::environment::{Environment, Seeded, TokioClock};
 use dq::job::{AppName, Cause, Deliver, Fence, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
-use dq::provider::{AddError, Addition, CommandError, Provider, Seen};
+use dq::provider::{Addition, CallError, Invalid, Provider, Reason, Refusal, Seen};
 use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
 use dq::store::{JobPlace, Link};
 use dq::time::Timestamp;
@@ -149,7 +149,7 @@ async fn the_default_delay_of_a_topic_changes_for_later_adds_only() {
     }
     assert_eq!(found, [1800, 300, 60]);
     let error = fixture.provider.set_default_delay::<CloseOrder>("11y").await.unwrap_err();
-    assert!(matches!(error, dq::provider::TopicError::TooLong { field: "delay", .. }), "{error}");
+    assert!(matches!(error, dq::provider::CallError::Invalid(Invalid::TooLong { field: "delay", .. })), "{error}");
     let before = fixture.provider.clear_default_delay::<CloseOrder>().await.unwrap().before.unwrap();
     assert_eq!(before.delay, 300 * SECOND, "the call that failed changed nothing");
 }
@@ -170,7 +170,9 @@ async fn an_existing_id_is_rejected_kept_or_replaced_as_the_caller_chooses() {
     let fixture = fixture().await;
     fixture.provider.add(remind("a")).id(1).after("1h").await.unwrap();
     match fixture.provider.add(remind("b")).id(1).await {
-        Err(AddError::AlreadyExists { id, state: State::Delayed, .. }) => assert_eq!(id.as_str(), "1"),
+        Err(CallError::Refused { target, refusal: Refusal::Exists(State::Delayed) }) => {
+            assert_eq!(target.id.unwrap().as_str(), "1");
+        }
         other => panic!("{other:?}"),
     }
     let kept = fixture.provider.add(remind("b")).id(1).keep_existing().await.unwrap();
@@ -294,8 +296,10 @@ async fn a_batch_has_a_result_for_each_job() {
     let results = fixture.provider.add_many(orders).after("1m").await.unwrap();
     assert!(matches!(&results[0], Ok(added) if added.id.as_str() == "1"));
     assert!(matches!(&results[1], Ok(added) if added.id.as_str() == "2"));
-    assert!(matches!(&results[2], Err(AddError::RepeatedInBatch { id }) if id.as_str() == "1"));
-    assert!(matches!(&results[3], Err(AddError::AlreadyExists { id, .. }) if id.as_str() == "3"));
+    assert!(matches!(&results[2], Err(CallError::Invalid(Invalid::RepeatedInBatch { id })) if id.as_str() == "1"));
+    assert!(
+        matches!(&results[3], Err(CallError::Refused { target, refusal: Refusal::Exists(_) }) if target.id.as_ref().unwrap().as_str() == "3")
+    );
     assert_eq!(fixture.provider.counts::<CloseOrder>().await.unwrap().delayed, 3);
     assert!(fixture.provider.add_many::<CloseOrder>([]).await.unwrap().is_empty());
 }
@@ -317,7 +321,7 @@ async fn invalid_adds_report_field_limit_and_size_and_add_nothing() {
     settings.payload_limit = 100;
     let fixture = fixture_with(settings).await;
     let provider = &fixture.provider;
-    let text = |result: Result<_, AddError>| result.map(|_: dq::provider::Added| ()).unwrap_err().to_string();
+    let text = |result: Result<_, CallError>| result.map(|_: dq::provider::Added| ()).unwrap_err().to_string();
     let long = "x".repeat(100);
     let cases = [
         (
@@ -340,10 +344,15 @@ async fn invalid_adds_report_field_limit_and_size_and_add_nothing() {
         assert!(text.contains(expected), "{text}");
     }
     let bad = provider.delete::<Remind>("").await;
-    assert!(matches!(bad, Err(CommandError::BadName(_))));
+    assert!(matches!(bad, Err(CallError::Invalid(Invalid::BadName(_)))));
     assert!(provider.topic("what?").unwrap_err().to_string().contains("'?'"));
     assert!(
-        provider.topic("remind").unwrap().add_json("{").await.is_err_and(|e| matches!(e, AddError::BadPayload { .. }))
+        provider
+            .topic("remind")
+            .unwrap()
+            .add_json("{")
+            .await
+            .is_err_and(|e| matches!(e, CallError::Invalid(Invalid::BadPayload { .. })))
     );
     assert_eq!(provider.counts::<Remind>().await.unwrap().delayed, 0);
 }
@@ -393,9 +402,12 @@ async fn a_closed_provider_refuses_adds_and_still_answers_queries() {
     tokio::task::yield_now().await;
     fixture.provider.close().await;
     assert!(in_flight.await.unwrap().is_ok(), "adds in flight are flushed");
-    assert!(matches!(clone.add(remind("b")).await, Err(AddError::Stopped { .. })));
-    assert!(matches!(clone.add(CloseOrder { order: 1 }).await, Err(AddError::Stopped { .. })));
-    assert!(matches!(clone.delete::<Remind>(1).await, Err(CommandError::Stopped { .. })));
+    assert!(matches!(clone.add(remind("b")).await, Err(CallError::NotDone { reason: Reason::Stopped, .. })));
+    assert!(matches!(
+        clone.add(CloseOrder { order: 1 }).await,
+        Err(CallError::NotDone { reason: Reason::Stopped, .. })
+    ));
+    assert!(matches!(clone.delete::<Remind>(1).await, Err(CallError::NotDone { reason: Reason::Stopped, .. })));
     assert!(clone.get::<Remind>(1).await.unwrap().is_some());
 }
 

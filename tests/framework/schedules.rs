@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use dq::inspect::{BulkAction, JobFilter};
 use dq::job::{AppName, Codec, Deliver, Metadata, ProducerId, Record, State, TopicKey, TopicName};
-use dq::provider::{AddError, AddSchedule, Addition, ScheduleError};
+use dq::provider::{AddSchedule, Addition, Call, CallError, Refusal};
 use dq::schedule::{OnMissed, Overlap};
 use dq::store::{Due, NewJob, Numbered, OnDuplicate};
 use dq::testing::Harness;
@@ -42,7 +42,7 @@ fn every(interval: Duration, first: Timestamp, count: u32) -> Vec<Timestamp> {
     (0..count).map(|n| first.after(interval * n)).collect()
 }
 
-fn tens(dq: &Harness) -> AddSchedule {
+fn tens(dq: &Harness) -> Call<AddSchedule> {
     dq.provider().add_schedule("tens", test_job("payload")).every("10s")
 }
 
@@ -206,7 +206,7 @@ async fn a_schedule_of_a_known_name_is_refused_kept_or_replaced_as_asked() {
     let dq = Script::acks().start(default_settings).await;
     tens(&dq).await.unwrap();
     let refused = tens(&dq).await;
-    assert!(matches!(refused, Err(ScheduleError::Add(AddError::AlreadyExists { .. }))), "{refused:?}");
+    assert!(matches!(refused, Err(CallError::Refused { refusal: Refusal::Exists(_), .. })), "{refused:?}");
     assert!(matches!(tens(&dq).keep_existing().await.unwrap().how, Addition::Kept(State::Delayed)));
     let hourly = dq.provider().add_schedule("tens", test_job("p")).every("1h").replace_existing().await.unwrap();
     let details = dq.provider().schedule::<TestJob>("tens").await.unwrap().unwrap().details.unwrap();
@@ -216,7 +216,7 @@ async fn a_schedule_of_a_known_name_is_refused_kept_or_replaced_as_asked() {
 #[tokio::test(start_paused = true)]
 async fn a_schedule_that_makes_no_sense_is_refused_with_a_reason() {
     let dq = Script::acks().start(default_settings).await;
-    let text = async |schedule: AddSchedule| schedule.await.unwrap_err().to_string();
+    let text = async |schedule: Call<AddSchedule>| schedule.await.unwrap_err().to_string();
     let new = || dq.provider().add_schedule("s", test_job("p"));
     assert!(text(new()).await.contains("does not say when"));
     assert!(text(new().every("10ms")).await.contains("1s to ten years are allowed"));

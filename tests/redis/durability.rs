@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dq::job::{JobId, ProducerId};
 use dq::prelude::*;
-use dq::provider::{AddError, CommandError, Reason};
+use dq::provider::{CallError, Reason};
 use dq::store::redis::RedisStore;
 use dq::store::{AddOutcome, BatchAnswer, CommandKind, Durability, Numbered, Producer, Store, StoreError};
 use dq_tests::redis::{RedisServer, ask};
@@ -205,7 +205,7 @@ async fn a_caller_learns_within_call_total_that_no_replica_has_the_job() {
     pair.replica.pause();
     // The replica resumes only after this, so a caller that waited longer than `call_total` would wait forever.
     let error = jobs.add(Order { n: 2 }).await.unwrap_err();
-    let AddError::Unknown { reason: Reason::Store(said), .. } = &error else { panic!("{error:?}") };
+    let CallError::Unknown { reason: Reason::Store(said), .. } = &error else { panic!("{error:?}") };
     assert!(is_unconfirmed(said), "{said:?}");
     assert!(
         error
@@ -214,7 +214,7 @@ async fn a_caller_learns_within_call_total_that_no_replica_has_the_job() {
         "{error}"
     );
     let error = jobs.delete::<Order>(1).await.unwrap_err();
-    assert!(matches!(&error, CommandError::Unknown { reason: Reason::Store(said), .. } if is_unconfirmed(said)));
+    assert!(matches!(&error, CallError::Unknown { reason: Reason::Store(said), .. } if is_unconfirmed(said)));
     pair.replica.go_on();
     _ = jobs.add(Order { n: 2 }).keep_existing().await.unwrap();
     assert!(jobs.get::<Order>(1).await.unwrap().is_none());

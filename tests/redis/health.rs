@@ -7,7 +7,7 @@ use dq::context::Condition;
 use dq::environment::Environment;
 use dq::job::AppName;
 use dq::prelude::*;
-use dq::provider::{AddError, QueryError, Reason};
+use dq::provider::{CallError, Reason};
 use dq::store::StoreError;
 use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
@@ -113,7 +113,7 @@ async fn a_topic_stops_until_its_password_and_permissions_are_restored() {
     watched.stopped("the store does not let this program in: WRONGPASS").await;
     watched.stopped("(fix user and password in the URL)").await;
     let error = watched.node.provider().add(Work).await.unwrap_err();
-    let AddError::NotAdded { reason: Reason::Store(said), .. } = &error else { panic!("{error:?}") };
+    let CallError::NotDone { reason: Reason::Store(said), .. } = &error else { panic!("{error:?}") };
     assert!(matches!(&**said, StoreError::Denied { .. }), "{said:?}");
     watched.command(&["ACL", "SETUSER", "dq", ">secret"]);
     watched.works_again().await;
@@ -153,10 +153,11 @@ async fn calls_to_a_server_that_never_answers_end_at_their_timeouts() {
     let environment = Environment::of_this_runtime().unwrap();
     let provider = Provider::root(AppName::new("shop").unwrap(), store, environment, settings);
     let error = provider.add(Work).await.unwrap_err();
-    let AddError::Unknown { reason: Reason::NoAnswer { waited, .. }, .. } = &error else { panic!("{error:?}") };
+    let CallError::Unknown { reason: Reason::NoAnswer { waited, .. }, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*waited, Duration::from_secs(2));
     let query = provider.counts::<Work>().await.unwrap_err();
-    let QueryError::Store { source: StoreError::Unavailable { reason, .. }, .. } = &query else { panic!("{query:?}") };
+    let CallError::NotDone { reason: Reason::Store(source), .. } = &query else { panic!("{query:?}") };
+    let StoreError::Unavailable { reason, .. } = &**source else { panic!("{query:?}") };
     assert!(reason.starts_with("no answer within 500ms (`call_timeout`)"), "{reason}");
     provider.close().await;
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use dq::config::NodeSettings;
 use dq::environment::Environment;
 use dq::job::AppName;
-use dq::provider::{AddError, Provider, Reason};
+use dq::provider::{CallError, Provider, Reason};
 use dq::store::StoreError;
 use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
@@ -27,7 +27,7 @@ async fn an_add_that_a_full_server_refuses_is_sent_twice() {
         let (url, scripts) = start_counting_scripts(Behaviour::Answers(line));
         let topic = provider(&url).topic("t").unwrap();
         let error = topic.add_json("1").within("1h").await.unwrap_err();
-        let AddError::NotAdded { reason: Reason::Store(reason), .. } = &error else { panic!("{error:?}") };
+        let CallError::NotDone { reason: Reason::Store(reason), .. } = &error else { panic!("{error:?}") };
         assert!(matches!(**reason, StoreError::Full { .. }), "{reason:?}");
         assert_eq!(scripts.load(SeqCst), 2);
     }
@@ -40,7 +40,7 @@ async fn a_caller_of_a_full_server_learns_what_to_do_and_succeeds_once_there_is_
     topic.add_json("1").id("before").await.unwrap();
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     let error = topic.add_json("1").id("full").within("1h").await.unwrap_err();
-    assert!(matches!(error, AddError::NotAdded { .. }), "{error:?}");
+    assert!(matches!(error, CallError::NotDone { .. }), "{error:?}");
     assert!(error.to_string().contains("raise `maxmemory`"), "{error}");
     assert!(topic.delete("before").within("1h").await.unwrap().changed, "what needs no room goes on");
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
@@ -64,7 +64,7 @@ async fn callers_that_go_early_share_the_connections_that_are_being_made() {
     let topic = provider(&url).topic("t").unwrap();
     for number in 0..12 {
         let error = topic.add_json("1").id(number).within("20ms").await.unwrap_err();
-        assert!(matches!(error, AddError::NotAdded { .. }), "nothing has left: {error:?}");
+        assert!(matches!(error, CallError::NotDone { .. }), "nothing has left: {error:?}");
     }
     let made = connections.load(SeqCst);
     assert!((1..=4).contains(&made), "one for each line of producers at most, and not {made}");

@@ -9,7 +9,7 @@ use dq::config::NodeSettings;
 use dq::environment::Environment;
 use dq::job::AppName;
 use dq::prelude::*;
-use dq::provider::{AddError, CommandError, QueryError, TopicProvider};
+use dq::provider::{CallError, TopicProvider};
 use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
 use tokio::net::TcpSocket;
@@ -29,11 +29,11 @@ fn topic(url: &str) -> TopicProvider {
 async fn nothing_is_done(topic: &TopicProvider, why: &str) {
     let (add, delete, query) = tokio::join!(topic.add_json("1").id("a"), topic.delete("b"), topic.counts());
     let (add, delete, query) = (add.unwrap_err(), delete.unwrap_err(), query.unwrap_err());
-    assert!(matches!(add, AddError::NotAdded { .. }), "{add}");
+    assert!(matches!(add, CallError::NotDone { .. }), "{add}");
     assert!(add.to_string().contains(why), "{add}");
-    assert!(matches!(delete, CommandError::NotDone { .. }), "{delete}");
+    assert!(matches!(delete, CallError::NotDone { .. }), "{delete}");
     assert!(delete.to_string().contains(why), "{delete}");
-    assert!(matches!(query, QueryError::Store { .. }), "{query}");
+    assert!(matches!(query, CallError::NotDone { .. }), "{query}");
     assert!(query.to_string().contains(why), "{query}");
 }
 
@@ -91,7 +91,7 @@ async fn on_a_replica_nothing_is_done() {
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     let topic = topic(&server.url());
     let error = topic.add_json("1").id("a").await.unwrap_err();
-    assert!(matches!(error, AddError::NotAdded { .. }), "{error}");
+    assert!(matches!(error, CallError::NotDone { .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("READONLY") && text.contains("point the URL at the master"), "{text}");
 }
@@ -110,7 +110,7 @@ async fn on_a_node_of_a_cluster_nothing_is_done_and_the_error_names_what_to_use(
 async fn a_request_that_was_sent_and_has_no_answer_stays_unknown() {
     let topic = topic(&start(Behaviour::Closes));
     let error = topic.add_json("1").id("a").await.unwrap_err();
-    assert!(matches!(error, AddError::Unknown { .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { .. }), "{error}");
     let error = topic.delete("a").await.unwrap_err();
-    assert!(matches!(error, CommandError::Unknown { .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { .. }), "{error}");
 }

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dq::context::BadStoreUrl;
-use dq::inspect::BulkError;
 use dq::job::{BadName, JobId, State, TopicName};
-use dq::provider::{AddError, ChangeError, CommandError, QueryError, ScheduleError, TopicError};
+use dq::provider::CallError;
 use dq::store::StoreError;
 use dq::store::file::CheckError;
 
@@ -227,19 +226,7 @@ macro_rules! calls {
     )+ };
 }
 
-calls!(QueryError, AddError, CommandError, ChangeError, TopicError, BadName);
-
-macro_rules! other_calls {
-    ($($error:ty),+ $(,)?) => { $(
-        impl From<$error> for Failure {
-            fn from(error: $error) -> Self {
-                Self::Call(dq::Error::other(error))
-            }
-        }
-    )+ };
-}
-
-other_calls!(BulkError, ScheduleError);
+calls!(CallError, BadName);
 
 impl Failure {
     /// The exit code; the help of the program and `docs/guide/command-line.md` list them.

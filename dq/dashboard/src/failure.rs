@@ -1,8 +1,7 @@
 //! What goes wrong, as pages and as JSON.
 
 use axum::http::StatusCode;
-use dq::inspect::BulkError;
-use dq::provider::{AddError, ChangeError, ChangeRefusal, CommandError, QueryError, ScheduleError, TopicError};
+use dq::provider::{CallError, Invalid, Refusal};
 use serde::Serialize;
 
 /// Why a request did not do what it was for.
@@ -29,19 +28,7 @@ pub(crate) enum Failure {
     #[error("the system has no random bytes")]
     NoRandomness,
     #[error(transparent)]
-    Query(#[from] QueryError),
-    #[error(transparent)]
-    Command(#[from] CommandError),
-    #[error(transparent)]
-    Change(#[from] ChangeError),
-    #[error(transparent)]
-    Topic(#[from] TopicError),
-    #[error(transparent)]
-    Schedule(#[from] ScheduleError),
-    #[error(transparent)]
-    Add(#[from] AddError),
-    #[error(transparent)]
-    Bulk(#[from] BulkError),
+    Call(#[from] CallError),
 }
 
 /// A failure as JSON.
@@ -62,61 +49,17 @@ impl Failure {
             Self::Unknown => StatusCode::UNAUTHORIZED,
             Self::OtherHost => StatusCode::MISDIRECTED_REQUEST,
             Self::NoRandomness => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Query(error) | Self::Bulk(BulkError::Query(error)) => of_query(error),
-            Self::Command(error) | Self::Bulk(BulkError::Command(error)) => of_command(error),
-            Self::Change(error) | Self::Bulk(BulkError::Change(error)) => of_change(error),
-            Self::Topic(error) => match error {
-                TopicError::NotDone { .. } | TopicError::Unknown { .. } | TopicError::Stopped { .. } => UNAVAILABLE,
-                _ => StatusCode::BAD_REQUEST,
-            },
-            Self::Schedule(error) => of_schedule(error),
-            Self::Add(error) => of_add(error),
-            Self::Bulk(_) => UNAVAILABLE,
+            Self::Call(error) => of_call(error),
         }
     }
 }
 
-const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
-
-const fn of_query(error: &QueryError) -> StatusCode {
+const fn of_call(error: &CallError) -> StatusCode {
     match error {
-        QueryError::BadName(_) | QueryError::BadWithin(_) => StatusCode::BAD_REQUEST,
-        _ => UNAVAILABLE,
-    }
-}
-
-const fn of_command(error: &CommandError) -> StatusCode {
-    match error {
-        CommandError::BadName(_) | CommandError::BadWithin(_) => StatusCode::BAD_REQUEST,
-        CommandError::Unchanged { .. } => StatusCode::CONFLICT,
-        _ => UNAVAILABLE,
-    }
-}
-
-const fn of_change(error: &ChangeError) -> StatusCode {
-    match error {
-        ChangeError::Refused { refusal: ChangeRefusal::NoSuchJob, .. } => StatusCode::NOT_FOUND,
-        ChangeError::Refused { .. } => StatusCode::CONFLICT,
-        ChangeError::NotDone { .. } | ChangeError::Unknown { .. } | ChangeError::Stopped { .. } => UNAVAILABLE,
-        _ => StatusCode::BAD_REQUEST,
-    }
-}
-
-const fn of_schedule(error: &ScheduleError) -> StatusCode {
-    match error {
-        ScheduleError::NoSuchSchedule { .. } => StatusCode::NOT_FOUND,
-        ScheduleError::Query(error) => of_query(error),
-        ScheduleError::Change(error) => of_change(error),
-        ScheduleError::Add(error) => of_add(error),
-        _ => StatusCode::BAD_REQUEST,
-    }
-}
-
-const fn of_add(error: &AddError) -> StatusCode {
-    match error {
-        AddError::AlreadyExists { .. } | AddError::Draining { .. } => StatusCode::CONFLICT,
-        AddError::PayloadTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        AddError::NotAdded { .. } | AddError::Unknown { .. } | AddError::Stopped { .. } => UNAVAILABLE,
+        CallError::Invalid(Invalid::PayloadTooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
+        CallError::Refused { refusal: Refusal::NoSuchJob | Refusal::NoSuchSchedule, .. } => StatusCode::NOT_FOUND,
+        CallError::Refused { .. } => StatusCode::CONFLICT,
+        CallError::NotDone { .. } | CallError::Unknown { .. } => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_REQUEST,
     }
 }

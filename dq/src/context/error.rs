@@ -5,7 +5,7 @@ use std::io;
 
 use super::problems::StartError;
 use crate::job::BadName;
-use crate::provider::{AddError, ChangeError, CommandError, QueryError, SweepError, TopicError};
+use crate::provider::CallError;
 use crate::store::StoreError;
 
 /// Any error of dq. `Debug` prints what `Display` prints, so that a `main` that returns this error prints readable text.
@@ -15,18 +15,8 @@ pub enum Error {
     Start(StartError),
     /// The store failed.
     Store(StoreError),
-    /// A job was not added, or the outcome is unknown.
-    Add(AddError),
-    /// A delete, cancel, ack or requeue was not executed, or the outcome is unknown.
-    Command(CommandError),
-    /// A job was not rescheduled, extended or updated, or the outcome is unknown.
-    Change(ChangeError),
-    /// A query failed.
-    Query(QueryError),
-    /// A page of jobs was requeued or deleted only in part.
-    Sweep(SweepError),
-    /// A topic was not paused, drained or given a default delay, or the outcome is unknown.
-    Topic(TopicError),
+    /// A call of a provider was not done, or the outcome is unknown.
+    Call(CallError),
     /// A name is not valid.
     Name(BadName),
     /// An error of the program itself, so that `?` works in a `main` that returns this type.
@@ -43,12 +33,7 @@ impl Error {
         match self {
             Self::Start(error) => error,
             Self::Store(error) => error,
-            Self::Add(error) => error,
-            Self::Command(error) => error,
-            Self::Change(error) => error,
-            Self::Query(error) => error,
-            Self::Sweep(error) => error,
-            Self::Topic(error) => error,
+            Self::Call(error) => error,
             Self::Name(error) => error,
             Self::Other(error) => &**error,
         }
@@ -90,17 +75,7 @@ macro_rules! from {
         }
     )+ };
 }
-from!(
-    Start(StartError),
-    Store(StoreError),
-    Add(AddError),
-    Command(CommandError),
-    Change(ChangeError),
-    Query(QueryError),
-    Sweep(SweepError),
-    Topic(TopicError),
-    Name(BadName),
-);
+from!(Start(StartError), Store(StoreError), Call(CallError), Name(BadName),);
 
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
@@ -119,7 +94,8 @@ mod tests {
         assert_eq!(format!("{error:?}"), "the store failed during add: the disk is full");
         assert_eq!(format!("{:?}", Error::from(io::Error::other("mine"))), "mine");
         let source = StoreError::Unavailable { operation: "get", reason: "no answer".into() };
-        let query = QueryError::Store { topic: crate::job::TopicName::new("t").unwrap(), source };
+        let topic = crate::job::TopicName::new("t").unwrap();
+        let query = CallError::not_queried(topic, source);
         let text = "topic `t` cannot be queried: the store is unavailable during get: no answer";
         assert_eq!(Error::from(query).to_string(), text);
     }

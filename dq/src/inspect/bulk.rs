@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::filter::JobFilter;
 use super::inspector::Inspector;
 use crate::job::{JobId, State};
-use crate::provider::{ChangeError, ChangeJob, ChangeRefusal, CommandError, QueryError, TopicProvider};
+use crate::provider::{Call, CallError, Change, Refusal, TopicProvider};
 use crate::store::{CommandKind, Cursor};
 use crate::time::Timestamp;
 
@@ -35,21 +35,6 @@ pub struct BulkProgress {
     pub untouched: usize,
 }
 
-/// Why a step did not finish.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BulkError {
-    /// The jobs could not be read.
-    #[error(transparent)]
-    Query(#[from] QueryError),
-    /// A requeue or delete failed.
-    #[error(transparent)]
-    Command(#[from] CommandError),
-    /// Making a job due now, or another due time, failed.
-    #[error(transparent)]
-    Change(#[from] ChangeError),
-}
-
 /// A change of many jobs, in steps. Made by [`Inspector::bulk`].
 #[derive(Debug, Clone)]
 pub struct Bulk {
@@ -68,8 +53,8 @@ impl Inspector {
     /// is done before the first step. Schedules are left alone; they have verbs of their own.
     ///
     /// # Errors
-    /// [`QueryError::BadName`] if the name of the topic is not valid.
-    pub fn bulk(&self, topic: &str, state: State, filter: JobFilter, action: BulkAction) -> Result<Bulk, QueryError> {
+    /// [`CallError::Invalid`] if the name of the topic is not valid.
+    pub fn bulk(&self, topic: &str, state: State, filter: JobFilter, action: BulkAction) -> Result<Bulk, CallError> {
         Ok(Bulk::new(self.clone(), self.of(topic)?, state, filter, action))
     }
 }
@@ -108,8 +93,8 @@ impl Bulk {
     /// Cancel safe in this sense: if the future is dropped, part of the page may have been changed, and the next step begins with the same page.
     ///
     /// # Errors
-    /// [`BulkError`]; call it again to continue with the same page. Jobs of the page may have been changed.
-    pub async fn step(&mut self) -> Result<Option<BulkProgress>, BulkError> {
+    /// [`CallError`]; call it again to continue with the same page. Jobs of the page may have been changed.
+    pub async fn step(&mut self) -> Result<Option<BulkProgress>, CallError> {
         if self.over {
             return Ok(None);
         }
@@ -130,7 +115,7 @@ impl Bulk {
     }
 
     /// Changes these jobs together, and says how many of them it changed.
-    async fn change(&self, ids: Vec<JobId>) -> Result<usize, BulkError> {
+    async fn change(&self, ids: Vec<JobId>) -> Result<usize, CallError> {
         let verb = match self.action {
             BulkAction::Requeue => CommandKind::Requeue,
             BulkAction::Delete => CommandKind::Delete,
@@ -144,13 +129,13 @@ impl Bulk {
         Ok(changed)
     }
 
-    async fn move_due(&self, ids: Vec<JobId>, change: impl Fn(JobId) -> ChangeJob) -> Result<usize, BulkError> {
+    async fn move_due(&self, ids: Vec<JobId>, change: impl Fn(JobId) -> Call<Change>) -> Result<usize, CallError> {
         let mut changed = 0;
         for outcome in self.inspector.provider.change_many(ids.into_iter().map(change)).await? {
             changed += match outcome {
                 Ok(_) => 1,
-                Err(ChangeError::Refused { refusal: ChangeRefusal::NoSuchJob | ChangeRefusal::State(_), .. }) => 0,
-                Err(error) => return Err(error.into()),
+                Err(CallError::Refused { refusal: Refusal::NoSuchJob | Refusal::State(_), .. }) => 0,
+                Err(error) => return Err(error),
             };
         }
         Ok(changed)

@@ -9,7 +9,7 @@ use super::timeline::{Scale, Timeline, buckets};
 use super::topic::{InspectedTopic, TopicsPage};
 use super::why::{Why, gone, reasons};
 use crate::job::{JobId, State, ToJobId};
-use crate::provider::{Provider, QueryError, TopicProvider};
+use crate::provider::{CallError, Provider, TopicProvider};
 use crate::store::step::{MOST_JOBS as MOST_RECORDS, USUAL_BYTES};
 use crate::store::{Cursor, DueCount, JobPlace, MOST_NODES, PageRequest};
 use crate::time::Timestamp;
@@ -42,7 +42,7 @@ impl Inspector {
         &self.provider
     }
 
-    pub(super) fn of(&self, topic: &str) -> Result<TopicProvider, QueryError> {
+    pub(super) fn of(&self, topic: &str) -> Result<TopicProvider, CallError> {
         Ok(self.provider.topic(topic)?)
     }
 
@@ -52,8 +52,8 @@ impl Inspector {
     /// [`next`](TopicsPage::next) says how far it looked. On Redis the directory forgets these names.
     ///
     /// # Errors
-    /// [`QueryError`].
-    pub async fn topics(&self, after: Option<&str>) -> Result<TopicsPage, QueryError> {
+    /// [`CallError`].
+    pub async fn topics(&self, after: Option<&str>) -> Result<TopicsPage, CallError> {
         self.topics_up_to(MOST_TOPICS, after).await
     }
 
@@ -61,8 +61,8 @@ impl Inspector {
     /// leaves room for another read of whoever may take 20 commands.
     ///
     /// # Errors
-    /// [`QueryError`].
-    pub async fn topics_up_to(&self, most: usize, after: Option<&str>) -> Result<TopicsPage, QueryError> {
+    /// [`CallError`].
+    pub async fn topics_up_to(&self, most: usize, after: Option<&str>) -> Result<TopicsPage, CallError> {
         let most = most.clamp(1, MOST_TOPICS);
         let (mut names, mut next) = (Vec::new(), after.map(str::to_owned));
         for listings in 1.. {
@@ -89,8 +89,8 @@ impl Inspector {
     /// Reads one topic, with up to 100 of the nodes that hold its jobs. It costs two queries at most.
     ///
     /// # Errors
-    /// [`QueryError`].
-    pub async fn topic(&self, topic: &str) -> Result<InspectedTopic, QueryError> {
+    /// [`CallError`].
+    pub async fn topic(&self, topic: &str) -> Result<InspectedTopic, CallError> {
         let provider = self.of(topic)?;
         Ok(InspectedTopic::new(provider.name().clone(), provider.overview(MOST_NODES).await?))
     }
@@ -99,8 +99,8 @@ impl Inspector {
     /// [`why`](Self::why) does.
     ///
     /// # Errors
-    /// [`QueryError`].
-    pub async fn job(&self, topic: &str, id: impl ToJobId) -> Result<Option<InspectedJob>, QueryError> {
+    /// [`CallError`].
+    pub async fn job(&self, topic: &str, id: impl ToJobId) -> Result<Option<InspectedJob>, CallError> {
         let stored = self.of(topic)?.stored(id.to_job_id()?).await?;
         Ok(stored.map(InspectedJob::new))
     }
@@ -109,14 +109,14 @@ impl Inspector {
     /// [`MOST_LOOKED_AT`] jobs with up to 10 queries of 1 MiB each (8 of two commands each for RUNNING jobs), and says how far it looked.
     ///
     /// # Errors
-    /// [`QueryError`].
+    /// [`CallError`].
     pub async fn jobs(
         &self,
         topic: &str,
         state: State,
         filter: &JobFilter,
         after: Option<Cursor>,
-    ) -> Result<JobsPage, QueryError> {
+    ) -> Result<JobsPage, CallError> {
         let provider = self.of(topic)?;
         if state == State::Running {
             return running(&provider, filter, after).await;
@@ -156,8 +156,8 @@ impl Inspector {
     /// It costs four queries, whatever waits.
     ///
     /// # Errors
-    /// [`QueryError`].
-    pub async fn timeline(&self, topic: &str) -> Result<Timeline, QueryError> {
+    /// [`CallError`].
+    pub async fn timeline(&self, topic: &str) -> Result<Timeline, CallError> {
         let provider = self.of(topic)?;
         let counts = provider.overview(0).await?.counts;
         let mut lists = [Vec::new(), Vec::new(), Vec::new()];
@@ -174,12 +174,12 @@ impl Inspector {
     /// 4 KiB.
     ///
     /// # Errors
-    /// [`QueryError`].
-    pub async fn history(&self, topic: &str, id: impl ToJobId) -> Result<Vec<PastMove>, QueryError> {
+    /// [`CallError`].
+    pub async fn history(&self, topic: &str, id: impl ToJobId) -> Result<Vec<PastMove>, CallError> {
         self.history_of(&self.of(topic)?, id.to_job_id()?).await
     }
 
-    async fn history_of(&self, provider: &TopicProvider, id: JobId) -> Result<Vec<PastMove>, QueryError> {
+    async fn history_of(&self, provider: &TopicProvider, id: JobId) -> Result<Vec<PastMove>, CallError> {
         let history = provider.history(id).await?.unwrap_or_default();
         Ok(history.into_iter().map(PastMove::new).collect())
     }
@@ -188,8 +188,8 @@ impl Inspector {
     /// a RUNNING job up to ten more, to find its node among the first 500 that hold jobs.
     ///
     /// # Errors
-    /// [`QueryError`].
-    pub async fn why(&self, topic: &str, id: impl ToJobId) -> Result<Why, QueryError> {
+    /// [`CallError`].
+    pub async fn why(&self, topic: &str, id: impl ToJobId) -> Result<Why, CallError> {
         let (provider, id) = (self.of(topic)?, id.to_job_id()?);
         let mut job = provider.stored(id.clone()).await?.map(InspectedJob::new);
         let mut seen = InspectedTopic::new(provider.name().clone(), provider.overview(MOST_NODES).await?);

@@ -37,7 +37,7 @@ mod timeline;
 mod topic;
 mod why;
 
-pub use bulk::{Bulk, BulkAction, BulkError, BulkProgress};
+pub use bulk::{Bulk, BulkAction, BulkProgress};
 pub use doctor::{Doctor, DoctorProgress, Finding, FindingCode, MOST_FINDINGS, Repaired, Severity};
 pub use filter::{JobFilter, JobsPage, MOST_JOBS};
 pub use history::PastMove;

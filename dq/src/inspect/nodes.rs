@@ -6,7 +6,7 @@ use super::inspector::Inspector;
 use super::serial::{millis, text};
 use super::topic::InspectedNode;
 use crate::job::{NodeId, TopicName};
-use crate::provider::QueryError;
+use crate::provider::CallError;
 use crate::store::{MOST_NODES, NodesRequest};
 use crate::time::Timestamp;
 
@@ -39,8 +39,8 @@ impl Inspector {
     /// A node that has nothing to do is seen only while it waits for the next job: two nodes of a topic do that.
     ///
     /// # Errors
-    /// [`QueryError`].
-    pub async fn nodes(&self, topic: &str, after: Option<&str>) -> Result<InspectedNodes, QueryError> {
+    /// [`CallError`].
+    pub async fn nodes(&self, topic: &str, after: Option<&str>) -> Result<InspectedNodes, CallError> {
         let provider = self.of(topic)?;
         let seen = super::InspectedTopic::new(provider.name().clone(), provider.overview(0).await?);
         let after = after.map(NodeId::new);

@@ -2,7 +2,7 @@
 
 use super::inspector::Inspector;
 use super::timeline::{Bucket, Scale, buckets};
-use crate::provider::QueryError;
+use crate::provider::CallError;
 use crate::time::Timestamp;
 
 impl Inspector {
@@ -10,8 +10,8 @@ impl Inspector {
     /// whatever waits. [`InspectedTopic::clock`](super::InspectedTopic::clock) is a good `now`.
     ///
     /// # Errors
-    /// [`QueryError`].
-    pub async fn outlook(&self, topic: &str, scale: Scale, now: Timestamp) -> Result<Vec<Bucket>, QueryError> {
+    /// [`CallError`].
+    pub async fn outlook(&self, topic: &str, scale: Scale, now: Timestamp) -> Result<Vec<Bucket>, CallError> {
         let bounds = scale.bounds(now);
         let counts = self.of(topic)?.due_counts(bounds.clone()).await?;
         Ok(buckets(&bounds, &counts))

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::inspector::Inspector;
 use super::serial::{millis, optional_duration};
 use super::timeline::Scale;
-use crate::provider::QueryError;
+use crate::provider::CallError;
 use crate::store::{MINUTE, MinuteCounts};
 use crate::time::Timestamp;
 
@@ -98,8 +98,8 @@ impl Inspector {
     /// statistics for a day (`statistics = true` of a topic makes its nodes count). It costs two queries.
     ///
     /// # Errors
-    /// [`QueryError`].
-    pub async fn past(&self, topic: &str) -> Result<Option<Past>, QueryError> {
+    /// [`CallError`].
+    pub async fn past(&self, topic: &str) -> Result<Option<Past>, CallError> {
         let provider = self.of(topic)?;
         let now = provider.overview(0).await?.counts.clock;
         let (from, to) = minutes_of(Scale::Hours, now);
@@ -116,8 +116,8 @@ impl Inspector {
     /// whether the topic keeps statistics.
     ///
     /// # Errors
-    /// [`QueryError`].
-    pub async fn past_of(&self, topic: &str, scale: Scale, now: Timestamp) -> Result<PastSpans, QueryError> {
+    /// [`CallError`].
+    pub async fn past_of(&self, topic: &str, scale: Scale, now: Timestamp) -> Result<PastSpans, CallError> {
         let provider = self.of(topic)?;
         if scale == Scale::Days {
             return Ok(PastSpans::default());

@@ -6,7 +6,7 @@
 use super::filter::{JobFilter, JobsPage, MOST_JOBS};
 use super::job::InspectedJob;
 use crate::job::State;
-use crate::provider::{QueryError, TopicProvider};
+use crate::provider::{CallError, TopicProvider};
 use crate::store::step::{MOST_JOBS as MOST_RECORDS, USUAL_BYTES};
 use crate::store::{Cursor, PageRequest};
 
@@ -17,7 +17,7 @@ pub(super) async fn running(
     provider: &TopicProvider,
     filter: &JobFilter,
     after: Option<Cursor>,
-) -> Result<JobsPage, QueryError> {
+) -> Result<JobsPage, CallError> {
     let mut page = JobsPage { jobs: Vec::new(), looked_at: 0, looked_until: None, next: after };
     let mut must_fit = *filter == JobFilter::default();
     for _ in 0..MOST_READS {

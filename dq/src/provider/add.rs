@@ -1,167 +1,268 @@
-//! One add: a builder until it is awaited, then a future.
+//! Adds: one job, or many with one call.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::future::Future;
 use std::marker::PhantomData;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use super::added::{AddAnswer, Added, AddedOrKept, added};
-use super::call::Call;
-use super::deferred::Deferred;
-use super::error::AddError;
-use super::inbox::Inbox;
-use super::options::{CheckedOptions, Options, option_methods};
-use super::request::Request;
-use super::root::Root;
+use super::added::{AddMode, Added, AddedMany, AddedOrKept, Extending, Once, added};
+use super::call::{Call, Started, Verb};
+use super::error::{CallError, Invalid, Target};
+use super::inputs::When;
+use super::options::{Adds, CheckedOptions, Options};
+use super::request::{Answer, Request};
+use super::root::Caller;
+use super::sending::{Calls, Sending};
+use crate::config::NodeSettings;
 use crate::job::{BadName, Codec, JobDefaults, JobId, Record, ToJobId};
 use crate::schedule::check_reserved;
 use crate::store::{NewJob, OnDuplicate};
 
-/// A job that is added when this is awaited. Made by [`Provider::add`](super::Provider::add) and
-/// [`TopicProvider::add_json`](super::TopicProvider::add_json).
-///
-/// The payload is serialized when the `Add` is made. An error in the payload or in an argument of a method is the error of
-/// the future; then nothing is sent.
-///
-/// # Cancel safety
-/// Dropped before its request is sent, it adds nothing. Dropped later, it does not take the job back.
-///
-/// # Panics
-/// When it is polled again after it resolved.
-#[must_use = "adding does nothing until it is awaited"]
-pub struct Add<A = Added>(Deferred<Draft, AddError, (Call, OnDuplicate)>, PhantomData<fn() -> A>);
+/// How many jobs beyond the limit are counted for the error.
+const MOST_COUNTED: usize = 1_000_000;
 
-struct Draft {
-    root: Arc<Root>,
-    inbox: Arc<Inbox>,
-    id: Option<Result<JobId, BadName>>,
-    payload: Vec<u8>,
+/// How many jobs of a large call go to the store first, if it has nothing to do: it works on them while the others are made.
+const FIRST_PART: usize = 250;
+
+/// Adds a job. Made by [`Provider::add`](super::Provider::add), [`TopicProvider::add_json`](super::TopicProvider::add_json) and, as
+/// `Add<Extending>`, by [`Provider::add_or_extend`](super::Provider::add_or_extend). The payload is serialized when the call is made.
+///
+/// Resolves to an [`Added`]; after `keep_existing` to an [`AddedOrKept`].
+pub struct Add<A = Added> {
+    adding: Adding,
+    job: DraftJob,
+    mode: PhantomData<fn() -> A>,
+}
+
+/// Adds jobs, all with the same options. Made by [`Provider::add_many`](super::Provider::add_many), by
+/// [`Provider::add_many_after`](super::Provider::add_many_after) and [`Provider::add_many_at`](super::Provider::add_many_at) with a due
+/// time for each, and as `AddMany<Extending>` by [`Provider::add_or_extend_many`](super::Provider::add_or_extend_many).
+///
+/// Resolves to an [`AddedMany`]: a result for each job, in order; or to an error of all of them, and then nothing was sent. A job with
+/// an error of its own does not keep the others from being added. The call is no transaction: jobs of more than 1 MiB together, or
+/// 500 and more jobs, go to the store as several requests.
+pub struct AddMany<A = Added> {
+    adding: Adding,
+    jobs: Vec<DraftJob>,
+    mode: PhantomData<fn() -> A>,
+}
+
+/// What the jobs of a call share.
+struct Adding {
+    caller: Caller,
     defaults: JobDefaults,
     options: Options,
 }
 
-impl Add {
-    pub(super) const fn bad(error: AddError) -> Self {
-        Self(Deferred::new(Err(error)), PhantomData)
+/// A job of a call.
+pub(super) struct DraftJob {
+    pub(super) payload: Result<Vec<u8>, serde_json::Error>,
+    /// If it has one.
+    pub(super) id: Option<Result<JobId, BadName>>,
+    /// When it is due, if it is not as the options of the call say.
+    pub(super) when: Option<When>,
+}
+
+impl Adding {
+    fn new(caller: Caller, defaults: JobDefaults, on_duplicate: OnDuplicate) -> Self {
+        Self { caller, defaults, options: Options { on_duplicate, ..Options::default() } }
     }
 
-    pub(super) fn new(
-        root: Arc<Root>,
-        inbox: Arc<Inbox>,
-        id: Option<Result<JobId, BadName>>,
-        payload: Result<Vec<u8>, serde_json::Error>,
-        defaults: JobDefaults,
-    ) -> Self {
-        let draft = match payload {
-            Ok(payload) => Ok(Draft { root, inbox, id, payload, defaults, options: Options::default() }),
-            Err(source) => Err(AddError::BadPayload { topic: inbox.key.topic.clone(), source }),
-        };
-        Self(Deferred::new(draft), PhantomData)
+    /// Checks the options.
+    fn checked(mut self) -> Result<(Caller, CheckedOptions), Invalid> {
+        self.options.carry_trace();
+        let options = self.options.check(&self.defaults, self.caller.environment())?;
+        Ok((self.caller, options))
     }
 }
 
-impl<A> Add<A> {
-    /// If a job with this id exists, keeps it and succeeds. This makes an add safe to repeat.
-    ///
-    /// The answer is then an [`AddedOrKept`], because a job that is kept may be DEAD: it never runs, and the add has changed
-    /// nothing. [`unless_dead`](AddedOrKept::unless_dead) makes an error of that.
-    pub fn keep_existing(self) -> Add<AddedOrKept> {
-        let Self(deferred, _) = self.with(|options| options.on_duplicate = OnDuplicate::Keep);
-        Add(deferred, PhantomData)
-    }
-
-    /// If a job with this id exists, replaces it with the new one; a running job is replaced when its run ends.
-    pub fn replace_existing(self) -> Add {
-        let Self(deferred, _) = self.with(|options| options.on_duplicate = OnDuplicate::Replace);
-        Add(deferred, PhantomData)
-    }
-
-    pub(super) fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
-        if let Some(draft) = self.0.draft() {
-            change(&mut draft.options);
-        }
-        self
+impl<A: AddMode> Call<Add<A>> {
+    pub(super) fn add(caller: Caller, job: DraftJob, defaults: JobDefaults) -> Self {
+        Self::new(Add { adding: Adding::new(caller, defaults, A::KNOWN), job, mode: PhantomData })
     }
 
     /// Sets the id, instead of the payload's own or a generated one.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `.id(7)`")]
-    pub fn id(mut self, id: impl ToJobId) -> Self {
-        if let Some(draft) = self.0.draft() {
-            draft.id = Some(id.to_job_id());
-        }
-        self
+    pub fn id(self, id: impl ToJobId) -> Self {
+        self.with(|add| add.job.id = Some(id.to_job_id()))
     }
 
-    option_methods!();
+    fn known<B: AddMode>(self, known: OnDuplicate) -> Call<Add<B>> {
+        let add = self.set(|options| options.on_duplicate = known);
+        add.map(|Add { adding, job, .. }| Add { adding, job, mode: PhantomData })
+    }
 }
 
-impl Draft {
-    fn send(self) -> Result<(Call, OnDuplicate), AddError> {
-        let Self { root, inbox, id, payload, defaults, mut options } = self;
-        options.carry_trace();
-        let options = options.check(&defaults, &root.environment)?;
-        let job = new_job(&root, &inbox, id, &payload, &options)?;
-        Ok((Call::new(root, inbox, Request::Add(job), options.within), options.on_duplicate))
+impl<A: AddMode<Timing = Once>> Call<Add<A>> {
+    /// If a job with this id exists, keeps it and succeeds. This makes an add safe to repeat.
+    ///
+    /// The answer is then an [`AddedOrKept`], because a job that is kept may be DEAD: it never runs, and the add has changed
+    /// nothing. [`unless_dead`](AddedOrKept::unless_dead) makes an error of that.
+    pub fn keep_existing(self) -> Call<Add<AddedOrKept>> {
+        self.known(OnDuplicate::Keep)
+    }
+
+    /// If a job with this id exists, replaces it with the new one; a running job is replaced when its run ends.
+    pub fn replace_existing(self) -> Call<Add> {
+        self.known(OnDuplicate::Replace)
+    }
+}
+
+impl<A: AddMode> Call<AddMany<A>> {
+    pub(super) fn add_many(caller: Caller, jobs: impl IntoIterator<Item = DraftJob>, defaults: JobDefaults) -> Self {
+        let limit = NodeSettings::MOST_BATCH;
+        let mut jobs = jobs.into_iter();
+        let drafts = jobs.by_ref().take(limit).collect();
+        match jobs.take(MOST_COUNTED).count() {
+            0 => {
+                Self::new(AddMany { adding: Adding::new(caller, defaults, A::KNOWN), jobs: drafts, mode: PhantomData })
+            }
+            more => Self::bad(Invalid::BatchTooLarge { what: "jobs", size: limit + more, limit }),
+        }
+    }
+
+    fn known<B: AddMode>(self, known: OnDuplicate) -> Call<AddMany<B>> {
+        let add = self.set(|options| options.on_duplicate = known);
+        add.map(|AddMany { adding, jobs, .. }| AddMany { adding, jobs, mode: PhantomData })
+    }
+}
+
+impl<A: AddMode<Timing = Once>> Call<AddMany<A>> {
+    /// Where a job with the id of one of these exists, keeps it and succeeds. This makes the call safe to repeat.
+    ///
+    /// The results are then [`AddedOrKept`]s, because a job that is kept may be DEAD: it never runs.
+    /// [`unless_dead`](AddedMany::unless_dead) makes an error of each such job.
+    pub fn keep_existing(self) -> Call<AddMany<AddedOrKept>> {
+        self.known(OnDuplicate::Keep)
+    }
+
+    /// Where a job with the id of one of these exists, replaces it with the new one; a running job is replaced when its run ends.
+    pub fn replace_existing(self) -> Call<AddMany> {
+        self.known(OnDuplicate::Replace)
     }
 }
 
 /// The job as the store gets it.
-pub(super) fn new_job(
-    root: &Root,
-    inbox: &Inbox,
-    id: Option<Result<JobId, BadName>>,
-    payload: &[u8],
-    options: &CheckedOptions,
-) -> Result<NewJob, AddError> {
-    let limit = root.settings.payload_limit;
-    if payload.len() > limit {
-        return Err(AddError::PayloadTooLarge { topic: inbox.key.topic.clone(), size: payload.len(), limit });
+pub(super) fn new_job(caller: &Caller, job: DraftJob, options: &CheckedOptions) -> Result<NewJob, Invalid> {
+    let (root, topic) = (&caller.root, || caller.topic().clone());
+    let payload = job.payload.map_err(|source| Invalid::BadPayload { topic: topic(), source })?;
+    let own_options = job.when.map(|when| options.due(when, &root.environment)).transpose()?;
+    let options = own_options.as_ref().unwrap_or(options);
+    let (size, limit) = (payload.len(), root.settings.payload_limit);
+    if size > limit {
+        return Err(Invalid::PayloadTooLarge { topic: topic(), size, limit });
     }
-    let generated = id.is_none();
+    let generated = job.id.is_none();
     if generated && matches!(options.on_duplicate, OnDuplicate::Extend { .. }) {
-        return Err(AddError::NoId { topic: inbox.key.topic.clone() });
+        return Err(Invalid::NoId { topic: topic() });
     }
-    let id = id.unwrap_or_else(|| Ok(root.environment.job_id()))?;
+    let id = job.id.unwrap_or_else(|| Ok(root.environment.job_id()))?;
     check_reserved(&id)?;
     Ok(NewJob {
         id,
         generated,
         due: options.due,
         expires_after: options.expires_after,
-        record: Record::new(&options.metadata, Codec::Json, payload),
+        record: Record::new(&options.metadata, Codec::Json, &payload),
         on_duplicate: options.on_duplicate,
         deliver: options.deliver,
     })
 }
 
-impl<A: AddAnswer> Future for Add<A> {
-    type Output = Result<A, AddError>;
+impl<A: AddMode> Verb for Add<A> {
+    type Output = A::Answer;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let (call, on_duplicate) = self.0.started(Draft::send)?;
-        let answer = ready!(Pin::new(&mut *call).poll(cx));
-        let topic = &call.inbox.key.topic;
-        Poll::Ready(added(topic, call.id.clone(), *on_duplicate, answer).map(|added| A::of(topic, added)))
+    fn start(self, within: Option<Duration>) -> Result<Started<A::Answer>, CallError> {
+        let (caller, options) = self.adding.checked()?;
+        let job = new_job(&caller, self.job, &options)?;
+        Ok(Started::request(Sending::new(caller, Request::Add(job), within), answer_of::<A>))
+    }
+}
+
+impl<A: AddMode> Verb for AddMany<A> {
+    type Output = AddedMany<A::Answer>;
+
+    fn start(self, within: Option<Duration>) -> Result<Started<Self::Output>, CallError> {
+        let (caller, options) = self.adding.checked()?;
+        Ok(Started::work(add_many::<A>(caller, self.jobs, options, within)))
+    }
+}
+
+fn answer_of<A: AddMode>(target: Target, answer: Answer) -> Result<A::Answer, CallError> {
+    let topic = target.topic.clone();
+    added(target, answer).map(|added| A::answer(topic, added))
+}
+
+async fn add_many<A: AddMode>(
+    caller: Caller,
+    jobs: Vec<DraftJob>,
+    options: CheckedOptions,
+    within: Option<Duration>,
+) -> Result<AddedMany<A::Answer>, CallError> {
+    let (mut known, mut calls) = (HashSet::new(), Calls::default());
+    let mut checked: Vec<Result<(), Invalid>> = Vec::with_capacity(jobs.len());
+    let is_large = jobs.len() >= 2 * FIRST_PART && caller.inbox.sends_at_once();
+    let mut part = if is_large { FIRST_PART } else { jobs.len() };
+    let deadline = caller.root.deadline(within);
+    let mut jobs = jobs.into_iter();
+    while jobs.len() > 0 {
+        let mut requests = Vec::with_capacity(part);
+        checked.extend(jobs.by_ref().take(part).map(|job| {
+            let job = new_job(&caller, job, &options)?;
+            if !job.generated && !known.insert(job.id.clone()) {
+                return Err(Invalid::RepeatedInBatch { id: job.id });
+            }
+            requests.push(Request::Add(job));
+            Ok(())
+        }));
+        calls.post(&caller, requests, deadline).await;
+        part = jobs.len();
+        if part > 0 {
+            tokio::task::yield_now().await; // so that the first part leaves while this task makes the rest
+        }
+    }
+    let mut answers = calls.answers().await.into_iter();
+    let result = |checked: Result<(), Invalid>| {
+        checked?;
+        let (target, answer) = answers.next().expect("there is an answer to each request");
+        answer_of::<A>(target, answer)
+    };
+    Ok(AddedMany::new(checked.into_iter().map(result).collect()))
+}
+
+impl<A: AddMode> Adds for Add<A> {
+    type Timing = A::Timing;
+
+    fn options(&mut self) -> &mut Options {
+        &mut self.adding.options
+    }
+}
+
+impl<A: AddMode> Adds for AddMany<A> {
+    type Timing = A::Timing;
+
+    fn options(&mut self) -> &mut Options {
+        &mut self.adding.options
     }
 }
 
 /// Shows the topic and the id, never the payload.
 impl<A> fmt::Debug for Add<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut f = f.debug_struct("Add");
-        match &self.0 {
-            Deferred::Draft(Some(Ok(draft))) => f.field("topic", &draft.inbox.key.topic).field("id", &draft.id),
-            Deferred::Draft(error) => f.field("error", &error.as_ref().and_then(|draft| draft.as_ref().err())),
-            Deferred::Started((call, _)) => f.field("topic", &call.inbox.key.topic).field("id", &call.id),
-        };
-        f.finish_non_exhaustive()
+        f.debug_struct("Add").field("topic", &self.adding.caller).field("id", &self.job.id).finish_non_exhaustive()
+    }
+}
+
+/// Shows the topic, never a payload.
+impl<A> fmt::Debug for AddMany<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AddMany").field("topic", &self.adding.caller).finish_non_exhaustive()
     }
 }
 
 const _: () = {
     const fn is_a_future_for_any_executor<T: Future + Send + Unpin + 'static>() {}
-    is_a_future_for_any_executor::<Add>();
-    is_a_future_for_any_executor::<Add<AddedOrKept>>();
+    is_a_future_for_any_executor::<Call<Add>>();
+    is_a_future_for_any_executor::<Call<AddMany<AddedOrKept>>>();
+    is_a_future_for_any_executor::<Call<Add<Extending>>>();
 };

@@ -1,9 +1,12 @@
-//! The result of an add.
+//! The results of adds.
 
-use super::error::{AddError, Reason};
-use super::request::{Answer, Failed, Outcome};
+use std::ops::Deref;
+use std::{slice, vec};
+
+use super::error::{CallError, Doing, Failed, Invalid, Reason, Refusal, Target};
+use super::request::{Answer, Outcome};
 use crate::job::{JobId, State, TopicName};
-use crate::store::{AddOutcome, OnDuplicate, StoreError};
+use crate::store::{AddOutcome, OnDuplicate};
 use crate::time::Timestamp;
 
 /// The store had to rewrite too many bytes for the requests before it.
@@ -19,7 +22,7 @@ pub struct Added {
     pub how: Addition,
 }
 
-/// The result of an add with [`keep_existing`](super::Add::keep_existing) that worked: the job was added, or an old one kept.
+/// The result of an add with `keep_existing` that worked: the job was added, or an old one kept.
 ///
 /// The old job may be DEAD, and then it never runs. So look at [`how`](Self::how), or call [`unless_dead`](Self::unless_dead).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,11 +41,14 @@ impl AddedOrKept {
     /// `replace_existing` takes its place.
     ///
     /// # Errors
-    /// [`AddError::AlreadyExists`] with the state DEAD.
-    pub fn unless_dead(self) -> Result<Added, AddError> {
+    /// [`Refusal::Exists`] with the state DEAD.
+    pub fn unless_dead(self) -> Result<Added, CallError> {
         let Self { id, how, topic } = self;
         match how {
-            Addition::Kept(State::Dead) => Err(AddError::AlreadyExists { topic, id, state: State::Dead }),
+            Addition::Kept(State::Dead) => {
+                let target = Target { topic, id: Some(id), doing: Doing::Add(OnDuplicate::Keep) };
+                Err(CallError::Refused { target, refusal: Refusal::Exists(State::Dead) })
+            }
             how => Ok(Added { id, how }),
         }
     }
@@ -54,29 +60,55 @@ impl From<AddedOrKept> for Added {
     }
 }
 
-/// What an add resolves to.
-pub trait AddAnswer: private::Sealed {
-    /// Makes it of what was added.
+/// What becomes of a job whose id is known, when the jobs of such an add are due, and what it resolves to.
+pub trait AddMode: 'static {
     #[doc(hidden)]
-    fn of(topic: &TopicName, added: Added) -> Self;
+    const KNOWN: OnDuplicate;
+    #[doc(hidden)]
+    type Timing;
+    #[doc(hidden)]
+    type Answer;
+
+    #[doc(hidden)]
+    fn answer(topic: TopicName, added: Added) -> Self::Answer;
 }
 
-impl AddAnswer for Added {
-    fn of(_: &TopicName, added: Added) -> Self {
+/// Jobs that are due after a delay or at a time.
+#[derive(Debug)]
+pub struct Once(());
+
+/// The mode of [`add_or_extend`](super::Provider::add_or_extend): a job with the id is extended.
+#[derive(Debug)]
+pub struct Extending(());
+
+impl AddMode for Added {
+    const KNOWN: OnDuplicate = OnDuplicate::Reject;
+    type Timing = Once;
+    type Answer = Self;
+
+    fn answer(_: TopicName, added: Added) -> Self {
         added
     }
 }
 
-impl AddAnswer for AddedOrKept {
-    fn of(topic: &TopicName, Added { id, how }: Added) -> Self {
-        Self { id, how, topic: topic.clone() }
+impl AddMode for AddedOrKept {
+    const KNOWN: OnDuplicate = OnDuplicate::Keep;
+    type Timing = Once;
+    type Answer = Self;
+
+    fn answer(topic: TopicName, Added { id, how }: Added) -> Self {
+        Self { id, how, topic }
     }
 }
 
-mod private {
-    pub trait Sealed {}
-    impl Sealed for super::Added {}
-    impl Sealed for super::AddedOrKept {}
+impl AddMode for Extending {
+    const KNOWN: OnDuplicate = OnDuplicate::Extend { at_most: None };
+    type Timing = Self;
+    type Answer = Added;
+
+    fn answer(_: TopicName, added: Added) -> Added {
+        added
+    }
 }
 
 /// What the store did with a job that was added.
@@ -104,51 +136,122 @@ pub enum Addition {
     ReplacementIfEnds,
 }
 
+/// The results of an [`AddMany`](super::AddMany), one for each job, in order. It is a slice of results: iterate, index and count it
+/// as one.
+///
+/// One job can fail while the others are added, so an `Ok` of the call says nothing about a single job. Call [`all`](Self::all), or
+/// look at each result.
+///
+/// ```no_run
+/// # use dq::prelude::*;
+/// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+/// # #[job(topic = "remind")]
+/// # struct Remind { #[job(id)] customer: u64 }
+/// # async fn add(jobs: dq::Provider) -> Result<(), dq::Error> {
+/// # let customers = || (1..=100).map(|customer| Remind { customer });
+/// jobs.add_many(customers()).await?.all()?; // an error if one of them was not added
+/// jobs.add_many(customers()).keep_existing().await?.unless_dead().all()?; // safe to repeat
+/// for added in jobs.add_many(customers()).replace_existing().await? {
+///     if let Err(error) = added {
+///         eprintln!("{error}");
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "each job has a result of its own: write `.all()?`, or look at each of them"]
+pub struct AddedMany<A = Added>(Vec<Result<A, CallError>>);
+
+impl<A> AddedMany<A> {
+    pub(super) const fn new(results: Vec<Result<A, CallError>>) -> Self {
+        Self(results)
+    }
+
+    /// The results as a plain `Vec`.
+    #[must_use = "each job has a result of its own"]
+    pub fn into_vec(self) -> Vec<Result<A, CallError>> {
+        self.0
+    }
+}
+
+impl AddedMany {
+    /// What was added, if all jobs were.
+    ///
+    /// # Errors
+    /// [`CallError::SomeFailed`] with the first error and how many failed. The other jobs were added all the same.
+    pub fn all(self) -> Result<Vec<Added>, CallError> {
+        let jobs = self.0.len();
+        let failed = self.0.iter().filter(|result| result.is_err()).count();
+        let added: Result<Vec<_>, _> = self.0.into_iter().collect();
+        added.map_err(|first| CallError::SomeFailed { failed, jobs, first: Box::new(first) })
+    }
+}
+
+impl AddedMany<AddedOrKept> {
+    /// Makes an error of each job that was kept and is DEAD, as [`AddedOrKept::unless_dead`] does for one.
+    pub fn unless_dead(self) -> AddedMany {
+        AddedMany(self.0.into_iter().map(|result| result.and_then(AddedOrKept::unless_dead)).collect())
+    }
+}
+
+impl<A> Deref for AddedMany<A> {
+    type Target = [Result<A, CallError>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<A> IntoIterator for AddedMany<A> {
+    type Item = Result<A, CallError>;
+    type IntoIter = vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a, A> IntoIterator for &'a AddedMany<A> {
+    type Item = &'a Result<A, CallError>;
+    type IntoIter = slice::Iter<'a, Result<A, CallError>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
 /// The result for the caller of an add.
-pub(super) fn added(
-    topic: &TopicName,
-    id: JobId,
-    on_duplicate: OnDuplicate,
-    answer: Answer,
-) -> Result<Added, AddError> {
-    let _add = tracing::debug_span!("dq.add", %topic, job.id = %id).entered();
+pub(super) fn added(target: Target, answer: Answer) -> Result<Added, CallError> {
+    let id = target.id.clone().expect("an add is about a job");
+    let _add = tracing::debug_span!("dq.add", topic = %target.topic, job.id = %id).entered();
     let outcome = match answer {
         Ok(Outcome::Add(outcome)) => outcome,
         Ok(Outcome::Command(_) | Outcome::Change(_)) => unreachable!("the outcome of an add is of its kind"),
-        Err(how) => return Err(failed(topic, id, how)),
+        Err(failed) => return Err(CallError::failed(target, failed)),
     };
-    let how = match outcome {
-        AddOutcome::Added => Addition::New,
-        AddOutcome::Exists(state) if on_duplicate == OnDuplicate::Keep => Addition::Kept(state),
-        AddOutcome::Exists(state) if matches!(on_duplicate, OnDuplicate::Extend { .. }) => {
-            return Err(AddError::NotExtended { topic: topic.clone(), id, state });
+    let how = match (outcome, target.doing) {
+        (AddOutcome::Added, _) => Ok(Addition::New),
+        (AddOutcome::Exists(state), Doing::Add(OnDuplicate::Keep)) => Ok(Addition::Kept(state)),
+        (AddOutcome::Exists(state), Doing::Add(OnDuplicate::Extend { .. })) => Err(Refusal::NotExtended(state)),
+        (AddOutcome::Exists(state), _) => Err(Refusal::Exists(state)),
+        (AddOutcome::Replaced(state), _) => Ok(Addition::Replaced(state)),
+        (AddOutcome::ReplacementWaits, _) => Ok(Addition::ReplacementWaits),
+        (AddOutcome::ReplacementIfEnds, _) => Ok(Addition::ReplacementIfEnds),
+        (AddOutcome::Extended { due, version }, _) => Ok(Addition::Extended { due, version }),
+        (AddOutcome::Repeated, _) => return Err(Invalid::RepeatedInBatch { id }.into()),
+        (AddOutcome::Later, _) => return Err(not_done(target, LATER.to_owned())),
+        (AddOutcome::Refused(why), _) => return Err(not_done(target, why)),
+    };
+    match how {
+        Ok(how) => {
+            tracing::debug!(?how, "added");
+            Ok(Added { id, how })
         }
-        AddOutcome::Exists(state) => return Err(AddError::AlreadyExists { topic: topic.clone(), id, state }),
-        AddOutcome::Replaced(state) => Addition::Replaced(state),
-        AddOutcome::ReplacementWaits => Addition::ReplacementWaits,
-        AddOutcome::ReplacementIfEnds => Addition::ReplacementIfEnds,
-        AddOutcome::Extended { due, version } => Addition::Extended { due, version },
-        AddOutcome::Repeated => return Err(AddError::RepeatedInBatch { id }),
-        AddOutcome::Later => return Err(failed(topic, id, Failed::NotDone(Reason::Refused(LATER.to_owned())))),
-        AddOutcome::Refused(why) => return Err(failed(topic, id, Failed::NotDone(Reason::Refused(why)))),
-    };
-    tracing::debug!(?how, "added");
-    Ok(Added { id, how })
+        Err(refusal) => Err(CallError::Refused { target, refusal }),
+    }
 }
 
-fn failed(topic: &TopicName, id: JobId, failed: Failed) -> AddError {
-    let topic = topic.clone();
-    let error = match failed {
-        Failed::NotDone(Reason::Stopped) => AddError::Stopped { topic, id },
-        Failed::NotDone(Reason::Store(error)) => match &*error {
-            StoreError::Draining { reason, by } => {
-                AddError::Draining { topic, id, reason: reason.clone(), by: by.clone() }
-            }
-            _ => AddError::NotAdded { topic, id, reason: Reason::Store(error) },
-        },
-        Failed::NotDone(reason) => AddError::NotAdded { topic, id, reason },
-        Failed::Unknown(reason) => AddError::Unknown { topic, id, reason },
-    };
-    tracing::debug!(%error, "not added");
-    error
+fn not_done(target: Target, why: String) -> CallError {
+    CallError::failed(target, Failed::NotDone(Reason::Refused(why)))
 }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use super::error::Reason;
-use super::meter::AddMeter;
-use super::request::{Deadline, Failed, Outcome, Posted, Request};
+use super::error::{Failed, Reason};
+use super::request::{Deadline, Outcome, Posted, Request};
 use crate::store::{AddOutcome, BatchAnswer, ChangeOutcome, CommandOutcome, Numbered, Pending, Producer, StoreError};
+use crate::telemetry::{Counter, Histogram, counter, histogram, label, table};
 
 /// What the provider read about a batch.
 #[derive(Debug)]
@@ -175,7 +175,7 @@ impl Batch {
         let is_of_adds = |posted: &Posted| posted.request.job().is_some();
         if self.requests.first().is_some_and(is_of_adds) {
             meter.added.increment(self.added);
-            self.requests.iter().for_each(|posted| meter.answered(posted.deadline.asked_before(now)));
+            self.requests.iter().for_each(|posted| meter.time.record(posted.deadline.asked_before(now).as_secs_f64()));
         }
     }
 
@@ -282,5 +282,19 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         self.fail_the_rest();
+    }
+}
+
+/// What a provider measures of the adds of one topic.
+#[derive(Debug)]
+pub(super) struct AddMeter {
+    added: Counter,
+    time: Histogram,
+}
+
+impl AddMeter {
+    pub(super) fn new(topic: &str) -> Self {
+        let topic = label(topic);
+        Self { added: counter(&table::ADDED, &[topic]), time: histogram(&table::ADD, &[topic]) }
     }
 }

@@ -1,156 +1,162 @@
-//! A request of a caller, from its first poll to its answer.
-//!
-//! A request needs one of the `unanswered_limit` places of its provider, and as many of its `unanswered_bytes` as it has. While
-//! there are too few, callers wait in the order in which they came, at most until their deadline. That of earlier callers comes
-//! first, unless a call sets its own time: only then it needs a timer while it waits, which runs on dq's own thread, because
-//! callers may be on any executor.
+//! A call: options until it is awaited, then a future.
 
-use std::future::{Future, pending};
+use std::fmt;
+use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::{AcquireError, oneshot};
 
-use super::error::Reason;
-use super::inbox::Inbox;
-use super::request::{Answer, AnswerReceiver, Deadline, Failed, Posted, Request, not_done};
-use super::root::Root;
-use crate::environment::{Environment, Runtime, Task};
-use crate::job::JobId;
+use super::error::{CallError, Target};
+use super::inputs::read_within;
+use super::request::Answer;
+use super::sending::Sending;
+use crate::time::{Delay, IntoDelay};
 
-const STOPPED: Answer = Err(Failed::NotDone(Reason::Stopped));
+/// A call of a [`Provider`](super::Provider) or a [`TopicProvider`](super::TopicProvider): a future that does nothing until it is
+/// awaited. Its verb says what it does and what it resolves to, such as [`Add`](super::Add) and [`Query`](super::Query); each verb adds
+/// methods of its own.
+///
+/// An error in an argument, or in an argument of a method, is the error of the future, a [`CallError`]; then nothing is sent.
+/// Concurrent adds, commands and changes share a request to the store.
+///
+/// # Cancel safety
+/// Dropped before it is polled for the first time, it does nothing. Dropped later, it does not take back what was sent. A
+/// [`Query`](super::Query) changes nothing, so it can be dropped at any time.
+///
+/// # Panics
+/// When it is polled again after it resolved.
+#[must_use = "a call does nothing until it is awaited"]
+pub struct Call<V: Verb>(State<V>);
 
-/// Resolves to the answer of one request. Dropped before the request is sent, it takes the request back.
-pub(super) struct Call {
-    pub(super) inbox: Arc<Inbox>,
-    pub(super) id: JobId,
-    progress: Progress,
+enum State<V: Verb> {
+    /// What the methods change, or what was wrong with the arguments; `None` once the call has failed.
+    Draft(Option<Result<Draft<V>, CallError>>),
+    Started(Started<V::Output>),
 }
 
-enum Progress {
-    /// Too few places are free: posts the request once there is one.
-    Waiting(BoxFuture<'static, Result<AnswerReceiver, Failed>>),
-    Posted(AnswerReceiver),
+pub(super) struct Draft<V> {
+    pub(super) verb: V,
+    pub(super) within: Option<Delay>,
 }
 
-impl Call {
-    /// Posts the request, or waits for a place.
-    pub(super) fn new(root: Arc<Root>, inbox: Arc<Inbox>, request: Request, within: Option<Duration>) -> Self {
-        let (id, deadline, bytes) = (request.id().clone(), root.deadline(within), request.bytes());
-        let post = move |root: &Root, inbox: &Arc<Inbox>, place| {
-            let (posted, answer) = Posted::new(request, deadline, place);
-            root.post(inbox, [posted]);
-            answer
-        };
-        let progress = if let Some(place) = root.places.try_one(bytes) {
-            Progress::Posted(post(&root, &inbox, place))
-        } else {
-            let inbox = Arc::clone(&inbox);
-            Progress::Waiting(Box::pin(async move {
-                let place = in_time(&root, deadline, root.places.one(bytes)).await.map_err(Failed::NotDone)?;
-                Ok(post(&root, &inbox, place))
-            }))
-        };
-        Self { inbox, id, progress }
+/// A call on its way to the store.
+pub struct Started<T>(Sent<T>);
+
+enum Sent<T> {
+    /// One request, and how its answer is read.
+    Request(Sending, fn(Target, Answer) -> Result<T, CallError>),
+    /// Anything else.
+    Work(BoxFuture<'static, Result<T, CallError>>),
+}
+
+impl<T> Started<T> {
+    pub(super) const fn request(sending: Sending, read: fn(Target, Answer) -> Result<T, CallError>) -> Self {
+        Self(Sent::Request(sending, read))
+    }
+
+    pub(super) fn work(work: impl Future<Output = Result<T, CallError>> + Send + 'static) -> Self {
+        Self(Sent::Work(Box::pin(work)))
     }
 }
 
-/// Waits for a place until the deadline.
-pub(super) async fn in_time<T>(
-    root: &Root,
-    deadline: Deadline,
-    place: impl Future<Output = Result<T, AcquireError>>,
-) -> Result<T, Reason> {
-    let too_late = async {
-        if deadline.limit != Deadline::OF_THE_CALL {
-            return pending().await;
+impl<T> fmt::Debug for Started<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Started").finish_non_exhaustive()
+    }
+}
+
+/// What a [`Call`] does.
+pub trait Verb: Sized + Send + Unpin + 'static {
+    /// What the call resolves to.
+    type Output;
+
+    /// Starts it, with the time that it sets for itself.
+    #[doc(hidden)]
+    fn start(self, within: Option<Duration>) -> Result<Started<Self::Output>, CallError>;
+}
+
+impl<V: Verb> Call<V> {
+    pub(super) fn new(verb: V) -> Self {
+        Self::of(Ok(verb))
+    }
+
+    pub(super) fn bad(error: impl Into<CallError>) -> Self {
+        Self::of(Err(error.into()))
+    }
+
+    pub(super) fn of(verb: Result<V, CallError>) -> Self {
+        Self(State::Draft(Some(verb.map(|verb| Draft { verb, within: None }))))
+    }
+
+    /// Sets how long this call may wait for the store, instead of the setting `call_total` (10 s by default): a `Duration` or
+    /// a text such as `"500ms"`, at most an hour. For callers that cannot wait that long, such as an HTTP handler. When the
+    /// time is over, the error says whether nothing was done for certain, or whether that is unknown.
+    pub fn within(mut self, time: impl IntoDelay) -> Self {
+        if let State::Draft(Some(Ok(draft))) = &mut self.0 {
+            draft.within = Some(time.into_delay());
         }
-        passed(&root.environment, deadline.at).await;
-    };
-    tokio::select! {
-        biased;
-        place = place => place.map_err(|_| Reason::Stopped),
-        () = too_late => Err(deadline.never_sent()),
+        self
     }
-}
 
-/// Waits until this time of the node's clock, on any executor.
-pub(super) async fn passed(environment: &Environment, at: Duration) {
-    struct Timer(Task);
-    impl Drop for Timer {
-        fn drop(&mut self) {
-            self.0.abort();
+    /// Changes an option.
+    pub(super) fn with(mut self, change: impl FnOnce(&mut V)) -> Self {
+        if let State::Draft(Some(Ok(draft))) = &mut self.0 {
+            change(&mut draft.verb);
         }
+        self
     }
-    let (rings, rang) = oneshot::channel::<()>();
-    let sleep = environment.sleep_until(at);
-    let _timer = Timer(environment.spawn(Runtime::Own, async move {
-        sleep.await;
-        drop(rings);
-    }));
-    // Its end is the signal, and so is the end of dq's own thread.
-    let _ = rang.await;
-}
 
-impl Future for Call {
-    type Output = Answer;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        loop {
-            match &mut self.progress {
-                Progress::Posted(answer) => return Pin::new(answer).poll(cx).map(|answer| answer.unwrap_or(STOPPED)),
-                Progress::Waiting(posted) => self.progress = Progress::Posted(ready!(posted.as_mut().poll(cx))?),
+    /// Makes another call of it, unless it was started.
+    pub(super) fn map<W: Verb>(self, verb: impl FnOnce(V) -> W) -> Call<W> {
+        match self.0 {
+            State::Draft(Some(draft)) => {
+                Call(State::Draft(Some(draft.map(|Draft { verb: old, within }| Draft { verb: verb(old), within }))))
             }
+            State::Draft(None) => Call(State::Draft(None)),
+            State::Started(_) => panic!("a call that was polled takes no more options"),
+        }
+    }
+
+    /// What the methods have made of it, or the call if it was started.
+    pub(super) fn into_draft(self) -> Result<Result<Draft<V>, CallError>, Self> {
+        match self.0 {
+            State::Draft(draft) => Ok(draft.expect("a call is not polled again after it failed")),
+            State::Started(started) => Err(Self(State::Started(started))),
         }
     }
 }
 
-/// The answers to the requests of one call, which may be posted in parts.
-#[derive(Default)]
-pub(super) struct Calls(Vec<AnswerReceiver>);
+impl<V: Verb> Future for Call<V> {
+    type Output = Result<V::Output, CallError>;
 
-impl Calls {
-    /// Posts these requests together, in order, behind the earlier ones. They take one place each, up to all places, and their
-    /// bytes until the last of them is answered.
-    pub(super) async fn post(&mut self, root: &Root, inbox: &Arc<Inbox>, requests: Vec<Request>, deadline: Deadline) {
-        let bytes = requests.iter().map(Request::bytes).sum();
-        let mut place = match in_time(root, deadline, root.places.many(requests.len(), bytes)).await {
-            Ok(place) => place,
-            Err(reason) => return self.0.extend(requests.iter().map(|_| not_done(reason.clone()))),
-        };
-        let mut leads = true;
-        let post = |request| {
-            let (mut posted, answer) = Posted::new(request, deadline, place());
-            posted.leads = std::mem::take(&mut leads);
-            (posted, answer)
-        };
-        let (posted, receivers): (Vec<_>, Vec<_>) = requests.into_iter().map(post).unzip();
-        drop(place);
-        self.0.extend(receivers);
-        root.post(inbox, posted);
-    }
-
-    /// The answer to each request, in order.
-    pub(super) async fn answers(self) -> Vec<Answer> {
-        let mut answers = Vec::with_capacity(self.0.len());
-        for receiver in self.0 {
-            answers.push(receiver.await.unwrap_or(STOPPED));
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let State::Draft(draft) = &mut self.0 {
+            let Draft { verb, within } = draft.take().expect("a call is not polled again after it failed")?;
+            self.0 = State::Started(verb.start(read_within(within)?)?);
         }
-        answers
+        match &mut self.0 {
+            State::Started(Started(Sent::Request(sending, read))) => {
+                let answer = ready!(Pin::new(&mut *sending).poll(cx));
+                Poll::Ready(read(sending.target.clone(), answer))
+            }
+            State::Started(Started(Sent::Work(work))) => work.as_mut().poll(cx),
+            State::Draft(_) => unreachable!("the call was just started"),
+        }
     }
 }
 
-/// Posts all `requests` together, in order, and returns the answer to each.
-pub(super) async fn call_many(
-    root: &Root,
-    inbox: &Arc<Inbox>,
-    requests: Vec<Request>,
-    within: Option<Duration>,
-) -> Vec<Answer> {
-    let mut calls = Calls::default();
-    calls.post(root, inbox, requests, root.deadline(within)).await;
-    calls.answers().await
+/// Shows what the call is about, or its error, never a payload.
+impl<V: Verb + fmt::Debug> fmt::Debug for Call<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct("Call");
+        match &self.0 {
+            State::Draft(Some(Ok(draft))) => f.field("verb", &draft.verb),
+            State::Draft(Some(Err(error))) => f.field("error", error),
+            State::Started(Started(Sent::Request(sending, _))) => f.field("target", &sending.target),
+            State::Draft(None) | State::Started(Started(Sent::Work(_))) => &mut f,
+        };
+        f.finish_non_exhaustive()
+    }
 }

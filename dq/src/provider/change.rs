@@ -1,46 +1,40 @@
-//! Changes of jobs that are there: reschedule, extend, run now and update.
+//! Changes of jobs that are there: reschedule, extend, run now and update; one, or many with one call.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::future::Future;
 use std::iter::zip;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-
-use super::call::Calls;
-use super::change_error::{ChangeError, ChangeRefusal};
-use super::deferred::Deferred;
-use super::error::Reason;
-use super::inbox::Inbox;
-use super::limit;
-use super::request::{Answer, Deadline, Failed, Outcome, Request};
-use super::root::Root;
-use super::when::When;
+use super::call::{Call, Draft, Started, Verb};
+use super::error::{CallError, Invalid, Refusal, Target};
+use super::inputs::{When, bounded, read, read_within};
+use super::request::{Answer, Deadline, Outcome, Request};
+use super::root::Caller;
+use super::sending::Calls;
+use crate::config::NodeSettings;
 use crate::job::{BadName, Codec, JobId, Metadata, Record, State, TopicName};
 use crate::schedule::check_reserved;
 use crate::store::{ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange};
-use crate::time::{Delay, IntoDelay, LONGEST_DELAY, Timestamp};
+use crate::time::{Delay, Timestamp};
 
-pub(super) type ChangeResult = Result<Changed, ChangeError>;
+type ChangeResult = Result<Changed, CallError>;
 
-/// A change of one job, sent when this is awaited. Made by [`reschedule`](super::Provider::reschedule),
-/// [`extend_by`](super::Provider::extend_by), [`run_now`](super::Provider::run_now) and [`update`](super::Provider::update). Its
-/// cancel safety and panics are those of [`Add`](super::Add).
+/// Changes one job. Made by [`reschedule`](super::Provider::reschedule), [`extend_by`](super::Provider::extend_by),
+/// [`run_now`](super::Provider::run_now) and [`update`](super::Provider::update).
 ///
-/// Resolves to what the job is now, or to a [`ChangeError`]; then nothing was changed, unless the error is
-/// [`ChangeError::Unknown`]. Concurrent changes share a request to the store.
-#[must_use = "a change does nothing until it is awaited"]
-pub struct ChangeJob(pub(super) Deferred<Box<Draft>, ChangeError, BoxFuture<'static, ChangeResult>>);
-
-pub(super) struct Draft {
-    root: Arc<Root>,
-    inbox: Arc<Inbox>,
+/// Resolves to what the job is now; if the store refuses, the [`Refusal`] says why.
+#[derive(Debug)]
+pub struct Change {
+    caller: Caller,
     change: JobChange,
-    within: Option<Delay>,
 }
+
+/// Sends changes together. Made by [`change_many`](super::Provider::change_many).
+///
+/// Resolves to a result for each change, in order; or to an error of all of them, and then nothing was sent. It is no transaction: a
+/// change that is refused does not keep the others from being made. [`within`](Call::within) is for the changes that set no time of
+/// their own.
+pub struct ChangeMany(Vec<Call<Change>>);
 
 /// What a job is after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,116 +58,77 @@ pub(super) enum Wanted {
     Update(Result<Vec<u8>, serde_json::Error>),
 }
 
-impl ChangeJob {
-    pub(super) fn new(
-        root: Arc<Root>,
-        inbox: Arc<Inbox>,
-        id: Result<JobId, BadName>,
-        wanted: Wanted,
-        by: Option<Arc<str>>,
-    ) -> Self {
-        let draft = || {
+impl Call<Change> {
+    pub(super) fn change(caller: Caller, id: Result<JobId, BadName>, wanted: Wanted) -> Self {
+        let checked = || {
             let id = id?;
             check_reserved(&id)?;
-            let what = checked(&root, &inbox, wanted)?;
-            Ok(Box::new(Draft { root, inbox, change: JobChange { id, what, if_version: None, by }, within: None }))
+            let (what, by) = (checked(&caller, wanted)?, caller.by.clone());
+            Ok(Change { caller, change: JobChange { id, what, if_version: None, by } })
         };
-        Self(Deferred::new(draft()))
-    }
-
-    pub(super) fn bad(error: BadName) -> Self {
-        Self(Deferred::new(Err(error.into())))
+        Self::of(checked())
     }
 
     /// Changes the job only while it has this version, which [`get`](super::Provider::get) shows in its details and every change
-    /// returns. Otherwise nothing is changed, and the error [`ChangeRefusal::OtherVersion`] has the version that is there.
-    pub fn if_version(mut self, version: u32) -> Self {
-        if let Some(draft) = self.0.draft() {
-            draft.change.if_version = Some(version);
-        }
-        self
-    }
-
-    /// Sets how long this call may wait for the store, instead of the setting `call_total` (10 s by default): a `Duration` or a
-    /// text such as `"500ms"`, at most an hour.
-    pub fn within(mut self, time: impl IntoDelay) -> Self {
-        if let Some(draft) = self.0.draft() {
-            draft.within = Some(time.into_delay());
-        }
-        self
+    /// returns. Otherwise nothing is changed, and [`Refusal::OtherVersion`] has the version that is there.
+    pub fn if_version(self, version: u32) -> Self {
+        self.with(|verb| verb.change.if_version = Some(version))
     }
 }
 
-fn checked(root: &Root, inbox: &Inbox, wanted: Wanted) -> Result<ChangeKind, ChangeError> {
+impl Call<ChangeMany> {
+    pub(super) fn change_many(changes: impl IntoIterator<Item = Call<Change>>) -> Self {
+        let (limit, what) = (NodeSettings::MOST_BATCH, "changes");
+        let changes: Vec<_> = changes.into_iter().take(limit + 1).collect();
+        match changes.len() {
+            size if size > limit => Self::bad(Invalid::BatchTooLarge { what, size, limit }),
+            _ => Self::new(ChangeMany(changes)),
+        }
+    }
+}
+
+fn checked(caller: &Caller, wanted: Wanted) -> Result<ChangeKind, Invalid> {
     Ok(match wanted {
         Wanted::Reschedule(When::After(delay)) => ChangeKind::Reschedule(Due::After(read("when", delay)?)),
         Wanted::Reschedule(When::At(at)) => {
-            bounded("when", at.since(root.environment.wall()))?;
+            bounded("when", at.since(caller.environment().wall()))?;
             ChangeKind::Reschedule(Due::At(at))
         }
         Wanted::ExtendBy(delay) => ChangeKind::ExtendBy(read("extend_by", delay)?),
         Wanted::RunNow => ChangeKind::RunNow,
         Wanted::Update(payload) => {
-            let topic = || inbox.key.topic.clone();
-            let payload = payload.map_err(|source| ChangeError::BadPayload { topic: topic(), source })?;
-            let (size, limit) = (payload.len(), root.settings.payload_limit);
+            let topic = || caller.topic().clone();
+            let payload = payload.map_err(|source| Invalid::BadPayload { topic: topic(), source })?;
+            let (size, limit) = (payload.len(), caller.root.settings.payload_limit);
             if size > limit {
-                return Err(ChangeError::PayloadTooLarge { topic: topic(), size, limit });
+                return Err(Invalid::PayloadTooLarge { topic: topic(), size, limit });
             }
             ChangeKind::Update(Record::new(&Metadata::default(), Codec::Json, &payload))
         }
     })
 }
 
-fn read(field: &'static str, delay: Delay) -> Result<std::time::Duration, ChangeError> {
-    bounded(field, delay.duration().map_err(|source| ChangeError::BadDelay { field, source })?)
-}
-
-fn bounded(field: &'static str, delay: std::time::Duration) -> Result<std::time::Duration, ChangeError> {
-    if delay > LONGEST_DELAY {
-        return Err(ChangeError::DelayTooLong { field, delay, limit: LONGEST_DELAY });
-    }
-    Ok(delay)
-}
-
-impl Draft {
-    /// Ready to be sent.
-    pub(super) fn start(mut self) -> Result<Sending, ChangeError> {
-        let within = limit::read(self.within.take()).map_err(ChangeError::BadWithin)?;
-        let Self { root, inbox, change, .. } = self;
-        let deadline = root.deadline(within);
-        Ok(Sending { root, inbox, change, deadline })
-    }
-}
-
 /// A change on its way to the store.
-pub(super) struct Sending {
-    root: Arc<Root>,
-    inbox: Arc<Inbox>,
+struct Sending {
+    caller: Caller,
     change: JobChange,
     deadline: Deadline,
 }
 
 impl Sending {
-    pub(super) fn job(&self) -> (&TopicName, &JobId) {
-        (&self.inbox.key.topic, &self.change.id)
-    }
-
-    fn request(&self) -> Request {
-        match self.change.what {
-            ChangeKind::Update(_) => Request::Update(self.change.clone()),
-            _ => Request::Change(self.change.clone()),
-        }
+    fn new(Change { caller, change }: Change, within: Option<Duration>) -> Self {
+        let deadline = caller.root.deadline(within);
+        Self { caller, change, deadline }
     }
 
     /// Whether both can be posted together.
     fn goes_with(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inbox, &other.inbox) && self.deadline == other.deadline
+        std::sync::Arc::ptr_eq(&self.caller.inbox, &other.caller.inbox) && self.deadline == other.deadline
     }
 }
 
 /// Sends changes of different jobs, in order, and those again in another batch for which the store had too much to rewrite in one.
-pub(super) async fn send(changes: Vec<Sending>) -> Vec<ChangeResult> {
+async fn send(changes: Vec<Sending>) -> Vec<ChangeResult> {
     let mut results: Vec<Option<ChangeResult>> = changes.iter().map(|_| None).collect();
     loop {
         let mut calls = Calls::default();
@@ -183,73 +138,110 @@ pub(super) async fn send(changes: Vec<Sending>) -> Vec<ChangeResult> {
             return results.into_iter().flatten().collect();
         }
         for together in left.chunk_by(|a, b| a.goes_with(b)) {
-            let requests = together.iter().map(|change| change.request()).collect();
-            calls.post(&together[0].root, &together[0].inbox, requests, together[0].deadline).await;
+            let requests = together.iter().map(|sending| Request::of_change(sending.change.clone())).collect();
+            calls.post(&together[0].caller, requests, together[0].deadline).await;
         }
         let mut answers = calls.answers().await.into_iter();
-        for (change, result) in zip(&changes, &mut results).filter(|(_, result)| result.is_none()) {
-            let (topic, id) = change.job();
-            let answer = answers.next().expect("there is an answer to each request");
-            *result = changed(topic, id, answer);
+        for result in results.iter_mut().filter(|result| result.is_none()) {
+            let (target, answer) = answers.next().expect("there is an answer to each request");
+            *result = changed(target, answer);
         }
+    }
+}
+
+/// Changes of different jobs, which can be sent together, and the results of those before them.
+#[derive(Default)]
+struct InOrder {
+    changes: Vec<Result<Sending, CallError>>,
+    jobs: HashSet<(TopicName, JobId)>,
+    results: Vec<ChangeResult>,
+}
+
+impl InOrder {
+    /// Sends these changes, in order. One of a job that was changed before waits for the answer to the earlier one.
+    async fn send(changes: Vec<Call<Change>>, usual: Option<Duration>) -> Vec<ChangeResult> {
+        let mut all = Self { results: Vec::with_capacity(changes.len()), ..Self::default() };
+        for change in changes {
+            match change.into_draft() {
+                Ok(draft) => {
+                    let sending =
+                        draft.and_then(|Draft { verb, within }| Ok(Sending::new(verb, read_within(within)?.or(usual))));
+                    all.push(sending).await;
+                }
+                Err(started) => {
+                    all.finish().await;
+                    all.results.push(started.await);
+                }
+            }
+        }
+        all.finish().await;
+        all.results
+    }
+
+    async fn push(&mut self, change: Result<Sending, CallError>) {
+        if let Ok(sending) = &change {
+            let job = (sending.caller.topic().clone(), sending.change.id.clone());
+            if self.jobs.contains(&job) {
+                self.finish().await;
+            }
+            self.jobs.insert(job);
+        }
+        self.changes.push(change);
+    }
+
+    /// Sends what was not sent.
+    async fn finish(&mut self) {
+        self.jobs.clear();
+        let (mut sendings, mut checked) = (Vec::new(), Vec::with_capacity(self.changes.len()));
+        checked.extend(self.changes.drain(..).map(|change| change.map(|sending| sendings.push(sending))));
+        let mut sent = send(sendings).await.into_iter();
+        let mut result = |()| sent.next().expect("there is a result of each change");
+        self.results.extend(checked.into_iter().map(|change| change.and_then(&mut result)));
     }
 }
 
 /// The result for the caller of a change; `None` if the change has to go out in another batch.
-pub(super) fn changed(topic: &TopicName, id: &JobId, answer: Answer) -> Option<ChangeResult> {
-    let (topic, id) = (topic.clone(), id.clone());
+pub(super) fn changed(target: Target, answer: Answer) -> Option<ChangeResult> {
     let ChangeOutcome { found, verdict, version, due } = match answer {
         Ok(Outcome::Change(outcome)) => outcome,
         Ok(Outcome::Add(_) | Outcome::Command(_)) => unreachable!("the outcome of a change is of its kind"),
-        Err(Failed::NotDone(Reason::Stopped)) => return Some(Err(ChangeError::Stopped { topic, id })),
-        Err(Failed::NotDone(reason)) => return Some(Err(ChangeError::NotDone { topic, id, reason })),
-        Err(Failed::Unknown(reason)) => return Some(Err(ChangeError::Unknown { topic, id, reason })),
+        Err(failed) => return Some(Err(CallError::failed(target, failed))),
     };
     let refusal = match (verdict, found) {
         (ChangeVerdict::Later, _) => return None,
         (ChangeVerdict::Changed, Some(state)) => {
+            let (topic, id) = (target.topic, target.id.expect("a change is about a job"));
             tracing::debug!(%topic, job.id = %id, %state, version, due = due.map(tracing::field::display), "the store changed a job");
             return Some(Ok(Changed { id, state, version, due }));
         }
-        (ChangeVerdict::OtherVersion, _) => ChangeRefusal::OtherVersion(version),
-        (ChangeVerdict::LastVersion, _) => ChangeRefusal::LastVersion,
-        (_, Some(state)) => ChangeRefusal::State(state),
-        (_, None) => ChangeRefusal::NoSuchJob,
+        (ChangeVerdict::OtherVersion, _) => Refusal::OtherVersion(version),
+        (ChangeVerdict::LastVersion, _) => Refusal::LastVersion,
+        (_, Some(state)) => Refusal::State(state),
+        (_, None) => Refusal::NoSuchJob,
     };
-    Some(Err(ChangeError::Refused { topic, id, refusal }))
+    Some(Err(CallError::Refused { target, refusal }))
 }
 
-impl Future for ChangeJob {
-    type Output = ChangeResult;
+impl Verb for Change {
+    type Output = Changed;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ChangeResult> {
-        let start = |draft: Box<Draft>| {
-            let sent = send(vec![draft.start()?]);
-            let only = sent.map(|mut results| results.pop().expect("there is a result of each change"));
-            Ok(only.boxed())
-        };
-        self.0.started(start)?.as_mut().poll(cx)
+    fn start(self, within: Option<Duration>) -> Result<Started<Changed>, CallError> {
+        let sent = send(vec![Sending::new(self, within)]);
+        Ok(Started::work(async { sent.await.pop().expect("there is a result of each change") }))
     }
 }
 
-/// Shows the topic and the id, never a payload.
-impl fmt::Debug for ChangeJob {
+impl Verb for ChangeMany {
+    type Output = Vec<ChangeResult>;
+
+    fn start(self, within: Option<Duration>) -> Result<Started<Self::Output>, CallError> {
+        Ok(Started::work(async move { Ok(InOrder::send(self.0, within).await) }))
+    }
+}
+
+/// Shows no payload.
+impl fmt::Debug for ChangeMany {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut f = f.debug_struct("ChangeJob");
-        match &self.0 {
-            Deferred::Draft(Some(Ok(draft))) => {
-                f.field("topic", &draft.inbox.key.topic).field("id", &draft.change.id);
-            }
-            Deferred::Draft(error) => {
-                f.field("error", &error.as_ref().and_then(|draft| draft.as_ref().err()));
-            }
-            Deferred::Started(_) => {}
-        }
-        f.finish_non_exhaustive()
+        f.debug_struct("ChangeMany").field("changes", &self.0.len()).finish()
     }
 }
-
-const _: () = {
-    const fn is_a_future_for_any_executor<T: Future + Send + Unpin + 'static>() {}
-    is_a_future_for_any_executor::<ChangeJob>();
-};

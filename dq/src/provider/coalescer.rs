@@ -28,9 +28,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::batch::{Batch, Received};
+use super::batch::{AddMeter, Batch, Received};
 use super::inbox::{Inbox, WakeAt};
-use super::meter::AddMeter;
 use super::queue::BatchQueue;
 use super::request::{Deadline, Posted};
 use super::retries::Retries;

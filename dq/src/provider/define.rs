@@ -5,21 +5,18 @@
 //! fingerprint came before is older, and leaves the newer one. All of it is decided by changes that name the version they have read, so
 //! of two nodes that start at the same time one decides after the other.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::add::new_job;
+use super::add::{DraftJob, new_job};
 use super::added::added;
-use super::call::{call_many, passed};
-use super::error::{AddError, QueryError};
-use super::inbox::Inbox;
+use super::error::{CallError, Invalid, Refusal};
 use super::options::Options;
+use super::pages::stored;
 use super::request::Request;
-use super::root::Root;
+use super::root::Caller;
 use super::schedule::kept;
 use super::schedule_change::{align, comes_between, send};
-use super::schedule_error::ScheduleError;
-use super::schedule_pages::stored;
+use super::sending::{call_many, passed};
 use super::typed::Provider;
 use crate::job::{JobId, State, TopicName};
 use crate::schedule::{Definition, JobOfTick, Origin, PayloadOf, Periodic, Ticks, schedule_id};
@@ -54,17 +51,16 @@ enum Step {
 
 impl Provider {
     /// Makes a schedule of the code ready to be sent, with this payload.
-    pub(crate) fn code_schedule(&self, schedule: &Periodic, ticks: Ticks) -> Result<CodeSchedule, ScheduleError> {
-        let root = &self.0;
-        let inbox = root.inbox(schedule.topic)?;
+    pub(crate) fn code_schedule(&self, schedule: &Periodic, ticks: Ticks) -> Result<CodeSchedule, CallError> {
+        let caller = self.caller(schedule.topic)?;
         let (payload, made) = match schedule.payload {
             PayloadOf::Start(make) => (make(), false),
             PayloadOf::Tick(_) => (Ok(b"null".to_vec()), true),
         };
-        let payload = payload.map_err(|reason| ScheduleError::Payload { name: schedule.name.into(), reason })?;
+        let payload = payload.map_err(|reason| Invalid::NoPayload { name: schedule.name.into(), reason })?;
         let id = schedule_id(schedule.name)?;
-        let options = Options::default().check(&schedule.defaults, &root.environment)?;
-        let job = new_job(root, &inbox, None, &payload, &options)?;
+        let options = Options::default().check(&schedule.defaults, caller.environment())?;
+        let job = new_job(&caller, DraftJob { payload: Ok(payload), id: None, when: None }, &options)?;
         let definition = Definition {
             ticks,
             on_missed: schedule.on_missed,
@@ -83,14 +79,13 @@ impl Provider {
 
     /// Sends the schedules of a topic until the store has each of them, or a newer definition. Ends early if the provider is closed.
     pub(crate) async fn define(self, topic: TopicName, schedules: Vec<CodeSchedule>) {
-        let root = self.0;
-        let Ok(inbox) = root.inbox(topic.as_str()) else { return };
+        let Ok(caller) = self.caller(topic.as_str()) else { return };
         for schedules in schedules.chunks(MOST_JOBS) {
             let (mut left, mut has_failed): (Vec<_>, _) = (schedules.iter().collect(), false);
             while !left.is_empty() {
-                let pause = match define_once(&root, &inbox, &mut left).await {
+                let pause = match define_once(&caller, &mut left).await {
                     Ok(()) => AGAIN,
-                    Err(error) if is_closed(&error) => return,
+                    Err(error) if error.is_stopped() => return,
                     Err(error) => {
                         // Once is enough: the outage of the store has lines of its own.
                         if !std::mem::replace(&mut has_failed, true) {
@@ -100,26 +95,17 @@ impl Provider {
                     }
                 };
                 if !left.is_empty() {
-                    passed(&root.environment, root.environment.now() + pause).await;
+                    passed(caller.environment(), caller.environment().now() + pause).await;
                 }
             }
         }
     }
 }
 
-fn is_closed(error: &ScheduleError) -> bool {
-    matches!(
-        error,
-        ScheduleError::Query(QueryError::Stopped { .. })
-            | ScheduleError::Add(AddError::Stopped { .. })
-            | ScheduleError::Change(super::ChangeError::Stopped { .. })
-    )
-}
-
 /// One read of the schedules that are left, and one request for those that are missing. Leaves those that something came between.
-async fn define_once(root: &Arc<Root>, inbox: &Arc<Inbox>, left: &mut Vec<&CodeSchedule>) -> Result<(), ScheduleError> {
+async fn define_once(caller: &Caller, left: &mut Vec<&CodeSchedule>) -> Result<(), CallError> {
     let ids: Vec<_> = left.iter().map(|schedule| schedule.id.clone()).collect();
-    let found = stored(root, &inbox.key, &ids, None).await?;
+    let found = stored(caller, &ids, None).await?;
     let (mut missing, mut again) = (Vec::new(), Vec::new());
     for (schedule, found) in std::mem::take(left).into_iter().zip(found) {
         match found {
@@ -128,9 +114,9 @@ async fn define_once(root: &Arc<Root>, inbox: &Arc<Inbox>, left: &mut Vec<&CodeS
             Some(found) if !matches!(found.place.state(), State::Delayed | State::Running) => {
                 missing.push((schedule, OnDuplicate::Replace));
             }
-            Some(found) => match change(root, inbox, schedule, &found).await {
+            Some(found) => match change(caller, schedule, &found).await {
                 Ok(()) => {}
-                Err(ScheduleError::Change(error)) if comes_between(&error) => again.push(schedule),
+                Err(error) if comes_between(&error) => again.push(schedule),
                 Err(error) => {
                     again.push(schedule);
                     *left = again;
@@ -140,65 +126,59 @@ async fn define_once(root: &Arc<Root>, inbox: &Arc<Inbox>, left: &mut Vec<&CodeS
         }
     }
     *left = again;
-    add(root, inbox, missing, left).await
+    add(caller, missing, left).await
 }
 
 /// Adds the schedules that the store does not have. One that another node has added meanwhile is looked at again.
 async fn add<'a>(
-    root: &Arc<Root>,
-    inbox: &Arc<Inbox>,
+    caller: &Caller,
     missing: Vec<(&'a CodeSchedule, OnDuplicate)>,
     left: &mut Vec<&'a CodeSchedule>,
-) -> Result<(), ScheduleError> {
-    let now = root.environment.wall();
+) -> Result<(), CallError> {
+    let now = caller.environment().wall();
     let (mut sent, mut requests) = (Vec::new(), Vec::new());
     for (schedule, on_duplicate) in missing {
         let Some(first) = schedule.definition.ticks.next_after(now) else {
-            tracing::info!(topic = %inbox.key.topic, schedule = schedule.name, "the schedule has no tick from now on, so it is not added");
+            tracing::info!(topic = %caller.topic(), schedule = schedule.name, "the schedule has no tick from now on, so it is not added");
             continue;
         };
         let definition = schedule.with(Vec::new(), first, None);
         requests.push(Request::Add(kept(schedule.id.clone(), first, definition.to_record(0), on_duplicate)));
-        sent.push((schedule, on_duplicate));
+        sent.push(schedule);
     }
     if requests.is_empty() {
         return Ok(());
     }
-    let answers = call_many(root, inbox, requests, None).await;
+    let answers = call_many(caller, requests, None).await;
     let mut failed = None;
-    for ((schedule, on_duplicate), answer) in sent.into_iter().zip(answers) {
-        match added(&inbox.key.topic, schedule.id.clone(), on_duplicate, answer) {
+    for (schedule, (target, answer)) in sent.into_iter().zip(answers) {
+        match added(target, answer) {
             Ok(_) => {
-                tracing::info!(topic = %inbox.key.topic, schedule = schedule.name, "the schedule of the code is added");
+                tracing::info!(topic = %caller.topic(), schedule = schedule.name, "the schedule of the code is added");
             }
-            Err(AddError::AlreadyExists { .. }) => left.push(schedule),
+            Err(CallError::Refused { refusal: Refusal::Exists(_), .. }) => left.push(schedule),
             Err(error) => {
                 left.push(schedule);
                 failed = Some(error);
             }
         }
     }
-    failed.map_or(Ok(()), |error| Err(error.into()))
+    failed.map_or(Ok(()), Err)
 }
 
 /// Does what is to be done about a schedule that is there.
-async fn change(
-    root: &Arc<Root>,
-    inbox: &Arc<Inbox>,
-    schedule: &CodeSchedule,
-    found: &Stored,
-) -> Result<(), ScheduleError> {
-    let (topic, name) = (&inbox.key.topic, schedule.name);
-    let deadline = root.deadline(None);
-    match schedule.step(found, root.environment.wall(), topic) {
+async fn change(caller: &Caller, schedule: &CodeSchedule, found: &Stored) -> Result<(), CallError> {
+    let (topic, name) = (caller.topic(), schedule.name);
+    let deadline = caller.root.deadline(None);
+    match schedule.step(found, caller.environment().wall(), topic) {
         Step::Nothing => {}
-        Step::Align(tick, version) => align(root, inbox, &schedule.id, tick, version, deadline).await?,
+        Step::Align(tick, version) => align(caller, &schedule.id, tick, version, deadline).await?,
         Step::Update(definition, version) => {
             let update = ChangeKind::Update(definition.to_record(0));
-            send(root, inbox, &schedule.id, update, (version, None), deadline).await?;
+            send(caller, &schedule.id, update, (version, None), deadline).await?;
             tracing::info!(%topic, schedule = name, "this program has a newer definition of the schedule, which takes the place of the one in the store");
             if definition.pause.is_none() {
-                align(root, inbox, &schedule.id, definition.tick, version + 1, deadline).await?;
+                align(caller, &schedule.id, definition.tick, version + 1, deadline).await?;
             }
         }
     }

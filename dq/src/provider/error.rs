@@ -1,33 +1,260 @@
-//! The errors of a provider: what went wrong, whether the store did anything, and what the caller can do.
+//! Why a call was not done: what went wrong, whether the store did anything, and what the caller can do.
 //!
 //! *Not done* and *unknown* are different errors (rule 18): the store may have executed a request without an answer, or may
 //! still execute it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use humantime::format_duration;
 
-use super::limit::BadWithin;
 use crate::job::{BadName, BadRetry, JobId, State, TopicName};
-use crate::store::StoreError;
+use crate::store::{CommandKind, OnDuplicate, StoreError};
 use crate::time::{BadDuration, LONGEST_DELAY};
 
-/// Writes a limit as text. `format_duration` would write ten years as years, months and days.
-pub(super) fn in_words(limit: Duration) -> String {
-    if limit == LONGEST_DELAY { "ten years".to_owned() } else { format_duration(limit).to_string() }
+/// Why a call did not do what it was for. Every call of a provider has this error, and its shape says what to do: fix the call
+/// ([`Invalid`](Self::Invalid)), look at the job ([`Refused`](Self::Refused)), or call again ([`NotDone`](Self::NotDone),
+/// [`Unknown`](Self::Unknown)).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The call makes no sense. Nothing was sent; fix the call.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The store answered that it does not do this, and did nothing.
+    #[error("{}", .target.refused(.refusal))]
+    Refused {
+        /// What the call was about.
+        target: Target,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// Nothing was done and nothing will be. You can call again at any time.
+    #[error("{}: {reason}", .target.not_done())]
+    NotDone {
+        /// What the call was about.
+        target: Target,
+        /// Why.
+        #[source]
+        reason: Reason,
+    },
+    /// The store may have done it, or may still do it. Calling again is safe with two exceptions: repeat an add with its id and
+    /// `keep_existing`, and an `extend_by` with [`if_version`](super::Call::if_version), because it could extend twice.
+    #[error("{}: {reason}", .target.unknown())]
+    Unknown {
+        /// What the call was about.
+        target: Target,
+        /// Why it is unknown.
+        #[source]
+        reason: Reason,
+    },
+    /// Some jobs of one call failed; the others were added. Only from [`all`](super::AddedMany::all).
+    #[error("{failed} of the {jobs} jobs of the call failed; the first: {first}")]
+    SomeFailed {
+        /// How many failed.
+        failed: usize,
+        /// How many jobs the call has.
+        jobs: usize,
+        /// The error of the first that failed.
+        #[source]
+        first: Box<CallError>,
+    },
 }
 
-/// What to write instead if a job with the id exists.
-const fn instead(state: State) -> &'static str {
-    match state {
-        State::Dead => "`.keep_existing()` leaves it, `.replace_existing()` replaces it, `requeue` runs it again",
-        _ => "`.keep_existing()` leaves it, `.replace_existing()` replaces it",
-    }
+/// What a call was about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Target {
+    /// The topic.
+    pub topic: TopicName,
+    /// The id of the job, even a generated one; `None` if the call was about the whole topic.
+    pub id: Option<JobId>,
+    pub(super) doing: Doing,
 }
 
-fn unchanged(found: Option<State>) -> String {
-    found.map_or_else(|| "there is no such job".to_owned(), |state| format!("it is {state}, or in another run"))
+/// What a call does to its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doing {
+    Add(OnDuplicate),
+    Command(CommandKind),
+    Change,
+    Set,
+    Query,
+    /// A query for the names of topics.
+    ListTopics,
+}
+
+/// What is wrong with a call that was not sent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Invalid {
+    /// The name of the topic or of the schedule, or the id, is not valid.
+    #[error(transparent)]
+    BadName(#[from] BadName),
+    /// The payload cannot be serialized; or it has a value that JSON cannot hold, such as `NaN`, and the text names its field; or
+    /// the text of an untyped call is not JSON.
+    #[error("the payload of topic `{topic}` is not JSON, or cannot be written as JSON: {source}")]
+    BadPayload {
+        /// The topic.
+        topic: TopicName,
+        /// The error of serde.
+        source: serde_json::Error,
+    },
+    /// The payload is too large; keep large data elsewhere and put its key in the payload.
+    #[error("the payload of topic `{topic}` is {size} bytes, {limit} are allowed (`payload_limit`)")]
+    PayloadTooLarge {
+        /// The topic.
+        topic: TopicName,
+        /// Its size in bytes.
+        size: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The headers are too large.
+    #[error("the headers are {size} bytes, 4 for each header included, {limit} are allowed")]
+    HeadersTooLarge {
+        /// Their size in bytes.
+        size: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// A text is over its limit.
+    #[error("{what} is {size}, {limit} are allowed")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The call has too many jobs or changes; split it.
+    #[error("the batch has {size} {what}, {limit} are allowed")]
+    BatchTooLarge {
+        /// `jobs` or `changes`.
+        what: &'static str,
+        /// How many the call has; at most a million above the limit are counted.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// An earlier job of the same call has this id.
+    #[error("the id `{id}` is in the batch twice, the first one counts")]
+    RepeatedInBatch {
+        /// The id.
+        id: JobId,
+    },
+    /// A text is not a duration.
+    #[error("`{field}`: {source}")]
+    BadDuration {
+        /// Which, as its method is called.
+        field: &'static str,
+        /// What is wrong with it.
+        source: BadDuration,
+    },
+    /// A duration is over the limit, or a time is too far away.
+    #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), in_words(*.limit))]
+    TooLong {
+        /// Which, as its method is called.
+        field: &'static str,
+        /// How long it is.
+        delay: Duration,
+        /// The limit.
+        limit: Duration,
+    },
+    /// A duration is too short or too long: `within` of a call, or `every` of a schedule.
+    #[error("`{field}`: {} is out of its range: {range}", format_duration(*.given))]
+    OutOfRange {
+        /// Which.
+        field: &'static str,
+        /// How long it is.
+        given: Duration,
+        /// What is allowed, in words.
+        range: &'static str,
+    },
+    /// The limit of [`add_or_extend`](super::Provider::add_or_extend) is below its delay.
+    #[error("`at_most` is {}, less than `by`, which is {}", format_duration(*.at_most), format_duration(*.by))]
+    LimitBelowDelay {
+        /// The delay.
+        by: Duration,
+        /// The limit.
+        at_most: Duration,
+    },
+    /// [`add_or_extend`](super::Provider::add_or_extend) got a job without an id, which could extend none.
+    #[error(
+        "the job of topic `{topic}` has no id, so it could extend none: mark a field with `#[job(id)]`, or call `.id(..)`"
+    )]
+    NoId {
+        /// The topic.
+        topic: TopicName,
+    },
+    /// The retry policy cannot be read.
+    #[error("`retry`: {0}")]
+    BadRetry(#[from] BadRetry),
+    /// A pause or a drain needs a reason.
+    #[error("{what} needs a reason")]
+    NoReason {
+        /// What needs it.
+        what: String,
+    },
+    /// A schedule has no ticks.
+    #[error(
+        "the schedule `{name}` does not say when: write `.every(\"1h\")` or, with the feature `cron`, `.cron(\"0 9 * * *\", \"UTC\")`"
+    )]
+    NoTicks {
+        /// The name.
+        name: String,
+    },
+    /// A schedule has no tick left between its start and its end.
+    #[error("the schedule `{name}` has no tick from now on: look at its start and its end")]
+    NeverTicks {
+        /// The name.
+        name: String,
+    },
+    /// The payload of a schedule of the code cannot be made.
+    #[error("the schedule `{name}`: {reason}")]
+    NoPayload {
+        /// The name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The cron line or the time zone is not valid.
+    #[cfg(feature = "cron")]
+    #[error(transparent)]
+    Cron(#[from] crate::schedule::BadCron),
+}
+
+/// Why a store did not do what a call is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// An add has neither `keep_existing` nor `replace_existing`, and a job with this id exists, in this state. The old job is untouched.
+    Exists(State),
+    /// A job with this id exists in this state and waits for no time, so [`add_or_extend`](super::Provider::add_or_extend) has left it
+    /// as it is.
+    NotExtended(State),
+    /// Somebody drains the topic, so it takes no new jobs. Add the job again once the draining has ended.
+    Draining {
+        /// Why it drains.
+        reason: String,
+        /// Who drained it.
+        by: String,
+    },
+    /// There is no such job.
+    NoSuchJob,
+    /// The call does nothing to a job in this state, or in another run. Of a command only from
+    /// [`must_change`](super::AckedOrRequeued::must_change).
+    State(State),
+    /// The job has this version, and the change named another.
+    OtherVersion(u32),
+    /// The job was changed 4,294,967,295 times, and its version cannot grow.
+    LastVersion,
+    /// There is no schedule of this name.
+    NoSuchSchedule,
+    /// This version of dq cannot read the schedule, for this reason.
+    Unreadable(String),
 }
 
 /// Why a request was not done, or why its result is unknown.
@@ -70,387 +297,192 @@ pub enum Reason {
     Panicked,
 }
 
-/// Why a job was not added, or why it is unknown whether it was.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AddError {
-    /// The payload cannot be serialized; or it has a value that JSON cannot hold, such as `NaN`, and the text names its field; or
-    /// the text of an untyped add is not JSON. Nothing was sent; fix the payload.
-    #[error("the payload of topic `{topic}` is not JSON, or cannot be written as JSON: {source}")]
-    BadPayload {
-        /// The topic.
-        topic: TopicName,
-        /// The error of serde.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// The payload is too large. Nothing was sent; keep large data elsewhere and put its key in the payload.
-    #[error("the payload of topic `{topic}` is {size} bytes, {limit} are allowed (`payload_limit`)")]
-    PayloadTooLarge {
-        /// The topic.
-        topic: TopicName,
-        /// Its size in bytes.
-        size: usize,
-        /// The limit in bytes.
-        limit: usize,
-    },
-    /// The headers are too large. Nothing was sent.
-    #[error("the headers are {size} bytes, 4 for each header included, {limit} are allowed")]
-    HeadersTooLarge {
-        /// Their size in bytes.
-        size: usize,
-        /// The limit in bytes.
-        limit: usize,
-    },
-    /// The name of the topic or the id is not valid. Nothing was sent.
-    #[error(transparent)]
-    BadName(#[from] BadName),
-    /// A text is not a duration. Nothing was sent.
-    #[error("`{field}`: {source}")]
-    BadDelay {
-        /// Which: `after`, `at_most`, `expires_after` or `retain`.
-        field: &'static str,
-        /// What is wrong with it.
-        source: BadDuration,
-    },
-    /// `within` is not a duration, or is out of its range. Nothing was sent.
-    #[error("`within`: {0}")]
-    BadWithin(BadWithin),
-    /// A duration is over the limit, or `at` is too far away. Nothing was sent.
-    #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), in_words(*.limit))]
-    DelayTooLong {
-        /// Which: `after`, `at`, `at_most`, `expires_after` or `retain`.
-        field: &'static str,
-        /// How long it is.
-        delay: Duration,
-        /// The limit.
-        limit: Duration,
-    },
-    /// The limit of [`add_or_extend`](super::Provider::add_or_extend) is below its delay. Nothing was sent.
-    #[error("`at_most` is {}, less than `by`, which is {}", format_duration(*.at_most), format_duration(*.by))]
-    LimitBelowDelay {
-        /// The delay.
-        by: Duration,
-        /// The limit.
-        at_most: Duration,
-    },
-    /// [`add_or_extend`](super::Provider::add_or_extend) got a job without an id, which could extend none. Nothing was sent.
-    #[error(
-        "the job of topic `{topic}` has no id, so it could extend none: mark a field with `#[job(id)]`, or call `.id(..)`"
-    )]
-    NoId {
-        /// The topic.
-        topic: TopicName,
-    },
-    /// The retry policy cannot be read. Nothing was sent.
-    #[error("`retry`: {0}")]
-    BadRetry(#[from] BadRetry),
-    /// The call has too many jobs. Nothing was sent; split it.
-    #[error("the batch has {size} jobs, {limit} are allowed")]
-    BatchTooLarge {
-        /// How many jobs the call has; at most a million above the limit are counted.
-        size: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// An earlier job of the same call has this id. This one was not sent.
-    #[error("the id `{id}` is in the batch twice, the first one counts")]
-    RepeatedInBatch {
-        /// The id.
-        id: JobId,
-    },
-    /// Some jobs of one call failed; the others were added. Only from [`all`](super::AddedMany::all).
-    #[error("{failed} of the {jobs} jobs of the call failed; the first: {first}")]
-    SomeFailed {
-        /// How many failed.
-        failed: usize,
-        /// How many jobs the call has.
-        jobs: usize,
-        /// The error of the first that failed.
-        #[source]
-        first: Box<AddError>,
-    },
-    /// A job with this id exists, and the call has neither `keep_existing` nor `replace_existing`. The old job is
-    /// untouched.
-    #[error("job `{id}` of topic `{topic}` exists and is {state}: {}", instead(*.state))]
-    AlreadyExists {
-        /// The topic.
-        topic: TopicName,
-        /// The id.
-        id: JobId,
-        /// The state of the old job.
-        state: State,
-    },
-    /// A job with this id exists and waits for no time, so [`add_or_extend`](super::Provider::add_or_extend) has left it as it is.
-    #[error(
-        "job `{id}` of topic `{topic}` is {state} and waits for no time: `requeue` runs it, `.replace_existing()` replaces it"
-    )]
-    NotExtended {
-        /// The topic.
-        topic: TopicName,
-        /// The id.
-        id: JobId,
-        /// The state of the old job.
-        state: State,
-    },
-    /// The job was not added and will not be. You can add it again at any time.
-    #[error("job `{id}` of topic `{topic}` was not added: {reason}")]
-    NotAdded {
-        /// The topic.
-        topic: TopicName,
-        /// The id.
-        id: JobId,
-        /// Why.
-        #[source]
-        reason: Reason,
-    },
-    /// The job may have been added, or may still be. Adding it again with the same id and `keep_existing` is safe.
-    #[error(
-        "it is not known whether job `{id}` of topic `{topic}` was added (add it again with this id and `.keep_existing()`): {reason}"
-    )]
-    Unknown {
-        /// The topic.
-        topic: TopicName,
-        /// The id, also if it was generated.
-        id: JobId,
-        /// Why it is unknown.
-        #[source]
-        reason: Reason,
-    },
-    /// Somebody drains the topic, so it takes no new jobs. The job was not added. Add it again once the draining has ended.
-    #[error("topic `{topic}` drains and takes no new jobs, so job `{id}` was not added: {reason} (by {by})")]
-    Draining {
-        /// The topic.
-        topic: TopicName,
-        /// The id.
-        id: JobId,
-        /// Why it drains.
-        reason: String,
-        /// Who drained it.
-        by: String,
-    },
-    /// The provider was closed before it could send the job. The job was not added.
-    #[error("job `{id}` of topic `{topic}` was not added: the provider was stopped")]
-    Stopped {
-        /// The topic.
-        topic: TopicName,
-        /// The id.
-        id: JobId,
-    },
+/// Why a request has no outcome.
+#[derive(Debug, Clone)]
+pub(super) enum Failed {
+    /// The store did nothing, and will do nothing later.
+    NotDone(Reason),
+    /// The store may have executed the request, or may still execute it.
+    Unknown(Reason),
 }
 
-impl AddError {
-    /// Whether the same add can succeed later, though nobody changes it: the store was out of reach, or full, the topic drains, or the
+impl From<BadName> for CallError {
+    fn from(error: BadName) -> Self {
+        Self::Invalid(error.into())
+    }
+}
+
+impl CallError {
+    /// The error of a call whose request has no outcome.
+    pub(super) fn failed(target: Target, failed: Failed) -> Self {
+        let error = match failed {
+            Failed::NotDone(Reason::Store(error)) => match &*error {
+                StoreError::Draining { reason, by } if target.is_add() => {
+                    let refusal = Refusal::Draining { reason: reason.clone(), by: by.clone() };
+                    Self::Refused { target, refusal }
+                }
+                _ => Self::NotDone { target, reason: Reason::Store(error) },
+            },
+            Failed::NotDone(reason) => Self::NotDone { target, reason },
+            Failed::Unknown(reason) if target.is_query() => Self::NotDone { target, reason },
+            Failed::Unknown(reason) => Self::Unknown { target, reason },
+        };
+        tracing::debug!(%error, "a call was not done");
+        error
+    }
+
+    /// Whether the same call can succeed later, though nobody changes it: the store was out of reach, or full, the topic drains, or the
     /// provider was stopped. An HTTP handler answers 503 to it, and 4xx to any other error.
     ///
-    /// After [`Unknown`](Self::Unknown), add with the same id and `keep_existing`.
+    /// [`Unknown`](Self::Unknown) says how to repeat a call that may have been done.
     pub fn may_be_repeated(&self) -> bool {
         match self {
-            Self::NotAdded { reason, .. } => !matches!(reason, Reason::Refused(_)),
-            Self::Unknown { .. } | Self::Stopped { .. } | Self::Draining { .. } => true,
+            Self::NotDone { reason, .. } => !matches!(reason, Reason::Refused(_)),
+            Self::Unknown { .. } | Self::Refused { refusal: Refusal::Draining { .. }, .. } => true,
             Self::SomeFailed { first, .. } => first.may_be_repeated(),
-            Self::BadPayload { .. }
-            | Self::PayloadTooLarge { .. }
-            | Self::HeadersTooLarge { .. }
-            | Self::BadName(_)
-            | Self::BadWithin(_)
-            | Self::BadDelay { .. }
-            | Self::DelayTooLong { .. }
-            | Self::BadRetry(_)
-            | Self::BatchTooLarge { .. }
-            | Self::RepeatedInBatch { .. }
-            | Self::LimitBelowDelay { .. }
-            | Self::NoId { .. }
-            | Self::NotExtended { .. }
-            | Self::AlreadyExists { .. } => false,
+            Self::Invalid(_) | Self::Refused { .. } => false,
+        }
+    }
+
+    /// The error of the store that kept a call from being done.
+    pub(crate) fn of_store(&self) -> Option<&StoreError> {
+        match self {
+            Self::NotDone { reason: Reason::Store(error), .. } => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Why the store refused, if that is the error.
+    pub(crate) const fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused { refusal, .. } => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// Whether the provider was closed before it could send the call.
+    pub(super) const fn is_stopped(&self) -> bool {
+        matches!(self, Self::NotDone { reason: Reason::Stopped, .. })
+    }
+}
+
+impl Target {
+    pub(super) const fn of_topic(topic: TopicName, doing: Doing) -> Self {
+        Self { topic, id: None, doing }
+    }
+
+    const fn is_add(&self) -> bool {
+        matches!(self.doing, Doing::Add(_))
+    }
+
+    const fn is_query(&self) -> bool {
+        matches!(self.doing, Doing::Query | Doing::ListTopics)
+    }
+
+    /// The word of the command, if it is one.
+    pub(super) const fn command(&self) -> Option<&'static str> {
+        match self.doing {
+            Doing::Command(kind) => Some(kind.word()),
+            _ => None,
+        }
+    }
+
+    fn not_done(&self) -> String {
+        match self.doing {
+            Doing::Add(_) => format!("{self} was not added"),
+            Doing::Command(_) => format!("nothing was done to {self}"),
+            Doing::Change | Doing::Set => format!("{self} was not changed"),
+            Doing::Query => format!("{self} cannot be queried"),
+            Doing::ListTopics => "the topics of the app cannot be listed".to_owned(),
+        }
+    }
+
+    fn unknown(&self) -> String {
+        match self.doing {
+            Doing::Add(_) => {
+                format!("it is not known whether {self} was added (add it again with this id and `.keep_existing()`)")
+            }
+            Doing::Command(_) => format!("it is not known what was done to {self} (call again)"),
+            _ => format!("it is not known whether {self} was changed"),
+        }
+    }
+
+    fn refused(&self, refusal: &Refusal) -> String {
+        let name = || self.id.as_ref().and_then(JobId::schedule_name).unwrap_or_default();
+        match (refusal, self.doing) {
+            (Refusal::Exists(state), _) => format!("{self} exists and is {state}: {}", instead(*state)),
+            (Refusal::NotExtended(state), _) => {
+                format!("{self} is {state} and waits for no time: `requeue` runs it, `.replace_existing()` replaces it")
+            }
+            (Refusal::Draining { reason, by }, _) => {
+                let (topic, job) = (&self.topic, self.id.as_ref().map_or("", JobId::as_str));
+                format!(
+                    "topic `{topic}` drains and takes no new jobs, so job `{job}` was not added: {reason} (by {by})"
+                )
+            }
+            (Refusal::NoSuchSchedule, _) => format!("there is no schedule `{}`", name()),
+            (Refusal::Unreadable(reason), _) => {
+                format!("this version of dq cannot read the schedule `{}`, which is as it was: {reason}", name())
+            }
+            (Refusal::State(state), Doing::Command(_)) => {
+                format!("{}: it is {state}, or in another run", self.not_done())
+            }
+            _ => format!("{}: {refusal}", self.not_done()),
         }
     }
 }
 
-/// Why a delete, cancel, ack or requeue was not done, or why it is unknown whether it was.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CommandError {
-    /// The name of the topic or the id is not valid. Nothing was sent.
-    #[error(transparent)]
-    BadName(#[from] BadName),
-    /// `within` is not a duration, or is out of its range. Nothing was sent.
-    #[error("`within`: {0}")]
-    BadWithin(BadWithin),
-    /// Nothing was done and nothing will be. You can call again at any time.
-    #[error("nothing was done to job `{id}` of topic `{topic}`: {reason}")]
-    NotDone {
-        /// The topic.
-        topic: TopicName,
-        /// The id.
-        id: JobId,
-        /// Why.
-        #[source]
-        reason: Reason,
-    },
-    /// The store has no such job, or has it in a state or run to which the command does nothing. Only from
-    /// [`must_change`](super::AckedOrRequeued::must_change).
-    #[error("nothing was done to job `{id}` of topic `{topic}`: {}", unchanged(*.found))]
-    Unchanged {
-        /// The topic.
-        topic: TopicName,
-        /// The id.
-        id: JobId,
-        /// The state of the job; `None` if there is no such job.
-        found: Option<State>,
-    },
-    /// The command may have been executed, or may still be. Calling again is safe, unless a new job was added under the id
-    /// since.
-    #[error("it is not known what was done to job `{id}` of topic `{topic}` (call again): {reason}")]
-    Unknown {
-        /// The topic.
-        topic: TopicName,
-        /// The id.
-        id: JobId,
-        /// Why it is unknown.
-        #[source]
-        reason: Reason,
-    },
-    /// The provider was closed before it could send the command. Nothing was done.
-    #[error("nothing was done to job `{id}` of topic `{topic}`: the provider was stopped")]
-    Stopped {
-        /// The topic.
-        topic: TopicName,
-        /// The id.
-        id: JobId,
-    },
+/// The topic, or the job with its topic.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.id {
+            Some(id) => write!(f, "job `{id}` of topic `{}`", self.topic),
+            None => write!(f, "topic `{}`", self.topic),
+        }
+    }
 }
 
-/// Why a query failed. A query changes nothing, so it is safe to repeat.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum QueryError {
-    /// The name of the topic or the id is not valid.
-    #[error(transparent)]
-    BadName(#[from] BadName),
-    /// `within` is not a duration, or is out of its range. Nothing was sent.
-    #[error("`within`: {0}")]
-    BadWithin(BadWithin),
-    /// The store failed, and repeats within `call_total`, or within the time of the call, failed too.
-    #[error("topic `{topic}` cannot be queried: {source}")]
-    Store {
-        /// The topic.
-        topic: TopicName,
-        /// Its last error.
-        source: StoreError,
-    },
-    /// The topics of the app cannot be listed: the store failed, and repeats within `call_total` failed too.
-    #[error("the topics of the app cannot be listed: {source}")]
-    Topics {
-        /// Its last error.
-        source: StoreError,
-    },
-    /// The query panicked. That is a defect of dq; further queries work.
-    #[error("topic `{topic}` cannot be queried: dq panicked; please report this as a bug")]
-    Panicked {
-        /// The topic.
-        topic: TopicName,
-    },
-    /// dq's own thread has ended.
-    #[error("topic `{topic}` cannot be queried: the provider was stopped")]
-    Stopped {
-        /// The topic.
-        topic: TopicName,
-    },
+/// What became of the job, and what to do.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchJob => f.write_str("there is no such job"),
+            Self::NoSuchSchedule => f.write_str("there is no such schedule"),
+            Self::Exists(state) => write!(f, "it exists and is {state}"),
+            Self::Draining { reason, by } => write!(f, "its topic drains: {reason} (by {by})"),
+            Self::State(State::Running) => f.write_str(
+                "it is running, and its run decides what comes next; an add with `.replace_existing()` runs it again after that",
+            ),
+            Self::State(State::Done) => f.write_str("it is done; add it again"),
+            Self::State(state) | Self::NotExtended(state) => {
+                write!(f, "it is {state} and waits for no time; `requeue` runs it now")
+            }
+            Self::OtherVersion(version) => write!(f, "its version is {version}"),
+            Self::LastVersion => {
+                f.write_str("its version cannot grow any more; add it again with `.replace_existing()`")
+            }
+            Self::Unreadable(reason) => f.write_str(reason),
+        }
+    }
 }
 
-/// Why a page was not requeued or deleted as a whole. The same call, made again, continues with the rest of the page.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SweepError {
-    /// The page could not be read.
-    #[error(transparent)]
-    Query(#[from] QueryError),
-    /// The command for one of its jobs failed; other jobs of the page may have been requeued or deleted.
-    #[error(transparent)]
-    Command(#[from] CommandError),
+/// Writes a limit as text. `format_duration` would write ten years as years, months and days.
+fn in_words(limit: Duration) -> String {
+    if limit == LONGEST_DELAY { "ten years".to_owned() } else { format_duration(limit).to_string() }
+}
+
+/// What to write instead if a job with the id exists.
+const fn instead(state: State) -> &'static str {
+    match state {
+        State::Dead => "`.keep_existing()` leaves it, `.replace_existing()` replaces it, `requeue` runs it again",
+        _ => "`.keep_existing()` leaves it, `.replace_existing()` replaces it",
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn exists(state: State) -> String {
-        let (topic, id) = (TopicName::new("t").unwrap(), JobId::new("7").unwrap());
-        AddError::AlreadyExists { topic, id, state }.to_string()
-    }
-
-    #[test]
-    fn only_an_add_that_the_store_did_not_get_or_take_may_be_repeated() {
-        let topic = TopicName::new("t").unwrap();
-        let id = || JobId::new("7").unwrap();
-        let not_added = |reason| AddError::NotAdded { topic: topic.clone(), id: id(), reason };
-        let unknown = || AddError::Unknown { topic: topic.clone(), id: id(), reason: Reason::Unanswered };
-        let exists = || AddError::AlreadyExists { topic: topic.clone(), id: id(), state: State::Dead };
-        let some = |first| AddError::SomeFailed { failed: 1, jobs: 2, first: Box::new(first) };
-        let no_answer = Reason::NoAnswer { waited: Duration::ZERO, limit: "within" };
-        let never_sent = Reason::NeverSent { waited: Duration::ZERO, limit: "within" };
-        let store = StoreError::NotSent { operation: "add", reason: String::new() };
-        let repeat = [
-            not_added(Reason::Store(Arc::new(store))),
-            not_added(no_answer),
-            not_added(never_sent),
-            not_added(Reason::Stopped),
-            not_added(Reason::Panicked),
-            AddError::Stopped { topic: topic.clone(), id: id() },
-            some(unknown()),
-            unknown(),
-        ];
-        let give_up = [
-            not_added(Reason::Refused("why".into())),
-            AddError::BadPayload { topic: topic.clone(), source: serde_json::from_str::<u8>("").unwrap_err() },
-            AddError::PayloadTooLarge { topic: topic.clone(), size: 2, limit: 1 },
-            AddError::HeadersTooLarge { size: 2, limit: 1 },
-            TopicName::new("").unwrap_err().into(),
-            AddError::BadDelay { field: "after", source: dq_grammar::parse_duration("soon").unwrap_err() },
-            AddError::DelayTooLong { field: "after", delay: LONGEST_DELAY * 2, limit: LONGEST_DELAY },
-            "often".parse::<crate::job::RetryPolicy>().unwrap_err().into(),
-            AddError::BatchTooLarge { size: 2, limit: 1 },
-            AddError::RepeatedInBatch { id: id() },
-            some(exists()),
-            exists(),
-        ];
-        for (errors, may) in [(&repeat[..], true), (&give_up, false)] {
-            for error in errors {
-                assert_eq!(error.may_be_repeated(), may, "{error}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_existing_id_says_what_to_write_instead() {
-        assert!(exists(State::Delayed).ends_with("`.keep_existing()` leaves it, `.replace_existing()` replaces it"));
-        assert!(exists(State::Dead).ends_with("`requeue` runs it again"));
-    }
-
-    #[test]
-    fn an_unknown_result_says_what_to_do_and_that_the_store_may_have_done_it() {
-        let (topic, id) = (TopicName::new("t").unwrap(), JobId::new("7").unwrap());
-        let error = AddError::Unknown { topic: topic.clone(), id: id.clone(), reason: Reason::Unanswered };
-        let text = crate::Error::from(error).to_string();
-        let start = "it is not known whether job `7` of topic `t` was added (add it again with this id and `.keep_existing()`): ";
-        assert!(text.starts_with(start) && text.matches("may have done it").count() == 1, "{text}");
-        let error = CommandError::Unknown { topic, id, reason: Reason::Unanswered }.to_string();
-        assert!(error.contains("topic `t` (call again): "), "{error}");
-    }
-
-    #[test]
-    fn the_longest_delay_is_written_in_words() {
-        let delay = Duration::from_secs(1_000_000_000);
-        let text = AddError::DelayTooLong { field: "after", delay, limit: LONGEST_DELAY }.to_string();
-        assert!(text.ends_with("ten years is the limit"), "{text}");
-    }
-
-    #[test]
-    fn a_text_that_is_not_json_says_where_it_is_wrong() {
-        let source = serde_json::from_str::<serde_json::Value>("{oops").unwrap_err();
-        let error = AddError::BadPayload { topic: TopicName::new("t").unwrap(), source };
-        assert!(error.to_string().contains("is not JSON") && error.to_string().ends_with("line 1 column 2"), "{error}");
-        assert_eq!(crate::Error::from(error).to_string().matches("column 2").count(), 1);
+impl CallError {
+    /// The error of a query that the store did not answer.
+    pub(crate) fn not_queried(topic: TopicName, error: StoreError) -> Self {
+        Self::NotDone { target: Target::of_topic(topic, Doing::Query), reason: Reason::Store(Arc::new(error)) }
     }
 }

@@ -11,8 +11,7 @@ use futures_util::Stream;
 use serde::{Serialize, Serializer};
 use tokio::sync::mpsc;
 
-use super::inbox::Inbox;
-use super::root::Root;
+use super::root::Caller;
 use crate::environment::{Environment, Runtime};
 use crate::job::{JobId, TopicKey};
 use crate::store::{Interest, JobMove, LISTENING, Moves, Signal, Signals, Store, StoreError};
@@ -73,14 +72,15 @@ pub struct Events {
 }
 
 impl Events {
-    pub(super) fn new(root: &Arc<Root>, inbox: &Arc<Inbox>) -> Self {
+    pub(super) fn new(caller: &Caller) -> Self {
+        let root = &caller.root;
         // What a slow reader does not take waits in the subscription, which is bounded and counts what it loses.
         let (out, batches) = mpsc::channel(1);
         let listener = Listener {
             store: Arc::clone(&root.store),
             environment: root.environment.clone(),
             call_timeout: root.settings.call_timeout,
-            topic: inbox.key.clone(),
+            topic: caller.key().clone(),
             out,
         };
         root.environment.spawn(Runtime::Own, listener.run());

@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use super::error::AddError;
-use super::limit;
-use super::when::When;
+use super::added::{Extending, Once};
+use super::call::{Call, Verb};
+use super::error::Invalid;
+use super::inputs::{When, bounded, read};
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{Deliver, JobDefaults, Metadata, RetryPolicy};
 use crate::store::{Due, OnDuplicate};
 use crate::telemetry;
-use crate::time::{Delay, LONGEST_DELAY};
+use crate::time::{Delay, IntoDelay, Timestamp};
 
 /// The options as the caller gave them, unchecked.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Options {
+pub struct Options {
     pub(super) when: Option<When>,
     pub(super) on_duplicate: OnDuplicate,
     pub(super) at_most: Option<Delay>,
@@ -23,7 +24,6 @@ pub(super) struct Options {
     pub(super) retain: Option<Delay>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) deliver: Option<Deliver>,
-    pub(super) within: Option<Delay>,
 }
 
 /// Checked options, with the defaults filled in: what all jobs added with the same options share.
@@ -34,24 +34,11 @@ pub(super) struct CheckedOptions {
     pub(super) metadata: Metadata,
     pub(super) on_duplicate: OnDuplicate,
     pub(super) deliver: Deliver,
-    pub(super) within: Option<Duration>,
     /// The delay of the payload, which a job has that is due at a time.
     usual: Duration,
 }
 
-fn bounded(field: &'static str, delay: Duration) -> Result<Duration, AddError> {
-    if delay > LONGEST_DELAY {
-        return Err(AddError::DelayTooLong { field, delay, limit: LONGEST_DELAY });
-    }
-    Ok(delay)
-}
-
-fn read(field: &'static str, delay: Delay) -> Result<Duration, AddError> {
-    let delay = delay.duration().map_err(|source| AddError::BadDelay { field, source })?;
-    bounded(field, delay)
-}
-
-fn canonical(retry: &str) -> Result<String, AddError> {
+fn canonical(retry: &str) -> Result<String, Invalid> {
     Ok(retry.parse::<RetryPolicy>()?.to_string())
 }
 
@@ -70,13 +57,13 @@ impl Options {
     }
 
     /// Checks every option and fills in the defaults.
-    pub(super) fn check(self, defaults: &JobDefaults, environment: &Environment) -> Result<CheckedOptions, AddError> {
+    pub(super) fn check(self, defaults: &JobDefaults, environment: &Environment) -> Result<CheckedOptions, Invalid> {
         let usual = bounded("after", defaults.delay)?;
         let (due, delay) = due(self.when.clone(), usual, environment)?;
         let on_duplicate = self.extension(delay)?;
         let size = self.headers.iter().map(|(name, value)| 4 + name.len() + value.len()).sum();
         if size > NodeSettings::LONGEST_HEADERS {
-            return Err(AddError::HeadersTooLarge { size, limit: NodeSettings::LONGEST_HEADERS });
+            return Err(Invalid::HeadersTooLarge { size, limit: NodeSettings::LONGEST_HEADERS });
         }
         let expires_after = self.expires_after.map(|delay| read("expires_after", delay)).transpose()?;
         let expires_after = match expires_after.or(defaults.expires_after) {
@@ -99,7 +86,6 @@ impl Options {
             metadata,
             on_duplicate,
             deliver: self.deliver.unwrap_or(defaults.deliver),
-            within: limit::read(self.within).map_err(AddError::BadWithin)?,
             usual,
         })
     }
@@ -107,13 +93,13 @@ impl Options {
 
 impl Options {
     /// What an add does about a known id, with the limit of an extension by this delay.
-    fn extension(&self, by: Duration) -> Result<OnDuplicate, AddError> {
+    fn extension(&self, by: Duration) -> Result<OnDuplicate, Invalid> {
         if !matches!(self.on_duplicate, OnDuplicate::Extend { .. }) {
             return Ok(self.on_duplicate);
         }
         let at_most = self.at_most.clone().map(|delay| read("at_most", delay)).transpose()?;
         match at_most.filter(|at_most| *at_most < by) {
-            Some(at_most) => Err(AddError::LimitBelowDelay { by, at_most }),
+            Some(at_most) => Err(Invalid::LimitBelowDelay { by, at_most }),
             None => Ok(OnDuplicate::Extend { at_most }),
         }
     }
@@ -121,14 +107,14 @@ impl Options {
 
 impl CheckedOptions {
     /// These options for a job that is due at a time of its own.
-    pub(super) fn due(&self, when: When, environment: &Environment) -> Result<Self, AddError> {
+    pub(super) fn due(&self, when: When, environment: &Environment) -> Result<Self, Invalid> {
         let (due, delay) = due(Some(when), self.usual, environment)?;
         Ok(Self { due, metadata: Metadata { delay, ..self.metadata.clone() }, ..self.clone() })
     }
 }
 
 /// When a job is due, and the delay of its rejoins.
-fn due(when: Option<When>, usual: Duration, environment: &Environment) -> Result<(Due, Duration), AddError> {
+fn due(when: Option<When>, usual: Duration, environment: &Environment) -> Result<(Due, Duration), Invalid> {
     Ok(match when {
         None => (Due::Usual(usual), usual),
         Some(When::After(delay)) => {
@@ -142,98 +128,83 @@ fn due(when: Option<When>, usual: Duration, environment: &Environment) -> Result
     })
 }
 
-/// The builder methods that `Add` and `AddMany` share, and those of the extensions among them. Each calls `self.with`, which changes the [`Options`] until the first
-/// poll.
-macro_rules! option_methods {
-    () => {
-        /// Makes the job due this long after the store adds it: a `Duration`, a text such as `"15m"`, or `delay!("15m")`; at
-        /// most ten years. Defaults to the delay of the topic or of the payload; without one the job is due at once.
-        pub fn after(self, delay: impl $crate::time::IntoDelay) -> Self {
-            let delay = delay.into_delay();
-            self.with(|options| options.when = Some($crate::provider::when::When::After(delay)))
-        }
+/// A verb that adds jobs, with the options of an add: [`Add`](super::Add), [`AddMany`](super::AddMany) and
+/// [`AddSchedule`](super::AddSchedule).
+pub trait Adds: Verb {
+    /// How the caller says when the jobs are due.
+    #[doc(hidden)]
+    type Timing;
 
-        /// Makes the job due at this time of the store's clock, at most ten years away; a time in the past means at once. A
-        /// [`rejoin`](crate::listener::Channel::rejoin) of the job waits for the delay of the payload.
-        pub fn at(self, time: impl Into<$crate::time::Timestamp>) -> Self {
-            let time = time.into();
-            self.with(|options| options.when = Some($crate::provider::when::When::At(time)))
-        }
-
-        $crate::provider::options::shared_option_methods!();
-    };
+    #[doc(hidden)]
+    fn options(&mut self) -> &mut Options;
 }
 
-/// The builder methods of an add that may extend a job.
-macro_rules! extension_methods {
-    () => {
-        /// Makes the job due this long after the store adds or extends it: a `Duration`, a text such as `"30m"`, or `delay!("30m")`; at
-        /// most ten years. Defaults to the delay of the topic or of the payload.
-        pub fn by(self, delay: impl $crate::time::IntoDelay) -> Self {
-            let delay = delay.into_delay();
-            self.with(|options| options.when = Some(When::After(delay)))
-        }
+impl<V: Adds> Call<V> {
+    pub(super) fn set(self, change: impl FnOnce(&mut Options)) -> Self {
+        self.with(|verb| change(verb.options()))
+    }
 
-        /// Bounds how long extensions can put the job off, counted from its first add; without this, for ever. A job that was added
-        /// in another way counts from its first extension. Less than [`by`](Self::by) is an error, and nothing is sent.
-        pub fn at_most(self, limit: impl $crate::time::IntoDelay) -> Self {
-            let limit = limit.into_delay();
-            self.with(|options| options.at_most = Some(limit))
-        }
-    };
+    /// Sets the retry policy, such as `"none"`, `"30s x 5"` or `"1m, 5m, 10m"`; see
+    /// [`RetryPolicy`](crate::job::RetryPolicy). It outweighs every setting of the topic
+    /// ([the order](crate::config#which-source-counts)).
+    pub fn retry(self, policy: impl Into<String>) -> Self {
+        self.set(|options| options.retry = Some(policy.into()))
+    }
+
+    /// Sets how long after its first due time the job is still worth running; after that it goes to DEAD without a run.
+    /// Defaults to the payload's value; without one the job does not expire.
+    pub fn expires_after(self, delay: impl IntoDelay) -> Self {
+        self.set(|options| options.expires_after = Some(delay.into_delay()))
+    }
+
+    /// Sets how long the job is kept as DONE after its ack. Defaults to the payload's value; without one the job is not
+    /// kept.
+    pub fn retain(self, delay: impl IntoDelay) -> Self {
+        self.set(|options| options.retain = Some(delay.into_delay()))
+    }
+
+    /// Sets a header, which the handler reads with `job.header(name)`; it replaces a header of the same name. All headers
+    /// of a job together are at most 8 KiB, including 4 bytes for each.
+    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.set(|options| options.header(name.into(), value.into()))
+    }
+
+    /// Delivers the job to every connected node that listens to the broadcast channel of the topic's name, instead of to
+    /// one listener.
+    pub fn broadcast(self) -> Self {
+        self.deliver(Deliver::Broadcast)
+    }
+
+    /// Delivers the job to the queue, to the broadcasts, or to both. Defaults to the payload's value, or to the queue.
+    pub fn deliver(self, deliver: Deliver) -> Self {
+        self.set(|options| options.deliver = Some(deliver))
+    }
 }
 
-/// The builder methods of every add.
-macro_rules! shared_option_methods {
-    () => {
-        /// Sets how long this call may wait for the store, instead of the setting `call_total` (10 s by default): a `Duration` or
-        /// a text such as `"500ms"`, at most an hour. For callers that cannot wait that long, such as an HTTP handler. When the
-        /// time is over, the error says whether the job was certainly not added, or whether that is unknown.
-        pub fn within(self, time: impl $crate::time::IntoDelay) -> Self {
-            let time = time.into_delay();
-            self.with(|options| options.within = Some(time))
-        }
+impl<V: Adds<Timing = Once>> Call<V> {
+    /// Makes the job due this long after the store adds it: a `Duration`, a text such as `"15m"`, or `delay!("15m")`; at
+    /// most ten years. Defaults to the delay of the topic or of the payload; without one the job is due at once.
+    pub fn after(self, delay: impl IntoDelay) -> Self {
+        self.set(|options| options.when = Some(When::After(delay.into_delay())))
+    }
 
-        /// Sets the retry policy, such as `"none"`, `"30s x 5"` or `"1m, 5m, 10m"`; see
-        /// [`RetryPolicy`](crate::job::RetryPolicy). It outweighs every setting of the topic
-        /// ([the order](crate::config#which-source-counts)).
-        pub fn retry(self, policy: impl Into<String>) -> Self {
-            let policy = policy.into();
-            self.with(|options| options.retry = Some(policy))
-        }
-
-        /// Sets how long after its first due time the job is still worth running; after that it goes to DEAD without a run.
-        /// Defaults to the payload's value; without one the job does not expire.
-        pub fn expires_after(self, delay: impl $crate::time::IntoDelay) -> Self {
-            let delay = delay.into_delay();
-            self.with(|options| options.expires_after = Some(delay))
-        }
-
-        /// Sets how long the job is kept as DONE after its ack. Defaults to the payload's value; without one the job is not
-        /// kept.
-        pub fn retain(self, delay: impl $crate::time::IntoDelay) -> Self {
-            let delay = delay.into_delay();
-            self.with(|options| options.retain = Some(delay))
-        }
-
-        /// Sets a header, which the handler reads with `job.header(name)`; it replaces a header of the same name. All headers
-        /// of a job together are at most 8 KiB, including 4 bytes for each.
-        pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-            let (name, value) = (name.into(), value.into());
-            self.with(|options| options.header(name, value))
-        }
-
-        /// Delivers the job to every connected node that listens to the broadcast channel of the topic's name, instead of to
-        /// one listener.
-        pub fn broadcast(self) -> Self {
-            self.deliver($crate::job::Deliver::Broadcast)
-        }
-
-        /// Delivers the job to the queue, to the broadcasts, or to both. Defaults to the payload's value, or to the queue.
-        pub fn deliver(self, deliver: $crate::job::Deliver) -> Self {
-            self.with(|options| options.deliver = Some(deliver))
-        }
-    };
+    /// Makes the job due at this time of the store's clock, at most ten years away; a time in the past means at once. A
+    /// [`rejoin`](crate::listener::Channel::rejoin) of the job waits for the delay of the payload.
+    pub fn at(self, time: impl Into<Timestamp>) -> Self {
+        self.set(|options| options.when = Some(When::At(time.into())))
+    }
 }
 
-pub(super) use {extension_methods, option_methods, shared_option_methods};
+impl<V: Adds<Timing = Extending>> Call<V> {
+    /// Makes the job due this long after the store adds or extends it: a `Duration`, a text such as `"30m"`, or `delay!("30m")`; at
+    /// most ten years. Defaults to the delay of the topic or of the payload.
+    pub fn by(self, delay: impl IntoDelay) -> Self {
+        self.set(|options| options.when = Some(When::After(delay.into_delay())))
+    }
+
+    /// Bounds how long extensions can put the job off, counted from its first add; without this, for ever. A job that was added
+    /// in another way counts from its first extension. Less than [`by`](Self::by) is an error, and nothing is sent.
+    pub fn at_most(self, limit: impl IntoDelay) -> Self {
+        self.set(|options| options.at_most = Some(limit.into_delay()))
+    }
+}

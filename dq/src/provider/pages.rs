@@ -1,23 +1,48 @@
-//! Lists of jobs, page by page, and commands for a whole page.
+//! Lists, page by page: of jobs, with commands for a whole page, and of schedules.
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::command::command_many;
-use super::error::{QueryError, SweepError};
-use super::inbox::Inbox;
-use super::limit;
+use super::error::CallError;
+use super::inputs::read_within;
 use super::query::query;
-use super::root::Root;
-use super::seen::Seen;
-use crate::job::{BadName, State};
+use super::root::Caller;
+use super::seen::{Seen, SeenSchedule};
+use crate::job::{BadName, JobId, State};
+use crate::schedule::{schedule_id, schedule_name};
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
-use crate::store::{CommandKind, Cursor, Page, PageRequest};
+use crate::store::{CommandKind, Cursor, Page, PageRequest, Stored};
 use crate::time::{Delay, IntoDelay};
 
 const USUAL_PAGE: usize = 100;
+
+/// Where a list stands.
+struct List<C> {
+    /// The topic, or why it cannot be one.
+    caller: Result<Caller, BadName>,
+    after: Option<C>,
+    limit: usize,
+    over: bool,
+    within: Option<Delay>,
+}
+
+impl<C> List<C> {
+    const fn new(caller: Result<Caller, BadName>) -> Self {
+        Self { caller, after: None, limit: USUAL_PAGE, over: false, within: None }
+    }
+
+    fn caller(&self) -> Result<(&Caller, Option<Duration>), CallError> {
+        let caller = self.caller.as_ref().map_err(BadName::clone)?;
+        Ok((caller, read_within(self.within.clone())?))
+    }
+
+    fn continue_after(&mut self, next: Option<C>) {
+        self.over = next.is_none();
+        self.after = next.or_else(|| self.after.take());
+    }
+}
 
 /// The jobs of one topic in one state, page by page.
 ///
@@ -35,15 +60,8 @@ const USUAL_PAGE: usize = 100;
 /// # }
 /// ```
 pub struct Pages<P> {
-    /// The topic, or why it cannot be one.
-    inbox: Result<(Arc<Root>, Arc<Inbox>), BadName>,
+    list: List<Cursor>,
     state: State,
-    after: Option<Cursor>,
-    limit: usize,
-    over: bool,
-    within: Option<Delay>,
-    /// The name of the caller.
-    by: Option<Arc<str>>,
     payload: PhantomData<fn() -> P>,
 }
 
@@ -58,82 +76,62 @@ pub struct Swept {
 }
 
 impl<P> Pages<P> {
-    pub(super) const fn new(root: Arc<Root>, inbox: Arc<Inbox>, state: State, by: Option<Arc<str>>) -> Self {
-        Self::of(Ok((root, inbox)), state, by)
-    }
-
-    pub(super) const fn bad(error: BadName) -> Self {
-        Self::of(Err(error), State::Delayed, None)
-    }
-
-    const fn of(inbox: Result<(Arc<Root>, Arc<Inbox>), BadName>, state: State, by: Option<Arc<str>>) -> Self {
-        Self { inbox, state, after: None, limit: USUAL_PAGE, over: false, within: None, by, payload: PhantomData }
+    pub(super) const fn new(caller: Result<Caller, BadName>, state: State) -> Self {
+        Self { list: List::new(caller), state, payload: PhantomData }
     }
 
     /// Sets how long each call for a page may wait for the store, instead of the setting `call_total` (10 s by default): a
     /// `Duration` or a text such as `"500ms"`, at most an hour. Reading a page and a command for its jobs are two such waits.
     #[must_use]
     pub fn within(mut self, time: impl IntoDelay) -> Self {
-        self.within = Some(time.into_delay());
+        self.list.within = Some(time.into_delay());
         self
     }
 
     /// Sets how many jobs a page has at most: 1 to 1,000, by default 100. Other numbers become the nearest of these.
     #[must_use]
     pub fn per_page(mut self, jobs: usize) -> Self {
-        self.limit = jobs.clamp(1, MOST_JOBS);
+        self.list.limit = jobs.clamp(1, MOST_JOBS);
         self
     }
 
     /// Continues where another list stopped; see [`cursor`](Self::cursor).
     #[must_use]
     pub fn starting_after(mut self, cursor: Cursor) -> Self {
-        self.after = Some(cursor);
+        self.list.after = Some(cursor);
         self
     }
 
     /// Where the next page starts; `None` before the first page.
     pub const fn cursor(&self) -> Option<&Cursor> {
-        self.after.as_ref()
+        self.list.after.as_ref()
     }
 
-    async fn read(&self) -> Result<Page, QueryError> {
-        let (root, inbox) = self.inbox.as_ref().map_err(BadName::clone)?;
-        let request =
-            PageRequest { state: self.state, after: self.after.clone(), limit: self.limit, bytes: USUAL_BYTES };
-        let within = self.time()?;
-        query(root, &inbox.key, within, move |store, key, tries| {
-            // The answer may have been more than the link can carry in time.
-            let halved = |most: usize| most.checked_shr(tries).unwrap_or_default().max(1);
-            let request = PageRequest { limit: halved(request.limit), bytes: halved(request.bytes), ..request.clone() };
+    async fn read(&self) -> Result<Page, CallError> {
+        let (caller, within) = self.list.caller()?;
+        let (after, limit) = (self.list.after.clone(), self.list.limit);
+        let request = PageRequest { state: self.state, after, limit, bytes: USUAL_BYTES };
+        query(&caller.root, caller.key(), within, request, |store, key, request, tries| {
+            let request = halved(request, tries);
             Box::pin(async move { store.page(&key, request).await })
         })
         .await
     }
 
-    fn time(&self) -> Result<Option<Duration>, QueryError> {
-        limit::read(self.within.clone()).map_err(QueryError::BadWithin)
-    }
-
-    fn continue_after(&mut self, next: Option<Cursor>) {
-        self.over = next.is_none();
-        self.after = next.or_else(|| self.after.take());
-    }
-
     /// Reads the next page; `None` after the last. Cancel safe: if the future is dropped, the list stays where it was.
     ///
     /// # Errors
-    /// [`QueryError`]; call it again to read the same page.
-    pub async fn next_page(&mut self) -> Result<Option<Vec<Seen<P>>>, QueryError> {
-        if self.over {
+    /// [`CallError`]; call it again to read the same page.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<Seen<P>>>, CallError> {
+        if self.list.over {
             return Ok(None);
         }
         let mut page = self.read().await?;
-        self.continue_after(page.next);
+        self.list.continue_after(page.next);
         // A page without jobs need not be the last.
-        while page.jobs.is_empty() && !self.over {
+        while page.jobs.is_empty() && !self.list.over {
             page = self.read().await?;
-            self.continue_after(page.next);
+            self.list.continue_after(page.next);
         }
         Ok(Some(page.jobs.into_iter().map(Seen::new).collect()).filter(|jobs: &Vec<_>| !jobs.is_empty()))
     }
@@ -142,8 +140,8 @@ impl<P> Pages<P> {
     /// be requeued.
     ///
     /// # Errors
-    /// [`SweepError`]; call it again to continue with the rest of the page.
-    pub async fn requeue_next(&mut self) -> Result<Option<Swept>, SweepError> {
+    /// [`CallError`]; call it again to continue with the rest of the page.
+    pub async fn requeue_next(&mut self) -> Result<Option<Swept>, CallError> {
         self.sweep(CommandKind::Requeue).await
     }
 
@@ -151,26 +149,26 @@ impl<P> Pages<P> {
     /// future is dropped, part of the page may be deleted.
     ///
     /// # Errors
-    /// [`SweepError`]; call it again to continue with the rest of the page.
-    pub async fn delete_next(&mut self) -> Result<Option<Swept>, SweepError> {
+    /// [`CallError`]; call it again to continue with the rest of the page.
+    pub async fn delete_next(&mut self) -> Result<Option<Swept>, CallError> {
         self.sweep(CommandKind::Delete).await
     }
 
-    async fn sweep(&mut self, verb: CommandKind) -> Result<Option<Swept>, SweepError> {
-        if self.over {
+    async fn sweep(&mut self, verb: CommandKind) -> Result<Option<Swept>, CallError> {
+        if self.list.over {
             return Ok(None);
         }
         let page = self.read().await?;
-        let (root, inbox) = self.inbox.as_ref().map_err(|error| QueryError::from(error.clone()))?;
+        let (caller, within) = self.list.caller()?;
         let ids: Vec<_> = page.jobs.into_iter().map(|job| job.id).collect();
         let mut swept = Swept::default();
-        for outcome in command_many(root, inbox, verb, ids, self.by.as_ref(), self.time()?).await {
+        for outcome in command_many(caller, verb, ids, within).await {
             match outcome?.changed {
                 true => swept.changed += 1,
                 false => swept.untouched += 1,
             }
         }
-        self.continue_after(page.next);
+        self.list.continue_after(page.next);
         Ok(Some(swept).filter(|swept| *swept != Swept::default()))
     }
 }
@@ -178,9 +176,99 @@ impl<P> Pages<P> {
 impl<P> fmt::Debug for Pages<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pages")
-            .field("topic", &self.inbox.as_ref().map(|(_, inbox)| &inbox.key))
+            .field("topic", &self.list.caller)
             .field("state", &self.state)
-            .field("after", &self.after)
+            .field("after", &self.list.after)
             .finish_non_exhaustive()
+    }
+}
+
+/// The request for less after each try: the answer may have been more than the link can carry in time.
+pub(super) fn halved(request: PageRequest, tries: u32) -> PageRequest {
+    let half = |most: usize| most.checked_shr(tries).unwrap_or_default().max(1);
+    PageRequest { limit: half(request.limit), bytes: half(request.bytes), ..request }
+}
+
+/// The schedules of one topic in the order of their names, page by page. Made by
+/// [`Provider::schedules`](super::Provider::schedules).
+///
+/// It is no snapshot: a schedule that is added or removed meanwhile may be there or not. Each page is two reads of the store; the
+/// second has at most 1 MiB or one larger schedule, and is repeated for the rest of the page.
+pub struct Schedules(List<JobId>);
+
+impl Schedules {
+    pub(super) const fn new(caller: Result<Caller, BadName>) -> Self {
+        Self(List::new(caller))
+    }
+
+    /// Sets how many schedules a page has at most: 1 to 1,000, by default 100. Other numbers become the nearest of these.
+    #[must_use]
+    pub fn per_page(mut self, schedules: usize) -> Self {
+        self.0.limit = schedules.clamp(1, MOST_JOBS);
+        self
+    }
+
+    /// Begins behind the schedule of this name, which need not exist. A text that cannot be a name is left out.
+    #[must_use]
+    pub fn starting_after(mut self, name: &str) -> Self {
+        self.0.after = schedule_id(name).ok().or(self.0.after);
+        self
+    }
+
+    /// Sets how long each read may wait for the store, instead of the setting `call_total` (10 s by default): a `Duration` or a text
+    /// such as `"500ms"`, at most an hour.
+    #[must_use]
+    pub fn within(mut self, time: impl IntoDelay) -> Self {
+        self.0.within = Some(time.into_delay());
+        self
+    }
+
+    /// Reads the next page; `None` after the last. A page may be shorter than asked, or empty, and not be the last. Cancel safe: if the
+    /// future is dropped, the list stays where it was.
+    ///
+    /// # Errors
+    /// [`CallError`]; call it again to read the same page.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<SeenSchedule>>, CallError> {
+        if self.0.over {
+            return Ok(None);
+        }
+        let (caller, within) = self.0.caller()?;
+        let limit = self.0.limit;
+        let ids = query(&caller.root, caller.key(), within, self.0.after.clone(), move |store, key, after, _| {
+            Box::pin(async move { store.schedules(&key, after.as_ref(), limit).await })
+        });
+        let ids = ids.await?;
+        let found = stored(caller, &ids, within).await?;
+        let seen = found.into_iter().flatten().filter_map(|stored| {
+            let name = schedule_name(&stored.id)?.to_owned();
+            Some(SeenSchedule::new(caller, name, &stored))
+        });
+        let seen: Vec<_> = seen.collect();
+        self.0.over = ids.len() < limit;
+        self.0.after = ids.last().cloned().or(self.0.after.take());
+        Ok(Some(seen).filter(|seen| !seen.is_empty() || !self.0.over))
+    }
+}
+
+/// What the store has under these ids, with as many reads as that takes.
+pub(super) async fn stored(
+    caller: &Caller,
+    ids: &[JobId],
+    within: Option<Duration>,
+) -> Result<Vec<Option<Stored>>, CallError> {
+    let mut found = Vec::with_capacity(ids.len());
+    while found.len() < ids.len() {
+        let rest: Vec<_> = ids[found.len()..].iter().take(MOST_JOBS).cloned().collect();
+        let part = query(&caller.root, caller.key(), within, rest, |store, key, rest, _| {
+            Box::pin(async move { store.get(&key, &rest).await })
+        });
+        found.extend(part.await?);
+    }
+    Ok(found)
+}
+
+impl fmt::Debug for Schedules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schedules").field("after", &self.0.after).finish_non_exhaustive()
     }
 }

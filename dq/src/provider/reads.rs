@@ -1,76 +1,73 @@
-//! What the inspector asks: reads, each one query of one topic or of the app, and the commands of a bulk change.
+//! What the inspector and the doctor ask: reads, each one query of one topic or of the app, and the commands of a bulk change.
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-
-use super::command::{CommandResult, command_many};
-use super::error::QueryError;
-use super::query::{Query, query};
+use super::call::Call;
+use super::command::command_many;
+use super::error::{CallError, Doing, Target};
+use super::pages::halved;
+use super::query::{Asking, Query, answer, query};
 use super::topic::TopicProvider;
 use super::typed::Provider;
-use crate::job::{JobId, TopicKey};
+use crate::job::{JobId, NodeId, TopicKey, TopicName};
 use crate::store::{
-    CommandKind, DueCount, JobHistory, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, Store, StoreError,
-    Stored, TopicNames, TopicOverview,
+    CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, GiveUp, JobHistory, MinuteCounts, Mismatch,
+    NodesPage, NodesRequest, Page, PageRequest, Store, StoreError, Stored, TopicNames, TopicOverview,
 };
 use crate::time::Timestamp;
 
 impl TopicProvider {
     /// A query of the topic, which is sent when it is awaited.
-    fn asks<T: Send + 'static>(
+    pub(super) fn asks<T: Send + 'static, R: Clone + Send + Sync + 'static>(
         &self,
-        ask: impl Fn(Arc<dyn Store>, TopicKey, u32) -> BoxFuture<'static, Result<T, StoreError>> + Send + Sync + 'static,
-    ) -> Query<T> {
-        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
-        Query::new(Box::new(move |within| Box::pin(async move { query(&root, &inbox.key, within, ask).await })))
+        request: R,
+        ask: impl Fn(Arc<dyn Store>, TopicKey, R, u32) -> Asking<T> + Send + Sync + 'static,
+    ) -> Call<Query<T>> {
+        Call::query(self.0.clone(), request, ask, |found| found)
     }
 
     /// Sends the same command for many jobs, whose ids differ: together, even where the store answers at once.
-    pub(crate) async fn command_many(&self, verb: CommandKind, ids: Vec<JobId>) -> Vec<CommandResult> {
-        command_many(&self.root, &self.inbox, verb, ids, self.by.as_ref(), None).await
+    pub(crate) async fn command_many(
+        &self,
+        verb: CommandKind,
+        ids: Vec<JobId>,
+    ) -> Vec<Result<CommandOutcome, CallError>> {
+        command_many(&self.0, verb, ids, None).await
     }
 
     /// The topic as a whole, with up to `nodes` of the nodes that hold jobs.
-    pub(crate) fn overview(&self, nodes: usize) -> Query<TopicOverview> {
-        self.asks(move |store, key, _| Box::pin(async move { store.overview(&key, nodes).await }))
+    pub(crate) fn overview(&self, nodes: usize) -> Call<Query<TopicOverview>> {
+        self.asks(nodes, |store, key, nodes, _| Box::pin(async move { store.overview(&key, nodes).await }))
     }
 
     /// How many DELAYED jobs are due between each two of these times.
-    pub(crate) fn due_counts(&self, times: Vec<Timestamp>) -> Query<Vec<DueCount>> {
-        self.asks(move |store, key, _| {
-            let times = times.clone();
-            Box::pin(async move { store.due_counts(&key, &times).await })
-        })
+    pub(crate) fn due_counts(&self, times: Vec<Timestamp>) -> Call<Query<Vec<DueCount>>> {
+        self.asks(times, |store, key, times, _| Box::pin(async move { store.due_counts(&key, &times).await }))
     }
 
     /// A page of the nodes that hold jobs.
-    pub(crate) fn nodes(&self, request: NodesRequest) -> Query<NodesPage> {
-        self.asks(move |store, key, _| {
-            let request = request.clone();
-            Box::pin(async move { store.nodes(&key, request).await })
-        })
+    pub(crate) fn nodes(&self, request: NodesRequest) -> Call<Query<NodesPage>> {
+        self.asks(request, |store, key, request, _| Box::pin(async move { store.nodes(&key, request).await }))
     }
 
     /// What the topic counted in the minutes from `from` to `to`.
-    pub(crate) fn statistics(&self, from: u64, to: u64) -> Query<Vec<MinuteCounts>> {
-        self.asks(move |store, key, _| Box::pin(async move { store.statistics(&key, from, to).await }))
+    pub(crate) fn statistics(&self, from: u64, to: u64) -> Call<Query<Vec<MinuteCounts>>> {
+        self.asks((from, to), |store, key, (from, to), _| {
+            Box::pin(async move { store.statistics(&key, from, to).await })
+        })
     }
 
     /// A page of one state; each try after an outage asks for half of it.
-    pub(crate) fn page(&self, request: PageRequest) -> Query<Page> {
-        self.asks(move |store, key, tries| {
-            let halved = |most: usize| most.checked_shr(tries).unwrap_or_default().max(1);
-            let (limit, bytes) = (halved(request.limit), halved(request.bytes));
-            let request = PageRequest { limit, bytes, ..request.clone() };
+    pub(crate) fn page(&self, request: PageRequest) -> Call<Query<Page>> {
+        self.asks(request, |store, key, request, tries| {
+            let request = halved(request, tries);
             Box::pin(async move { store.page(&key, request).await })
         })
     }
 
     /// What the topic has kept of the moves of a job, oldest first. A store that keeps no histories has none.
-    pub(crate) fn history(&self, id: JobId) -> Query<Option<JobHistory>> {
-        self.asks(move |store, key, _| {
-            let id = id.clone();
+    pub(crate) fn history(&self, id: JobId) -> Call<Query<Option<JobHistory>>> {
+        self.asks(id, |store, key, id, _| {
             Box::pin(async move {
                 match store.history(&key, &id).await {
                     Err(StoreError::Unsupported { .. }) => Ok(None),
@@ -81,27 +78,121 @@ impl TopicProvider {
     }
 
     /// A job by its id.
-    pub(crate) fn stored(&self, id: JobId) -> Query<Option<Stored>> {
-        self.asks(move |store, key, _| {
-            let id = id.clone();
+    pub(crate) fn stored(&self, id: JobId) -> Call<Query<Option<Stored>>> {
+        self.asks(id, |store, key, id, _| {
             Box::pin(async move { Ok(store.get(&key, std::slice::from_ref(&id)).await?.into_iter().next().flatten()) })
         })
+    }
+
+    /// Checks the version of the topic and the types of its keys.
+    pub(crate) fn check(&self) -> Call<Query<()>> {
+        self.asks((), |store, key, (), _| Box::pin(async move { store.open(&key).await }))
+    }
+
+    /// Where the keys of the topic do not agree.
+    pub(crate) fn examine(&self, request: Examine) -> Call<Query<Examined>> {
+        self.asks(request, |store, key, request, _| Box::pin(async move { store.examine(&key, request).await }))
+    }
+
+    /// Makes a job DEAD that no node can decode.
+    pub(crate) fn give_up(&self, job: GiveUp) -> Call<Query<bool>> {
+        let job = Arc::new(job);
+        self.asks(job, |store, key, job, _| Box::pin(async move { store.give_up(&key, &job).await }))
     }
 }
 
 impl Provider {
     /// A page of the names of the topics of the app that hold anything, in order, behind a name.
-    pub(crate) async fn topic_names(&self, after: Option<&str>, limit: usize) -> Result<TopicNames, QueryError> {
-        let app = self.0.app.clone();
+    pub(crate) async fn topic_names(&self, after: Option<&str>, limit: usize) -> Result<TopicNames, CallError> {
         let key = self.key_of(None)?;
-        let after = after.map(str::to_owned);
-        let names = query(&self.0, &key, None, move |store, _, _| {
-            let (app, after) = (app.clone(), after.clone());
-            Box::pin(async move { store.topics_behind(&app, after.as_deref(), limit).await })
+        let names = answer(&self.0, &key, None, after.map(str::to_owned), move |store, key, after, _| {
+            Box::pin(async move { store.topics_behind(&key.app, after.as_deref(), limit).await })
         });
-        names.await.map_err(|error| match error {
-            QueryError::Store { source, .. } => QueryError::Topics { source },
-            other => other,
+        let names = names.await;
+        names.map_err(|failed| CallError::failed(Target::of_topic(key.topic, Doing::ListTopics), failed))
+    }
+
+    /// Where the names of keys do not agree with what topics know of them.
+    pub(crate) async fn examine_keys(
+        &self,
+        topic: Option<&TopicName>,
+        after: Option<String>,
+    ) -> Result<Examined, CallError> {
+        let request = (topic.cloned(), after);
+        query(&self.0, &self.key_of(topic)?, None, request, |store, key, (only, after), _| {
+            Box::pin(async move { store.examine_keys(&key.app, only.as_ref(), after.as_deref()).await })
         })
+        .await
+    }
+
+    /// Repairs a mismatch, if it is still there.
+    pub(crate) async fn repair(&self, mismatch: Mismatch, nodes: Vec<NodeId>) -> Result<bool, CallError> {
+        let key = self.key_of(Some(&mismatch.topic))?;
+        query(&self.0, &key, None, (mismatch, nodes), |store, key, (mismatch, nodes), _| {
+            Box::pin(async move { store.repair(&key.app, &mismatch, &nodes).await })
+        })
+        .await
+    }
+
+    /// What endangers the store as a whole.
+    pub(crate) async fn dangers(&self) -> Result<Vec<Danger>, CallError> {
+        let key = self.key_of(None)?;
+        query(&self.0, &key, None, (), |store, _, (), _| Box::pin(async move { store.dangers().await })).await
+    }
+
+    /// The clock of this machine.
+    pub(crate) fn wall(&self) -> Timestamp {
+        self.0.environment.wall()
+    }
+
+    /// Every query has a topic; some are about all of them.
+    fn key_of(&self, topic: Option<&TopicName>) -> Result<TopicKey, CallError> {
+        let topic = topic.cloned().map_or_else(|| TopicName::new("all"), Ok)?;
+        Ok(TopicKey { topic, app: self.0.app.clone() })
+    }
+}
+
+/// How many topics are counted at a time.
+#[cfg(feature = "metrics")]
+const TOGETHER: usize = 8;
+
+#[cfg(feature = "metrics")]
+impl Provider {
+    /// Asks the store how many jobs each of these topics has in each state, and reports that as the metric `dq_jobs`. Call it before
+    /// you render the metrics; nothing else sets that metric, and every process that asks gets the same numbers.
+    ///
+    /// It asks once a topic, for eight topics at a time; `health().topics` has the topics of a node. Cancel safe.
+    ///
+    /// # Errors
+    /// The first error of the store; topics that were counted before are reported.
+    pub async fn measure_depths(&self, topics: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), CallError> {
+        use futures_util::{StreamExt, TryStreamExt, stream};
+        let topics: Vec<_> = topics.into_iter().map(|topic| topic.as_ref().to_owned()).collect();
+        stream::iter(topics)
+            .map(async |topic: String| {
+                depth(&topic, &self.topic(&topic)?.counts().await?);
+                Ok(())
+            })
+            .buffer_unordered(TOGETHER)
+            .try_collect()
+            .await
+    }
+}
+
+/// Reports how many jobs a topic has in each state.
+#[cfg(feature = "metrics")]
+fn depth(topic: &str, counts: &crate::store::TopicCounts) {
+    use crate::telemetry::{gauge, label, table};
+    let topic = label(topic);
+    let of_states = [
+        ("delayed", counts.delayed),
+        ("ready", counts.ready),
+        ("running", counts.running),
+        ("unacked", counts.unacked),
+        ("dead", counts.dead),
+        ("done", counts.done),
+    ];
+    for (state, jobs) in of_states {
+        gauge(&table::DEPTH, &[topic, state]).set(jobs as f64);
     }
 }

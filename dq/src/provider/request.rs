@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::error::Reason;
+use super::error::{Doing, Failed, Reason, Target};
 use super::places::{Bytes, Place};
-use crate::job::JobId;
+use crate::job::{JobId, TopicName};
 use crate::store::{AddOutcome, ChangeKind, ChangeOutcome, Command, CommandOutcome, JobChange, NewJob};
 
 /// What a caller asks for.
@@ -27,15 +27,6 @@ pub(super) enum Outcome {
     Change(ChangeOutcome),
 }
 
-/// Why a request has no outcome.
-#[derive(Debug, Clone)]
-pub(super) enum Failed {
-    /// The store did nothing, and will do nothing later.
-    NotDone(Reason),
-    /// The store may have executed the request, or may still execute it.
-    Unknown(Reason),
-}
-
 pub(super) type Answer = Result<Outcome, Failed>;
 
 impl Request {
@@ -45,6 +36,23 @@ impl Request {
             Self::Command(command) => &command.id,
             Self::Change(change) | Self::Update(change) => &change.id,
         }
+    }
+
+    pub(super) const fn of_change(change: JobChange) -> Self {
+        match change.what {
+            ChangeKind::Update(_) => Self::Update(change),
+            _ => Self::Change(change),
+        }
+    }
+
+    /// What its errors are about.
+    pub(super) fn target(&self, topic: &TopicName) -> Target {
+        let doing = match self {
+            Self::Add(job) => Doing::Add(job.on_duplicate),
+            Self::Command(command) => Doing::Command(command.verb),
+            Self::Change(_) | Self::Update(_) => Doing::Change,
+        };
+        Target { topic: topic.clone(), id: Some(self.id().clone()), doing }
     }
 
     /// Whether another request can have the same id: an id that was just generated has no other user.

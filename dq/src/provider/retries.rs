@@ -1,11 +1,15 @@
-//! How long the provider waits for an answer, and between repeats.
+//! How long the provider waits for an answer and between repeats, and the repeats of a call that goes to the store alone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use humantime::format_duration;
 
+use super::error::{Failed, Reason};
+use super::request::Deadline;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
+use crate::store::{Pending, StoreError};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -42,6 +46,52 @@ impl Retries {
 
     pub(super) const fn succeeded(&mut self) {
         self.failures = 0;
+    }
+}
+
+/// Asks the store until it answers, no repeat can help, or the time is over. The store may have done what a try asked whose answer did
+/// not come; then the result of a call that changes something is *unknown*, whatever the later ones say (rule 18). `ask` gets the
+/// number of tries so far, and `silent` makes the error of one that has no answer, from how long it had and what says so.
+pub(super) async fn repeat<T, P>(
+    environment: &Environment,
+    mut retries: Retries,
+    deadline: Deadline,
+    changes: bool,
+    ask: impl Fn(u32) -> (Pending<T>, P),
+    silent: impl Fn(P, Duration, &'static str) -> StoreError,
+) -> Result<T, Failed> {
+    let (mut tries, mut refusals, mut doubt, mut last) = (0, 0, None, None);
+    loop {
+        let (began, whole) = (environment.now(), retries.call_timeout);
+        let rest = deadline.at.saturating_sub(began);
+        let (most, limit) = if whole <= rest { (whole, "call_timeout") } else { (rest, deadline.limit) };
+        let (answer, asked) = ask(tries);
+        let answer = tokio::select! {
+            biased;
+            answer = answer => answer,
+            () = environment.sleep_until(began.saturating_add(most)) => Err(silent(asked, most, limit)),
+        };
+        let error = match answer {
+            Ok(answer) => return Ok(answer),
+            Err(error) => Arc::new(error),
+        };
+        if changes && !error.nothing_done() {
+            doubt = Some(Arc::clone(&error));
+        }
+        refusals = if error.passes() { 0 } else { refusals + 1 };
+        let now = environment.now();
+        let again = now + retries.pause_after_failure(environment);
+        if !error.is_outage() || refusals > 1 || again >= deadline.at {
+            // A last try that had less time says less than the one before.
+            let is_short = most < whole && now >= deadline.at;
+            let error = last.filter(|_| is_short).unwrap_or(error);
+            return Err(match doubt {
+                Some(doubt) => Failed::Unknown(Reason::Store(doubt)),
+                None => Failed::NotDone(Reason::Store(error)),
+            });
+        }
+        environment.sleep_until(again).await;
+        (tries, last) = (tries + 1, Some(error));
     }
 }
 

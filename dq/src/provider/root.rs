@@ -1,11 +1,13 @@
 //! What all clones of a provider share: the store, the bound on unanswered requests, and an inbox for each topic.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::coalescer::Coalescer;
+use super::error::{Doing, Target};
 use super::inbox::Inbox;
 use super::places::Places;
 use super::request::{Deadline, Posted};
@@ -105,6 +107,40 @@ impl Root {
         drop(inboxes); // closing lets coalescers answer callers, whose code may ask for an inbox
         open.iter().for_each(|inbox| inbox.close());
         open
+    }
+}
+
+/// Whose call it is: a topic of a provider, and the name of the caller.
+#[derive(Clone)]
+pub(super) struct Caller {
+    pub(super) root: Arc<Root>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) by: Option<Arc<str>>,
+}
+
+impl Caller {
+    pub(super) fn key(&self) -> &TopicKey {
+        &self.inbox.key
+    }
+
+    pub(super) fn topic(&self) -> &TopicName {
+        &self.inbox.key.topic
+    }
+
+    /// What a call is about that concerns the whole topic.
+    pub(super) fn target(&self, doing: Doing) -> Target {
+        Target::of_topic(self.topic().clone(), doing)
+    }
+
+    pub(super) fn environment(&self) -> &Environment {
+        &self.root.environment
+    }
+}
+
+/// Shows the topic.
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inbox.key.fmt(f)
     }
 }
 

@@ -6,6 +6,9 @@
 //! coalescer next, and the runtime may end. So the coalescer belongs to none of them: it sits here, and whoever has the lock
 //! lets it take its next step. `guard` is a task on dq's own thread: it keeps the time of the coalescer, and moves it to dq's own
 //! thread when it makes no progress.
+//!
+//! It is worth its lines: as a task on dq's own thread instead, one caller adds 0.40 times as often on Redis and 0.53 times on `file:`
+//! (medians of nine alternating runs of `add` and `file`, on a busy machine with two cores), and the process needs twice the CPU.
 
 use std::future::Future;
 use std::pin::Pin;

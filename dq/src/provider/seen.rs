@@ -1,12 +1,16 @@
-//! A job as a query found it.
+//! Jobs and schedules as a query found them.
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
+use super::root::Caller;
 use crate::job::{BadRecord, Codec, JobId, Metadata, Record, State};
+use crate::schedule::{Definition, OnMissed, Origin, Overlap, SchedulePause, Times};
 use crate::store::{JobPlace, Stored};
+use crate::time::Timestamp;
 
 /// A job as a query found it; it may have moved since. `P` is the type of its payload, which [`payload`](Self::payload)
 /// decodes.
@@ -80,5 +84,84 @@ impl<P: DeserializeOwned> Seen<P> {
 impl<P> fmt::Debug for Seen<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seen").field("id", &self.id).field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// A schedule as a query found it; it may have ticked since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SeenSchedule {
+    /// Its name.
+    pub name: String,
+    /// Its ticks and policies; the reason if this version of dq cannot read them.
+    pub details: Result<ScheduleDetails, String>,
+}
+
+/// What a schedule says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScheduleDetails {
+    /// When the ticks are.
+    pub times: Times,
+    /// No tick is before it.
+    pub start: Option<Timestamp>,
+    /// No tick is after it.
+    pub end: Option<Timestamp>,
+    /// What becomes of missed ticks.
+    pub on_missed: OnMissed,
+    /// What becomes of a tick whose predecessor is not done.
+    pub overlap: Overlap,
+    /// Each job is due up to this long after its tick.
+    pub jitter: Duration,
+    /// The next tick; one that has passed is missed, or a node adds its job just now.
+    pub next: Timestamp,
+    /// The id of the job of the last tick; `None` if there was no tick yet. The job may have ended.
+    pub last_job: Option<JobId>,
+    /// Where the schedule comes from.
+    pub origin: ScheduleOrigin,
+    /// Whether it is paused, and why.
+    pub pause: Option<SchedulePause>,
+}
+
+/// Where a schedule comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ScheduleOrigin {
+    /// A call of [`add_schedule`](super::Provider::add_schedule).
+    Call,
+    /// The code of this program defines it, or a newer or older version of this program.
+    ThisProgram,
+    /// The code of another program, or of another version of this one: the code of this program defines no schedule of this name. It
+    /// goes on until somebody removes it.
+    OtherProgram,
+}
+
+impl SeenSchedule {
+    pub(super) fn new(caller: &Caller, name: String, stored: &Stored) -> Self {
+        match Definition::read(&stored.record) {
+            Ok(definition) => Self::of(caller, name, definition),
+            Err(error) => Self { name, details: Err(error) },
+        }
+    }
+
+    pub(super) fn of(caller: &Caller, name: String, schedule: Definition) -> Self {
+        let origin = match schedule.origin {
+            Origin::Call => ScheduleOrigin::Call,
+            Origin::Code { .. } if caller.root.defines(caller.topic(), &name) => ScheduleOrigin::ThisProgram,
+            Origin::Code { .. } => ScheduleOrigin::OtherProgram,
+        };
+        let details = ScheduleDetails {
+            times: schedule.ticks.times,
+            start: schedule.ticks.start,
+            end: schedule.ticks.end,
+            on_missed: schedule.on_missed,
+            overlap: schedule.overlap,
+            jitter: schedule.jitter,
+            next: schedule.tick,
+            last_job: schedule.last,
+            origin,
+            pause: schedule.pause,
+        };
+        Self { name, details: Ok(details) }
     }
 }

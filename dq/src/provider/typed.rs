@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use futures_util::future::join_all;
 
-use super::add::Add;
-use super::add_many::{AddMany, DraftJob};
-use super::command::{AckOrRequeue, DeleteOrCancel, Sending};
+use super::add::{Add, AddMany, DraftJob};
+use super::added::{AddMode, Extending};
+use super::call::{Call, Verb};
+use super::change::{Change, ChangeMany, Wanted};
+use super::command::{AckedOrRequeued, JobCommand};
 use super::events::Events;
-use super::pages::Pages;
+use super::inputs::{IntoWhen, When};
+use super::pages::{Pages, Schedules};
 use super::query::Query;
-use super::root::Root;
+use super::root::{Caller, Root};
 use super::schedule::AddSchedule;
 use super::schedule_change::ChangeSchedule;
-use super::schedule_pages::Schedules;
-use super::seen::Seen;
-use super::seen_schedule::SeenSchedule;
-use super::setting::{ChangeTopic, DrainTopic, PauseTopic};
+use super::seen::{Seen, SeenSchedule};
+use super::setting::ChangeTopic;
 use super::topic::TopicProvider;
-use super::when::When;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::inspect::Inspector;
@@ -35,7 +35,7 @@ use crate::time::{IntoDelay, Timestamp};
 /// the same time, from any number of tasks and on any executor: what is added concurrently goes to the store together.
 ///
 /// While the store is unreachable, the provider repeats a request until `call_total` (10 s) has passed, or the time that
-/// `.within(..)` gives the call; the store recognises repeats. If its memory or disk is full, the provider repeats once. The error then distinguishes *not added* from *unknown*: see [`AddError`](super::AddError).
+/// `.within(..)` gives the call; the store recognises repeats. If its memory or disk is full, the provider repeats once. The error then distinguishes *not added* from *unknown*: see [`CallError`](super::CallError).
 ///
 /// When the last clone is dropped, requests that were sent or wait to be sent are still carried out;
 /// [`close`](Self::close) waits for that.
@@ -43,35 +43,29 @@ use crate::time::{IntoDelay, Timestamp};
 pub struct Provider(pub(super) Arc<Root>, pub(super) Option<Arc<str>>);
 
 impl Provider {
-    /// Adds a job to the topic of its payload, once the returned [`Add`] is awaited.
+    /// Adds a job to the topic of its payload, once the returned [`Call`] is awaited.
     ///
     /// Without `after` or `at` it is due after the delay of its topic or payload. Its id is the payload's, or a generated one
-    /// if the payload has none. If a job with this id exists, the default is the error [`AddError::AlreadyExists`](super::AddError::AlreadyExists).
+    /// if the payload has none. If a job with this id exists, the default is the error [`Refusal::Exists`](super::Refusal::Exists).
     ///
     /// Costs one allocation for the payload and, awaited, three more: id, record and answer. Concurrent adds share a request to the
     /// store and what that costs.
     #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
-    pub fn add<J: DelayJob>(&self, job: J) -> Add {
-        match self.of::<J>() {
-            Ok(topic) => topic.draft(job.job_id(), to_json(&job), J::DEFAULTS),
-            Err(error) => Add::bad(error.into()),
-        }
+    pub fn add<J: DelayJob>(&self, job: J) -> Call<Add> {
+        self.on::<J, _>(|topic| Call::add(topic.0, draft(&job, None), J::DEFAULTS))
     }
 
-    /// Adds up to 1,000 jobs, once the returned [`AddMany`] is awaited: a result for each, in order, and
+    /// Adds up to 1,000 jobs, once the returned [`Call`] is awaited: a result for each, in order, and
     /// [`all`](super::AddedMany::all) makes an error of them if one failed.
     ///
-    /// More than 1,000 are [`AddError::BatchTooLarge`](super::AddError::BatchTooLarge), and nothing is sent. 500 and more may go to the store as two requests, so
+    /// More than 1,000 are [`Invalid::BatchTooLarge`](super::Invalid::BatchTooLarge), and nothing is sent. 500 and more may go to the store as two requests, so
     /// that it works on the first jobs while the others are made.
-    pub fn add_many<J: DelayJob>(&self, jobs: impl IntoIterator<Item = J>) -> AddMany {
-        match self.of::<J>() {
-            Ok(topic) => topic.draft_many(jobs.into_iter().map(|job| draft(&job, None)), J::DEFAULTS),
-            Err(error) => AddMany::bad(error.into()),
-        }
+    pub fn add_many<J: DelayJob>(&self, jobs: impl IntoIterator<Item = J>) -> Call<AddMany> {
+        self.drafts::<J, _>(jobs.into_iter().map(|job| (job, None)))
     }
 
     /// Adds up to 1,000 jobs as [`add_many`](Self::add_many) does, each with a delay of its own: pairs of a job and a `Duration`, or a
-    /// text such as `"15m"`. It counts for that job instead of [`after`](AddMany::after) and [`at`](AddMany::at) of the call. A delay that
+    /// text such as `"15m"`. It counts for that job instead of [`after`](Call::after) and [`at`](Call::at) of the call. A delay that
     /// cannot be read is an error of its job alone.
     ///
     /// ```no_run
@@ -84,24 +78,30 @@ impl Provider {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn add_many_after<J: DelayJob, D: IntoDelay>(&self, jobs: impl IntoIterator<Item = (J, D)>) -> AddMany {
-        self.add_many_when(jobs.into_iter().map(|(job, delay)| (job, When::After(delay.into_delay()))))
+    pub fn add_many_after<J: DelayJob, D: IntoDelay>(&self, jobs: impl IntoIterator<Item = (J, D)>) -> Call<AddMany> {
+        self.drafts::<J, _>(jobs.into_iter().map(|(job, delay)| (job, Some(When::After(delay.into_delay())))))
     }
 
     /// Adds up to 1,000 jobs as [`add_many_after`](Self::add_many_after) does, each at a time of its own: pairs of a job and a time of
     /// the store's clock.
-    pub fn add_many_at<J: DelayJob, T: Into<Timestamp>>(&self, jobs: impl IntoIterator<Item = (J, T)>) -> AddMany {
-        self.add_many_when(jobs.into_iter().map(|(job, time)| (job, When::At(time.into()))))
+    pub fn add_many_at<J: DelayJob, T: Into<Timestamp>>(
+        &self,
+        jobs: impl IntoIterator<Item = (J, T)>,
+    ) -> Call<AddMany> {
+        self.drafts::<J, _>(jobs.into_iter().map(|(job, time)| (job, Some(When::At(time.into())))))
     }
 
-    fn add_many_when<J: DelayJob>(&self, jobs: impl Iterator<Item = (J, When)>) -> AddMany {
-        match self.of::<J>() {
-            Ok(topic) => topic.draft_many(jobs.map(|(job, when)| draft(&job, Some(when))), J::DEFAULTS),
-            Err(error) => AddMany::bad(error.into()),
-        }
+    fn drafts<J: DelayJob, A: AddMode>(&self, jobs: impl Iterator<Item = (J, Option<When>)>) -> Call<AddMany<A>> {
+        let jobs = jobs.map(|(job, when)| draft(&job, when));
+        self.on::<J, _>(|topic| Call::add_many(topic.0, jobs, J::DEFAULTS))
     }
 
-    /// Adds a schedule, once the returned [`AddSchedule`] is awaited: at each of its ticks the store adds a job with this payload.
+    /// A call to the topic of `J`.
+    fn on<J: DelayJob, V: Verb>(&self, call: impl FnOnce(TopicProvider) -> Call<V>) -> Call<V> {
+        self.of::<J>().map_or_else(Call::bad, call)
+    }
+
+    /// Adds a schedule, once the returned [`Call`] is awaited: at each of its ticks the store adds a job with this payload.
     ///
     /// The name is unique among the schedules of the topic. The `#[job(id)]` of the payload says nothing here: each job gets an id with the
     /// name of the schedule and the time of its tick. Its delay says nothing either: a job is due at its tick.
@@ -117,16 +117,13 @@ impl Provider {
     /// # }
     /// ```
     #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
-    pub fn add_schedule<J: DelayJob>(&self, name: impl Into<String>, job: J) -> AddSchedule {
-        match self.of::<J>() {
-            Ok(topic) => topic.draft_schedule(name.into(), to_json(&job), J::DEFAULTS),
-            Err(error) => AddSchedule::bad(error.into()),
-        }
+    pub fn add_schedule<J: DelayJob>(&self, name: impl Into<String>, job: J) -> Call<AddSchedule> {
+        self.on::<J, _>(|topic| Call::add_schedule(topic.0, name.into(), to_json(&job), J::DEFAULTS))
     }
 
-    /// Reads the schedule of this name, once the returned [`Query`] is awaited; `None` if there is none.
-    pub fn schedule<J: DelayJob>(&self, name: &str) -> Query<Option<SeenSchedule>> {
-        self.of::<J>().map_or_else(Query::bad, |topic| topic.schedule(name))
+    /// Reads the schedule of this name, once the returned [`Call`] is awaited; `None` if there is none.
+    pub fn schedule<J: DelayJob>(&self, name: &str) -> Call<Query<Option<SeenSchedule>>> {
+        self.on::<J, _>(|topic| topic.schedule(name))
     }
 
     /// Lists the schedules of a topic, in the order of their names, page by page: whoever added or defined them.
@@ -143,21 +140,25 @@ impl Provider {
     /// # }
     /// ```
     pub fn schedules<J: DelayJob>(&self) -> Schedules {
-        self.of::<J>().map_or_else(|error| Schedules::new(Err(error)), |topic| topic.schedules())
+        Schedules::new(self.of::<J>().map(|topic| topic.0))
     }
 
     /// Pauses the schedule of this name, for a reason that [`schedule`](Self::schedule) and the list show: from then on its ticks are
     /// missed. A tick whose job a node adds just now is the last one. Jobs that it has added stay.
     ///
     /// A pause survives restarts and newer definitions of the code. Calling again changes the reason.
-    pub fn pause_schedule<J: DelayJob>(&self, name: impl Into<String>, reason: impl Into<String>) -> ChangeSchedule {
-        self.of::<J>().map_or_else(ChangeSchedule::bad, |topic| topic.pause_schedule(name, reason))
+    pub fn pause_schedule<J: DelayJob>(
+        &self,
+        name: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Call<ChangeSchedule> {
+        self.on::<J, _>(|topic| topic.pause_schedule(name, reason))
     }
 
-    /// Ends the pause of the schedule of this name. Its [`on_missed`](AddSchedule::on_missed) decides what becomes of the ticks that it
+    /// Ends the pause of the schedule of this name. Its [`on_missed`](Call::on_missed) decides what becomes of the ticks that it
     /// missed. It is no error if the schedule is not paused.
-    pub fn resume_schedule<J: DelayJob>(&self, name: impl Into<String>) -> ChangeSchedule {
-        self.of::<J>().map_or_else(ChangeSchedule::bad, |topic| topic.resume_schedule(name))
+    pub fn resume_schedule<J: DelayJob>(&self, name: impl Into<String>) -> Call<ChangeSchedule> {
+        self.on::<J, _>(|topic| topic.resume_schedule(name))
     }
 
     /// Notes which schedules the code of this program defines.
@@ -167,48 +168,45 @@ impl Provider {
     }
 
     /// Removes the schedule of this name. Jobs that it has added stay.
-    pub fn remove_schedule<J: DelayJob>(&self, name: &str) -> DeleteOrCancel {
-        self.of::<J>().map_or_else(|error| DeleteOrCancel(Sending::bad(error)), |topic| topic.remove_schedule(name))
+    pub fn remove_schedule<J: DelayJob>(&self, name: &str) -> Call<JobCommand> {
+        self.on::<J, _>(|topic| topic.remove_schedule(name))
     }
 
     /// Deletes a job in any state. A running job is deleted when its run ends, whatever the run's outcome is.
-    pub fn delete<J: DelayJob>(&self, id: impl ToJobId) -> DeleteOrCancel {
-        self.of::<J>().map_or_else(|error| DeleteOrCancel(Sending::bad(error)), |topic| topic.delete(id))
+    pub fn delete<J: DelayJob>(&self, id: impl ToJobId) -> Call<JobCommand> {
+        self.on::<J, _>(|topic| topic.delete(id))
     }
 
     /// Deletes a job as [`delete`](Self::delete) does, and asks the handler of a running one to stop through its token.
-    pub fn cancel<J: DelayJob>(&self, id: impl ToJobId) -> DeleteOrCancel {
-        self.of::<J>().map_or_else(|error| DeleteOrCancel(Sending::bad(error)), |topic| topic.cancel(id))
+    pub fn cancel<J: DelayJob>(&self, id: impl ToJobId) -> Call<JobCommand> {
+        self.on::<J, _>(|topic| topic.cancel(id))
     }
 
     /// Acks a job: it ends a parked or waiting job, or a running one when its run ends. It may come before the run calls
     /// `park()`. An unknown id is no error: the answer says whether anything changed.
-    pub fn ack<J: DelayJob>(&self, id: impl ToJobId) -> AckOrRequeue {
-        self.of::<J>().map_or_else(|error| AckOrRequeue(Sending::bad(error)), |topic| topic.ack(id))
+    pub fn ack<J: DelayJob>(&self, id: impl ToJobId) -> Call<JobCommand<AckedOrRequeued>> {
+        self.on::<J, _>(|topic| topic.ack(id))
     }
 
     /// Makes a DEAD job due now with all its attempts again, or an UNACKED job due now as it was. An unknown id is no error: the
     /// answer says whether anything changed.
-    pub fn requeue<J: DelayJob>(&self, id: impl ToJobId) -> AckOrRequeue {
-        self.of::<J>().map_or_else(|error| AckOrRequeue(Sending::bad(error)), |topic| topic.requeue(id))
+    pub fn requeue<J: DelayJob>(&self, id: impl ToJobId) -> Call<JobCommand<AckedOrRequeued>> {
+        self.on::<J, _>(|topic| topic.requeue(id))
     }
 
-    /// Reads the job with this id, in any state, once the returned [`Query`] is awaited; `None` if there is none.
+    /// Reads the job with this id, in any state, once the returned [`Call`] is awaited; `None` if there is none.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `get::<CloseOrder>(7)`")]
-    pub fn get<J: DelayJob>(&self, id: impl ToJobId) -> Query<Option<Seen<J>>> {
-        self.of::<J>().map_or_else(Query::bad, |topic| topic.get_id(id.to_job_id()))
+    pub fn get<J: DelayJob>(&self, id: impl ToJobId) -> Call<Query<Option<Seen<J>>>> {
+        self.on::<J, _>(|topic| topic.get_id(id.to_job_id()))
     }
 
-    /// Counts the topic's jobs in each state, once the returned [`Query`] is awaited.
-    pub fn counts<J: DelayJob>(&self) -> Query<TopicCounts> {
-        self.of::<J>().map_or_else(Query::bad, |topic| topic.counts())
+    /// Counts the topic's jobs in each state, once the returned [`Call`] is awaited.
+    pub fn counts<J: DelayJob>(&self) -> Call<Query<TopicCounts>> {
+        self.on::<J, _>(|topic| topic.counts())
     }
 
     fn pages<J: DelayJob>(&self, state: State) -> Pages<J> {
-        match self.of::<J>() {
-            Ok(topic) => topic.pages(state),
-            Err(error) => Pages::bad(error),
-        }
+        Pages::new(self.of::<J>().map(|topic| topic.0), state)
     }
 
     /// Lists the jobs that wait, earliest due first.
@@ -231,6 +229,106 @@ impl Provider {
         self.pages(State::Dead)
     }
 
+    /// Gives a job that waits another due time, once the returned [`Call`] is awaited: a delay from now, such as `"2h"` or a
+    /// `Duration`, or a time of the store's clock; a time in the past means now. At most ten years.
+    ///
+    /// It changes a DELAYED job, also one that waits for a retry, and a waiting broadcast. The expiry of the job keeps its distance to
+    /// the due time; attempts, headers and the delay of its rejoins stay. A RUNNING job is refused, because its run has it as it was
+    /// and decides what comes next; an UNACKED or DEAD one, because it waits for no time; a DONE or unknown one, because there is
+    /// nothing to wait. The error is [`CallError::Refused`](super::CallError::Refused), and nothing is changed.
+    ///
+    /// ```no_run
+    /// # use dq::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "close-order")]
+    /// # struct CloseOrder { #[job(id)] order: u64 }
+    /// # async fn change(jobs: dq::Provider) -> Result<(), dq::Error> {
+    /// let changed = jobs.reschedule::<CloseOrder>(7, "2h").await?;
+    /// jobs.reschedule::<CloseOrder>(7, "3h").if_version(changed.version).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[expect(clippy::needless_pass_by_value, reason = "reads as `reschedule::<CloseOrder>(7, \"2h\")`")]
+    pub fn reschedule<J: DelayJob>(&self, id: impl ToJobId, when: impl IntoWhen) -> Call<Change> {
+        self.on::<J, _>(|topic| topic.reschedule(id, when))
+    }
+
+    /// Makes a job that waits due this much later than it was, whatever the time is now. Otherwise as
+    /// [`reschedule`](Self::reschedule).
+    #[expect(clippy::needless_pass_by_value, reason = "reads as `extend_by::<Session>(7, \"30m\")`")]
+    pub fn extend_by<J: DelayJob>(&self, id: impl ToJobId, by: impl IntoDelay) -> Call<Change> {
+        self.on::<J, _>(|topic| topic.extend_by(id, by))
+    }
+
+    /// Makes a job that waits due now. One that is due already keeps its place among those that are. Otherwise as
+    /// [`reschedule`](Self::reschedule).
+    #[expect(clippy::needless_pass_by_value, reason = "reads as `run_now::<CloseOrder>(7)`")]
+    pub fn run_now<J: DelayJob>(&self, id: impl ToJobId) -> Call<Change> {
+        self.on::<J, _>(|topic| topic.run_now(id))
+    }
+
+    /// Gives a job another payload, once the returned [`Call`] is awaited. Its due time, attempts, headers and options stay.
+    ///
+    /// It changes a DELAYED job, a waiting broadcast, and an UNACKED or DEAD job, which stays where it is: [`requeue`](Self::requeue)
+    /// then runs it with the new payload. A RUNNING, DONE or unknown job is refused, as by [`reschedule`](Self::reschedule). A store
+    /// whose memory is full refuses an update as it refuses an add.
+    #[expect(clippy::needless_pass_by_value, reason = "a payload is given away")]
+    pub fn update<J: DelayJob>(&self, id: impl ToJobId, payload: J) -> Call<Change> {
+        self.on::<J, _>(|topic| Call::change(topic.0, id.to_job_id(), Wanted::Update(to_json(&payload))))
+    }
+
+    /// Sends up to 1,000 changes together, of any kind and topic, once the returned [`Call`] is awaited: a result for each, in
+    /// order. Changes of one job take effect in their order; each of them then costs a round trip of its own.
+    ///
+    /// ```no_run
+    /// # use dq::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "close-order")]
+    /// # struct CloseOrder { #[job(id)] order: u64 }
+    /// # async fn change(jobs: dq::Provider) -> Result<(), dq::Error> {
+    /// let orders = [7, 8, 9];
+    /// for changed in jobs.change_many(orders.map(|order| jobs.extend_by::<CloseOrder>(order, "15m"))).await? {
+    ///     changed?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn change_many(&self, changes: impl IntoIterator<Item = Call<Change>>) -> Call<ChangeMany> {
+        Call::change_many(changes)
+    }
+
+    /// Adds a job, or extends the one that has its id, once the returned [`Call`] is awaited: a debounce.
+    /// `by` is the new delay from now, and [`at_most`](Call::at_most) bounds all of them together, counted
+    /// from the first add, so that a job which is extended for ever still runs.
+    ///
+    /// | the job with this id | what happens | the answer |
+    /// |---|---|---|
+    /// | there is none, or a DONE one | the job is added | [`New`](super::Addition::New) |
+    /// | DELAYED, or a waiting broadcast | it gets the new payload and due time, also an earlier one; attempts, headers and options stay | [`Extended`](super::Addition::Extended) |
+    /// | RUNNING | the new job takes its place when the run ends; one that waits for that already is extended | [`ReplacementWaits`](super::Addition::ReplacementWaits), [`Extended`](super::Addition::Extended) |
+    /// | UNACKED or DEAD | nothing | [`Refusal::NotExtended`](super::Refusal::NotExtended) |
+    ///
+    /// ```no_run
+    /// # use dq::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "session")]
+    /// # struct Session { #[job(id)] user: u64 }
+    /// # async fn beat(jobs: dq::Provider) -> Result<(), dq::Error> {
+    /// jobs.add_or_extend(Session { user: 7 }).by("30m").at_most("8h").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
+    pub fn add_or_extend<J: DelayJob>(&self, job: J) -> Call<Add<Extending>> {
+        self.on::<J, _>(|topic| Call::add(topic.0, draft(&job, None), J::DEFAULTS))
+    }
+
+    /// Adds or extends up to 1,000 jobs, as [`add_or_extend`](Self::add_or_extend) does, once the returned [`Call`] is
+    /// awaited: a result for each, in order.
+    pub fn add_or_extend_many<J: DelayJob>(&self, jobs: impl IntoIterator<Item = J>) -> Call<AddMany<Extending>> {
+        self.drafts::<J, _>(jobs.into_iter().map(|job| (job, None)))
+    }
+
     /// Pauses the topic of `J` on all its nodes: none claims or starts a job of it any more. Handlers that run end as usual. Adds and
     /// commands go on; what becomes due waits, and so do broadcasts, which may expire meanwhile. A pause survives restarts, and
     /// `health()` and the log name it.
@@ -246,42 +344,42 @@ impl Provider {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn pause<J: DelayJob>(&self) -> PauseTopic {
-        self.of::<J>().map_or_else(PauseTopic::bad, |topic| topic.pause())
+    pub fn pause<J: DelayJob>(&self) -> Call<ChangeTopic<Pause, true>> {
+        self.on::<J, _>(|topic| topic.pause())
     }
 
     /// Ends the pause of the topic of `J`: its nodes go on at once, earliest due first. A topic that is not paused stays as it is.
-    pub fn resume<J: DelayJob>(&self) -> ChangeTopic<Pause> {
-        self.of::<J>().map_or_else(ChangeTopic::bad, |topic| topic.resume())
+    pub fn resume<J: DelayJob>(&self) -> Call<ChangeTopic<Pause>> {
+        self.on::<J, _>(|topic| topic.resume())
     }
 
-    /// Drains the topic of `J`: adds fail with [`AddError::Draining`](super::AddError::Draining), replacements too. Its nodes run what was due when the drain began;
+    /// Drains the topic of `J`: adds fail with [`Refusal::Draining`](super::Refusal::Draining), replacements too. Its nodes run what was due when the drain began;
     /// what waits for a later time stays, and so do retries.
-    pub fn drain<J: DelayJob>(&self) -> DrainTopic {
-        self.of::<J>().map_or_else(DrainTopic::bad, |topic| topic.drain())
+    pub fn drain<J: DelayJob>(&self) -> Call<ChangeTopic<Drain, true>> {
+        self.on::<J, _>(|topic| topic.drain())
     }
 
     /// Ends the draining of the topic of `J`.
-    pub fn undrain<J: DelayJob>(&self) -> ChangeTopic<Drain> {
-        self.of::<J>().map_or_else(ChangeTopic::bad, |topic| topic.undrain())
+    pub fn undrain<J: DelayJob>(&self) -> Call<ChangeTopic<Drain>> {
+        self.on::<J, _>(|topic| topic.undrain())
     }
 
     /// Sets the delay of jobs of `J` that any program adds from now on without `after` or `at`: a `Duration` or a text such as
     /// `"15m"`; at most ten years. The store keeps it and applies it when it adds a job. It overrides the payload's delay, and it is
     /// the delay of a later [`rejoin`](crate::listener::Channel::rejoin) too.
-    pub fn set_default_delay<J: DelayJob>(&self, delay: impl IntoDelay) -> ChangeTopic<TopicDelay> {
-        self.of::<J>().map_or_else(ChangeTopic::bad, |topic| topic.set_default_delay(delay))
+    pub fn set_default_delay<J: DelayJob>(&self, delay: impl IntoDelay) -> Call<ChangeTopic<TopicDelay>> {
+        self.on::<J, _>(|topic| topic.set_default_delay(delay))
     }
 
     /// Takes the default delay of the topic of `J` away: then that of the payload counts again.
-    pub fn clear_default_delay<J: DelayJob>(&self) -> ChangeTopic<TopicDelay> {
-        self.of::<J>().map_or_else(ChangeTopic::bad, |topic| topic.clear_default_delay())
+    pub fn clear_default_delay<J: DelayJob>(&self) -> Call<ChangeTopic<TopicDelay>> {
+        self.on::<J, _>(|topic| topic.clear_default_delay())
     }
 
     /// Reads whether the topic of `J` is paused or drains, and its default delay, each with who set it and when, once the returned
     /// [`Query`] is awaited.
-    pub fn topic_state<J: DelayJob>(&self) -> Query<TopicState> {
-        self.of::<J>().map_or_else(Query::bad, |topic| topic.state())
+    pub fn topic_state<J: DelayJob>(&self) -> Call<Query<TopicState>> {
+        self.on::<J, _>(|topic| topic.state())
     }
 
     /// The provider of one topic, without a payload type.
@@ -291,7 +389,11 @@ impl Provider {
     /// # Errors
     /// [`BadName`] if `name` cannot be a topic's name.
     pub fn topic(&self, name: &str) -> Result<TopicProvider, BadName> {
-        Ok(TopicProvider::new(Arc::clone(&self.0), self.0.inbox(name)?, self.1.clone()))
+        self.caller(name).map(TopicProvider)
+    }
+
+    pub(super) fn caller(&self, name: &str) -> Result<Caller, BadName> {
+        Ok(Caller { root: Arc::clone(&self.0), inbox: self.0.inbox(name)?, by: self.1.clone() })
     }
 
     /// The provider of the topic of `J`.
@@ -368,7 +470,7 @@ impl Provider {
     }
 
     /// Accepts no more adds and commands of any clone, and waits until every earlier one has its answer: at most
-    /// `call_total`. Later ones fail with [`Stopped`](super::AddError::Stopped); queries still work.
+    /// `call_total`. Later ones fail with [`Stopped`](super::Reason::Stopped); queries still work.
     ///
     /// Cancel safe: the provider stays closed.
     pub async fn close(&self) {
@@ -385,7 +487,7 @@ impl Provider {
     }
 }
 
-pub(super) fn draft<J: DelayJob>(job: &J, when: Option<When>) -> DraftJob {
+fn draft<J: DelayJob>(job: &J, when: Option<When>) -> DraftJob {
     DraftJob { payload: to_json(job), id: job.job_id(), when }
 }
 

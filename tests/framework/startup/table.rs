@@ -106,7 +106,7 @@ fn the_guide_lists_the_sources_in_this_order() {
 }
 
 /// How long a job waits that is added now.
-async fn delay_of(add: dq::provider::Add, jobs: &Provider) -> std::time::Duration {
+async fn delay_of(add: dq::provider::Call<dq::provider::Add>, jobs: &Provider) -> std::time::Duration {
     let topic = jobs.topic("later").unwrap();
     let now = topic.counts().await.unwrap().clock;
     let id = add.await.unwrap().id;

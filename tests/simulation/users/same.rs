@@ -44,7 +44,7 @@ fn ticks(takes: impl Fn() -> Duration + Send + Sync + 'static) -> Simulation<Arc
                 jobs.add(Tick).await?;
                 tokio::time::sleep(Duration::from_secs(1)).await; // handler_takes: simulated time
             }
-            Ok::<_, dq::provider::AddError>(())
+            Ok::<_, dq::provider::CallError>(())
         })
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use dq::Provider;
-use dq::provider::{AddError, CommandError, CommandOutcome};
+use dq::provider::{CallError, CommandOutcome};
 use fastrand::Rng;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -205,21 +205,21 @@ struct Batched {
 ///
 /// # Panics
 /// If the id exists: every id is added once.
-fn added(answer: Result<(), AddError>) -> Answer {
+fn added(answer: Result<(), CallError>) -> Answer {
     match answer {
         Ok(()) => Answer::Done { found: None, changed: true },
-        Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => Answer::NotDone,
-        Err(AddError::Unknown { .. }) => Answer::Unknown,
+        Err(CallError::NotDone { .. }) => Answer::NotDone,
+        Err(CallError::Unknown { .. }) => Answer::Unknown,
         Err(error) => unexpected(&error),
     }
 }
 
 /// What a command answered.
-pub(super) fn sent(answer: Result<CommandOutcome, CommandError>) -> Answer {
+pub(super) fn sent(answer: Result<CommandOutcome, CallError>) -> Answer {
     match answer {
         Ok(outcome) => Answer::Done { found: outcome.found.map(Into::into), changed: outcome.changed },
-        Err(CommandError::NotDone { .. } | CommandError::Stopped { .. }) => Answer::NotDone,
-        Err(CommandError::Unknown { .. }) => Answer::Unknown,
+        Err(CallError::NotDone { .. }) => Answer::NotDone,
+        Err(CallError::Unknown { .. }) => Answer::Unknown,
         Err(error) => unexpected(&error),
     }
 }

@@ -2,7 +2,7 @@
 
 use dq::job::State;
 use dq::prelude::*;
-use dq::provider::QueryError;
+use dq::provider::CallError;
 
 use super::work::Kind;
 use crate::ledger::{Entry, Ledger};
@@ -13,7 +13,7 @@ const STATES: [State; 5] = [State::Delayed, State::Running, State::Unacked, Stat
 ///
 /// # Errors
 /// A query failed, after repeats; the listing is not complete.
-pub async fn list(provider: &Provider, ledger: &Ledger) -> Result<usize, QueryError> {
+pub async fn list(provider: &Provider, ledger: &Ledger) -> Result<usize, CallError> {
     let mut left = 0;
     ledger.note(Entry::Listing);
     for kind in Kind::ALL {
@@ -37,7 +37,7 @@ pub async fn list(provider: &Provider, ledger: &Ledger) -> Result<usize, QueryEr
 ///
 /// # Errors
 /// A query failed.
-pub async fn left(provider: &Provider) -> Result<usize, QueryError> {
+pub async fn left(provider: &Provider) -> Result<usize, CallError> {
     let mut left = 0;
     for kind in Kind::ALL {
         let counts = provider.topic(kind.topic())?.counts().await?;

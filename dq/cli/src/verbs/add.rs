@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use dq::job::TopicName;
-use dq::provider::{AddError, Addition};
+use dq::provider::{Addition, CallError, Refusal};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -88,10 +88,10 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &AddArguments) -> 
     session.screen.line(format_args!("{how} {}", safe(added.id.as_str())))
 }
 
-fn refused(error: AddError) -> Failure {
+fn refused(error: CallError) -> Failure {
     match error {
-        AddError::AlreadyExists { topic, id, state } => Failure::Refused(format!(
-            "job `{id}` of topic `{topic}` exists and is {state}: take its place with `--replace`, or leave out `--id`"
+        CallError::Refused { target, refusal: Refusal::Exists(state) } => Failure::Refused(format!(
+            "{target} exists and is {state}: take its place with `--replace`, or leave out `--id`"
         )),
         error => error.into(),
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use dq::Provider;
 use dq::inspect::{Bulk, BulkAction, BulkProgress, Inspector};
 use dq::job::{State, TopicName};
-use dq::provider::{ChangeError, ChangeRefusal};
+use dq::provider::{CallError, Refusal};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -196,7 +196,7 @@ async fn apply(provider: &Provider, topic: &TopicName, id: &str, change: &Change
     };
     match call.await {
         Ok(changed) => Ok(Some(changed.state)),
-        Err(ChangeError::Refused { refusal: ChangeRefusal::NoSuchJob, .. }) => Err(no_such_job(topic, id)),
+        Err(CallError::Refused { refusal: Refusal::NoSuchJob, .. }) => Err(no_such_job(topic, id)),
         Err(error) => Err(error.into()),
     }
 }

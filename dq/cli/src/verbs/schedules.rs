@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use dq::job::TopicName;
-use dq::provider::{ScheduleDetails, ScheduleError, SeenSchedule};
+use dq::provider::{CallError, Refusal, ScheduleDetails, SeenSchedule};
 use dq::schedule::{SchedulePause, Times};
 use dq::time::Timestamp;
 use serde::Serialize;
@@ -118,9 +118,9 @@ pub(crate) async fn run(session: &mut Session<'_>, command: &SchedulesCommand) -
     }
 }
 
-fn missing(error: ScheduleError) -> Failure {
+fn missing(error: CallError) -> Failure {
     match error {
-        ScheduleError::NoSuchSchedule { .. } => Failure::Missing(error.to_string()),
+        CallError::Refused { refusal: Refusal::NoSuchSchedule, .. } => Failure::Missing(error.to_string()),
         error => error.into(),
     }
 }

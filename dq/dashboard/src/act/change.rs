@@ -1,7 +1,7 @@
 //! One change, done and audited.
 
 use dq::Provider;
-use dq::provider::{JobPlace, QueryError, TopicProvider};
+use dq::provider::{CallError, JobPlace, TopicProvider};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -137,7 +137,7 @@ pub(crate) async fn apply(app: &App, user: &User, topic: &str, change: Change) -
 
 async fn perform(provider: &Provider, user: &User, topic: &str, change: Change) -> Result<Applied, Failure> {
     let by = || user.by();
-    let topic = provider.acting_as(by()).topic(topic).map_err(QueryError::from)?;
+    let topic = provider.acting_as(by()).topic(topic).map_err(CallError::from)?;
     Ok(match change {
         Change::Pause { reason, lasting } => {
             let pause = topic.pause().reason(reason).by(by());

@@ -5,7 +5,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use dq::provider::{Addition, QueryError};
+use dq::provider::{Addition, CallError};
 use serde::Deserialize;
 use serde_json::json as object;
 use serde_json::value::RawValue;
@@ -73,7 +73,7 @@ pub(super) async fn add(
 }
 
 async fn put(app: &Shared, topic: &str, job: NewJob) -> Result<(String, &'static str), Failure> {
-    let provider = app.provider.topic(topic).map_err(QueryError::from)?;
+    let provider = app.provider.topic(topic).map_err(CallError::from)?;
     let mut add = provider.add_json(job.payload.get());
     if job.after.is_some() && job.at.is_some() {
         return Err(Failure::Bad("give `after` or `at`, not both".into()));

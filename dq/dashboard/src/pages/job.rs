@@ -61,7 +61,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
 /// The payload as the program wants it shown; `None` if it does not want that.
 pub(crate) async fn payload(app: &App, topic: &str, id: &str) -> Result<Option<String>, Failure> {
     let Some(redact) = &app.redact else { return Ok(None) };
-    let provider = app.provider.topic(topic).map_err(dq::provider::QueryError::from)?;
+    let provider = app.provider.topic(topic).map_err(dq::provider::CallError::from)?;
     let Some(seen) = provider.get(id).await? else { return Ok(None) };
     Ok(seen.raw_payload().ok().map(|(_, bytes)| redact.show(topic, bytes)))
 }

@@ -1,7 +1,7 @@
 //! Schedules, of one topic at a time.
 
 use axum::extract::{Query, State};
-use dq::provider::{QueryError, ScheduleOrigin, SeenSchedule};
+use dq::provider::{CallError, ScheduleOrigin, SeenSchedule};
 use dq::schedule::Times;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -76,7 +76,7 @@ async fn of(app: &Shared, frame: &Frame, asked: &Asked) -> Result<Markup, Failur
 
 /// Up to 100 schedules behind a name.
 pub(crate) async fn page(app: &Shared, topic: &str, after: &str) -> Result<Vec<SeenSchedule>, Failure> {
-    let mut pages = app.provider.topic(topic).map_err(QueryError::from)?.schedules().per_page(A_PAGE);
+    let mut pages = app.provider.topic(topic).map_err(CallError::from)?.schedules().per_page(A_PAGE);
     if !after.is_empty() {
         pages = pages.starting_after(after);
     }

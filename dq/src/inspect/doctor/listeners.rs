@@ -8,7 +8,7 @@ use super::code::FindingCode;
 use super::finding::Finding;
 use crate::inspect::topic::InspectedTopic;
 use crate::job::TopicName;
-use crate::provider::{QueryError, TopicProvider};
+use crate::provider::{CallError, TopicProvider};
 use crate::store::{MOST_NODES, TopicOverview};
 use crate::time::Timestamp;
 
@@ -20,13 +20,13 @@ const USUAL_PRODUCERS: usize = 1_000;
 
 impl Doctor {
     /// Compares the clocks, by a topic that need not exist.
-    pub(super) async fn compare_with_store(&mut self) -> Result<(), QueryError> {
+    pub(super) async fn compare_with_store(&mut self) -> Result<(), CallError> {
         let any = self.provider.topic("all")?;
         self.overview_of(&any, 0).await.map(drop)
     }
 
     /// Looks whether the topic has a listener where it needs one, and which versions of dq listen.
-    pub(super) async fn examine_listeners(&mut self, topic: &TopicProvider) -> Result<(), QueryError> {
+    pub(super) async fn examine_listeners(&mut self, topic: &TopicProvider) -> Result<(), CallError> {
         let seen = InspectedTopic::new(topic.name().clone(), self.overview_of(topic, MOST_NODES).await?);
         if seen.needs_listener() && seen.state.pause.is_none() {
             let text = format!("{} jobs are due, and no node listens", seen.ready);
@@ -57,7 +57,7 @@ impl Doctor {
     }
 
     /// Reads a topic as a whole. The first answer also tells the clock of the store.
-    async fn overview_of(&mut self, topic: &TopicProvider, nodes: usize) -> Result<TopicOverview, QueryError> {
+    async fn overview_of(&mut self, topic: &TopicProvider, nodes: usize) -> Result<TopicOverview, CallError> {
         let before = self.provider.wall();
         let seen = topic.overview(nodes).await?;
         if !self.has_compared_clocks {

@@ -19,7 +19,7 @@ pub use finding::Finding;
 
 use super::inspector::Inspector;
 use crate::job::{NodeId, State, TopicName};
-use crate::provider::{Provider, QueryError, TopicProvider};
+use crate::provider::{CallError, Provider, TopicProvider};
 use crate::store::{Cursor, Mismatch, MismatchKind};
 use finding::Remedy;
 use schemas::Undecoded;
@@ -107,8 +107,8 @@ impl Inspector {
     /// [`step`](Doctor::step).
     ///
     /// # Errors
-    /// [`QueryError::BadName`] if the name of the topic is not valid.
-    pub fn doctor(&self, topic: Option<&str>) -> Result<Doctor, QueryError> {
+    /// [`CallError::Invalid`] if the name of the topic is not valid.
+    pub fn doctor(&self, topic: Option<&str>) -> Result<Doctor, CallError> {
         let only = topic.map(TopicName::new).transpose()?;
         Ok(Doctor {
             provider: self.provider().clone(),
@@ -129,8 +129,8 @@ impl Inspector {
     /// Examines the store as a whole: its settings, its memory, and its clock. It costs two commands.
     ///
     /// # Errors
-    /// [`QueryError`].
-    pub async fn examine_store(&self) -> Result<Vec<Finding>, QueryError> {
+    /// [`CallError`].
+    pub async fn examine_store(&self) -> Result<Vec<Finding>, CallError> {
         let mut doctor = self.doctor(None)?;
         doctor.examine_store().await?;
         doctor.compare_with_store().await?;
@@ -155,8 +155,8 @@ impl Doctor {
     /// Cancel safe: a step that is dropped is made again, and may then find the same once more.
     ///
     /// # Errors
-    /// [`QueryError`]; call it again to go on with the same part.
-    pub async fn step(&mut self) -> Result<Option<DoctorProgress>, QueryError> {
+    /// [`CallError`]; call it again to go on with the same part.
+    pub async fn step(&mut self) -> Result<Option<DoctorProgress>, CallError> {
         if matches!(self.stage, Stage::Over) {
             return Ok(None);
         }
@@ -184,20 +184,20 @@ impl Doctor {
     /// Cancel safe: a repair that is dropped may have been made, and is made again, which then does nothing.
     ///
     /// # Errors
-    /// [`QueryError`]; call it again to try the same repair once more.
-    pub async fn repair(&mut self) -> Result<Option<Repaired>, QueryError> {
+    /// [`CallError`]; call it again to try the same repair once more.
+    pub async fn repair(&mut self) -> Result<Option<Repaired>, CallError> {
         let Some((n, finding)) = self.next() else { return Ok(None) };
         let finding = finding.clone();
         let done = match self.remedied(&finding).await {
             // Another repair, or a person, has to come first.
-            Err(QueryError::Store { source, .. }) if source.is_of_topic() => false,
+            Err(error) if error.of_store().is_some_and(crate::StoreError::is_of_topic) => false,
             done => done?,
         };
         self.repaired = n + 1;
         Ok(Some(Repaired { finding, done }))
     }
 
-    async fn remedied(&self, finding: &Finding) -> Result<bool, QueryError> {
+    async fn remedied(&self, finding: &Finding) -> Result<bool, CallError> {
         match finding.remedy.clone() {
             None => Ok(false),
             Some(Remedy::GiveUp(job)) => {

@@ -5,7 +5,7 @@ use super::finding::Finding;
 use super::schemas::Undecoded;
 use super::{Doctor, Part, Stage, records};
 use crate::job::{State, TopicName};
-use crate::provider::{QueryError, TopicProvider};
+use crate::provider::{CallError, TopicProvider};
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 use crate::store::{Examine, Mismatch, MismatchKind, PageRequest, StoreError};
 
@@ -19,7 +19,7 @@ const SHOWN: &str = "give the user the permissions in docs/guide/deploying-on-re
 
 impl Doctor {
     /// Reads the next part, with two commands of the store at most.
-    pub(super) async fn read(&mut self) -> Result<(), QueryError> {
+    pub(super) async fn read(&mut self) -> Result<(), CallError> {
         match self.stage.clone() {
             Stage::Store => {
                 self.examine_store().await?;
@@ -37,7 +37,7 @@ impl Doctor {
         Ok(())
     }
 
-    pub(super) async fn examine_store(&mut self) -> Result<(), QueryError> {
+    pub(super) async fn examine_store(&mut self) -> Result<(), CallError> {
         match self.provider.dangers().await {
             Ok(dangers) => dangers.into_iter().for_each(|danger| self.found(Finding::of_danger(danger))),
             Err(error) => self.refused("the settings and the memory of the server", error)?,
@@ -45,7 +45,7 @@ impl Doctor {
         Ok(())
     }
 
-    async fn examine_keys(&mut self, after: Option<String>) -> Result<(), QueryError> {
+    async fn examine_keys(&mut self, after: Option<String>) -> Result<(), CallError> {
         match self.provider.examine_keys(self.only.as_ref(), after).await {
             Ok(examined) => {
                 self.progress.looked_at += examined.looked_at;
@@ -66,7 +66,7 @@ impl Doctor {
         Ok(())
     }
 
-    async fn next_topic(&mut self) -> Result<(), QueryError> {
+    async fn next_topic(&mut self) -> Result<(), CallError> {
         if let Some(name) = self.waiting.pop_front() {
             let topic = self.provider.topic(name.as_str())?;
             self.stage = Stage::Topic { topic, part: Part::Whole };
@@ -96,7 +96,7 @@ impl Doctor {
     }
 
     /// Examines one part of a topic, and returns the next one.
-    async fn examine_topic(&mut self, topic: &TopicProvider, part: Part) -> Result<Option<Part>, QueryError> {
+    async fn examine_topic(&mut self, topic: &TopicProvider, part: Part) -> Result<Option<Part>, CallError> {
         match part {
             Part::Whole => {
                 topic.check().await?;
@@ -139,9 +139,9 @@ impl Doctor {
     }
 
     /// What keeps one topic from being examined is a finding, and the others go on.
-    fn of_topic(&mut self, topic: &TopicName, error: QueryError) -> Result<(), QueryError> {
-        match &error {
-            QueryError::Store { source: StoreError::WrongType { key, expected }, .. } => {
+    fn of_topic(&mut self, topic: &TopicName, error: CallError) -> Result<(), CallError> {
+        match error.of_store() {
+            Some(StoreError::WrongType { key, expected }) => {
                 let mismatch = Mismatch {
                     kind: MismatchKind::WrongType,
                     topic: topic.clone(),
@@ -150,7 +150,7 @@ impl Doctor {
                 };
                 self.found_mismatch(mismatch);
             }
-            QueryError::Store { source: source @ StoreError::Version { .. }, .. } => {
+            Some(source @ StoreError::Version { .. }) => {
                 let advice = "upgrade the older program, or use another app name";
                 let text = source.to_string();
                 self.found(Finding::new(FindingCode::OtherVersion, Some(topic.clone()), text, advice));
@@ -162,9 +162,9 @@ impl Doctor {
     }
 
     /// What the store refuses to show is a finding; an outage is an error.
-    fn refused(&mut self, what: &str, error: QueryError) -> Result<(), QueryError> {
-        match &error {
-            QueryError::Store { source, .. } | QueryError::Topics { source } if !source.is_outage() => {
+    fn refused(&mut self, what: &str, error: CallError) -> Result<(), CallError> {
+        match error.of_store() {
+            Some(source) if !source.is_outage() => {
                 let text = format!("{what} could not be examined: {source}");
                 self.found(Finding::new(FindingCode::NotExamined, None, text, SHOWN));
                 Ok(())

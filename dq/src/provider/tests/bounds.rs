@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::manual_store::SentBatch;
 use super::{all_added, provider, provider_with, start_add, start_adds};
 use crate::config::NodeSettings;
-use crate::provider::{AddError, Reason};
+use crate::provider::{CallError, Reason};
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_has_at_most_a_thousand_jobs() {
@@ -89,7 +89,7 @@ async fn a_caller_without_a_place_gets_not_added_at_its_deadline() {
     let error = start_add(&topic, "c").await.await.unwrap().unwrap_err();
     let waited = start.elapsed();
     assert!(waited >= Duration::from_secs(10) && waited < Duration::from_millis(10_100), "{waited:?}");
-    assert!(matches!(error, AddError::NotAdded { reason: Reason::NeverSent { .. }, .. }), "{error}");
+    assert!(matches!(error, CallError::NotDone { reason: Reason::NeverSent { .. }, .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use super::{Adding, all_added, provider_with};
 use crate::config::NodeSettings;
 use crate::environment::{Environment, Seeded};
 use crate::job::AppName;
-use crate::provider::{AddError, Provider, QueryError, Reason, TopicProvider};
+use crate::provider::{CallError, Provider, Reason, TopicProvider};
 
 /// Room for three requests of 1,000 bytes each, a bit more than their payloads.
 fn three_kilobytes() -> NodeSettings {
@@ -124,11 +124,11 @@ async fn a_caller_that_gets_no_bytes_in_time_is_not_added() {
     let _first = add(&topic, "a", 3_000).await;
     let _unanswered = store.expect(1, "add a").await;
     let error = add(&other, "b", 1_000).await.await.unwrap().unwrap_err();
-    assert!(matches!(error, AddError::NotAdded { reason: Reason::NeverSent { .. }, .. }), "{error}");
+    assert!(matches!(error, CallError::NotDone { reason: Reason::NeverSent { .. }, .. }), "{error}");
 }
 
 /// Starts queries that are never answered.
-async fn start_queries(topic: &TopicProvider, count: usize) -> Vec<JoinHandle<Result<(), QueryError>>> {
+async fn start_queries(topic: &TopicProvider, count: usize) -> Vec<JoinHandle<Result<(), CallError>>> {
     let query = |_| {
         let topic = topic.clone();
         tokio::spawn(async move { topic.get("a").await.map(|_| ()) })
@@ -157,6 +157,6 @@ async fn at_most_256_queries_are_in_flight_and_callers_wait_for_their_turn() {
     }
     assert_eq!((queries.started.load(Relaxed), queries.most.load(Relaxed)), (356, 256));
     for query in started {
-        assert!(matches!(query.await.unwrap(), Err(QueryError::Store { .. })), "each ends when its time is over");
+        assert!(matches!(query.await.unwrap(), Err(CallError::NotDone { .. })), "each ends when its time is over");
     }
 }

@@ -10,7 +10,7 @@ use super::manual_store::StoreOperator;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::AppName;
-use crate::provider::{AddError, Provider, Reason};
+use crate::provider::{CallError, Provider, Reason};
 
 #[test]
 fn a_caller_elsewhere_gets_its_deadline_while_all_threads_of_the_runtime_are_blocked() {
@@ -37,7 +37,7 @@ fn a_caller_elsewhere_gets_its_deadline_while_all_threads_of_the_runtime_are_blo
     });
     blocked.recv().unwrap();
     let error = here.block_on(topic.add_json("1").id("b")).unwrap_err();
-    assert!(matches!(error, AddError::Unknown { reason: Reason::NoAnswer { .. }, .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { reason: Reason::NoAnswer { .. }, .. }), "{error}");
     let sent = here.block_on(operator.expect(2, "add b"));
     let repeated = here.block_on(operator.expect(2, "add b"));
     assert_ne!(sent.producer, repeated.producer, "time-outs pass, too");

@@ -12,7 +12,7 @@ use super::{all_added, provider, start_add, start_adds};
 use crate::config::NodeSettings;
 use crate::environment::{Clock, Environment, Runtime, Seeded, Spawn, Task, TokioClock};
 use crate::job::AppName;
-use crate::provider::{AddError, Provider, QueryError, TopicProvider};
+use crate::provider::{CallError, Provider, Reason, TopicProvider};
 
 /// An environment that counts its timers and keeps its tasks.
 #[derive(Debug)]
@@ -83,9 +83,9 @@ async fn callers_get_an_error_when_the_task_is_gone() {
     let _unanswered = store.expect(1, "add sent").await;
     let unsent = start_add(&topic, "unsent").await;
     watched.tasks.lock().unwrap().iter().for_each(Task::abort);
-    assert!(matches!(sent.await.unwrap(), Err(AddError::Unknown { .. })));
-    assert!(matches!(unsent.await.unwrap(), Err(AddError::Stopped { .. })));
-    assert!(matches!(topic.add_json("1").await, Err(AddError::Stopped { .. })));
+    assert!(matches!(sent.await.unwrap(), Err(CallError::Unknown { .. })));
+    assert!(matches!(unsent.await.unwrap(), Err(CallError::NotDone { reason: Reason::Stopped, .. })));
+    assert!(matches!(topic.add_json("1").await, Err(CallError::NotDone { reason: Reason::Stopped, .. })));
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,7 +110,7 @@ async fn closing_waits_for_the_answers() {
     let closing = tokio::spawn(async move { provider.close().await });
     store.expect_nothing().await;
     assert!(!closing.is_finished());
-    assert!(matches!(topic.add_json("1").await, Err(AddError::Stopped { .. })));
+    assert!(matches!(topic.add_json("1").await, Err(CallError::NotDone { reason: Reason::Stopped, .. })));
     sent.done();
     closing.await.unwrap();
     assert!(adding.is_finished());
@@ -124,7 +124,7 @@ async fn closing_ends_even_if_the_store_never_answers() {
     let _unanswered = store.expect(1, "add a").await;
     provider.close().await;
     assert_eq!(start.elapsed().as_secs(), 10);
-    assert!(matches!(adding.await.unwrap(), Err(AddError::Unknown { .. })));
+    assert!(matches!(adding.await.unwrap(), Err(CallError::Unknown { .. })));
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,6 +138,6 @@ async fn a_query_is_repeated_until_it_succeeds_or_its_time_is_over() {
     let (_provider, topic, _store) = provider();
     assert!(topic.counts().await.is_ok(), "the first answer is a refusal");
     let start = Instant::now();
-    assert!(matches!(topic.get("a").await, Err(QueryError::Store { .. })));
+    assert!(matches!(topic.get("a").await, Err(CallError::NotDone { .. })));
     assert!((8..=10).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
 }

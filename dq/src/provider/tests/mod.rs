@@ -4,6 +4,7 @@ mod bounds;
 mod bytes;
 mod early;
 mod elsewhere;
+mod errors;
 mod lifecycle;
 mod manual_store;
 mod order;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 use self::manual_store::StoreOperator;
-use super::{AddError, Added, Provider, TopicProvider};
+use super::{Added, CallError, Provider, TopicProvider};
 use crate::config::NodeSettings;
 use crate::environment::{Environment, Seeded};
 use crate::job::AppName;
@@ -33,7 +34,7 @@ fn provider() -> (Provider, TopicProvider, StoreOperator) {
     provider_with(NodeSettings::default())
 }
 
-type Adding = JoinHandle<Result<Added, AddError>>;
+type Adding = JoinHandle<Result<Added, CallError>>;
 
 /// Starts an add and lets it reach its inbox.
 async fn start_add(topic: &TopicProvider, id: &str) -> Adding {

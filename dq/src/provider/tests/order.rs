@@ -3,7 +3,7 @@
 use futures_util::future::{join, join_all};
 
 use super::{all_added, provider, start_add, start_adds};
-use crate::provider::{AddError, Addition};
+use crate::provider::{Addition, CallError};
 use crate::store::AddOutcome;
 
 #[tokio::test(start_paused = true)]
@@ -33,7 +33,7 @@ async fn each_caller_gets_its_own_outcome() {
     }
     assert_eq!(results[0].as_ref().unwrap().how, Addition::ReplacementWaits);
     let refused = results[1].as_ref().unwrap_err();
-    assert!(matches!(refused, AddError::NotAdded { .. }));
+    assert!(matches!(refused, CallError::NotDone { .. }));
     assert_eq!(refused.to_string(), "job `b` of topic `remind` was not added: the store refuses it: no room");
     assert_eq!(results[2].as_ref().unwrap().id.as_str(), "c");
 }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::manual_store::{SentBatch, StoreOperator};
 use super::{Adding, all_added, provider, start_add, start_adds};
-use crate::provider::{AddError, Reason};
+use crate::provider::{CallError, Reason};
 use crate::store::StoreError;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -117,7 +117,7 @@ async fn two_late_batches_keep_their_order() {
 }
 
 /// Answers every batch in the same way until the add fails, and returns its error.
-async fn error_of(store: &mut StoreOperator, adding: Adding, answer: impl Fn(SentBatch)) -> AddError {
+async fn error_of(store: &mut StoreOperator, adding: Adding, answer: impl Fn(SentBatch)) -> CallError {
     tokio::pin!(adding);
     loop {
         tokio::select! {
@@ -134,7 +134,7 @@ async fn a_job_that_is_refused_until_its_deadline_is_not_added() {
     let start = Instant::now();
     let adding = start_add(&topic, "a").await;
     let error = error_of(&mut store, adding, SentBatch::refused).await;
-    assert!(matches!(&error, AddError::NotAdded { reason: Reason::Store(_), .. }), "{error}");
+    assert!(matches!(&error, CallError::NotDone { reason: Reason::Store(_), .. }), "{error}");
     assert_eq!(error.to_string(), "job `a` of topic `remind` was not added: the store refuses add for now: loading");
     assert_eq!(start.elapsed().as_secs(), 10);
     store.expect_nothing().await;
@@ -148,7 +148,9 @@ async fn a_job_without_an_answer_until_its_deadline_is_unknown() {
     let start = Instant::now();
     let adding = start_add(&topic, "a").await;
     let error = error_of(&mut store, adding, drop).await;
-    assert!(matches!(&error, AddError::Unknown { id, reason: Reason::NoAnswer { .. }, .. } if id.as_str() == "a"));
+    assert!(
+        matches!(&error, CallError::Unknown { target, reason: Reason::NoAnswer { .. } } if target.id.as_ref().unwrap().as_str() == "a")
+    );
     assert_eq!(start.elapsed().as_secs(), 10);
 }
 
@@ -158,7 +160,7 @@ async fn one_lost_answer_among_refusals_is_unknown() {
     let adding = start_add(&topic, "a").await;
     drop(store.expect(1, "add a").await);
     let error = error_of(&mut store, adding, SentBatch::refused).await;
-    assert!(matches!(error, AddError::Unknown { reason: Reason::Unanswered, .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { reason: Reason::Unanswered, .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,7 +172,7 @@ async fn unknown_has_the_reason_that_made_it_unknown_and_not_that_of_a_later_ref
         sent.fails(StoreError::NotSent { operation: "add", reason: "connection refused".into() });
     });
     let error = error.await;
-    assert!(matches!(error, AddError::Unknown { .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { .. }), "{error}");
     assert!(error.to_string().contains("reset") && !error.to_string().contains("refused"), "{error}");
 }
 
@@ -182,7 +184,7 @@ async fn a_final_error_behind_a_lost_answer_leaves_the_job_unknown() {
     let wrong = StoreError::WrongType { key: "dq:{shop:remind}:jobs".into(), expected: "hash" };
     store.expect(1, "add a").await.fails(wrong);
     let error = adding.await.unwrap().unwrap_err();
-    assert!(matches!(error, AddError::Unknown { reason: Reason::Unanswered, .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { reason: Reason::Unanswered, .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -192,7 +194,7 @@ async fn late_makes_unknown_not_added() {
     drop(store.expect(1, "add a").await);
     store.expect(1, "add a").await.late();
     let error = error_of(&mut store, adding, SentBatch::refused).await;
-    assert!(matches!(error, AddError::NotAdded { .. }), "{error}");
+    assert!(matches!(error, CallError::NotDone { .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,7 +204,7 @@ async fn a_job_that_could_not_be_sent_in_time_is_not_added() {
     drop(store.expect(1, "add a").await);
     let waiting = start_add(&topic, "b").await;
     let error = error_of(&mut store, waiting, drop).await;
-    assert!(matches!(error, AddError::NotAdded { reason: Reason::NeverSent { .. }, .. }), "{error}");
+    assert!(matches!(error, CallError::NotDone { reason: Reason::NeverSent { .. }, .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,12 +213,15 @@ async fn an_error_that_repeats_cannot_fix_is_returned_at_once() {
     let adding = start_add(&topic, "a").await;
     let wrong = StoreError::WrongType { key: "dq:{shop:remind}:jobs".into(), expected: "hash" };
     store.expect(1, "add a").await.fails(wrong);
-    assert!(matches!(adding.await.unwrap(), Err(AddError::NotAdded { .. })));
+    assert!(matches!(adding.await.unwrap(), Err(CallError::NotDone { .. })));
 
     let adding = start_add(&topic, "a").await;
     let strange = StoreError::Other { operation: "add", source: "what?".into() };
     store.expect(2, "add a").await.fails(strange);
-    assert!(matches!(adding.await.unwrap(), Err(AddError::Unknown { .. })), "the store may have executed a part of it");
+    assert!(
+        matches!(adding.await.unwrap(), Err(CallError::Unknown { .. })),
+        "the store may have executed a part of it"
+    );
     store.expect_nothing().await;
 }
 
@@ -236,7 +241,7 @@ async fn a_job_reported_as_not_added_is_left_out_of_the_repeats() {
         assert_eq!((sent.number, sent.text().as_str()), (2, "add early late"));
         sent.refused();
     });
-    assert!(matches!(early.await, AddError::NotAdded { .. }));
+    assert!(matches!(early.await, CallError::NotDone { .. }));
     assert_eq!(start.elapsed().as_secs(), 10);
     store.expect(2, "add late").await.done();
     all_added(vec![late]).await;

@@ -7,13 +7,13 @@ use tokio::time::Instant;
 use super::manual_store::StoreOperator;
 use super::{all_added, provider, provider_with, start_add, start_adds};
 use crate::config::NodeSettings;
-use crate::provider::{AddError, BadWithin, CommandError, QueryError, Reason, TopicProvider};
+use crate::provider::{CallError, Invalid, Reason, TopicProvider};
 use crate::store::StoreError;
 
 const HALF: Duration = Duration::from_millis(500);
 
 /// An add that waits for half a second, and its error.
-async fn late_add(topic: &TopicProvider, id: &str) -> AddError {
+async fn late_add(topic: &TopicProvider, id: &str) -> CallError {
     let start = Instant::now();
     let error = topic.add_json("1").id(id).within("500ms").await.unwrap_err();
     assert_eq!(start.elapsed(), HALF);
@@ -24,7 +24,7 @@ async fn late_add(topic: &TopicProvider, id: &str) -> AddError {
 async fn an_add_without_an_answer_is_unknown_after_its_own_time() {
     let (_provider, topic, mut store) = provider();
     let error = late_add(&topic, "a").await;
-    let AddError::Unknown { reason: Reason::NoAnswer { waited, limit: "within" }, .. } = &error else {
+    let CallError::Unknown { reason: Reason::NoAnswer { waited, limit: "within" }, .. } = &error else {
         panic!("{error:?}")
     };
     assert_eq!(*waited, HALF);
@@ -38,7 +38,7 @@ async fn an_add_that_cannot_be_sent_in_its_own_time_is_not_added() {
     let first = start_adds(&topic, &["a"]).await;
     let sent = store.expect(1, "add a").await;
     let error = late_add(&topic, "b").await;
-    assert!(matches!(error, AddError::NotAdded { reason: Reason::NeverSent { limit: "within", .. }, .. }), "{error:?}");
+    assert!(matches!(error, CallError::NotDone { reason: Reason::NeverSent { limit: "within", .. }, .. }), "{error:?}");
     sent.done();
     all_added(first).await;
     store.expect_nothing().await;
@@ -51,9 +51,9 @@ async fn a_caller_that_waits_for_a_place_waits_only_for_its_own_time() {
     let first = start_adds(&topic, &["a"]).await;
     let sent = store.expect(1, "add a").await;
     let error = late_add(&topic, "b").await;
-    assert!(matches!(error, AddError::NotAdded { reason: Reason::NeverSent { .. }, .. }), "{error:?}");
+    assert!(matches!(error, CallError::NotDone { reason: Reason::NeverSent { .. }, .. }), "{error:?}");
     let many = topic.add_many_json(["1", "2"]).within(HALF).await.unwrap();
-    assert!(many.iter().all(|added| matches!(added, Err(AddError::NotAdded { .. }))), "{many:?}");
+    assert!(many.iter().all(|added| matches!(added, Err(CallError::NotDone { .. }))), "{many:?}");
     sent.done();
     all_added(first).await;
     store.expect_nothing().await;
@@ -63,7 +63,7 @@ async fn a_caller_that_waits_for_a_place_waits_only_for_its_own_time() {
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_goes_early_leaves_the_connection_to_the_others() {
     let (_provider, topic, mut store) = provider();
-    assert!(matches!(late_add(&topic, "a").await, AddError::Unknown { .. }));
+    assert!(matches!(late_add(&topic, "a").await, CallError::Unknown { .. }));
     let sent = store.expect(1, "add a").await;
     let next = start_add(&topic, "b").await;
     sent.done();
@@ -77,7 +77,7 @@ async fn a_caller_that_goes_early_leaves_the_connection_to_the_others() {
 async fn a_batch_that_nobody_waits_for_is_not_repeated() {
     let (_provider, topic, mut store) = provider();
     for number in 1..=4 {
-        assert!(matches!(late_add(&topic, "a").await, AddError::Unknown { .. }));
+        assert!(matches!(late_add(&topic, "a").await, CallError::Unknown { .. }));
         let sent = store.expect(number, "add a").await;
         match number {
             1 => sent.refused(),
@@ -102,7 +102,7 @@ async fn a_caller_may_wait_longer_than_usual() {
     while start.elapsed() < Duration::from_secs(30) {
         store.next().await.refused();
     }
-    assert!(matches!(other.await.unwrap().unwrap_err(), AddError::NotAdded { .. }), "it waits for `call_total`");
+    assert!(matches!(other.await.unwrap().unwrap_err(), CallError::NotDone { .. }), "it waits for `call_total`");
     store.expect(1, "add a").await.done();
     all_added(vec![adding]).await;
 }
@@ -112,8 +112,8 @@ async fn commands_and_queries_have_their_own_time_too() {
     let (_provider, topic, _store) = provider();
     let start = Instant::now();
     let (deleted, acked) = tokio::join!(topic.delete("a").within("500ms"), topic.ack("b").within("500ms"));
-    assert!(matches!(deleted.unwrap_err(), CommandError::Unknown { .. }));
-    assert!(matches!(acked.unwrap_err(), CommandError::Unknown { .. } | CommandError::NotDone { .. }));
+    assert!(matches!(deleted.unwrap_err(), CallError::Unknown { .. }));
+    assert!(matches!(acked.unwrap_err(), CallError::Unknown { .. } | CallError::NotDone { .. }));
     assert_eq!(start.elapsed(), HALF);
     let error = topic.get("a").within("500ms").await.unwrap_err();
     assert!(error.to_string().contains("no answer within 500ms (`within`)"), "{error}");
@@ -139,12 +139,18 @@ async fn a_query_that_waits_for_its_turn_waits_only_for_its_own_time() {
 async fn a_time_that_cannot_be_read_is_an_error_and_nothing_is_sent() {
     let (_provider, topic, mut store) = provider();
     let error = topic.add_json("1").within("5x").await.unwrap_err();
-    assert!(matches!(error, AddError::BadWithin(BadWithin::NotADuration(_))), "{error}");
+    assert!(matches!(error, CallError::Invalid(Invalid::BadDuration { field: "within", .. })), "{error}");
     let error = topic.delete("a").within("5x").await.unwrap_err();
     assert!(error.to_string().starts_with("`within`: `5x` is not a duration"), "{error}");
-    assert!(matches!(topic.get("a").within("5x").await.unwrap_err(), QueryError::BadWithin(_)));
+    assert!(matches!(
+        topic.get("a").within("5x").await.unwrap_err(),
+        CallError::Invalid(Invalid::BadDuration { field: "within", .. })
+    ));
     let mut pages = topic.dead().within("5x");
-    assert!(matches!(pages.next_page().await.unwrap_err(), QueryError::BadWithin(_)));
+    assert!(matches!(
+        pages.next_page().await.unwrap_err(),
+        CallError::Invalid(Invalid::BadDuration { field: "within", .. })
+    ));
     store.expect_nothing().await;
 }
 
@@ -153,12 +159,18 @@ async fn a_time_out_of_its_range_is_an_error_and_nothing_is_sent() {
     let (_provider, topic, mut store) = provider();
     for bad in [Duration::ZERO, Duration::from_micros(999), Duration::from_secs(3_601)] {
         let added = topic.add_json("1").within(bad).await.unwrap_err();
-        assert!(matches!(added, AddError::BadWithin(BadWithin::OutOfRange { given }) if given == bad), "{added}");
+        assert!(matches!(added, CallError::Invalid(Invalid::OutOfRange { given, .. }) if given == bad), "{added}");
         let deleted = topic.delete("a").within(bad).await.unwrap_err();
-        assert!(matches!(deleted, CommandError::BadWithin(_)), "{deleted}");
-        assert!(matches!(topic.get("a").within(bad).await.unwrap_err(), QueryError::BadWithin(_)));
+        assert!(matches!(deleted, CallError::Invalid(Invalid::OutOfRange { field: "within", .. })), "{deleted}");
+        assert!(matches!(
+            topic.get("a").within(bad).await.unwrap_err(),
+            CallError::Invalid(Invalid::OutOfRange { field: "within", .. })
+        ));
         let mut pages = topic.dead().within(bad);
-        assert!(matches!(pages.next_page().await.unwrap_err(), QueryError::BadWithin(_)));
+        assert!(matches!(
+            pages.next_page().await.unwrap_err(),
+            CallError::Invalid(Invalid::OutOfRange { field: "within", .. })
+        ));
     }
     let error = topic.add_json("1").within("2h").await.unwrap_err();
     assert_eq!(error.to_string(), "`within`: 2h is out of its range: write 1ms to 1h");
@@ -183,7 +195,7 @@ async fn a_full_store_is_asked_twice_and_then_the_caller_learns_what_to_do() {
         let adding = start_add(&topic, "a").await;
         refused_twice(&mut store, number).await;
         let error = adding.await.unwrap().unwrap_err();
-        let AddError::NotAdded { reason: Reason::Store(source), .. } = &error else { panic!("{error:?}") };
+        let CallError::NotDone { reason: Reason::Store(source), .. } = &error else { panic!("{error:?}") };
         assert!(matches!(**source, StoreError::Full { .. }), "{source}");
         assert!(error.to_string().ends_with("the store cannot take add: OOM (raise `maxmemory`)"), "{error}");
         store.expect_nothing().await;

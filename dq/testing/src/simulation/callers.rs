@@ -19,7 +19,7 @@ use super::version::{FAILING, KILLER, SLOW, payload};
 use dq::config::NodeSettings;
 use dq::environment::Runtime;
 use dq::job::{Deliver, TopicKey};
-use dq::provider::{AddError, Added, Addition, CommandOutcome, Provider, TopicProvider};
+use dq::provider::{Added, Addition, CallError, CommandOutcome, Provider, Refusal, TopicProvider};
 
 /// The most jobs that one act of a caller adds.
 pub(super) const MOST_ADDS: u64 = 64;
@@ -151,7 +151,7 @@ impl Sim {
         self.answered(key, version, add.await);
     }
 
-    fn answered(&self, key: &TopicKey, version: u64, added: Result<Added, AddError>) {
+    fn answered(&self, key: &TopicKey, version: u64, added: Result<Added, CallError>) {
         let result = match added {
             Ok(Added { how: Addition::Kept(_), .. }) => AddResult::Exists,
             Ok(_) => AddResult::Added,
@@ -198,10 +198,10 @@ impl Sim {
 }
 
 /// What the caller of an add learns from an error.
-pub(super) const fn result_of(error: &AddError) -> AddResult {
+pub(super) const fn result_of(error: &CallError) -> AddResult {
     match error {
-        AddError::AlreadyExists { .. } | AddError::NotExtended { .. } => AddResult::Exists,
-        AddError::NotAdded { .. } | AddError::Stopped { .. } | AddError::Draining { .. } => AddResult::NotAdded,
+        CallError::Refused { refusal: Refusal::Exists(_) | Refusal::NotExtended(_), .. } => AddResult::Exists,
+        CallError::NotDone { .. } | CallError::Refused { refusal: Refusal::Draining { .. }, .. } => AddResult::NotAdded,
         _ => AddResult::Unknown,
     }
 }

@@ -24,7 +24,7 @@ use super::sync::lock;
 use super::units::{MS, SECOND};
 use super::version::KILLER;
 use dq::environment::Runtime;
-use dq::provider::{AddError, Provider};
+use dq::provider::{CallError, Provider};
 
 /// How long callers add jobs and kills are counted, in µs.
 const BUSY: u64 = 600 * SECOND;
@@ -174,7 +174,7 @@ impl Sim {
         let Ok(topic) = provider.topic(key.topic.as_str()) else { return };
         let result = match topic.add_json(version.to_string()).await {
             Ok(_) => AddResult::Added,
-            Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => AddResult::NotAdded,
+            Err(CallError::NotDone { .. }) => AddResult::NotAdded,
             Err(_) => AddResult::Unknown,
         };
         lock(&self.checker_of(key)).add_answered(version, result);

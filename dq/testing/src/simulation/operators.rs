@@ -13,7 +13,7 @@ use super::sync::lock;
 use super::units::MS;
 use dq::environment::{Runtime, StoreClock as _};
 use dq::job::Deliver;
-use dq::provider::{AddSchedule, Addition, Provider, ScheduleError, TopicProvider};
+use dq::provider::{AddSchedule, Addition, Call, CallError, Provider, TopicProvider};
 use dq::schedule::{OnMissed, Overlap};
 use dq::time::Timestamp;
 
@@ -111,9 +111,9 @@ impl Sim {
         Some(match add.await {
             Ok(added) if matches!(added.how, Addition::Kept(_)) => AddResult::Exists,
             Ok(_) => AddResult::Added,
-            Err(ScheduleError::Add(error)) => result_of(&error),
             // Nothing was sent.
-            Err(_) => return None,
+            Err(CallError::Invalid(_)) => return None,
+            Err(error) => result_of(&error),
         })
     }
 
@@ -144,11 +144,11 @@ impl Sim {
 }
 
 #[cfg(feature = "cron")]
-fn each_minute(add: AddSchedule) -> AddSchedule {
+fn each_minute(add: Call<AddSchedule>) -> Call<AddSchedule> {
     add.cron("* * * * *", "UTC")
 }
 
 #[cfg(not(feature = "cron"))]
-fn each_minute(add: AddSchedule) -> AddSchedule {
+fn each_minute(add: Call<AddSchedule>) -> Call<AddSchedule> {
     add.every(Duration::from_secs(60))
 }

@@ -34,6 +34,6 @@ pub async fn read(inspector: &Inspector, wanted: Wanted) -> Seen {
         };
         Ok((page, selected))
     };
-    let page = page.await.map_err(|error: dq::provider::QueryError| dq::Error::from(error).to_string());
+    let page = page.await.map_err(|error: dq::provider::CallError| dq::Error::from(error).to_string());
     Seen { wanted, page }
 }
