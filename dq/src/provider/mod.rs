@@ -4,7 +4,7 @@
 //! task, the *coalescer*, sends the requests as numbered batches of one kind and answers each caller:
 //!
 //! ```text
-//!   Add, DeleteOrCancel, … ── places ──▶ inbox ──▶ batches ──▶ up to 16 in flight ──▶ store
+//!   Call<Add>, Call<Change>, … ── places ──▶ inbox ──▶ batches ──▶ up to 16 in flight ──▶ store
 //!        ▲                                                                                  │
 //!        └──────────────────────── outcome, or why there is none ◀──────────────────────────┘
 //! ```
