@@ -30,11 +30,10 @@ use futures_util::future::BoxFuture;
 
 use super::batch::{AddMeter, Batch, Received};
 use super::inbox::{Inbox, WakeAt};
-use super::queue::BatchQueue;
+use super::queue::{BatchQueue, Upload};
 use super::request::{Deadline, Posted};
 use super::retries::Retries;
 use super::seat::Bell;
-use super::upload::Upload;
 use crate::environment::Environment;
 use crate::job::ProducerId;
 use crate::store::step::MOST_JOBS;

@@ -12,7 +12,7 @@
 //! The coalescer sends the requests of an inbox in the order in which callers first poll their futures. While the store
 //! answers, they also take effect in that order. A request that fails is repeated until the caller's deadline, which is
 //! `call_total` after the first poll; then the error distinguishes *not done* from *unknown*. Queries (`get`, lists, counts)
-//! go to the store directly, 256 at a time. `places` has all bounds.
+//! go to the store directly, 256 at a time. `request` has all bounds.
 
 mod add;
 mod added;
@@ -29,12 +29,10 @@ mod inbox;
 mod inputs;
 mod options;
 mod pages;
-mod places;
 mod query;
 mod queue;
 mod reads;
 mod request;
-mod restart;
 mod retries;
 mod root;
 mod schedule;
@@ -45,7 +43,6 @@ mod sending;
 mod setting;
 mod topic;
 pub(crate) mod typed;
-mod upload;
 
 pub use add::{Add, AddMany};
 pub use added::{Added, AddedMany, AddedOrKept, Addition, Extending};

@@ -9,8 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::call::{Call, Started, Verb};
 use super::error::{CallError, Doing, Failed, Reason, Target};
-use super::places::MOST_QUERIES;
-use super::request::Deadline;
+use super::request::{Deadline, MOST_QUERIES};
 use super::retries::{Retries, repeat};
 use super::root::{Caller, Root};
 use super::sending::{in_time, on_own_thread};
