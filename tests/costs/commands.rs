@@ -104,7 +104,7 @@ async fn a_large_add_many_goes_out_in_two_commands_and_its_results_are_in_order(
         match result {
             Ok(added) => assert_eq!((n % 2, added.id.as_str()), (0, &*n.to_string())),
             Err(dq::provider::CallError::Refused { target, refusal: dq::provider::Refusal::Exists(_) }) => {
-                let id = target.id.unwrap();
+                let id = target.id.as_ref().unwrap();
                 assert_eq!((n % 2, id.as_str()), (1, &*n.to_string()))
             }
             Err(other) => panic!("{n}: {other}"),

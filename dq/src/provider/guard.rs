@@ -4,10 +4,11 @@
 //! repeated under the old one, so callers of a batch that may have left receive *unknown* (rule 18). All other requests were certainly
 //! not done and go out again, in their order.
 //!
-//! The guard of a coalescer that runs on the user's runtime is a task on dq's own thread. It keeps the time: deadlines and time-outs of the coalescer ring here, also while handlers block the user's runtime. And it
-//! watches the progress: a coalescer that has work and does not take a step for a [`TICK`] moves to dq's own thread, with all its
-//! state. What it sent over a connection of the user's runtime may be stuck there, so it repeats that under its numbers sooner than
-//! usual (rule 18). It goes back when it has nothing to do, after a while that doubles each time.
+//! The guard of a coalescer that runs on the user's runtime is a task on dq's own thread. It keeps the time: deadlines and time-outs
+//! of the coalescer ring here, even while handlers block the user's runtime. And it watches the progress: a coalescer that has work and
+//! does not take a step for a [`TICK`] moves to dq's own thread, with all its state. What it sent over a connection of the user's
+//! runtime may be stuck there, so it repeats that under its numbers sooner than usual (rule 18). It goes back when it has nothing to
+//! do, after a while that doubles each time.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

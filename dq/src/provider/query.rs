@@ -89,7 +89,7 @@ pub(super) async fn answer<T: Send + 'static, R: Clone + Send + Sync + 'static>(
             return Err(too_many(deadline));
         }
         let ask = |tries| (ask(Arc::clone(&store), key.clone(), request.clone(), tries), ());
-        repeat(&environment, retries, deadline, false, ask, |(), waited, limit| unanswered(waited, limit)).await
+        repeat(&environment, retries, deadline, false, ask, |&(), waited, limit| unanswered(waited, limit)).await
     };
     on_own_thread(root, work).await
 }

@@ -58,7 +58,7 @@ pub(super) async fn repeat<T, P>(
     deadline: Deadline,
     changes: bool,
     ask: impl Fn(u32) -> (Pending<T>, P),
-    silent: impl Fn(P, Duration, &'static str) -> StoreError,
+    silent: impl Fn(&P, Duration, &'static str) -> StoreError,
 ) -> Result<T, Failed> {
     let (mut tries, mut refusals, mut doubt, mut last) = (0, 0, None, None);
     loop {
@@ -69,7 +69,7 @@ pub(super) async fn repeat<T, P>(
         let answer = tokio::select! {
             biased;
             answer = answer => answer,
-            () = environment.sleep_until(began.saturating_add(most)) => Err(silent(asked, most, limit)),
+            () = environment.sleep_until(began.saturating_add(most)) => Err(silent(&asked, most, limit)),
         };
         let error = match answer {
             Ok(answer) => return Ok(answer),

@@ -183,7 +183,7 @@ async fn ask(answer: Pending<BatchAnswer<TopicSet>>) -> Result<TopicSet, StoreEr
     }
 }
 
-fn silent(producer: Arc<dyn Producer>, waited: Duration, _: &str) -> StoreError {
+fn silent(producer: &Arc<dyn Producer>, waited: Duration, _: &str) -> StoreError {
     let (operation, reason) = (OPERATION, format!("no answer within {}", humantime::format_duration(waited)));
     match producer.take_back() {
         true => StoreError::NotSent { operation, reason },

@@ -248,21 +248,18 @@ impl Provider {
     /// # Ok(())
     /// # }
     /// ```
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `reschedule::<CloseOrder>(7, \"2h\")`")]
     pub fn reschedule<J: DelayJob>(&self, id: impl ToJobId, when: impl IntoWhen) -> Call<Change> {
         self.on::<J, _>(|topic| topic.reschedule(id, when))
     }
 
     /// Makes a job that waits due this much later than it was, whatever the time is now. Otherwise as
     /// [`reschedule`](Self::reschedule).
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `extend_by::<Session>(7, \"30m\")`")]
     pub fn extend_by<J: DelayJob>(&self, id: impl ToJobId, by: impl IntoDelay) -> Call<Change> {
         self.on::<J, _>(|topic| topic.extend_by(id, by))
     }
 
     /// Makes a job that waits due now. One that is due already keeps its place among those that are. Otherwise as
     /// [`reschedule`](Self::reschedule).
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `run_now::<CloseOrder>(7)`")]
     pub fn run_now<J: DelayJob>(&self, id: impl ToJobId) -> Call<Change> {
         self.on::<J, _>(|topic| topic.run_now(id))
     }
