@@ -26,6 +26,7 @@ mod export;
 pub mod file;
 mod history;
 mod inspect;
+mod limits;
 mod link;
 pub mod memory;
 mod moves;

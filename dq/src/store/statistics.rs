@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use super::error::{StoreError, limited};
 use crate::time::Timestamp;
 
 /// A minute, in milliseconds.
@@ -120,12 +119,6 @@ impl MinuteCounts {
         let late = std::array::from_fn(|_| next(4));
         Some(Self { minute, claimed, ran, done, failed, dead, late_sum, late_most, late })
     }
-}
-
-/// Rejects a request for more minutes than a store keeps.
-pub(super) fn check_minutes(from: u64, to: u64) -> Result<(), StoreError> {
-    let minutes = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX).saturating_add(1);
-    limited("the number of minutes", minutes, MOST_MINUTES as usize)
 }
 
 #[cfg(test)]

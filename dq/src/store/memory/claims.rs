@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::leases::lease_end;
 use super::now::Now;
 use super::places::TimedPlace;
-use super::topic::{Topic, within};
+use super::topic::Topic;
 use crate::job::{Fence, NodeId, Sequence};
 use crate::store::step::{Claim, Sequenced, Sweep, Swept, Transfer, Transferred};
 use crate::store::{Gate, JobMove, StoreError};
@@ -20,7 +20,6 @@ impl Topic {
         node: &NodeId,
         request: &Transfer,
     ) -> Result<Sequenced<Transferred>, StoreError> {
-        within("the limit of a transfer", request.limit)?;
         if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }
@@ -53,7 +52,6 @@ impl Topic {
 
     /// DEAD and DONE jobs past their retention → gone; aged UNACKED jobs → RUNNING. O(limit log n).
     pub(crate) fn sweep(&mut self, now: Now, node: &NodeId, request: &Sweep) -> Result<Sequenced<Swept>, StoreError> {
-        within("the limit of a sweep", request.limit)?;
         if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }

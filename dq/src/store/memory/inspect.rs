@@ -4,23 +4,20 @@ use std::ops::Bound;
 
 use super::now::Now;
 use super::places::{End, Ended, Holder, PendingCommand, Place, Slot, TimedPlace, fitting};
-use super::topic::{Topic, within};
+use super::topic::Topic;
 use crate::job::{JobId, NodeId, State};
-use crate::store::error::limited;
 use crate::store::history::read;
-use crate::store::statistics::check_minutes;
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
     CopyPlace, Cursor, DueCount, ExportPart, ExportRequest, Exported, HeldJob, HolderSeen, JobCopy, JobHistory,
-    JobPlace, MOST_BUCKETS, MOST_NODES, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, PendingEnd,
-    PendingReplacement, StoreError, Stored, TopicCounts, TopicOverview,
+    JobPlace, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, PendingEnd, PendingReplacement, StoreError,
+    Stored, TopicCounts, TopicOverview,
 };
 use crate::time::Timestamp;
 
 impl Topic {
     /// The jobs with these ids. As in every store, the answer does not name the node that runs a job.
     pub(crate) fn get(&self, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
-        within("the number of ids", ids.len())?;
         let mut found: Vec<_> = ids.iter().map(|id| self.get_one(id)).collect();
         found.truncate(fitting(found.iter().map(|job| job.as_ref().map_or(0, size)), USUAL_BYTES));
         Ok(found)
@@ -53,7 +50,6 @@ impl Topic {
 
     /// A page of one place. O(limit log n).
     pub(crate) fn page(&self, request: &PageRequest) -> Result<Page, StoreError> {
-        within("the limit of a page", request.limit)?;
         let (after, bounds) = (request.after.as_ref(), (request.limit, request.bytes));
         let read = |id: &JobId| Some(stored(id, self.jobs.get(id)?));
         let (jobs, next) = match TimedPlace::of(request.state) {
@@ -73,13 +69,11 @@ impl Topic {
 
     /// The schedules behind this one, in the order of their ids.
     pub(crate) fn schedules(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<JobId>, StoreError> {
-        within("the limit of a page", limit)?;
         Ok(self.jobs.schedules_after(after).take(limit.max(1)).cloned().collect())
     }
 
     /// A page of an export. O(limit log n).
     pub(crate) fn export(&self, now: Now, request: &ExportRequest) -> Result<Exported, StoreError> {
-        within("the limit of an export", request.limit)?;
         let (after, bounds) = (request.after.as_ref(), (request.limit, request.bytes));
         let (index, place) = match request.part {
             ExportPart::Broadcasts => (self.broadcasts.by_due(), CopyPlace::Broadcast),
@@ -137,7 +131,6 @@ impl Topic {
 
     /// The topic as a whole. O(nodes log nodes + leaves with due jobs).
     pub(crate) fn overview(&self, now: Now, nodes: usize) -> Result<TopicOverview, StoreError> {
-        limited("the number of nodes", nodes, MOST_NODES)?;
         let mut holders: Vec<_> = self.jobs.holders().iter().collect();
         let count = holders.len();
         holders.sort_unstable_by_key(|(node, holder)| (holder.lease, *node));
@@ -156,7 +149,6 @@ impl Topic {
 
     /// A page of the nodes that hold jobs, in order of their names; of those that hold this job, if the request names one.
     pub(crate) fn nodes(&self, request: &NodesRequest) -> Result<NodesPage, StoreError> {
-        limited("the number of nodes", request.limit, MOST_NODES)?;
         let after = request.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut holders = self.jobs.holders().range::<NodeId, _>((after, Bound::Unbounded));
         let page: Vec<_> = holders.by_ref().take(request.limit.max(1)).collect();
@@ -168,13 +160,11 @@ impl Topic {
 
     /// What the topic counted in these minutes. O(1): there are no more than those of a day.
     pub(crate) fn statistics(&self, from: u64, to: u64) -> Result<Vec<MinuteCounts>, StoreError> {
-        check_minutes(from, to)?;
         Ok(self.statistics.between(from, to))
     }
 
     /// The number of DELAYED jobs between each two times. O(leaves between the first and the last).
     pub(crate) fn due_counts(&self, times: &[Timestamp]) -> Result<Vec<DueCount>, StoreError> {
-        limited("the number of times", times.len(), MOST_BUCKETS + 1)?;
         let index = self.jobs.index(TimedPlace::Delayed);
         let count = |span: &[Timestamp]| DueCount { jobs: index.count_between(span[0], span[1]), is_exact: true };
         Ok(times.windows(2).map(count).collect())

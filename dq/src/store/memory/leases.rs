@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use super::now::Now;
 use super::places::{PendingCommand, Place, SlotMut};
-use super::topic::{Topic, within};
+use super::topic::Topic;
 use crate::job::{JobId, NodeId, Sequence, Token};
 use crate::store::StoreError;
 use crate::store::step::{
-    Audit, Audited, Exhaust, Isolate, Isolated, LONGEST_LEASE, LeaseStatus, NoteVerdict, Noted, Reconcile, Reconciled,
-    Recover, Recovered, Release, Renew, RowCursor, Scanned, Sequenced,
+    Exhaust, Isolate, Isolated, LONGEST_LEASE, LeaseStatus, NoteVerdict, Noted, Reconcile, Reconciled, Release, Renew,
+    RowCursor, Scanned, Sequenced,
 };
 use crate::time::Timestamp;
 
@@ -58,7 +58,6 @@ impl Topic {
         node: &NodeId,
         request: &Reconcile,
     ) -> Result<Sequenced<Reconciled>, StoreError> {
-        within("the limit of a reconcile", request.limit)?;
         if request.after.is_none() {
             self.take_sequence(now, node, request.last_seen);
         } else if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
@@ -90,20 +89,6 @@ impl Topic {
         self.lease_status(node)
     }
 
-    /// A slot has exactly one place, so no job is ever lost.
-    #[expect(clippy::unused_self, reason = "a step of the topic, as in every store")]
-    pub(crate) fn audit(&self, request: &Audit) -> Result<Audited, StoreError> {
-        within("the limit of an audit", request.limit)?;
-        Ok(Audited { lost: Vec::new(), next: None })
-    }
-
-    /// Nothing is lost, so nothing is put back.
-    #[expect(clippy::unused_self, reason = "a step of the topic, as in every store")]
-    pub(crate) fn recover(&self, request: &Recover) -> Result<Recovered, StoreError> {
-        within("the number of jobs to recover", request.ids.len())?;
-        Ok(Recovered { recovered: Vec::new(), examined: request.ids.len() })
-    }
-
     /// Reads all leases, and compares the number of records with the sum of all places. O(nodes).
     pub(crate) fn scan(&mut self, now: Now) -> Scanned {
         self.cut_leases(now);
@@ -123,7 +108,6 @@ impl Topic {
     /// Notes how quarantined jobs are about to run, so that a crash of their node is charged accordingly. A late request notes
     /// nothing: other handlers may have started beside a job that it calls alone.
     pub(crate) fn isolate(&mut self, now: Now, node: &NodeId, request: &Isolate) -> Result<Isolated, StoreError> {
-        within("the number of runs to isolate", request.runs.len())?;
         let notes = self.sequences.is_current(now, node, request.last_seen).then(|| {
             let runs = request.runs.iter();
             runs.map(|(id, token)| self.note(node, id, *token, |slot| slot.set_isolation(request.isolation))).collect()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::now::Now;
 use super::places::TimedPlace;
 use super::signals::Recipient;
-use super::topic::{Topic, within};
+use super::topic::Topic;
 use crate::job::{JobId, NodeId, Record};
 use crate::store::step::{Publish, Published};
 use crate::store::{BroadcastMessage, JobMove, Signal, StoreError};
@@ -28,7 +28,6 @@ impl Topic {
 
     /// Removes and publishes due broadcasts; drops those that have expired. O(limit log n).
     pub(crate) fn publish(&mut self, now: Now, node: &NodeId, request: Publish) -> Result<Published, StoreError> {
-        within("the limit of a publish", request.limit)?;
         let (mut published, mut dropped) = (0, 0);
         let gate = self.gate(now);
         let latest = gate.latest(now.floor());

@@ -14,6 +14,7 @@ use crate::store::{Examined, Pending, Query, QueryReply as Reply, StoreError};
 impl MemoryStore {
     /// The answer, or what comes once the answer is durable.
     pub(super) fn answer(&self, query: Query<'_>) -> Result<Pending<Reply>, StoreError> {
+        query.check()?;
         let name = query.name();
         let reply = match query {
             Query::KeepHistory { topic, setting } => {

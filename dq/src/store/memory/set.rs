@@ -18,7 +18,6 @@ impl Topic {
         number: u64,
         set: SetTopic,
     ) -> Result<BatchAnswer<TopicSet>, StoreError> {
-        set.check()?;
         if let Some(kept) = self.calls.kept(now, producer, number, "set")? {
             return Ok(kept);
         }

@@ -4,7 +4,7 @@
 use super::exit::Exit;
 use super::now::Now;
 use super::places::{Room, Slot, fitting};
-use super::topic::{Topic, within};
+use super::topic::Topic;
 use crate::job::{JobId, NodeId};
 use crate::store::step::{Change, Outcome, Reclaim, Reclaimed, Settle, Settled, Verdict};
 use crate::store::{JobMove, StoreError};
@@ -16,7 +16,6 @@ impl Topic {
     /// Only the token decides: an outcome of another run changes nothing, whatever sequence number and lease say. A second
     /// outcome of the same run finds the row gone and is stale.
     pub(crate) fn settle(&mut self, now: Now, node: &NodeId, request: Settle) -> Result<Settled, StoreError> {
-        within("the number of outcomes and of the jobs of ticks", request.jobs())?;
         let mut verdicts = Vec::with_capacity(request.outcomes.len());
         let mut budget = Room::new(request.bytes);
         let mut ticks = Vec::new();
@@ -63,7 +62,6 @@ impl Topic {
     /// RUNNING → where each row was claimed from. Does nothing unless the lease has expired and is the one that the
     /// reclaimer saw.
     pub(crate) fn reclaim(&mut self, now: Now, request: &Reclaim) -> Result<Reclaimed, StoreError> {
-        within("the limit of a reclaim", request.limit)?;
         let Some(holder) = self.jobs.holders().get(&request.node) else { return Ok(Reclaimed::default()) };
         if holder.lease != request.seen || holder.lease > now.floor() {
             return Ok(Reclaimed::default());

@@ -17,8 +17,6 @@ use super::roles::Roles;
 use super::sequences::Sequences;
 use super::signals::{Notice, Notices};
 use crate::job::{Fence, JobId, NodeId, State};
-use crate::store::error::limited;
-use crate::store::step::MOST_JOBS;
 use crate::store::{HistorySetting, Moves, Signal, StoreError, TopicState};
 use crate::time::Timestamp;
 
@@ -138,9 +136,4 @@ impl Topic {
             None => self.notices.due(),
         }
     }
-}
-
-/// Rejects a request over the limit before the step changes anything (rule 5).
-pub(super) const fn within(what: &'static str, size: usize) -> Result<(), StoreError> {
-    limited(what, size, MOST_JOBS)
 }

@@ -6,11 +6,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::link::{RedisLink, refused};
+use super::link::RedisLink;
 use super::reply::Reply;
 use super::scripts::{ScriptCall, Step};
 use super::topic_state::told;
-use super::within;
 use crate::job::NodeId;
 use crate::store::step::{Audit, Audited, Recover, Recovered, RowCursor, Scanned};
 use crate::store::{Answer, Pending, StoreError};
@@ -74,9 +73,6 @@ impl RedisLink {
     }
 
     pub(super) fn audit(&self, request: &Audit) -> Pending<Answer> {
-        if let Err(error) = within("the limit of an audit", request.limit) {
-            return refused(error);
-        }
         let after = request.after.as_ref().map_or(String::new(), |cursor| cursor.as_str().to_owned());
         let (limit, bytes) = (request.limit.max(1), request.bytes);
         let arguments =
@@ -96,9 +92,6 @@ impl RedisLink {
     }
 
     pub(super) fn recover(&self, request: &Recover) -> Pending<Answer> {
-        if let Err(error) = within("the number of jobs to recover", request.ids.len()) {
-            return refused(error);
-        }
         let (ids, bytes) = (request.ids.clone(), request.bytes);
         let arguments = move |call: ScriptCall, nodes: &BTreeSet<NodeId>| {
             let mut call = with_nodes(call.arg(bytes).arg(nodes.len()), nodes);

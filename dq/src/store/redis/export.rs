@@ -1,9 +1,9 @@
 //! The query `export` (rule 27), over the shared connection.
 
+use super::RedisStore;
 use super::keys::{Key, Keys};
 use super::reply::Reply;
 use super::scripts::Step;
-use super::{RedisStore, within};
 use crate::job::{Deliver, Fence, NodeId, State, TopicKey};
 use crate::store::{
     CopyPlace, Cursor, ExportPart, ExportRequest, Exported, HeldJob, JobCopy, PendingEnd, PendingReplacement,
@@ -13,7 +13,6 @@ use crate::time::Timestamp;
 
 impl RedisStore {
     pub(super) async fn export_of(&self, topic: &TopicKey, request: ExportRequest) -> Result<Exported, StoreError> {
-        within("the limit of an export", request.limit)?;
         let keys = self.keyspace.of(topic);
         let (place_key, place) = match request.part {
             ExportPart::State(State::Running) => return self.export_of_running(&keys, &request).await,

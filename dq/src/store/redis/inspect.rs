@@ -1,11 +1,11 @@
 //! The answers to the queries, over the shared connection: one `match`, and the queries about the jobs of a topic.
 
+use super::RedisStore;
 use super::check::dangers;
 use super::export::crash_count;
 use super::keys::Key;
 use super::reply::{Reply, malformed, state};
 use super::scripts::{ScriptCall, Step};
-use super::{RedisStore, within};
 use crate::job::{JobId, State, TopicKey};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
@@ -16,6 +16,7 @@ use crate::time::Timestamp;
 impl RedisStore {
     /// Answers a query.
     pub(super) async fn answer(&self, query: Query<'_>) -> Result<Answer, StoreError> {
+        query.check()?;
         Ok(match query {
             Query::Prepare {} => Answer::Prepare(()),
             Query::Contact {} => {
@@ -65,7 +66,6 @@ impl RedisStore {
     }
 
     async fn get_by_ids(&self, topic: &TopicKey, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
-        within("the number of ids", ids.len())?;
         let mut call = self.call(Step::Get, topic).arg(USUAL_BYTES);
         ids.iter().for_each(|id| call.push(id.as_str()));
         let mut reply = self.queries.ask_list(call).await?;
@@ -91,7 +91,6 @@ impl RedisStore {
         after: Option<&JobId>,
         limit: usize,
     ) -> Result<Vec<JobId>, StoreError> {
-        within("the limit of a page", limit)?;
         let from = after.map_or_else(|| "-".to_owned(), |id| format!("({id}"));
         let call = self.call(Step::Schedules, topic).arg(from).arg(limit.max(1));
         let mut reply = self.queries.ask_list(call).await?;
@@ -104,7 +103,6 @@ impl RedisStore {
     }
 
     async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {
-        within("the limit of a page", request.limit)?;
         let (keys, limit) = (self.keyspace.of(topic), request.limit.max(1));
         let key = match request.state {
             State::Running => return self.page_of_running(&keys, request.after, limit, request.bytes).await,

@@ -1,5 +1,6 @@
 //! The steps of a node, each a script over the ordered connection of its link.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::outcomes::{Sorted, sort};
 use super::reply::{Reply, malformed};
 use super::scripts::{ScriptCall, Scripts, Step};
 use super::topic_state::told;
-use super::{metadata_bytes, micros, millis, within};
+use super::{metadata_bytes, micros, millis};
 use crate::job::{Isolation, JobId, NodeId, Token};
 use crate::store::step::{
     Change, Claim, Exhaust, Isolate, Isolated, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed,
@@ -86,12 +87,11 @@ impl RedisLink {
     }
 }
 
-pub(super) fn refused(error: StoreError) -> Pending<Answer> {
-    Box::pin(std::future::ready(Err(error)))
-}
-
 impl Link for RedisLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
+        if let Err(error) = request.check() {
+            return Box::pin(ready(Err(error)));
+        }
         match request {
             Request::Transfer(request) => self.transfer(&request),
             Request::Settle(request) => self.settle(&request),
@@ -124,9 +124,6 @@ impl Link for RedisLink {
 
 impl RedisLink {
     fn transfer(&self, request: &Transfer) -> Pending<Answer> {
-        if let Err(error) = within("the limit of a transfer", request.limit) {
-            return refused(error);
-        }
         let node = self.node.as_str();
         let call = self.counting(Step::Transfer, 1, node).arg(node).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
@@ -165,9 +162,6 @@ impl RedisLink {
     }
 
     fn settle(&self, request: &Settle) -> Pending<Answer> {
-        if let Err(error) = within("the number of outcomes and of the jobs of ticks", request.jobs()) {
-            return refused(error);
-        }
         let has_ticks = request.outcomes.iter().any(|outcome| matches!(outcome.change, Change::Tick(_)));
         // Without ticks it does not need the index of schedules either.
         let call =
@@ -198,9 +192,6 @@ impl RedisLink {
     }
 
     fn isolate(&self, request: &Isolate) -> Pending<Answer> {
-        if let Err(error) = within("the number of runs to isolate", request.runs.len()) {
-            return refused(error);
-        }
         let isolation = match request.isolation {
             Isolation::Grouped => "+",
             Isolation::Alone => "!",
@@ -228,9 +219,6 @@ impl RedisLink {
     }
 
     fn reconcile(&self, request: &Reconcile) -> Pending<Answer> {
-        if let Err(error) = within("the limit of a reconcile", request.limit) {
-            return refused(error);
-        }
         let after = request.after.as_ref().map_or("", RowCursor::as_str);
         let call = self.call(Step::Reconcile).arg(request.last_seen.0).arg(after).arg(request.limit.max(1));
         let (answer, link) = (self.connection.ask_list(call), self.clone());
@@ -257,9 +245,6 @@ impl RedisLink {
     }
 
     fn reclaim(&self, request: &Reclaim) -> Pending<Answer> {
-        if let Err(error) = within("the limit of a reclaim", request.limit) {
-            return refused(error);
-        }
         let dead = request.node.as_str();
         let call = self.counting(Step::Reclaim, 1, dead).arg(dead).arg(request.seen.as_millis());
         let call = call.arg(request.limit.max(1)).arg(request.max_crashes).arg(request.bytes);
@@ -279,9 +264,6 @@ impl RedisLink {
     }
 
     fn sweep(&self, request: &Sweep) -> Pending<Answer> {
-        if let Err(error) = within("the limit of a sweep", request.limit) {
-            return refused(error);
-        }
         let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
         let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
         let call = call.arg(request.bytes);
@@ -304,9 +286,6 @@ impl RedisLink {
     }
 
     fn publish(&self, request: Publish) -> Pending<Answer> {
-        if let Err(error) = within("the limit of a publish", request.limit) {
-            return refused(error);
-        }
         let call = self.call(Step::Publish).arg(request.limit).arg(micros(request.fallback));
         let answer = self.prompt.ask_list(call.arg(millis(request.expires_after)).arg(request.bytes));
         Box::pin(async move {

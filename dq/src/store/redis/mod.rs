@@ -66,8 +66,6 @@ use self::scripts::Scripts;
 use self::signals::Subscriptions;
 use self::source::Source;
 use self::url::Address;
-use super::error::limited;
-use super::step::MOST_JOBS;
 use super::{Durability, Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
 use crate::job::{Codec, Metadata, NodeId, ProducerId, Record, TopicKey};
@@ -297,9 +295,4 @@ fn metadata_bytes(metadata: Metadata) -> Vec<u8> {
     let record = Record::new(&Metadata { parked_by: None, ..metadata }, Codec::Json, b"");
     let bytes = record.as_bytes();
     bytes[..bytes.len() - 1].to_vec()
-}
-
-/// Checks a limit of a request before anything is sent.
-const fn within(what: &'static str, size: usize) -> Result<(), StoreError> {
-    limited(what, size, MOST_JOBS)
 }

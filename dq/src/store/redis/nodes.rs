@@ -7,8 +7,7 @@ use super::keys::Keys;
 use super::reply::{Reply, fence_of};
 use super::scripts::Step;
 use crate::job::{NodeId, Record, TopicKey};
-use crate::store::error::limited;
-use crate::store::{Cursor, HolderSeen, JobPlace, MOST_NODES, NodesPage, NodesRequest, Page, StoreError, Stored};
+use crate::store::{Cursor, HolderSeen, JobPlace, NodesPage, NodesRequest, Page, StoreError, Stored};
 use crate::time::Timestamp;
 
 /// The rows of how many nodes a page of RUNNING reads at most.
@@ -17,7 +16,6 @@ const NODES_A_PAGE: usize = 16;
 impl RedisStore {
     /// One script names the nodes, and a second one counts their rows.
     pub(super) async fn nodes_of(&self, topic: &TopicKey, request: NodesRequest) -> Result<NodesPage, StoreError> {
-        limited("the number of nodes", request.limit, MOST_NODES)?;
         let (keys, limit) = (self.keyspace.of(topic), request.limit.max(1));
         let after = request.after.as_ref().map_or("", NodeId::as_str);
         let mut named = self.nodes_behind(&keys, after, limit + 1).await?;

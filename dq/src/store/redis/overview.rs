@@ -9,14 +9,12 @@ use super::statistics::recent;
 use super::topic_state::state_of;
 use super::{LAST_MS, RedisStore};
 use crate::job::{NodeId, TopicKey};
-use crate::store::error::limited;
-use crate::store::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, StoreError, TopicOverview};
+use crate::store::{DueCount, HolderSeen, StoreError, TopicOverview};
 use crate::time::Timestamp;
 
 impl RedisStore {
     /// One script, and a second one if nodes hold jobs: it counts those.
     pub(super) async fn overview_of(&self, topic: &TopicKey, nodes: usize) -> Result<TopicOverview, StoreError> {
-        limited("the number of nodes", nodes, MOST_NODES)?;
         let overview = self.overview_with(topic, nodes, &BTreeSet::new()).await?;
         if overview.nodes.is_empty() {
             return Ok(overview);
@@ -59,7 +57,6 @@ impl RedisStore {
         topic: &TopicKey,
         times: &[Timestamp],
     ) -> Result<Vec<DueCount>, StoreError> {
-        limited("the number of times", times.len(), MOST_BUCKETS + 1)?;
         let mut call = self.call(Step::DueCounts, topic);
         times.iter().for_each(|at| call.push(at.as_millis().min(LAST_MS)));
         let mut reply = self.queries.ask_list(call).await?;

@@ -17,7 +17,7 @@ use super::keys::Keys;
 use super::reply::{Reply, codes, malformed, state};
 use super::scripts::{ScriptCall, Scripts, Step};
 use super::told::Told;
-use super::{topic_state, within};
+use super::topic_state;
 use crate::job::{NodeId, ProducerId};
 use crate::store::{
     AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandOutcome, Import, JobChange, LAST_VERSION, NewJob,
@@ -89,6 +89,9 @@ impl RedisProducer {
 
 impl Producer for RedisProducer {
     fn ask(&self, batch: Batch) -> Pending<BatchReply> {
+        if let Err(error) = batch.check() {
+            return Box::pin(ready(Err(error)));
+        }
         match batch {
             Batch::Add { batch } => self.add(batch),
             Batch::Command { batch } => self.command(&batch),
@@ -109,9 +112,6 @@ impl Producer for RedisProducer {
 
 impl RedisProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchReply> {
-        if let Err(error) = within("the number of jobs to add", batch.items.len()) {
-            return Box::pin(ready(Err(error)));
-        }
         let batch = AddBatch::new(batch.number, batch.items);
         let (connection, calls) = (self.connection.clone(), Arc::clone(&self.calls));
         let mut enters = calls.entry.due();
@@ -143,9 +143,6 @@ impl RedisProducer {
     }
 
     fn command(&self, batch: &Numbered<Command>) -> Pending<BatchReply> {
-        if let Err(error) = within("the number of commands", batch.items.len()) {
-            return Box::pin(ready(Err(error)));
-        }
         let mut call = self.command.clone();
         call.push(batch.number);
         for Command { verb, id, fence, by } in &batch.items {
@@ -160,9 +157,6 @@ impl RedisProducer {
     }
 
     fn change(&self, batch: &Numbered<JobChange>) -> Pending<BatchReply> {
-        if let Err(error) = within("the number of changes", batch.items.len()) {
-            return Box::pin(ready(Err(error)));
-        }
         let (calls, count) = (&self.calls, batch.items.len());
         let call = calls.scripts.call(Step::Change, &calls.keys, calls.producer.as_str());
         let answer = self.connection.ask_list(change::write(call, batch));
@@ -170,9 +164,6 @@ impl RedisProducer {
     }
 
     fn set(&self, number: u64, set: SetTopic) -> Pending<BatchReply> {
-        if let Err(error) = set.check() {
-            return Box::pin(ready(Err(error)));
-        }
         let calls = &self.calls;
         let call = calls.scripts.call(Step::Set, &calls.keys, calls.producer.as_str());
         let answer = self.connection.ask_list(topic_state::write(call, number, &set));
@@ -180,9 +171,6 @@ impl RedisProducer {
     }
 
     fn import(&self, number: u64, import: Import) -> Pending<BatchReply> {
-        if let Err(error) = within("the number of copies to import", import.copies.len()) {
-            return Box::pin(ready(Err(error)));
-        }
         let calls = &self.calls;
         let call = calls.scripts.call(Step::Import, &calls.keys, calls.producer.as_str());
         let (mut call, repeats) = import::write(call, number, import);

@@ -4,7 +4,6 @@ use super::RedisStore;
 use super::keys::Key;
 use super::reply::Reply;
 use crate::job::TopicKey;
-use crate::store::statistics::check_minutes;
 use crate::store::{MOST_MINUTES, MinuteCounts, StoreError};
 use crate::time::Timestamp;
 
@@ -16,7 +15,6 @@ impl RedisStore {
         from: u64,
         to: u64,
     ) -> Result<Vec<MinuteCounts>, StoreError> {
-        check_minutes(from, to)?;
         let mut cmd = redis::cmd("HMGET");
         cmd.arg(self.keyspace.of(topic).name(Key::Statistics, ""));
         (from..=to).for_each(|minute| {

@@ -1,0 +1,59 @@
+//! The limits of what is asked (rule 5). A store checks them before it does anything.
+
+use super::error::limited;
+use super::step::MOST_JOBS;
+use super::{Batch, MOST_BUCKETS, MOST_MINUTES, MOST_NODES, Query, Request, StoreError};
+
+impl Request {
+    /// Refuses a step over its limit.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let (what, size) = match self {
+            Self::Transfer(request) => ("the limit of a transfer", request.limit),
+            Self::Settle(request) => ("the number of outcomes and of the jobs of ticks", request.jobs()),
+            Self::Isolate(request) => ("the number of runs to isolate", request.runs.len()),
+            Self::Reconcile(request) => ("the limit of a reconcile", request.limit),
+            Self::Reclaim(request) => ("the limit of a reclaim", request.limit),
+            Self::Sweep(request) => ("the limit of a sweep", request.limit),
+            Self::Publish(request) => ("the limit of a publish", request.limit),
+            Self::Audit(request) => ("the limit of an audit", request.limit),
+            Self::Recover(request) => ("the number of jobs to recover", request.ids.len()),
+            Self::Renew(_) | Self::Exhaust(_) | Self::Release(_) | Self::Wake(_) | Self::Scan(_) => return Ok(()),
+        };
+        limited(what, size, MOST_JOBS)
+    }
+}
+
+impl Batch {
+    /// Refuses a batch over its limit.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let (what, size) = match self {
+            Self::Add { batch } => ("the number of jobs to add", batch.items.len()),
+            Self::Command { batch } => ("the number of commands", batch.items.len()),
+            Self::Change { batch } => ("the number of changes", batch.items.len()),
+            Self::Import { import, .. } => ("the number of copies to import", import.copies.len()),
+            Self::Set { set, .. } => return set.check(),
+        };
+        limited(what, size, MOST_JOBS)
+    }
+}
+
+impl Query<'_> {
+    /// Refuses a query over its limit.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let (what, size, limit) = match self {
+            Self::Get { ids, .. } => ("the number of ids", ids.len(), MOST_JOBS),
+            Self::Page { request, .. } => ("the limit of a page", request.limit, MOST_JOBS),
+            Self::Schedules { limit, .. } => ("the limit of a page", *limit, MOST_JOBS),
+            Self::Export { request, .. } => ("the limit of an export", request.limit, MOST_JOBS),
+            Self::Overview { nodes, .. } => ("the number of nodes", *nodes, MOST_NODES),
+            Self::Nodes { request, .. } => ("the number of nodes", request.limit, MOST_NODES),
+            Self::DueCounts { times, .. } => ("the number of times", times.len(), MOST_BUCKETS + 1),
+            Self::Statistics { from, to, .. } => {
+                let minutes = usize::try_from(to.saturating_sub(*from)).unwrap_or(usize::MAX).saturating_add(1);
+                ("the number of minutes", minutes, MOST_MINUTES as usize)
+            }
+            _ => return Ok(()),
+        };
+        limited(what, size, limit)
+    }
+}
