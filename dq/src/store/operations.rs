@@ -21,9 +21,9 @@ use super::step::{
 };
 use super::{
     AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Danger, DueCount, Examine, Examined,
-    ExportRequest, Exported, GiveUp, HistorySetting, Import, ImportOutcome, JobChange, JobHistory, MinuteCounts,
-    Mismatch, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, SetTopic, StoreError, Stored, TopicCounts,
-    TopicNames, TopicOverview, TopicSet, TopicState,
+    ExportRequest, Exported, GiveUp, HistorySetting, Import, ImportOutcome, JobChange, JobHistory, JobPlace,
+    MinuteCounts, Mismatch, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, SetTopic, StoreError, Stored,
+    TopicCounts, TopicNames, TopicOverview, TopicSet, TopicState,
 };
 use crate::job::{AppName, JobId, NodeId, TopicKey, TopicName};
 use crate::time::Timestamp;
@@ -99,6 +99,9 @@ macro_rules! operations {
         Get get(topic: &'a TopicKey, ids: &'a [JobId]) -> Vec<Option<Stored>>;
         /// Returns a page of the jobs in one state. Two commands for RUNNING jobs.
         Page page(topic: &'a TopicKey, request: PageRequest) -> Page;
+        /// Returns the first job of each state that has an order of time: the next due, the longest UNACKED and DEAD, and the DONE job
+        /// that the store removes next. Four commands.
+        Oldest oldest(topic: &'a TopicKey) -> Vec<(JobId, JobPlace)>;
         /// Returns the ids of the schedules behind `after`, in their order; at most `limit`, which is 1 to 1,000. It names every
         /// schedule there is, and may name some that are gone.
         Schedules schedules(topic: &'a TopicKey, after: Option<&'a JobId>, limit: usize) -> Vec<JobId>;

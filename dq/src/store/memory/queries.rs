@@ -8,8 +8,8 @@ use super::MemoryStore;
 use super::durable::Waits;
 use super::now::Now;
 use super::topic::Topic;
-use crate::job::TopicKey;
-use crate::store::{Examined, Pending, Query, QueryReply as Reply, StoreError};
+use crate::job::{JobId, State, TopicKey};
+use crate::store::{Examined, JobPlace, PageRequest, Pending, Query, QueryReply as Reply, StoreError};
 
 impl MemoryStore {
     /// The answer, or what comes once the answer is durable.
@@ -34,6 +34,7 @@ impl MemoryStore {
             Query::Listen { .. } => Reply::Listen(()),
             Query::Get { topic, ids } => Reply::Get(self.look(name, topic, |topic, _| topic.get(ids))?),
             Query::Page { topic, request } => Reply::Page(self.look(name, topic, |topic, _| topic.page(&request))?),
+            Query::Oldest { topic } => Reply::Oldest(self.look(name, topic, |topic, _| oldest(topic))?),
             Query::Schedules { topic, after, limit } => {
                 Reply::Schedules(self.look(name, topic, |topic, _| topic.schedules(after, limit))?)
             }
@@ -77,4 +78,12 @@ impl MemoryStore {
             None => look(&Topic::default(), Now::from_micros(self.topics.clock.micros())),
         }
     }
+}
+
+/// The first job of each state that has an order of time.
+fn oldest(topic: &Topic) -> Result<Vec<(JobId, JobPlace)>, StoreError> {
+    let first = |state| topic.page(&PageRequest { state, after: None, limit: 1, bytes: 0 });
+    let pages = State::ALL.into_iter().filter(|state| *state != State::Running).map(first);
+    let firsts = pages.map(|page| Ok(page?.jobs.into_iter().next().map(|job| (job.id, job.place))));
+    firsts.filter_map(Result::transpose).collect()
 }

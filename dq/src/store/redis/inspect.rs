@@ -37,6 +37,7 @@ impl RedisStore {
             Query::History { topic, id } => Answer::History(self.history_of(topic, id).await?),
             Query::Get { topic, ids } => Answer::Get(self.get_by_ids(topic, ids).await?),
             Query::Page { topic, request } => Answer::Page(self.page_of(topic, request).await?),
+            Query::Oldest { topic } => Answer::Oldest(self.oldest_of(topic).await?),
             Query::Schedules { topic, after, limit } => {
                 Answer::Schedules(self.schedules_of(topic, after, limit).await?)
             }
@@ -132,6 +133,16 @@ impl RedisStore {
             jobs.extend(record.map(|record| Stored { id, record, place: place(request.state, at), crashes: 0 }));
         }
         Ok(Page { jobs, next: next.filter(|_| more) })
+    }
+
+    /// One page of one job for each state that has an order of time.
+    async fn oldest_of(&self, topic: &TopicKey) -> Result<Vec<(JobId, JobPlace)>, StoreError> {
+        let mut oldest = Vec::new();
+        for state in State::ALL.into_iter().filter(|state| *state != State::Running) {
+            let first = self.page_of(topic, PageRequest { state, after: None, limit: 1, bytes: 0 }).await?;
+            oldest.extend(first.jobs.into_iter().map(|job| (job.id, job.place)));
+        }
+        Ok(oldest)
     }
 
     async fn counts_of(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {

@@ -51,7 +51,7 @@ pub async fn pages_come_in_order(t: &Topic) {
     }
 }
 
-/// Every place has pages (query `page`).
+/// Every place has pages, and the oldest job of each state leads them; RUNNING jobs have no order of time (queries `page`, `oldest`).
 pub async fn every_place_has_pages(t: &Topic) {
     for state in State::ALL {
         for n in 0..3 {
@@ -63,6 +63,11 @@ pub async fn every_place_has_pages(t: &Topic) {
         let names: Vec<_> = t.pages(state, 2).await.into_iter().map(|job| job.id.to_string()).collect();
         assert_eq!(names, [0, 1, 2].map(|n| format!("{state}{n}")));
     }
+    let mut first = Vec::new();
+    for state in State::ALL.into_iter().filter(|state| *state != State::Running) {
+        first.extend(t.pages(state, 2).await.into_iter().take(1).map(|job| (job.id, job.place)));
+    }
+    assert_eq!(t.store.oldest(&t.key).await.expect("oldest is answered"), first);
 }
 
 /// Pages of RUNNING go node by node, then id by id, and name node and fence (query `page`).
