@@ -31,6 +31,7 @@ mod listener;
 mod locals;
 mod periodic;
 
+use dq_grammar::attribute_rows;
 use proc_macro::TokenStream;
 
 /// Gives a payload its topic: implements `dq::DelayJob`.
@@ -202,16 +203,7 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 /// | key | value | default |
 /// |---|---|---|
 /// | `topic = "order-timeout"` | the payload's topic, for the reader; the compiler rejects another one | the payload's |
-/// | `concurrency = 64` | how many handlers run at once on one node, 1 to 100000 | 64 |
-/// | `timeout = "5s"` | how long a handler may run before dq drops it, at most ten years; `"none"` or `"0s"`: no limit | 30 s |
-/// | `on_timeout = "immediate"` | what happens after a timeout: `"retry"` (as after any failure) or `"immediate"` (the next attempt at once) | `"retry"` |
-/// | `retry = "1m, 5m, 10m"` | when a failed job runs again: see [`DelayJob`](macro@DelayJob#retry-policies) | `"exponential 10s x 5"` |
-/// | `ack = "on_claim"` | when dq acks a job: `"on_return"` (the job runs at least once) or `"on_claim"` (before the handler starts: the job runs at most once, without retry, and a node that dies loses the jobs it holds) | `"on_return"` |
-/// | `batch = 500` | how many jobs a [batch](#batches) has at most, 1 to 1000; a struct with this key implements `BatchListener` | no batches; 100 for a function that takes a `Batch` |
-/// | `max_crashes = 3` | how often a job may kill its node before dq gives it up; up to two times more until dq knows which job kills, 1 to 1000 | 3 |
-/// | `statistics = true` | the store counts, minute by minute for a day, what a node of this topic claims, how late, and how the runs end | `false` |
-/// | `history = 20` | how many of its moves the topic keeps of each job, 0 to 100; 0: none, and the topic forgets those that it has | the topic stays as it is |
-/// | `history_after = "1d"` | for how long after the end of a job, at most 30 days; needs `history` | 0 s |
+#[doc = dq_grammar::topic_settings!(attribute_rows)]
 /// | `final_retry = "give_up"` | functions only: the path of an `async fn(Job<P>, &Failure)` that dq calls when no attempt is left | dq logs a warning |
 /// | `register = false` | the listener does not register itself: name it with `.listener::<L>()` | `true` |
 /// | `crate = "work::dq"` | the path to dq, if it is not a dependency of yours | the dependency, also if Cargo.toml renames it |

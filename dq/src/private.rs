@@ -8,8 +8,8 @@ pub use inventory;
 pub use crate::broadcast::{BroadcastListener, Declared as BroadcastDeclared};
 pub use crate::job::{DelayJob, Deliver, JobDefaults, JobId, Payload, ToJobId};
 pub use crate::listener::{
-    AckMode, Batch, BatchListener, Channel, Decided, Declared, DelayListener, Dependency, Failure, Injectable,
-    Injector, Job, JobError, ListenerSettings, Missing, OnTimeout, Registration,
+    Batch, BatchListener, Channel, Decided, Declared, DelayListener, Dependency, Failure, Injectable, Injector, Job,
+    JobError, Missing, Registration,
 };
 
 pub use crate::schedule::{

@@ -1,4 +1,4 @@
-//! The rules for the texts that dq reads: names, durations and retry policies.
+//! The rules for the texts that dq reads: names, durations, retry policies and settings.
 //!
 //! The library reads them at run time, the macros at compile time, and both by these rules. Use this crate through
 //! `dq`.
@@ -8,9 +8,11 @@ mod cron;
 mod duration;
 mod name;
 mod retry;
+mod settings;
 
 #[cfg(feature = "cron")]
 pub use cron::{BadCron, Cron, RepeatedTime, SkippedTime};
 pub use duration::{BadDuration, LONGEST_DELAY, parse_duration, parse_time};
 pub use name::{BadName, LONGEST_ID, LONGEST_NAME, check_app, check_id, check_topic};
 pub use retry::{BadRetry, RetryPolicy};
+pub use settings::{ATTRIBUTE_KEYS, AttributeKey, DAY, HOUR, Kind, MINUTE, MS, SECOND};

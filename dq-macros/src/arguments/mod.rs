@@ -3,6 +3,7 @@
 //! A mistake never stops the reader: it notes the mistake and goes on behind the next comma. It returns the known keys,
 //! each once, in the order written; [`values`] checks what they say.
 
+use dq_grammar::{ATTRIBUTE_KEYS, AttributeKey};
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -120,24 +121,18 @@ fn separator(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
     Ok(())
 }
 
+/// The settings that the attribute of a listener takes, in the order of the table.
+pub(crate) fn settings() -> impl Iterator<Item = &'static AttributeKey> {
+    ATTRIBUTE_KEYS.iter().filter(|setting| setting.example.is_some())
+}
+
 /// The attribute that has this key, if another one does.
 fn place_of(key: &str, attribute: &str) -> Option<&'static str> {
-    const OF_LISTENER: [&str; 10] = [
-        "concurrency",
-        "timeout",
-        "on_timeout",
-        "ack",
-        "max_crashes",
-        "history",
-        "history_after",
-        "batch",
-        "statistics",
-        "final_retry",
-    ];
     const OF_JOB: [&str; 5] = ["delay", "expires_after", "retain", "deliver", "id"];
     let has = |keys: &[&str]| keys.contains(&key);
+    let is_of_listener = || key == "final_retry" || key != "retry" && settings().any(|setting| setting.name == key);
     match attribute {
-        "job" if has(&OF_LISTENER) => Some("delay_listener"),
+        "job" if is_of_listener() => Some("delay_listener"),
         "delay_listener" | "broadcast_listener" if has(&OF_JOB) => Some("job"),
         _ => None,
     }

@@ -5,7 +5,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use dq_grammar::{LONGEST_DELAY, RetryPolicy, check_topic, parse_duration};
+use dq_grammar::{Kind, LONGEST_DELAY, RetryPolicy, check_topic, parse_duration};
 use syn::{LitStr, Path};
 
 use super::{Argument, Value};
@@ -90,10 +90,19 @@ impl Argument {
         duration(self.text(errors)?, errors)
     }
 
-    /// A duration; `"none"` and zero mean no limit.
-    pub(crate) fn timeout(&self, errors: &mut Errors) -> Option<Duration> {
-        let text = self.text(errors)?;
-        if text.value() == "none" { Some(Duration::ZERO) } else { duration(text, errors) }
+    /// A setting, as a config file writes it without quotes.
+    pub(crate) fn setting(&self, kind: &Kind, errors: &mut Errors) -> Option<String> {
+        match kind {
+            Kind::Number(range) => self.number(range.clone(), errors).map(|number| number.to_string()),
+            Kind::Flag => self.flag(errors).map(|flag| flag.to_string()),
+            Kind::Choice(choices) => self.choice(choices, errors).map(str::to_owned),
+            Kind::Retry => self.retry(errors).map(|policy| policy.value()),
+            Kind::Time | Kind::Limit => {
+                let text = self.text(errors)?;
+                let is_none = matches!(kind, Kind::Limit) && text.value() == "none";
+                (is_none || duration(text, errors).is_some()).then(|| text.value())
+            }
+        }
     }
 
     /// A retry policy.

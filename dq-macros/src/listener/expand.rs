@@ -17,7 +17,7 @@ use crate::locals::local;
 pub(super) fn of_struct(listener: &Listener, model: &Model, broken: bool) -> TokenStream {
     let Listener { item, injection } = listener;
     let declared = declared(&item.ident, &item.generics, injection, model, None, broken);
-    let registration = registration(&item.ident, model, model.batch.is_some(), broken);
+    let registration = registration(&item.ident, model, model.has_batch(), broken);
     quote!(#item #declared #registration)
 }
 
@@ -74,7 +74,7 @@ fn declared(
     let root = &model.root;
     let text = name.unraw().to_string();
     let topic = constants::option(model.topic.as_ref().filter(|_| !broken));
-    let settings = settings(model);
+    let (keys, values): (Vec<_>, Vec<_>) = model.settings.iter().cloned().unzip();
     let (generics, methods) = injection.implementation(generics, root, broken);
     let (parameters, arguments, bounds) = generics.split_for_impl();
     quote! {
@@ -85,33 +85,12 @@ fn declared(
             const DECLARED_AT: &'static ::core::primitive::str =
                 ::core::concat!(::core::file!(), ":", ::core::line!());
             const TOPIC: ::core::option::Option<&'static ::core::primitive::str> = #topic;
-            const SETTINGS: #root::ListenerSettings = #settings;
+            const SETTINGS: &'static [(&'static ::core::primitive::str, &'static ::core::primitive::str)] =
+                &[#((#keys, #values)),*];
             #more
             #methods
         }
     }
-}
-
-fn settings(model: &Model) -> TokenStream {
-    let root = &model.root;
-    let concurrency = model.concurrency.map(|number| quote!(.with_concurrency(#number)));
-    let timeout = model.timeout.map(constants::duration).map(|timeout| quote!(.with_timeout(#timeout)));
-    let on_timeout = model.on_timeout.map(|choice| {
-        let choice = if choice == "retry" { quote!(Retry) } else { quote!(Immediate) };
-        quote!(.with_on_timeout(#root::OnTimeout::#choice))
-    });
-    let retry = model.retry.as_ref().map(|policy| quote!(.with_retry(#policy)));
-    let ack = model.ack.map(|choice| {
-        let choice = if choice == "on_return" { quote!(OnReturn) } else { quote!(OnClaim) };
-        quote!(.with_ack(#root::AckMode::#choice))
-    });
-    let max_crashes = model.max_crashes.map(|number| quote!(.with_max_crashes(#number)));
-    let batch = model.batch.map(|number| quote!(.with_batch(#number)));
-    let statistics = model.statistics.map(|keeps| quote!(.with_statistics(#keeps)));
-    let history = model.history.map(|number| quote!(.with_history(#number)));
-    let history_after = model.history_after.map(constants::duration).map(|time| quote!(.with_history_after(#time)));
-    let first = quote!(#concurrency #timeout #on_timeout #retry #ack #max_crashes);
-    quote!(#root::ListenerSettings::NONE #first #history #history_after #batch #statistics)
 }
 
 /// The registration. Its places make the compiler report a wrong topic at the topic, a missing handler at the name.

@@ -1,7 +1,5 @@
 //! The settings of a listener: the keys of `#[delay_listener(..)]`.
 
-use std::time::Duration;
-
 use proc_macro2::TokenStream;
 use syn::{LitStr, Path};
 
@@ -11,62 +9,41 @@ use crate::errors::Errors;
 
 const ATTRIBUTE: &str = "delay_listener";
 
-const KEYS: &[Key] = &[
-    Key { name: "topic", example: "topic = \"order-timeout\"" },
-    Key { name: "concurrency", example: "concurrency = 64" },
-    Key { name: "timeout", example: "timeout = \"5s\"" },
-    Key { name: "on_timeout", example: "on_timeout = \"retry\"" },
-    Key { name: "retry", example: "retry = \"1m, 5m, 10m\"" },
-    Key { name: "ack", example: "ack = \"on_return\"" },
-    Key { name: "max_crashes", example: "max_crashes = 3" },
-    Key { name: "history", example: "history = 20" },
-    Key { name: "history_after", example: "history_after = \"1d\"" },
-    Key { name: "batch", example: "batch = 500" },
-    Key { name: "statistics", example: "statistics = true" },
-    Key { name: "final_retry", example: "final_retry = \"give_up\"" },
-    Key { name: "register", example: "register = false" },
-    Key { name: "crate", example: "crate = \"work\"" },
-];
+/// The topic, the settings, and what is not a setting.
+fn keys() -> Vec<Key> {
+    let settings = arguments::settings();
+    let settings = settings.filter_map(|setting| Some(Key { name: setting.name, example: setting.example? }));
+    let first = [Key { name: "topic", example: "topic = \"order-timeout\"" }];
+    let last = [
+        Key { name: "final_retry", example: "final_retry = \"give_up\"" },
+        Key { name: "register", example: "register = false" },
+        Key { name: "crate", example: "crate = \"work\"" },
+    ];
+    first.into_iter().chain(settings).chain(last).collect()
+}
 
 /// The settings of a listener.
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) root: Root,
     pub(super) topic: Option<LitStr>,
-    pub(super) concurrency: Option<u32>,
-    pub(super) timeout: Option<Duration>,
-    pub(super) on_timeout: Option<&'static str>,
-    pub(super) retry: Option<LitStr>,
-    pub(super) ack: Option<&'static str>,
-    pub(super) max_crashes: Option<u32>,
-    pub(super) history: Option<u32>,
-    pub(super) history_after: Option<Duration>,
-    pub(super) batch: Option<u32>,
-    pub(super) statistics: Option<bool>,
+    /// The settings, each with its value as a config file writes it.
+    pub(super) settings: Vec<(&'static str, String)>,
     pub(super) final_retry: Option<Path>,
     pub(super) register: bool,
 }
 
 impl Model {
+    /// Whether it has the key `batch`.
+    pub(super) fn has_batch(&self) -> bool {
+        self.settings.iter().any(|(name, _)| *name == "batch")
+    }
+
     /// Reads and checks every key.
     pub(super) fn check(tokens: TokenStream, annotated: &Annotated, errors: &mut Errors) -> Self {
-        let mut model = Self {
-            root: Root::usual(),
-            topic: None,
-            concurrency: None,
-            timeout: None,
-            on_timeout: None,
-            retry: None,
-            ack: None,
-            max_crashes: None,
-            history: None,
-            history_after: None,
-            batch: None,
-            statistics: None,
-            final_retry: None,
-            register: true,
-        };
-        let arguments = arguments::read(tokens, ATTRIBUTE, KEYS, errors);
+        let mut model =
+            Self { root: Root::usual(), topic: None, settings: Vec::new(), final_retry: None, register: true };
+        let arguments = arguments::read(tokens, ATTRIBUTE, &keys(), errors);
         for argument in &arguments.list {
             model.set(argument, annotated, errors);
         }
@@ -79,18 +56,13 @@ impl Model {
     }
 
     fn set(&mut self, argument: &Argument, annotated: &Annotated, errors: &mut Errors) {
-        match &*argument.name() {
+        let name = argument.name();
+        if let Some(setting) = arguments::settings().find(|setting| setting.name == name) {
+            self.settings.extend(argument.setting(&setting.kind, errors).map(|value| (setting.name, value)));
+            return;
+        }
+        match &*name {
             "topic" => self.topic = argument.topic(errors),
-            "concurrency" => self.concurrency = argument.number(1..=100_000, errors),
-            "timeout" => self.timeout = argument.timeout(errors),
-            "on_timeout" => self.on_timeout = argument.choice(&["retry", "immediate"], errors),
-            "retry" => self.retry = argument.retry(errors),
-            "ack" => self.ack = argument.choice(&["on_return", "on_claim"], errors),
-            "max_crashes" => self.max_crashes = argument.number(1..=1_000, errors),
-            "history" => self.history = argument.number(0..=100, errors),
-            "history_after" => self.history_after = argument.duration(errors),
-            "batch" => self.batch = argument.number(1..=1_000, errors),
-            "statistics" => self.statistics = argument.flag(errors),
             "register" => self.register = argument.flag(errors).unwrap_or(true),
             "crate" => self.root = Root::named(argument, errors),
             _ => match annotated {

@@ -1,10 +1,7 @@
-//! The settings of a topic in the attribute of its listener and, below them, in that of its payload.
+//! The settings of a topic in the attribute of its listener and, below them, in the attribute of its payload.
 
-use std::sync::Arc;
-
-use super::key::Keyed;
-use super::layer::{Layer, SettingChange};
-use super::settings::TopicSettings;
+use super::file::unknown_key;
+use super::layer::Layer;
 use super::source::{Source, SourceLocation};
 use super::value::Written;
 use crate::listener::Registration;
@@ -12,49 +9,14 @@ use crate::listener::Registration;
 /// The settings of `topic` in its listener's registration: the payload's first, then the listener's.
 pub(crate) fn layer(topic: &str, listener: &Registration) -> Layer {
     let location = SourceLocation::declared(listener.declared_at);
-    let settings = listener.settings;
     let mut layer = Layer::default();
     layer.name_topic(topic, Source::Listener(location.clone()));
-    let mut policy = |text: &str, source| {
-        if let Some(key) = TopicSettings::key("retry") {
-            layer.change_topic(topic, SettingChange::read(key, Some(topic), Written::Text(text), source));
+    let of_payload = listener.payload_retry.map(|retry| ("retry", retry, Source::Payload(location.clone())));
+    let of_listener = listener.settings.iter().map(|&(key, text)| (key, text, Source::Listener(location.clone())));
+    for (name, text, source) in of_payload.into_iter().chain(of_listener) {
+        if layer.read(Some(topic), name, Written::Text(text), source.clone()).is_none() {
+            layer.problems.push(unknown_key(name, Some(topic), source));
         }
-    };
-    if let Some(text) = listener.payload_retry {
-        policy(text, Source::Payload(location.clone()));
-    }
-    if let Some(text) = settings.retry {
-        policy(text, Source::Listener(location.clone()));
-    }
-    let mut put = |key, put| {
-        layer.change_topic(topic, Ok(SettingChange::new(key, Source::Listener(location.clone()), put)));
-    };
-    if let Some(most) = settings.concurrency {
-        put("concurrency", Arc::new(move |topic: &mut TopicSettings| topic.concurrency = most as usize));
-    }
-    if let Some(limit) = settings.timeout {
-        put("timeout", Arc::new(move |topic| topic.timeout = Some(limit).filter(|limit| !limit.is_zero())));
-    }
-    if let Some(what) = settings.on_timeout {
-        put("on_timeout", Arc::new(move |topic| topic.on_timeout = what));
-    }
-    if let Some(when) = settings.ack {
-        put("ack", Arc::new(move |topic| topic.ack = when));
-    }
-    if let Some(most) = settings.max_crashes {
-        put("max_crashes", Arc::new(move |topic| topic.max_crashes = most));
-    }
-    if let Some(most) = settings.history {
-        put("history", Arc::new(move |topic| topic.history = Some(most as usize)));
-    }
-    if let Some(time) = settings.history_after {
-        put("history_after", Arc::new(move |topic| topic.history_after = time));
-    }
-    if let Some(most) = settings.batch {
-        put("batch", Arc::new(move |topic| topic.batch = most as usize));
-    }
-    if let Some(keeps) = settings.statistics {
-        put("statistics", Arc::new(move |topic| topic.statistics = keeps));
     }
     layer
 }

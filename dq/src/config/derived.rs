@@ -4,8 +4,10 @@
 //! default that fits, so no single setting keeps a node from starting. What was set is never changed: where two such settings
 //! contradict each other, the check reports it.
 
+use dq_grammar::MS;
+
 use super::layer::Resolved;
-use super::rules::{MS, floor_ms};
+use super::rules::floor_ms;
 use super::settings::NodeSettings;
 use crate::store::Durability;
 use crate::store::step::LONGEST_LEASE;
@@ -85,11 +87,10 @@ impl Resolved<NodeSettings> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::key::Keyed;
     use super::super::layer::SettingChange;
     use super::super::listing::Listing;
     use super::super::rules::{check_node, check_topic};
-    use super::super::settings::TopicSettings;
+    use super::super::settings::{Keyed, TopicSettings};
     use super::super::source::Source;
     use super::super::value::Written;
     use super::*;

@@ -16,10 +16,9 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::key::Keyed;
-use super::layer::{Layer, SettingChange};
-use super::problem::SettingProblem;
-use super::settings::{NodeSettings, TopicSettings};
+use super::layer::Layer;
+use super::problem::{Setting, SettingProblem};
+use super::settings::{Keyed, NodeSettings, TopicSettings};
 use super::source::{Source, SourceLocation};
 use super::suggest::nearest;
 use super::value::Written;
@@ -90,10 +89,7 @@ impl Reader<'_> {
                 ("topic", DeValue::Table(topics)) => self.topics(topics),
                 // For the program `dq`; other programs name their app in their code.
                 ("app", DeValue::String(_)) => {}
-                _ => match NodeSettings::key(name) {
-                    Some(key) => self.layer.change_node(SettingChange::read(key, None, written(value.get_ref()), at)),
-                    None => self.unknown(name, None, at),
-                },
+                (_, value) => self.setting(None, name, value, at),
             }
         }
     }
@@ -110,28 +106,27 @@ impl Reader<'_> {
             };
             self.layer.name_topic(name, at);
             for (key, value) in settings {
-                let at = self.source(key);
-                match TopicSettings::key(key.get_ref()) {
-                    Some(key) => {
-                        let change = SettingChange::read(key, Some(name), written(value.get_ref()), at);
-                        self.layer.change_topic(name, change);
-                    }
-                    None => self.unknown(key.get_ref(), Some(name), at),
-                }
+                self.setting(Some(name), key.get_ref(), value.get_ref(), self.source(key));
             }
         }
     }
 
-    fn unknown(&mut self, key: &str, topic: Option<&str>, at: Source) {
-        let place = place_of(key, topic.is_some());
-        let suggestion = match topic {
-            _ if place.is_some() => None,
-            Some(_) => nearest(key, TopicSettings::KEYS.iter().map(|key| key.name)),
-            None => nearest(key, NodeSettings::KEYS.iter().map(|key| key.name).chain(["store", "topic"])),
-        };
-        let topic = topic.map(str::to_owned);
-        self.layer.problems.push(SettingProblem::UnknownKey { key: key.to_owned(), topic, at, place, suggestion });
+    fn setting(&mut self, topic: Option<&str>, key: &str, value: &DeValue<'_>, at: Source) {
+        if self.layer.read(topic, key, written(value), at.clone()).is_none() {
+            self.layer.problems.push(unknown_key(key, topic, at));
+        }
     }
+}
+
+/// The problem with a key that the node, or a topic, does not have.
+pub(super) fn unknown_key(key: &str, topic: Option<&str>, at: Source) -> SettingProblem {
+    let place = place_of(key, topic.is_some());
+    let suggestion = match topic {
+        _ if place.is_some() => None,
+        Some(_) => nearest(key, TopicSettings::KEYS.iter().map(|key| key.name)),
+        None => nearest(key, NodeSettings::KEYS.iter().map(|key| key.name).chain(["store", "topic"])),
+    };
+    SettingProblem::UnknownKey { key: key.to_owned(), topic: topic.map(str::to_owned), at, place, suggestion }
 }
 
 /// Where a key belongs that is right elsewhere.
@@ -148,7 +143,7 @@ fn place_of(key: &str, is_of_topic: bool) -> Option<&'static str> {
 }
 
 fn not_a_url(at: Source, written: Written<'_>) -> SettingProblem {
-    let setting = super::problem::Setting::new(None, "store");
+    let setting = Setting::new(None, "store");
     SettingProblem::BadValue { setting, at, why: format!("`{}` is not a URL such as \"memory:jobs\"", written.shown()) }
 }
 

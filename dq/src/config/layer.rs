@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
-use super::key::{Key, Keyed, Put};
 use super::problem::{Setting, SettingProblem};
-use super::settings::{NodeSettings, TopicSettings};
+use super::settings::{Key, Keyed, NodeSettings, Put, TopicSettings};
 use super::source::Source;
 use super::unused::Unused;
 use super::value::Written;
@@ -33,9 +33,16 @@ impl<S> fmt::Debug for SettingChange<S> {
 }
 
 impl<S> SettingChange<S> {
-    /// Makes a change in code.
-    pub(crate) fn new(key: &'static str, source: Source, put: Put<S>) -> Self {
-        Self { key, put, source }
+    /// Makes a change in code, or the problem with its value.
+    pub(crate) fn new<T: Send + Sync + 'static>(
+        key: &'static str,
+        topic: Option<&str>,
+        source: Source,
+        value: Result<T, String>,
+        put: fn(&mut S, &T),
+    ) -> Result<Self, Box<SettingProblem>> {
+        let put = value.map(|value| Arc::new(move |settings: &mut S| put(settings, &value)) as Put<S>);
+        Self::checked(key, topic, source, put)
     }
 
     /// Reads a change from a text.
@@ -45,12 +52,18 @@ impl<S> SettingChange<S> {
         written: Written<'_>,
         source: Source,
     ) -> Result<Self, Box<SettingProblem>> {
-        match (key.read)(written) {
-            Ok(put) => Ok(Self { key: key.name, put, source }),
-            Err(why) => {
-                let setting = Setting::new(topic, key.name);
-                Err(Box::new(SettingProblem::BadValue { setting, at: source, why }))
-            }
+        Self::checked(key.name, topic, source, (key.read)(written))
+    }
+
+    fn checked(
+        key: &'static str,
+        topic: Option<&str>,
+        source: Source,
+        put: Result<Put<S>, String>,
+    ) -> Result<Self, Box<SettingProblem>> {
+        match put {
+            Ok(put) => Ok(Self { key, put, source }),
+            Err(why) => Err(Box::new(SettingProblem::BadValue { setting: Setting::new(topic, key), at: source, why })),
         }
     }
 }
@@ -129,6 +142,18 @@ impl Layer {
             Ok(change) => self.name_topic(topic, change.source.clone()).push(change),
             Err(problem) => self.problems.push(*problem),
         }
+    }
+
+    /// Adds the change that a source writes, or the problem with it. `None`: the node, or a topic, has no setting of this name.
+    pub(super) fn read(&mut self, topic: Option<&str>, name: &str, written: Written<'_>, source: Source) -> Option<()> {
+        match topic {
+            Some(topic) => {
+                let change = SettingChange::read(TopicSettings::key(name)?, Some(topic), written, source);
+                self.change_topic(topic, change);
+            }
+            None => self.change_node(SettingChange::read(NodeSettings::key(name)?, None, written, source)),
+        }
+        Some(())
     }
 
     /// Records that the source names a topic, even if it changes none of its settings.

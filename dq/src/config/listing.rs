@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::key::Keyed;
 use super::layer::Resolved;
+use super::settings::{Key, Keyed};
 use super::source::Source;
 use super::value::show_duration;
 use crate::time::Timestamp;
@@ -28,7 +28,7 @@ pub struct Listing(Vec<Listed>);
 
 impl Listing {
     pub(crate) fn of<S: Keyed>(resolved: &Resolved<S>) -> Self {
-        let listed = |key: &super::key::Key<S>| Listed {
+        let listed = |key: &Key<S>| Listed {
             key: key.name,
             value: (key.show)(&resolved.settings),
             source: resolved.source(key.name),

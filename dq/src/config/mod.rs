@@ -20,16 +20,10 @@
 //!
 //! # The settings
 //!
+//! [`NodeSettings`] and [`TopicSettings`] list and explain them. Write a duration as `"30s"` or `"1h 30m"`, and a size in bytes.
 //!
-//! | setting of the node | of a topic |
-//! |---|---|
-//! | `lease`, `renewal`, `fallback_scan`, `grace`, `node_concurrency`, `crash_rollback`, `call_timeout`, `call_total`, `durability`, `broadcast_expires_after`, `payload_limit`, `unanswered_limit`, `unanswered_bytes` | `concurrency`, `timeout`, `on_timeout`, `retry`, `ack`, `max_crashes`, `unacked_age`, `dead_kept`, `dead_most`, `lookahead`, `lateness_objective`, `batch`, `batch_bytes`, `statistics` |
-//!
-//! Intervals of the node limit each other. One that nobody set takes the value nearest to its default that fits to the others,
-//! and its source is [`Source::Follows`].
-//!
-//! [`NodeSettings`] and [`TopicSettings`] explain each setting. Write a duration as `"30s"` or `"1h 30m"`, and a size
-//! in bytes.
+//! Intervals of the node limit each other. An interval that you do not set takes the value nearest to its default that fits to the
+//! others, and its source is [`Source::Follows`].
 //!
 //! # Config file
 //!
@@ -63,7 +57,6 @@
 mod attribute;
 mod derived;
 mod file;
-mod key;
 mod layer;
 mod layers;
 mod listing;
@@ -92,5 +85,6 @@ pub(crate) use file::read as read_file;
 pub(crate) use layer::{Layer, Resolved, SettingChange};
 pub(crate) use layers::Layers;
 pub(crate) use rules::{check_batches, check_node, check_topic};
+pub(crate) use settings::{setter, setters};
 pub(crate) use suggest::{did_you_mean, nearest};
 pub(crate) use variables::{Variables, of_this_process, read as read_variables};

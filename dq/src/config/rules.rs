@@ -2,46 +2,33 @@
 
 use std::time::Duration;
 
-use super::key::Keyed;
+use dq_grammar::{DAY, MINUTE, MS};
+
 use super::layer::Resolved;
 use super::problem::{Setting, SettingProblem};
-use super::settings::{NodeSettings, TopicSettings};
+use super::settings::{Keyed, NodeSettings, TopicSettings};
 use super::value::{Value, show_duration};
 use crate::listener::AckMode;
 use crate::store::step::{LONGEST_LEASE, MOST_JOBS};
 use crate::store::{Durability, LONGEST_HISTORY, LONGEST_HISTORY_AFTER};
 use crate::time::LONGEST_DELAY;
 
-pub(super) const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
-const SHORTEST_LEASE: Duration = Duration::from_millis(100);
-/// A third of the longest lease: a longer renewal fits to no lease.
-const LONGEST_RENEWAL: Duration = Duration::from_secs(LONGEST_LEASE.as_secs() / 3);
-/// The longest lease less a minute for renewals: a longer call fits to no lease.
-const LONGEST_CALL: Duration = Duration::from_secs(LONGEST_LEASE.as_secs() - 60);
 const MOST_REPLICAS: u32 = 100;
 
 /// The longest time that `file:` may wait before it syncs what it has answered.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10);
-const LONGEST_PAYLOAD: usize = 16 * 1024 * 1024;
-const MOST_BATCH_BYTES: usize = 16 * 1024 * 1024;
-const MOST_UNANSWERED_BYTES: usize = 1024 * 1024 * 1024;
+
+/// The table of the settings has these limits of the stores as numbers.
+const _: () = assert!(
+    LONGEST_LEASE.as_secs() == 5 * MINUTE.as_secs()
+        && LONGEST_HISTORY == 100
+        && LONGEST_HISTORY_AFTER.as_secs() == 30 * DAY.as_secs()
+        && MOST_JOBS == 1_000
+);
 
 /// Every problem with the settings of a node.
 pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
-    let mut limits = Limits { topic: None, resolved: node, problems: Vec::new() };
-    let is = &node.settings;
-    limits.within("lease", is.lease, SHORTEST_LEASE, LONGEST_LEASE);
-    limits.within("renewal", is.renewal, MS, LONGEST_RENEWAL);
-    limits.within("fallback_scan", is.fallback_scan, 10 * MS, HOUR);
-    limits.within("grace", is.grace, Duration::ZERO, HOUR);
-    limits.within("node_concurrency", is.node_concurrency.unwrap_or(1), 1, 1_000_000);
-    limits.within("call_timeout", is.call_timeout, MS, LONGEST_CALL);
-    limits.within("call_total", is.call_total, MS, HOUR);
-    limits.within("broadcast_expires_after", is.broadcast_expires_after, MS, LONGEST_DELAY);
-    limits.within("payload_limit", is.payload_limit, 1, LONGEST_PAYLOAD);
-    limits.within("unanswered_limit", is.unanswered_limit, 1, 1_000_000);
-    limits.within("unanswered_bytes", is.unanswered_bytes, 1, MOST_UNANSWERED_BYTES);
+    let mut limits = Limits::within_ranges(None, node);
     limits.durability();
     if limits.problems.is_empty() {
         limits.intervals();
@@ -51,21 +38,8 @@ pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
 
 /// Every problem with the settings of a topic.
 pub(crate) fn check_topic(name: &str, topic: &Resolved<TopicSettings>) -> Vec<SettingProblem> {
-    let mut limits = Limits { topic: Some(name), resolved: topic, problems: Vec::new() };
-    let is = &topic.settings;
-    limits.within("concurrency", is.concurrency, 1, 100_000);
-    limits.within("timeout", is.timeout.unwrap_or(MS), MS, LONGEST_DELAY);
-    limits.within("max_crashes", is.max_crashes, 1, 1_000);
-    limits.within("unacked_age", is.unacked_age, MS, LONGEST_DELAY);
-    limits.within("dead_kept", is.dead_kept, MS, LONGEST_DELAY);
-    limits.within("dead_most", is.dead_most, 1, 10_000_000);
-    limits.within("lookahead", is.lookahead, Duration::ZERO, 50 * MS);
-    limits.within("lateness_objective", is.lateness_objective.unwrap_or(MS), MS, LONGEST_DELAY);
-    limits.within("history", is.history.unwrap_or(0), 0, LONGEST_HISTORY);
-    limits.within("history_after", is.history_after, Duration::ZERO, LONGEST_HISTORY_AFTER);
+    let mut limits = Limits::within_ranges(Some(name), topic);
     limits.histories();
-    limits.within("batch", is.batch, 1, MOST_JOBS);
-    limits.within("batch_bytes", is.batch_bytes, 1, MOST_BATCH_BYTES);
     limits.whole_milliseconds();
     limits.retries();
     limits.problems
@@ -88,14 +62,16 @@ struct Limits<'a, S> {
     problems: Vec<SettingProblem>,
 }
 
-impl<S: Keyed> Limits<'_, S> {
-    fn within<T: Value + PartialOrd + Copy>(&mut self, key: &'static str, value: T, least: T, most: T) {
-        let limit = format!("between {} and {}", least.show(), most.show());
-        if value < least {
-            self.refuse(key, limit, format!("`{key} = {}` or more", least.quoted()));
-        } else if value > most {
-            self.refuse(key, limit, format!("`{key} = {}` or less", most.quoted()));
+impl<'a, S: Keyed> Limits<'a, S> {
+    /// The problems with values outside of their ranges.
+    fn within_ranges(topic: Option<&'a str>, resolved: &'a Resolved<S>) -> Self {
+        let mut limits = Self { topic, resolved, problems: Vec::new() };
+        for key in S::KEYS {
+            if let Some((limit, write)) = (key.outside)(&resolved.settings) {
+                limits.refuse(key.name, limit, write);
+            }
         }
+        limits
     }
 
     fn refuse(&mut self, key: &'static str, limit: String, write: String) {

@@ -1,118 +1,119 @@
-//! The settings of nodes and topics, and their defaults.
+//! The settings of nodes and topics, made from the table in `dq-grammar`.
 
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
+use dq_grammar::{DAY, HOUR, MINUTE, MS, SECOND, node_settings, topic_settings};
+
+use super::value::{Value, Written};
 use crate::job::RetryPolicy;
 use crate::listener::{AckMode, OnTimeout};
 use crate::store::Durability;
+use crate::time::LONGEST_DELAY;
 
-const SECOND: Duration = Duration::from_secs(1);
-const DAY: Duration = Duration::from_secs(24 * 3600);
+/// Puts a value into the settings.
+pub(crate) type Put<S> = Arc<dyn Fn(&mut S) + Send + Sync>;
 
-/// Settings of one topic on this node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TopicSettings {
-    /// How many handlers run at once on this node. Default 64; 1 to 100,000.
-    pub concurrency: usize,
-    /// How long a handler may run. Default 30 s; at most ten years; `None` means no limit.
-    pub timeout: Option<Duration>,
-    /// What happens after a timeout. Default: a retry, as after any failure.
-    pub on_timeout: OnTimeout,
-    /// When a failed job runs again. Default: 5 retries, the first after 10 s, each delay three times the one before,
-    /// at most 1 h, ± 10 %.
-    pub retry: RetryPolicy,
-    /// When dq acks a job. Default: when its handler has returned.
-    pub ack: AckMode,
-    /// How often a job may kill its node before dq gives it up. A job that only ran beside others is never given up for that,
-    /// so dq may need up to two more crashes until it knows which job kills. Default 3; 1 to 1,000.
-    pub max_crashes: u32,
-    /// How long a job is UNACKED before dq calls `process_unacked`. Default 7 days; 1 ms to 10 years.
-    pub unacked_age: Duration,
-    /// How long the store keeps DEAD jobs. Default 30 days; 1 ms to 10 years.
-    pub dead_kept: Duration,
-    /// How many DEAD jobs the store keeps; it removes the oldest first. Default 100,000; 1 to 10,000,000.
-    pub dead_most: usize,
-    /// How long before its due time this node may claim a job, so that its handler starts when the job is due and not after the
-    /// trip to the store. Default zero; at most 50 ms, in whole milliseconds.
-    pub lookahead: Duration,
-    /// How late jobs may start before `health()` says that the topic is degraded: more than one in a hundred of the last minute.
-    /// Default `None`: nobody looks; 1 ms to 10 years.
-    pub lateness_objective: Option<Duration>,
-    /// How many of its moves the topic keeps of each job, the newest; zero: none, and the topic forgets those that it has. Default
-    /// `None`: the topic stays as it is; at most 100.
-    pub history: Option<usize>,
-    /// For how long the topic keeps the history of a job after its end. Default zero: it goes with the job; at most 30 days.
-    pub history_after: Duration,
-    /// How many jobs a batch has at most, for a listener that takes batches. Default 100; 1 to 1,000.
-    pub batch: usize,
-    /// How many bytes the records of a batch have at most. A larger job is a batch of its own. Default 1 MiB; 1 byte to 16 MiB.
-    pub batch_bytes: usize,
-    /// Whether the store counts, minute by minute for a day, what this node claims, how late, and how the runs end. Default `false`.
-    pub statistics: bool,
+/// A setting. Its name is the name of the field, the key in a config file and, in capitals, the environment variable.
+pub(crate) struct Key<S: 'static> {
+    pub(crate) name: &'static str,
+    pub(crate) read: fn(Written<'_>) -> Result<Put<S>, String>,
+    pub(crate) show: fn(&S) -> String,
+    /// For a value outside of its range: what is allowed, and what to write instead.
+    pub(super) outside: fn(&S) -> Option<(String, String)>,
 }
 
-impl Default for TopicSettings {
-    fn default() -> Self {
-        Self {
-            concurrency: 64,
-            timeout: Some(30 * SECOND),
-            on_timeout: OnTimeout::Retry,
-            retry: RetryPolicy::default(),
-            ack: AckMode::OnReturn,
-            max_crashes: 3,
-            unacked_age: 7 * DAY,
-            dead_kept: 30 * DAY,
-            dead_most: 100_000,
-            lookahead: Duration::ZERO,
-            lateness_objective: None,
-            history: None,
-            history_after: Duration::ZERO,
-            batch: 100,
-            batch_bytes: 1024 * 1024,
-            statistics: false,
-        }
+impl<S> fmt::Debug for Key<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }
 
-/// Settings of a node, or of a provider without a node. The default of `lease`, `renewal`, `call_timeout` and `call_total` is the
-/// nearest value that fits to those of them, and to the `durability`, that were set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct NodeSettings {
-    /// How long a lease lasts: after a node dies, other nodes wait this long, and then for one and a half `renewal`s (longer if
-    /// `call_timeout` is more than two fifths of `renewal`), before they take its jobs. Default 15 s; 100 ms to 5 min.
-    pub lease: Duration,
-    /// How often a node renews a lease that no other step renews. Default 5 s; at most a third of `lease`, so at most 100 s.
-    pub renewal: Duration,
-    /// How often a node looks for due jobs without a signal; after a signal, minus a random part of up to a fifth. It repairs
-    /// lost signals. Default 15 s; 10 ms to 1 h.
-    pub fallback_scan: Duration,
-    /// How long handlers may go on at shutdown. Default 25 s; at most 1 h; zero cancels them at once.
-    pub grace: Duration,
-    /// How many handlers of all topics together run at once on this node. Each topic keeps one permit, so there may be as
-    /// many as there are topics. Default `None`: no limit beside the `concurrency` of each topic; 1 to 1,000,000.
-    pub node_concurrency: Option<usize>,
-    /// Whether a stopping node gives its jobs back itself. Otherwise other nodes reclaim them. Default `true`.
-    pub crash_rollback: bool,
-    /// How long a request may wait for its answer. Default 2 s; at most `lease` minus `renewal`, and at most 4 min.
-    pub call_timeout: Duration,
-    /// How long an add or a command may take, including its repeats. Default 10 s; from `call_timeout` to 1 h.
-    pub call_total: Duration,
-    /// When an add or a command succeeds: when the store has done it (`local`, the default), or when that many replicas
-    /// of a Redis server have it too (`wait(1, 500ms)`).
-    pub durability: Durability,
-    /// How long after its due time dq drops a broadcast that no node published. Default 1 h; 1 ms to 10 years.
-    pub broadcast_expires_after: Duration,
-    /// The longest payload, in bytes. Default 256 KiB; 1 byte to 16 MiB.
-    pub payload_limit: usize,
-    /// How many adds and commands of a provider may wait for an answer; further callers wait for a free place. Default
-    /// 10,000; 1 to 1,000,000.
-    pub unanswered_limit: usize,
-    /// How many bytes the adds and commands of a provider may have that wait for an answer, over all its topics; further
-    /// callers wait. One request, or one `add_many`, that is larger passes alone. Default 64 MiB; 1 byte to 1 GiB.
-    pub unanswered_bytes: usize,
+/// Settings with a table of their keys.
+pub(crate) trait Keyed: Default + Clone + 'static {
+    const KEYS: &'static [Key<Self>];
+
+    /// The key of this name.
+    fn key(name: &str) -> Option<&'static Key<Self>> {
+        Self::KEYS.iter().find(|key| key.name == name)
+    }
 }
+
+/// A value with a range; no value, which means no limit, is always within it.
+trait Ranged<T> {
+    fn ranged(&self) -> Option<&T>;
+}
+
+impl<T> Ranged<T> for T {
+    fn ranged(&self) -> Option<&T> {
+        Some(self)
+    }
+}
+
+impl<T> Ranged<T> for Option<T> {
+    fn ranged(&self) -> Option<&T> {
+        self.as_ref()
+    }
+}
+
+fn outside<T: Value + PartialOrd>(
+    name: &str,
+    is: &impl Ranged<T>,
+    range: &RangeInclusive<T>,
+) -> Option<(String, String)> {
+    let is = is.ranged().filter(|is| !range.contains(is))?;
+    let (least, most) = (range.start(), range.end());
+    let (nearest, direction) = if is < least { (least, "more") } else { (most, "less") };
+    let limit = format!("between {} and {}", least.show(), most.show());
+    Some((limit, format!("`{name} = {}` or {direction}", nearest.quoted())))
+}
+
+macro_rules! settings {
+    ($(#[$about:meta])+ $settings:ident
+     $($(#[$doc:meta])+ $name:ident: [$($type:tt)+] = $default:expr $(, in $range:expr)? $(, attribute $example:literal)?;)+) => {
+        $(#[$about])+
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct $settings {
+            $(
+                $(#[$doc])+
+                ///
+                #[doc = concat!("Default `", stringify!($default), "`", $("; range `", stringify!($range), "`",)? ".")]
+                pub $name: $($type)+,
+            )+
+        }
+
+        impl Default for $settings {
+            fn default() -> Self {
+                Self { $($name: $default),+ }
+            }
+        }
+
+        impl Keyed for $settings {
+            const KEYS: &'static [Key<Self>] = &[$(
+                Key {
+                    name: stringify!($name),
+                    read: |written| {
+                        let value = Value::read(written)?;
+                        Ok(Arc::new(move |settings: &mut $settings| settings.$name.clone_from(&value)))
+                    },
+                    show: |settings| settings.$name.show(),
+                    outside: |_settings| [$(outside(stringify!($name), &_settings.$name, &($range)),)? None].into_iter().flatten().next(),
+                },
+            )+];
+        }
+    };
+}
+
+node_settings!(settings
+    /// Settings of a node, or of a provider without a node. The default of `lease`, `renewal`, `call_timeout` and `call_total` is the
+    /// nearest value that fits to those of them, and to the `durability`, that were set.
+    NodeSettings);
+topic_settings!(settings
+    /// Settings of one topic on this node.
+    TopicSettings);
 
 impl NodeSettings {
     /// The most jobs in one `add_many`.
@@ -121,22 +122,106 @@ impl NodeSettings {
     pub const LONGEST_HEADERS: usize = 8 * 1024;
 }
 
-impl Default for NodeSettings {
-    fn default() -> Self {
-        Self {
-            lease: 15 * SECOND,
-            renewal: 5 * SECOND,
-            fallback_scan: 15 * SECOND,
-            grace: 25 * SECOND,
-            node_concurrency: None,
-            crash_rollback: true,
-            call_timeout: 2 * SECOND,
-            call_total: 10 * SECOND,
-            durability: Durability::Local,
-            broadcast_expires_after: 3600 * SECOND,
-            payload_limit: 256 * 1024,
-            unanswered_limit: 10_000,
-            unanswered_bytes: 64 * 1024 * 1024,
+/// The setter of a setting in the builder: what it takes depends on the type, and `set` of the builder puts it into the settings.
+macro_rules! setter {
+    ($settings:ident $name:ident [Duration] $($doc:tt)+) => {
+        $($doc)+
+        #[track_caller]
+        pub fn $name(self, time: impl $crate::time::IntoDelay) -> Self {
+            let time = time.into_delay().duration().map_err(|bad| bad.to_string());
+            self.set(stringify!($name), time, |settings: &mut $settings, time| settings.$name = *time)
         }
+    };
+    ($settings:ident $name:ident [Option<Duration>] $($doc:tt)+) => {
+        $($doc)+
+        #[track_caller]
+        pub fn $name(self, time: impl $crate::time::IntoDelay) -> Self {
+            let time = time.into_delay().duration().map_err(|bad| bad.to_string());
+            self.set(stringify!($name), time, |settings: &mut $settings, time| {
+                settings.$name = Some(*time).filter(|time| !time.is_zero());
+            })
+        }
+    };
+    ($settings:ident $name:ident [Option<usize>] $($doc:tt)+) => {
+        $($doc)+
+        #[track_caller]
+        pub fn $name(self, most: usize) -> Self {
+            self.set(stringify!($name), Ok(most), |settings: &mut $settings, most| settings.$name = Some(*most))
+        }
+    };
+    ($settings:ident $name:ident [RetryPolicy] $($doc:tt)+) => {
+        $($doc)+
+        #[track_caller]
+        pub fn $name(self, policy: impl $crate::config::IntoRetry) -> Self {
+            self.set(stringify!($name), policy.into_retry(), |settings: &mut $settings, policy| settings.$name.clone_from(policy))
+        }
+    };
+    ($settings:ident $name:ident [$type:ty] $($doc:tt)+) => {
+        $($doc)+
+        #[track_caller]
+        pub fn $name(self, value: $type) -> Self {
+            self.set(stringify!($name), Ok(value), |settings: &mut $settings, value| settings.$name = *value)
+        }
+    };
+}
+
+/// The setters of all settings in the builder.
+macro_rules! setters {
+    ($builder:ident $settings:ident
+     $($(#[$doc:meta])+ $name:ident: [$($type:tt)+] = $default:expr $(, in $range:expr)? $(, attribute $example:literal)?;)+) => {
+        impl $builder {
+            $($crate::config::setter! { $settings $name [$($type)+]
+                $(#[$doc])+
+                ///
+                #[doc = concat!("Default `", stringify!($default), "`", $("; range `", stringify!($range), "`",)? ".")]
+            })+
+        }
+    };
+}
+
+pub(crate) use {setter, setters};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_reads_back() {
+        fn read_back<S: Keyed + PartialEq + fmt::Debug>() {
+            let mut settings = S::default();
+            for key in S::KEYS {
+                let shown = (key.show)(&settings);
+                let put = (key.read)(Written::Text(&shown)).unwrap_or_else(|bad| panic!("{key:?}: {bad}"));
+                put(&mut settings);
+            }
+            assert_eq!(settings, S::default());
+        }
+        read_back::<NodeSettings>();
+        read_back::<TopicSettings>();
+    }
+
+    /// The guide names the largest value of each range, and each setting that an attribute takes. `tests/tidy` compares the defaults.
+    #[test]
+    fn the_guide_has_every_range() {
+        fn most<S: Keyed>(key: &Key<S>) -> Option<String> {
+            let put = ["4000d", "99999999999"].into_iter().find_map(|text| (key.read)(Written::Text(text)).ok())?;
+            let mut settings = S::default();
+            put(&mut settings);
+            let (limit, _) = (key.outside)(&settings)?;
+            Some(limit.rsplit(' ').next()?.replace("3650d", "ten years"))
+        }
+        fn missing<S: Keyed>(guide: &str) -> Vec<String> {
+            let row = |key: &Key<S>| guide.lines().find(|line| line.starts_with(&format!("| `{}` | `", key.name)));
+            let is_there = |key: &&Key<S>| most(key).is_none_or(|most| row(key).is_some_and(|row| row.contains(&most)));
+            S::KEYS.iter().filter(|key| !is_there(key)).map(|key| format!("{key:?}: {:?}", most(key))).collect()
+        }
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guide/configuration.md");
+        let guide = std::fs::read_to_string(path).unwrap();
+        assert_eq!(missing::<NodeSettings>(&guide), [""; 0]);
+        assert_eq!(missing::<TopicSettings>(&guide), [""; 0]);
+        let keys = dq_grammar::ATTRIBUTE_KEYS.iter().filter(|key| key.example.is_some());
+        let names: Vec<_> = keys.map(|key| format!("`{}`", key.name)).collect();
+        let row = format!("| attribute of the listener | – | {} |", names.join(", "));
+        assert!(guide.contains(&row), "docs/guide/configuration.md needs the row {row}");
     }
 }

@@ -38,9 +38,11 @@ pub(crate) trait Value: Clone + Send + Sync + 'static {
     /// The text from which [`read`](Self::read) makes this value.
     fn show(&self) -> String;
 
-    /// The value as a config file writes it.
+    /// The value as a config file writes it: numbers and flags without quotes.
     fn quoted(&self) -> String {
-        format!("\"{}\"", self.show())
+        let shown = self.show();
+        let is_bare = shown.parse::<u64>().is_ok() || shown.parse::<bool>().is_ok();
+        if is_bare { shown } else { format!("\"{shown}\"") }
     }
 }
 
@@ -103,10 +105,6 @@ macro_rules! number {
             fn show(&self) -> String {
                 self.to_string()
             }
-
-            fn quoted(&self) -> String {
-                self.to_string()
-            }
         }
     )+ };
 }
@@ -124,10 +122,6 @@ impl Value for Option<usize> {
     fn show(&self) -> String {
         self.map_or_else(|| "none".into(), |limit| limit.to_string())
     }
-
-    fn quoted(&self) -> String {
-        self.map_or_else(|| "\"none\"".into(), |limit| limit.to_string())
-    }
 }
 
 impl Value for bool {
@@ -141,10 +135,6 @@ impl Value for bool {
     }
 
     fn show(&self) -> String {
-        self.to_string()
-    }
-
-    fn quoted(&self) -> String {
         self.to_string()
     }
 }

@@ -10,10 +10,9 @@
 use std::collections::BTreeMap;
 use std::env;
 
-use super::key::Keyed;
-use super::layer::{Layer, SettingChange};
+use super::layer::Layer;
 use super::problem::{Setting, SettingProblem};
-use super::settings::{NodeSettings, TopicSettings};
+use super::settings::{Keyed, NodeSettings, TopicSettings};
 use super::source::Source;
 use super::suggest::nearest;
 use super::unused::Unused;
@@ -47,14 +46,17 @@ pub(crate) fn read(variables: &Variables, topics: Option<&[&str]>) -> Layer {
     let mut layer = Layer::default();
     for (name, value) in variables.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
         let source = Source::Variable(name.clone());
-        match names.meanings(name) {
-            [] if name == STORE && value.trim().is_empty() => {
-                layer.problems.push(empty(Setting::new(None, "store"), source));
-            }
-            [setting] if value.trim().is_empty() => layer.problems.push(empty(setting.clone(), source)),
-            [] if name == STORE => layer.store = Some((value.clone(), source)),
+        let store = [Setting::new(None, "store")];
+        match if name == STORE { &store } else { names.meanings(name) } {
             [] => names.unused(name, topics, &mut layer),
-            [setting] => put(&mut layer, setting, value, source),
+            [setting] if value.trim().is_empty() => {
+                let why = "the variable is set and empty: unset it, or give it a value".into();
+                layer.problems.push(SettingProblem::BadValue { setting: setting.clone(), at: source, why });
+            }
+            [_] if name == STORE => layer.store = Some((value.clone(), source)),
+            [Setting { topic, key }] => {
+                let _known = layer.read(topic.as_deref(), key, Written::Text(value), source);
+            }
             meanings => {
                 let meanings = meanings.to_vec();
                 layer.problems.push(SettingProblem::AmbiguousVariable { name: name.clone(), meanings });
@@ -62,22 +64,6 @@ pub(crate) fn read(variables: &Variables, topics: Option<&[&str]>) -> Layer {
         }
     }
     layer
-}
-
-/// A variable without a value, which others make of one that is not set.
-fn empty(setting: Setting, at: Source) -> SettingProblem {
-    SettingProblem::BadValue { setting, at, why: "the variable is set and empty: unset it, or give it a value".into() }
-}
-
-fn put(layer: &mut Layer, setting: &Setting, value: &str, source: Source) {
-    let written = Written::Text(value);
-    if let Some(topic) = &setting.topic {
-        if let Some(key) = TopicSettings::key(setting.key) {
-            layer.change_topic(topic, SettingChange::read(key, Some(topic), written, source));
-        }
-    } else if let Some(key) = NodeSettings::key(setting.key) {
-        layer.change_node(SettingChange::read(key, None, written, source));
-    }
 }
 
 /// The topic in capitals and the key of `DQ_TOPIC_<TOPIC>_<KEY>`, whether there is such a topic or not.

@@ -6,7 +6,6 @@ use super::channel::{Channel, Decided};
 use super::failure::{Failure, JobError};
 use super::inject::{Dependency, Injector, Missing};
 use super::job::Job;
-use super::settings::ListenerSettings;
 use crate::job::{DelayJob, RetryPolicy};
 
 /// Implemented by `#[delay_listener]`; do not implement it by hand.
@@ -22,8 +21,8 @@ pub trait Declared: Sized {
     const DECLARED_AT: &'static str;
     /// The topic that the attribute names, if any.
     const TOPIC: Option<&'static str>;
-    /// The settings in the attribute.
-    const SETTINGS: ListenerSettings;
+    /// The settings in the attribute, each with its value as a config file writes it, without quotes.
+    const SETTINGS: &'static [(&'static str, &'static str)];
     /// `false` for a function, which has no `retry_delay`: dq asks none, and waits for none.
     const MAY_HAVE_RETRY_DELAY: bool = true;
 

@@ -39,7 +39,5 @@ pub use inject::{Dependency, Injectable, Injector, Missing, Provided};
 pub use job::{Delivery, Job};
 #[doc(hidden)]
 pub use registry::{ListenerKind, Registration};
-#[doc(hidden)]
-pub use settings::ListenerSettings;
 
 pub(crate) use registry::{Build, Built};

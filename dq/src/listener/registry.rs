@@ -9,7 +9,6 @@ use super::delay_listener::{Declared, DelayListener};
 use super::erased::{Erased, ErasedListener};
 use super::erased_batch::ErasedBatch;
 use super::inject::{Dependency, Injector, Missing};
-use super::settings::ListenerSettings;
 use super::topic_check::assert_same_topic;
 use crate::broadcast::{self, BroadcastListener, ErasedBroadcast};
 use crate::job::DelayJob;
@@ -46,8 +45,8 @@ pub struct Registration {
     pub declared_at: &'static str,
     /// What it listens to.
     pub kind: ListenerKind,
-    /// The settings in the attribute.
-    pub settings: ListenerSettings,
+    /// The settings in the attribute, each with its value as a config file writes it, without quotes.
+    pub settings: &'static [(&'static str, &'static str)],
     /// The retry policy of its payload, as text; it applies if the attribute has none.
     pub payload_retry: Option<&'static str>,
     /// Whether it takes batches.
@@ -107,7 +106,7 @@ impl Registration {
             name: L::NAME,
             declared_at: L::DECLARED_AT,
             kind: ListenerKind::Broadcast { channels: L::CHANNELS },
-            settings: ListenerSettings::NONE,
+            settings: &[],
             payload_retry: None,
             takes_batches: false,
             dependencies: <L as broadcast::Declared>::dependencies,

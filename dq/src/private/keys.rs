@@ -23,20 +23,19 @@ pub mod job {
 pub mod delay_listener {
     /// `topic = "order-timeout"`: the topic of the payload; the compiler compares the two. Optional.
     pub mod topic {}
-    /// `concurrency = 64`: how many handlers run at once on a node, 1 to 100000. Default: 64.
-    pub mod concurrency {}
-    /// `timeout = "5s"`: how long a handler may run; `"none"` means no limit. Default: 30 s.
-    pub mod timeout {}
-    /// `on_timeout = "retry"` or `"immediate"`: what happens after a timeout. Default: `"retry"`.
-    pub mod on_timeout {}
-    /// `retry = "1m, 5m, 10m"`: when a failed job runs again. Default: `"exponential 10s x 5"`.
-    pub mod retry {}
-    /// `ack = "on_return"` or `"on_claim"`: when dq acks a job. Default: `"on_return"`.
-    pub mod ack {}
-    /// `max_crashes = 3`: how often a job may kill its node before dq gives it up, 1 to 1000. Default: 3.
-    pub mod max_crashes {}
-    /// `batch = 500`: how many jobs a batch has at most, 1 to 1000. For listeners that take a `Batch`. Default: 100.
-    pub mod batch {}
+    macro_rules! keys {
+        ($($(#[$doc:meta])+ $name:ident: [$($type:tt)+] = $default:expr $(, in $range:expr)? $(, attribute $example:literal)?;)+) => {
+            $(keys! { @ [$($example)?] $name $(#[$doc])+ })+
+        };
+        (@ [] $($setting:tt)+) => {};
+        (@ [$example:literal] $name:ident $(#[$doc:meta])+) => {
+            #[doc = concat!("`", stringify!($name), " = ", $example, "`")]
+            ///
+            $(#[$doc])+
+            pub mod $name {}
+        };
+    }
+    dq_grammar::topic_settings!(keys);
     /// `final_retry = "give_up"`: the function to call when no attempt is left. For function listeners only.
     pub mod final_retry {}
     /// `register = false`: do not register the listener; name it with `.listener::<L>()`. Default: `true`.

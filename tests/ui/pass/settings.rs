@@ -4,7 +4,7 @@ use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-use dq::listener::{AckMode, Declared, ListenerKind, ListenerSettings, OnTimeout, Registration};
+use dq::listener::{Declared, ListenerKind, Registration};
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "order-timeout")]
@@ -77,22 +77,23 @@ struct Remind;
 fn main() {
     let all = Registration::all();
     let [only] = all.as_slice() else { panic!("{all:?}") };
-    let settings = ListenerSettings::NONE
-        .with_concurrency(64)
-        .with_timeout(Duration::from_secs(5))
-        .with_on_timeout(OnTimeout::Immediate)
-        .with_retry("1m, 5m")
-        .with_ack(AckMode::OnClaim)
-        .with_max_crashes(4)
-        .with_history(20)
-        .with_history_after(Duration::from_secs(86_400))
-        .with_statistics(true);
-    assert_eq!((only.settings, only.kind), (settings, ListenerKind::Delay { topic: "order-timeout" }));
+    let settings = [
+        ("concurrency", "64"),
+        ("timeout", "5s"),
+        ("on_timeout", "immediate"),
+        ("retry", "1m, 5m"),
+        ("ack", "on_claim"),
+        ("max_crashes", "4"),
+        ("history", "20"),
+        ("history_after", "1d"),
+        ("statistics", "true"),
+    ];
+    assert_eq!((only.settings, only.kind), (&settings[..], ListenerKind::Delay { topic: "order-timeout" }));
     assert_eq!(only.declared_at, format!("{}:{}", PLACE.0, PLACE.1));
     assert_eq!((Everything::TOPIC, Nothing::TOPIC), (Some("order-timeout"), None));
-    assert_eq!(Nothing::SETTINGS, ListenerSettings::NONE);
-    assert_eq!(NoLimit::SETTINGS, ListenerSettings::NONE.with_timeout(Duration::ZERO));
-    assert_eq!(AlsoNoLimit::SETTINGS.timeout, Some(Duration::ZERO));
+    assert_eq!(Nothing::SETTINGS, []);
+    assert_eq!(NoLimit::SETTINGS, [("timeout", "none")]);
+    assert_eq!(AlsoNoLimit::SETTINGS, [("timeout", "0s"), ("on_timeout", "retry"), ("ack", "on_return")]);
     let defaults = Remind::DEFAULTS;
     assert_eq!((defaults.delay, defaults.retry), (Duration::from_secs(1800), Some("none")));
     assert_eq!(defaults.expires_after, Some(Duration::from_secs(3600)));

@@ -18,9 +18,7 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 use crate::context::{ContextFactory, Error, Problem, StartError};
 use crate::environment::TokioClock;
 use crate::job::{AppName, DelayJob, JobDefaults, NodeId, ProducerId, TopicKey};
-use crate::listener::{
-    Channel, Decided, Declared, DelayListener, Dependency, Injector, Job, JobError, ListenerSettings, Missing,
-};
+use crate::listener::{Channel, Decided, Declared, DelayListener, Dependency, Injector, Job, JobError, Missing};
 use crate::provider::Provider;
 use crate::store::memory::MemoryStore;
 use crate::store::{Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
@@ -116,7 +114,7 @@ macro_rules! by_hand {
             const NAME: &'static str = stringify!($listener);
             const DECLARED_AT: &'static str = concat!("src/hand.rs:", $line);
             const TOPIC: Option<&'static str> = None;
-            const SETTINGS: ListenerSettings = $settings;
+            const SETTINGS: &'static [(&'static str, &'static str)] = $settings;
 
             fn dependencies() -> Vec<Dependency> {
                 Vec::new()
@@ -137,9 +135,9 @@ macro_rules! by_hand {
     };
 }
 
-by_hand!(GoodJob, Good, "good", 7, ListenerSettings::NONE.with_concurrency(8));
-by_hand!(SpacedJob, Spaced, "with space", 11, ListenerSettings::NONE);
-by_hand!(WrongJob, Wrong, "wrong", 9, ListenerSettings::NONE.with_retry("5x").with_concurrency(0));
+by_hand!(GoodJob, Good, "good", 7, &[("concurrency", "8")]);
+by_hand!(SpacedJob, Spaced, "with space", 11, &[]);
+by_hand!(WrongJob, Wrong, "wrong", 9, &[("retry", "5x"), ("concurrency", "0")]);
 
 /// A name of 128 bytes.
 macro_rules! longest {
@@ -151,8 +149,8 @@ macro_rules! longest {
     };
 }
 
-by_hand!(LongestJob, Longest, longest!(), 13, ListenerSettings::NONE);
-by_hand!(TooLongJob, TooLong, concat!(longest!(), "s"), 15, ListenerSettings::NONE);
+by_hand!(LongestJob, Longest, longest!(), 13, &[]);
+by_hand!(TooLongJob, TooLong, concat!(longest!(), "s"), 15, &[]);
 
 fn shop(store: Arc<Moody>) -> ContextFactory {
     let none = BTreeMap::<String, String>::new();
