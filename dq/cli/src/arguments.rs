@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use dq::job::{AppName, TopicName};
-use dq::store::{CopyPlace, ExportPart, OnDuplicate};
+use clap::{Parser, Subcommand};
+use dq::job::TopicName;
 
+use crate::export::ExportArguments;
 pub use crate::frame::{ColorChoice, Common};
+use crate::import::ImportArguments;
 use crate::verbs::add::AddArguments;
 use crate::verbs::change::{DeleteArguments, RequeueArguments, RescheduleArguments, RunNowArguments};
 use crate::verbs::doctor::DoctorArguments;
@@ -50,7 +51,7 @@ pub enum Command {
     /// Shows one topic: its jobs, what it waits for, and the nodes that hold its jobs.
     Topic {
         /// The topic
-        #[arg(value_name = "TOPIC", value_parser = topic)]
+        #[arg(value_name = "TOPIC")]
         topic: TopicName,
     },
     /// Lists the nodes of a topic: version of dq, start, jobs and lease of each node that holds jobs, and those that wait for the next.
@@ -92,7 +93,7 @@ pub enum Command {
     /// Ends the pause and the drain of a topic.
     Resume {
         /// The topic
-        #[arg(value_name = "TOPIC", value_parser = topic)]
+        #[arg(value_name = "TOPIC")]
         topic: TopicName,
     },
     /// Lists, pauses, resumes and removes the schedules of a topic.
@@ -139,145 +140,4 @@ pub enum Command {
         #[arg(value_name = "DIRECTORY")]
         directory: Option<PathBuf>,
     },
-}
-
-/// The arguments of `dq export`.
-#[derive(Debug, Args)]
-pub struct ExportArguments {
-    /// The store, instead of `--store`: `redis://HOST:PORT/DATABASE`, `rediss://..` or `file:DIRECTORY`
-    #[arg(value_name = "URL")]
-    pub url: Option<String>,
-    /// Which jobs.
-    #[command(flatten)]
-    pub choice: Choice,
-}
-
-/// Which jobs to export.
-#[derive(Debug, Clone, Args)]
-pub struct Choice {
-    /// Only this topic; may be given several times. Otherwise all topics of the app
-    #[arg(long = "topic", value_name = "TOPIC", value_parser = topic)]
-    pub topics: Vec<TopicName>,
-    /// Only jobs in this state; may be given several times. Otherwise all
-    #[arg(long = "state", value_name = "STATE", value_enum)]
-    pub states: Vec<Chosen>,
-    /// Also RUNNING jobs: as DELAYED at the time at which they were due, or as UNACKED if they were parked. Such a job may run
-    /// in both stores. Topics may change while they are read: what moves may be missing
-    #[arg(long)]
-    pub running: bool,
-}
-
-impl Choice {
-    /// The parts of an export of this choice.
-    pub fn parts(&self) -> Vec<ExportPart> {
-        let is_chosen = |part: &ExportPart| match Chosen::of(*part) {
-            None => self.running,
-            Some(chosen) => self.states.is_empty() || self.states.contains(&chosen),
-        };
-        ExportPart::ALL.into_iter().filter(is_chosen).collect()
-    }
-
-    /// Whether RUNNING jobs would be missed.
-    pub const fn misses_running(&self) -> bool {
-        !self.running && self.states.is_empty()
-    }
-}
-
-/// A state to export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Chosen {
-    /// Jobs that wait until they are due
-    Delayed,
-    /// Parked jobs
-    Unacked,
-    /// Jobs that were given up
-    Dead,
-    /// Jobs that are kept after their ack
-    Done,
-    /// Broadcasts that wait
-    Broadcast,
-}
-
-impl Chosen {
-    /// The state of a part; `None` for RUNNING.
-    fn of(part: ExportPart) -> Option<Self> {
-        use dq::job::State;
-        Some(match part {
-            ExportPart::State(State::Delayed) => Self::Delayed,
-            ExportPart::State(State::Unacked) => Self::Unacked,
-            ExportPart::State(State::Dead) => Self::Dead,
-            ExportPart::State(State::Done) => Self::Done,
-            ExportPart::State(State::Running) => return None,
-            ExportPart::Broadcasts => Self::Broadcast,
-        })
-    }
-}
-
-/// The arguments of `dq import`.
-#[derive(Debug, Args)]
-pub struct ImportArguments {
-    /// The store, instead of `--store`, and the file with the lines of the export, otherwise stdin. A word without `:` is the file.
-    /// `--app` gives the jobs to another app than that of the export
-    #[arg(value_name = "URL] [FILE", num_args = 0..=2)]
-    pub places: Vec<String>,
-    /// What to do with a job whose id the topic already has
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Duplicates::Keep)]
-    pub on_duplicate: Duplicates,
-    /// Accepts an export without its last line: one that was cut off, or that you filtered
-    #[arg(long)]
-    pub partial: bool,
-}
-
-impl ImportArguments {
-    /// The store and the file, where the words name them.
-    pub fn store_and_file(&self) -> (Option<&str>, Option<PathBuf>) {
-        match self.places.as_slice() {
-            [] => (None, None),
-            [stdin] if stdin == "-" => (None, None),
-            [url, stdin] if stdin == "-" => (Some(url), None),
-            [file] if !file.contains(':') => (None, Some(file.into())),
-            [url] => (Some(url), None),
-            [url, file, ..] => (Some(url), Some(file.into())),
-        }
-    }
-}
-
-/// What to do with a job whose id the topic already has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Duplicates {
-    /// Stop, and do nothing of the batch with this job
-    Reject,
-    /// Leave the job that is there
-    Keep,
-    /// Take the place of the job that is there, unless it is RUNNING
-    Replace,
-}
-
-impl From<Duplicates> for OnDuplicate {
-    fn from(duplicates: Duplicates) -> Self {
-        match duplicates {
-            Duplicates::Reject => Self::Reject,
-            Duplicates::Keep => Self::Keep,
-            Duplicates::Replace => Self::Replace,
-        }
-    }
-}
-
-/// The word for a place, in lines and reports.
-pub const fn word(place: CopyPlace) -> &'static str {
-    match place {
-        CopyPlace::Delayed => "delayed",
-        CopyPlace::Unacked => "unacked",
-        CopyPlace::Dead => "dead",
-        CopyPlace::Done => "done",
-        CopyPlace::Broadcast => "broadcast",
-    }
-}
-
-pub(crate) fn app(text: &str) -> Result<AppName, String> {
-    AppName::new(text).map_err(|bad| bad.to_string())
-}
-
-pub(crate) fn topic(text: &str) -> Result<TopicName, String> {
-    TopicName::new(text).map_err(|bad| bad.to_string())
 }

@@ -4,22 +4,93 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 
-use dq::job::{AppName, Fence, TopicKey, TopicName};
+use clap::{Args, ValueEnum};
+use dq::job::{AppName, Fence, State, TopicKey, TopicName};
 use dq::store::step::USUAL_BYTES;
 use dq::store::{CopyPlace, Cursor, ExportPart, ExportRequest, Exported, Store, TopicCounts};
 
-use crate::arguments::{Choice, word};
 use crate::ask::Repeating;
 use crate::batch::AT_ONCE;
 use crate::changed::{changed, count};
 use crate::failure::Failure;
-use crate::job_line::JobLine;
+use crate::job_line::{JobLine, word};
 use crate::line::{End, FORMAT, LONGEST_LINE, Line, Start, TopicLine};
 use crate::progress::Progress;
 use crate::screen::many;
 
 /// The most topics that a store lists.
 const MOST_TOPICS: usize = 10_000;
+
+/// The arguments of `dq export`.
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// The store, instead of `--store`: `redis://HOST:PORT/DATABASE`, `rediss://..` or `file:DIRECTORY`
+    #[arg(value_name = "URL")]
+    pub url: Option<String>,
+    /// Which jobs.
+    #[command(flatten)]
+    pub choice: Choice,
+}
+
+/// Which jobs to export.
+#[derive(Debug, Clone, Args)]
+pub struct Choice {
+    /// Only this topic; may be given several times. Otherwise all topics of the app
+    #[arg(long = "topic", value_name = "TOPIC")]
+    pub topics: Vec<TopicName>,
+    /// Only jobs in this state; may be given several times. Otherwise all
+    #[arg(long = "state", value_name = "STATE", value_enum)]
+    pub states: Vec<Chosen>,
+    /// Also RUNNING jobs: as DELAYED at the time at which they were due, or as UNACKED if they were parked. Such a job may run
+    /// in both stores. Topics may change while they are read: what moves may be missing
+    #[arg(long)]
+    pub running: bool,
+}
+
+impl Choice {
+    /// The parts of an export of this choice.
+    pub fn parts(&self) -> Vec<ExportPart> {
+        let is_chosen = |part: &ExportPart| match Chosen::of(*part) {
+            None => self.running,
+            Some(chosen) => self.states.is_empty() || self.states.contains(&chosen),
+        };
+        ExportPart::ALL.into_iter().filter(is_chosen).collect()
+    }
+
+    /// Whether RUNNING jobs would be missed.
+    pub const fn misses_running(&self) -> bool {
+        !self.running && self.states.is_empty()
+    }
+}
+
+/// A state to export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Chosen {
+    /// Jobs that wait until they are due
+    Delayed,
+    /// Parked jobs
+    Unacked,
+    /// Jobs that were given up
+    Dead,
+    /// Jobs that are kept after their ack
+    Done,
+    /// Broadcasts that wait
+    Broadcast,
+}
+
+impl Chosen {
+    /// The state of a part; `None` for RUNNING.
+    fn of(part: ExportPart) -> Option<Self> {
+        Some(match part {
+            ExportPart::State(State::Delayed) => Self::Delayed,
+            ExportPart::State(State::Unacked) => Self::Unacked,
+            ExportPart::State(State::Dead) => Self::Dead,
+            ExportPart::State(State::Done) => Self::Done,
+            ExportPart::State(State::Running) => return None,
+            ExportPart::Broadcasts => Self::Broadcast,
+        })
+    }
+}
 
 /// What was exported.
 #[derive(Debug, Default)]

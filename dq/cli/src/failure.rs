@@ -11,8 +11,6 @@ use dq::provider::CallError;
 use dq::store::StoreError;
 use dq::store::file::CheckError;
 
-use crate::import::Report;
-
 /// Why a command failed, and what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -209,11 +207,16 @@ pub enum Failure {
     )]
     CutOff {
         /// What was imported.
-        report: Box<Report>,
+        report: String,
     },
     /// RUNNING jobs are left alone.
-    #[error("{}", left_running(.0))]
-    LeftRunning(Box<Report>),
+    #[error("{}", left_running(.report, .jobs))]
+    LeftRunning {
+        /// What was imported.
+        report: String,
+        /// Some of the jobs.
+        jobs: Vec<(TopicName, JobId)>,
+    },
 }
 
 macro_rules! calls {
@@ -262,9 +265,9 @@ fn so_far(imported: u64) -> String {
     }
 }
 
-fn left_running(report: &Report) -> String {
+fn left_running(report: &str, jobs: &[(TopicName, JobId)]) -> String {
     let mut text = format!("{report}. These jobs are RUNNING in this store, so they do not get a replacement:");
-    for (topic, id) in &report.running {
+    for (topic, id) in jobs {
         let _ = write!(text, " `{topic}` `{id}`");
     }
     text.push_str(". Stop the nodes and run the same command again");

@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use dq::job::AppName;
 
-use crate::arguments::app;
 use crate::when;
 
 /// How long a verb that looks or changes waits for the store unless `--wait` says it.
@@ -23,7 +22,7 @@ pub struct Common {
     #[arg(long, global = true, value_name = "URL", env = "DQ_STORE", hide_env_values = true)]
     pub store: Option<String>,
     /// The app: the name that the programs give to `ContextFactory::new`
-    #[arg(long, global = true, value_name = "APP", env = "DQ_APP", value_parser = app)]
+    #[arg(long, global = true, value_name = "APP", env = "DQ_APP")]
     pub app: Option<AppName>,
     /// The config file with `store` and `app`; otherwise `dq.toml` of this directory, if there is one
     #[arg(long, global = true, value_name = "FILE", env = "DQ_CONFIG")]

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::BufRead;
+use std::path::PathBuf;
 
+use clap::{Args, ValueEnum};
 use dq::job::{AppName, Fence, JobId, ProducerId, State, TopicKey, TopicName};
 use dq::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, Store};
 
@@ -18,6 +20,56 @@ use crate::screen::many;
 
 /// How many RUNNING jobs a report names.
 const MOST_NAMED: usize = 10;
+
+/// The arguments of `dq import`.
+#[derive(Debug, Args)]
+pub struct ImportArguments {
+    /// The store, instead of `--store`, and the file with the lines of the export, otherwise stdin. A word without `:` is the file.
+    /// `--app` gives the jobs to another app than that of the export
+    #[arg(value_name = "URL] [FILE", num_args = 0..=2)]
+    pub places: Vec<String>,
+    /// What to do with a job whose id the topic already has
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Duplicates::Keep)]
+    pub on_duplicate: Duplicates,
+    /// Accepts an export without its last line: one that was cut off, or that you filtered
+    #[arg(long)]
+    pub partial: bool,
+}
+
+impl ImportArguments {
+    /// The store and the file, where the words name them.
+    pub fn store_and_file(&self) -> (Option<&str>, Option<PathBuf>) {
+        match self.places.as_slice() {
+            [] => (None, None),
+            [stdin] if stdin == "-" => (None, None),
+            [url, stdin] if stdin == "-" => (Some(url), None),
+            [file] if !file.contains(':') => (None, Some(file.into())),
+            [url] => (Some(url), None),
+            [url, file, ..] => (Some(url), Some(file.into())),
+        }
+    }
+}
+
+/// What to do with a job whose id the topic already has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Duplicates {
+    /// Stop, and do nothing of the batch with this job
+    Reject,
+    /// Leave the job that is there
+    Keep,
+    /// Take the place of the job that is there, unless it is RUNNING
+    Replace,
+}
+
+impl From<Duplicates> for OnDuplicate {
+    fn from(duplicates: Duplicates) -> Self {
+        match duplicates {
+            Duplicates::Reject => Self::Reject,
+            Duplicates::Keep => Self::Keep,
+            Duplicates::Replace => Self::Replace,
+        }
+    }
+}
 
 /// What an import should do.
 #[derive(Debug)]
@@ -107,7 +159,7 @@ pub async fn import(
     importer.send(&app, batch).await?;
     match reader.is_over || options.partial {
         true => Ok(importer.report),
-        false => Err(Failure::CutOff { report: Box::new(importer.report) }),
+        false => Err(Failure::CutOff { report: importer.report.to_string() }),
     }
 }
 

@@ -14,8 +14,16 @@ use dq::time::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
-use crate::arguments::word;
-use crate::line::{job_id, topic_name};
+/// The word for a place, in lines and reports.
+pub const fn word(place: CopyPlace) -> &'static str {
+    match place {
+        CopyPlace::Delayed => "delayed",
+        CopyPlace::Unacked => "unacked",
+        CopyPlace::Dead => "dead",
+        CopyPlace::Done => "done",
+        CopyPlace::Broadcast => "broadcast",
+    }
+}
 
 /// The latest time, and the longest period, that a record can have, in ms.
 const LAST_MS: u64 = (1 << 48) - 1;
@@ -33,10 +41,8 @@ pub(crate) const LAST_FENCE: u64 = (1 << 53) - 1;
 #[serde(deny_unknown_fields)]
 pub struct JobLine {
     /// Its topic.
-    #[serde(with = "topic_name")]
     pub topic: TopicName,
     /// Its id.
-    #[serde(with = "job_id")]
     pub id: JobId,
     /// `delayed`, `unacked`, `dead`, `done`, or `broadcast` for a broadcast that waits.
     #[serde(serialize_with = "place_as_word", deserialize_with = "place_from_word")]

@@ -34,11 +34,14 @@ use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};
 use std::path::Path;
 
-use arguments::{Arguments, Command, ExportArguments, ImportArguments};
+use arguments::{Arguments, Command};
+use clap::CommandFactory;
 use dq::environment::Environment;
 use dq::store::Store;
+use export::ExportArguments;
 use failure::Failure;
 use frame::Common;
+use import::ImportArguments;
 use progress::Progress;
 use screen::{Screen, can_be_asked};
 use session::Session;
@@ -104,8 +107,12 @@ pub async fn run_in(session: &mut Session<'_>, command: Command) -> Result<(), F
         Command::Drain(arguments) => verbs::pause::run_drain(session, &arguments).await,
         Command::Resume { topic } => verbs::pause::run_resume(session, &topic).await,
         Command::Schedules(command) => verbs::schedules::run(session, &command).await,
-        Command::Completions { shell } => verbs::shell::run_completions(&mut session.screen, shell),
-        Command::Man { directory } => verbs::shell::run_man(&mut session.screen, directory.as_deref()),
+        Command::Completions { shell } => {
+            verbs::shell::run_completions(&mut session.screen, Arguments::command(), shell)
+        }
+        Command::Man { directory } => {
+            verbs::shell::run_man(&mut session.screen, Arguments::command(), directory.as_deref())
+        }
         Command::Serve(arguments) => verbs::serve::run(session, &arguments).await,
         Command::Export(arguments) => run_export(&session.common, &arguments).await,
         Command::Import(arguments) => run_import(&session.common, &arguments).await,
@@ -167,7 +174,7 @@ async fn import_from(
     let report = import::import(store, options, input, progress).await?;
     match report.running.is_empty() {
         true => Ok(report),
-        false => Err(Failure::LeftRunning(Box::new(report))),
+        false => Err(Failure::LeftRunning { report: report.to_string(), jobs: report.running }),
     }
 }
 

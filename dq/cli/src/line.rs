@@ -42,7 +42,6 @@ pub struct Start {
     /// The form of the lines.
     pub format: u32,
     /// The app that was exported.
-    #[serde(with = "app_name")]
     pub app: AppName,
 }
 
@@ -51,7 +50,6 @@ pub struct Start {
 #[serde(deny_unknown_fields)]
 pub struct TopicLine {
     /// Its name.
-    #[serde(with = "topic_name")]
     pub topic: TopicName,
     /// The newest fence that it has given out.
     pub fence: u64,
@@ -64,24 +62,3 @@ pub struct End {
     /// The number of lines with jobs.
     pub jobs: u64,
 }
-
-macro_rules! as_text {
-    ($module:ident, $name:ty) => {
-        pub(crate) mod $module {
-            use serde::{Deserialize, Deserializer, Serializer, de};
-
-            pub(crate) fn serialize<S: Serializer>(name: &$name, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(name.as_str())
-            }
-
-            pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
-                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-                <$name>::new(text).map_err(de::Error::custom)
-            }
-        }
-    };
-}
-
-as_text!(app_name, dq::job::AppName);
-as_text!(topic_name, dq::job::TopicName);
-as_text!(job_id, dq::job::JobId);

@@ -8,10 +8,10 @@ use dq::config::Listing;
 use dq::inspect::Inspector;
 
 use crate::access::Access;
-use crate::api::Ready;
 use crate::live::Live;
 use crate::outlooks::Outlooks;
 use crate::rate::Rate;
+use crate::ready::Ready;
 
 /// The most bytes of a payload's text that are shown.
 const MOST_SHOWN: usize = 64 << 10;

@@ -9,11 +9,11 @@ use dq::Provider;
 use dq::config::Listing;
 
 use crate::access::{Access, Kind};
-use crate::api::Ready;
 use crate::app::{App, Redact};
 use crate::live::Live;
 use crate::outlooks::Outlooks;
 use crate::rate::Rate;
+use crate::ready::Ready;
 
 /// The fewest bytes of a token.
 const SHORTEST_TOKEN: usize = 16;

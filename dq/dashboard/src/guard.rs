@@ -12,10 +12,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::access::{Kind, User};
-use crate::api::is_probe;
 use crate::app::{App, Shared};
 use crate::failure::{Failure, Problem};
-use crate::pages::{self, Frame};
+use crate::frame::{self, Frame};
+use crate::ready::is_probe;
 use crate::session::{COOKIE_NAME, LASTS, Session, same};
 use crate::visit::{Visit, base};
 
@@ -75,15 +75,15 @@ pub(crate) async fn browser(State(app): State<Shared>, request: Request, next: N
         if may_log_in {
             return (StatusCode::SEE_OTHER, [(LOCATION, format!("{base}/login"))]).into_response();
         }
-        return pages::failure(&Frame::bare(&base), &Failure::Unknown);
+        return frame::failure(&Frame::bare(&base), &Failure::Unknown);
     };
     if parts.method != Method::GET && is_foreign(&app, &parts.headers) {
-        return pages::failure(&Frame::bare(&base), &Failure::Forged);
+        return frame::failure(&Frame::bare(&base), &Failure::Forged);
     }
     let fresh = known.is_none();
     let session = match known.map_or_else(|| Session::begin(kind), Ok) {
         Ok(session) => session,
-        Err(failure) => return pages::failure(&Frame::bare(&base), &failure),
+        Err(failure) => return frame::failure(&Frame::bare(&base), &failure),
     };
     let is_safe = app.secure || came_by_https(&parts.headers);
     let cookie = fresh.then(|| cookie(&session, &base, is_safe));

@@ -1,12 +1,9 @@
 //! A request that was let in, as its handler sees it.
 
-use axum::extract::{FromRequestParts, OriginalUri};
+use axum::extract::OriginalUri;
 use axum::http::Uri;
-use axum::http::request::Parts;
-use axum::response::Response;
 
 use crate::access::User;
-use crate::failure::Failure;
 use crate::session::Session;
 
 /// Who comes, and where the dashboard is.
@@ -17,15 +14,6 @@ pub(crate) struct Visit {
     pub(crate) user: User,
     /// The session of a browser; none with the JSON API.
     pub(crate) session: Option<Session>,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Visit {
-    type Rejection = Response;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
-        let visit = parts.extensions.get::<Self>().cloned();
-        visit.ok_or_else(|| crate::pages::failure(&crate::pages::Frame::bare(""), &Failure::Unknown))
-    }
 }
 
 /// The path under which the dashboard is nested, from the path that was asked for and what is left of it.

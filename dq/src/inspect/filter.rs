@@ -29,6 +29,7 @@ pub struct JobFilter {
 
 /// A page of jobs that a filter lets through. It may be empty and not the last one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Jobs))]
 #[non_exhaustive]
 pub struct JobsPage {
     /// The jobs, in order of their time, then of their id.
@@ -39,6 +40,7 @@ pub struct JobsPage {
     pub looked_until: Option<u64>,
     /// Where the next page begins; `None` means that this was the last. [`Cursor`] has the form in which it is kept.
     #[serde(serialize_with = "cursor")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<(u64, String)>))]
     pub next: Option<Cursor>,
 }
 

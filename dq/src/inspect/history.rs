@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::serial::{millis, optional_duration};
+use super::serial::optional_duration;
 use crate::store::{CommandKind, JobMove};
 use crate::time::Timestamp;
 
@@ -14,7 +14,6 @@ use crate::time::Timestamp;
 #[non_exhaustive]
 pub struct PastMove {
     /// When, by the store's clock.
-    #[serde(serialize_with = "millis")]
     pub at: Timestamp,
     /// Of a claim: how long after its due time. `None` of any other move.
     #[serde(serialize_with = "optional_duration", skip_serializing_if = "Option::is_none")]
@@ -23,6 +22,53 @@ pub struct PastMove {
     #[serde(flatten)]
     pub what: JobMove,
 }
+
+/// What a move is in the description of an API: it has the properties of its kind.
+#[cfg(feature = "schema")]
+#[expect(dead_code, reason = "they describe how a `JobMove` serializes")]
+pub(super) mod described {
+    /// What happened to a job once.
+    #[derive(utoipa::ToSchema)]
+    pub(super) struct PastMove {
+        /// When, by the store's clock, ms.
+        at: u64,
+        /// `added`, `claimed`, `done`, `retried`, `dead`, `deleted` and so on, as events are named.
+        event: String,
+        /// Of a claim: how long after its due time, ms.
+        late: Option<u64>,
+        /// When the job is due, ms.
+        due: Option<u64>,
+        /// The node that ran it.
+        node: Option<String>,
+        /// Who asked for it.
+        by: Option<String>,
+        /// Why a run failed, or why the job is DEAD, as a word.
+        cause: Option<String>,
+        /// The command that waits for the end of the run.
+        command: Option<String>,
+        /// The state that an import brought.
+        place: Option<String>,
+    }
+
+    /// How a job ended.
+    #[derive(utoipa::ToSchema)]
+    pub(crate) struct Ended {
+        /// `deleted`, `done`, `removed`, `dropped` or `published`.
+        event: String,
+        /// Who asked for it, or the node that ran it.
+        by: Option<String>,
+    }
+}
+
+#[cfg(feature = "schema")]
+impl utoipa::PartialSchema for PastMove {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        <described::PastMove as utoipa::PartialSchema>::schema()
+    }
+}
+
+#[cfg(feature = "schema")]
+impl utoipa::ToSchema for PastMove {}
 
 impl PastMove {
     pub(super) fn new((at, what): (Timestamp, JobMove)) -> Self {

@@ -2,33 +2,28 @@
 
 use serde::Serialize;
 
-use super::serial::{millis, optional_millis, optional_text, text};
 use crate::job::{Cause, JobId, NodeId, State};
 use crate::store::{JobPlace, Stored};
 use crate::time::Timestamp;
 
 /// A job without its payload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Job))]
 #[non_exhaustive]
 pub struct InspectedJob {
     /// Its id.
-    #[serde(serialize_with = "text")]
     pub id: JobId,
     /// Its state.
-    #[serde(serialize_with = "text")]
     pub state: State,
     /// When it is due (DELAYED), since when it is there (UNACKED, DEAD), or until when (DONE); `None` while it is RUNNING.
-    #[serde(serialize_with = "optional_millis")]
     pub at: Option<Timestamp>,
     /// The node that runs it, where the read says so: pages of RUNNING jobs and [`why`](super::Inspector::why) do.
-    #[serde(serialize_with = "optional_text")]
     pub node: Option<NodeId>,
     /// Failed runs so far.
     pub attempts: u16,
     /// How often a process died while it ran the job; only of a job that was read by its id.
     pub crashes: u32,
     /// Why the last run failed, or why no attempt is left.
-    #[serde(serialize_with = "optional_text")]
     pub cause: Option<Cause>,
     /// The last error, cut to 4 KiB; hidden if a payload did not decode, because such an error quotes the payload.
     pub error: Option<String>,
@@ -37,14 +32,13 @@ pub struct InspectedJob {
     /// How often its due time or its payload was changed.
     pub version: u32,
     /// After this time it becomes DEAD without a run.
-    #[serde(serialize_with = "optional_millis")]
     pub expires_at: Option<Timestamp>,
     /// Bytes of the record.
     pub bytes: usize,
     /// Why its record cannot be read: then attempts, cause, error, headers and version say nothing.
     pub unreadable: Option<String>,
     /// The clock of the store; only in an answer of [`why`](super::Inspector::why).
-    #[serde(serialize_with = "millis", skip_serializing_if = "is_unset")]
+    #[serde(skip_serializing_if = "is_unset")]
     pub clock: Timestamp,
 }
 

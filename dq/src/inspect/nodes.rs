@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::inspector::Inspector;
-use super::serial::{millis, text};
 use super::topic::InspectedNode;
 use crate::job::{NodeId, TopicName};
 use crate::provider::CallError;
@@ -12,13 +11,12 @@ use crate::time::Timestamp;
 
 /// A page of the nodes of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Nodes))]
 #[non_exhaustive]
 pub struct InspectedNodes {
     /// The topic.
-    #[serde(serialize_with = "text")]
     pub topic: TopicName,
     /// The store's clock.
-    #[serde(serialize_with = "millis")]
     pub clock: Timestamp,
     /// How many nodes hold jobs of the topic.
     pub holders: usize,

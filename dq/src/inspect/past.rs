@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::inspector::Inspector;
-use super::serial::{millis, optional_duration};
+use super::serial::optional_duration;
 use super::timeline::Scale;
 use crate::provider::CallError;
 use crate::store::{MINUTE, MinuteCounts};
@@ -16,10 +16,10 @@ const HOUR: u64 = 60;
 
 /// What a topic counted of itself (`statistics = true`): all lists end with the present minute or hour, which is not over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Past {
     /// The store's clock.
-    #[serde(serialize_with = "millis")]
     pub now: Timestamp,
     /// The last 60 minutes of UTC.
     pub minutes: PastSpans,
@@ -29,6 +29,7 @@ pub struct Past {
 
 /// The minutes of an hour, or the hours of a day.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct PastSpans {
     /// All of it.
@@ -40,13 +41,12 @@ pub struct PastSpans {
 /// What a topic did in a span of time. Only the nodes whose topic has `statistics = true` are counted. Lateness is the time from due to
 /// claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct PastSpan {
     /// The first moment.
-    #[serde(serialize_with = "millis")]
     pub from: Timestamp,
     /// The first moment behind it.
-    #[serde(serialize_with = "millis")]
     pub to: Timestamp,
     /// Due jobs that nodes claimed. A job that a node gave back counts again when it is claimed again.
     pub claimed: u64,
@@ -61,16 +61,20 @@ pub struct PastSpan {
     pub dead: u64,
     /// How late the claimed jobs were on average; `None` if there were none.
     #[serde(serialize_with = "optional_duration")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub mean_lateness: Option<Duration>,
     /// Half of the claimed jobs were at most this late. It is an estimate, never too low: 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min or
     /// 1 h, or the lateness of the latest job.
     #[serde(serialize_with = "optional_duration")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub p50_lateness: Option<Duration>,
     /// 99 of a hundred claimed jobs were at most this late; an estimate like that of half of them.
     #[serde(serialize_with = "optional_duration")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub p99_lateness: Option<Duration>,
     /// How late the latest of them was.
     #[serde(serialize_with = "optional_duration")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub max_lateness: Option<Duration>,
 }
 

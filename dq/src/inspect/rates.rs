@@ -10,10 +10,12 @@ use crate::time::Timestamp;
 
 /// What a topic did in the last five to six minutes: five whole ones and the present one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Rates {
     /// How long that is.
     #[serde(serialize_with = "duration")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub over: Duration,
     /// Jobs that nodes claimed in that time.
     pub claimed: u64,
@@ -23,9 +25,11 @@ pub struct Rates {
     pub failed: u64,
     /// Half of the claimed jobs were at most this late; `None` if there were none. An estimate, see [`PastSpan::p50_lateness`](super::PastSpan::p50_lateness).
     #[serde(serialize_with = "optional_duration")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub p50_lateness: Option<Duration>,
     /// 99 of a hundred were at most this late.
     #[serde(serialize_with = "optional_duration")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub p99_lateness: Option<Duration>,
 }
 

@@ -5,7 +5,6 @@ use std::fmt;
 use humantime::format_duration;
 use serde::Serialize;
 
-use super::serial::{millis, optional_millis, optional_text, text};
 use super::topic::InspectedNode;
 use crate::job::{Cause, NodeId};
 use crate::store::JobMove;
@@ -14,6 +13,7 @@ use crate::time::Timestamp;
 /// One reason why a job has not run, or has not run again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub enum Reason {
     /// The topic has no job with this id.
@@ -21,9 +21,9 @@ pub enum Reason {
     /// There is no job with this id any more; the history of its topic says what became of it.
     Gone {
         /// When it ended.
-        #[serde(serialize_with = "millis")]
         at: Timestamp,
         /// How.
+        #[cfg_attr(feature = "schema", schema(value_type = super::history::described::Ended))]
         how: JobMove,
         /// Who asked for that, if anybody did.
         by: Option<String>,
@@ -31,21 +31,17 @@ pub enum Reason {
     /// Its due time has not come.
     NotDueYet {
         /// When it is due.
-        #[serde(serialize_with = "millis")]
         due: Timestamp,
         /// The store's clock.
-        #[serde(serialize_with = "millis")]
         now: Timestamp,
     },
     /// It has failed, and waits for its next attempt.
     RetryWaits {
         /// When it is due.
-        #[serde(serialize_with = "millis")]
         due: Timestamp,
         /// Failed runs so far.
         attempts: u16,
         /// Why the last one failed.
-        #[serde(serialize_with = "optional_text")]
         cause: Option<Cause>,
         /// The last error.
         error: Option<String>,
@@ -57,10 +53,8 @@ pub enum Reason {
         /// Who paused it.
         by: String,
         /// Since when.
-        #[serde(serialize_with = "millis")]
         since: Timestamp,
         /// When the pause ends by itself.
-        #[serde(serialize_with = "optional_millis")]
         until: Option<Timestamp>,
     },
     /// The topic drains, and this job became due after the drain began.
@@ -70,16 +64,13 @@ pub enum Reason {
         /// Who drained it.
         by: String,
         /// Since when.
-        #[serde(serialize_with = "millis")]
         since: Timestamp,
     },
     /// No node listens to the topic.
     NoListener {
         /// The node that listened last, if the store still knows it.
-        #[serde(serialize_with = "optional_text")]
         last: Option<NodeId>,
         /// Until when that node was expected.
-        #[serde(serialize_with = "optional_millis")]
         until: Option<Timestamp>,
     },
     /// Other jobs have been due for longer, and nodes take those first.
@@ -103,48 +94,39 @@ pub enum Reason {
     /// It expired, and becomes DEAD as soon as a node looks at it.
     Expired {
         /// When.
-        #[serde(serialize_with = "millis")]
         at: Timestamp,
     },
     /// It is due, and nothing stands in its way: a node is about to take it.
     Next {
         /// When it was due.
-        #[serde(serialize_with = "millis")]
         due: Timestamp,
     },
     /// A node runs it now.
     Running {
         /// The node, if the read found it.
-        #[serde(serialize_with = "optional_text")]
         node: Option<NodeId>,
         /// When the lease of the node ends if it does not renew it.
-        #[serde(serialize_with = "optional_millis")]
         lease: Option<Timestamp>,
     },
     /// The lease of the node that held it has run out: another node takes the job over.
     LeaseRanOut {
         /// The node.
-        #[serde(serialize_with = "text")]
         node: NodeId,
         /// When its lease ended.
-        #[serde(serialize_with = "millis")]
         at: Timestamp,
     },
     /// Its handler parked it: it waits for an ack or a requeue.
     Unacked {
         /// Since when.
-        #[serde(serialize_with = "millis")]
         since: Timestamp,
     },
     /// No attempt is left.
     Dead {
         /// Since when.
-        #[serde(serialize_with = "millis")]
         since: Timestamp,
         /// Failed runs.
         attempts: u16,
         /// Why.
-        #[serde(serialize_with = "optional_text")]
         cause: Option<Cause>,
         /// The last error.
         error: Option<String>,
@@ -152,7 +134,6 @@ pub enum Reason {
     /// It has run.
     Done {
         /// When the store removes it.
-        #[serde(serialize_with = "millis")]
         until: Timestamp,
     },
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::serial::millis;
 use crate::store::DueCount;
 use crate::time::Timestamp;
 
@@ -14,10 +13,10 @@ const DAY: u64 = 24 * HOUR;
 
 /// How many jobs fall due, from now on. The first bucket of each list begins now, the others with a whole minute, hour or day of UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Timeline {
     /// The store's clock.
-    #[serde(serialize_with = "millis")]
     pub now: Timestamp,
     /// Jobs that are due already.
     pub ready: usize,
@@ -31,13 +30,12 @@ pub struct Timeline {
 
 /// How many jobs fall due in a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Bucket {
     /// The first moment.
-    #[serde(serialize_with = "millis")]
     pub from: Timestamp,
     /// The first moment behind it.
-    #[serde(serialize_with = "millis")]
     pub to: Timestamp,
     /// The number of jobs.
     pub jobs: usize,

@@ -5,20 +5,19 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::rates::Rates;
-use super::serial::{duration, millis, optional_millis, text};
+use super::serial::duration;
 use crate::job::{NodeId, TopicName};
 use crate::store::{HolderSeen, TopicOverview, TopicState};
 use crate::time::Timestamp;
 
 /// A topic as a whole, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Topic))]
 #[non_exhaustive]
 pub struct InspectedTopic {
     /// Its name.
-    #[serde(serialize_with = "text")]
     pub topic: TopicName,
     /// The store's clock at that moment.
-    #[serde(serialize_with = "millis")]
     pub clock: Timestamp,
     /// DELAYED jobs, due or not.
     pub delayed: usize,
@@ -35,10 +34,10 @@ pub struct InspectedTopic {
     /// Broadcasts that wait.
     pub broadcasts: usize,
     /// The earliest due time of a DELAYED job.
-    #[serde(serialize_with = "optional_millis")]
     pub head: Option<Timestamp>,
     /// How long the job that waits longest has been due; zero if none is due.
     #[serde(serialize_with = "duration")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub lateness: Duration,
     /// Whether the topic is paused or drains, and its default delay.
     pub state: TopicState,
@@ -55,20 +54,18 @@ pub struct InspectedTopic {
 
 /// A node that listens to a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Node))]
 #[non_exhaustive]
 pub struct InspectedNode {
     /// The node; the text begins with the name of its host and the id of its process.
-    #[serde(serialize_with = "text")]
     pub node: NodeId,
     /// When its lease ends, or when it comes at the latest.
-    #[serde(serialize_with = "millis")]
     pub until: Timestamp,
     /// How many jobs of the topic it holds.
     pub jobs: usize,
     /// The version of dq that it runs; `None` if that is older than such reports.
     pub version: Option<String>,
     /// When it started, by its own clock; `None` like the version.
-    #[serde(serialize_with = "optional_millis")]
     pub started: Option<Timestamp>,
 }
 
@@ -85,6 +82,7 @@ impl InspectedNode {
 
 /// A page of topics.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Topics))]
 #[non_exhaustive]
 pub struct TopicsPage {
     /// The topics, in order of their names.

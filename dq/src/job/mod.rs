@@ -14,6 +14,7 @@ mod node;
 mod record;
 #[doc(hidden)]
 pub mod state;
+mod text;
 
 pub(crate) use dq_grammar::check_id;
 #[doc(inline)]

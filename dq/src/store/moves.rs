@@ -34,7 +34,6 @@ pub enum JobMove {
     /// It was added, by a program, a schedule or in place of another job, and waits.
     Added {
         /// When it is due.
-        #[serde(serialize_with = "millis")]
         due: Timestamp,
     },
     /// It came from an export.
@@ -48,7 +47,6 @@ pub enum JobMove {
     /// Its due time or its payload was changed.
     Changed {
         /// When it is due; `None` if it does not wait.
-        #[serde(serialize_with = "optional_millis")]
         due: Option<Timestamp>,
         /// The producer that asked for it.
         by: String,
@@ -56,7 +54,6 @@ pub enum JobMove {
     /// A node claimed it. It is late by the time of the event minus `due`.
     Claimed {
         /// When it was due.
-        #[serde(serialize_with = "millis")]
         due: Timestamp,
         /// The node.
         node: String,
@@ -69,10 +66,8 @@ pub enum JobMove {
     /// A run failed, and it waits for the next one.
     Retried {
         /// Why the run failed.
-        #[serde(serialize_with = "as_cause")]
         cause: Option<Cause>,
         /// When the next run is due.
-        #[serde(serialize_with = "millis")]
         due: Timestamp,
         /// The node that ran it.
         node: String,
@@ -80,7 +75,6 @@ pub enum JobMove {
     /// Its handler wants to run again.
     Rejoined {
         /// When.
-        #[serde(serialize_with = "millis")]
         due: Timestamp,
         /// The node that ran it.
         node: String,
@@ -98,7 +92,6 @@ pub enum JobMove {
     /// It is DEAD.
     Dead {
         /// Why.
-        #[serde(serialize_with = "as_cause")]
         cause: Option<Cause>,
         /// The node that ran it; empty if the audit found the job.
         node: String,
@@ -150,20 +143,6 @@ impl Moves {
     pub(crate) fn count(&self) -> u64 {
         self.more + self.moves.len() as u64
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for references")]
-fn millis<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_u64(at.as_millis())
-}
-
-fn optional_millis<S: Serializer>(at: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
-    at.map(Timestamp::as_millis).serialize(to)
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for references")]
-fn as_cause<S: Serializer>(cause: &Option<Cause>, to: S) -> Result<S::Ok, S::Error> {
-    cause.map(Cause::word).serialize(to)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for references")]

@@ -19,46 +19,47 @@ pub const MOST_LEFT: usize = 10_000;
 
 /// A topic is paused: no node claims its jobs, and its broadcasts wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Pause {
     /// Why.
     pub reason: String,
     /// When it ends by itself, by the store's clock; `None`: with a resume.
-    #[serde(serialize_with = "optional_millis")]
     pub until: Option<Timestamp>,
     /// Who paused the topic, or last changed the pause.
     pub by: String,
     /// Since when it is paused, by the store's clock. A call that changes the pause leaves it.
-    #[serde(serialize_with = "millis")]
     pub since: Timestamp,
 }
 
 /// A topic drains: it takes no new jobs, and nodes run only what was due when it began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Drain {
     /// Why.
     pub reason: String,
     /// Who drained the topic, or last changed the reason.
     pub by: String,
     /// Since when it drains, by the store's clock: nodes run the jobs that were due then. A second call leaves it.
-    #[serde(serialize_with = "millis")]
     pub since: Timestamp,
 }
 
 /// The default delay of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = DefaultDelay))]
 pub struct TopicDelay {
     /// The delay of jobs that are added without `after` and `at`, in whole milliseconds.
     #[serde(serialize_with = "duration_millis")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub delay: Duration,
     /// Who set it.
     pub by: String,
     /// When, by the store's clock.
-    #[serde(serialize_with = "millis")]
     pub since: Timestamp,
 }
 
 /// The state of a topic as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TopicState {
     /// The topic is paused.
     pub pause: Option<Pause>,
@@ -215,15 +216,6 @@ impl SetTopic {
 /// Rounded up to whole milliseconds.
 pub(crate) fn whole_millis(delay: Duration) -> Duration {
     Duration::from_millis(crate::time::millis_ceil(delay))
-}
-
-fn millis<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_u64(at.as_millis())
-}
-
-#[expect(clippy::ref_option, reason = "the form that serde asks for")]
-fn optional_millis<S: Serializer>(at: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
-    at.map(Timestamp::as_millis).serialize(to)
 }
 
 fn duration_millis<S: Serializer>(delay: &Duration, to: S) -> Result<S::Ok, S::Error> {

@@ -9,7 +9,6 @@ use dq::provider::{Addition, CallError, Refusal};
 use dq::time::Timestamp;
 use serde::Serialize;
 
-use crate::arguments::topic;
 use crate::failure::Failure;
 use crate::safe::safe;
 use crate::session::Session;
@@ -22,7 +21,7 @@ const LONGEST: u64 = 16 << 20;
 #[derive(Debug, Args)]
 pub struct AddArguments {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = topic)]
+    #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// The payload as JSON; `-` reads it from stdin
     #[arg(value_name = "PAYLOAD", allow_hyphen_values = true)]

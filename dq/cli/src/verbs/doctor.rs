@@ -6,7 +6,6 @@ use dq::inspect::{Doctor, Finding, Repaired, Severity};
 use dq::job::TopicName;
 use serde::Serialize;
 
-use crate::arguments::topic;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::safe::{cut, safe};
@@ -21,7 +20,7 @@ const ROUNDS: usize = 3;
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
     /// The topic; otherwise all topics of the app
-    #[arg(value_name = "TOPIC", value_parser = topic)]
+    #[arg(value_name = "TOPIC")]
     pub topic: Option<TopicName>,
     /// Repairs what it can, after it has said what it does and asked
     #[arg(long)]

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::topics::doubt;
 use super::which::{Filters, StateWord, count, quoted};
-use crate::arguments::topic;
 use crate::cursor;
 use crate::failure::Failure;
 use crate::safe::cut;
@@ -24,7 +23,7 @@ const LONGEST: (usize, usize) = (80, 120);
 #[derive(Debug, Args)]
 pub struct JobsArguments {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = topic)]
+    #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// The state of the jobs
     #[arg(long, short, value_name = "STATE", value_enum, default_value = "delayed")]

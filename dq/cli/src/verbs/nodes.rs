@@ -5,7 +5,6 @@ use dq::inspect::{InspectedNode, InspectedNodes};
 use dq::job::TopicName;
 use serde::Serialize;
 
-use crate::arguments::topic;
 use crate::failure::Failure;
 use crate::safe::{cut, safe};
 use crate::screen::{alarm, cell, number};
@@ -16,7 +15,7 @@ use crate::when::beside;
 #[derive(Debug, Args)]
 pub struct NodesArguments {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = topic)]
+    #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// Begins behind the node of this name
     #[arg(long, value_name = "NODE")]

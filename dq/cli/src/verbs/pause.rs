@@ -8,7 +8,6 @@ use dq::provider::TopicState;
 use dq::time::Timestamp;
 use serde::Serialize;
 
-use crate::arguments::topic;
 use crate::failure::Failure;
 use crate::safe::safe;
 use crate::session::Session;
@@ -18,7 +17,7 @@ use crate::when;
 #[derive(Debug, Args)]
 pub struct PauseArguments {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = topic)]
+    #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// Why, for those who wonder later
     #[arg(long, value_name = "TEXT")]
@@ -35,7 +34,7 @@ pub struct PauseArguments {
 #[derive(Debug, Args)]
 pub struct DrainArguments {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = topic)]
+    #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// Why, for those who wonder later
     #[arg(long, value_name = "TEXT")]

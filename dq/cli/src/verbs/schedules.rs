@@ -8,7 +8,6 @@ use dq::schedule::{SchedulePause, Times};
 use dq::time::Timestamp;
 use serde::Serialize;
 
-use crate::arguments::topic;
 use crate::failure::Failure;
 use crate::safe::{cut, safe};
 use crate::screen::{alarm, cell};
@@ -21,7 +20,7 @@ pub enum SchedulesCommand {
     /// Lists the schedules of a topic: 100 a page
     List {
         /// The topic
-        #[arg(value_name = "TOPIC", value_parser = topic)]
+        #[arg(value_name = "TOPIC")]
         topic: TopicName,
         /// Begins behind the schedule of this name
         #[arg(long, value_name = "NAME")]
@@ -49,7 +48,7 @@ pub enum SchedulesCommand {
 #[derive(Debug, Args)]
 pub struct OneSchedule {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = topic)]
+    #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// The name of the schedule
     #[arg(value_name = "NAME")]

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{CommandFactory, ValueEnum};
+use clap::{Command, ValueEnum};
 use clap_complete::Shell;
 
-use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -26,7 +25,7 @@ pub enum ShellName {
 }
 
 /// Writes the completions of a shell.
-pub(crate) fn run_completions(screen: &mut Screen<'_>, shell: ShellName) -> Result<(), Failure> {
+pub(crate) fn run_completions(screen: &mut Screen<'_>, mut command: Command, shell: ShellName) -> Result<(), Failure> {
     let shell = match shell {
         ShellName::Bash => Shell::Bash,
         ShellName::Elvish => Shell::Elvish,
@@ -35,13 +34,12 @@ pub(crate) fn run_completions(screen: &mut Screen<'_>, shell: ShellName) -> Resu
         ShellName::Zsh => Shell::Zsh,
     };
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "dq", &mut text);
+    clap_complete::generate(shell, &mut command, "dq", &mut text);
     screen.raw(&text)
 }
 
 /// Writes the man page of the program to the screen, or those of all verbs into a directory.
-pub(crate) fn run_man(screen: &mut Screen<'_>, directory: Option<&Path>) -> Result<(), Failure> {
-    let mut command = Arguments::command();
+pub(crate) fn run_man(screen: &mut Screen<'_>, mut command: Command, directory: Option<&Path>) -> Result<(), Failure> {
     command.build();
     let Some(directory) = directory else {
         let mut text = Vec::new();
@@ -61,7 +59,7 @@ pub(crate) fn run_man(screen: &mut Screen<'_>, directory: Option<&Path>) -> Resu
     Ok(())
 }
 
-fn collect(command: &clap::Command, name: &str, pages: &mut Vec<(String, clap_mangen::Man)>) {
+fn collect(command: &Command, name: &str, pages: &mut Vec<(String, clap_mangen::Man)>) {
     for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
         collect(verb, &format!("{name}-{}", verb.get_name()), pages);
     }

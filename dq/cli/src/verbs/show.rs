@@ -12,7 +12,6 @@ use dq::time::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::arguments::topic;
 use crate::failure::Failure;
 use crate::safe::{safe, safe_lines};
 use crate::screen::grouped;
@@ -23,7 +22,7 @@ use crate::when::beside;
 #[derive(Debug, Args)]
 pub struct OneJob {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = topic)]
+    #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// The id
     #[arg(value_name = "ID")]

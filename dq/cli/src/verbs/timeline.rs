@@ -8,7 +8,6 @@ use dq::job::TopicName;
 use dq::time::Timestamp;
 use serde::Serialize;
 
-use crate::arguments::topic;
 use crate::failure::Failure;
 use crate::screen::{grouped, width};
 use crate::session::Session;
@@ -27,7 +26,7 @@ const FOR_WORDS: usize = 30;
 #[derive(Debug, Args)]
 pub struct TimelineArguments {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = topic)]
+    #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// 60 minutes, 24 hours or 30 days
     #[arg(long, short, value_name = "SCALE", value_enum, default_value = "hour")]

@@ -4,7 +4,6 @@ use clap::Args;
 use dq::job::TopicName;
 use dq::provider::{Event, Events, JobMove};
 
-use crate::arguments::topic;
 use crate::failure::Failure;
 use crate::safe::safe;
 use crate::session::Session;
@@ -14,7 +13,7 @@ use crate::when::{short, whole_seconds};
 #[derive(Debug, Args)]
 pub struct WatchArguments {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = topic)]
+    #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// Ends after this many events; otherwise with Ctrl-C
     #[arg(long, value_name = "N")]

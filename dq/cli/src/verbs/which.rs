@@ -5,7 +5,6 @@ use dq::inspect::{Cursor, InspectedTopic, JobFilter};
 use dq::job::{State, TopicName};
 use dq::time::Timestamp;
 
-use crate::arguments::topic;
 use crate::{cursor, when};
 
 /// The state of a job.
@@ -106,7 +105,7 @@ impl Filters {
 #[derive(Debug, Clone, Args)]
 pub struct Target {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = topic)]
+    #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// The id of one job
     #[arg(value_name = "ID", conflicts_with_all = ["id_prefix", "header", "error", "attempts", "from", "until", "all", "after", "state"])]

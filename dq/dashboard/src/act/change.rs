@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use crate::access::User;
 use crate::app::App;
+use crate::asked::time;
 use crate::audit::audit;
 use crate::failure::Failure;
-use crate::pages::time;
 
 /// When a job is to be due.
 #[derive(Debug, Clone)]

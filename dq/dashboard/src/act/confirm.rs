@@ -11,9 +11,10 @@ use super::pages::{Phase, about, fields, progress};
 use super::words::Word;
 use super::{Order, apply, bulk_action, change, step};
 use crate::app::{App, Shared};
+use crate::asked::state;
 use crate::audit::audit;
 use crate::failure::Failure;
-use crate::pages::{Frame, confirmed, failure, html, state};
+use crate::frame::{Frame, confirmed, failure, html};
 use crate::show::{jobs, number};
 use crate::visit::Visit;
 

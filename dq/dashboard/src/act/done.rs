@@ -4,7 +4,7 @@ use dq::time::Timestamp;
 use maud::{Markup, html};
 
 use super::words::Word;
-use crate::pages::Frame;
+use crate::frame::Frame;
 
 /// A change that led to a page, as the link to the page says it.
 #[derive(Debug, Clone, Copy, Default)]

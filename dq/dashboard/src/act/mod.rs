@@ -14,7 +14,7 @@ pub(crate) use done::Done;
 
 use serde::Deserialize;
 
-use crate::pages::Asked;
+use crate::asked::Asked;
 
 /// What a form asks for: a change of one job or topic, or of all jobs that a filter lets through.
 #[derive(Debug, Clone, Default, Deserialize)]

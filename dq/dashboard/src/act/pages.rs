@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::Order;
 use crate::failure::Failure;
-use crate::pages::Frame;
+use crate::frame::Frame;
 use crate::show::number;
 
 /// What a change is about.

@@ -7,16 +7,15 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use dq::provider::{Addition, CallError};
 use serde::Deserialize;
-use serde_json::json as object;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::answers::Added;
 use super::{Answer, body, failed, json};
 use crate::app::Shared;
+use crate::asked::time;
 use crate::audit::audit;
 use crate::failure::{Failure, Problem};
-use crate::pages::time;
 use crate::visit::Visit;
 
 /// A job to add.
@@ -63,7 +62,7 @@ pub(super) async fn add(
         Ok((id, how)) => {
             audit(&visit.user, "add", &topic, &id, how);
             let status = if how == "kept" { StatusCode::OK } else { StatusCode::CREATED };
-            Ok((status, json(object!({ "id": id, "how": how }))).into_response())
+            Ok((status, json(Added { id, how })).into_response())
         }
         Err(failure) => {
             audit(&visit.user, "add", &topic, &wanted, &format!("failed: {failure}"));

@@ -6,15 +6,14 @@ use axum::extract::{Path, State};
 use dq::inspect::{Cursor, JobFilter};
 use dq::time::Timestamp;
 use serde::Deserialize;
-use serde_json::json as object;
 use utoipa::ToSchema;
 
 use super::answers::Stepped;
 use super::{Answer, body, failed, json};
 use crate::act::{bulk_action, step as take};
 use crate::app::Shared;
+use crate::asked::{self, time};
 use crate::failure::{Failure, Problem};
-use crate::pages::{self, time};
 use crate::visit::Visit;
 
 /// A step of a bulk change.
@@ -54,7 +53,7 @@ pub(super) async fn step(
 ) -> Answer {
     let asked = body(sent).map_err(failed)?;
     let stepped = async {
-        let state = pages::state(&asked.state)?;
+        let state = asked::state(&asked.state)?;
         let action = bulk_action(&asked.action, asked.when.as_deref().unwrap_or_default())?;
         let filter = JobFilter {
             id_prefix: asked.id_prefix,
@@ -69,7 +68,5 @@ pub(super) async fn step(
     };
     let done = stepped.await.map_err(|error: Failure| failed(error))?;
     let next = done.next.map(|next| (next.at.as_millis(), next.id));
-    Ok(json(
-        object!({ "looked_at": done.looked_at, "changed": done.changed, "untouched": done.untouched, "next": next }),
-    ))
+    Ok(json(Stepped { looked_at: done.looked_at, changed: done.changed, untouched: done.untouched, next }))
 }

@@ -1,26 +1,10 @@
-//! For orchestrators. They ask from anywhere and by any name, so neither the rate nor the host of a request counts here; in exchange,
-//! an answer costs no query, or one a second at most.
-
-use std::time::{Duration, Instant};
+//! For orchestrators.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use tokio::sync::Mutex;
 
-use crate::app::{App, Shared};
-
-/// How long an answer of the store is good for.
-const FRESH: Duration = Duration::from_secs(1);
-
-/// The last answer to `/readyz`, and when the store gave it.
-#[derive(Debug, Default)]
-pub(crate) struct Ready(Mutex<Option<(Instant, bool)>>);
-
-/// Whether a path is one of these.
-pub(crate) fn is_probe(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz")
-}
+use crate::app::Shared;
 
 /// The process lives.
 pub(crate) async fn healthz() -> &'static str {
@@ -29,27 +13,8 @@ pub(crate) async fn healthz() -> &'static str {
 
 /// The store answered within two seconds, now or a second ago; 503 otherwise. It does not say why to whoever asks: the pages do.
 pub(crate) async fn readyz(State(app): State<Shared>) -> Response {
-    match app.ready.of(&app).await {
+    match app.ready.of(&app.provider).await {
         true => "ready\n".into_response(),
         false => (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n").into_response(),
-    }
-}
-
-impl Ready {
-    /// Asks the store, unless it has just been asked. Those who come meanwhile wait for the same answer.
-    async fn of(&self, app: &App) -> bool {
-        let mut last = self.0.lock().await;
-        if let Some((at, is_ready)) = *last
-            && at.elapsed() < FRESH
-        {
-            return is_ready;
-        }
-        let is_ready = match app.provider.topic("dq-ready") {
-            // Any topic will do, also one that holds nothing.
-            Ok(topic) => topic.counts().within("2s").await.is_ok(),
-            Err(_) => false,
-        };
-        *last = Some((Instant::now(), is_ready));
-        is_ready
     }
 }

@@ -4,21 +4,18 @@ mod add;
 mod answers;
 mod bulk;
 mod change;
+mod document;
 mod health;
 mod read;
-mod reasons;
-mod refusals;
 
-pub(crate) use health::{Ready, healthz, is_probe, readyz};
+pub(crate) use health::{healthz, readyz};
 
 use axum::Json;
 use axum::extract::DefaultBodyLimit;
 use axum::extract::rejection::JsonRejection;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use serde_json::Value;
 use utoipa::OpenApi;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -66,12 +63,8 @@ fn described() -> OpenApiRouter<Shared> {
 
 /// The routes below `/api/v1`.
 pub(crate) fn router() -> axum::Router<Shared> {
-    let (router, mut document) = described().split_for_parts();
-    let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-    document.components.get_or_insert_default().add_security_scheme("token", token);
-    refusals::add(&mut document);
-    document.servers = Some(vec![utoipa::openapi::Server::new(".")]);
-    let document = serde_json::to_value(document).unwrap_or(Value::Null);
+    let (router, document) = described().split_for_parts();
+    let document = document::finished(document);
     router
         .route("/openapi.json", get(move || std::future::ready(Json(document))))
         .fallback(|| std::future::ready(problem(&Failure::NotThere("such path"))))

@@ -4,16 +4,16 @@
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use dq::inspect::Finding;
+use dq::inspect::{InspectedJob, InspectedNodes, InspectedTopic, JobsPage, Timeline, TopicsPage};
 use serde::Deserialize;
-use serde_json::json as object;
 use utoipa::IntoParams;
 
-use super::answers::{self, Findings, Job, Nodes, PastAnswer, Schedules, Timeline, Topic, Topics, Why};
+use super::answers::{Finding, Findings, PastAnswer, Schedule, Schedules, Why};
 use super::{Answer, failed, json};
 use crate::app::Shared;
+use crate::asked::{self, Asked};
 use crate::failure::{Failure, Problem};
-use crate::pages::{self, Asked};
+use crate::pages;
 
 /// Where a page begins.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -26,21 +26,21 @@ pub(super) struct After {
 
 /// Up to 18 topics that hold anything, in the order of their names, with their counts by state, lateness, pause and drain.
 #[utoipa::path(get, path = "/topics", tag = "topics", params(After),
-    responses((status = 200, description = "The page", body = Topics), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The page", body = TopicsPage), (status = 503, body = Problem)))]
 pub(super) async fn topics(State(app): State<Shared>, Query(After { after }): Query<After>) -> Answer {
     app.inspector.topics(after.as_deref()).await.map(json).map_err(failed)
 }
 
 /// A topic with the nodes that hold its jobs.
 #[utoipa::path(get, path = "/topics/{topic}", tag = "topics", params(("topic" = String, Path)),
-    responses((status = 200, description = "The topic; one that nobody has used is empty", body = Topic), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The topic; one that nobody has used is empty", body = InspectedTopic), (status = 503, body = Problem)))]
 pub(super) async fn topic(State(app): State<Shared>, Path(topic): Path<String>) -> Answer {
     app.inspector.topic(&topic).await.map(json).map_err(failed)
 }
 
 /// Up to 100 nodes that hold jobs of a topic, in the order of their names, and those that wait for its next job.
 #[utoipa::path(get, path = "/topics/{topic}/nodes", tag = "topics", params(("topic" = String, Path), After),
-    responses((status = 200, description = "The page", body = Nodes), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The page", body = InspectedNodes), (status = 503, body = Problem)))]
 pub(super) async fn nodes(
     State(app): State<Shared>,
     Path(topic): Path<String>,
@@ -61,7 +61,7 @@ pub(super) async fn timeline(State(app): State<Shared>, Path(topic): Path<String
     responses((status = 200, description = "The counts", body = PastAnswer), (status = 503, body = Problem)))]
 pub(super) async fn past(State(app): State<Shared>, Path(topic): Path<String>) -> Answer {
     let past = app.inspector.past(&topic).await.map_err(failed)?;
-    Ok(json(object!({ "past": past })))
+    Ok(json(PastAnswer { past }))
 }
 
 /// What endangers the store as a whole: its settings, its memory or disk, and its clock. `dq doctor` also examines every topic.
@@ -69,8 +69,13 @@ pub(super) async fn past(State(app): State<Shared>, Path(topic): Path<String>) -
     responses((status = 200, description = "What was found", body = Findings), (status = 503, body = Problem)))]
 pub(super) async fn doctor(State(app): State<Shared>) -> Answer {
     let findings = app.inspector.examine_store().await.map_err(failed)?;
-    let said = |Finding { code, severity, text, advice, .. }: Finding| object!({ "code": code, "severity": severity, "text": text, "advice": advice });
-    Ok(json(object!({ "findings": findings.into_iter().map(said).collect::<Vec<_>>() })))
+    let said = |found: dq::inspect::Finding| Finding {
+        code: found.code.word(),
+        severity: found.severity.word(),
+        text: found.text,
+        advice: found.advice,
+    };
+    Ok(json(Findings { findings: findings.into_iter().map(said).collect() }))
 }
 
 /// Which jobs. A condition that is left out holds for every job.
@@ -108,12 +113,12 @@ impl From<Jobs> for Asked {
 
 /// Up to 100 jobs of one state. A filter looks at 10,000 jobs at most, so a page may be empty and not the last.
 #[utoipa::path(get, path = "/topics/{topic}/jobs", tag = "jobs", params(("topic" = String, Path), Jobs),
-    responses((status = 200, description = "The page", body = answers::Jobs),
+    responses((status = 200, description = "The page", body = JobsPage),
         (status = 400, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn jobs(State(app): State<Shared>, Path(topic): Path<String>, Query(jobs): Query<Jobs>) -> Answer {
     let asked = Asked::from(jobs);
     let read = async {
-        let (state, filter) = (pages::state(&asked.state)?, asked.filter()?);
+        let (state, filter) = (asked::state(&asked.state)?, asked.filter()?);
         Ok(app.inspector.jobs(&topic, state, &filter, asked.cursor()?).await?)
     };
     read.await.map(json).map_err(|error: Failure| failed(error))
@@ -121,7 +126,7 @@ pub(super) async fn jobs(State(app): State<Shared>, Path(topic): Path<String>, Q
 
 /// A job; with its payload as text if the dashboard shows payloads.
 #[utoipa::path(get, path = "/topics/{topic}/jobs/{id}", tag = "jobs", params(("topic" = String, Path), ("id" = String, Path)),
-    responses((status = 200, description = "The job", body = Job), (status = 404, body = Problem), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The job", body = InspectedJob), (status = 404, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn job(State(app): State<Shared>, Path((topic, id)): Path<(String, String)>) -> Answer {
     let Some(job) = app.inspector.job(&topic, id.as_str()).await.map_err(failed)? else {
         return Err(failed(Failure::NotThere("such job")));
@@ -141,9 +146,8 @@ pub(super) async fn job(State(app): State<Shared>, Path((topic, id)): Path<(Stri
 pub(super) async fn why(State(app): State<Shared>, Path((topic, id)): Path<(String, String)>) -> Answer {
     let why = app.inspector.why(&topic, id.as_str()).await.map_err(failed)?;
     let status = if why.job.is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
-    let text: Vec<_> = why.to_string().lines().map(str::to_owned).collect();
-    Ok((status, json(object!({ "job": why.job, "reasons": why.reasons, "history": why.history, "text": text })))
-        .into_response())
+    let text = why.to_string().lines().map(str::to_owned).collect();
+    Ok((status, json(Why { job: why.job, reasons: why.reasons, history: why.history, text })).into_response())
 }
 
 /// Up to 100 schedules of a topic, in the order of their names.
@@ -156,15 +160,18 @@ pub(super) async fn schedules(
 ) -> Answer {
     let seen = pages::schedule_page(&app, &topic, after.as_deref().unwrap_or_default()).await.map_err(failed)?;
     let shown = seen.iter().map(|schedule| match &schedule.details {
-        Err(error) => object!({ "name": schedule.name, "unreadable": error }),
-        Ok(details) => object!({
-            "name": schedule.name,
-            "when": pages::times(&details.times),
-            "next": details.next.as_millis(),
-            "paused": details.pause.as_ref().map(|pause| &pause.reason),
-            "paused_by": details.pause.as_ref().map(|pause| &pause.by),
-            "last_job": details.last_job.as_ref().map(ToString::to_string),
-        }),
+        Err(error) => {
+            Schedule { name: schedule.name.clone(), unreadable: Some(error.to_string()), ..Schedule::default() }
+        }
+        Ok(details) => Schedule {
+            name: schedule.name.clone(),
+            when: Some(pages::times(&details.times)),
+            next: Some(details.next.as_millis()),
+            paused: Some(details.pause.as_ref().map(|pause| pause.reason.clone())),
+            paused_by: Some(details.pause.as_ref().map(|pause| pause.by.clone())),
+            last_job: Some(details.last_job.as_ref().map(ToString::to_string)),
+            unreadable: None,
+        },
     });
-    Ok(json(object!({ "schedules": shown.collect::<Vec<_>>(), "next": pages::behind(&seen) })))
+    Ok(json(Schedules { schedules: shown.collect(), next: pages::behind(&seen).map(str::to_owned) }))
 }

@@ -6,7 +6,7 @@ use dq::inspect::{Bucket, Scale};
 use dq::time::Timestamp;
 use maud::{Markup, html};
 
-use super::frame::Frame;
+use crate::frame::Frame;
 use crate::show::{clock, day, number};
 
 /// The colours of the series; what is left over shares the last one.

@@ -5,9 +5,9 @@ use dq::inspect::InspectedTopic;
 use maud::html;
 use serde::Deserialize;
 
-use super::frame::Frame;
-use super::{Answer, failure};
+use super::Answer;
 use crate::app::Shared;
+use crate::frame::{Frame, failure};
 use crate::show::number;
 use crate::visit::Visit;
 
@@ -72,7 +72,7 @@ async fn of(State(app): State<Shared>, visit: &Visit, Query(asked): Query<Asked>
             (more(&frame, kind.page, page.next.as_deref()))
         }
     };
-    Ok(super::html(frame.page(kind.title, kind.page, &body)))
+    Ok(frame.answer(kind.title, kind.page, &body))
 }
 
 /// The link to the next page of topics.

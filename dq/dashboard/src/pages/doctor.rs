@@ -4,9 +4,9 @@ use axum::extract::State;
 use dq::inspect::{Finding, FindingCode, Severity};
 use maud::{Markup, html};
 
-use super::frame::Frame;
-use super::{Answer, failure};
+use super::Answer;
 use crate::app::Shared;
+use crate::frame::{Frame, failure};
 use crate::visit::Visit;
 
 pub(crate) async fn show(State(app): State<Shared>, visit: Visit) -> Answer {
@@ -20,7 +20,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit) -> Answer {
             @if findings.is_empty() { p.empty { "Nothing is wrong with the store." } } @else { (table(&findings)) }
         }
     };
-    Ok(super::html(frame.page("Doctor", "doctor", &body)))
+    Ok(frame.answer("Doctor", "doctor", &body))
 }
 
 fn table(findings: &[Finding]) -> Markup {

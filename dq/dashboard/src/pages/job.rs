@@ -6,11 +6,11 @@ use dq::job;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::frame::Frame;
-use super::{Answer, failure};
+use super::Answer;
 use crate::act::Done;
 use crate::app::{App, Shared};
 use crate::failure::Failure;
+use crate::frame::{Frame, failure};
 use crate::show::{moment, number};
 use crate::visit::Visit;
 
@@ -55,7 +55,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
             }
         }
     };
-    Ok(super::html(frame.page(&format!("Job {id}"), "-", &body)))
+    Ok(frame.answer(&format!("Job {id}"), "-", &body))
 }
 
 /// The payload as the program wants it shown; `None` if it does not want that.

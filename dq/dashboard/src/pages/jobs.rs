@@ -1,43 +1,17 @@
 //! The jobs of one state, by filter.
 
 use axum::extract::{Query, State};
-use dq::inspect::{Cursor, InspectedJob, JobFilter, JobsPage};
+use dq::inspect::{InspectedJob, JobFilter, JobsPage};
 use dq::job;
 use dq::time::Timestamp;
 use maud::{Markup, html};
-use serde::Deserialize;
 
-use super::frame::Frame;
-use super::{Answer, failure};
+use super::Answer;
 use crate::app::Shared;
-use crate::failure::Failure;
+use crate::asked::{Asked, STATES, state};
+use crate::frame::{Frame, failure};
 use crate::show::{jobs, moment, now, number, plain};
 use crate::visit::Visit;
-
-/// Which jobs somebody wants to see or change.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Asked {
-    pub(crate) topic: String,
-    pub(crate) state: String,
-    pub(crate) id_prefix: String,
-    pub(crate) header: String,
-    pub(crate) error: String,
-    pub(crate) attempts: String,
-    pub(crate) from: String,
-    pub(crate) until: String,
-    pub(crate) after_at: String,
-    pub(crate) after_id: String,
-}
-
-/// The states with their words in links.
-const STATES: [(&str, job::State, &str); 5] = [
-    ("delayed", job::State::Delayed, "Waiting"),
-    ("running", job::State::Running, "Running"),
-    ("unacked", job::State::Unacked, "Un-acked"),
-    ("dead", job::State::Dead, "Dead"),
-    ("done", job::State::Done, "Done"),
-];
 
 /// What the time of a job in a state means.
 const fn meaning(state: job::State) -> &'static str {
@@ -46,66 +20,6 @@ const fn meaning(state: job::State) -> &'static str {
         job::State::Running => "Node",
         job::State::Done => "Kept until",
         _ => "Since",
-    }
-}
-
-pub(crate) fn state(word: &str) -> Result<job::State, Failure> {
-    let found = STATES.iter().find(|(name, ..)| name.eq_ignore_ascii_case(word));
-    let unknown = || Failure::Bad(format!("`{word}` is no state: write delayed, running, unacked, dead or done"));
-    found.map(|(_, state, _)| *state).ok_or_else(unknown)
-}
-
-/// A time as RFC 3339, as a form's field, or in ms.
-pub(crate) fn time(text: &str) -> Result<Timestamp, Failure> {
-    if let Ok(millis) = text.parse() {
-        return Ok(Timestamp::from_millis(millis));
-    }
-    let text = text.trim_end_matches(" UTC");
-    let with_seconds = if text.len() == 16 { format!("{text}:00") } else { text.to_owned() };
-    let time = humantime::parse_rfc3339_weak(&with_seconds);
-    let bad = |_| Failure::Bad(format!("`{text}` is no time: write one like 2026-11-23T14:05:00Z"));
-    time.map(Timestamp::from).map_err(bad)
-}
-
-impl Asked {
-    pub(crate) fn filter(&self) -> Result<JobFilter, Failure> {
-        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let header = some(&self.header).map(|header| {
-            let split = header.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
-            split.ok_or_else(|| Failure::Bad("write a header as name=value".into()))
-        });
-        let attempts = some(&self.attempts)
-            .map(|n| n.parse().map_err(|_| Failure::Bad(format!("`{n}` is no number of attempts"))));
-        Ok(JobFilter {
-            id_prefix: some(&self.id_prefix),
-            header: header.transpose()?,
-            error: some(&self.error),
-            attempts: attempts.transpose()?,
-            from: some(&self.from).as_deref().map(time).transpose()?,
-            until: some(&self.until).as_deref().map(time).transpose()?,
-        })
-    }
-
-    pub(crate) fn cursor(&self) -> Result<Option<Cursor>, Failure> {
-        if self.after_at.is_empty() {
-            return Ok(None);
-        }
-        let at = self.after_at.parse().map_err(|_| Failure::Bad("`after_at` is no number of milliseconds".into()))?;
-        Ok(Some(Cursor { at: Timestamp::from_millis(at), id: self.after_id.clone() }))
-    }
-
-    /// The fields of the filter, as a query.
-    pub(crate) fn query(&self) -> [(&'static str, &str); 8] {
-        [
-            ("topic", &self.topic),
-            ("state", &self.state),
-            ("id_prefix", &self.id_prefix),
-            ("header", &self.header),
-            ("error", &self.error),
-            ("attempts", &self.attempts),
-            ("from", &self.from),
-            ("until", &self.until),
-        ]
     }
 }
 
@@ -137,7 +51,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(mut aske
         }
         @if !frame.read_only { (bulk(&frame, &asked, state)) }
     };
-    Ok(super::html(frame.page(&format!("{} jobs of {topic}", state_name(state)), "-", &body)))
+    Ok(frame.answer(&format!("{} jobs of {topic}", state_name(state)), "-", &body))
 }
 
 fn state_name(state: job::State) -> &'static str {

@@ -8,11 +8,11 @@ use axum::response::{IntoResponse, Response};
 use maud::html;
 use serde::Deserialize;
 
-use super::frame::{Frame, failure};
 use crate::access::{Kind, User};
 use crate::app::Shared;
 use crate::audit::audit;
 use crate::failure::Failure;
+use crate::frame::{Frame, failure};
 use crate::guard::{came_by_https, cookie, is_foreign};
 use crate::session::{COOKIE_NAME, Session, same};
 use crate::visit::{Visit, base};
@@ -39,7 +39,7 @@ fn form(frame: &Frame, is_wrong: bool) -> Response {
         }
     };
     let status = if is_wrong { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
-    (status, super::html(frame.page("Log in", "-", &body))).into_response()
+    (status, frame.answer("Log in", "-", &body)).into_response()
 }
 
 pub(crate) async fn log_in(

@@ -3,7 +3,6 @@
 pub(crate) mod chart;
 mod dead;
 mod doctor;
-mod frame;
 mod job;
 mod jobs;
 mod login;
@@ -17,23 +16,17 @@ mod view;
 
 pub(crate) use dead::{show as dead, unacked};
 pub(crate) use doctor::show as doctor;
-pub(crate) use frame::{Frame, confirmed, failure, stale};
 pub(crate) use job::{payload, show as job};
-pub(crate) use jobs::{Asked, show as jobs, state, time};
+pub(crate) use jobs::show as jobs;
 pub(crate) use login::{log_in, log_out, show as login};
 pub(crate) use nodes::show as nodes;
 pub(crate) use overview::show as overview;
 pub(crate) use schedules::{behind, page as schedule_page, show as schedules, times};
 pub(crate) use settings::show as settings;
 pub(crate) use topic::show as topic;
-pub(crate) use view::{View, live_overview, live_topic};
+pub(crate) use view::{live_overview, live_topic};
 
-use axum::response::{Html, IntoResponse, Response};
-use maud::Markup;
+use axum::response::Response;
 
 /// What a handler of a page answers.
 pub(crate) type Answer = Result<Response, Response>;
-
-pub(crate) fn html(markup: Markup) -> Response {
-    Html(markup.into_string()).into_response()
-}

@@ -8,10 +8,10 @@ use dq::time::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::Answer;
 use super::dead::more;
-use super::frame::Frame;
-use super::{Answer, failure};
 use crate::app::Shared;
+use crate::frame::{Frame, failure};
 use crate::show::{moment, number};
 use crate::visit::Visit;
 
@@ -30,7 +30,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
         let read = app.inspector.nodes(&asked.topic, after).await;
         let page = read.map_err(|error| failure(&frame, &error.into()))?;
         let title = format!("Nodes of {}", asked.topic);
-        return Ok(super::html(frame.page(&title, "nodes", &of_topic(&frame, &page, after.is_none()))));
+        return Ok(frame.answer(&title, "nodes", &of_topic(&frame, &page, after.is_none())));
     }
     let page = app.outlooks.topics(&app.inspector, after).await.map_err(|error| failure(&frame, &error))?;
     let mut waiting: BTreeMap<&str, Vec<(&str, Timestamp, Timestamp)>> = BTreeMap::new();
@@ -75,7 +75,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
             (more(&frame, "nodes", page.next.as_deref()))
         }
     };
-    Ok(super::html(frame.page("Nodes", "nodes", &body)))
+    Ok(frame.answer("Nodes", "nodes", &body))
 }
 
 /// The nodes that hold jobs of a topic; on the first page also those that wait for its next job.

@@ -8,9 +8,10 @@ use dq::inspect::{InspectedTopic, Scale};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::frame::Frame;
-use super::{Answer, View, chart, doctor, failure};
+use super::{Answer, chart, doctor};
 use crate::app::Shared;
+use crate::frame::{Frame, failure};
+use crate::live::View;
 use crate::outlooks::Overview;
 use crate::show::{duration, jobs, number};
 use crate::visit::Visit;
@@ -43,7 +44,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
         div.head { h1 { "What falls due" } p.live #live hidden {} }
         div hx-sse:connect=(view.stream(&frame)) hx-swap="innerMorph" { (body) }
     };
-    Ok(super::html(frame.page("Overview", "", &page)))
+    Ok(frame.answer("Overview", "", &page))
 }
 
 /// What changes on the page.

@@ -6,11 +6,11 @@ use dq::schedule::Times;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::frame::Frame;
-use super::{Answer, failure};
+use super::Answer;
 use crate::act::Done;
 use crate::app::Shared;
 use crate::failure::Failure;
+use crate::frame::{Frame, failure};
 use crate::show::{duration, moment, now};
 use crate::visit::Visit;
 
@@ -34,7 +34,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
     let body = body.map_err(|error| failure(&frame, &error))?;
     let done = Done { action: &asked.done, undo: &asked.undo, topic, id: &asked.id, former: "" };
     let page = html! { (done.show(&frame)) (body) };
-    Ok(super::html(frame.page("Schedules", "schedules", &page)))
+    Ok(frame.answer("Schedules", "schedules", &page))
 }
 
 async fn choose(app: &Shared, frame: &Frame, after: &str) -> Result<Markup, Failure> {

@@ -5,8 +5,8 @@ use dq::config::Source;
 use maud::html;
 
 use super::Answer;
-use super::frame::Frame;
 use crate::app::Shared;
+use crate::frame::Frame;
 use crate::visit::Visit;
 
 pub(crate) async fn show(State(app): State<Shared>, visit: Visit) -> Answer {
@@ -42,5 +42,5 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit) -> Answer {
             }
         }
     };
-    Ok(super::html(frame.page("Settings", "settings", &body)))
+    Ok(frame.answer("Settings", "settings", &body))
 }

@@ -5,11 +5,12 @@ use dq::inspect::{InspectedNode, InspectedTopic, PastSpans, Rates, Scale};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::frame::Frame;
-use super::{Answer, View, chart, failure, overview, past};
+use super::{Answer, chart, overview, past};
 use crate::act::Done;
 use crate::app::{App, Shared};
 use crate::failure::Failure;
+use crate::frame::{Frame, failure};
+use crate::live::View;
 use crate::show::{duration, moment, number};
 use crate::visit::Visit;
 
@@ -34,7 +35,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
         div hx-sse:connect=(view.stream(&frame)) hx-swap="innerMorph" { (body) }
         (find(&frame, name))
     };
-    Ok(super::html(frame.page(name, "-", &page)))
+    Ok(frame.answer(name, "-", &page))
 }
 
 /// What changes on the page.

@@ -1,29 +1,28 @@
 //! What is live.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+
 use axum::extract::{Query, State};
+use axum::http::HeaderValue;
+use axum::http::header::CACHE_CONTROL;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
 use dq::inspect::Scale;
 use dq::provider::Events;
+use futures_util::stream;
 use maud::Markup;
 use serde::Deserialize;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
-use super::frame::Frame;
-use super::{chart, overview, topic};
+use super::{Answer, chart, overview, topic};
 use crate::app::{App, Shared};
 use crate::failure::Failure;
+use crate::frame::{Frame, failure, stale};
+use crate::live::{Fragment, Kind, View, Viewer};
+use crate::pace::{Pace, SHORTEST};
 use crate::visit::Visit;
-
-/// A part of a page that changes, and whatever its text depends on. Those who look at the same view share one poll.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct View {
-    base: String,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Kind {
-    Overview { after: String, scale: Scale, sort: String },
-    Topic { topic: String, scale: Scale },
-}
 
 impl View {
     pub(crate) fn overview(frame: &Frame, after: &str, scale: Scale, sort: &str) -> Self {
@@ -81,18 +80,59 @@ pub(crate) struct Asked {
     topic: String,
 }
 
-pub(crate) async fn live_overview(
-    State(app): State<Shared>,
-    visit: Visit,
-    Query(asked): Query<Asked>,
-) -> super::Answer {
+pub(crate) async fn live_overview(State(app): State<Shared>, visit: Visit, Query(asked): Query<Asked>) -> Answer {
     let frame = Frame::new(&app, &visit);
     let view = View::overview(&frame, &asked.after, chart::scale(&asked.scale), &asked.sort);
-    crate::live::stream_of(&app, &view).map_err(|error| super::failure(&frame, &error))
+    stream_of(&app, &view).map_err(|error| failure(&frame, &error))
 }
 
-pub(crate) async fn live_topic(State(app): State<Shared>, visit: Visit, Query(asked): Query<Asked>) -> super::Answer {
+pub(crate) async fn live_topic(State(app): State<Shared>, visit: Visit, Query(asked): Query<Asked>) -> Answer {
     let frame = Frame::new(&app, &visit);
     let view = View::topic(&frame, &asked.topic, chart::scale(&asked.scale));
-    crate::live::stream_of(&app, &view).map_err(|error| super::failure(&frame, &error))
+    stream_of(&app, &view).map_err(|error| failure(&frame, &error))
+}
+
+async fn keep_reading(app: Shared, view: View, sender: watch::Sender<Fragment>) {
+    let (mut pace, mut last) = (Pace::new(view.events(&app)), Fragment::default());
+    loop {
+        let began = Instant::now();
+        pace.reads();
+        let (fragment, is_whole) = match view.fragment(&app).await {
+            Ok(fragment) => (Fragment::from(fragment.into_string()), true),
+            Err(failure) => (stale(&failure, &last).into_string().into(), false),
+        };
+        if is_whole {
+            last = Arc::clone(&fragment);
+        }
+        if !app.live.send(&view, fragment) {
+            return;
+        }
+        tokio::select! {
+            biased;
+            () = pace.next(began) => {}
+            // Somebody who loads the page again comes back within this time, and finds the view as it is.
+            () = sender.closed() => sleep_until(began + SHORTEST).await,
+        }
+    }
+}
+
+/// Answers with a stream of fragments.
+fn stream_of(app: &Shared, view: &View) -> Result<Response, Failure> {
+    let (viewer, first) = app.live.join(view)?;
+    if let Some(sender) = first {
+        tokio::spawn(keep_reading(Arc::clone(app), view.clone(), sender));
+    }
+    let events = stream::unfold(viewer, |mut viewer: Viewer| async move {
+        loop {
+            viewer.seen.changed().await.ok()?;
+            let fragment = Arc::clone(&viewer.seen.borrow_and_update());
+            if !fragment.is_empty() {
+                return Some((Ok::<_, Infallible>(Event::default().data(&*fragment)), viewer));
+            }
+        }
+    });
+    let mut answer = Sse::new(events).keep_alive(KeepAlive::default()).into_response();
+    // A browser would let a second stream of the same view wait until it has the first one in its cache.
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(answer)
 }

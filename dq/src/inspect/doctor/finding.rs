@@ -5,7 +5,6 @@ use std::fmt;
 use serde::Serialize;
 
 use super::code::{FindingCode, Severity};
-use crate::inspect::serial::optional_text;
 use crate::job::TopicName;
 use crate::store::{Danger, DangerKind, GiveUp, Mismatch, MismatchKind};
 
@@ -18,7 +17,6 @@ pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
     /// The topic; `None` if it concerns the store as a whole.
-    #[serde(serialize_with = "optional_text")]
     pub topic: Option<TopicName>,
     /// The job, the node or the key.
     pub id: Option<String>,

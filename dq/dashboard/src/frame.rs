@@ -1,9 +1,11 @@
 //! What is around each page.
 
+use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
-use axum::response::{IntoResponse, Response};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use axum::http::request::Parts;
+use axum::response::{Html, IntoResponse, Response};
+use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
 use crate::access::Kind;
 use crate::app::App;
@@ -75,12 +77,12 @@ impl Frame {
 
     /// The field of a form that proves that this dashboard made it.
     pub(crate) fn proof(&self) -> Markup {
-        html! { input type="hidden" name="form_token" value=(self.form_token); }
+        markup! { input type="hidden" name="form_token" value=(self.form_token); }
     }
 
     /// The whole page. `active` names its place in the navigation.
     pub(crate) fn page(&self, title: &str, active: &str, body: &Markup) -> Markup {
-        html! {
+        markup! {
             (DOCTYPE)
             html lang="en" {
                 head {
@@ -102,8 +104,13 @@ impl Frame {
         }
     }
 
+    /// The whole page as an answer.
+    pub(crate) fn answer(&self, title: &str, active: &str, body: &Markup) -> Response {
+        html(self.page(title, active, body))
+    }
+
     fn header(&self, active: &str) -> Markup {
-        html! {
+        markup! {
             header.top {
                 a.brand href=(self.to("", &[])) { img src=(self.asset("dq.svg")) alt="" width="28" height="28"; span { "dq" } }
                 @if !self.is_bare {
@@ -126,6 +133,11 @@ impl Frame {
     }
 }
 
+/// A page as an answer.
+pub(crate) fn html(markup: Markup) -> Response {
+    Html(markup.into_string()).into_response()
+}
+
 /// The page of a failure.
 pub(crate) fn failure(frame: &Frame, failure: &Failure) -> Response {
     let status = failure.status();
@@ -135,16 +147,25 @@ pub(crate) fn failure(frame: &Frame, failure: &Failure) -> Response {
         StatusCode::UNAUTHORIZED => "Who are you?",
         _ => "That did not work",
     };
-    let body = html! { h1 { (title) } p.notice.bad role="alert" { (failure) } p { a href=(frame.to("", &[])) { "To the overview" } } };
-    (status, super::html(frame.page(title, "-", &body))).into_response()
+    let body = markup! { h1 { (title) } p.notice.bad role="alert" { (failure) } p { a href=(frame.to("", &[])) { "To the overview" } } };
+    (status, frame.answer(title, "-", &body)).into_response()
 }
 
 /// What a live page shows while it cannot be read.
 pub(crate) fn stale(failure: &Failure, last: &str) -> Markup {
-    html! { p.notice.bad { "This is not current: " (failure) } (PreEscaped(last)) }
+    markup! { p.notice.bad { "This is not current: " (failure) } (PreEscaped(last)) }
 }
 
 /// Leads to a page, which says what was done.
 pub(crate) fn confirmed(to: String) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response()
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Visit {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
+        let visit = parts.extensions.get::<Self>().cloned();
+        visit.ok_or_else(|| failure(&Frame::bare(""), &Failure::Unknown))
+    }
 }

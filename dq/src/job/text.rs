@@ -1,0 +1,54 @@
+//! Names, ids and words as text, in answers and in files.
+
+use std::str::FromStr;
+
+use dq_grammar::BadName;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::id::JobId;
+use super::ident::{AppName, NodeId, TopicName};
+use super::metadata::Cause;
+use super::state::State;
+
+/// Types that serialize as the text that they display.
+macro_rules! to_text {
+    ($($name:ty),+) => { $(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        #[cfg(feature = "schema")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                String::schema()
+            }
+        }
+
+        #[cfg(feature = "schema")]
+        impl utoipa::ToSchema for $name {}
+    )+ };
+}
+to_text!(AppName, TopicName, NodeId, JobId, State, Cause);
+
+/// Types that are read from text, and checked.
+macro_rules! from_text {
+    ($($name:ident),+) => { $(
+        impl FromStr for $name {
+            type Err = BadName;
+
+            fn from_str(text: &str) -> Result<Self, BadName> {
+                Self::new(text)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+                Self::new(text).map_err(de::Error::custom)
+            }
+        }
+    )+ };
+}
+from_text!(AppName, TopicName, JobId);
