@@ -51,6 +51,8 @@ macro_rules! node_settings {
         durability: [Durability] = Durability::Local;
         /// How long after its due time dq drops a broadcast that no node published.
         broadcast_expires_after: [Duration] = HOUR, in MS..=LONGEST_DELAY;
+        /// How long a broadcast listener may take for one broadcast before dq drops the call and goes on to the next one.
+        broadcast_timeout: [Duration] = 30 * SECOND, in MS..=HOUR;
         /// The longest payload, in bytes.
         payload_limit: [usize] = 256 * 1024, in 1..=16 * 1024 * 1024;
         /// How many adds and commands of a provider may wait for an answer; further callers wait for a free place.

@@ -41,9 +41,6 @@ const PUBLISH_BYTES: usize = 1 << 20;
 /// How long the publisher waits for its own broadcasts. They may be lost, and then they do not hold up the next ones.
 const PACE: Duration = Duration::from_secs(5);
 
-/// How long a broadcast listener may take for one broadcast.
-const LISTENER_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// The longest pause after the first failed step. Each pause is a random part of its longest, at least a quarter.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause after any failed step.
@@ -243,6 +240,7 @@ impl Channel {
             channel: self.parts.key.topic.clone(),
             name,
             listener: Arc::clone(listener),
+            timeout: self.parts.settings.broadcast_timeout,
             environment: self.parts.environment.clone(),
             stats: Arc::clone(&self.parts.stats),
         };
@@ -277,6 +275,7 @@ struct Worker {
     channel: TopicName,
     name: &'static str,
     listener: Arc<dyn ErasedBroadcast>,
+    timeout: Duration,
     environment: Environment,
     stats: Arc<ChannelStats>,
 }
@@ -284,12 +283,12 @@ struct Worker {
 impl Worker {
     /// Hands broadcasts to the listener, one after another, until the channel ends.
     async fn listen(self, mut deliveries: mpsc::Receiver<Delivery>) {
-        let Self { channel, name, listener, environment, stats } = self;
+        let Self { channel, name, listener, timeout, environment, stats } = self;
         let changes = environment.process().changes();
         while let Some(Delivery { id, record }) = deliveries.recv().await {
             let _entry = loop {
                 // A broadcast waits while a job of this process runs alone (rule 19).
-                match environment.process().enter(2 * LISTENER_TIMEOUT) {
+                match environment.process().enter(2 * timeout) {
                     Some(entry) => break entry,
                     None => changes.changed().await,
                 }
@@ -298,7 +297,7 @@ impl Worker {
             let headers = record.metadata().map(|metadata| metadata.headers).unwrap_or_default();
             telemetry::link(&span, std::iter::once(&*headers));
             let handled = Arc::clone(&listener).deliver(channel.clone(), id.clone(), record).instrument(span);
-            let too_late = environment.sleep_until(environment.now() + LISTENER_TIMEOUT);
+            let too_late = environment.sleep_until(environment.now() + timeout);
             let failure = tokio::select! {
                 biased;
                 handled = AssertUnwindSafe(handled).catch_unwind() => match handled {
@@ -306,7 +305,7 @@ impl Worker {
                     Ok(Err(failure)) => failure.to_string(),
                     Err(panic) => format!("it panicked: {}", panic_message(&*panic)),
                 },
-                () = too_late => "it did not return within 30s".into(),
+                () = too_late => format!("it did not return within {}", humantime::format_duration(timeout)),
             };
             stats.failed();
             tracing::error!(%channel, job.id = %id, listener = name, failure, "a broadcast listener failed");
