@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::error::{Failed, Reason};
 use super::request::{Deadline, Outcome, Posted, Request};
-use crate::store::{AddOutcome, BatchAnswer, ChangeOutcome, CommandOutcome, Numbered, Pending, Producer, StoreError};
+use crate::store::{self, BatchAnswer, BatchReply, Numbered, Pending, Producer, StoreError};
 use crate::telemetry::{Counter, Histogram, counter, histogram, label, table};
 
 /// What the provider read about a batch.
@@ -24,13 +24,6 @@ pub(super) enum Received {
     Late,
     /// No proper answer.
     Failed(Arc<StoreError>),
-}
-
-/// The answer to the last copy of a batch, which has not come yet.
-enum PendingAnswer {
-    Adds(Pending<BatchAnswer<AddOutcome>>),
-    Commands(Pending<BatchAnswer<CommandOutcome>>),
-    Changes(Pending<BatchAnswer<ChangeOutcome>>),
 }
 
 pub(super) struct Batch {
@@ -46,7 +39,8 @@ pub(super) struct Batch {
     requests: Vec<Posted>,
     /// How many jobs the store took in its last answer.
     added: u64,
-    answer: Option<PendingAnswer>,
+    /// The answer to the last copy, which has not come yet.
+    answer: Option<Pending<BatchReply>>,
     unread_copies: u32,
     /// How often in a row the store has refused it for a reason that does not pass by itself.
     refusals: u32,
@@ -103,14 +97,16 @@ impl Batch {
         let number = self.number;
         self.unread_copies += 1;
         self.sent = now;
-        self.answer = self.requests.first().map(|first| match first.request {
-            Request::Add(_) => PendingAnswer::Adds(producer.add(Numbered { number, items: self.items(Request::job) })),
-            Request::Command(_) => {
-                PendingAnswer::Commands(producer.command(Numbered { number, items: self.items(Request::command) }))
-            }
-            Request::Change(_) | Request::Update(_) => {
-                PendingAnswer::Changes(producer.change(Numbered { number, items: self.items(Request::change) }))
-            }
+        self.answer = self.requests.first().map(|first| {
+            producer.ask(match first.request {
+                Request::Add(_) => store::Batch::Add { batch: Numbered { number, items: self.items(Request::job) } },
+                Request::Command(_) => {
+                    store::Batch::Command { batch: Numbered { number, items: self.items(Request::command) } }
+                }
+                Request::Change(_) | Request::Update(_) => {
+                    store::Batch::Change { batch: Numbered { number, items: self.items(Request::change) } }
+                }
+            })
         });
     }
 
@@ -122,23 +118,21 @@ impl Batch {
 
     /// Reads the answer and passes the outcomes on to the callers.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
-        Poll::Ready(match &mut self.answer {
-            None => return Poll::Pending,
-            Some(PendingAnswer::Adds(answer)) => {
-                let answer = ready!(answer.as_mut().poll(cx));
-                if let Ok(BatchAnswer::Done(outcomes)) = &answer {
+        let Some(answer) = &mut self.answer else { return Poll::Pending };
+        Poll::Ready(match ready!(answer.as_mut().poll(cx)) {
+            Ok(BatchReply::Add(answer)) => {
+                if let BatchAnswer::Done(outcomes) = &answer {
                     self.added = outcomes.iter().filter(|outcome| outcome.is_taken()).count() as u64;
                 }
-                self.receive(answer, Outcome::Add)
+                self.receive(Ok(answer), Outcome::Add)
             }
-            Some(PendingAnswer::Commands(answer)) => {
-                let answer = ready!(answer.as_mut().poll(cx));
-                self.receive(answer, Outcome::Command)
+            Ok(BatchReply::Command(answer)) => self.receive(Ok(answer), Outcome::Command),
+            Ok(BatchReply::Change(answer)) => self.receive(Ok(answer), Outcome::Change),
+            Ok(BatchReply::Import(_) | BatchReply::Set(_)) => {
+                let source = "the store answered a request of another kind".into();
+                self.receive(Err(StoreError::Other { operation: "batch", source }), Outcome::Add)
             }
-            Some(PendingAnswer::Changes(answer)) => {
-                let answer = ready!(answer.as_mut().poll(cx));
-                self.receive(answer, Outcome::Change)
-            }
+            Err(error) => self.receive(Err(error), Outcome::Add),
         })
     }
 

@@ -16,7 +16,9 @@ pub struct Verdicts(pub Arc<Ledger>);
 
 /// Whether an event may be a verdict.
 pub fn is_wanted(metadata: &Metadata<'_>) -> bool {
-    *metadata.level() == Level::DEBUG && metadata.target() == "dq::context::topic::report" && metadata.is_event()
+    *metadata.level() == Level::DEBUG
+        && metadata.target() == "dq::context::topic::outcomes::report"
+        && metadata.is_event()
 }
 
 /// The fields of a verdict.

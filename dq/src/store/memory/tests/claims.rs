@@ -119,23 +119,3 @@ fn jobs_past_their_retention_are_pruned() {
     bench.advance(Duration::from_secs(3_600));
     assert_eq!(bench.sweep("n", LEASE).pruned_dead, 2);
 }
-
-#[test]
-fn a_request_over_the_limit_does_nothing() {
-    let mut bench = Bench::new();
-    bench.add(job("a"));
-    bench.reconcile("n");
-    let request = Transfer {
-        last_seen: Sequence(1),
-        limit: MOST_JOBS + 1,
-        bytes: USUAL_BYTES,
-        lease: LEASE,
-        fallback: FALLBACK,
-        lookahead: Duration::ZERO,
-    };
-    assert!(bench.topic.transfer(bench.now, &node("n"), &request).is_err());
-    let items = (0..=MOST_JOBS).map(|i| job(&i.to_string())).collect();
-    assert!(bench.topic.add(bench.now, &ProducerId::new("p"), Numbered { number: 9, items }).is_err());
-    assert_eq!(bench.topic.jobs.len(), 1);
-    assert_eq!(bench.sequence("n"), Sequence(1));
-}
