@@ -178,9 +178,19 @@ impl Keys {
 
     /// The full name of a key. `owner` is the node or producer of an owned key, and is ignored for other keys.
     pub(super) fn name(&self, key: Key, owner: &str) -> String {
-        match key.is_owned() {
-            true => format!("{}{}:{owner}", self.prefix, key.suffix()),
-            false => format!("{}{}", self.prefix, key.suffix()),
+        let mut name = String::new();
+        self.write_name(key, owner, &mut name);
+        name
+    }
+
+    /// Writes the full name of a key in place of what `name` holds.
+    pub(super) fn write_name(&self, key: Key, owner: &str, name: &mut String) {
+        name.clear();
+        name.push_str(&self.prefix);
+        name.push_str(key.suffix());
+        if key.is_owned() {
+            name.push(':');
+            name.push_str(owner);
         }
     }
 

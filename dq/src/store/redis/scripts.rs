@@ -153,7 +153,7 @@ impl Scripts {
 
     /// A call without arguments. `owner` is the node or producer of the owned keys.
     pub(super) fn call(&self, step: Step, keys: &Keys, owner: &str) -> ScriptCall {
-        self.call_on(step, step.keys().iter().map(|key| keys.name(*key, owner)).collect(), keys)
+        self.call_with_first(step, step.keys().len(), keys, owner)
     }
 
     /// A call without arguments of a step that reads the rows of these nodes.
@@ -163,16 +163,32 @@ impl Scripts {
         self.call_on(step, own.chain(rows).collect(), keys)
     }
 
-    /// A call without arguments of a step that needs only its first keys.
+    /// A call without arguments of a step that needs only its first keys. Every step of a node passes here, so one buffer holds
+    /// each name in turn.
     pub(super) fn call_with_first(&self, step: Step, count: usize, keys: &Keys, owner: &str) -> ScriptCall {
-        let names = step.keys().iter().take(count).map(|key| keys.name(*key, owner));
-        self.call_on(step, names.collect(), keys)
+        let (mut cmd, mut name) = (self.evalsha(step, count), String::new());
+        for key in step.keys().iter().take(count) {
+            keys.write_name(*key, owner, &mut name);
+            cmd.arg(&name);
+        }
+        self.with_clock(step, cmd, keys)
     }
 
     /// A call without arguments, on keys that the caller names.
     pub(super) fn call_on(&self, step: Step, names: Vec<String>, keys: &Keys) -> ScriptCall {
+        let mut cmd = self.evalsha(step, names.len());
+        cmd.arg(names);
+        self.with_clock(step, cmd, keys)
+    }
+
+    fn evalsha(&self, step: Step, count: usize) -> Cmd {
         let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(&self.scripts[step as usize].1).arg(names.len() + usize::from(self.test_clock.is_some())).arg(names);
+        cmd.arg(&self.scripts[step as usize].1).arg(count + usize::from(self.test_clock.is_some()));
+        cmd
+    }
+
+    /// Names the key of the clock that replaces the server's, behind all others.
+    fn with_clock(&self, step: Step, mut cmd: Cmd, keys: &Keys) -> ScriptCall {
         if let Some(clock) = &self.test_clock {
             cmd.arg(clock);
         }
