@@ -62,8 +62,8 @@
 //!
 //! * A **job** has a payload, an id and a due time. The payload is a type with [`#[derive(DelayJob)]`](macro@DelayJob),
 //!   which binds it to a **topic**. The id is unique within the topic: a second add with the same id is an error,
-//!   unless the add says [`keep_existing`](provider::Add::keep_existing) or
-//!   [`replace_existing`](provider::Add::replace_existing).
+//!   unless the add says [`keep_existing`](provider::Call::keep_existing) or
+//!   [`replace_existing`](provider::Call::replace_existing).
 //! * A **listener** handles the jobs of one topic: a struct or function with
 //!   [`#[delay_listener]`](macro@delay_listener). Listeners register automatically. A handler with a [`Channel`]
 //!   returns its decision: [`ack`](Channel::ack) the job, [`rejoin_after`](Channel::rejoin_after) a delay without
@@ -77,7 +77,7 @@
 //!   and answers queries such as [`get`](Provider::get) and [`dead`](Provider::dead). [`Provider::topic`] does the same
 //!   without the payload's type, and [`Provider::connect`] makes a provider without a node.
 //! * A **broadcast** goes to every connected node that listens to it, at most once; see [`BroadcastListener`] and
-//!   [`Add::broadcast`](provider::Add::broadcast).
+//!   [`broadcast`](provider::Call::broadcast).
 //! * The **store** keeps the jobs. [`ContextFactory::store`] takes its URL: `file:DIRECTORY` for one process, `redis://HOST` for
 //!   many nodes. Jobs become due by the store's clock. Each run has a [`fence`](Job::fence), a number with which your
 //!   own database can reject the writes of a run that lost its job.

@@ -84,7 +84,7 @@ macro_rules! operations {
         /// [`StoreError::Version`] if another version of dq wrote the topic and cannot share it, and [`StoreError::WrongType`] if a
         /// key of the topic belongs to another program.
         Open open(topic: &'a TopicKey) -> ();
-        /// Says that somebody listens to the moves of a topic: for the next [`LISTENING`](super::LISTENING) its steps tell them to
+        /// Says that somebody listens to the moves of a topic: for the next [`LISTENING`](crate::store::LISTENING) its steps tell them to
         /// the subscribers that want moves. Nobody says that listening has ended.
         Listen listen(topic: &'a TopicKey) -> ();
         /// Says what a topic keeps of the histories of its jobs, from now on and for all nodes and producers (rule 31). Said again,
@@ -94,7 +94,7 @@ macro_rules! operations {
         /// nothing.
         History history(topic: &'a TopicKey, id: &'a JobId) -> Option<JobHistory>;
         /// Returns the jobs with these ids, in the order of the ids; at most 1,000. The answer has at most
-        /// [`USUAL_BYTES`](super::step::USUAL_BYTES) of records, or one larger record: if it is shorter than the ids, ask again for
+        /// [`USUAL_BYTES`](crate::store::step::USUAL_BYTES) of records, or one larger record: if it is shorter than the ids, ask again for
         /// the rest.
         Get get(topic: &'a TopicKey, ids: &'a [JobId]) -> Vec<Option<Stored>>;
         /// Returns a page of the jobs in one state. Two commands for RUNNING jobs.
@@ -109,18 +109,18 @@ macro_rules! operations {
         Export export(topic: &'a TopicKey, request: ExportRequest) -> Exported;
         /// Returns a page of the topics of an app that hold any job or broadcast, in the order of their names: up to `limit` behind
         /// the name `after`, which need not exist. For people: nothing is decided by it, and a store may forget the names of topics
-        /// that hold nothing. It looks at [`MOST_NAMES`](super::MOST_NAMES) names at most and says how far it looked, so its cost
+        /// that hold nothing. It looks at [`MOST_NAMES`](crate::store::MOST_NAMES) names at most and says how far it looked, so its cost
         /// does not grow with the topics of the app. Two commands.
         TopicsBehind topics_behind(app: &'a AppName, after: Option<&'a str>, limit: usize) -> TopicNames;
         /// Returns whether a topic is paused or drains, and its default delay. A pause that has ended by itself is none.
         TopicState topic_state(topic: &'a TopicKey) -> TopicState;
         /// Returns the topic as a whole, with up to `nodes` of the nodes that hold jobs; at most
-        /// [`MOST_NODES`](super::MOST_NODES). Two commands with any node.
+        /// [`MOST_NODES`](crate::store::MOST_NODES). Two commands with any node.
         Overview overview(topic: &'a TopicKey, nodes: usize) -> TopicOverview;
         /// Returns a page of the nodes that hold jobs of the topic. Two commands.
         Nodes nodes(topic: &'a TopicKey, request: NodesRequest) -> NodesPage;
         /// Returns how many DELAYED jobs are due between each of these times and the next one: from the first on, and before the
-        /// second. The times are in order; at most [`MOST_BUCKETS`](super::MOST_BUCKETS) and one more.
+        /// second. The times are in order; at most [`MOST_BUCKETS`](crate::store::MOST_BUCKETS) and one more.
         DueCounts due_counts(topic: &'a TopicKey, times: &'a [Timestamp]) -> Vec<DueCount>;
         /// Examines a page of a topic: where its keys do not agree. It changes nothing. Two commands at most.
         Examine examine(topic: &'a TopicKey, request: Examine) -> Examined;
@@ -135,8 +135,8 @@ macro_rules! operations {
         GiveUp give_up(topic: &'a TopicKey, job: &'a GiveUp) -> bool;
         /// Returns what endangers the jobs of the store as a whole.
         Dangers dangers() -> Vec<Danger>;
-        /// Returns what the steps of links that [count](super::LinkOptions::counts) did in the minutes `from` to `to` of the
-        /// store's clock, both included, in order; at most [`MOST_MINUTES`](super::MOST_MINUTES). Minutes in which nothing was
+        /// Returns what the steps of links that [count](crate::store::LinkOptions::counts) did in the minutes `from` to `to` of the
+        /// store's clock, both included, in order; at most [`MOST_MINUTES`](crate::store::MOST_MINUTES). Minutes in which nothing was
         /// counted are missing, and those of more than a day ago make room for newer ones.
         Statistics statistics(topic: &'a TopicKey, from: u64, to: u64) -> Vec<MinuteCounts>;
         /// Returns how many jobs of a topic are in each state.

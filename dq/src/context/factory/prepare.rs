@@ -97,7 +97,7 @@ impl Provider {
     /// Makes a provider as [`connect`](Self::connect) does, and does not ask the store whether it is there: the first call connects. So
     /// it does not matter in which order containers start. While the store cannot be reached, an add fails with
     /// [`NotAdded`](crate::provider::CallError::NotDone) after `call_total`, or after the time of the call
-    /// ([`within`](crate::provider::Add::within)). A `file:` store is opened here.
+    /// ([`within`](crate::provider::Call::within)). A `file:` store is opened here.
     ///
     /// # Errors
     /// [`Error::Start`] with every problem of the settings and the URL, or if a `file:` store does not open.
