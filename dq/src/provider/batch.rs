@@ -119,20 +119,23 @@ impl Batch {
     /// Reads the answer and passes the outcomes on to the callers.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
         let Some(answer) = &mut self.answer else { return Poll::Pending };
-        Poll::Ready(match ready!(answer.as_mut().poll(cx)) {
-            Ok(BatchReply::Add(answer)) => {
+        let answer = ready!(answer.as_mut().poll(cx));
+        Poll::Ready(match (answer, self.requests.first().map(|posted| &posted.request)) {
+            (Ok(BatchReply::Add(answer)), Some(Request::Add(_))) => {
                 if let BatchAnswer::Done(outcomes) = &answer {
                     self.added = outcomes.iter().filter(|outcome| outcome.is_taken()).count() as u64;
                 }
                 self.receive(Ok(answer), Outcome::Add)
             }
-            Ok(BatchReply::Command(answer)) => self.receive(Ok(answer), Outcome::Command),
-            Ok(BatchReply::Change(answer)) => self.receive(Ok(answer), Outcome::Change),
-            Ok(BatchReply::Import(_) | BatchReply::Set(_)) => {
+            (Ok(BatchReply::Command(answer)), Some(Request::Command(_))) => self.receive(Ok(answer), Outcome::Command),
+            (Ok(BatchReply::Change(answer)), Some(Request::Change(_) | Request::Update(_))) => {
+                self.receive(Ok(answer), Outcome::Change)
+            }
+            (Ok(_), _) => {
                 let source = "the store answered a request of another kind".into();
                 self.receive(Err(StoreError::Other { operation: "batch", source }), Outcome::Add)
             }
-            Err(error) => self.receive(Err(error), Outcome::Add),
+            (Err(error), _) => self.receive(Err(error), Outcome::Add),
         })
     }
 

@@ -78,7 +78,8 @@ pub(super) async fn repeat<T, P>(
         if changes && !error.nothing_done() {
             doubt = Some(Arc::clone(&error));
         }
-        refusals = if error.passes() { 0 } else { refusals + 1 };
+        // Only a change gives up on a store that stays full: a query is repeated until its time is over.
+        refusals = if error.passes() || !changes { 0 } else { refusals + 1 };
         let now = environment.now();
         let again = now + retries.pause_after_failure(environment);
         if !error.is_outage() || refusals > 1 || again >= deadline.at {
