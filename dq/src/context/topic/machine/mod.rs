@@ -103,7 +103,9 @@ impl Machine {
 
     /// The tasks that are to run on the user's runtime.
     pub(super) fn tasks(&mut self) -> Vec<BoxFuture<'static, ()>> {
-        self.runs.hand_over(self.claims.permits())
+        let tasks = self.runs.hand_over(self.claims.permits());
+        self.show(); // only now are the runs in the queue counted as waiting
+        tasks
     }
 
     /// Waits until a permit of the node may be free. Cancel safe.
@@ -144,7 +146,6 @@ impl Machine {
             self.claim(),
             self.look_after_others(),
         ];
-        self.show();
         deadlines.into_iter().flatten().min()
     }
 
