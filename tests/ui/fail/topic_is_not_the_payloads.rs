@@ -8,15 +8,33 @@ struct CloseOrder {
 }
 
 #[delay_listener(topic = "order-timeouts")]
-struct OrderTimeout;
+struct AnotherTopic;
 
-impl DelayListener for OrderTimeout {
+impl DelayListener for AnotherTopic {
     type Job = CloseOrder;
 
     async fn on_due(&self, job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobError> {
         let _ = job.order_id;
         Ok(channel.ack())
     }
+}
+
+#[delay_listener(concurrency = 3, topic = "orders")]
+struct AfterOtherKeys;
+
+impl DelayListener for AfterOtherKeys {
+    type Job = CloseOrder;
+
+    async fn on_due(&self, job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobError> {
+        let _ = job.order_id;
+        Ok(channel.ack())
+    }
+}
+
+#[delay_listener(topic = "orders", batch = 500)]
+async fn of_a_batch(batch: Batch<CloseOrder>) -> Result<(), JobError> {
+    drop(batch);
+    Ok(())
 }
 
 fn main() {}

@@ -1,3 +1,5 @@
+use std::rc::Rc;
+
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +9,24 @@ struct CloseOrder {
     order_id: u64,
 }
 
-#[delay_listener(concurrency = 3, topic = "orders")]
+#[delay_listener]
+async fn of_a_function(job: Job<CloseOrder>) -> Result<(), JobError> {
+    let shared = Rc::new(job.order_id);
+    tokio::task::yield_now().await;
+    let _ = shared;
+    Ok(())
+}
+
+#[delay_listener]
 struct OrderTimeout;
 
 impl DelayListener for OrderTimeout {
     type Job = CloseOrder;
 
     async fn on_due(&self, job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobError> {
-        let _ = job.order_id;
+        let shared = Rc::new(job.order_id);
+        tokio::task::yield_now().await;
+        let _ = shared;
         Ok(channel.ack())
     }
 }

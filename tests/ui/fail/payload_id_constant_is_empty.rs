@@ -1,8 +1,0 @@
-use dq::prelude::*;
-use serde::{Deserialize, Serialize};
-
-#[derive(Serialize, Deserialize, DelayJob)]
-#[job(topic = "order-timeout", id = "")]
-struct CloseOrder;
-
-fn main() {}

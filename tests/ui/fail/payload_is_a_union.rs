@@ -1,9 +1,0 @@
-use dq::prelude::*;
-
-#[derive(DelayJob)]
-#[job(topic = "order-timeout")]
-union CloseOrder {
-    a: u8,
-}
-
-fn main() {}
