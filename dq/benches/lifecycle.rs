@@ -29,8 +29,9 @@ const LINES: [&str; 5] = [
 
 /// At most as many jobs are unanswered as 64 callers have.
 const OF_SINGLES: [(usize, usize); 3] = [(64, 1), (32, 2), (16, 4)];
-const OF_BATCHES: [(usize, usize); 6] = [(50, 16), (100, 4), (100, 16), (200, 8), (400, 4), (800, 2)];
-const OF_DRAINS: [(usize, usize); 6] = [(100, 1), (100, 2), (200, 1), (200, 2), (500, 2), (1_000, 1)];
+/// A script of the bare client has 300 jobs at most, as many as one of dq usually has.
+const OF_BATCHES: [(usize, usize); 6] = [(50, 16), (100, 4), (100, 16), (200, 8), (300, 4), (300, 8)];
+const OF_DRAINS: [(usize, usize); 6] = [(100, 1), (100, 2), (200, 1), (200, 2), (300, 1), (300, 2)];
 
 #[derive(Clone, Copy)]
 struct Shapes {

@@ -23,6 +23,15 @@ pub fn switches() -> u64 {
     tasks.map(|task| count(status(task))).sum()
 }
 
+/// CPU time so far of the threads of this process that are called `dq`, on which dq itself works.
+fn own_threads() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten().map(|task| task.path());
+    let text = |path: &std::path::Path, name: &str| std::fs::read_to_string(path.join(name)).unwrap_or_default();
+    let own = tasks.filter(|task| text(task, "comm").trim() == "dq");
+    // `schedstat` begins with the nanoseconds that the thread has run.
+    own.filter_map(|task| text(&task, "schedstat").split(' ').next()?.parse().ok()).map(Duration::from_nanos).sum()
+}
+
 /// Memory of this process that is in RAM, bytes.
 pub fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -45,6 +54,8 @@ pub struct Cost {
     pub calls: f64,
     /// CPU time of this process, µs.
     pub client_us: f64,
+    /// CPU time of dq's own threads, µs.
+    pub own_us: f64,
     /// Context switches of this process.
     pub switches: f64,
 }
@@ -54,6 +65,7 @@ pub struct Cost {
 pub struct Meter {
     start: Instant,
     cpu: Duration,
+    own: Duration,
     switches: u64,
     spent: Spent,
 }
@@ -66,7 +78,7 @@ impl Meter {
 
     /// Starts one of this process.
     pub fn start() -> Self {
-        Self { switches: switches(), cpu: cpu(), start: Instant::now(), spent: Spent::default() }
+        Self { switches: switches(), own: own_threads(), cpu: cpu(), start: Instant::now(), spent: Spent::default() }
     }
 
     /// Ends one of this process, with the costs of each of `jobs`.
@@ -98,6 +110,7 @@ impl Meter {
             commands: spent.commands / jobs,
             calls: spent.calls / jobs,
             client_us: (cpu() - self.cpu).as_secs_f64() * 1e6 / jobs,
+            own_us: own_threads().saturating_sub(self.own).as_secs_f64() * 1e6 / jobs,
             switches: (switches() - self.switches) as f64 / jobs,
         }
     }

@@ -86,6 +86,10 @@ impl Bench {
             self.record(side, &format!("{what}: Redis"), "µs/job", cost.redis_us);
             self.record(side, &format!("{what}: scripts"), "µs/job", cost.script_us);
             self.record(side, &format!("{what}: commands"), "per 1,000 jobs", cost.commands * 1e3);
+            self.record(side, &format!("{what}: Redis busy"), "%", cost.redis_us * cost.rate / 1e4);
+        }
+        if cost.own_us > 0.0 {
+            self.record(side, &format!("{what}: dq's thread busy"), "%", cost.own_us * cost.rate / 1e4);
         }
         self.record(side, &format!("{what}: process"), "µs/job", cost.client_us);
     }
