@@ -2,6 +2,7 @@
 //! role learns when the head is due, so that not every node transfers for one job.
 
 use super::now::Now;
+use super::signals::Recipient;
 use crate::job::NodeId;
 use crate::store::step::{ROLE_SLACK, Role, STANDBY_DELAY};
 use crate::time::Timestamp;
@@ -13,12 +14,21 @@ struct RoleHolder {
     until: Timestamp,
 }
 
+/// Who was told of a lease: one node, or all but the node that has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Told {
+    One(NodeId),
+    All { but: NodeId },
+}
+
 /// The roles of a topic.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Roles {
     watcher: Option<RoleHolder>,
     standby: Option<RoleHolder>,
     publisher: Option<RoleHolder>,
+    /// Who was told last of a lease, and when that ends: in the place of the watcher, and of the standby watcher.
+    told: [Option<(Timestamp, Told)>; 2],
 }
 
 fn is_free(role: Option<&RoleHolder>, node: &NodeId, now: Now) -> bool {
@@ -48,6 +58,37 @@ impl Roles {
         let held = self.watcher.as_mut().filter(|held| now.floor() <= held.until)?;
         held.until = held.until.min(due.max(now.floor()).after(ROLE_SLACK));
         Some(&held.node)
+    }
+
+    /// Who is to learn when the new lease of `node` ends: another node that has a role, or all nodes if none has. `None`: they were told of
+    /// another lease that ends before, and look at all leases then (rule 20).
+    pub(super) fn tell_lease(&mut self, now: Now, node: &NodeId, end: Timestamp) -> Option<Recipient> {
+        let roles = [&self.watcher, &self.standby].into_iter().enumerate();
+        let mut others = roles.filter_map(|(place, role)| Some((place, role.as_ref()?)));
+        let other = others.find(|(_, held)| held.node != *node && now.floor() <= held.until);
+        let (place, holder) = other.map_or((1, None), |(place, held)| (place, Some(held.node.clone())));
+        let to = holder.map_or_else(|| Told::All { but: node.clone() }, Told::One);
+        let is_known = |(end, told): &(Timestamp, Told)| {
+            now.floor() < *end && (*told == to || *told == Told::All { but: node.clone() })
+        };
+        if self.told[place].as_ref().is_some_and(|told| is_known(told) && told.0 <= end) {
+            return None;
+        }
+        let recipient = match &to {
+            Told::One(node) => Recipient::Node(node.clone()),
+            Told::All { .. } => Recipient::Nodes,
+        };
+        self.told[place] = Some((end, to));
+        Some(recipient)
+    }
+
+    /// The signal of the lease of `teller` reached no subscriber of this node, so it went to all nodes.
+    pub(super) fn told_all(&mut self, node: &NodeId, teller: &NodeId) {
+        for (_, told) in self.told.iter_mut().flatten() {
+            if matches!(told, Told::One(one) if one == node) {
+                *told = Told::All { but: teller.clone() };
+            }
+        }
     }
 
     /// The watcher and the standby watcher, and when their roles lapse or have lapsed.

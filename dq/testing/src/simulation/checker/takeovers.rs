@@ -1,0 +1,56 @@
+//! Takeovers: since when each node has its lease, and what may have kept the others from learning of it.
+
+use std::collections::BTreeMap;
+
+use super::record::Checker;
+use dq::job::NodeId;
+use dq::time::Timestamp;
+
+/// A lease of the topic, with times in µs of simulated time.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::simulation) struct Leased {
+    pub(in crate::simulation) end: Timestamp,
+    pub(in crate::simulation) since: u64,
+    /// When its end changed last.
+    pub(in crate::simulation) renewed: u64,
+}
+
+/// What the measure of takeovers knows of one topic.
+#[derive(Debug, Clone, Default)]
+pub(in crate::simulation) struct Takeovers {
+    pub(in crate::simulation) leases: BTreeMap<NodeId, Leased>,
+    /// When a node last stopped, or its subscription broke,
+    pub(in crate::simulation) disturbed: BTreeMap<NodeId, u64>,
+    /// and when this was last true of any node, or a signal of a lease was lost.
+    pub(in crate::simulation) all_disturbed: u64,
+    /// How many takeovers were measured while nothing was disturbed,
+    pub(in crate::simulation) measured: u64,
+    /// and the longest of them, in µs.
+    pub(in crate::simulation) longest: u64,
+}
+
+impl Checker {
+    /// Takes in the leases after a step. Returns those that are gone.
+    pub(in crate::simulation) fn note_leases(&mut self, now: u64) -> Vec<(NodeId, Leased)> {
+        let (known, leases) = (&mut self.takeovers.leases, &self.before.leases);
+        for (node, end) in leases {
+            let leased = known.entry(node.clone()).or_insert(Leased { end: *end, since: now, renewed: now });
+            if leased.end != *end {
+                (leased.end, leased.renewed) = (*end, now);
+            }
+        }
+        if known.len() == leases.len() {
+            return Vec::new();
+        }
+        let gone: Vec<_> = known.keys().filter(|node| !leases.contains_key(*node)).cloned().collect();
+        gone.into_iter().filter_map(|node| known.remove_entry(&node)).collect()
+    }
+
+    /// Something may have kept a node from learning of a lease; every node if none is named.
+    pub(in crate::simulation) fn disturb(&mut self, node: Option<&NodeId>, now: u64) {
+        match node {
+            Some(node) => _ = self.takeovers.disturbed.insert(node.clone(), now),
+            None => self.takeovers.all_disturbed = now,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Kills nodes that run a job, and measures how long it takes until another node runs it (rule 20): on Redis with processes that are
+//! killed (`kill -9`), and in memory with nodes of one process under a paused clock.
+//!
+//! The nodes of a group, two to four, share two topics. A job that does not end is added to one of them: to the idle topic, which has
+//! nothing else, or to the busy one, which gets short jobs all the time. Some time after it has begun its node is killed, and another
+//! node takes that one's place. So survivors are of all ages.
+
+#![allow(clippy::print_stdout, reason = "it is a program")]
+
+mod figures;
+mod memory;
+mod redis;
+mod work;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+
+/// Where the nodes keep their jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Store {
+    Redis,
+    Memory,
+}
+
+/// Kill nodes and measure how long it takes until another node runs their jobs.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "tests/takeover")]
+struct Options {
+    /// The leases to measure with, in milliseconds
+    #[arg(long, value_delimiter = ',', default_value = "100,1000,5000,15000")]
+    leases: Vec<u64>,
+    /// How many nodes to kill for each lease
+    #[arg(long, default_value_t = 200)]
+    kills: usize,
+    /// How many groups of nodes run at the same time on Redis
+    #[arg(long, default_value_t = 16)]
+    groups: usize,
+    #[arg(long, value_enum, default_value = "redis")]
+    store: Store,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Run as a node of this app, on the store and with the lease of the environment
+    #[arg(long, hide = true)]
+    node: Option<String>,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if let Some(app) = &options.node {
+        return redis::node(app);
+    }
+    let mut is_within = true;
+    for lease in options.leases.iter().map(|ms| Duration::from_millis(*ms)) {
+        let figures = match options.store {
+            Store::Redis => redis::measure(lease, &options),
+            Store::Memory => memory::measure(lease, &options),
+        };
+        is_within &= figures.show(lease);
+    }
+    if is_within { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

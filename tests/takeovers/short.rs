@@ -1,0 +1,21 @@
+//! A few kills of nodes for each lease. `tests/takeover` kills 200.
+
+use std::process::Command;
+
+/// Runs `tests/takeover` with these options. It fails if a takeover took longer than a start logs.
+fn measure(options: &[&str]) {
+    let output = Command::new(env!("CARGO_BIN_EXE_takeover")).args(options).output().expect("the program was built");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    println!("tests/takeover {}\n{said}", options.join(" "));
+    assert!(output.status.success(), "{said}");
+}
+
+#[test]
+fn jobs_go_back_within_the_bound_for_each_lease() {
+    measure(&["--store", "memory", "--kills", "50"]);
+}
+
+#[test]
+fn jobs_of_killed_processes_go_back_within_the_bound() {
+    measure(&["--leases", "1000,5000", "--kills", "8", "--groups", "4"]);
+}
