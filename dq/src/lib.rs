@@ -127,19 +127,18 @@ pub mod testing;
 pub mod time;
 
 pub use broadcast::{Broadcast, BroadcastListener};
-pub use context::error::Error;
-pub use context::factory::ContextFactory;
-pub use context::node::handle::Context;
+#[doc(inline)]
+pub use context::{Context, ContextFactory, Error};
 #[doc(inline)]
 pub use dq_macros::{DelayJob, broadcast_listener, delay, delay_listener, periodic};
-pub use job::delay_job::DelayJob;
-pub use listener::batch::Batch;
-pub use listener::batch_listener::BatchListener;
-pub use listener::channel::{Channel, Decided, Decision};
-pub use listener::delay_listener::{DelayListener, UnackedDecision};
-pub use listener::failure::{Failure, JobError};
-pub use listener::job::Job;
-pub use provider::typed::Provider;
+#[doc(inline)]
+pub use job::DelayJob;
+#[doc(inline)]
+pub use listener::{
+    Batch, BatchListener, Channel, Decided, Decision, DelayListener, Failure, Job, JobError, UnackedDecision,
+};
+#[doc(inline)]
+pub use provider::Provider;
 pub use store::StoreError;
 
 #[doc(hidden)]

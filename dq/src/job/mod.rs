@@ -5,7 +5,7 @@
 //! version.
 
 mod crashes;
-pub(crate) mod delay_job;
+mod delay_job;
 mod id;
 mod ident;
 mod json;

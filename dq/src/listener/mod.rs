@@ -5,15 +5,15 @@
 
 // Generics end in `erased`: the code behind it knows a listener as `Arc<dyn ErasedListener>`.
 
-pub(crate) mod batch;
-pub(crate) mod batch_listener;
-pub(crate) mod channel;
-pub(crate) mod delay_listener;
-pub(crate) mod erased;
+mod batch;
+mod batch_listener;
+mod channel;
+mod delay_listener;
+mod erased;
 mod erased_batch;
-pub(crate) mod failure;
+mod failure;
 mod inject;
-pub(crate) mod job;
+mod job;
 mod registry;
 mod returned;
 mod settings;
@@ -23,13 +23,15 @@ pub use delay_listener::RetryDelay;
 pub use settings::{AckMode, OnTimeout};
 
 #[doc(hidden)]
-pub use batch::Batch;
+pub use batch::{Batch, Outcomes};
 #[doc(hidden)]
 pub use batch_listener::BatchListener;
 #[doc(hidden)]
 pub use channel::{Channel, Decided, Decision};
 #[doc(hidden)]
 pub use delay_listener::{Declared, DelayListener, UnackedDecision};
+#[doc(hidden)]
+pub use erased::{ErasedBatches, ErasedListener, HandlerCall, Returned};
 pub(crate) use failure::log_text;
 #[doc(hidden)]
 pub use failure::{Failure, JobError, LONGEST_ERROR};

@@ -1,56 +1,21 @@
 //! What the doctor asks a store: where its keys and records do not agree, what endangers it, and to repair that.
 
+use super::FindingCode;
 use crate::job::{Cause, JobId, Metadata, NodeId, Record, State, TopicName};
 
 /// How many entries of a topic one `examine` looks at, about.
 pub const MOST_EXAMINED: usize = 500;
 
-/// What does not agree in a topic. Only another program, or a server that evicts keys, does that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MismatchKind {
-    /// A job has a record, and neither a place nor a row.
-    JobWithoutPlace,
-    /// A place names a job that has no record. The detail is the place.
-    PlaceWithoutJob,
-    /// A node holds a job that has no record. The detail is the node.
-    RowWithoutJob,
-    /// A job is in several places. The detail has the places.
-    SeveralPlaces,
-    /// A job has two records, which differ.
-    SeveralRecords,
-    /// A node holds jobs and has no lease. The id is the node.
-    RowsWithoutLease,
-    /// A node has a lease and holds no job. The id is the node.
-    LeaseWithoutRows,
-    /// A job that is due much later is missing in the tree of such jobs.
-    FarWithoutLeaf,
-    /// A schedule is missing in the list of schedules.
-    ScheduleNotListed,
-    /// A broadcast has a record and no due time.
-    BroadcastWithoutPlace,
-    /// A key keeps something of a job that does not exist. The detail is the key.
-    LeftoverEntry,
-    /// What the topic notes of its jobs falls behind them. The id says what: `protocol`, `retains` or `largest`; the detail is its
-    /// value.
-    NotesBehind,
-    /// A key has a type that dq did not give it. The id is the key, and the detail the type that it should have.
-    WrongType,
-    /// A key that should expire does not. The id is the key.
-    NoExpiry,
-    /// A topic that holds something is missing in the directory. The id is the topic.
-    TopicNotListed,
-}
-
-/// Something that does not agree.
+/// Something that does not agree in a topic. Only another program, or a server that evicts keys, does that.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mismatch {
-    /// What kind it is.
-    pub kind: MismatchKind,
+    /// What it is.
+    pub code: FindingCode,
     /// The topic.
     pub topic: TopicName,
-    /// The job, or what the kind says.
+    /// The job, or what the code says.
     pub id: String,
-    /// What the kind says, or nothing.
+    /// What the code says, or nothing.
     pub detail: String,
 }
 
@@ -75,6 +40,16 @@ pub struct Examined {
     pub looked_at: usize,
     /// Where the next page begins; `None` means that this was the last.
     pub next: Option<String>,
+}
+
+/// What the doctor repairs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Repair {
+    /// Puts right what does not agree.
+    Mismatch(Mismatch),
+    /// Makes a DELAYED, UNACKED or DEAD job that no node can decode DEAD, with its payload. A job that runs, or that has another payload
+    /// by now, is left alone.
+    GiveUp(GiveUp),
 }
 
 /// A job that no node can decode, to be made DEAD with its payload.

@@ -1,6 +1,6 @@
 //! Exports: pages of everything that a store keeps of the jobs of a topic, to be put into another store (rule 27).
 
-use super::inspect::Cursor;
+use super::inspect::{Cursor, JobPlace, Stored};
 use crate::job::{Deliver, Fence, JobId, Record, State, Token};
 use crate::time::Timestamp;
 
@@ -23,6 +23,14 @@ impl ExportPart {
         Self::State(State::Running),
         Self::Broadcasts,
     ];
+
+    /// The place that is read; `None` for RUNNING.
+    pub(super) fn place(self) -> Option<CopyPlace> {
+        match self {
+            Self::Broadcasts => Some(CopyPlace::Broadcast),
+            Self::State(state) => CopyPlace::ALL.into_iter().find(|place| place.state() == state),
+        }
+    }
 }
 
 /// A request for a page of an export.
@@ -118,6 +126,12 @@ pub struct JobCopy {
 }
 
 impl JobCopy {
+    /// The job, as a page shows it.
+    pub(super) fn into_stored(self) -> Stored {
+        let Self { id, record, place, at, .. } = self;
+        Stored { id, record, place: JobPlace::of(place.state(), at), crashes: 0 }
+    }
+
     /// The copy without what no job of its place has: a DELAYED job with a parking fence would become UNACKED later.
     pub(crate) fn into_sound(mut self) -> Self {
         if !self.place.has_crashes() {

@@ -59,6 +59,17 @@ pub enum JobPlace {
 }
 
 impl JobPlace {
+    /// The place of a job in this state, since or until this time. Who holds a running job is not known.
+    pub(crate) const fn of(state: State, at: Timestamp) -> Self {
+        match state {
+            State::Delayed => Self::Delayed { due: at },
+            State::Running => Self::Running { holder: None },
+            State::Unacked => Self::Unacked { since: at },
+            State::Dead => Self::Dead { since: at },
+            State::Done => Self::Done { until: at },
+        }
+    }
+
     /// The state.
     pub const fn state(&self) -> State {
         match self {

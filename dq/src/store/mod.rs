@@ -18,6 +18,7 @@
 //! execute it, unless [`StoreError::nothing_done`] returns `true`.
 
 mod change;
+mod code;
 mod due;
 mod durability;
 mod error;
@@ -49,11 +50,12 @@ use futures_util::future::BoxFuture;
 
 pub(crate) use change::LAST_VERSION;
 pub use change::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, LATEST_DUE};
+pub use code::{FindingCode, Severity};
 pub use due::Due;
 pub use durability::Durability;
 pub use error::StoreError;
 pub(crate) use examine::kept_of;
-pub use examine::{Danger, DangerKind, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, MismatchKind};
+pub use examine::{Danger, DangerKind, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, Repair};
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub(crate) use export::{HeldJob, PendingEnd, PendingReplacement};
 pub use history::{
@@ -79,7 +81,8 @@ pub use topic_state::{
     Drain, LONGEST_AUTHOR, LONGEST_REASON, MOST_LEFT, Pause, SetTopic, TopicChange, TopicDelay, TopicSet, TopicState,
 };
 
-use operations::{operations, other_kind, query_calls};
+pub(crate) use operations::other_kind;
+use operations::{operations, query_calls};
 
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use crate::time::Timestamp;

@@ -21,11 +21,11 @@ use super::step::{
 };
 use super::{
     AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Danger, DueCount, Examine, Examined,
-    ExportRequest, Exported, GiveUp, HistorySetting, Import, ImportOutcome, JobChange, JobHistory, JobPlace,
-    MinuteCounts, Mismatch, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, SetTopic, StoreError, Stored,
-    TopicCounts, TopicNames, TopicOverview, TopicSet, TopicState,
+    ExportRequest, Exported, HistorySetting, Import, ImportOutcome, JobChange, JobHistory, JobPlace, MinuteCounts,
+    NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Repair, SetTopic, StoreError, Stored, TopicCounts,
+    TopicNames, TopicOverview, TopicSet, TopicState,
 };
-use crate::job::{AppName, JobId, NodeId, TopicKey, TopicName};
+use crate::job::{AppName, JobId, TopicKey, TopicName};
 use crate::time::Timestamp;
 
 /// Calls the macro `$make` with the rows of a class.
@@ -56,9 +56,9 @@ macro_rules! operations {
         Wake "wake" -> ();
         /// Every lease end, and the audit: records against the sum of all places.
         Scan "scan" -> Scanned;
-        /// Finds jobs whose place another program removed. Changes nothing.
+        /// Finds jobs whose place another program removed. Changes nothing, but puts back those that know their due times.
         Audit "audit" -> Audited;
-        /// Jobs that an audit found and that are still in no place → UNACKED if they were parked, otherwise DEAD; a pending command
+        /// Puts jobs where their records say. Those that are in no place → UNACKED if they were parked, otherwise DEAD; a pending command
         /// takes effect first.
         Recover "recover" -> Recovered;
     } };
@@ -127,12 +127,9 @@ macro_rules! operations {
         /// Examines a page of the names of all keys, for those of an app, or of one topic of it: what a topic itself does not know.
         /// It changes nothing. `after` is where the page begins. Two commands.
         ExamineKeys examine_keys(app: &'a AppName, topic: Option<&'a TopicName>, after: Option<&'a str>) -> Examined;
-        /// Repairs a mismatch, if it is still there, and returns whether it did. It loses no job: one that has no place becomes
-        /// UNACKED if it was parked, and otherwise DEAD with its cause. `nodes` are those of [`Examine`].
-        Repair repair(app: &'a AppName, mismatch: &'a Mismatch, nodes: &'a [NodeId]) -> bool;
-        /// Makes a DELAYED, UNACKED or DEAD job that no node can decode DEAD, with its payload, and returns whether it did. It
-        /// leaves a job alone that runs, or that has another payload by now.
-        GiveUp give_up(topic: &'a TopicKey, job: &'a GiveUp) -> bool;
+        /// Makes a repair, if what is wrong is still there, and returns whether it did. It loses no job: a mismatch of a job is repaired as
+        /// by [`Recover`](crate::store::step::Recover).
+        Repair repair(topic: &'a TopicKey, repair: &'a Repair) -> bool;
         /// Returns what endangers the jobs of the store as a whole.
         Dangers dangers() -> Vec<Danger>;
         /// Returns what the steps of links that [count](crate::store::LinkOptions::counts) did in the minutes `from` to `to` of the
@@ -287,7 +284,7 @@ operations!(batches, batch_types);
 operations!(queries, query_types);
 
 /// The error of a store whose answer belongs to another operation.
-pub(super) fn other_kind(operation: &'static str) -> StoreError {
+pub(crate) fn other_kind(operation: &'static str) -> StoreError {
     StoreError::Other { operation, source: "the store answered a request of another kind".into() }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -28,6 +29,8 @@ pub struct Interest {
 pub enum Signal {
     /// The topic has an earlier head. `None`: transfer. With a time, which only the watcher gets: the head is due then.
     Due(Option<Timestamp>),
+    /// This node has a new lease, which lasts this long from now: look at the leases once it ends.
+    Lease(NodeId, Duration),
     /// The topic has an earlier broadcast: publish.
     BroadcastDue,
     /// The topic was paused: give back what has not begun, and transfer to learn why.

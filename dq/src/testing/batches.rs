@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use super::fakes::FakeJob;
 use crate::DelayJob;
 use crate::job::JobId;
-use crate::listener::batch::Outcomes;
-use crate::listener::erased::Returned;
+use crate::listener::Outcomes;
+use crate::listener::Returned;
 use crate::listener::{Batch, Decision, Failure};
 
 /// Makes a batch for a handler, and what tells how the handler decides its jobs: first attempts that are due now, with the ids

@@ -4,15 +4,24 @@
 //! * Wrap a listener of any payload type between a node and a user's handlers: [`ErasedListener`], [`ErasedBatches`] with its
 //!   [`Outcomes`], [`ErasedBroadcast`].
 //! * Read everything that a memory store keeps: [`View`], [`JobView`], [`Row`].
+//! * Know how long others may take to take over the jobs of a dead node: [`takeover`].
 
 pub use crate::broadcast::erased::ErasedBroadcast;
-pub use crate::context::node::{BroadcastPlan, Plan, Running, TopicPlan, start};
-pub use crate::listener::batch::Outcomes;
-pub use crate::listener::erased::{ErasedBatches, ErasedListener, HandlerCall, Returned};
+pub use crate::context::{BroadcastPlan, Plan, Running, TopicPlan, start};
+pub use crate::listener::Outcomes;
+pub use crate::listener::{ErasedBatches, ErasedListener, HandlerCall, Returned};
 pub use crate::store::memory::{JobView, Row, View};
 
+use std::time::Duration;
+
+use crate::config::NodeSettings;
 use crate::context::{ContextFactory, StartError};
 use crate::provider::Provider;
+
+/// Within this time of the death of a node its jobs go back, if another node knows when its lease ends.
+pub fn takeover(settings: &NodeSettings) -> Duration {
+    crate::context::takeover(settings)
+}
 
 /// Checks the settings of a factory, and returns the plan of its node and its provider without starting the node.
 ///

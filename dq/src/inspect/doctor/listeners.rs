@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Doctor;
-use super::code::FindingCode;
 use super::finding::Finding;
 use crate::inspect::topic::InspectedTopic;
 use crate::job::TopicName;
 use crate::provider::{CallError, TopicProvider};
-use crate::store::{MOST_NODES, TopicOverview};
+use crate::store::{FindingCode, MOST_NODES, TopicOverview};
 use crate::time::Timestamp;
 
 /// How far the clock of the store may be from that of this machine.
@@ -30,16 +29,14 @@ impl Doctor {
         let seen = InspectedTopic::new(topic.name().clone(), self.overview_of(topic, MOST_NODES).await?);
         if seen.needs_listener() && seen.state.pause.is_none() {
             let text = format!("{} jobs are due, and no node listens", seen.ready);
-            let advice = "start a node with a listener for the topic";
-            self.found(Finding::new(FindingCode::NoListener, Some(topic.name().clone()), text, advice));
+            self.found(Finding::new(FindingCode::NoListener, Some(topic.name().clone()), text));
         }
         let lives = seen.nodes.iter().chain(&seen.watchers).filter(|node| node.until > seen.clock);
         let versions: BTreeSet<_> = lives.filter_map(|node| node.version.as_deref()).collect();
         if versions.len() > 1 {
             let versions: Vec<_> = versions.into_iter().collect();
             let text = format!("nodes with several versions of dq listen: {}", versions.join(", "));
-            let advice = "fine while you deploy; otherwise replace the older programs";
-            self.found(Finding::new(FindingCode::SeveralVersions, Some(topic.name().clone()), text, advice));
+            self.found(Finding::new(FindingCode::SeveralVersions, Some(topic.name().clone()), text));
         }
         Ok(())
     }
@@ -51,8 +48,7 @@ impl Doctor {
             let text = format!(
                 "{producers} producers have called the topic within the last hour, and it remembers answers for each"
             );
-            let advice = "start dq once in a program and share its provider, instead of once for each request";
-            self.found(Finding::new(FindingCode::ManyProducers, Some(topic.clone()), text, advice));
+            self.found(Finding::new(FindingCode::ManyProducers, Some(topic.clone()), text));
         }
     }
 
@@ -77,8 +73,7 @@ impl Doctor {
             true => format!("the clock of the store is {} behind that of this machine", in_seconds(behind)),
             false => format!("the clock of the store is {} ahead of that of this machine", in_seconds(ahead)),
         };
-        let advice = "let NTP set both: jobs are due by the clock of the store, people and programs go by their own";
-        self.found(Finding::new(FindingCode::ClockDifference, None, text, advice));
+        self.found(Finding::new(FindingCode::ClockDifference, None, text));
     }
 }
 

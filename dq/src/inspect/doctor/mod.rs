@@ -3,7 +3,6 @@
 //! It examines in bounded steps and changes nothing until somebody calls [`Doctor::repair`]. What moves while it looks may be
 //! missed, and every repair looks again in the step that changes something. No repair loses a job.
 
-mod code;
 mod finding;
 mod listeners;
 mod records;
@@ -14,14 +13,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
-pub use code::{FindingCode, Severity};
+pub use crate::store::{FindingCode, Severity};
 pub use finding::Finding;
 
 use super::inspector::Inspector;
 use crate::job::{NodeId, State, TopicName};
 use crate::provider::{CallError, Provider, TopicProvider};
-use crate::store::{Cursor, Mismatch, MismatchKind};
-use finding::Remedy;
+use crate::store::{Cursor, Mismatch};
 use schemas::Undecoded;
 
 /// How many findings a doctor keeps at most. Repair these, and examine again.
@@ -87,7 +85,6 @@ enum Stage {
 #[derive(Debug, Clone)]
 enum Part {
     Whole,
-    Listeners,
     Keys { after: Option<String> },
     Records { state: State, after: Option<Cursor> },
 }
@@ -198,17 +195,8 @@ impl Doctor {
     }
 
     async fn remedied(&self, finding: &Finding) -> Result<bool, CallError> {
-        match finding.remedy.clone() {
-            None => Ok(false),
-            Some(Remedy::GiveUp(job)) => {
-                let topic = finding.topic.as_ref().map_or("", TopicName::as_str);
-                self.provider.topic(topic)?.give_up(job).await
-            }
-            Some(Remedy::Repair(mismatch)) => {
-                let nodes = self.nodes.get(&mismatch.topic).cloned().unwrap_or_default();
-                self.provider.repair(mismatch, nodes).await
-            }
-        }
+        let (Some(topic), Some(repair)) = (&finding.topic, finding.remedy.clone()) else { return Ok(false) };
+        self.provider.topic(topic.as_str())?.repair(repair).await
     }
 
     fn found(&mut self, finding: Finding) {
@@ -232,7 +220,7 @@ impl Doctor {
 
     fn found_mismatch(&mut self, mismatch: Mismatch) {
         let has_room = self.findings.len() < MOST_FINDINGS;
-        if has_room && mismatch.kind == MismatchKind::RowsWithoutLease {
+        if has_room && mismatch.code == FindingCode::RowsWithoutLease {
             let nodes = self.nodes.entry(mismatch.topic.clone()).or_default();
             let node = NodeId::new(&mismatch.id);
             if !nodes.contains(&node) {
@@ -241,7 +229,7 @@ impl Doctor {
         }
         // The directory does not lead to it.
         let is_new = || self.only.is_none() && !self.waiting.contains(&mismatch.topic);
-        if has_room && mismatch.kind == MismatchKind::TopicNotListed && is_new() {
+        if has_room && mismatch.code == FindingCode::TopicNotListed && is_new() {
             self.waiting.push_back(mismatch.topic.clone());
         }
         self.found(Finding::of_mismatch(mismatch));

@@ -1,9 +1,8 @@
 //! Whether records and payloads decode.
 
-use super::code::FindingCode;
 use super::finding::Finding;
 use crate::job::{Codec, State, TopicName, check_json};
-use crate::store::{GiveUp, Stored};
+use crate::store::{FindingCode, GiveUp, Stored};
 
 /// What does not decode in a job, if anything. The payload of a DEAD job may be what made it DEAD.
 pub(super) fn examined(topic: &TopicName, stored: Stored) -> Option<Finding> {

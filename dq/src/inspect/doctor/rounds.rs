@@ -1,21 +1,18 @@
 //! What a step reads: first the store, then the names of keys, then topic after topic.
 
-use super::code::FindingCode;
 use super::finding::Finding;
 use super::schemas::Undecoded;
 use super::{Doctor, Part, Stage, records};
 use crate::job::{State, TopicName};
 use crate::provider::{CallError, TopicProvider};
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
-use crate::store::{Examine, Mismatch, MismatchKind, PageRequest, StoreError};
+use crate::store::{Examine, FindingCode, Mismatch, PageRequest, StoreError};
 
 /// The states whose records are examined, in this order: a node decodes what it runs, and what is DONE is never decoded again.
 const STATES: [State; 3] = [State::Delayed, State::Unacked, State::Dead];
 
 /// How many names of the directory are read at once.
 const NAMES: usize = 100;
-
-const SHOWN: &str = "give the user the permissions in docs/guide/deploying-on-redis.md, or mend what the error names";
 
 impl Doctor {
     /// Reads the next part, with two commands of the store at most.
@@ -101,9 +98,6 @@ impl Doctor {
             Part::Whole => {
                 topic.check().await?;
                 self.count_producers(topic.name());
-                Ok(Some(Part::Listeners))
-            }
-            Part::Listeners => {
                 self.examine_listeners(topic).await?;
                 Ok(Some(Part::Keys { after: None }))
             }
@@ -143,7 +137,7 @@ impl Doctor {
         match error.of_store() {
             Some(StoreError::WrongType { key, expected }) => {
                 let mismatch = Mismatch {
-                    kind: MismatchKind::WrongType,
+                    code: FindingCode::WrongType,
                     topic: topic.clone(),
                     id: key.clone(),
                     detail: (*expected).to_owned(),
@@ -151,9 +145,8 @@ impl Doctor {
                 self.found_mismatch(mismatch);
             }
             Some(source @ StoreError::Version { .. }) => {
-                let advice = "upgrade the older program, or use another app name";
                 let text = source.to_string();
-                self.found(Finding::new(FindingCode::OtherVersion, Some(topic.clone()), text, advice));
+                self.found(Finding::new(FindingCode::OtherVersion, Some(topic.clone()), text));
             }
             _ => return Err(error),
         }
@@ -166,7 +159,7 @@ impl Doctor {
         match error.of_store() {
             Some(source) if !source.is_outage() => {
                 let text = format!("{what} could not be examined: {source}");
-                self.found(Finding::new(FindingCode::NotExamined, None, text, SHOWN));
+                self.found(Finding::new(FindingCode::NotExamined, None, text));
                 Ok(())
             }
             _ => Err(error),

@@ -1,10 +1,9 @@
 //! Payloads that are JSON, and that the nodes which claimed them could not decode.
 
-use super::code::FindingCode;
 use super::finding::Finding;
 use super::records::error_in;
 use crate::job::{Cause, Codec, State, TopicName};
-use crate::store::Stored;
+use crate::store::{FindingCode, Stored};
 
 /// The DEAD jobs of a topic that a node could not decode.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +31,6 @@ impl Undecoded {
         let (id, error) = self.first?;
         let jobs = if self.jobs == 1 { "1 DEAD job has".to_owned() } else { format!("{} DEAD jobs have", self.jobs) };
         let text = format!("{jobs} a payload that no node could decode, {id} for example: {error}");
-        let advice = "make the program that adds these jobs and the one that handles them agree, then requeue them";
-        Some(Finding::new(FindingCode::SchemaDifference, Some(topic.clone()), text, advice))
+        Some(Finding::new(FindingCode::SchemaDifference, Some(topic.clone()), text))
     }
 }

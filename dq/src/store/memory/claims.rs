@@ -101,6 +101,9 @@ impl Topic {
         if !claims.is_empty() {
             self.fence = fence;
         }
+        if !claims.is_empty() && claims.len() == self.jobs.rows(node) {
+            self.tell_lease(now, node, end);
+        }
         self.jobs.set_lease(node, end);
         self.take_sequence(now, node, last_seen);
         claims

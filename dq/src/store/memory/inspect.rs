@@ -5,7 +5,7 @@ use std::ops::Bound;
 use super::now::Now;
 use super::places::{End, Ended, Holder, PendingCommand, Place, Slot, TimedPlace, fitting};
 use super::topic::Topic;
-use crate::job::{JobId, NodeId, State};
+use crate::job::{JobId, NodeId, Record, State};
 use crate::store::history::read;
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
@@ -48,18 +48,40 @@ impl Topic {
         self.histories.get(id).map(|history| read(&history.text))
     }
 
-    /// A page of one place. O(limit log n).
+    /// A page of the jobs in one state. O(limit log n).
     pub(crate) fn page(&self, request: &PageRequest) -> Result<Page, StoreError> {
         let (after, bounds) = (request.after.as_ref(), (request.limit, request.bytes));
-        let read = |id: &JobId| Some(stored(id, self.jobs.get(id)?));
-        let (jobs, next) = match TimedPlace::of(request.state) {
+        let (jobs, next) = match ExportPart::State(request.state).place() {
             Some(place) => {
-                let ids = self.jobs.index(place).after(after.map(timed).transpose()?);
-                page_of(ids, bounds, |(_, id)| read(id), size, behind)
+                let (copies, next) = self.placed(place, after, bounds)?;
+                (copies.into_iter().map(JobCopy::into_stored).collect(), next)
             }
-            None => page_of(self.runs(after)?, bounds, |(_, id)| read(id), size, behind_run),
+            None => {
+                let read = |(_, id): (_, &JobId)| Some(stored(id, self.jobs.get(id)?));
+                page_of(self.runs(after)?, bounds, read, size, behind_run)
+            }
         };
         Ok(Page { jobs, next })
+    }
+
+    /// A page of one place, with all that is kept of each job. O(limit log n).
+    fn placed(
+        &self,
+        place: CopyPlace,
+        after: Option<&Cursor>,
+        bounds: (usize, usize),
+    ) -> Result<(Vec<JobCopy>, Option<Cursor>), StoreError> {
+        let timed_place = TimedPlace::ALL.into_iter().find(|timed| timed.copied() == place);
+        let index = timed_place.map_or_else(|| self.broadcasts.by_due(), |timed| self.jobs.index(timed));
+        let ids = index.after(after.map(timed).transpose()?);
+        let copy = |(at, id): &(Timestamp, JobId)| {
+            let (record, crashes) = match place {
+                CopyPlace::Broadcast => (&self.broadcasts.get(id)?.1, 0),
+                _ => self.jobs.get(id).map(|slot| (&slot.record, slot.crashes))?,
+            };
+            Some(JobCopy { id: id.clone(), record: record.clone(), crashes, place, at: *at })
+        };
+        Ok(page_of(ids, bounds, copy, |copy| copy.record.as_bytes().len(), behind))
     }
 
     /// The RUNNING jobs behind this one, each with its node.
@@ -74,43 +96,18 @@ impl Topic {
 
     /// A page of an export. O(limit log n).
     pub(crate) fn export(&self, now: Now, request: &ExportRequest) -> Result<Exported, StoreError> {
-        let (after, bounds) = (request.after.as_ref(), (request.limit, request.bytes));
-        let (index, place) = match request.part {
-            ExportPart::Broadcasts => (self.broadcasts.by_due(), CopyPlace::Broadcast),
-            ExportPart::State(state) => match TimedPlace::of(state) {
-                Some(place) => (self.jobs.index(place), place.copied()),
-                None => {
-                    let (held, next) = page_of(
-                        self.runs(after)?,
-                        bounds,
-                        |(_, id)| held_job(id, self.jobs.get(id)?),
-                        |job| {
-                            job.record.as_bytes().len()
-                                + job.replacement.as_ref().map_or(0, |new| new.record.as_bytes().len())
-                        },
-                        behind_run,
-                    );
-                    let jobs = held.len();
-                    let copies = held.into_iter().flat_map(|job| job.given_back(now.floor())).collect();
-                    return Ok(Exported { copies, jobs, next, fence: self.fence });
-                }
-            },
-        };
-        let ids = index.after(after.map(timed).transpose()?);
-        let copy = |(at, id): &(Timestamp, JobId)| self.copy_of(place, *at, id);
-        let (copies, next) = page_of(ids, bounds, copy, |copy| copy.record.as_bytes().len(), behind);
-        Ok(Exported { jobs: copies.len(), copies, next, fence: self.fence })
-    }
-
-    fn copy_of(&self, place: CopyPlace, at: Timestamp, id: &JobId) -> Option<JobCopy> {
-        let (record, crashes) = match place {
-            CopyPlace::Broadcast => (self.broadcasts.get(id)?.1.clone(), 0),
-            _ => {
-                let slot = self.jobs.get(id)?;
-                (slot.record.clone(), slot.crashes)
-            }
-        };
-        Some(JobCopy { id: id.clone(), record, crashes, place, at })
+        let (after, bounds, fence) = (request.after.as_ref(), (request.limit, request.bytes), self.fence);
+        if let Some(place) = request.part.place() {
+            let (copies, next) = self.placed(place, after, bounds)?;
+            return Ok(Exported { jobs: copies.len(), copies, next, fence });
+        }
+        let read = |(_, id): (_, &JobId)| held_job(id, self.jobs.get(id)?);
+        let bytes = |record: &Record| record.as_bytes().len();
+        let size = |job: &HeldJob| bytes(&job.record) + job.replacement.as_ref().map_or(0, |new| bytes(&new.record));
+        let (held, next) = page_of(self.runs(after)?, bounds, read, size, behind_run);
+        let jobs = held.len();
+        let copies = held.into_iter().flat_map(|job| job.given_back(now.floor())).collect();
+        Ok(Exported { copies, jobs, next, fence })
     }
 
     /// The number of jobs in each place. O(leaves with due jobs + nodes).
@@ -220,10 +217,7 @@ fn bad_cursor(why: &str) -> StoreError {
 
 fn stored(id: &JobId, slot: &Slot) -> Stored {
     let place = match &slot.place {
-        Place::Timed(TimedPlace::Delayed, due) => JobPlace::Delayed { due: *due },
-        Place::Timed(TimedPlace::Unacked, since) => JobPlace::Unacked { since: *since },
-        Place::Timed(TimedPlace::Dead, since) => JobPlace::Dead { since: *since },
-        Place::Timed(TimedPlace::Done, until) => JobPlace::Done { until: *until },
+        Place::Timed(place, at) => JobPlace::of(place.state(), *at),
         Place::Running(run) => JobPlace::Running { holder: Some((run.node.clone(), run.token.fence)) },
     };
     Stored { id: id.clone(), record: slot.record.clone(), place, crashes: 0 }

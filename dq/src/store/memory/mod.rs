@@ -81,7 +81,6 @@ pub use snapshot::Snapshot;
 #[cfg(feature = "testing")]
 pub use view::{InParts, JobView, Row, View};
 
-use cell::Cell;
 use connection::{MemoryLink, MemoryProducer};
 use topics::Topics;
 

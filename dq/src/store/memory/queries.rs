@@ -9,7 +9,7 @@ use super::durable::Waits;
 use super::now::Now;
 use super::topic::Topic;
 use crate::job::{JobId, State, TopicKey};
-use crate::store::{Examined, JobPlace, PageRequest, Pending, Query, QueryReply as Reply, StoreError};
+use crate::store::{Examined, JobPlace, PageRequest, Pending, Query, QueryReply as Reply, Repair, StoreError};
 
 impl MemoryStore {
     /// The answer, or what comes once the answer is durable.
@@ -21,9 +21,9 @@ impl MemoryStore {
                 let keep = |topic: &mut Topic, _| topic.keep_history(setting).map(Reply::KeepHistory);
                 return Ok(self.topics.cell(topic).ask(name, Waits::CHANGES, keep));
             }
-            Query::GiveUp { topic, job } => {
-                let Some(cell) = self.topics.known(topic) else { return Ok(ready(Ok(Reply::GiveUp(false))).boxed()) };
-                let give_up = |topic: &mut Topic, now| Ok(Reply::GiveUp(topic.give_up_undecodable(now, job)));
+            Query::Repair { topic, repair: Repair::GiveUp(job) } => {
+                let Some(cell) = self.topics.known(topic) else { return Ok(ready(Ok(Reply::Repair(false))).boxed()) };
+                let give_up = |topic: &mut Topic, now| Ok(Reply::Repair(topic.give_up_undecodable(now, job)));
                 return Ok(cell.ask(name, Waits::CHANGES, give_up));
             }
             Query::Prepare {} => Reply::Prepare(()),
@@ -60,7 +60,7 @@ impl MemoryStore {
             // A job has one slot with one place, so nothing can disagree.
             Query::Examine { .. } => Reply::Examine(Examined::default()),
             Query::ExamineKeys { .. } => Reply::ExamineKeys(Examined::default()),
-            Query::Repair { .. } => Reply::Repair(false),
+            Query::Repair { repair: Repair::Mismatch(_), .. } => Reply::Repair(false),
             Query::Dangers {} => Reply::Dangers(Vec::new()),
         };
         Ok(ready(Ok(reply)).boxed())

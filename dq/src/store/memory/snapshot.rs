@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::MemoryStore;
+use super::cell::Cell;
 use super::topic::Topic;
 use crate::job::TopicKey;
 use crate::store::StoreError;
@@ -19,7 +20,7 @@ impl MemoryStore {
     /// # Errors
     /// [`StoreError::Other`] if a topic is stopped because one of its steps panicked.
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        let copy = |(key, cell): (_, Arc<super::Cell>)| {
+        let copy = |(key, cell): (_, Arc<Cell>)| {
             cell.query("snapshot", |topic, _| Ok(topic.clone())).map(|topic| (key, topic))
         };
         self.topics.all().into_iter().map(copy).collect::<Result<_, _>>().map(Snapshot)

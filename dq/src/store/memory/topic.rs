@@ -106,6 +106,7 @@ impl Topic {
     pub(super) fn does_not_listen(&mut self, node: &NodeId, signal: &Signal) {
         match signal {
             Signal::Due(_) => self.roles.free_watcher(node),
+            Signal::Lease(teller, _) => self.roles.told_all(node, teller),
             Signal::BroadcastDue => _ = self.roles.free_publisher(node),
             Signal::Broadcast(_)
             | Signal::Command(..)
@@ -122,6 +123,13 @@ impl Topic {
     pub(super) fn signal_earlier_head(&mut self, now: Now, due: Timestamp) {
         if self.is_before_head(due) {
             self.signal_head(now, due);
+        }
+    }
+
+    /// Tells one other node how long the new lease of `node` lasts, so that it looks at the leases then (rule 20).
+    pub(super) fn tell_lease(&mut self, now: Now, node: &NodeId, end: Timestamp) {
+        if let Some(to) = self.roles.tell_lease(now, node, end) {
+            self.notices.push(to, Signal::Lease(node.clone(), end.since(now.floor())));
         }
     }
 

@@ -1,63 +1,38 @@
 //! The steps that look at the rows of all nodes: `scan`, `audit` and `recover` (rule 2).
-//!
-//! Every key that a script touches is in its KEYS, so a request names the nodes whose rows it reads. Where another node has a
-//! lease by then, the script does nothing and answers *again*, with all nodes, and the request goes out once more.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::all_nodes::{recover_call, with_all_nodes, with_nodes};
+use super::examine::{KeyPage, examine_call};
+use super::keys::Keys;
 use super::link::RedisLink;
 use super::reply::Reply;
-use super::scripts::{ScriptCall, Step};
+use super::scripts::{ScriptCall, Scripts, Step};
 use super::topic_state::told;
-use crate::job::NodeId;
-use crate::store::step::{Audit, Audited, Recover, Recovered, RowCursor, Scanned};
+use crate::job::{JobId, NodeId};
+use crate::store::step::{Audit, Audited, Recover, Recovered, RowCursor, Scanned, USUAL_BYTES};
 use crate::store::{Answer, Pending, StoreError};
 
-/// How often a request is sent at most, while nodes come and go.
-pub(super) const TRIES: usize = 16;
-
-/// The error of a request that was sent [`TRIES`] times: nothing was done.
-pub(super) fn too_many_nodes(operation: &'static str) -> StoreError {
-    StoreError::Refused { operation, reason: "nodes come and go too fast to be counted".into() }
-}
-
-/// Reads the nodes of an answer that asks for another try.
-pub(super) fn nodes_of(reply: &mut Reply) -> Result<BTreeSet<NodeId>, StoreError> {
-    let mut nodes = BTreeSet::new();
-    let mut names = reply.nested()?;
-    while names.len() > 0 {
-        nodes.insert(names.node()?);
-    }
-    Ok(nodes)
-}
-
 impl RedisLink {
-    /// Sends a request until it names all nodes. `arguments` adds its arguments to a call that has its keys.
+    /// Sends a request until it names all nodes. It is in flight when this returns.
     fn ask_with_nodes(
         &self,
         step: Step,
-        arguments: impl Fn(ScriptCall, &BTreeSet<NodeId>) -> ScriptCall + Send + 'static,
+        call: impl Fn(&Scripts, &Keys, &BTreeSet<NodeId>) -> ScriptCall + Send + 'static,
     ) -> Pending<Reply> {
         let (connection, scripts, keys) = (self.connection.clone(), Arc::clone(&self.scripts), self.keys.clone());
-        let call = move |nodes: &BTreeSet<NodeId>| arguments(scripts.call_with_nodes(step, &keys, "", nodes), nodes);
-        let mut answer = Box::pin(connection.ask_list(call(&BTreeSet::new())));
-        Box::pin(async move {
-            for _ in 1..TRIES {
-                let mut reply = answer.await?;
-                if !reply.is_set()? {
-                    return Ok(reply);
-                }
-                let nodes = nodes_of(&mut reply)?;
-                answer = Box::pin(connection.ask_list(call(&nodes)));
-            }
-            let mut reply = answer.await?;
-            if reply.is_set()? { Err(too_many_nodes(step.name())) } else { Ok(reply) }
-        })
+        let mut first = Some(Box::pin(connection.ask_list(call(&scripts, &keys, &BTreeSet::new()))));
+        let ask = move |nodes: &BTreeSet<NodeId>| {
+            first.take().unwrap_or_else(|| Box::pin(connection.ask_list(call(&scripts, &keys, nodes))))
+        };
+        Box::pin(with_all_nodes(step, BTreeSet::new(), ask))
     }
 
     pub(super) fn scan(&self) -> Pending<Answer> {
-        let answer = self.ask_with_nodes(Step::Scan, with_nodes);
+        let answer = self.ask_with_nodes(Step::Scan, |scripts, keys, nodes| {
+            with_nodes(scripts.call_with_nodes(Step::Scan, keys, "", nodes), nodes)
+        });
         Box::pin(async move {
             let mut reply = answer.await?;
             let (clock, mut ends) = (reply.time()?, reply.nested()?);
@@ -72,43 +47,46 @@ impl RedisLink {
         })
     }
 
+    /// A page of the jobs, and then of those that are due much later. These have their due time in their record, so they are put back
+    /// at once.
     pub(super) fn audit(&self, request: &Audit) -> Pending<Answer> {
-        let after = request.after.as_ref().map_or(String::new(), |cursor| cursor.as_str().to_owned());
-        let (limit, bytes) = (request.limit.max(1), request.bytes);
-        let arguments =
-            move |call: ScriptCall, nodes: &BTreeSet<NodeId>| with_nodes(call.arg(&after).arg(limit).arg(bytes), nodes);
-        let answer = self.ask_with_nodes(Step::Audit, arguments);
-        let topic = self.keys.topic().clone();
+        let position = request.after.as_ref().map_or(String::new(), |at| at.as_str().to_owned());
+        let size = (request.limit.max(1), request.bytes);
+        let answer = self.ask_with_nodes(Step::Examine, move |scripts, keys, nodes| {
+            examine_call((scripts, keys), nodes, &position, size)
+        });
+        let link = self.clone();
         Box::pin(async move {
-            let mut reply = answer.await?;
-            let near = reply.ids()?;
-            if let Some(first) = near.first() {
-                tracing::warn!(topic = %topic.topic, count = near.len(), %first, "jobs whose place another program removed wait again");
-            }
-            let lost = reply.ids()?;
-            let next = Some(reply.text()?).filter(|cursor| !cursor.is_empty()).map(RowCursor::new);
-            Ok(Answer::Audit(Audited { lost, next }))
+            let page = KeyPage::read(answer.await?)?;
+            let (lost, far, next) = page.audited();
+            let far_lost = if next.is_none() { page.far_lost } else { String::new() };
+            link.bring_near(far, far_lost).await?;
+            Ok(Answer::Audit(Audited { lost, next: next.map(RowCursor::new) }))
         })
     }
 
-    pub(super) fn recover(&self, request: &Recover) -> Pending<Answer> {
-        let (ids, bytes) = (request.ids.clone(), request.bytes);
-        let arguments = move |call: ScriptCall, nodes: &BTreeSet<NodeId>| {
-            let mut call = with_nodes(call.arg(bytes).arg(nodes.len()), nodes);
-            ids.iter().for_each(|id| call.push(id.as_str()));
-            call
-        };
-        let answer = self.ask_with_nodes(Step::Recover, arguments);
-        Box::pin(async move {
-            let mut reply = answer.await?;
-            reply.nested()?;
-            let (recovered, examined) = (reply.ids()?, reply.nested()?.len());
-            Ok(Answer::Recover(Recovered { recovered, examined }))
+    /// Lets far jobs that are in no leaf wait under their due times. `far_lost` ends the note that leaves are gone, once all were found.
+    async fn bring_near(&self, ids: Vec<JobId>, far_lost: String) -> Result<(), StoreError> {
+        if let Some(first) = ids.first() {
+            tracing::warn!(topic = %self.keys.topic().topic, count = ids.len(), %first, "jobs whose place another program removed wait again");
+        } else if far_lost.is_empty() {
+            return Ok(());
+        }
+        self.recovered(ids, USUAL_BYTES, far_lost).await.map(drop)
+    }
+
+    /// The answer to `recover`.
+    fn recovered(&self, ids: Vec<JobId>, bytes: usize, far_lost: String) -> Pending<Reply> {
+        self.ask_with_nodes(Step::Recover, move |scripts, keys, nodes| {
+            recover_call((scripts, keys), nodes, (bytes, &far_lost), (b"", b""), ids.iter().map(JobId::as_str))
         })
     }
-}
 
-fn with_nodes(mut call: ScriptCall, nodes: &BTreeSet<NodeId>) -> ScriptCall {
-    nodes.iter().for_each(|node| call.push(node.as_str()));
-    call
+    pub(super) fn recover(&self, request: Recover) -> Pending<Answer> {
+        let answer = self.recovered(request.ids, request.bytes, String::new());
+        Box::pin(async move {
+            let mut reply = answer.await?;
+            Ok(Answer::Recover(Recovered { recovered: reply.ids()?, examined: reply.count()? }))
+        })
+    }
 }

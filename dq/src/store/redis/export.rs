@@ -1,40 +1,62 @@
-//! The query `export` (rule 27), over the shared connection.
+//! Pages of jobs, and the query `export` (rule 27), which reads the same pages, over the shared connection.
 
 use super::RedisStore;
 use super::keys::{Key, Keys};
 use super::reply::Reply;
 use super::scripts::Step;
-use crate::job::{Deliver, Fence, NodeId, State, TopicKey};
+use crate::job::{Deliver, Fence, NodeId, TopicKey};
 use crate::store::{
-    CopyPlace, Cursor, ExportPart, ExportRequest, Exported, HeldJob, JobCopy, PendingEnd, PendingReplacement,
-    StoreError,
+    CopyPlace, Cursor, ExportRequest, Exported, HeldJob, JobCopy, PendingEnd, PendingReplacement, StoreError,
 };
 use crate::time::Timestamp;
 
+/// The rows of how many nodes a page of RUNNING reads at most.
+const NODES_A_PAGE: usize = 16;
+
+/// A page of RUNNING.
+pub(super) struct Runs {
+    pub(super) held: Vec<(NodeId, HeldJob)>,
+    pub(super) next: Option<Cursor>,
+    clock: Timestamp,
+    fence: Fence,
+}
+
 impl RedisStore {
     pub(super) async fn export_of(&self, topic: &TopicKey, request: ExportRequest) -> Result<Exported, StoreError> {
-        let keys = self.keyspace.of(topic);
-        let (place_key, place) = match request.part {
-            ExportPart::State(State::Running) => return self.export_of_running(&keys, &request).await,
-            ExportPart::State(State::Delayed) => (Key::Delayed, CopyPlace::Delayed),
-            ExportPart::State(State::Unacked) => (Key::Unacked, CopyPlace::Unacked),
-            ExportPart::State(State::Dead) => (Key::Dead, CopyPlace::Dead),
-            ExportPart::State(State::Done) => (Key::Done, CopyPlace::Done),
-            ExportPart::Broadcasts => (Key::Broadcasts, CopyPlace::Broadcast),
+        let (keys, ExportRequest { part, after, limit, bytes }) = (self.keyspace.of(topic), request);
+        if let Some(place) = part.place() {
+            return self.placed_of(&keys, place, after, (limit, bytes)).await;
+        }
+        let Runs { held, next, clock, fence } = self.runs_of(&keys, after, (limit, bytes), true).await?;
+        let jobs = held.len();
+        let copies = held.into_iter().flat_map(|(_, job)| job.given_back(clock)).collect();
+        Ok(Exported { copies, jobs, next, fence })
+    }
+
+    /// A page of one place, in order of time, then id.
+    pub(super) async fn placed_of(
+        &self,
+        keys: &Keys,
+        place: CopyPlace,
+        after: Option<Cursor>,
+        (limit, bytes): (usize, usize),
+    ) -> Result<Exported, StoreError> {
+        let (records, key) = match place {
+            CopyPlace::Delayed => (Key::Jobs, Key::Delayed),
+            CopyPlace::Unacked => (Key::Jobs, Key::Unacked),
+            CopyPlace::Dead => (Key::Jobs, Key::Dead),
+            CopyPlace::Done => (Key::Jobs, Key::Done),
+            CopyPlace::Broadcast => (Key::BroadcastJobs, Key::Broadcasts),
         };
-        let is_broadcast = place == CopyPlace::Broadcast;
-        let records = if is_broadcast { Key::BroadcastJobs } else { Key::Jobs };
-        let keys_of = [records, place_key, Key::Metadata, Key::Far, Key::FarJobs, Key::Crashes, Key::Meta];
-        let names = keys_of.map(|key| keys.name(key, ""));
-        let call = self.scripts.call_on(Step::Export, names.into(), &keys).arg(request.limit.max(1));
-        let call = match &request.after {
+        let names = [records, key, Key::Metadata, Key::Far, Key::FarJobs, Key::Crashes, Key::Meta];
+        let names = names.map(|key| keys.name(key, ""));
+        let call = self.scripts.call_on(Step::Page, names.into(), keys).arg(limit.max(1));
+        let call = match &after {
             Some(cursor) => call.arg(cursor.at.as_millis()).arg(&cursor.id),
             None => call.arg("").arg(""),
         };
-        let mut reply = self
-            .queries
-            .ask_list(call.arg(request.bytes).arg(if place == CopyPlace::Delayed { "d" } else { "" }))
-            .await?;
+        let letter = if place == CopyPlace::Delayed { "d" } else { "" };
+        let mut reply = self.queries.ask_list(call.arg(bytes).arg(letter)).await?;
         let (mut ids, mut times) = (reply.nested()?, reply.nested()?);
         let (mut records, mut overrides) = (reply.nested()?, reply.nested()?);
         let (mut crashes, more, fence) = (reply.nested()?, reply.is_set()?, fence(&mut reply)?);
@@ -45,65 +67,88 @@ impl RedisStore {
             let Ok(id) = id else { continue };
             next = Some(Cursor { at, id: id.to_string() });
             let Some(record) = record else { continue };
-            copies.push(match is_broadcast {
-                true => JobCopy { id, record, crashes: 0, place, at },
-                false => JobCopy { id, record: record.under(&metadata), crashes, place, at },
+            copies.push(match place {
+                CopyPlace::Broadcast => JobCopy { id, record, crashes: 0, place, at },
+                _ => JobCopy { id, record: record.under(&metadata), crashes, place, at },
             });
         }
         Ok(Exported { copies, jobs, next: next.filter(|_| more), fence })
     }
 
-    /// A page of RUNNING: rows of one node.
-    async fn export_of_running(&self, keys: &Keys, request: &ExportRequest) -> Result<Exported, StoreError> {
-        let after = request.after.as_ref().and_then(|cursor| cursor.id.split_once('/'));
-        let (last, cursor) = after.unwrap_or_default();
-        let first = (!last.is_empty()).then(|| NodeId::new(last));
-        let behind = self.nodes_behind(keys, last, 2).await?;
-        let mut nodes = first.into_iter().chain(behind.into_iter().map(|(node, _)| node));
-        let Some(node) = nodes.next() else {
-            return Ok(Exported { copies: Vec::new(), jobs: 0, next: None, fence: Fence::default() });
+    /// A page of RUNNING, node after node, in two scripts. Nodes go on while it is read, so the pages do not show one moment. Only an
+    /// export has crashes and pending commands.
+    pub(super) async fn runs_of(
+        &self,
+        keys: &Keys,
+        after: Option<Cursor>,
+        (limit, bytes): (usize, usize),
+        is_export: bool,
+    ) -> Result<Runs, StoreError> {
+        let no_node = || StoreError::Other {
+            operation: "page",
+            source: "the cursor names no node, so another store gave it".into(),
         };
-        let mut call = self.scripts.call(Step::ExportRuns, keys, node.as_str()).arg(request.limit.max(1));
-        call = call.arg(cursor).arg(request.bytes);
+        let after = after.as_ref().map(|cursor| cursor.id.split_once('/').ok_or_else(no_node)).transpose()?;
+        let (first, cursor) = after.unwrap_or_default();
+        let behind = self.nodes_behind(keys, first, NODES_A_PAGE + 1).await?;
+        let first = (!first.is_empty()).then(|| NodeId::new(first));
+        let mut nodes: Vec<_> = first.into_iter().chain(behind.into_iter().map(|(node, _)| node)).collect();
+        let following = nodes.get(NODES_A_PAGE).cloned();
+        nodes.truncate(NODES_A_PAGE);
+        if nodes.is_empty() {
+            return Ok(Runs { held: Vec::new(), next: None, clock: Timestamp::EPOCH, fence: Fence::default() });
+        }
+        let names = nodes.iter().cloned().collect();
+        let call = self.scripts.call_with_nodes(Step::Rows, keys, "", &names).arg(limit.max(1)).arg(cursor);
+        let call = call.arg(bytes).arg(nodes.len()).arg(if is_export { "e" } else { "" });
         let mut reply = self.queries.ask_list(call).await?;
-        let held = held_jobs(&mut reply)?;
-        let (cursor, clock) = (reply.text()?, reply.time()?);
-        let next = match cursor.as_str() {
-            "" => nodes.next().map(|node| (node, String::new())),
-            _ => Some((node, cursor)),
-        };
-        let next = next
-            .map(|(node, cursor): (NodeId, String)| Cursor { at: Timestamp::EPOCH, id: format!("{node}/{cursor}") });
-        let jobs = held.len();
-        let copies = held.into_iter().flat_map(|job| job.given_back(clock)).collect();
-        Ok(Exported { copies, jobs, next, fence: fence(&mut reply)? })
+        let mut rows = [reply.nested()?, reply.nested()?, reply.nested()?, reply.nested()?];
+        let (counts, at, cursor) = (reply.nested()?, reply.count()?, reply.text()?);
+        let (clock, fence) = (reply.time()?, fence(&mut reply)?);
+        let mut more = if is_export { Some([reply.nested()?, reply.nested()?, reply.nested()?]) } else { None };
+        let held = held_jobs(&mut rows, counts, &mut more, &nodes)?;
+        let next = at.checked_sub(1).map_or(following, |at| nodes.get(at).cloned());
+        let next = next.map(|node| Cursor { at: Timestamp::EPOCH, id: format!("{node}/{cursor}") });
+        Ok(Runs { held, next, clock, fence })
     }
 }
 
-fn held_jobs(reply: &mut Reply) -> Result<Vec<HeldJob>, StoreError> {
-    let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
-    let (mut records, mut overrides) = (reply.nested()?, reply.nested()?);
-    let (mut crashes, mut pending, mut replacements) = (reply.nested()?, reply.nested()?, reply.nested()?);
+/// The rows of a page, node after node, those of each in order of their ids. Rows without a record, or whose ids are not of dq, are
+/// left out.
+fn held_jobs(
+    [ids, tokens, records, overrides]: &mut [Reply; 4],
+    mut counts: Reply,
+    more: &mut Option<[Reply; 3]>,
+    nodes: &[NodeId],
+) -> Result<Vec<(NodeId, HeldJob)>, StoreError> {
     let mut held = Vec::with_capacity(ids.len());
-    while ids.len() > 0 {
-        let (id, token, record) = (ids.id()?, tokens.text()?, records.record_or_nothing()?);
-        let (metadata, crashes) = (overrides.bytes_or_nothing()?, crash_count(&crashes.bytes_or_nothing()?));
-        let (command, new) = (pending.bytes_or_nothing()?, replacements.record_or_nothing()?);
-        let (end, replacement) = std::str::from_utf8(&command).ok().and_then(command_in).unwrap_or_default();
-        let replacement = replacement.zip(new);
-        held.extend(id.ok().zip(record).map(|(id, record)| HeldJob {
-            id,
-            record: record.under(&metadata),
-            crashes,
-            token: token.parse().ok(),
-            end,
-            replacement: replacement.map(|((conditional, deliver, due), record)| PendingReplacement {
-                record,
-                due,
-                deliver,
-                conditional,
-            }),
-        }));
+    for node in nodes.iter().take(counts.len()) {
+        let before = held.len();
+        for _ in 0..counts.count()? {
+            let (id, token, record) = (ids.id()?, tokens.text()?, records.record_or_nothing()?);
+            let metadata = overrides.bytes_or_nothing()?;
+            let (crashes, end, replacement) = match more {
+                Some([crashes, pending, replacements]) => {
+                    let crashes = crash_count(&crashes.bytes_or_nothing()?);
+                    let (command, new) = (pending.bytes_or_nothing()?, replacements.record_or_nothing()?);
+                    let command = std::str::from_utf8(&command).ok().and_then(command_in);
+                    let (end, replacing) = command.unwrap_or_default();
+                    (crashes, end, replacing.zip(new))
+                }
+                None => Default::default(),
+            };
+            held.extend(id.ok().zip(record).map(|(id, record)| {
+                let replacement = replacement.map(|((conditional, deliver, due), record)| PendingReplacement {
+                    record,
+                    due,
+                    deliver,
+                    conditional,
+                });
+                let (record, token) = (record.under(&metadata), token.parse().ok());
+                (node.clone(), HeldJob { id, record, crashes, token, end, replacement })
+            }));
+        }
+        held[before..].sort_by(|(_, a), (_, b)| a.id.cmp(&b.id));
     }
     Ok(held)
 }

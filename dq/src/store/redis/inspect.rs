@@ -3,13 +3,13 @@
 use super::RedisStore;
 use super::check::dangers;
 use super::export::crash_count;
-use super::keys::Key;
 use super::reply::{Reply, malformed, state};
 use super::scripts::{ScriptCall, Step};
-use crate::job::{JobId, State, TopicKey};
+use crate::job::{Fence, JobId, State, TopicKey};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
-    Cursor, JobPlace, LISTENING, Page, PageRequest, Query, QueryReply as Answer, StoreError, Stored, TopicCounts,
+    ExportPart, HeldJob, JobCopy, JobPlace, LISTENING, Page, PageRequest, Query, QueryReply as Answer, Repair,
+    StoreError, Stored, TopicCounts,
 };
 use crate::time::Timestamp;
 
@@ -53,8 +53,10 @@ impl RedisStore {
             Query::ExamineKeys { app, topic, after } => {
                 Answer::ExamineKeys(self.examine_names(app, topic, after).await?)
             }
-            Query::Repair { app, mismatch, nodes } => Answer::Repair(self.repair_of(app, mismatch, nodes).await?),
-            Query::GiveUp { topic, job } => Answer::GiveUp(self.give_up_of(topic, job).await?),
+            Query::Repair { topic, repair: Repair::Mismatch(mismatch) } => {
+                Answer::Repair(self.repair_of(topic, mismatch).await?)
+            }
+            Query::Repair { topic, repair: Repair::GiveUp(job) } => Answer::Repair(self.give_up_of(topic, job).await?),
             Query::Dangers {} => Answer::Dangers(dangers(&self.queries, self.durability).await?),
             Query::Statistics { topic, from, to } => Answer::Statistics(self.statistics_of(topic, from, to).await?),
             Query::Counts { topic } => Answer::Counts(self.counts_of(topic).await?),
@@ -81,7 +83,7 @@ impl RedisStore {
                 letter.chars().next().and_then(state).ok_or_else(|| malformed("get", "the state is unknown"))?;
             let record = job.record()?.under(&job.bytes()?);
             let crashes = crash_count(&job.bytes()?);
-            found.push(Some(Stored { id: id.clone(), record, place: place(state, at), crashes }));
+            found.push(Some(Stored { id: id.clone(), record, place: JobPlace::of(state, at), crashes }));
         }
         Ok(found)
     }
@@ -104,35 +106,18 @@ impl RedisStore {
     }
 
     async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {
-        let (keys, limit) = (self.keyspace.of(topic), request.limit.max(1));
-        let key = match request.state {
-            State::Running => return self.page_of_running(&keys, request.after, limit, request.bytes).await,
-            State::Delayed => Key::Delayed,
-            State::Unacked => Key::Unacked,
-            State::Dead => Key::Dead,
-            State::Done => Key::Done,
-        };
-        let names = [Key::Jobs, key, Key::Metadata, Key::Far, Key::FarJobs].map(|key| keys.name(key, "")).to_vec();
-        let letter = if request.state == State::Delayed { "d" } else { "" };
-        let call = self.scripts.call_on(Step::Page, names, &keys).arg(limit);
-        let call = match &request.after {
-            Some(cursor) => call.arg(cursor.at.as_millis()).arg(&cursor.id),
-            None => call.arg("").arg(""),
-        };
-        let mut reply = self.queries.ask_list(call.arg(request.bytes).arg(letter)).await?;
-        let (mut ids, mut times) = (reply.nested()?, reply.nested()?);
-        let (mut records, mut overrides) = (reply.nested()?, reply.nested()?);
-        let more = reply.is_set()?;
-        let (mut jobs, mut next) = (Vec::with_capacity(ids.len()), None);
-        while ids.len() > 0 {
-            let (id, at, record) = (ids.id()?, times.time()?, records.record_or_nothing()?);
-            let metadata = overrides.bytes_or_nothing()?;
-            let Ok(id) = id else { continue };
-            next = Some(Cursor { at, id: id.to_string() });
-            let record = record.map(|record| record.under(&metadata));
-            jobs.extend(record.map(|record| Stored { id, record, place: place(request.state, at), crashes: 0 }));
+        let (keys, PageRequest { state, after, limit, bytes }) = (self.keyspace.of(topic), request);
+        if let Some(from) = ExportPart::State(state).place() {
+            let placed = self.placed_of(&keys, from, after, (limit, bytes)).await?;
+            let jobs = placed.copies.into_iter().map(JobCopy::into_stored).collect();
+            return Ok(Page { jobs, next: placed.next });
         }
-        Ok(Page { jobs, next: next.filter(|_| more) })
+        let runs = self.runs_of(&keys, after, (limit, bytes), false).await?;
+        let stored = |(node, HeldJob { id, record, token, .. })| {
+            let fence = token.map_or_else(Fence::default, |token| token.fence);
+            Stored { id, record, place: JobPlace::Running { holder: Some((node, fence)) }, crashes: 0 }
+        };
+        Ok(Page { jobs: runs.held.into_iter().map(stored).collect(), next: runs.next })
     }
 
     /// One page of one job for each state that has an order of time.
@@ -160,14 +145,4 @@ pub(super) fn counted(reply: &mut Reply) -> Result<TopicCounts, StoreError> {
     let head = u64::try_from(reply.int()?).ok().map(Timestamp::from_millis);
     let running = jobs.saturating_sub(delayed + unacked + dead + done);
     Ok(TopicCounts { clock, delayed, ready, running, unacked, dead, done, broadcasts, head })
-}
-
-const fn place(state: State, at: Timestamp) -> JobPlace {
-    match state {
-        State::Delayed => JobPlace::Delayed { due: at },
-        State::Running => JobPlace::Running { holder: None },
-        State::Unacked => JobPlace::Unacked { since: at },
-        State::Dead => JobPlace::Dead { since: at },
-        State::Done => JobPlace::Done { until: at },
-    }
 }

@@ -106,7 +106,7 @@ impl Link for RedisLink {
             Request::Wake(Wake) => self.wake(),
             Request::Scan(Scan) => self.scan(),
             Request::Audit(request) => self.audit(&request),
-            Request::Recover(request) => self.recover(&request),
+            Request::Recover(request) => self.recover(request),
         }
     }
 
@@ -312,8 +312,7 @@ const fn role_of(number: i64) -> Option<Role> {
 }
 
 fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<ForeignRow>), StoreError> {
-    let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
-    let mut records = reply.nested()?;
+    let (mut ids, mut tokens, mut records) = (reply.texts()?, reply.nested()?, reply.texts()?);
     let (mut overrides, mut crashes) = (reply.nested_or_nothing()?, reply.nested_or_nothing()?);
     let (mut claims, mut foreign_rows) = (Vec::with_capacity(ids.len()), Vec::new());
     while tokens.len() > 0 {

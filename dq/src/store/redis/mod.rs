@@ -10,6 +10,7 @@
 //! retries a step: only the caller knows the sequence number, token or batch number to repeat it under.
 
 mod add_batch;
+mod all_nodes;
 mod audit;
 mod change;
 mod check;
@@ -28,9 +29,11 @@ mod keys;
 mod line;
 mod lines;
 mod link;
+mod names;
 mod nodes;
 mod outcomes;
 mod overview;
+mod packed;
 mod producer;
 mod queries;
 mod repair;

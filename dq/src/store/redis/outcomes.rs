@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use bytes::BufMut;
+use foldhash::fast::FixedState;
 
 use super::scripts::ScriptCall;
 use super::{metadata_bytes, micros};
@@ -23,7 +24,7 @@ pub(super) struct Sorted {
 /// sent.
 pub(super) fn sort(mut call: ScriptCall, outcomes: &[Outcome]) -> Sorted {
     let mut verdicts = vec![Verdict::Done; outcomes.len()];
-    let mut named = HashSet::with_capacity(outcomes.len());
+    let mut named = HashSet::with_capacity_and_hasher(outcomes.len(), FixedState::default());
     let (mut acks, mut others) = (Vec::with_capacity(outcomes.len()), Vec::new());
     for (place, outcome) in outcomes.iter().enumerate() {
         if !named.insert((outcome.id.as_str(), outcome.token)) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use redis::Value;
 
 use super::add_batch::{AddBatch, LATER_KEYS, PLAIN_KEYS};
-use super::audit::{TRIES, nodes_of, too_many_nodes};
+use super::all_nodes::{TRIES, nodes_of, too_many_nodes};
 use super::change;
 use super::connection::OrderedConnection;
 use super::directory::Entry;

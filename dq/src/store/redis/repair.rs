@@ -2,117 +2,74 @@
 
 use std::collections::BTreeSet;
 
-use super::audit::{TRIES, nodes_of, too_many_nodes};
-use super::examine::letter_of;
-use super::keys::{Key, Keys};
+use super::all_nodes::{recover_call, with_all_nodes};
+use super::keys::Key;
 use super::reply::Reply;
-use super::scripts::{ScriptCall, Step};
+use super::scripts::Step;
 use super::{RedisStore, metadata_bytes};
-use crate::job::{AppName, Cause, NodeId, TopicKey};
+use crate::job::{NodeId, TopicKey};
 use crate::store::step::USUAL_BYTES;
-use crate::store::{GiveUp, Mismatch, MismatchKind, StoreError};
+use crate::store::{FindingCode, GiveUp, Mismatch, StoreError};
 
 const SET_ASIDE: &str = include_str!("lua/set_aside.lua");
-
-/// For how long a node that has rows and no lease gets one, ms: if it lives, it renews the lease by then.
-const LEASE: u64 = 60_000;
+const RAISE: &str = include_str!("lua/raise.lua");
 
 impl RedisStore {
-    pub(super) async fn repair_of(
-        &self,
-        app: &AppName,
-        mismatch: &Mismatch,
-        nodes: &[NodeId],
-    ) -> Result<bool, StoreError> {
-        let topic = TopicKey { app: app.clone(), topic: mismatch.topic.clone() };
-        let keys = self.keyspace.of(&topic);
-        match mismatch.kind {
-            MismatchKind::BroadcastWithoutPlace => Ok(false),
-            MismatchKind::WrongType => self.set_aside(mismatch).await,
-            MismatchKind::NoExpiry => self.expire(&keys, mismatch).await,
-            MismatchKind::TopicNotListed => {
-                let mut cmd = redis::cmd("ZADD");
-                cmd.arg(self.keyspace.directory(app.as_str())).arg(0).arg(mismatch.topic.as_str());
-                self.changed(&cmd).await
+    pub(super) async fn repair_of(&self, topic: &TopicKey, mismatch: &Mismatch) -> Result<bool, StoreError> {
+        let Mismatch { code, id, detail, .. } = mismatch;
+        let keys = self.keyspace.of(topic);
+        let mut cmd = redis::Cmd::new();
+        match code {
+            FindingCode::BroadcastWithoutPlace => return Ok(false),
+            FindingCode::WrongType => {
+                let time = self.queries.command("repair", &redis::cmd("TIME")).await?;
+                let at = crate::time::Timestamp::from_millis(Reply::list("repair", time)?.number()? * 1_000);
+                cmd.arg("EVAL").arg(SET_ASIDE).arg(2).arg(id).arg(self.keyspace.set_aside(id, at)).arg(detail);
             }
-            MismatchKind::JobWithoutPlace => {
-                let arguments = |call: ScriptCall, nodes: &BTreeSet<NodeId>| {
-                    let mut call = call.arg(USUAL_BYTES).arg(nodes.len());
-                    nodes.iter().for_each(|node| call.push(node.as_str()));
-                    call.arg(&mismatch.id)
-                };
-                let mut reply = self.ask_with_nodes(Step::Recover, &keys, nodes, arguments).await?;
-                reply.nested()?;
-                Ok(!reply.ids()?.is_empty())
+            FindingCode::NotesBehind => {
+                cmd.arg("EVAL").arg(RAISE).arg(1).arg(keys.name(Key::Meta, "")).arg(id).arg(detail);
+            }
+            FindingCode::NoExpiry => {
+                // As the scripts set it: a day for a sequence number, an hour for the calls of a producer.
+                let is_sequence = id.starts_with(&keys.name(Key::Sequence, ""));
+                cmd.arg("EXPIRE").arg(id).arg(if is_sequence { 86_400 } else { 3_600 });
+            }
+            FindingCode::TopicNotListed => {
+                cmd.arg("ZADD").arg(self.keyspace.directory(topic.app.as_str())).arg(0).arg(topic.topic.as_str());
             }
             _ => {
-                let arguments = |call: ScriptCall, nodes: &BTreeSet<NodeId>| {
-                    let call = call.arg(letter_of(mismatch.kind)).arg(&mismatch.id).arg(&mismatch.detail);
-                    let mut call = call.arg(LEASE);
-                    nodes.iter().for_each(|node| call.push(node.as_str()));
-                    call
-                };
-                let holder =
-                    Some(NodeId::new(&mismatch.id)).filter(|_| mismatch.kind == MismatchKind::RowsWithoutLease);
-                let holder = holder.or_else(|| {
-                    Some(NodeId::new(&mismatch.detail)).filter(|_| mismatch.kind == MismatchKind::RowWithoutJob)
-                });
-                let nodes: Vec<_> = nodes.iter().cloned().chain(holder).collect();
-                let mut reply = self.ask_with_nodes(Step::Repair, &keys, &nodes, arguments).await?;
-                reply.is_set()
+                let is_of_node = matches!(code, FindingCode::RowsWithoutLease | FindingCode::LeaseWithoutRows);
+                let nodes = is_of_node.then(|| NodeId::new(id)).into_iter().collect();
+                let ids = (!is_of_node).then_some(id.as_str());
+                let (jobs, leases) = self.recovered(topic, nodes, (b"", b""), ids).await?;
+                return Ok(if is_of_node { leases } else { jobs } > 0);
             }
         }
-    }
-
-    /// Sends a request until it names all nodes that have a lease. Behind the answer's first value is what the script says.
-    async fn ask_with_nodes(
-        &self,
-        step: Step,
-        keys: &Keys,
-        nodes: &[NodeId],
-        arguments: impl Fn(ScriptCall, &BTreeSet<NodeId>) -> ScriptCall,
-    ) -> Result<Reply, StoreError> {
-        let mut nodes: BTreeSet<_> = nodes.iter().cloned().collect();
-        for _ in 0..TRIES {
-            let call = arguments(self.scripts.call_with_nodes(step, keys, "", &nodes), &nodes);
-            let mut reply = self.queries.ask_list(call).await?;
-            if !reply.is_set()? {
-                return Ok(reply);
-            }
-            nodes.extend(nodes_of(&mut reply)?);
-        }
-        Err(too_many_nodes(step.name()))
-    }
-
-    async fn set_aside(&self, mismatch: &Mismatch) -> Result<bool, StoreError> {
-        let time = redis::cmd("TIME");
-        let mut reply = Reply::list("repair", self.queries.command("repair", &time).await?)?;
-        let at = crate::time::Timestamp::from_millis(reply.number()? * 1_000);
-        let mut cmd = redis::cmd("EVAL");
-        cmd.arg(SET_ASIDE)
-            .arg(2)
-            .arg(&mismatch.id)
-            .arg(self.keyspace.set_aside(&mismatch.id, at))
-            .arg(&mismatch.detail);
-        self.changed(&cmd).await
-    }
-
-    async fn expire(&self, keys: &Keys, mismatch: &Mismatch) -> Result<bool, StoreError> {
-        // As the scripts set it: a day for a sequence number, an hour for the calls of a producer.
-        let is_sequence = mismatch.id.starts_with(&keys.name(Key::Sequence, ""));
-        let mut cmd = redis::cmd("EXPIRE");
-        cmd.arg(&mismatch.id).arg(if is_sequence { 86_400 } else { 3_600 });
-        self.changed(&cmd).await
-    }
-
-    async fn changed(&self, cmd: &redis::Cmd) -> Result<bool, StoreError> {
-        Ok(self.queries.command("repair", cmd).await? == redis::Value::Int(1))
+        Ok(self.queries.command("repair", &cmd).await? == redis::Value::Int(1))
     }
 
     pub(super) async fn give_up_of(&self, topic: &TopicKey, job: &GiveUp) -> Result<bool, StoreError> {
-        let call = self.call(Step::GiveUp, topic).arg(job.id.as_str()).arg(job.kept());
-        let cause = Cause::ALL.iter().position(|cause| *cause == Cause::Decode).unwrap_or_default() + 1;
-        let answer = self.queries.ask(call.arg(metadata_bytes(job.metadata())).arg(cause)).await?;
-        Ok(answer == redis::Value::Int(1))
+        let metadata = metadata_bytes(job.metadata());
+        let undecodable = (metadata.as_slice(), job.kept());
+        let (jobs, _) = self.recovered(topic, BTreeSet::new(), undecodable, Some(job.id.as_str())).await?;
+        Ok(jobs > 0)
+    }
+
+    /// With how many jobs, and with how many leases, something was wrong.
+    async fn recovered(
+        &self,
+        topic: &TopicKey,
+        nodes: BTreeSet<NodeId>,
+        undecodable: (&[u8], &[u8]),
+        id: Option<&str>,
+    ) -> Result<(usize, usize), StoreError> {
+        let keys = self.keyspace.of(topic);
+        let ask = |nodes: &BTreeSet<NodeId>| {
+            let call = recover_call((&self.scripts, &keys), nodes, (USUAL_BYTES, ""), undecodable, id);
+            self.queries.ask_list(call)
+        };
+        let mut reply = with_all_nodes(Step::Recover, nodes, ask).await?;
+        let (jobs, _, leases) = (reply.nested()?.len(), reply.count()?, reply.count()?);
+        Ok((jobs, leases))
     }
 }

@@ -7,7 +7,8 @@ use std::vec;
 use bytes::Bytes;
 use redis::Value;
 
-use crate::job::{Fence, JobId, NodeId, Record, Sequence, State};
+use super::packed::Packed;
+use crate::job::{JobId, NodeId, Record, Sequence, State};
 use crate::store::StoreError;
 use crate::store::step::LeaseStatus;
 use crate::time::Timestamp;
@@ -39,6 +40,17 @@ impl Reply {
     pub(super) fn nested(&mut self) -> Result<Self, StoreError> {
         let value = self.next()?;
         Self::list(self.operation, value)
+    }
+
+    /// Texts, in a list or packed.
+    pub(super) fn texts(&mut self) -> Result<Texts, StoreError> {
+        match self.next()? {
+            Value::BulkString(bytes) => match Packed::new(Bytes::from(bytes)) {
+                Some(packed) => Ok(Texts::Packed(self.operation, packed)),
+                None => Err(malformed(self.operation, "a packed list is none")),
+            },
+            value => Self::list(self.operation, value).map(Texts::List),
+        }
     }
 
     /// A list, or `None` if the script answers `false`.
@@ -115,9 +127,7 @@ impl Reply {
 
     /// An id, or its bytes if it is not an id that dq allows: another program wrote it.
     pub(super) fn id(&mut self) -> Result<Result<JobId, Bytes>, StoreError> {
-        let bytes = self.bytes()?;
-        let id = std::str::from_utf8(&bytes).ok().and_then(|text| JobId::new(text).ok());
-        Ok(id.ok_or(bytes))
+        self.bytes().map(id_of)
     }
 
     /// The ids of a list, or none if the script answers `false`. What is not an id is left out.
@@ -149,9 +159,49 @@ impl Reply {
     }
 }
 
-/// The fence in the text of a token.
-pub(super) fn fence_of(token: &str) -> Fence {
-    Fence(token.split(':').next().and_then(|fence| fence.parse().ok()).unwrap_or_default())
+/// Texts that a caller takes one by one: ids and records.
+#[derive(Debug)]
+pub(super) enum Texts {
+    List(Reply),
+    /// Of this operation.
+    Packed(&'static str, Packed),
+}
+
+impl Texts {
+    /// How many are left.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::List(list) => list.len(),
+            Self::Packed(_, packed) => packed.len(),
+        }
+    }
+
+    /// An id, or its bytes if it is not an id that dq allows.
+    pub(super) fn id(&mut self) -> Result<Result<JobId, Bytes>, StoreError> {
+        match self {
+            Self::List(list) => list.id(),
+            Self::Packed(operation, packed) => unpacked(operation, packed).map(id_of),
+        }
+    }
+
+    /// A record, which shares no memory with others: a job that runs for long keeps only its own.
+    pub(super) fn record(&mut self) -> Result<Record, StoreError> {
+        match self {
+            Self::List(list) => list.record(),
+            Self::Packed(operation, packed) => {
+                unpacked(operation, packed).map(|bytes| Record::from_bytes(Bytes::copy_from_slice(&bytes)))
+            }
+        }
+    }
+}
+
+fn unpacked(operation: &'static str, packed: &mut Packed) -> Result<Bytes, StoreError> {
+    packed.next().ok_or_else(|| malformed(operation, "a packed list ends too early"))
+}
+
+fn id_of(bytes: Bytes) -> Result<JobId, Bytes> {
+    let id = std::str::from_utf8(&bytes).ok().and_then(|text| JobId::new(text).ok());
+    id.ok_or(bytes)
 }
 
 /// The codes of the answer that the store gives, or kept, to a batch of this kind.

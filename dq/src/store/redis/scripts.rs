@@ -58,8 +58,7 @@ steps! {
     Sweep "sweep" [Jobs Delayed Unacked Dead Done Running Leases Sequence Crashes Meta Metadata];
     Publish "publish" [Broadcasts BroadcastJobs Meta BroadcastChannel];
     Scan "scan" [Jobs Delayed Unacked Dead Done Leases Meta Far FarJobs Running];
-    Audit "audit" [Jobs Delayed Unacked Dead Done Leases Meta Far FarJobs Running];
-    Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Running];
+    Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Far FarJobs Schedules Running];
     Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Schedules Running];
     Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs Schedules];
     Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs];
@@ -71,18 +70,14 @@ steps! {
     Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs Schedules];
     Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs History HistoryEnds];
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs Crashes];
-    Page "page" [Jobs Delayed Metadata Far FarJobs];
-    Export "export" [Jobs Delayed Metadata Far FarJobs Crashes Meta];
-    ExportRuns "export_runs" [Jobs Running Metadata Crashes Pending Replacements Meta];
+    Page "page" [Jobs Delayed Metadata Far FarJobs Crashes Meta];
     Nodes "nodes" [Leases Running];
-    Rows "rows" [Jobs Metadata Running];
+    Rows "rows" [Jobs Metadata Crashes Pending Replacements Meta Running];
     Schedules "schedules" [Schedules];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs];
     Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs Leases Meta Statistics Running];
     DueCounts "due_counts" [Delayed Far FarJobs];
     Examine "examine" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Meta Far FarJobs Metadata Pending Crashes Schedules Running];
-    Repair "repair" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Meta Far FarJobs Metadata Pending Crashes Schedules Running];
-    GiveUp "give_up" [Jobs Delayed Unacked Dead Meta Metadata Far FarJobs Crashes];
 }
 
 impl Step {
@@ -106,10 +101,10 @@ macro_rules! parts {
 }
 
 const PARTS: &[(&str, &str)] = parts! {
-    "a_page.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua"
-    "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
+    "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua"
+    "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
     "news.lua" "note.lua" "order.lua" "outcomes.lua" "overrides.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
-    "recorder.lua" "roles.lua" "scan_rows.lua" "signal.lua" "special.lua" "told.lua" "types.lua" "usual.lua" "version.lua"
+    "recorder.lua" "roles.lua" "scan_rows.lua" "signal.lua" "special.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua"
 };
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.

@@ -19,7 +19,7 @@ use self::moves::moves_of;
 use self::task::SubscriptionTask;
 use super::connect::Connector;
 use super::keys::{Key, Keyspace};
-use crate::job::{JobId, TopicKey};
+use crate::job::{JobId, NodeId, TopicKey};
 use crate::store::{BroadcastMessage, CommandKind, Feed, Interest, Signal, Signals, StoreError};
 use crate::time::Timestamp;
 
@@ -116,7 +116,7 @@ fn broadcast_of(message: &Bytes) -> Option<Signal> {
     Some(Signal::Broadcast(BroadcastMessage { number, id, record: message.slice(end + 1..) }))
 }
 
-/// `due`, `due MS`, `broadcast`, `paused`, `state`, or `command VERB ID`. A time that does not parse counts as none.
+/// `due`, `due MS`, `lease MS NODE`, `broadcast`, `paused`, `state`, or `command VERB ID`. A due time that does not parse counts as none.
 fn hint_of(message: &[u8]) -> Option<Signal> {
     match std::str::from_utf8(message).ok()? {
         "due" => Some(Signal::Due(None)),
@@ -126,6 +126,9 @@ fn hint_of(message: &[u8]) -> Option<Signal> {
         text => {
             if let Some(ms) = text.strip_prefix("due ") {
                 return Some(Signal::Due(ms.parse().ok().map(Timestamp::from_millis)));
+            }
+            if let Some((ms, node)) = text.strip_prefix("lease ").and_then(|rest| rest.split_once(' ')) {
+                return Some(Signal::Lease(NodeId::new(node), Duration::from_millis(ms.parse().ok()?)));
             }
             let (verb, id) = text.strip_prefix("command ")?.split_once(' ')?;
             let verb = match verb {

@@ -37,11 +37,6 @@ impl TimedPlace {
         }
     }
 
-    /// The place of the jobs in this state; `None`: RUNNING.
-    pub(crate) fn of(state: State) -> Option<Self> {
-        Self::ALL.into_iter().find(|place| place.state() == state)
-    }
-
     /// The place of its copies in an export.
     pub(crate) const fn copied(self) -> CopyPlace {
         match self {

@@ -1,4 +1,4 @@
---[[ examine: reads a page of one part of a topic, and finds where its keys do not agree. Reads only.
+--[[ examine: reads a page of one key of a topic, and says of each id in it where the topic has it. Reads only.
 
 KEYS[1]  {app:topic}:jobs            HASH  job id -> record
 KEYS[2]  {app:topic}:delayed         ZSET  job id -> due time, ms
@@ -8,7 +8,7 @@ KEYS[5]  {app:topic}:done            ZSET  job id -> end of its retention, ms
 KEYS[6]  {app:topic}:broadcasts      ZSET  broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH  broadcast id -> record
 KEYS[8]  {app:topic}:leases          ZSET  node -> end of its lease, ms
-KEYS[9]  {app:topic}:meta            HASH  protocol, retains, largest
+KEYS[9]  {app:topic}:meta            HASH  protocol, retains, largest, far-lost
 KEYS[10] {app:topic}:far             ZSET  bounds of the leaves of jobs that are due much later
 KEYS[11] {app:topic}:far-jobs        HASH  job id -> due time and record of such a job
 KEYS[12] {app:topic}:metadata        HASH  job id -> metadata that override those of its record
@@ -16,113 +16,70 @@ KEYS[13] {app:topic}:pending         HASH  job id -> pending command
 KEYS[14] {app:topic}:crashes         HASH  job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[15] {app:topic}:schedules       ZSET  ids of schedules, all with score 0
 KEYS[16] {app:topic}:running:NODE    HASH  job id -> token; and on: of each node in ARGV
-ARGV[1]  the part: l (leases), j (jobs), w (later jobs), d u x f b (places), B (records of broadcasts), M P C (metadata, pending and
-         crashes), r (rows of the first node)
-ARGV[2]  cursor of the scan, 0 for the first page
-ARGV[3]  about how many entries to look at, 1..=1000
-ARGV[4]  about how many bytes they have
-ARGV[5]  and on: the nodes whose rows are in KEYS. For l and j all nodes with a lease must be among them
+ARGV[1]  where the page begins, as an answer said; '' for the first page
+ARGV[2]  about how many entries to look at, 1..=1000
+ARGV[3]  about how many bytes they have
+ARGV[4]  and on: the nodes whose rows are in KEYS, in the order of their names
 
-Returns  {1, all nodes with a lease} if one is missing, otherwise {0, cursor of the next page or 0, entries looked at, then of each
-         mismatch its letter as in `examine.rs`, its id and its detail}
+Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, where the next page begins or '', the number of the
+         key that was read in PARTS or 12 for rows, entries looked at, ids, where each is as letters of the part `letters`, the node whose rows these are or
+         '', 1 if they are none and it has a lease, far-lost of meta as it was before all far jobs were read, protocol, retains and largest
+         of meta or false, size of the largest record in a page of jobs, 1 if one of these has a retention}
 Holds    rules 2, 5, 8
 Cost     O(page * nodes)
 ]]
 -- include types.lua
-local part, cursor, limit, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local NODES = {unpack(ARGV, 5)}
--- include clock.lua
+local position, limit, most, NODES = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {unpack(ARGV, 4)}
 -- include bulk.lua
 -- include far.lua
+-- include order.lua
 -- include places.lua
 -- include holders.lua
-local answer = {0, '0', 0}
-local function note(letter, id, detail)
-  local n = #answer
-  answer[n + 1], answer[n + 2], answer[n + 3] = letter, id, detail or ''
+-- include letters.lua
+local holders = unnamed_holders()
+if holders then return {1, holders} end
+-- In this order; the rows of the nodes follow.
+local PARTS = {jobs, far_jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs, metadata, pending, crashes}
+local notes, at = redis.call('HMGET', meta, 'protocol', 'retains', 'largest', 'far-lost'), 1
+-- A position is the number of the part, the cursor in it, and far-lost or the node.
+local part, cursor, rest = string.match(position, '^(%d+):(%d+):(.*)$')
+part, cursor, rest = tonumber(part or 1), cursor or '0', rest or ''
+local key, count, page = PARTS[part], math.min(limit, 200), {'0', {}}
+if part > #PARTS then
+  while NODES[at] and is_before(NODES[at], rest) do at = at + 1 end
+  if NODES[at] ~= rest then cursor = '0' end
+  key, rest = KEYS[FIRST + at - 1], NODES[at] or ''
 end
-local function scan(command, key, count)
-  local read_page = redis.call(command, key, cursor, 'COUNT', count)
-  answer[2], answer[3] = read_page[1], #read_page[2] / 2
-  return read_page[2]
+if key == jobs or key == broadcast_jobs then
+  -- The scan of a hash answers the values too, so their size bounds how many are looked at.
+  local largest = tonumber(notes[3] or '')
+  count = largest and largest > 0 and math.max(1, math.min(limit, math.floor(most / largest))) or math.min(limit, 10)
 end
--- The scan of a hash answers the values too, so their size bounds how many are looked at.
-local largest = tonumber(redis.call('HGET', meta, 'largest') or '')
-local by_size = largest and largest > 0 and math.max(1, math.min(limit, math.floor(most / largest))) or math.min(limit, 10)
-local function has_record(id) return redis.call('HEXISTS', part == 'b' and broadcast_jobs or jobs, id) == 1 end
-local function is_in_leaf(id, value)
-  local bound = leaf_of(due_in(value), id)
-  return bound and redis.call('LPOS', entries_of(bound), id)
+if part > 2 and part < 8 then
+  page = redis.call('ZSCAN', key, cursor, 'COUNT', limit)
+elseif key then
+  page = redis.call('HSCAN', key, cursor, 'COUNT', count)
 end
-if part == 'l' or part == 'j' then
-  local holders = unnamed_holders()
-  if holders then return {1, holders} end
-end
-if part == 'l' then
-  for n, node in ipairs(NODES) do
-    if redis.call('HLEN', KEYS[FIRST + n - 1]) == 0 and redis.call('ZSCORE', leases, node) then note('l', node) end
-  end
-  local holds = redis.call('HLEN', jobs) + redis.call('HLEN', far_jobs) > 0
-  if holds and redis.call('HEXISTS', meta, 'protocol') == 0 then note('m', 'protocol', PROTOCOL) end
-  if redis.call('ZCARD', done) > 0 and redis.call('HEXISTS', meta, 'retains') == 0 then note('m', 'retains', '1') end
-elseif part == 'j' then
-  local found, ids, longest, retains = scan('HSCAN', jobs, by_size), {}, largest or 0, false
-  for i = 1, #found, 2 do
-    local id, record = found[i], found[i + 1]
-    ids[#ids + 1] = id
-    longest = math.max(longest, #record)
-    local first, flags = string.byte(record, 1, 2)
+local ids, longest, retains, following = {}, 0, 0, ''
+for i = 1, #page[2], 2 do
+  -- A job is looked at where its record is.
+  if part == 1 or redis.call('HEXISTS', jobs, page[2][i]) == 0 then ids[#ids + 1] = page[2][i] end
+  if part == 1 then
+    longest = math.max(longest, #page[2][i + 1])
+    local first, flags = string.byte(page[2][i + 1], 1, 2)
     -- The second bit of the flags of a record of format 9: it has a retention.
-    retains = retains or flags and math.floor(first / 16) == 9 and bit.band(flags, 2) == 2
-  end
-  local letters = {}
-  for i = 1, #ids do letters[i] = '' end
-  local function mark(letter, values)
-    for i = 1, #ids do
-      if values[i] then letters[i] = letters[i] .. letter end
-    end
-  end
-  mark('d', read('ZMSCORE', delayed, ids))
-  mark('u', read('ZMSCORE', unacked, ids))
-  mark('x', read('ZMSCORE', dead, ids))
-  mark('f', read('ZMSCORE', done, ids))
-  for n = 1, #NODES do mark('r', read('HMGET', KEYS[FIRST + n - 1], ids)) end
-  local has_later = redis.call('EXISTS', far_jobs) == 1
-  for i, id in ipairs(ids) do
-    local is_later = has_later and redis.call('HEXISTS', far_jobs, id) == 1
-    if is_later then note('v', id) elseif letters[i] == '' then note('o', id) end
-    if #letters[i] > 1 then note('t', id, letters[i]) end
-    if string.sub(id, 1, 12) == 'dq:schedule:' and not redis.call('ZSCORE', schedules, id) then note('s', id) end
-  end
-  -- A record may grow a little; only much larger answers do harm.
-  if longest > 2 * (largest or 0) then note('m', 'largest', int(longest)) end
-  if retains and redis.call('HEXISTS', meta, 'retains') == 0 then note('m', 'retains', '1') end
-elseif part == 'w' then
-  local found = scan('HSCAN', far_jobs, math.min(limit, 200))
-  for i = 1, #found, 2 do
-    if #found[i + 1] >= 6 and not is_in_leaf(found[i], found[i + 1]) then note('n', found[i]) end
-  end
-elseif part == 'B' then
-  local found = scan('HSCAN', broadcast_jobs, by_size)
-  for i = 1, #found, 2 do
-    if not redis.call('ZSCORE', broadcasts, found[i]) then note('b', found[i]) end
-  end
-elseif part == 'M' or part == 'P' or part == 'C' then
-  local key = ({M = metadata, P = pending, C = crashes})[part]
-  local found = scan('HSCAN', key, math.min(limit, 200))
-  for i = 1, #found, 2 do
-    if not has_record(found[i]) then note('e', found[i], part) end
-  end
-elseif part == 'r' then
-  local found = scan('HSCAN', KEYS[FIRST], limit)
-  for i = 1, #found, 2 do
-    if not has_record(found[i]) then note('r', found[i], NODES[1]) end
-  end
-else
-  local key = ({d = delayed, u = unacked, x = dead, f = done, b = broadcasts})[part]
-  local found = scan('ZSCAN', key, limit)
-  for i = 1, #found, 2 do
-    if not has_record(found[i]) then note('p', found[i], part) end
+    if flags and math.floor(first / 16) == 9 and bit.band(flags, 2) == 2 then retains = 1 end
   end
 end
-return answer
+local node = part > #PARTS and rest or ''
+local is_idle = node ~= '' and redis.call('HLEN', key) == 0 and redis.call('ZSCORE', leases, node)
+if page[1] ~= '0' then
+  following = part .. ':' .. page[1] .. ':' .. rest
+elseif part <= #PARTS then
+  following = part + 1 .. ':0:' .. (part == 1 and notes[4] or '')
+elseif NODES[at + 1] then
+  following = part .. ':0:' .. NODES[at + 1]
+end
+return {
+  0, following, part, #page[2] / 2, ids, letters_of(ids), node, is_idle and 1 or 0, part == 2 and rest or '', notes[1], notes[2], notes[3], longest, retains,
+}

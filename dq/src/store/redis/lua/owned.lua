@@ -1,29 +1,17 @@
---[[ owned: looks at keys that a scan of all names found: their types, and what the topic they belong to knows of them. Reads only.
+--[[ owned: says of keys that a scan of all names found what they are, and whether their topic knows of them. Reads only.
 
 KEYS     for each key its name, and the key that should know of it: the leases of its topic, or the directory; or itself
-ARGV     for each key what it is (r rows of a node, h records of a topic, c a key that expires, - another), its type, and the node or
-         the topic
+ARGV     for each key the node or the topic that should be known
 
-Returns  a letter for each key: y (another type), a (rows without a lease), u (a topic that the directory does not have), k (it does
-         not expire), or - (nothing)
+Returns  for each key its type, as the server names it; its time to live, s, -1 if it does not expire; and 1 if it is known
 Holds    rule 8. It has keys of several topics, so a cluster refuses it
 Cost     three commands for each key
 ]]
-local letters = {}
-for i = 1, #KEYS / 2 do
-  local key, beside, what, expected, member = KEYS[2 * i - 1], KEYS[2 * i], ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
-  local found, letter = redis.call('TYPE', key).ok, '-'
-  if found == 'none' then
-    letter = '-'
-  elseif found ~= expected then
-    letter = 'y'
-  elseif what == 'r' and not redis.pcall('ZSCORE', beside, member) then
-    letter = 'a'
-  elseif what == 'h' and not redis.pcall('ZSCORE', beside, member) then
-    letter = 'u'
-  elseif what == 'c' and redis.call('TTL', key) == -1 then
-    letter = 'k'
-  end
-  letters[i] = letter
+local facts = {}
+for i, owner in ipairs(ARGV) do
+  local key = KEYS[2 * i - 1]
+  facts[#facts + 1] = redis.call('TYPE', key).ok
+  facts[#facts + 1] = redis.call('TTL', key)
+  facts[#facts + 1] = redis.pcall('ZSCORE', KEYS[2 * i], owner) and 1 or 0
 end
-return letters
+return facts

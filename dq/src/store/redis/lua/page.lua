@@ -1,20 +1,49 @@
---[[ page: reads a page of one place, in order of time, then id. Reads only.
+--[[ page: reads a page of one place, or of the broadcasts, in order of time, then id. It begins behind the cursor, even if the job of
+the cursor is gone. Reads only.
 
-KEYS[1]  {app:topic}:jobs      HASH  job id -> record
-KEYS[2]  {app:topic}:delayed   ZSET  job id -> ms; or unacked, dead, done
+KEYS[1]  {app:topic}:jobs      HASH  job id -> record; or broadcast-jobs
+KEYS[2]  {app:topic}:delayed   ZSET  job id -> ms; or unacked, dead, done, broadcasts
 KEYS[3]  {app:topic}:metadata  HASH  job id -> metadata that override those of its record
 KEYS[4]  {app:topic}:far       ZSET  bounds of the leaves of jobs that are due much later
 KEYS[5]  {app:topic}:far-jobs  HASH  job id -> due time and record of such a job
+KEYS[6]  {app:topic}:crashes   HASH  job id -> crashes, with `+` (grouped) or `!` (alone) behind it
+KEYS[7]  {app:topic}:meta      HASH  fence
 ARGV[1]  limit, 1..=1000
 ARGV[2]  time of the cursor, ms; '' for the first page
 ARGV[3]  id of the cursor
 ARGV[4]  the most bytes of records; one may have more
 ARGV[5]  d for a page of DELAYED, which has the jobs of KEYS[4] too; otherwise ''
 
-Returns  {ids, times ms, records, metadata that override theirs or false, more}
-Holds    rule 5; section 3.3: the page continues behind the cursor even if that job is gone
-Cost     O(limit + log² n)
+Returns  {ids, times ms, records, metadata that override theirs or false, crashes or false, more, the last fence or false}. The
+         metadata and crashes are those of jobs: a broadcast of the same id has none
+Holds    rules 5, 27
+Cost     O(limit + log² n): two ZCOUNT, and one ZRANGE per halving of the jobs that have the time of the cursor
 ]]
 -- include types.lua
-local function answer_of(ids, times, records, overrides, more) return {ids, times, records, overrides, more} end
--- include a_page.lua
+local place, limit, cursor_time, cursor_id, most = delayed, tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+-- include bulk.lua
+-- include order.lua
+local function first_rank()
+  if cursor_time == '' then return 0 end
+  local low = redis.call('ZCOUNT', place, '-inf', '(' .. cursor_time)
+  local high = redis.call('ZCOUNT', place, '-inf', cursor_time)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if is_before(cursor_id, redis.call('ZRANGE', place, middle, middle)[1]) then high = middle else low = middle + 1 end
+  end
+  return low
+end
+local first = first_rank()
+local found, ids, times = redis.call('ZRANGE', place, first, first + limit - 1, 'WITHSCORES'), {}, {}
+local function answer_of(records, overrides, more)
+  return {ids, times, records, overrides, read('HMGET', crashes, ids), more, redis.call('HGET', meta, 'fence')}
+end
+if ARGV[5] == 'd' and redis.call('EXISTS', far_jobs) == 1 then
+  -- rare merge.lua
+end
+for i = 1, #found / 2 do
+  ids[i], times[i] = found[2 * i - 1], tonumber(found[2 * i])
+end
+for i = fitting({jobs, metadata}, ids, most) + 1, #ids do ids[i] = nil end
+local more = redis.call('ZCARD', place) > first + #ids and 1 or 0
+return answer_of(read('HMGET', jobs, ids), read('HMGET', metadata, ids), more)

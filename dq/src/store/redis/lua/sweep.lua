@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[7]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[8]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, paused, draining, delay, events, history
+KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, events, history
 KEYS[11] {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
@@ -73,6 +73,8 @@ if history then
   end
 end
 local place, latest, are_elsewhere = unacked, parked_until, are_delayed
+local watcher_told, standby, standby_until, standby_told =
+  unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told'))
 -- include claim.lua
 if changes[1] then call('HSET', meta, unpack(changes)) end
 local function has_until(place, time)

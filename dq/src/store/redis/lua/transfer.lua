@@ -21,8 +21,8 @@ ARGV[7]  lookahead, ms: jobs that become due within it are claimed as well, and 
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
-         lease of another node or '', the end of that lease, ids, tokens (each and how many jobs have it, one after the other), records,
-         metadata that override theirs or nil, crash counts or nil, dropped ids or nil, the state of the topic (the part `told`, with
+         lease of another node or '', the end of that lease, ids, tokens (each and how many jobs have it, one after the other), records
+         (ids and records packed with `cmsgpack` if they are more than 32), metadata that override theirs or nil, crash counts or nil, dropped ids or nil, the state of the topic (the part `told`, with
          the number of jobs that a draining topic still runs) or nil}
 Holds    rules 1, 2, 5, 6, 8, 9, 20, 23, 29, 31. It reads each key before its first write, which checks the types
 Cost     O(limit log delayed), and up to 256 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
@@ -32,9 +32,9 @@ local lookahead = tonumber(ARGV[7])
 local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
-local protocol, last_fence, largest, watcher, watcher_until, standby, standby_until, far_at, paused, draining, usual, events, history =
-  unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher', 'watcher-until', 'standby', 'standby-until', 'far',
-    'paused', 'draining', 'delay', 'events', 'history'))
+local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
+  draining, usual, events, history = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher', 'watcher-until',
+    'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
 local note, keep_notes, tells_moves

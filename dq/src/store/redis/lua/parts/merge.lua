@@ -1,7 +1,7 @@
 --[[ merge: a page of DELAYED while jobs wait that are due much later: merges `delayed` with their tree.
 
 Needs    jobs, place, metadata, far, far_jobs; limit, cursor_time, cursor_id, most; first: the rank in `place` at which the page begins;
-         found: its entries; ids, times; answer_of, as `a_page` needs it; bulk, order
+         found: its entries; ids, times; answer_of, as `page` has it; bulk, order
 Returns  the page
 Cost     O(limit log limit). Three commands for each leaf that may have jobs of the page
 ]]
@@ -38,4 +38,4 @@ for i = 1, math.min(#entries, limit) do
   overrides[i] = not entry.record and redis.call('HGET', metadata, entry.id)
 end
 local has_more = #entries > #ids or bound or redis.call('ZCARD', place) > first + #found / 2
-do return answer_of(ids, times, records, overrides, has_more and 1 or 0) end
+do return answer_of(records, overrides, has_more and 1 or 0) end

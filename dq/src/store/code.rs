@@ -1,0 +1,189 @@
+//! The codes of what the doctor finds, said once: how bad each is, what a repair does, and what to do by hand.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+macro_rules! codes {
+    ($($(#[$doc:meta])+ $code:ident $word:literal $severity:ident $repair:literal $advice:expr;)+) => {
+        /// What the doctor finds. The text of a code is stable: scripts may rely on it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum FindingCode { $($(#[$doc])+ $code,)+ }
+
+        impl FindingCode {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$code,)+];
+
+            /// The code as text, for example `job-without-place`.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$code => $word,)+ }
+            }
+
+            /// How bad it is.
+            pub const fn severity(self) -> Severity {
+                match self { $(Self::$code => Severity::$severity,)+ }
+            }
+
+            /// Whether the doctor can repair it.
+            pub const fn can_be_repaired(self) -> bool {
+                !self.repair().is_empty()
+            }
+
+            /// What a repair does; empty if the doctor cannot repair it.
+            pub(crate) const fn repair(self) -> &'static str {
+                match self { $(Self::$code => $repair,)+ }
+            }
+
+            /// What to do by hand.
+            pub(crate) const fn advice(self) -> &'static str {
+                match self { $(Self::$code => $advice,)+ }
+            }
+        }
+    };
+}
+
+const FIND_WHO: &str = "find out which program changes keys of dq";
+const EVICTED: &str = "set `maxmemory-policy` to `noeviction`, and find out which program changes keys of dq";
+const MORE_MEMORY: &str = "raise `maxmemory`, or delete what you do not need";
+
+codes! {
+    /// The server removes keys when its memory is full.
+    EvictsJobs "evicts-jobs" Error "" "set `maxmemory-policy` to `noeviction`";
+    /// A restart of the server loses jobs.
+    NotPersistent "not-persistent" Warning "" "set `appendonly` to `yes`";
+    /// At least 80 % of the memory that the server may use are in use.
+    MemoryNearlyFull "memory-nearly-full" Warning "" MORE_MEMORY;
+    /// At least 95 % of the memory that the server may use are in use.
+    MemoryFull "memory-full" Error "" MORE_MEMORY;
+    /// The server is older than dq needs.
+    OldServer "old-server" Error "" "upgrade the server to Redis 6.2 or later";
+    /// The disk of the store is full.
+    DiskFull "disk-full" Error "" "make room on the disk; the store then goes on by itself";
+    /// The store has stopped, because its disk failed it.
+    StoreHalted "store-halted" Error "" "mend the disk, and start the program again";
+    /// Fewer replicas are connected than `durability` waits for.
+    TooFewReplicas "too-few-replicas" Error "" "connect more replicas";
+    /// The clock of the store and that of this machine differ by a second or more.
+    ClockDifference "clock-difference" Warning ""
+        "let NTP set both: jobs are due by the clock of the store, people and programs go by their own";
+    /// Something could not be examined: the store refused it.
+    NotExamined "not-examined" Warning ""
+        "give the user the permissions in docs/guide/deploying-on-redis.md, or mend what the error names";
+    /// Another version of dq wrote the topic.
+    OtherVersion "other-version" Error "" "upgrade the older program, or use another app name";
+    /// A key has a type that dq did not give it.
+    WrongType "wrong-type" Error "rename the key: its new name begins with `set-aside:` behind the prefix of dq"
+        "look at the key, then delete it, or rename it yourself";
+    /// A topic that holds something is missing in the directory.
+    TopicNotListed "topic-not-listed" Warning "enter it into the directory" EVICTED;
+    /// Jobs are due and no node listens.
+    NoListener "no-listener" Warning "" "start a node with a listener for the topic";
+    /// Nodes with several versions of dq listen to the topic.
+    SeveralVersions "several-versions" Warning "" "fine while you deploy; otherwise replace the older programs";
+    /// The topic remembers answers for very many producers.
+    ManyProducers "many-producers" Warning ""
+        "start dq once in a program and share its provider, instead of once for each request";
+    /// Nodes could not decode payloads that are JSON: the program that adds them and the one that handles them differ.
+    SchemaDifference "schema-difference" Warning ""
+        "make the program that adds these jobs and the one that handles them agree, then requeue them";
+    /// What the topic notes of its jobs falls behind them. The id says what: `protocol`, `retains` or `largest`; the detail is its
+    /// value.
+    NotesBehind "notes-behind" Error "write it" EVICTED;
+    /// A node holds jobs and has no lease. The id is the node.
+    RowsWithoutLease "rows-without-lease" Error
+        "give it a lease of a minute: if it lives it renews the lease, otherwise its jobs go to other nodes" FIND_WHO;
+    /// A node has a lease and holds no job. The id is the node.
+    LeaseWithoutRows "lease-without-rows" Warning "remove the lease; a node that holds a job has one again" FIND_WHO;
+    /// A job is in several places. The detail has the places.
+    SeveralPlaces "several-places" Error
+        "keep the newest run, otherwise the first of these places, and remove the job from the others" FIND_WHO;
+    /// A job has two records.
+    SeveralRecords "several-records" Error "if both are the same, keep the one that has a place; otherwise leave both"
+        "if they differ, compare both with HGET and remove one with HDEL";
+    /// A job has a record and no place.
+    JobWithoutPlace "job-without-place" Error
+        "put it back: UNACKED if it was parked, otherwise DEAD with the cause `place lost`"
+        "requeue it after the repair if it should run";
+    /// A job that is due much later is missing in the tree of such jobs.
+    FarWithoutLeaf "far-without-leaf" Error "let it wait in `delayed` under its due time" EVICTED;
+    /// A place names a job that has no record. The detail has the places.
+    PlaceWithoutJob "place-without-job" Warning "remove its id from the place" FIND_WHO;
+    /// A node holds a job that has no record. The detail is the node.
+    RowWithoutJob "row-without-job" Warning "remove its id from what the node holds" FIND_WHO;
+    /// A broadcast has a record and no due time.
+    BroadcastWithoutPlace "broadcast-without-place" Error ""
+        "publish it again if it still matters, then remove its field from `broadcast-jobs` with HDEL";
+    /// A schedule is missing in the list of schedules.
+    ScheduleNotListed "schedule-not-listed" Warning "enter it into the list" FIND_WHO;
+    /// A key keeps something of a job that does not exist. The detail has the keys.
+    LeftoverEntry "leftover-entry" Warning "remove that field" FIND_WHO;
+    /// A key that should expire does not. The id is the key.
+    NoExpiry "no-expiry" Warning "let it expire: a day from now for a node, an hour from now for a producer" FIND_WHO;
+    /// A record cannot be read.
+    MangledRecord "mangled-record" Error "make the job DEAD with the cause `decode`; its bytes stay as its payload"
+        "look at it with `dq show --payload` after the repair; add the job again if you know it";
+    /// A payload is not JSON.
+    NotJson "not-json" Error "make the job DEAD with the cause `decode`; its bytes stay as its payload"
+        "give it a payload that decodes with `update`, or delete it";
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Severity {
+    /// Jobs run, and it should be mended before it hurts.
+    Warning,
+    /// Jobs are stuck, are in danger, or cannot run.
+    Error,
+}
+
+impl Severity {
+    /// The severity as a word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+impl fmt::Display for FindingCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+impl Serialize for FindingCode {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GUIDE: &str = include_str!("../../../docs/guide/doctor.md");
+
+    #[test]
+    fn the_guide_has_every_code_with_its_severity_and_whether_it_can_be_repaired() {
+        let row = |line: &str| {
+            let mut cells = line.strip_prefix("| `")?.split(" | ");
+            let code = cells.next()?.trim_end_matches('`').to_owned();
+            let (severity, _, repair) = (cells.next()?.to_owned(), cells.next()?, cells.next()?);
+            Some((code, severity, repair != "none"))
+        };
+        let written: Vec<_> = GUIDE.lines().filter_map(row).collect();
+        let known = FindingCode::ALL.iter();
+        let known = known.map(|code| (code.to_string(), code.severity().to_string(), code.can_be_repaired()));
+        assert_eq!(written, known.collect::<Vec<_>>());
+    }
+}

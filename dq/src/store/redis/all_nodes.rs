@@ -1,0 +1,71 @@
+//! Requests that look at the rows of all nodes.
+//!
+//! Every key that a script touches is in its KEYS, so a request names the nodes whose rows it reads. Where another node has a
+//! lease by then, the script does nothing and answers *again*, with all nodes, and the request goes out once more.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::keys::Keys;
+use super::millis;
+use super::reply::Reply;
+use super::scripts::{ScriptCall, Scripts, Step};
+use crate::job::NodeId;
+use crate::store::StoreError;
+
+/// How often a request is sent at most, while nodes come and go.
+pub(super) const TRIES: usize = 16;
+
+/// The error of a request that was sent [`TRIES`] times: nothing was done.
+pub(super) fn too_many_nodes(operation: &'static str) -> StoreError {
+    StoreError::Refused { operation, reason: "nodes come and go too fast to be counted".into() }
+}
+
+/// Reads the nodes of an answer that asks for another try.
+pub(super) fn nodes_of(reply: &mut Reply) -> Result<BTreeSet<NodeId>, StoreError> {
+    let mut nodes = BTreeSet::new();
+    let mut names = reply.nested()?;
+    while names.len() > 0 {
+        nodes.insert(names.node()?);
+    }
+    Ok(nodes)
+}
+
+/// For how long a node that has rows and no lease gets one: if it lives, it renews the lease by then.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// Sends a request until it names all nodes that have a lease. Returns the answer behind its first value.
+pub(super) async fn with_all_nodes<A: Future<Output = Result<Reply, StoreError>>>(
+    step: Step,
+    mut nodes: BTreeSet<NodeId>,
+    mut ask: impl FnMut(&BTreeSet<NodeId>) -> A,
+) -> Result<Reply, StoreError> {
+    for _ in 0..TRIES {
+        let mut reply = ask(&nodes).await?;
+        if !reply.is_set()? {
+            return Ok(reply);
+        }
+        nodes.extend(nodes_of(&mut reply)?);
+    }
+    Err(too_many_nodes(step.name()))
+}
+
+/// A call of `recover`. `far_lost` is empty, unless all far jobs were looked at; `undecodable` are the new metadata and the payload of the
+/// one job, if no node can decode it.
+pub(super) fn recover_call<'a>(
+    (scripts, keys): (&Scripts, &Keys),
+    nodes: &BTreeSet<NodeId>,
+    (bytes, far_lost): (usize, &str),
+    undecodable: (&[u8], &[u8]),
+    ids: impl IntoIterator<Item = &'a str>,
+) -> ScriptCall {
+    let call = scripts.call_with_nodes(Step::Recover, keys, "", nodes).arg(bytes).arg(millis(LEASE)).arg(far_lost);
+    let mut call = with_nodes(call.arg(undecodable.0).arg(undecodable.1).arg(nodes.len()), nodes);
+    ids.into_iter().for_each(|id| call.push(id));
+    call
+}
+
+pub(super) fn with_nodes(mut call: ScriptCall, nodes: &BTreeSet<NodeId>) -> ScriptCall {
+    nodes.iter().for_each(|node| call.push(node.as_str()));
+    call
+}

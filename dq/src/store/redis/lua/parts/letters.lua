@@ -1,0 +1,41 @@
+--[[ letters: says where the topic has the jobs and broadcasts of ids.
+
+Needs    all keys of jobs; bulk, far; NODES: the nodes whose rows are in KEYS; FIRST, which the loader writes: the number of the first of
+         these keys
+Gives    letters_of(ids): for each id the letters of what has it. j: it has a record; w: a record that is due much later; l: its leaf
+         has it; d u x f: the places; b: the broadcasts that wait; s: the list of schedules; r: the rows of a node, once for each; B: a
+         record of a broadcast; M P C: metadata, a pending command or crashes, though it has no record
+Cost     six ZMSCORE; one HMGET per node; per id one HEXISTS in each of three hashes that are there, and in three more without a record;
+         per job that is due much later HGET, ZRANGE and LPOS
+]]
+local function letters_of(ids)
+  local letters = {}
+  for i = 1, #ids do letters[i] = '' end
+  local function mark(letter, found)
+    for i = 1, #ids do
+      if found[i] then letters[i] = letters[i] .. letter end
+    end
+  end
+  local function look(letter, key, of_no_job)
+    if redis.call('EXISTS', key) == 0 then return end
+    for i, id in ipairs(ids) do
+      local is_needed = not (of_no_job and string.find(letters[i], 'j', 1, true))
+      if is_needed and redis.call('HEXISTS', key, id) == 1 then letters[i] = letters[i] .. letter end
+    end
+  end
+  look('j', jobs)
+  for _, place in ipairs({{'d', delayed}, {'u', unacked}, {'x', dead}, {'f', done}, {'b', broadcasts}, {'s', schedules}}) do
+    mark(place[1], read('ZMSCORE', place[2], ids))
+  end
+  for n = 1, #NODES do mark('r', read('HMGET', KEYS[FIRST + n - 1], ids)) end
+  look('B', broadcast_jobs)
+  for _, hash in ipairs({{'M', metadata}, {'P', pending}, {'C', crashes}}) do look(hash[1], hash[2], true) end
+  look('w', far_jobs)
+  for i, id in ipairs(ids) do
+    local later = string.find(letters[i], 'w', 1, true) and redis.call('HGET', far_jobs, id)
+    local bound = later and #later >= 6 and leaf_of(due_in(later), id)
+    -- A value that is none has no due time, so it belongs to no leaf.
+    if later and (#later < 6 or bound and redis.call('LPOS', entries_of(bound), id)) then letters[i] = letters[i] .. 'l' end
+  end
+  return letters
+end

@@ -1,0 +1,118 @@
+//! What the names of all keys show: keys that their topics do not know of, of another type, or that should expire.
+
+use std::collections::BTreeMap;
+
+use super::RedisStore;
+use super::keys::Key;
+use super::reply::Reply;
+use super::scripts::Step;
+use crate::job::{AppName, TopicKey, TopicName};
+use crate::store::{Examined, FindingCode, Mismatch, StoreError};
+
+/// The names of keys in a page, about.
+const MOST_KEYS: usize = 1_000;
+
+const OWNED: &str = include_str!("lua/owned.lua");
+
+/// A key that belongs to a topic.
+struct Owned {
+    topic: TopicName,
+    key: Key,
+    /// The node or producer that has it; empty if the topic has one such key.
+    owner: String,
+    name: String,
+}
+
+impl RedisStore {
+    /// A page of the names of all keys. The topics of one app are those whose names begin with it and a colon.
+    pub(super) async fn examine_names(
+        &self,
+        app: &AppName,
+        topic: Option<&TopicName>,
+        after: Option<&str>,
+    ) -> Result<Examined, StoreError> {
+        let tag = topic.map_or_else(|| format!("{{{app}:"), |topic| format!("{{{app}:{topic}}}:"));
+        let prefix = self.keyspace.prefix();
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(after.unwrap_or("0")).arg("MATCH").arg(format!("{}{}*", as_pattern(prefix), as_pattern(&tag)));
+        scan.arg("COUNT").arg(MOST_KEYS);
+        let mut reply = Reply::list("examine_keys", self.queries.command("examine_keys", &scan).await?)?;
+        let (cursor, mut names) = (reply.text()?, reply.nested()?);
+        let (mut owned, mut producers, looked_at) = (Vec::new(), BTreeMap::new(), names.len());
+        while names.len() > 0 {
+            // A name that is no text is not of dq.
+            let name = String::from_utf8(names.bytes()?.to_vec()).ok();
+            owned.extend(name.and_then(|name| self.owned(app, name)));
+        }
+        for key in owned.iter().filter(|key: &&Owned| key.key == Key::Calls) {
+            *producers.entry(key.topic.clone()).or_default() += 1;
+        }
+        let mismatches = if owned.is_empty() { Vec::new() } else { self.mismatches_of(app, owned).await? };
+        let next = Some(cursor).filter(|cursor| cursor != "0");
+        Ok(Examined { mismatches, producers: producers.into_iter().collect(), looked_at, next })
+    }
+
+    /// What a key of a topic of this app is; `None` if it is none.
+    fn owned(&self, app: &AppName, name: String) -> Option<Owned> {
+        let (tag, rest) = name.strip_prefix(self.keyspace.prefix())?.strip_prefix('{')?.split_once("}:")?;
+        let topic = TopicName::new(tag.strip_prefix(app.as_str())?.strip_prefix(':')?).ok()?;
+        let (suffix, owner) = rest.split_once(':').unwrap_or((rest, ""));
+        let mut known = Step::ALL.iter().flat_map(|step| step.keys()).copied();
+        let key = known.find(|key| key.suffix() == suffix && key.redis_type() != "channel")?;
+        let owner = owner.to_owned();
+        (key.is_owned() != owner.is_empty()).then_some(Owned { topic, key, owner, name })
+    }
+
+    async fn mismatches_of(&self, app: &AppName, owned: Vec<Owned>) -> Result<Vec<Mismatch>, StoreError> {
+        let (mut cmd, mut owners) = (redis::cmd("EVAL"), Vec::with_capacity(owned.len()));
+        cmd.arg(OWNED).arg(2 * owned.len());
+        for key in &owned {
+            let leases = || self.keyspace.of(&TopicKey { app: app.clone(), topic: key.topic.clone() });
+            let (beside, owner) = match key.key {
+                Key::Running => (leases().name(Key::Leases, ""), key.owner.as_str()),
+                _ => (self.keyspace.directory(app.as_str()), key.topic.as_str()),
+            };
+            cmd.arg(&key.name).arg(beside);
+            owners.push(owner);
+        }
+        cmd.arg(owners);
+        let mut facts = Reply::list("examine_keys", self.queries.command("examine_keys", &cmd).await?)?;
+        let mut mismatches = Vec::new();
+        for key in owned {
+            let (found, life, is_known) = (facts.text()?, facts.int()?, facts.is_set()?);
+            mismatches.extend(wrong_with(key, &found, life, is_known));
+        }
+        mismatches.sort();
+        mismatches.dedup();
+        Ok(mismatches)
+    }
+}
+
+/// What is wrong with a key of this type, which lives as long, s, and of which its topic or the directory knows or not.
+fn wrong_with(key: Owned, found: &str, life: i64, is_known: bool) -> Option<Mismatch> {
+    let Owned { topic, key, owner, name } = key;
+    let expected = key.redis_type();
+    let (code, id, detail) = match key {
+        _ if found == "none" => return None,
+        _ if found != expected => (FindingCode::WrongType, name, expected),
+        Key::Running if !is_known => (FindingCode::RowsWithoutLease, owner, ""),
+        Key::Calls | Key::Sequence if life == -1 => (FindingCode::NoExpiry, name, ""),
+        Key::Jobs | Key::FarJobs | Key::BroadcastJobs if !is_known => {
+            (FindingCode::TopicNotListed, topic.to_string(), "")
+        }
+        _ => return None,
+    };
+    Some(Mismatch { code, topic, id, detail: detail.to_owned() })
+}
+
+/// A text as a pattern that only it matches.
+fn as_pattern(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '^' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
+}
