@@ -26,6 +26,15 @@ pub enum Condition {
     Stopping,
 }
 
+/// What the task of a topic or of a broadcast channel says of itself.
+pub(super) trait TaskStats: Send + Sync {
+    /// The store has not answered, or has refused a request.
+    fn store_error(&self, error: &StoreError);
+
+    /// The task starts again after a panic of dq itself.
+    fn restarted(&self, panic: &str);
+}
+
 /// The condition of something that runs. Once it is [`Condition::Stopping`] it stays so.
 #[derive(Debug)]
 pub(super) struct LiveCondition {

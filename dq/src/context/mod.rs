@@ -10,14 +10,14 @@
 //   of its topics.
 // * `topic/` has what belongs to one topic: its task, its state, and all that happens to its jobs on this node. It uses
 //   neither of the two.
-// * `problems/` has every reason why a node does not start, with its text.
+// * `problems.rs` has every reason why a node does not start, with its text.
 //
 // All use the files beside the folders.
 
 mod condition;
-pub(crate) mod error;
-pub(crate) mod factory;
-pub(crate) mod node;
+mod error;
+mod factory;
+mod node;
 mod node_permits;
 mod problems;
 mod subscription;
@@ -27,10 +27,10 @@ mod topic;
 pub use condition::Condition;
 pub use node::channel_stats::ChannelHealth;
 pub use node::health::{Health, HealthProbe};
-pub use node::shutdown::Stopped;
 pub use node::signals::{StopSignal, signals};
 pub use problems::StartError;
-pub use topic::stats::{Counters, TopicHealth};
+pub use topic::stats::{Counters, Stopped, TopicHealth};
+pub(crate) use topic::takeover;
 
 #[doc(hidden)] // documented at the root
 pub use error::Error;
@@ -40,6 +40,9 @@ pub use factory::ContextFactory;
 pub use factory::{IntoStore, StoreChoice, open_store};
 #[doc(hidden)] // documented at the root
 pub use node::handle::Context;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use node::{BroadcastPlan, Plan, Running, TopicPlan, start};
 #[doc(hidden)]
 pub use problems::{BadStoreUrl, ListenerAt, Need, Problem};
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use super::timer::answered_within;
 use crate::environment::Environment;
 use crate::job::TopicKey;
 use crate::store::{Interest, Party, Signal, Signals, Store, StoreError};
@@ -124,15 +125,9 @@ impl Subscription {
 
     fn subscribe(&mut self) {
         let (store, topic, interest) = (self.store.clone(), self.topic.clone(), self.interest.clone());
-        let too_late = self.environment.sleep_until(self.environment.now() + self.call_timeout);
+        let (environment, call_timeout) = (self.environment.clone(), self.call_timeout);
         self.state = State::Subscribing(Box::pin(async move {
-            tokio::select! {
-                biased;
-                signals = store.signals(&topic, interest) => signals,
-                () = too_late => {
-                    Err(StoreError::Unavailable { operation: "signals", reason: "no answer in time".into() })
-                }
-            }
+            answered_within(&environment, call_timeout, "signals", store.signals(&topic, interest)).await
         }));
     }
 }

@@ -12,8 +12,8 @@ use super::node::{Running, start};
 use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::environment::{Environment, Seeded, SpawnOn, TokioClock};
 use crate::job::{AppName, Codec, Deliver, JobId, Metadata, ProducerId, Record, TopicKey, TopicName};
-use crate::listener::erased::{ErasedListener, HandlerCall, Returned};
 use crate::listener::{AckMode, Decision, Delivery, Failure, RetryDelay};
+use crate::listener::{ErasedListener, HandlerCall, Returned};
 use crate::store::memory::MemoryStore;
 use crate::store::{Due, NewJob, Numbered, OnDuplicate, Producer, Store, TopicCounts};
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::error::{Failed, Reason};
 use super::request::{Deadline, Outcome, Posted, Request};
-use crate::store::{self, BatchAnswer, BatchReply, Numbered, Pending, Producer, StoreError};
+use crate::store::{self, BatchAnswer, BatchReply, Numbered, Pending, Producer, StoreError, other_kind};
 use crate::telemetry::{Counter, Histogram, counter, histogram, label, table};
 
 /// What the provider read about a batch.
@@ -131,10 +131,7 @@ impl Batch {
             (Ok(BatchReply::Change(answer)), Some(Request::Change(_) | Request::Update(_))) => {
                 self.receive(Ok(answer), Outcome::Change)
             }
-            (Ok(_), _) => {
-                let source = "the store answered a request of another kind".into();
-                self.receive(Err(StoreError::Other { operation: "batch", source }), Outcome::Add)
-            }
+            (Ok(_), _) => self.receive(Err(other_kind("batch")), Outcome::Add),
             (Err(error), _) => self.receive(Err(error), Outcome::Add),
         })
     }

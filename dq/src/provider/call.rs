@@ -26,7 +26,7 @@ use crate::time::{Delay, IntoDelay};
 /// [`Query`](super::Query) changes nothing, so it can be dropped at any time.
 ///
 /// # Panics
-/// When it is polled again after it resolved.
+/// When it is polled again after it resolved, and when `keep_existing` or `replace_existing` is called after it was polled.
 #[must_use = "a call does nothing until it is awaited"]
 pub struct Call<V: Verb>(State<V>);
 

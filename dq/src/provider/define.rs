@@ -102,11 +102,12 @@ impl Provider {
     }
 }
 
-/// One read of the schedules that are left, and one request for those that are missing. Leaves those that something came between.
+/// One read of the schedules that are left, and one request for those that are missing. Leaves those that something came between
+/// and those that failed, and returns the last error.
 async fn define_once(caller: &Caller, left: &mut Vec<&CodeSchedule>) -> Result<(), CallError> {
     let ids: Vec<_> = left.iter().map(|schedule| schedule.id.clone()).collect();
     let found = stored(caller, &ids, None).await?;
-    let (mut missing, mut again) = (Vec::new(), Vec::new());
+    let (mut missing, mut failed) = (Vec::new(), Ok(()));
     for (schedule, found) in std::mem::take(left).into_iter().zip(found) {
         match found {
             None => missing.push((schedule, OnDuplicate::Reject)),
@@ -114,19 +115,17 @@ async fn define_once(caller: &Caller, left: &mut Vec<&CodeSchedule>) -> Result<(
             Some(found) if !matches!(found.place.state(), State::Delayed | State::Running) => {
                 missing.push((schedule, OnDuplicate::Replace));
             }
-            Some(found) => match change(caller, schedule, &found).await {
-                Ok(()) => {}
-                Err(error) if comes_between(&error) => again.push(schedule),
-                Err(error) => {
-                    again.push(schedule);
-                    *left = again;
-                    return Err(error);
+            Some(found) => {
+                if let Err(error) = change(caller, schedule, &found).await {
+                    left.push(schedule);
+                    if !comes_between(&error) {
+                        failed = Err(error);
+                    }
                 }
-            },
+            }
         }
     }
-    *left = again;
-    add(caller, missing, left).await
+    add(caller, missing, left).await.and(failed)
 }
 
 /// Adds the schedules that the store does not have. One that another node has added meanwhile is looked at again.

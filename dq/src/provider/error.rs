@@ -375,7 +375,7 @@ impl Target {
         matches!(self.doing, Doing::Add(_))
     }
 
-    const fn is_query(&self) -> bool {
+    pub(super) const fn is_query(&self) -> bool {
         matches!(self.doing, Doing::Query | Doing::ListTopics)
     }
 

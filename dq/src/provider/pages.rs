@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use super::command::command_many;
-use super::error::CallError;
+use super::error::{CallError, Doing};
 use super::inputs::read_within;
 use super::query::query;
 use super::root::Caller;
@@ -111,7 +111,7 @@ impl<P> Pages<P> {
         let (caller, within) = self.list.caller()?;
         let (after, limit) = (self.list.after.clone(), self.list.limit);
         let request = PageRequest { state: self.state, after, limit, bytes: USUAL_BYTES };
-        query(&caller.root, caller.key(), within, request, |store, key, request, tries| {
+        query(&caller.root, caller.target(Doing::Query), within, request, |store, key, request, tries| {
             let request = halved(request, tries);
             Box::pin(async move { store.page(&key, request).await })
         })
@@ -234,9 +234,13 @@ impl Schedules {
         }
         let (caller, within) = self.0.caller()?;
         let limit = self.0.limit;
-        let ids = query(&caller.root, caller.key(), within, self.0.after.clone(), move |store, key, after, _| {
-            Box::pin(async move { store.schedules(&key, after.as_ref(), limit).await })
-        });
+        let ids = query(
+            &caller.root,
+            caller.target(Doing::Query),
+            within,
+            self.0.after.clone(),
+            move |store, key, after, _| Box::pin(async move { store.schedules(&key, after.as_ref(), limit).await }),
+        );
         let ids = ids.await?;
         let found = stored(caller, &ids, within).await?;
         let seen = found.into_iter().flatten().filter_map(|stored| {
@@ -259,7 +263,7 @@ pub(super) async fn stored(
     let mut found = Vec::with_capacity(ids.len());
     while found.len() < ids.len() {
         let rest: Vec<_> = ids[found.len()..].iter().take(MOST_JOBS).cloned().collect();
-        let part = query(&caller.root, caller.key(), within, rest, |store, key, rest, _| {
+        let part = query(&caller.root, caller.target(Doing::Query), within, rest, |store, key, rest, _| {
             Box::pin(async move { store.get(&key, &rest).await })
         });
         found.extend(part.await?);

@@ -34,7 +34,9 @@ impl<T: Send + 'static> Call<Query<T>> {
         read: impl FnOnce(A) -> T + Send + 'static,
     ) -> Self {
         Self::new(Query(Box::new(move |within| {
-            Box::pin(async move { query(&caller.root, caller.key(), within, request, ask).await.map(read) })
+            Box::pin(
+                async move { query(&caller.root, caller.target(Doing::Query), within, request, ask).await.map(read) },
+            )
         })))
     }
 }
@@ -54,34 +56,23 @@ impl<T> fmt::Debug for Query<T> {
 }
 
 /// Asks the store until it answers. While 256 queries have no answer, further callers wait, in their order. Cancel safe: once
-/// dropped, it sends no further query. `ask` gets a copy of the request, and the number of tries so far, to ask for less after each.
+/// dropped, it sends nothing further. `target` says what the caller is doing: a request that changes something may have been executed
+/// though no answer came. `ask` gets a copy of the request, and the number of tries so far, to ask for less after each.
 pub(super) async fn query<T: Send + 'static, R: Clone + Send + Sync + 'static>(
     root: &Root,
-    key: &TopicKey,
+    target: Target,
     within: Option<Duration>,
     request: R,
     ask: impl Fn(Arc<dyn Store>, TopicKey, R, u32) -> Asking<T> + Send + Sync + 'static,
 ) -> Result<T, CallError> {
-    answer(root, key, within, request, ask)
-        .await
-        .map_err(|failed| CallError::failed(Target::of_topic(key.topic.clone(), Doing::Query), failed))
-}
-
-/// The same, for a caller that says itself what failed.
-pub(super) async fn answer<T: Send + 'static, R: Clone + Send + Sync + 'static>(
-    root: &Root,
-    key: &TopicKey,
-    within: Option<Duration>,
-    request: R,
-    ask: impl Fn(Arc<dyn Store>, TopicKey, R, u32) -> Asking<T> + Send + Sync + 'static,
-) -> Result<T, Failed> {
     let deadline = root.deadline(within);
-    let place = in_time(root, deadline, Arc::clone(&root.places.queries).acquire_owned()).await;
-    let place = place.map_err(|reason| match reason {
-        Reason::NeverSent { .. } => too_many(deadline),
-        other => Failed::NotDone(other),
-    })?;
-    let (store, key, retries) = (Arc::clone(&root.store), key.clone(), Retries::new(&root.settings));
+    let place = match in_time(root, deadline, Arc::clone(&root.places.queries).acquire_owned()).await {
+        Ok(place) => place,
+        Err(Reason::NeverSent { .. }) => return Err(CallError::failed(target, too_many(deadline))),
+        Err(other) => return Err(CallError::failed(target, Failed::NotDone(other))),
+    };
+    let key = TopicKey { app: root.app.clone(), topic: target.topic.clone() };
+    let (store, retries, changes) = (Arc::clone(&root.store), Retries::new(&root.settings), !target.is_query());
     let environment = root.environment.clone();
     let work = async move {
         let _place = place;
@@ -89,9 +80,9 @@ pub(super) async fn answer<T: Send + 'static, R: Clone + Send + Sync + 'static>(
             return Err(too_many(deadline));
         }
         let ask = |tries| (ask(Arc::clone(&store), key.clone(), request.clone(), tries), ());
-        repeat(&environment, retries, deadline, false, ask, |&(), waited, limit| unanswered(waited, limit)).await
+        repeat(&environment, retries, deadline, changes, ask, |&(), waited, limit| unanswered(waited, limit)).await
     };
-    on_own_thread(root, work).await
+    on_own_thread(root, work).await.map_err(|failed| CallError::failed(target, failed))
 }
 
 /// What to look at when no answer comes.

@@ -6,13 +6,13 @@ use super::call::Call;
 use super::command::command_many;
 use super::error::{CallError, Doing, Target};
 use super::pages::halved;
-use super::query::{Asking, Query, answer, query};
+use super::query::{Asking, Query, query};
 use super::topic::TopicProvider;
 use super::typed::Provider;
-use crate::job::{JobId, NodeId, TopicKey, TopicName};
+use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
-    CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, GiveUp, JobHistory, MinuteCounts, Mismatch,
-    NodesPage, NodesRequest, Page, PageRequest, Store, StoreError, Stored, TopicNames, TopicOverview,
+    CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, JobHistory, MinuteCounts, NodesPage,
+    NodesRequest, Page, PageRequest, Repair, Store, StoreError, Stored, TopicNames, TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -94,22 +94,23 @@ impl TopicProvider {
         self.asks(request, |store, key, request, _| Box::pin(async move { store.examine(&key, request).await }))
     }
 
-    /// Makes a job DEAD that no node can decode.
-    pub(crate) fn give_up(&self, job: GiveUp) -> Call<Query<bool>> {
-        let job = Arc::new(job);
-        self.asks(job, |store, key, job, _| Box::pin(async move { store.give_up(&key, &job).await }))
+    /// Makes a repair, if what is wrong is still there.
+    pub(crate) async fn repair(&self, repair: Repair) -> Result<bool, CallError> {
+        query(&self.0.root, self.0.target(Doing::Change), None, Arc::new(repair), |store, key, repair, _| {
+            Box::pin(async move { store.repair(&key, &repair).await })
+        })
+        .await
     }
 }
 
 impl Provider {
     /// A page of the names of the topics of the app that hold anything, in order, behind a name.
     pub(crate) async fn topic_names(&self, after: Option<&str>, limit: usize) -> Result<TopicNames, CallError> {
-        let key = self.key_of(None)?;
-        let names = answer(&self.0, &key, None, after.map(str::to_owned), move |store, key, after, _| {
+        let after = after.map(str::to_owned);
+        query(&self.0, target(None, Doing::ListTopics)?, None, after, move |store, key, after, _| {
             Box::pin(async move { store.topics_behind(&key.app, after.as_deref(), limit).await })
-        });
-        let names = names.await;
-        names.map_err(|failed| CallError::failed(Target::of_topic(key.topic, Doing::ListTopics), failed))
+        })
+        .await
     }
 
     /// Where the names of keys do not agree with what topics know of them.
@@ -119,37 +120,28 @@ impl Provider {
         after: Option<String>,
     ) -> Result<Examined, CallError> {
         let request = (topic.cloned(), after);
-        query(&self.0, &self.key_of(topic)?, None, request, |store, key, (only, after), _| {
+        query(&self.0, target(topic, Doing::Query)?, None, request, |store, key, (only, after), _| {
             Box::pin(async move { store.examine_keys(&key.app, only.as_ref(), after.as_deref()).await })
-        })
-        .await
-    }
-
-    /// Repairs a mismatch, if it is still there.
-    pub(crate) async fn repair(&self, mismatch: Mismatch, nodes: Vec<NodeId>) -> Result<bool, CallError> {
-        let key = self.key_of(Some(&mismatch.topic))?;
-        query(&self.0, &key, None, (mismatch, nodes), |store, key, (mismatch, nodes), _| {
-            Box::pin(async move { store.repair(&key.app, &mismatch, &nodes).await })
         })
         .await
     }
 
     /// What endangers the store as a whole.
     pub(crate) async fn dangers(&self) -> Result<Vec<Danger>, CallError> {
-        let key = self.key_of(None)?;
-        query(&self.0, &key, None, (), |store, _, (), _| Box::pin(async move { store.dangers().await })).await
+        let target = target(None, Doing::Query)?;
+        query(&self.0, target, None, (), |store, _, (), _| Box::pin(async move { store.dangers().await })).await
     }
 
     /// The clock of this machine.
     pub(crate) fn wall(&self) -> Timestamp {
         self.0.environment.wall()
     }
+}
 
-    /// Every query has a topic; some are about all of them.
-    fn key_of(&self, topic: Option<&TopicName>) -> Result<TopicKey, CallError> {
-        let topic = topic.cloned().map_or_else(|| TopicName::new("all"), Ok)?;
-        Ok(TopicKey { topic, app: self.0.app.clone() })
-    }
+/// Every query has a topic; some are about all of them.
+fn target(topic: Option<&TopicName>, doing: Doing) -> Result<Target, CallError> {
+    let topic = topic.cloned().map_or_else(|| TopicName::new("all"), Ok)?;
+    Ok(Target::of_topic(topic, doing))
 }
 
 /// How many topics are counted at a time.

@@ -87,7 +87,12 @@ impl ChangeSchedule {
             match send(&caller, &id, update, (version, caller.by.as_ref()), deadline).await {
                 Ok(()) => {
                     if pause.is_none() {
-                        align(&caller, &id, definition.tick, version + 1, deadline).await?;
+                        let aligned = align(&caller, &id, definition.tick, version + 1, deadline).await;
+                        // The pause has ended by now, so no error may say that nothing was done.
+                        aligned.map_err(|error| match error {
+                            CallError::NotDone { target, reason } => CallError::Unknown { target, reason },
+                            other => other,
+                        })?;
                     }
                     return Ok(SeenSchedule::of(&caller, name, definition));
                 }

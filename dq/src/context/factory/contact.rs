@@ -6,7 +6,6 @@
 //! can be long: it gets one second, and whatever happens there keeps nothing from starting.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use futures_util::stream::{self, StreamExt};
 use super::discover::Listeners;
 use crate::config::Source;
 use crate::context::problems::Problem;
+use crate::context::timer::answered_within;
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::{Store, StoreError};
@@ -69,12 +69,7 @@ fn topics(listeners: &Listeners) -> Vec<&TopicName> {
 impl FirstContact<'_> {
     /// Asks whether the store answers, opens the topics of the listeners, and warns of jobs that no listener runs. Returns the topics
     /// that the store cannot serve for now.
-    pub(crate) async fn make(
-        &self,
-        listeners: &Listeners,
-        only_provides: bool,
-        problems: &mut Vec<Problem>,
-    ) -> Refused {
+    pub(crate) async fn make(&self, listeners: &Listeners, is_provider: bool, problems: &mut Vec<Problem>) -> Refused {
         if let Err(error) = self.store.prepare().await {
             problems.push(Problem::StoreNotOpen { url: self.store.url(), at: self.store_at.cloned(), error });
             return BTreeMap::new();
@@ -82,20 +77,15 @@ impl FirstContact<'_> {
         if self.unreachable == Unreachable::Ignored {
             return BTreeMap::new();
         }
-        if let Err(error) = self.within("ping", self.store.contact()).await {
+        if let Err(error) = answered_within(self.environment, self.limit, "ping", self.store.contact()).await {
             return self.unreachable(error, listeners, problems);
         }
         let refused = self.open_all(listeners, problems).await;
         let waits = refused.values().any(|error| error.is_outage());
-        if problems.is_empty() && !only_provides && !waits {
-            let too_late = self.environment.sleep_until(self.environment.now() + DIRECTORY_WITHIN);
-            let error = tokio::select! {
-                biased;
-                warned = self.warn_of_unserved(listeners) => warned.err().map(|error| error.to_string()),
-                () = too_late => Some(format!("no answer within {}", humantime::format_duration(DIRECTORY_WITHIN))),
-            };
-            if let Some(error) = error {
-                tracing::info!(error, "cannot check whether jobs wait in topics that have no listener in this program");
+        if problems.is_empty() && !is_provider && !waits {
+            let warned = self.warn_of_unserved(listeners);
+            if let Err(error) = answered_within(self.environment, DIRECTORY_WITHIN, "topics", warned).await {
+                tracing::info!(%error, "cannot check whether jobs wait in topics that have no listener in this program");
             }
         }
         refused
@@ -117,7 +107,7 @@ impl FirstContact<'_> {
         let topics = topics(listeners);
         let open = async |topic: &TopicName| {
             let key = self.key(topic);
-            let opened = self.within("open", self.store.open(&key)).await;
+            let opened = answered_within(self.environment, self.limit, "open", self.store.open(&key)).await;
             (key, opened)
         };
         let (count, mut refused) = (topics.len(), BTreeMap::new());
@@ -166,20 +156,5 @@ impl FirstContact<'_> {
 
     fn key(&self, topic: &TopicName) -> TopicKey {
         TopicKey { app: self.app.clone(), topic: topic.clone() }
-    }
-
-    async fn within<T>(
-        &self,
-        operation: &'static str,
-        answer: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        tokio::select! {
-            biased;
-            answer = answer => answer,
-            () = self.environment.sleep_until(self.environment.now() + self.limit) => {
-                let reason = format!("no answer within {}", humantime::format_duration(self.limit));
-                Err(StoreError::Unavailable { operation, reason })
-            }
-        }
     }
 }

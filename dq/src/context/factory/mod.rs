@@ -11,21 +11,22 @@ use std::panic::Location;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use dq_grammar::node_settings;
+
 use super::error::Error;
 use super::node::handle::Context;
 use crate::broadcast::BroadcastListener;
-use crate::config::{Layer, Source, SourceLocation, TopicOverrides, Variables};
+use crate::config::{Layer, NodeSettings, SettingChange, Source, SourceLocation, TopicOverrides, Variables, setters};
 use crate::environment::{Environment, Runtime};
 use crate::listener::{BatchListener, DelayListener, Injectable, Injector, Registration};
 use crate::provider::Provider;
 use crate::schedule::HasSchedules;
-use crate::store::Store;
+use crate::store::{Durability, Store};
 
 mod build;
 mod contact;
 mod discover;
 mod prepare;
-mod settings;
 mod stores;
 #[cfg(test)]
 mod tests;
@@ -285,6 +286,19 @@ impl ContextFactory {
         self.provider(Unreachable::Ignored).await
     }
 
+    /// Sets a setting of the node. `start` checks its limits.
+    #[track_caller]
+    fn set<T: Send + Sync + 'static>(
+        mut self,
+        key: &'static str,
+        value: Result<T, String>,
+        put: fn(&mut NodeSettings, &T),
+    ) -> Self {
+        let source = Source::Builder(Location::caller().into());
+        self.settings.change_node(SettingChange::new(key, None, source, value, put));
+        self
+    }
+
     /// Sets the clock, the randomness and the runtimes of the node, for tests and simulations. Default: those of the program.
     #[doc(hidden)]
     pub fn environment(mut self, environment: Environment) -> Self {
@@ -292,6 +306,8 @@ impl ContextFactory {
         self
     }
 }
+
+node_settings!(setters ContextFactory NodeSettings);
 
 fn named<T: Into<String>>(
     topics: impl IntoIterator<Item = T>,

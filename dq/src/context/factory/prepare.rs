@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::ContextFactory;
-use super::build::{Checked, Prepared, ResolvedTopic, build};
+use super::build::{Maker, Prepared, ResolvedTopic};
 use super::contact::{FirstContact, Unreachable};
 use super::discover::Listeners;
 use super::stores::{self, IntoStore, without_secrets};
@@ -16,6 +16,7 @@ use crate::config::{
     check_topic, of_this_process, read_file, read_variables,
 };
 use crate::context::error::Error;
+use crate::context::node::Plan;
 use crate::context::problems::{Problem, StartError};
 use crate::environment::Environment;
 use crate::job::AppName;
@@ -55,7 +56,18 @@ impl ContextFactory {
         let (Ok(app), Ok(store), Ok(environment), true) = (app, store, environment, problems.is_empty()) else {
             return Err(StartError::new(problems, self.injector.provided()));
         };
-        build(Checked { app, store, store_at, environment, node, topics, listeners, injector: self.injector, refused })
+        let provider = Provider::root(app.clone(), store.clone(), environment.clone(), node.settings.clone());
+        let mut maker = Maker { injector: self.injector, problems };
+        maker.injector.provide(app.clone(), None);
+        maker.injector.provide(provider.clone(), None);
+        let definitions = maker.definitions(&provider, &listeners.schedules);
+        let topics = maker.topics(&app, topics, &listeners.schedules);
+        let broadcasts = maker.broadcasts(&app, listeners.broadcast);
+        maker.done()?;
+        let listing = Listing::of(&node).with_store(store.url(), store_at);
+        let (settings, node) = (node.settings, environment.node_id());
+        let plan = Plan { app, node, store, environment, settings, listing, topics, broadcasts, refused };
+        Ok(Prepared { plan, provider, definitions })
     }
 
     /// A provider without a node.

@@ -74,13 +74,25 @@ pub fn open_store(url: &str) -> Result<Arc<dyn Store>, BadStoreUrl> {
 /// Makes the store behind a URL, without connecting to it. `shared` refuses a store that no node could reach, and
 /// `memory:` ignores `durability`.
 pub(crate) fn open(url: &str, shared: bool, durability: Durability) -> Result<Arc<dyn Store>, BadStoreUrl> {
-    Ok(match Address::parse(url)? {
-        Address::PrivateMemory if shared => return Err(BadStoreUrl::Private),
-        Address::PrivateMemory => Arc::new(MemoryStore::new(memory_clock())),
-        Address::File(path) => Arc::new(file_store(&path, durability)),
-        Address::NamedMemory(name) => Arc::new(MemoryStore::named(&name, memory_clock())),
+    let Some((scheme, rest)) = url.split_once(':') else { return Err(unknown(url, url)) };
+    Ok(match (scheme, rest) {
+        ("memory", "") if shared => return Err(BadStoreUrl::Private),
+        ("memory", "") => Arc::new(MemoryStore::new(memory_clock())),
+        ("memory", name) => match AppName::new(name) {
+            Ok(name) => Arc::new(MemoryStore::named(name.as_str(), memory_clock())),
+            Err(mut bad) => {
+                bad.what = "store name";
+                return Err(BadStoreUrl::Name(bad));
+            }
+        },
+        ("file", rest) => Arc::new(file_store(&directory(rest)?, durability)),
+        // It reads the URL itself.
         #[cfg(feature = "redis")]
-        Address::Redis => Arc::new(crate::store::redis::RedisStore::new(url)?.with_durability(durability)),
+        ("redis" | "rediss", _) => Arc::new(crate::store::redis::RedisStore::new(url)?.with_durability(durability)),
+        _ => match NOT_BUILT.iter().find(|known| known.strip_suffix(':') == Some(scheme)) {
+            Some(&scheme) => return Err(BadStoreUrl::NotBuilt { scheme }),
+            None => return Err(unknown(scheme, url)),
+        },
     })
 }
 
@@ -116,46 +128,6 @@ const NOT_BUILT: [&str; 2] = ["redis+sentinel:", "redis+cluster:"];
 /// Schemes that dq knows but this build does not have.
 #[cfg(not(feature = "redis"))]
 const NOT_BUILT: [&str; 4] = ["redis:", "rediss:", "redis+sentinel:", "redis+cluster:"];
-
-/// A URL that dq could read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Address {
-    /// A store of this factory alone.
-    PrivateMemory,
-    /// The store of this name in this process.
-    NamedMemory(String),
-    /// The store in this directory.
-    File(PathBuf),
-    /// A server. The Redis store reads the URL itself.
-    #[cfg(feature = "redis")]
-    Redis,
-}
-
-impl Address {
-    /// Reads a URL.
-    pub(crate) fn parse(url: &str) -> Result<Self, BadStoreUrl> {
-        let Some((scheme, rest)) = url.split_once(':') else {
-            return Err(unknown(url, url));
-        };
-        match (scheme, rest) {
-            ("memory", "") => Ok(Self::PrivateMemory),
-            ("memory", name) => match AppName::new(name) {
-                Ok(name) => Ok(Self::NamedMemory(name.as_str().to_owned())),
-                Err(mut bad) => {
-                    bad.what = "store name";
-                    Err(BadStoreUrl::Name(bad))
-                }
-            },
-            ("file", rest) => directory(rest).map(Self::File),
-            #[cfg(feature = "redis")]
-            ("redis" | "rediss", _) => Ok(Self::Redis),
-            _ => match NOT_BUILT.iter().find(|known| known.strip_suffix(':') == Some(scheme)) {
-                Some(&scheme) => Err(BadStoreUrl::NotBuilt { scheme }),
-                None => Err(unknown(scheme, url)),
-            },
-        }
-    }
-}
 
 /// The directory after `file:`, which may be written as `PATH` or as `///ABSOLUTE/PATH`.
 fn directory(rest: &str) -> Result<PathBuf, BadStoreUrl> {
@@ -197,7 +169,7 @@ mod tests {
     use super::*;
 
     fn refused(url: &str) -> String {
-        Address::parse(url).unwrap_err().to_string()
+        open(url, false, Durability::Local).unwrap_err().to_string()
     }
 
     #[tokio::test]
@@ -209,8 +181,10 @@ mod tests {
 
     #[test]
     fn memory_is_private_or_has_a_name() {
-        assert_eq!(Address::parse("memory:"), Ok(Address::PrivateMemory));
-        assert_eq!(Address::parse("memory:jobs.1"), Ok(Address::NamedMemory("jobs.1".into())));
+        for url in ["memory:", "memory:jobs.1"] {
+            assert_eq!(open(url, false, Durability::Local).unwrap().url(), url);
+        }
+        assert!(matches!(open_store("memory:"), Err(BadStoreUrl::Private)), "no node could reach it");
         assert_eq!(refused("memory://x"), "the store name `//x` contains '/', allowed are A-Z a-z 0-9 . _ -");
     }
 
@@ -219,7 +193,7 @@ mod tests {
         for (url, path) in
             [("file:./dq-data/a", "./dq-data/a"), ("file:/var/dq", "/var/dq"), ("file:///var/dq", "/var/dq")]
         {
-            assert_eq!(Address::parse(url), Ok(Address::File(path.into())));
+            assert_eq!(open_store(url).unwrap().url(), format!("file:{path}"));
         }
         for url in ["file:", "file://", "file://host/dq", "file:dq?sync=no"] {
             let text = refused(url);

@@ -12,6 +12,7 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -24,14 +25,15 @@ use super::channel_stats::ChannelStats;
 use super::listener_queue::{Delivery, ListenerQueue, Missed};
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
+use crate::context::condition::TaskStats;
 use crate::context::panic_message;
 use crate::context::subscription::Subscription;
-use crate::context::timer::Timer;
+use crate::context::timer::{Timer, answered_within};
 use crate::context::topic::StopOrder;
 use crate::environment::{Environment, Runtime, Task};
-use crate::job::{NodeId, Record, Sequence, TopicKey, TopicName};
+use crate::job::{NodeId, Record, Sequence, TopicKey};
 use crate::store::step::{MOST_JOBS, Publish, Published, Release};
-use crate::store::{BroadcastMessage, Interest, Link, Outage, Signal, Store, StoreError};
+use crate::store::{BroadcastMessage, Interest, Link, Outage, Signal, Store};
 use crate::telemetry;
 
 /// How many bytes of records one step publishes. Servers allow a subscriber to be 8 MB behind for a minute, and 32 MB at any
@@ -45,15 +47,6 @@ const PACE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause after any failed step.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// When a channel publishes again.
-#[derive(Debug, Clone, Copy)]
-enum Next {
-    /// After this long.
-    After(Duration),
-    /// Once the broadcast with this number has arrived.
-    Arrived(u64),
-}
 
 /// What a channel is made from. The supervisor keeps it, so that the channel can start again after a panic of its task.
 pub(super) struct Parts {
@@ -79,6 +72,8 @@ pub(super) struct Channel {
     failures: u32,
     subscription: Subscription,
     arrivals: Arrivals,
+    /// The last broadcast that went out: the next part follows once it has arrived.
+    awaited: Option<u64>,
     /// Broadcasts that did not arrive.
     lost: Missed,
 }
@@ -90,7 +85,8 @@ impl Channel {
         let (store, environment, party) = (parts.store.clone(), parts.environment.clone(), parts.outage.party());
         let call_timeout = parts.settings.call_timeout;
         let subscription = Subscription::new(store, parts.key.clone(), interest, environment, call_timeout, party);
-        Self { parts, link: None, failures: 0, subscription, arrivals: Arrivals::default(), lost: Missed::default() }
+        let (arrivals, awaited, lost) = (Arrivals::default(), None, Missed::default());
+        Self { parts, link: None, failures: 0, subscription, arrivals, awaited, lost }
     }
 
     /// Runs until the node stops and its topics are over.
@@ -101,7 +97,6 @@ impl Channel {
         workers.close();
         let mut timer = Timer::new(self.parts.environment.clone());
         let mut broadcast_at = None; // not before the subscription exists, or this node would miss the broadcast
-        let mut awaited = None;
         let (mut ordered, topics) = (stop.clone(), self.parts.topics.clone());
         let mut over = pin!(async move {
             // An error means that the supervisor is gone, so it is an order to stop, too.
@@ -115,15 +110,16 @@ impl Channel {
                 signal = self.subscription.next() => match signal {
                     Ok(Signal::Broadcast(message)) => {
                         self.hand_out(&mut queues, message);
-                        if awaited.is_some_and(|number| self.arrivals.has(number)) {
-                            (awaited, broadcast_at) = (None, Some(self.parts.environment.now()));
+                        if self.awaited.is_some_and(|number| self.arrivals.has(number)) {
+                            (self.awaited, broadcast_at) = (None, Some(self.parts.environment.now()));
                         }
                     }
                     // The rest of what is going out goes first.
-                    Ok(Signal::BroadcastDue) if awaited.is_some() => {}
+                    Ok(Signal::BroadcastDue) if self.awaited.is_some() => {}
                     Ok(Signal::BroadcastDue | Signal::Paused | Signal::StateChanged | Signal::Resubscribed) => broadcast_at = Some(self.parts.environment.now()),
                     Ok(
                         Signal::Due(_)
+                        | Signal::Lease(..)
                         | Signal::Command(..)
                         | Signal::Moves(_)
                         | Signal::MovesMissed(_)
@@ -136,16 +132,7 @@ impl Channel {
                     }
                 },
                 () = timer.until(broadcast_at) => {
-                    let pause = match self.publish().await {
-                        Next::After(pause) => {
-                            awaited = None;
-                            pause
-                        }
-                        Next::Arrived(number) => {
-                            awaited = Some(number);
-                            PACE
-                        }
-                    };
+                    let pause = self.publish().await;
                     broadcast_at = Some(self.parts.environment.now() + pause);
                 }
             }
@@ -159,31 +146,23 @@ impl Channel {
     /// than the call timeout.
     async fn release(&mut self) {
         let Some(link) = self.link.take() else { return };
-        let too_late =
-            self.parts.environment.sleep_until(self.parts.environment.now() + self.parts.settings.call_timeout);
-        tokio::select! {
-            biased;
-            _ = link.step(Release { last_seen: Sequence::default() }) => {}
-            () = too_late => {}
-        }
+        let (environment, call_timeout) = (&self.parts.environment, self.parts.settings.call_timeout);
+        let released = link.step(Release { last_seen: Sequence::default() });
+        let _ = answered_within(environment, call_timeout, "release", released).await; // without it the role lapses
     }
 
-    /// Publishes what is due. Returns when to do so again.
-    async fn publish(&mut self) -> Next {
+    /// Publishes what is due. Returns after how long to do so again, unless what is awaited arrives before.
+    async fn publish(&mut self) -> Duration {
         let period = self.parts.settings.fallback_scan;
         let fallback = period - self.parts.environment.random_below(period / 5);
         let expires_after = self.parts.settings.broadcast_expires_after;
         let request = Publish { limit: MOST_JOBS, bytes: PUBLISH_BYTES, fallback, expires_after };
-        let given_up =
-            self.parts.environment.sleep_until(self.parts.environment.now() + self.parts.settings.call_timeout);
         let link = self.link.take().unwrap_or_else(|| self.parts.store.link(&self.parts.key, &self.parts.node));
-        let answer = tokio::select! {
-            biased;
-            answer = link.step(request) => answer,
-            () = given_up => Err(StoreError::Unavailable { operation: "publish", reason: "no answer in time".into() }),
-        };
+        let (environment, call_timeout) = (&self.parts.environment, self.parts.settings.call_timeout);
+        let answer = answered_within(environment, call_timeout, "publish", link.step(request)).await;
         // A link that failed once may be broken for good, and a new one costs little.
         self.link = answer.is_ok().then_some(link);
+        self.awaited = None;
         match answer {
             Ok(Published { published, dropped, last_number, sleep, more }) => {
                 self.failures = 0;
@@ -195,23 +174,24 @@ impl Channel {
                 }
                 // A node that is not the publisher leaves the rest to it.
                 if !more || !sleep.is_zero() || self.arrivals.has(last_number) {
-                    return Next::After(sleep);
+                    return sleep;
                 }
-                Next::Arrived(last_number)
+                self.awaited = Some(last_number);
+                PACE
             }
             Err(error) => {
                 self.parts.stats.store_error(&error);
                 tracing::debug!(channel = %self.parts.key.topic, error = %error, "cannot publish broadcasts; dq tries again");
                 let pause = self.parts.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
                 self.failures += 1;
-                Next::After(pause)
+                pause
             }
         }
     }
 
     /// Counts broadcasts that were published and did not arrive.
     fn count_lost(&mut self, lost: u64) {
-        self.parts.stats.missed(lost);
+        self.parts.stats.missed.fetch_add(lost, Relaxed);
         if let Some(broadcasts) = self.lost.count(lost, self.parts.environment.now()) {
             tracing::warn!(channel = %self.parts.key.topic, broadcasts, "broadcasts did not arrive; the connection broke, or this node was too far behind");
         }
@@ -220,12 +200,12 @@ impl Channel {
     fn hand_out(&mut self, queues: &mut [ListenerQueue], message: BroadcastMessage) {
         let lost = self.arrivals.came(message.number);
         self.count_lost(lost);
-        self.parts.stats.received();
+        self.parts.stats.received.fetch_add(1, Relaxed);
         let record = Record::from_bytes(message.record);
         let now = self.parts.environment.now();
         for queue in queues {
             if !queue.push(&self.parts.key.topic, Delivery { id: message.id.clone(), record: record.clone() }, now) {
-                self.parts.stats.missed(1);
+                self.parts.stats.missed.fetch_add(1, Relaxed);
             }
         }
     }
@@ -236,15 +216,8 @@ impl Channel {
         workers: &TaskTracker,
     ) -> (ListenerQueue, Task) {
         let (queue, deliveries) = ListenerQueue::new(name);
-        let worker = Worker {
-            channel: self.parts.key.topic.clone(),
-            name,
-            listener: Arc::clone(listener),
-            timeout: self.parts.settings.broadcast_timeout,
-            environment: self.parts.environment.clone(),
-            stats: Arc::clone(&self.parts.stats),
-        };
-        let task = self.parts.environment.spawn(Runtime::Handler, workers.track_future(worker.listen(deliveries)));
+        let work = listen(self.parts.clone(), name, Arc::clone(listener), deliveries);
+        let task = self.parts.environment.spawn(Runtime::Handler, workers.track_future(work));
         (queue, task)
     }
 }
@@ -257,10 +230,7 @@ async fn let_finish(
     environment: &Environment,
 ) {
     loop {
-        let grace_until = match *stop.borrow_and_update() {
-            StopOrder::Stop { grace_until } => grace_until,
-            StopOrder::Continue => Duration::ZERO, // the supervisor is gone
-        };
+        let grace_until = stop.borrow_and_update().unwrap_or_default();
         tokio::select! {
             biased;
             () = workers.wait() => return,
@@ -270,45 +240,38 @@ async fn let_finish(
     }
 }
 
-/// One listener of a channel.
-struct Worker {
-    channel: TopicName,
+/// Hands broadcasts to a listener of a channel, one after another, until the channel ends.
+async fn listen(
+    parts: Arc<Parts>,
     name: &'static str,
     listener: Arc<dyn ErasedBroadcast>,
-    timeout: Duration,
-    environment: Environment,
-    stats: Arc<ChannelStats>,
-}
-
-impl Worker {
-    /// Hands broadcasts to the listener, one after another, until the channel ends.
-    async fn listen(self, mut deliveries: mpsc::Receiver<Delivery>) {
-        let Self { channel, name, listener, timeout, environment, stats } = self;
-        let changes = environment.process().changes();
-        while let Some(Delivery { id, record }) = deliveries.recv().await {
-            let _entry = loop {
-                // A broadcast waits while a job of this process runs alone (rule 19).
-                match environment.process().enter(2 * timeout) {
-                    Some(entry) => break entry,
-                    None => changes.changed().await,
-                }
-            };
-            let span = tracing::info_span!("dq.broadcast", %channel, job.id = %id, listener = name);
-            let headers = record.metadata().map(|metadata| metadata.headers).unwrap_or_default();
-            telemetry::link(&span, std::iter::once(&*headers));
-            let handled = Arc::clone(&listener).deliver(channel.clone(), id.clone(), record).instrument(span);
-            let too_late = environment.sleep_until(environment.now() + timeout);
-            let failure = tokio::select! {
-                biased;
-                handled = AssertUnwindSafe(handled).catch_unwind() => match handled {
-                    Ok(Ok(())) => continue,
-                    Ok(Err(failure)) => failure.to_string(),
-                    Err(panic) => format!("it panicked: {}", panic_message(&*panic)),
-                },
-                () = too_late => format!("it did not return within {}", humantime::format_duration(timeout)),
-            };
-            stats.failed();
-            tracing::error!(%channel, job.id = %id, listener = name, failure, "a broadcast listener failed");
-        }
+    mut deliveries: mpsc::Receiver<Delivery>,
+) {
+    let (channel, environment, timeout) = (&parts.key.topic, &parts.environment, parts.settings.broadcast_timeout);
+    let changes = environment.process().changes();
+    while let Some(Delivery { id, record }) = deliveries.recv().await {
+        let _entry = loop {
+            // A broadcast waits while a job of this process runs alone (rule 19).
+            match environment.process().enter(2 * timeout) {
+                Some(entry) => break entry,
+                None => changes.changed().await,
+            }
+        };
+        let span = tracing::info_span!("dq.broadcast", %channel, job.id = %id, listener = name);
+        let headers = record.metadata().map(|metadata| metadata.headers).unwrap_or_default();
+        telemetry::link(&span, std::iter::once(&*headers));
+        let handled = Arc::clone(&listener).deliver(channel.clone(), id.clone(), record).instrument(span);
+        let too_late = environment.sleep_until(environment.now() + timeout);
+        let failure = tokio::select! {
+            biased;
+            handled = AssertUnwindSafe(handled).catch_unwind() => match handled {
+                Ok(Ok(())) => continue,
+                Ok(Err(failure)) => failure.to_string(),
+                Err(panic) => format!("it panicked: {}", panic_message(&*panic)),
+            },
+            () = too_late => format!("it did not return within {}", humantime::format_duration(timeout)),
+        };
+        parts.stats.failed.fetch_add(1, Relaxed);
+        tracing::error!(%channel, job.id = %id, listener = name, failure, "a broadcast listener failed");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde::Serialize;
 
-use crate::context::condition::{Condition, LiveCondition};
+use crate::context::condition::{Condition, LiveCondition, TaskStats};
 use crate::store::{Outage, StoreError};
 
 /// The state of one broadcast channel on this node.
@@ -40,9 +40,9 @@ pub(super) struct ChannelStats {
     listeners: String,
     condition: LiveCondition,
     published: AtomicU64,
-    received: AtomicU64,
-    failed: AtomicU64,
-    missed: AtomicU64,
+    pub(super) received: AtomicU64,
+    pub(super) failed: AtomicU64,
+    pub(super) missed: AtomicU64,
     expired: AtomicU64,
     restarts: AtomicU64,
 }
@@ -75,29 +75,18 @@ impl ChannelStats {
         self.expired.fetch_add(expired as u64, Relaxed);
     }
 
-    /// The store has not answered, or has refused a request.
-    pub(super) fn store_error(&self, error: &StoreError) {
-        self.condition.store_error(&self.channel, error);
-    }
-
-    pub(super) fn restarted(&self, panic: &str) {
-        self.restarts.fetch_add(1, Relaxed);
-        self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
-    }
-
     pub(super) fn stopping(&self) {
         self.condition.set(Condition::Stopping);
     }
+}
 
-    pub(super) fn received(&self) {
-        self.received.fetch_add(1, Relaxed);
+impl TaskStats for ChannelStats {
+    fn store_error(&self, error: &StoreError) {
+        self.condition.store_error(&self.channel, error);
     }
 
-    pub(super) fn failed(&self) {
-        self.failed.fetch_add(1, Relaxed);
-    }
-
-    pub(super) fn missed(&self, broadcasts: u64) {
-        self.missed.fetch_add(broadcasts, Relaxed);
+    fn restarted(&self, panic: &str) {
+        self.restarts.fetch_add(1, Relaxed);
+        self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
     }
 }

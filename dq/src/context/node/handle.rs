@@ -9,6 +9,7 @@ use super::health::{Health, HealthProbe};
 use super::signals::Counted;
 use super::{Running, start};
 use crate::config::{Listing, Source};
+use crate::context::takeover;
 use crate::job::TopicName;
 use crate::provider::Provider;
 use crate::store::TopicDelay;
@@ -66,7 +67,7 @@ impl Context {
         let (settings, grace) = (plan.listing.clone(), plan.settings.grace);
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
         let running = start(plan);
-        provider.share_outage(running.outage());
+        provider.share_outage(running.outage.clone());
         Self { running, provider, settings, topics, grace, signals: Counted::default(), is_quiet: false }
     }
 
@@ -84,7 +85,7 @@ impl Context {
     /// A handle that reads the health of this node, for example for a readiness probe beside
     /// [`run_until_signal`](Self::run_until_signal), which consumes the node.
     pub fn probe(&self) -> HealthProbe {
-        self.running.probe(self.provider.restart_count())
+        HealthProbe { registry: self.running.registry.clone(), provider_restarts: self.provider.restart_count() }
     }
 
     /// Ends the node at once, as a power cut would: no job goes back. For tests of what other nodes do then.
@@ -103,8 +104,9 @@ impl Context {
 
 /// Logs what runs, and the settings with where each came from: those that somebody chose at INFO, all at DEBUG.
 fn log(plan: &Plan) {
-    let Plan { app, node, store, listing, .. } = plan;
-    tracing::info!(%app, %node, store = store.url(), settings = %Chosen(listing), "starting");
+    let Plan { app, node, store, listing, settings, .. } = plan;
+    let takeover = humantime::format_duration(takeover(settings));
+    tracing::info!(%app, %node, store = store.url(), settings = %Chosen(listing), %takeover, "starting");
     tracing::debug!(settings = %listing, "all settings of the node");
     for topic in &plan.topics {
         let (name, declared_at) = (topic.name, topic.declared_at);

@@ -27,7 +27,7 @@ use crate::broadcast::ErasedBroadcast;
 use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::environment::Environment;
 use crate::job::{AppName, NodeId, TopicKey};
-use crate::listener::erased::ErasedListener;
+use crate::listener::ErasedListener;
 use crate::schedule::Periodic;
 use crate::store::{Store, StoreError};
 

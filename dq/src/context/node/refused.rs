@@ -6,13 +6,13 @@
 //!
 //! A topic whose settings say so also tells the store what to keep of histories, before it claims the first job.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::context::timer::answered_within;
 use crate::context::topic::StopOrder;
 use crate::environment::Environment;
 use crate::job::TopicKey;
@@ -48,7 +48,7 @@ impl Opening {
             if !self.pauses(failures).await {
                 return false;
             }
-            match self.in_time("open", store.open(&key)).await {
+            match answered_within(&self.environment, self.call_timeout, "open", store.open(&key)).await {
                 Ok(()) => {
                     tracing::info!(topic = %key.topic, "the store can serve the topic now; it starts");
                     self.is_refused.store(false, Relaxed);
@@ -59,16 +59,11 @@ impl Opening {
                 }
             }
         }
-        self.keeps_history(store_error).await
-    }
-
-    /// Tells the store what to keep of histories, if the settings of the topic say so.
-    async fn keeps_history(&mut self, store_error: impl Fn(&StoreError)) -> bool {
         let Some(setting) = self.history else { return true };
-        let (store, key) = (Arc::clone(&self.store), self.key.clone());
-        let mut failures = 0;
+        failures = 0;
         loop {
-            match self.in_time("keep_history", store.keep_history(&key, setting)).await {
+            let kept = store.keep_history(&key, setting);
+            match answered_within(&self.environment, self.call_timeout, "keep_history", kept).await {
                 Ok(()) => return true,
                 Err(error) if error.is_outage() => {
                     store_error(&error);
@@ -87,7 +82,7 @@ impl Opening {
 
     /// Waits before the store is asked again. Returns `false` if the node stops meanwhile.
     async fn pauses(&mut self, failures: u32) -> bool {
-        if *self.ordered.borrow_and_update() != StopOrder::Continue {
+        if self.ordered.borrow_and_update().is_some() {
             return false;
         }
         let environment = &self.environment;
@@ -96,20 +91,6 @@ impl Opening {
             biased;
             _ = self.ordered.changed() => false,
             () = environment.sleep_until(again) => true,
-        }
-    }
-
-    async fn in_time(
-        &self,
-        operation: &'static str,
-        answer: impl Future<Output = Result<(), StoreError>>,
-    ) -> Result<(), StoreError> {
-        tokio::select! {
-            biased;
-            answer = answer => answer,
-            () = self.environment.sleep_until(self.environment.now() + self.call_timeout) => {
-                Err(StoreError::Unavailable { operation, reason: "no answer in time".into() })
-            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Shutdown: a node stops when its handle or a signal of the operating system says so.
 //!
-//! `signals.rs` has the signals. The stop order goes to every task of the node. `topic/shutdown.rs` has the phases in which a topic follows it.
+//! `signals.rs` has the signals. The stop order goes to every task of the node. `topic/machine/stop.rs` has the phases in which a topic follows it.
 
 use std::future::Future;
 use std::pin::pin;
@@ -9,23 +9,7 @@ use std::time::Duration;
 use super::handle::Context;
 use super::signals::StopSignal;
 use crate::context::error::Error;
-use crate::context::topic::stats::TopicEnding;
-
-/// The result of a stop: what became of what the node held when it was told to stop. The log has the same as one line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Stopped {
-    /// Jobs whose run ended by itself during the stop, with an outcome that the store took: acks, retries, rejoins and so on.
-    pub finished: usize,
-    /// Jobs that went back as they were, without a spent attempt: those that waited, and those whose handlers were cancelled.
-    pub given_back: usize,
-    /// Handlers that were cancelled, because the grace ended before they did.
-    pub cancelled: usize,
-    /// Jobs that the node still held: the store did not answer in time, or `crash_rollback` is off. Other nodes reclaim them.
-    pub left: usize,
-    /// Handlers that were cancelled and have not returned, because they block their thread.
-    pub still_running: usize,
-}
+use crate::context::topic::stats::Stopped;
 
 impl Context {
     /// Stops the node, in this order: claiming ends; jobs that have not started go back at once; handlers go on for at most
@@ -51,7 +35,7 @@ impl Context {
     /// # Panics
     /// Outside of a tokio runtime with its IO driver.
     pub fn signals(&self) -> Result<StopSignal, Error> {
-        Ok(self.signals.count(self.running.environment())?.first())
+        Ok(self.signals.count(&self.running.environment)?.first())
     }
 
     /// Runs until SIGTERM or SIGINT (Ctrl-C), then stops as [`shutdown`](Self::shutdown) does, with the `grace` of the
@@ -76,7 +60,7 @@ impl Context {
     /// # Errors
     /// When the operating system refuses to deliver signals. The node has stopped then, and `work` was dropped.
     pub async fn run_until<T>(self, work: impl Future<Output = T>) -> Result<(Option<T>, Stopped), Error> {
-        let mut signals = match self.signals.count(self.running.environment()) {
+        let mut signals = match self.signals.count(&self.running.environment) {
             Ok(signals) => signals,
             Err(error) => return Err(self.stopped_for(error.into()).await),
         };
@@ -90,7 +74,7 @@ impl Context {
             done = &mut work => Some(done),
         };
         self.running.order_stop(self.grace);
-        let environment = self.running.environment();
+        let environment = &self.running.environment;
         let grace_over = environment.sleep_until(environment.now() + self.grace);
         let ends_grace = async {
             let name = signals.reaches(2).await;
@@ -128,15 +112,7 @@ impl Context {
     async fn stopped(&self) -> Stopped {
         self.running.stopped().await;
         self.provider.close().await;
-        let topics: Vec<_> = self.running.endings().collect();
-        let sum = |of: fn(&TopicEnding) -> usize| topics.iter().map(of).sum();
-        let stopped = Stopped {
-            finished: sum(|topic| topic.finished),
-            given_back: sum(|topic| topic.given_back),
-            cancelled: sum(|topic| topic.cancelled),
-            left: sum(|topic| topic.held),
-            still_running: sum(|topic| topic.running),
-        };
+        let stopped = self.running.ending();
         let Stopped { finished, given_back, cancelled, left, still_running } = stopped;
         tracing::info!(finished, given_back, cancelled, left, still_running, "the node has stopped");
         stopped
@@ -154,6 +130,5 @@ impl Drop for Context {
                  `dq.shutdown(grace).await`. A program that only adds jobs uses `Provider::connect`"
             );
         }
-        self.running.order_stop(Duration::ZERO);
     }
 }

@@ -4,9 +4,9 @@
 #![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -16,16 +16,15 @@ use tokio_util::task::TaskTracker;
 
 use super::broadcast::{self, Channel};
 use super::channel_stats::ChannelStats;
-use super::health::{HealthProbe, HealthRegistry};
+use super::health::HealthRegistry;
 use super::refused::Opening;
 use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
+use crate::context::condition::TaskStats;
 use crate::context::node_permits::{NodePermits, Share};
 use crate::context::panic_message;
-
-use crate::context::topic::StopOrder;
-use crate::context::topic::stats::{TopicEnding, TopicStats};
-use crate::context::topic::{Parts, Topic, WaitingBytes};
+use crate::context::topic::stats::{Stopped, TopicStats};
+use crate::context::topic::{Parts, StopOrder, Topic, WaitingBytes};
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::TopicKey;
 use crate::store::{HistorySetting, Outage};
@@ -36,16 +35,17 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// The tasks of a running node.
 #[derive(Debug)]
 pub struct Running {
-    environment: Environment,
+    pub(super) environment: Environment,
     /// One for each task. A channel wakes many receivers in a random order, which no seed of a simulation decides.
     orders: Vec<watch::Sender<StopOrder>>,
     tracker: TaskTracker,
     /// The topics among the tasks of `tracker`.
     topics: TaskTracker,
     tasks: Vec<Task>,
-    registry: Arc<HealthRegistry>,
+    pub(super) registry: Arc<HealthRegistry>,
     waiting: WaitingBytes,
-    outage: Outage,
+    /// The outages of the node.
+    pub(super) outage: Outage,
 }
 
 /// Starts the tasks of the node. The task of a topic that the store cannot serve yet waits until it can.
@@ -119,30 +119,29 @@ fn registry(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>, out
 }
 
 impl Running {
-    /// The stop order for one more task.
-    fn order(&mut self) -> watch::Receiver<StopOrder> {
-        let (order, ordered) = watch::channel(StopOrder::Continue);
+    /// What a task waits for before it uses its topic, and its stop order.
+    fn opening(&mut self, plan: &Plan, key: &TopicKey, stats: &dyn TaskStats) -> Opening {
+        let (order, ordered) = watch::channel(None);
         self.orders.push(order);
-        ordered
-    }
-
-    /// What a task waits for before it uses a topic that the store may have refused to serve.
-    fn opening(&self, plan: &Plan, key: &TopicKey, is_refused: bool, ordered: &watch::Receiver<StopOrder>) -> Opening {
+        let refused = plan.refused.get(key).inspect(|error| stats.store_error(error));
         Opening {
             store: plan.store.clone(),
             key: key.clone(),
-            environment: self.environment.clone(),
+            environment: plan.environment.clone(),
             call_timeout: plan.settings.call_timeout,
-            ordered: ordered.clone(),
-            is_refused: Arc::new(is_refused.into()),
+            ordered,
+            is_refused: Arc::new(refused.is_some().into()),
             history: None,
         }
     }
 
     fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, stats: Arc<TopicStats>, permits: Share) {
-        let is_refused = plan.refused.get(&topic.key).inspect(|error| stats.store_error(error)).is_some();
+        let history = topic.settings.history.map(|moves| HistorySetting { moves, after: topic.settings.history_after });
+        let opening = Opening { history, ..self.opening(plan, &topic.key, &*stats) };
         let parts = Arc::new(Parts {
             key: topic.key.clone(),
+            store: plan.store.clone(),
+            id: plan.node.clone(),
             listener: topic.listener.clone(),
             topic: topic.settings.clone(),
             node: plan.settings.clone(),
@@ -153,68 +152,33 @@ impl Running {
             outage: self.outage.clone(),
             schedules: topic.schedules.as_slice().into(),
         });
-        let ordered = self.order();
-        let history = topic.settings.history.map(|moves| HistorySetting { moves, after: topic.settings.history_after });
-        let opening = Opening { history, ..self.opening(plan, &topic.key, is_refused, &ordered) };
-        let (store, node, stop) = (plan.store.clone(), plan.node.clone(), ordered.clone());
-        let (listener, drops) = (topic.listener.clone(), plan.environment.clone());
-        let run = move || -> BoxFuture<'static, ()> {
-            let (opening, parts, store, node, stop) =
-                (opening.clone(), parts.clone(), store.clone(), node.clone(), stop.clone());
-            Box::pin(async move {
-                if opening.opened(|error| parts.stats.store_error(error)).await {
-                    Topic::new(parts, store, node, stop).run().await;
-                }
-            })
-        };
-        let restarted = move |panic: &str| stats.restarted(panic);
-        let kept = keep_running(topic.key.clone(), plan.environment.clone(), ordered, restarted, run);
-        let task = async move {
-            kept.await;
-            drop_where_handlers_run(&drops, listener);
-        };
-        self.tasks
-            .push(self.environment.spawn(Runtime::Own, self.tracker.track_future(self.topics.track_future(task))));
+        let stop = opening.ordered.clone();
+        let run = move || Topic::new(parts.clone(), stop.clone()).run().boxed();
+        let task = keep_running(opening, stats, topic.listener.clone(), run);
+        self.spawn(self.topics.track_future(task));
     }
 
     fn start_channel(&mut self, plan: &Plan, key: &TopicKey, listeners: Vec<NamedListener>, stats: Arc<ChannelStats>) {
+        let opening = self.opening(plan, key, &*stats);
         let users: Vec<_> = listeners.iter().map(|(_, listener)| listener.clone()).collect();
-        let is_refused = plan.refused.get(key).inspect(|error| stats.store_error(error)).is_some();
-        let ordered = self.order();
-        let opening = self.opening(plan, key, is_refused, &ordered);
         let parts = Arc::new(broadcast::Parts {
             key: key.clone(),
             store: plan.store.clone(),
             node: plan.node.clone(),
-            environment: self.environment.clone(),
+            environment: plan.environment.clone(),
             settings: plan.settings.clone(),
             listeners,
             stats: stats.clone(),
             topics: self.topics.clone(),
             outage: self.outage.clone(),
         });
-        let stop = ordered.clone();
-        let run = move || -> BoxFuture<'static, ()> {
-            let (opening, parts, stop) = (opening.clone(), parts.clone(), stop.clone());
-            Box::pin(async move {
-                if opening.opened(|error| parts.stats.store_error(error)).await {
-                    Channel::new(parts).run(stop).await;
-                }
-            })
-        };
-        let restarted = move |panic: &str| stats.restarted(panic);
-        let kept = keep_running(key.clone(), self.environment.clone(), ordered, restarted, run);
-        let drops = plan.environment.clone();
-        let task = async move {
-            kept.await;
-            drop_where_handlers_run(&drops, users);
-        };
-        self.tasks.push(self.environment.spawn(Runtime::Own, self.tracker.track_future(task)));
+        let stop = opening.ordered.clone();
+        let run = move || Channel::new(parts.clone()).run(stop.clone()).boxed();
+        self.spawn(keep_running(opening, stats, users, run));
     }
 
-    /// The outages of the node.
-    pub(super) fn outage(&self) -> Outage {
-        self.outage.clone()
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.push(self.environment.spawn(Runtime::Own, self.tracker.track_future(task)));
     }
 
     /// The state of the node.
@@ -223,17 +187,9 @@ impl Running {
         self.registry.health()
     }
 
-    pub(super) fn probe(&self, provider_restarts: Arc<AtomicU64>) -> HealthProbe {
-        HealthProbe { registry: Arc::clone(&self.registry), provider_restarts }
-    }
-
     /// Waits until every topic and channel is in touch with the store.
     pub async fn ready(&self) {
         self.registry.ready().await;
-    }
-
-    pub(super) const fn environment(&self) -> &Environment {
-        &self.environment
     }
 
     /// Tells every task to stop, and gives handlers `grace` from now. A second call can only shorten the grace.
@@ -241,24 +197,26 @@ impl Running {
         self.registry.stopping();
         let wanted = self.environment.now() + grace;
         for order in &self.orders {
-            order.send_modify(|order| {
-                let grace_until = match *order {
-                    StopOrder::Stop { grace_until } => grace_until.min(wanted),
-                    StopOrder::Continue => wanted,
-                };
-                *order = StopOrder::Stop { grace_until };
-            });
+            order.send_modify(|order| *order = Some(order.map_or(wanted, |until| until.min(wanted))));
         }
     }
 
     /// Whether something runs that nobody has told to stop.
     pub(super) fn works(&self) -> bool {
-        self.orders.iter().any(|order| *order.borrow() == StopOrder::Continue)
+        self.orders.iter().any(|order| order.borrow().is_none())
     }
 
-    /// What became of what each topic held when the stop was ordered.
-    pub(super) fn endings(&self) -> impl Iterator<Item = TopicEnding> {
-        self.registry.topics.iter().map(|stats| stats.ending())
+    /// What became of what the topics held when the stop was ordered.
+    pub(super) fn ending(&self) -> Stopped {
+        let mut all = Stopped::default();
+        for topic in self.registry.topics.iter().map(|stats| stats.ending()) {
+            all.finished += topic.finished;
+            all.given_back += topic.given_back;
+            all.cancelled += topic.cancelled;
+            all.left += topic.left;
+            all.still_running += topic.still_running;
+        }
+        all
     }
 
     /// Waits until every task has stopped.
@@ -273,30 +231,38 @@ impl Running {
     }
 }
 
-/// Drops listeners on the user's runtime: their `Drop` is the user's code, and may block its thread.
-fn drop_where_handlers_run(environment: &Environment, listeners: impl Send + 'static) {
-    environment.spawn(Runtime::Handler, async move { drop(listeners) });
+impl Drop for Running {
+    /// Without a supervisor nothing could stop the tasks.
+    fn drop(&mut self) {
+        self.order_stop(Duration::ZERO);
+    }
 }
 
-/// Runs the task of a topic or channel until it stops, and restarts it after a panic of dq itself. A task that panics during a
-/// stop is restarted once, to give back what it held. After a second panic other nodes reclaim that, so that the node comes to
-/// its end.
+/// Runs the task of a topic or channel until it stops, once the store serves it, and restarts it after a panic of dq itself. A task that
+/// panics during a stop is restarted once, to give back what it held. After a second panic other nodes reclaim that, so that the node
+/// comes to its end. At last drops the listeners on the user's runtime: their `Drop` is the user's code, and may block its thread.
 async fn keep_running(
-    key: TopicKey,
-    environment: Environment,
-    ordered: watch::Receiver<StopOrder>,
-    restarted: impl Fn(&str),
+    opening: Opening,
+    stats: Arc<dyn TaskStats>,
+    listeners: impl Send + 'static,
     run: impl Fn() -> BoxFuture<'static, ()>,
 ) {
     loop {
-        let was_stopping = *ordered.borrow() != StopOrder::Continue;
-        let Err(panic) = AssertUnwindSafe(async { run().await }).catch_unwind().await else { return };
+        let was_stopping = opening.ordered.borrow().is_some();
+        let task = async {
+            if opening.clone().opened(|error| stats.store_error(error)).await {
+                run().await;
+            }
+        };
+        let Err(panic) = AssertUnwindSafe(task).catch_unwind().await else { break };
         let text = panic_message(&*panic);
-        tracing::error!(topic = %key.topic, panic = text, "dq panicked in this topic and restarts it; please report this as a bug");
-        restarted(&text);
+        tracing::error!(topic = %opening.key.topic, panic = text, "dq panicked in this topic and restarts it; please report this as a bug");
+        stats.restarted(&text);
         if was_stopping {
-            return;
+            break;
         }
-        environment.sleep_until(environment.now() + RESTART_PAUSE).await;
+        opening.environment.sleep_until(opening.environment.now() + RESTART_PAUSE).await;
     }
+    drop(run); // it has them, too
+    opening.environment.spawn(Runtime::Handler, async move { drop(listeners) });
 }

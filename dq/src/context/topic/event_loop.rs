@@ -6,26 +6,27 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use super::machine::{Event, Machine};
-use super::parts::Parts;
-use super::run::{LeaseEnd, RunEvent, Tasks};
-use super::shutdown::{Orders, StopOrder};
+use super::run::{RunEvent, Tasks};
 use super::wire::Wire;
+use super::{Parts, StopOrder};
 use crate::context::subscription::Subscription;
 use crate::context::timer::Timer;
-use crate::environment::{Changes, Environment, Runtime};
-use crate::job::NodeId;
-use crate::store::{Interest, Store};
+use crate::environment::{Changes, Runtime};
+use crate::store::Interest;
 
 /// How many signals the topic takes in before it does anything else.
 const SIGNALS_AT_ONCE: usize = 256;
+
+/// So many jobs take longer to be admitted or started than a request takes to be written. The task of the connection writes, so it gets
+/// its turn before them: otherwise the store would wait for all of them.
+const MANY: usize = 32;
 
 /// The task of a topic: its machine, and all that the machine is connected to.
 pub(crate) struct Topic {
     machine: Machine,
     wire: Wire,
-    environment: Environment,
-    call_timeout: Duration,
-    orders: Orders,
+    parts: Arc<Parts>,
+    order: watch::Receiver<StopOrder>,
     /// What the tasks of runs report.
     reports: mpsc::UnboundedReceiver<RunEvent>,
     signals: Subscription,
@@ -34,34 +35,28 @@ pub(crate) struct Topic {
 }
 
 impl Topic {
-    pub(crate) fn new(
-        parts: Arc<Parts>,
-        store: Arc<dyn Store>,
-        node: NodeId,
-        stop: watch::Receiver<StopOrder>,
-    ) -> Self {
-        let (key, environment, call_timeout) = (parts.key.clone(), parts.environment.clone(), parts.node.call_timeout);
-        let interest = Interest { node: Some(node.clone()), broadcasts: false, moves: false };
-        let party = parts.outage.party();
-        let signals = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout, party);
-        let wire = Wire::new(store, key, node.clone(), parts.topic.statistics, call_timeout);
+    pub(crate) fn new(parts: Arc<Parts>, order: watch::Receiver<StopOrder>) -> Self {
+        let (store, key, environment) = (parts.store.clone(), parts.key.clone(), parts.environment.clone());
+        let interest = Interest { node: Some(parts.id.clone()), broadcasts: false, moves: false };
+        let (call_timeout, party) = (parts.node.call_timeout, parts.outage.party());
+        let signals = Subscription::new(store, key, interest, environment.clone(), call_timeout, party);
         let process_changes = environment.process().changes();
         parts.stats.set_starved(false); // of the task before this one, if that panicked
         let (events, reports) = mpsc::unbounded_channel();
-        let (listener, lease) = (parts.listener.clone(), Arc::<LeaseEnd>::default());
-        let tasks = Tasks { listener, environment: environment.clone(), lease, events };
-        let machine = Machine::new(parts, node, tasks, environment.now());
-        let orders = Orders::new(stop);
-        Self { machine, wire, environment, call_timeout, orders, reports, signals, process_changes }
+        let tasks = Tasks { listener: parts.listener.clone(), environment, lease: Arc::default(), events };
+        let machine = Machine::new(parts.clone(), tasks, parts.environment.now());
+        let wire = Wire::new(parts.clone());
+        Self { machine, wire, parts, order, reports, signals, process_changes }
     }
 
     /// Runs until the node stops.
     pub(crate) async fn run(mut self) {
-        let mut timer = Timer::new(self.environment.clone());
+        let mut timer = Timer::new(self.parts.environment.clone());
         loop {
-            let now = self.environment.now();
+            let now = self.parts.environment.now();
+            self.machine.order(*self.order.borrow_and_update());
             self.take_in(now);
-            let wait = self.work(now);
+            let wait = self.work(now).await;
             if self.machine.is_over() {
                 break;
             }
@@ -70,14 +65,14 @@ impl Topic {
                 (is_renewal, answer) = self.wire.next_answer() => {
                     let dropped = self.wire.dropped();
                     let asked = self.machine.flight().answered(is_renewal);
-                    self.on(Event::Answered(asked, answer, dropped));
+                    self.on(Event::Answered(asked, answer, dropped)).await;
                 }
-                Some(event) = self.reports.recv() => self.on(Event::Run(event)),
-                () = self.orders.changed() => {}
+                Some(event) = self.reports.recv() => self.on(Event::Run(event)).await,
+                Ok(()) = self.order.changed() => {}
                 signal = self.signals.next() => {
                     // The subscription has told of an error; the fallback scan goes on without signals.
                     if let Ok(signal) = signal {
-                        self.on(Event::Signal(signal));
+                        self.on(Event::Signal(signal)).await;
                     }
                 }
                 () = self.process_changes.changed() => {} // another topic or context made room
@@ -101,27 +96,32 @@ impl Topic {
     }
 
     /// Lets the machine do what is due. Returns when it wants to be asked again.
-    fn work(&mut self, now: Duration) -> Option<Duration> {
+    async fn work(&mut self, now: Duration) -> Option<Duration> {
         if let Some(end) = self.wire.give_up_at(self.machine.flight(), now).filter(|end| now >= *end) {
-            self.machine.on(Event::Unanswered(end.saturating_sub(now) + self.call_timeout), now);
+            self.machine.on(Event::Unanswered(end.saturating_sub(now) + self.parts.node.call_timeout), now);
+            self.wire.follow(self.machine.flight()); // drops the link, even if another may be made at once
         }
-        self.machine.order(self.orders.grace_until());
         let again = self.machine.due(now);
-        self.wire.follow(self.machine.flight());
+        let sends = self.wire.follow(self.machine.flight());
         let tasks = self.machine.tasks();
         if !tasks.is_empty() {
-            self.environment.spawn_all(Runtime::Handler, tasks);
+            if sends && tasks.len() >= MANY {
+                tokio::task::yield_now().await;
+            }
+            self.parts.environment.spawn_all(Runtime::Handler, tasks);
         }
         again.into_iter().chain(self.wire.give_up_at(self.machine.flight(), now)).min()
     }
 
-    /// Takes in an event, and what follows from it.
-    fn on(&mut self, event: Event) {
-        let now = self.environment.now();
-        let mut next = Some(event);
-        while let Some(event) = next {
-            next = self.machine.on(event, now);
-            self.wire.follow(self.machine.flight());
+    /// Takes in an event. What that lets send goes out before the jobs that it has brought are admitted, so that the store and the node
+    /// work at the same time.
+    async fn on(&mut self, event: Event) {
+        let now = self.parts.environment.now();
+        self.machine.order(*self.order.borrow());
+        self.machine.on(event, now);
+        if self.wire.follow(self.machine.flight()) && self.machine.claimed() >= MANY {
+            tokio::task::yield_now().await;
         }
+        self.machine.admit();
     }
 }

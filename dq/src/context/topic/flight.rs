@@ -170,11 +170,6 @@ impl Flight {
         self.claim_reported
     }
 
-    /// Whether a request of this kind can be sent now: connected, none of its kind in flight, not paused.
-    pub(super) fn can_send(&self, kind: RequestKind, now: Duration) -> bool {
-        self.can_send_beside(kind, 1, now)
-    }
-
     /// Whether a request of this kind can be sent now while some of its kind are in flight: connected, fewer than `most`
     /// of them, not paused.
     pub(super) fn can_send_beside(&self, kind: RequestKind, most: usize, now: Duration) -> bool {

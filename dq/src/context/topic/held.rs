@@ -1,30 +1,63 @@
 //! What this node holds of a topic: every job that is not yet confirmed gone, and the order in which they proceed.
+//!
+//! In the order of the life of a job: it is inserted when it is claimed, it is the next to start, it is set to the stages of its run, its
+//! outcome is the next to settle, and it is removed once the store has judged that.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
-use super::early::Early;
+use super::run::RunId;
 use super::stage::{HeldJob, Stage};
 use crate::environment::{Alone, Entry};
 use crate::job::{JobId, Metadata, Suspicion, Token};
+use crate::store::RequestKind;
 use crate::store::step::{Change, Outcome};
 
 /// The held jobs by id, and queues of those that wait. A queue's entry is skipped if its job has moved on since.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     jobs: HashMap<JobId, HeldJob, FixedState>,
-    /// Ordinary jobs that wait.
-    to_start: VecDeque<(JobId, Token)>,
-    /// Quarantined jobs that wait to run in a group.
-    to_group: VecDeque<(JobId, Token)>,
-    /// Quarantined jobs that wait to run alone.
-    to_run_alone: VecDeque<(JobId, Token)>,
+    queues: Queues,
     early: Early,
-    to_settle: VecDeque<(JobId, Token)>,
-    to_exhaust: VecDeque<(JobId, Token)>,
     counts: Counts,
+}
+
+type Queue = VecDeque<(JobId, Token)>;
+
+#[derive(Debug, Default)]
+struct Queues {
+    /// Ordinary jobs that wait.
+    to_start: Queue,
+    /// Quarantined jobs that wait to run in a group.
+    to_group: Queue,
+    /// Quarantined jobs that wait to run alone.
+    to_run_alone: Queue,
+    to_settle: Queue,
+    to_exhaust: Queue,
+}
+
+impl Queues {
+    /// The queue of waiting jobs that run in this way.
+    const fn waiting(&mut self, suspicion: Suspicion) -> &mut Queue {
+        match suspicion {
+            Suspicion::Ordinary => &mut self.to_start,
+            Suspicion::Group | Suspicion::SmallGroup => &mut self.to_group,
+            Suspicion::Alone => &mut self.to_run_alone,
+        }
+    }
+
+    /// Lets a job wait in the queue of its stage, if that has one.
+    fn put(&mut self, id: &JobId, job: &HeldJob) {
+        let queue = match &job.stage {
+            Stage::Waiting => self.waiting(job.suspicion),
+            Stage::Settling { sent: false, .. } => &mut self.to_settle,
+            Stage::Exhausting { sent: false } => &mut self.to_exhaust,
+            _ => return,
+        };
+        queue.push_back((id.clone(), job.token));
+    }
 }
 
 /// How many jobs are held, by how far they have come.
@@ -60,6 +93,25 @@ impl Counts {
     pub(super) const fn needing_permits(&self) -> usize {
         self.all - self.settling
     }
+
+    /// Counts a job in, or out.
+    fn count(&mut self, job: &HeldJob, is_in: bool) {
+        let change = |counter: &mut usize, by| *counter = if is_in { *counter + by } else { *counter - by };
+        match &job.stage {
+            Stage::Waiting => {
+                change(&mut self.waiting, 1);
+                change(&mut self.waiting_bytes, job.size());
+                if job.is_quarantined() {
+                    change(&mut self.quarantined_waiting, 1);
+                } else if job.starts_at.is_some() {
+                    change(&mut self.early_waiting, 1);
+                }
+            }
+            stage if stage.needs_no_permit() => change(&mut self.settling, 1),
+            _ if job.is_quarantined() => change(&mut self.quarantined_running, 1),
+            _ => {}
+        }
+    }
 }
 
 impl Held {
@@ -72,11 +124,6 @@ impl Held {
         Counts { all: self.jobs.len(), ..self.counts }
     }
 
-    /// Whether the store must still note of a job that it is exhausted.
-    pub(super) fn is_exhausting(&self) -> bool {
-        self.jobs.values().any(|job| matches!(job.stage, Stage::Exhausting { .. }))
-    }
-
     pub(super) fn get(&self, id: &JobId) -> Option<&HeldJob> {
         self.jobs.get(id)
     }
@@ -86,35 +133,38 @@ impl Held {
         self.jobs.get(id).filter(|job| job.token == token)
     }
 
+    /// The run that is executing the job, if there is one.
+    pub(super) fn run_of(&self, id: &JobId) -> Option<RunId> {
+        match self.jobs.get(id)?.stage {
+            Stage::Running(run_id) => Some(run_id),
+            _ => None,
+        }
+    }
+
     pub(super) fn insert(&mut self, id: JobId, job: HeldJob) {
         debug_assert!(!self.jobs.contains_key(&id), "the caller removes the older run first");
-        self.count(Counted::of(&job), &job.stage, true);
+        self.counts.count(&job, true);
         match job.starts_at.filter(|_| job.stage == Stage::Waiting) {
             Some(at) => self.early.insert(at, id.clone(), job.token),
-            None => self.queue(&id, job.token, job.suspicion, &job.stage),
+            None => self.queues.put(&id, &job),
         }
         self.jobs.insert(id, job);
     }
 
     pub(super) fn remove(&mut self, id: &JobId) -> Option<HeldJob> {
-        let job = self.jobs.remove(id)?;
-        self.count(Counted::of(&job), &job.stage, false);
-        Some(job)
+        self.jobs.remove(id).inspect(|job| self.counts.count(job, false))
     }
 
     /// Moves a job to another stage.
     pub(super) fn set(&mut self, id: &JobId, stage: Stage) {
-        let Some(job) = self.jobs.get(id) else { return };
-        let (token, counted) = (job.token, Counted::of(job));
-        self.count(counted, &stage, true);
-        self.queue(id, token, counted.suspicion, &stage);
-        if let Some(job) = self.jobs.get_mut(id) {
-            if matches!(stage, Stage::Waiting) || stage.needs_no_permit() {
-                job.entry = None; // it is not about to start any more
-            }
-            let before = std::mem::replace(&mut job.stage, stage);
-            self.count(counted, &before, false);
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        self.counts.count(job, false);
+        if matches!(stage, Stage::Waiting) || stage.needs_no_permit() {
+            job.entry = None; // it is not about to start any more
         }
+        job.stage = stage;
+        self.counts.count(job, true);
+        self.queues.put(id, job);
     }
 
     /// The job goes back as it was.
@@ -122,13 +172,22 @@ impl Held {
         self.set(id, Stage::settling(Change::Rollback));
     }
 
+    fn roll_back_all(&mut self, wanted: impl Fn(&Stage) -> bool) {
+        self.ids(wanted).iter().for_each(|id| self.roll_back(id));
+    }
+
     /// Gives back the jobs that have not started, and those whose ack on claim is not sent yet.
     pub(super) fn roll_back_waiting(&mut self) {
-        let unstarted =
-            |stage: &Stage| matches!(stage, Stage::Waiting | Stage::Settling { then_run: true, sent: false, .. });
-        for id in self.ids(unstarted) {
-            self.roll_back(&id);
-        }
+        self.roll_back_all(|stage| {
+            matches!(stage, Stage::Waiting | Stage::Settling { then_run: true, sent: false, .. })
+        });
+    }
+
+    /// Gives back the jobs that have begun and not ended.
+    pub(super) fn roll_back_unfinished(&mut self) {
+        self.roll_back_all(|stage| {
+            matches!(stage, Stage::Running(_) | Stage::Making(_) | Stage::Isolating | Stage::Exhausting { .. })
+        });
     }
 
     /// Lets the jobs start that are due now. Calls `late` with how long each has been due. Returns when the next one is due.
@@ -138,12 +197,10 @@ impl Held {
             else {
                 continue;
             };
-            let before = Counted::of(job);
+            self.counts.count(job, false);
             job.starts_at = None;
-            let counted = Counted::of(job);
-            self.count(before, &Stage::Waiting, false);
-            self.count(counted, &Stage::Waiting, true);
-            self.queue(&id, token, counted.suspicion, &Stage::Waiting);
+            self.counts.count(job, true);
+            self.queues.put(&id, job);
             late(now.saturating_sub(at));
         }
         self.early.first()
@@ -181,72 +238,50 @@ impl Held {
         }
     }
 
-    /// Notes that the request about this job will not be answered, so that it is sent again.
-    pub(super) fn unsent(&mut self, id: &JobId) {
-        let Some(job) = self.jobs.get_mut(id) else { return };
-        let queue = match &mut job.stage {
-            Stage::Isolating => return self.set(id, Stage::Waiting),
-            Stage::Exhausting { sent } => {
-                *sent = false;
-                &mut self.to_exhaust
-            }
-            Stage::Settling { sent, .. } => {
-                *sent = false;
-                &mut self.to_settle
-            }
-            Stage::Waiting | Stage::Making(_) | Stage::Running(_) => return,
+    /// Requests (of one kind, or all) will not be answered, so they are sent again.
+    pub(super) fn send_again(&mut self, kind: Option<RequestKind>) {
+        let is = |wanted| kind.is_none_or(|kind| kind == wanted);
+        let sent = |stage: &Stage| match stage {
+            Stage::Isolating => is(RequestKind::Isolate),
+            Stage::Exhausting { sent } => *sent && is(RequestKind::Exhaust),
+            Stage::Settling { sent, .. } => *sent && is(RequestKind::Settle),
+            Stage::Waiting | Stage::Making(_) | Stage::Running(_) => false,
         };
-        queue.push_back((id.clone(), job.token));
+        self.ids(sent).iter().for_each(|id| self.unsent(id));
     }
 
-    fn count(&mut self, job: Counted, stage: &Stage, more: bool) {
-        let change = |counter: &mut usize| *counter = if more { *counter + 1 } else { *counter - 1 };
-        let counts = &mut self.counts;
-        let Counted { suspicion, size, is_early } = job;
-        let is_quarantined = suspicion != Suspicion::Ordinary;
-        match stage {
-            Stage::Waiting => {
-                change(&mut counts.waiting);
-                counts.waiting_bytes = if more { counts.waiting_bytes + size } else { counts.waiting_bytes - size };
-                if is_quarantined {
-                    change(&mut counts.quarantined_waiting);
-                } else if is_early {
-                    change(&mut counts.early_waiting);
-                }
-            }
-            stage if stage.needs_no_permit() => change(&mut counts.settling),
-            _ if is_quarantined => change(&mut counts.quarantined_running),
-            _ => {}
+    /// Whether there is still a reason for a request of this kind, which the store refused.
+    pub(super) fn asks(&self, refused: RequestKind) -> bool {
+        match refused {
+            RequestKind::Settle => self.counts.settling > 0,
+            RequestKind::Exhaust => self.jobs.values().any(|job| matches!(job.stage, Stage::Exhausting { .. })),
+            RequestKind::Isolate => self.counts.quarantined() > 0,
+            RequestKind::Renew => !self.jobs.is_empty(),
+            _ => true,
         }
     }
 
-    fn queue(&mut self, id: &JobId, token: Token, suspicion: Suspicion, stage: &Stage) {
-        let queue = match stage {
-            Stage::Waiting => match suspicion {
-                Suspicion::Ordinary => &mut self.to_start,
-                Suspicion::Group | Suspicion::SmallGroup => &mut self.to_group,
-                Suspicion::Alone => &mut self.to_run_alone,
-            },
-            Stage::Settling { sent: false, .. } => &mut self.to_settle,
-            Stage::Exhausting { sent: false } => &mut self.to_exhaust,
-            _ => return,
-        };
-        queue.push_back((id.clone(), token));
+    /// Notes that the request about this job will not be answered, so that it is sent again.
+    pub(super) fn unsent(&mut self, id: &JobId) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        match &mut job.stage {
+            Stage::Isolating => return self.set(id, Stage::Waiting),
+            Stage::Exhausting { sent } | Stage::Settling { sent, .. } => *sent = false,
+            Stage::Waiting | Stage::Making(_) | Stage::Running(_) => return,
+        }
+        self.queues.put(id, job);
     }
 
-    /// The ordinary job that starts next: the one that has waited longest.
-    pub(super) fn next_to_start(&mut self) -> Option<(JobId, Token)> {
-        next_waiting(&self.jobs, &mut self.to_start)
-    }
-
-    /// The quarantined job that starts next in a group.
-    pub(super) fn next_to_group(&mut self) -> Option<(JobId, Token)> {
-        next_waiting(&self.jobs, &mut self.to_group)
-    }
-
-    /// The quarantined job that runs alone next.
-    pub(super) fn next_to_run_alone(&mut self) -> Option<(JobId, Token)> {
-        next_waiting(&self.jobs, &mut self.to_run_alone)
+    /// The job that starts next of those that run in this way: the one that has waited longest.
+    pub(super) fn next_to_start(&mut self, suspicion: Suspicion) -> Option<(JobId, Token)> {
+        let queue = self.queues.waiting(suspicion);
+        while let Some((id, token)) = queue.front() {
+            if self.jobs.get(id).is_some_and(|job| job.token == *token && job.stage == Stage::Waiting) {
+                return queue.front().cloned();
+            }
+            queue.pop_front();
+        }
+        None
     }
 
     /// The quarantined jobs that have a permit.
@@ -257,13 +292,13 @@ impl Held {
 
     /// How many outcomes there are to send, at most.
     pub(super) fn to_settle(&self) -> usize {
-        self.to_settle.len()
+        self.queues.to_settle.len()
     }
 
     /// The next outcome to send; it counts as sent. A failure's outcome carries a copy of the metadata: the job keeps its own,
     /// for the outcome may have to be sent again.
     pub(super) fn next_to_settle(&mut self) -> Option<Outcome> {
-        while let Some((id, token)) = self.to_settle.pop_front() {
+        while let Some((id, token)) = self.queues.to_settle.pop_front() {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
             if let Stage::Settling { change, sent: sent @ false, .. } = &mut job.stage {
                 *sent = true;
@@ -277,7 +312,7 @@ impl Held {
 
     /// The next job to send in an `exhaust`; it counts as sent.
     pub(super) fn next_to_exhaust(&mut self) -> Option<(JobId, Token, Metadata)> {
-        while let Some((id, token)) = self.to_exhaust.pop_front() {
+        while let Some((id, token)) = self.queues.to_exhaust.pop_front() {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
             if let Stage::Exhausting { sent: sent @ false } = &mut job.stage {
                 *sent = true;
@@ -296,30 +331,58 @@ impl Held {
     }
 }
 
-/// What decides in which counters a job is.
-#[derive(Debug, Clone, Copy)]
-struct Counted {
-    suspicion: Suspicion,
-    size: usize,
-    is_early: bool,
+/// Jobs that were claimed before they are due, so that their handlers start on time (`lookahead`), by the time at which they are due.
+/// One that has moved on since is skipped.
+///
+/// They wait for their due time, in its order, and then go where other claimed jobs wait for a permit. Until then they count as
+/// jobs that need a permit, so the topic claims no more than it can start. The node takes the store's clock from the answer that
+/// brought a job, and counts from the receipt of that answer: the store executed the claim before, so a job starts late by the way
+/// of the answer and never early (rule 4).
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    waiting: BTreeMap<(Duration, u64), (JobId, Token)>,
+    inserted: u64,
 }
 
-impl Counted {
-    fn of(job: &HeldJob) -> Self {
-        Self { suspicion: job.suspicion, size: job.size(), is_early: job.starts_at.is_some() }
+impl Early {
+    pub(super) fn insert(&mut self, at: Duration, id: JobId, token: Token) {
+        self.inserted += 1;
+        self.waiting.insert((at, self.inserted), (id, token));
+    }
+
+    /// When the first job is due.
+    pub(super) fn first(&self) -> Option<Duration> {
+        self.waiting.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Removes the first job if it is due, and returns it with the time since when it is.
+    pub(super) fn next_due(&mut self, now: Duration) -> Option<(Duration, JobId, Token)> {
+        let first = self.waiting.first_entry().filter(|first| first.key().0 <= now)?;
+        let ((at, _), (id, token)) = first.remove_entry();
+        Some((at, id, token))
     }
 }
 
-/// The first job of the queue that still waits.
-fn next_waiting(
-    jobs: &HashMap<JobId, HeldJob, FixedState>,
-    queue: &mut VecDeque<(JobId, Token)>,
-) -> Option<(JobId, Token)> {
-    while let Some((id, token)) = queue.front() {
-        if jobs.get(id).is_some_and(|job| job.token == *token && job.stage == Stage::Waiting) {
-            return queue.front().cloned();
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Fence;
+    use crate::time::Timestamp;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn jobs_come_in_the_order_they_are_due_and_not_before() {
+        let mut early = Early::default();
+        let token = |fence| Token { fence: Fence(fence), due: Timestamp::EPOCH };
+        for (fence, at) in [(1, 3), (2, 1), (3, 3), (4, 2)] {
+            early.insert(at * MS, JobId::new("a").unwrap(), token(fence));
         }
-        queue.pop_front();
+        assert_eq!(early.first(), Some(MS));
+        assert!(early.next_due(MS - Duration::from_nanos(1)).is_none());
+        let due = |early: &mut Early| early.next_due(3 * MS).map(|(at, _, token)| (at, token.fence.0));
+        let all: Vec<_> = std::iter::from_fn(|| due(&mut early)).collect();
+        assert_eq!(all, [(MS, 2), (2 * MS, 4), (3 * MS, 1), (3 * MS, 3)]);
+        assert_eq!(early.first(), None);
     }
-    None
 }

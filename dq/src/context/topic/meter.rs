@@ -1,13 +1,10 @@
 //! What a node measures of one topic: for `health()`, and as metrics.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::job::Cause;
-use crate::store::RequestKind;
-use crate::telemetry::{Counter, Gauge, Histogram, counter, gauge, histogram, label, table};
+use crate::telemetry::{Counter, Gauge, Metric, counter, gauge, label, table};
 
 /// A number that only grows.
 #[derive(Debug)]
@@ -18,7 +15,7 @@ pub(super) struct Count {
 }
 
 impl Count {
-    fn of(metric: Option<Counter>) -> Self {
+    pub(super) fn of(metric: Option<Counter>) -> Self {
         Self { number: AtomicU64::new(0), metric }
     }
 
@@ -115,6 +112,10 @@ pub(super) struct Level {
 }
 
 impl Level {
+    pub(super) fn of(metric: &Metric, topic: &str) -> Self {
+        Self { number: AtomicUsize::new(0), metric: gauge(metric, &[topic]) }
+    }
+
     pub(super) fn set(&self, number: usize) {
         self.number.store(number, Relaxed);
         self.metric.set(number as f64);
@@ -122,54 +123,5 @@ impl Level {
 
     pub(super) fn read(&self) -> usize {
         self.number.load(Relaxed)
-    }
-}
-
-/// What a node measures of one topic beside the counts.
-#[derive(Debug)]
-pub(super) struct TopicMeter {
-    pub(super) held: Level,
-    pub(super) running: Level,
-    pub(super) waiting: Level,
-    pub(super) settling: Level,
-    /// Jobs that `process_unacked` dropped.
-    pub(super) dropped: Count,
-    pub(super) run: Histogram,
-    lateness: Histogram,
-    failed: [Counter; 7],
-    stopped: Counter,
-    calls: [Histogram; RequestKind::COUNT],
-}
-
-impl TopicMeter {
-    pub(super) fn new(topic: &str) -> Self {
-        let topic = label(topic);
-        let level = |metric| Level { number: AtomicUsize::new(0), metric: gauge(metric, &[topic]) };
-        Self {
-            held: level(&table::HELD),
-            running: level(&table::RUNNING),
-            waiting: level(&table::WAITING),
-            settling: level(&table::SETTLING),
-            dropped: Count::of(Some(counter(&table::SETTLED, &[topic, "drop"]))),
-            run: histogram(&table::RUN, &[topic]),
-            lateness: histogram(&table::LATENESS, &[topic]),
-            failed: Cause::ALL.map(|cause| counter(&table::FAILED, &[topic, cause.word()])),
-            stopped: counter(&table::FAILED, &[topic, "stopped"]),
-            calls: RequestKind::ALL.map(|kind| histogram(&table::CALL, &[kind.name()])),
-        }
-    }
-
-    pub(super) fn late(&self, late: Duration) {
-        self.lateness.record(late.as_secs_f64());
-    }
-
-    /// A handler failed; `None`: the node or the runtime ended before it.
-    pub(super) fn failed(&self, cause: Option<Cause>) {
-        cause.map_or(&self.stopped, |cause| &self.failed[cause as usize]).increment(1);
-    }
-
-    /// The store has answered a request of this kind after this time.
-    pub(super) fn called(&self, kind: RequestKind, time: Duration) {
-        self.calls[kind as usize].record(time.as_secs_f64());
     }
 }

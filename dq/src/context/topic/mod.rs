@@ -7,13 +7,12 @@
 //! | owner | what it owns | its subsystems |
 //! |---|---|---|
 //! | [`claims`] | smart sleep, prefetch, permits, pause | transfer, sweep |
-//! | [`runs`] | handlers and their deadlines | listener, batch, isolation, starvation, rollback |
-//! | [`outcomes`] | held jobs | ack, retry, ticks |
+//! | [`runs`] | handlers and their deadlines | start, isolation, ends, rollback |
+//! | [`outcomes`] | what becomes of held jobs | decide, ack, ticks |
 //! | [`lease`] | the lease, and what is known of those of others | renew, reconcile, reclaim, audit |
 //!
-//! An owner does not know the others. It gets what it needs as values, and returns what it wants of another as an
-//! [`effect`](moment); requests go the same way. Only the jobs ([`held`]) are lent: their counters and queues are behind
-//! methods.
+//! An owner does not know the others. It gets what it needs as values, and puts what it wants of another into the [`moment`] as an effect;
+//! requests go the same way. Only the jobs ([`held`]) are lent to all: their counters and queues are behind methods.
 //!
 //! | beside the owners | |
 //! |---|---|
@@ -22,15 +21,20 @@
 //! | [`window`] | how much a request asks for |
 //! | [`stats`] | what `health()` and the metrics show |
 //!
-//! Outside of this folder only [`Parts`], [`Topic`], [`StopOrder`] and [`stats`] are visible: the supervisor makes a topic from its
-//! parts and runs it, and `health()` reads its counters.
+//! The way of a job through these files: [`event_loop`] and [`wire`] bring an answer, `machine/answers.rs` takes it in, `claims/transfer.rs`
+//! asks for more, and `outcomes/mod.rs` admits the job, which is in [`held`] from then on. `claims/permits.rs` says how many may start.
+//! `runs/start.rs` makes the run, `runs/table.rs` keeps it, `run/runners.rs` and `run/task.rs` execute it, and `runs/ends.rs` takes in how
+//! it ended. `outcomes/decide.rs` says what becomes of the job, and `outcomes/ack.rs` sends that through the [`flight`] until the store has
+//! judged it. The job leaves [`held`].
+//!
+//! Outside of this folder only [`Parts`], [`Topic`], [`StopOrder`], [`stats`] and [`takeover`] are visible: the supervisor makes a topic
+//! from its parts and runs it, `health()` reads its counters, and the log of a start says within which time others take over.
 //!
 //! Invariant: a job in [`held`] is every job not yet confirmed gone, unanswered outcomes included. Whatever fails, the topic
 //! goes on from what it holds: a failed link is replaced and reconciled, a lost lease cancels handlers, and an outcome is sent
 //! until the store has judged it.
 
 mod claims;
-mod early;
 mod event_loop;
 mod flight;
 mod held;
@@ -39,17 +43,88 @@ mod machine;
 mod meter;
 mod moment;
 mod outcomes;
-mod parts;
 mod punctuality;
 mod run;
 mod runs;
-mod shutdown;
 mod stage;
 pub(super) mod stats;
 mod window;
 mod wire;
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{NodeSettings, TopicSettings};
+use crate::context::node_permits::Share;
+use crate::environment::Environment;
+use crate::job::{Cause, JobId, NodeId, TopicKey};
+use crate::listener::ErasedListener;
+use crate::schedule::Periodic;
+use crate::store::{Outage, Store, WARNING_PAUSE};
+use stats::TopicStats;
+
 pub(super) use event_loop::Topic;
-pub(super) use parts::Parts;
-pub(super) use shutdown::StopOrder;
+pub(crate) use lease::takeover;
 pub(super) use window::WaitingBytes;
+
+/// What the supervisor orders its tasks to do: to stop, and until when of the node's clock handlers may go on; `None`: nothing.
+pub(super) type StopOrder = Option<Duration>;
+
+/// How many jobs a line of the log, or `health()`, names at most.
+pub(super) const MOST_SHOWN: usize = 16;
+
+/// What a topic is made from. The supervisor keeps it, so that the topic can start again after a panic of its task.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) key: TopicKey,
+    pub(crate) store: Arc<dyn Store>,
+    /// The identity of the node.
+    pub(crate) id: NodeId,
+    pub(crate) listener: Arc<dyn ErasedListener>,
+    pub(crate) topic: TopicSettings,
+    pub(crate) node: NodeSettings,
+    pub(crate) environment: Environment,
+    pub(crate) stats: Arc<TopicStats>,
+    pub(crate) permits: Share,
+    /// Shared by all topics of the node.
+    pub(crate) waiting: WaitingBytes,
+    /// The outages of the node.
+    pub(crate) outage: Outage,
+    /// The schedules that the code defines.
+    pub(crate) schedules: Arc<[Periodic]>,
+}
+
+impl Parts {
+    /// Logs and counts that the handler of a job that was acked on claim has failed.
+    pub(super) fn report_lost(&self, id: &JobId, failure: &str, cause: Option<Cause>) {
+        tracing::error!(topic = %self.key.topic, job.id = %id, failure, "the handler failed after its job was acked on claim: the job is lost");
+        self.stats.failed(cause);
+    }
+}
+
+/// When a warning was logged last.
+#[derive(Debug, Default)]
+pub(super) struct Warned(Option<Duration>);
+
+impl Warned {
+    /// Whether it is time to warn again; then it counts as done.
+    pub(super) fn is_due(&mut self, now: Duration) -> bool {
+        let is_due = self.0.is_none_or(|last| now >= last + WARNING_PAUSE);
+        if is_due {
+            self.0 = Some(now);
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_comes_once_a_minute() {
+        let mut warned = Warned::default();
+        let due = [0, 1, 59, 60, 61, 119, 120].map(|second| warned.is_due(Duration::from_secs(second)));
+        assert_eq!(due, [true, false, false, true, false, false, true]);
+    }
+}

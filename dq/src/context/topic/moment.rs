@@ -1,10 +1,11 @@
-//! A moment: one event, and what the machine does at it. The owners get its time, and put in what they want: requests for the
-//! store, and effects for each other.
+//! A moment: one event, and what the machine does at it. The owners get its time and borrow the held jobs, and put in what they want:
+//! requests for the store, and effects for each other.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::flight::Flight;
+use super::held::Held;
 use super::run::{Ended, Failed, PayloadFunction, RunJobs};
 use crate::job::{JobId, Token};
 use crate::store::{Request, RequestKind};
@@ -14,8 +15,9 @@ use crate::store::{Request, RequestKind};
 pub(super) enum Effect {
     /// So many jobs have ended just now, and as many others may be claimed ahead.
     Returned(usize),
-    /// A run has ended, or is given up: what follows for each of its jobs. `failed` is what its task has reported before.
-    Decide { jobs: RunJobs, failed: Option<Failed>, ended: Ended },
+    /// A run has ended, or is given up: what follows for each of these jobs, which end together with others of it, `together` in all.
+    /// `failed` is what its task has reported before.
+    Decide { jobs: RunJobs, together: usize, failed: Option<Failed>, ended: Ended },
     /// The ack on claim of this job was taken: its handler starts, and the job is no longer held.
     RunAcked(JobId),
     /// The store has noted that no attempt of this job is left.
@@ -34,10 +36,11 @@ pub(super) enum Effect {
     Missing(JobId),
 }
 
-/// The time, and what the owners want.
+/// The time, the jobs, and what the owners want.
 #[derive(Debug)]
 pub(super) struct Moment {
     pub(super) now: Duration,
+    pub(super) held: Held,
     pub(super) flight: Flight,
     pub(super) effects: VecDeque<Effect>,
 }
@@ -52,9 +55,9 @@ impl Moment {
         self.flight.send(request, self.now);
     }
 
-    /// As [`Flight::can_send`].
+    /// Whether a request of this kind can be sent now: connected, none of its kind in flight, not paused.
     pub(super) fn can_send(&self, kind: RequestKind) -> bool {
-        self.flight.can_send_beside(kind, 1, self.now)
+        self.can_send_beside(kind, 1)
     }
 
     /// As [`Flight::can_send_beside`].

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::run::RunId;
 use crate::environment::{Alone, Entry};
-use crate::job::{Cause, Metadata, Record, RetryPolicy, Suspicion, Token};
+use crate::job::{Cause, JobId, Metadata, Record, RetryPolicy, Suspicion, Token};
 use crate::listener::Failure;
-use crate::listener::erased::HandlerCall;
-use crate::store::step::{Change, Tick};
+use crate::listener::HandlerCall;
+use crate::store::step::{Change, Claim, Tick};
 
 /// Which step claimed a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,17 +80,12 @@ pub(super) struct HeldJob {
 }
 
 impl HeldJob {
-    pub(super) fn new(
-        token: Token,
-        record: Record,
-        metadata: Metadata,
-        crashes: u32,
-        mode: Mode,
-        stage: Stage,
-    ) -> Self {
+    /// A claimed job, and its id.
+    pub(super) fn new(claim: Claim, metadata: Metadata, mode: Mode, stage: Stage) -> (JobId, Self) {
+        let Claim { id, token, record, crashes } = claim;
         let (suspicion, is_unknown) = (Suspicion::Ordinary, false);
         let (entry, alone, starts_at) = (None, None, None);
-        Self { token, record, metadata, crashes, suspicion, entry, alone, mode, starts_at, is_unknown, stage }
+        (id, Self { token, record, metadata, crashes, suspicion, entry, alone, mode, starts_at, is_unknown, stage })
     }
 
     /// Whether the job was in so many crashes that it may be their cause.

@@ -10,13 +10,14 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use super::meter::Counters;
-use super::meter::{Counts, TopicMeter};
+use super::meter::{Count, Counts, Level};
 use super::punctuality::Punctuality;
-use crate::context::condition::{Condition, LiveCondition};
+use crate::context::condition::{Condition, LiveCondition, TaskStats};
 use crate::job::Cause;
 use crate::store::RequestKind;
 use crate::store::step::Change;
 use crate::store::{Drain, Outage, Pause, StoreError, TopicDelay, TopicState};
+use crate::telemetry::{Counter, Histogram, counter, histogram, label, table};
 
 /// The state of one topic on this node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -77,19 +78,20 @@ pub struct Quarantine {
     pub alone: Option<String>,
 }
 
-/// What became of what a topic held when its stop was ordered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TopicEnding {
-    /// Runs whose outcome the store took, other than a rollback.
-    pub(crate) finished: usize,
-    /// Jobs that went back as they were.
-    pub(crate) given_back: usize,
-    /// Handlers that were cancelled at the end of the grace.
-    pub(crate) cancelled: usize,
-    /// Jobs that are still held.
-    pub(crate) held: usize,
-    /// Handlers that have not returned.
-    pub(crate) running: usize,
+/// The result of a stop: what became of what the node held when it was told to stop. The log has the same as one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// Jobs whose run ended by itself during the stop, with an outcome that the store took: acks, retries, rejoins and so on.
+    pub finished: usize,
+    /// Jobs that went back as they were, without a spent attempt: those that waited, and those whose handlers were cancelled.
+    pub given_back: usize,
+    /// Handlers that were cancelled, because the grace ended before they did.
+    pub cancelled: usize,
+    /// Jobs that the node still held: the store did not answer in time, or `crash_rollback` is off. Other nodes reclaim them.
+    pub left: usize,
+    /// Handlers that were cancelled and have not returned, because they block their thread.
+    pub still_running: usize,
 }
 
 /// What `health()` says while runs starve.
@@ -105,7 +107,17 @@ pub(crate) struct TopicStats {
     condition: LiveCondition,
     /// What is counted.
     pub(super) count: Counts,
-    meter: TopicMeter,
+    held: Level,
+    running: Level,
+    waiting: Level,
+    settling: Level,
+    /// Jobs that `process_unacked` dropped.
+    dropped: Count,
+    run: Histogram,
+    lateness: Histogram,
+    failed: [Counter; 7],
+    stopped: Counter,
+    calls: [Histogram; RequestKind::COUNT],
     is_starved: AtomicBool,
     punctuality: Punctuality,
     records: AtomicU64,
@@ -128,9 +140,19 @@ impl TopicStats {
         objective: Option<Duration>,
         outage: &Outage,
     ) -> Self {
+        let name = label(&topic);
         Self {
             count: Counts::new(&topic),
-            meter: TopicMeter::new(&topic),
+            held: Level::of(&table::HELD, name),
+            running: Level::of(&table::RUNNING, name),
+            waiting: Level::of(&table::WAITING, name),
+            settling: Level::of(&table::SETTLING, name),
+            dropped: Count::of(Some(counter(&table::SETTLED, &[name, "drop"]))),
+            run: histogram(&table::RUN, &[name]),
+            lateness: histogram(&table::LATENESS, &[name]),
+            failed: Cause::ALL.map(|cause| counter(&table::FAILED, &[name, cause.word()])),
+            stopped: counter(&table::FAILED, &[name, "stopped"]),
+            calls: RequestKind::ALL.map(|kind| histogram(&table::CALL, &[kind.name()])),
             topic,
             listener,
             settings,
@@ -154,10 +176,10 @@ impl TopicStats {
             listener: self.listener.clone(),
             settings: self.settings.clone(),
             condition: self.condition.read(),
-            held: self.meter.held.read(),
-            running: self.meter.running.read(),
-            waiting: self.meter.waiting.read(),
-            settling: self.meter.settling.read(),
+            held: self.held.read(),
+            running: self.running.read(),
+            waiting: self.waiting.read(),
+            settling: self.settling.read(),
             quarantine: self.quarantine.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             counters: self.count.read(),
             starved: self.is_starved.load(Relaxed).then(|| STARVED.into()),
@@ -175,11 +197,6 @@ impl TopicStats {
         self.condition.contact(&self.topic);
     }
 
-    /// The store has not answered, or has refused a request.
-    pub(crate) fn store_error(&self, error: &StoreError) {
-        self.condition.store_error(&self.topic, error);
-    }
-
     /// No handler can start any more.
     pub(super) fn handlers_gone(&self) {
         self.condition.set(Condition::Stopped("the runtime of the handlers has shut down".into()));
@@ -195,23 +212,24 @@ impl TopicStats {
         self.cancelled.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn ending(&self) -> TopicEnding {
+    /// What became of what the topic held when its stop was ordered.
+    pub(crate) fn ending(&self) -> Stopped {
         let (now, then) = (self.count.read(), self.at_stop.get().copied().unwrap_or_default());
         let finished = |of: &Counters| of.acked + of.rejoined + of.retried + of.parked + of.dead;
-        TopicEnding {
+        Stopped {
             finished: finished(&now).saturating_sub(finished(&then)) as usize,
             given_back: now.rolled_back.saturating_sub(then.rolled_back) as usize,
             cancelled: self.cancelled.load(Relaxed),
-            held: self.meter.held.read(),
-            running: self.meter.running.read(),
+            left: self.held.read(),
+            still_running: self.running.read(),
         }
     }
 
     pub(super) fn set_current(&self, held: usize, running: usize, waiting: usize, settling: usize) {
-        self.meter.held.set(held);
-        self.meter.running.set(running);
-        self.meter.waiting.set(waiting);
-        self.meter.settling.set(settling);
+        self.held.set(held);
+        self.running.set(running);
+        self.waiting.set(waiting);
+        self.settling.set(settling);
     }
 
     /// What an answer told of the state of the topic.
@@ -237,7 +255,7 @@ impl TopicStats {
     /// A job could start this long after it was due.
     pub(super) fn late(&self, late: Duration) {
         self.count.most_late_ms.raise(late.as_millis() as u64);
-        self.meter.late(late);
+        self.lateness.record(late.as_secs_f64());
         self.punctuality.started(late, || self.condition.now());
     }
 
@@ -252,7 +270,7 @@ impl TopicStats {
             Change::Dead => &count.dead,
             Change::Drop => {
                 count.dropped.add(1);
-                &self.meter.dropped
+                &self.dropped
             }
             Change::Tick(_) => &count.ticked,
         };
@@ -262,26 +280,21 @@ impl TopicStats {
     /// A handler failed; `None`: the node or its runtime ended before it.
     pub(super) fn failed(&self, cause: Option<Cause>) {
         self.count.failed.add(1);
-        self.meter.failed(cause);
+        cause.map_or(&self.stopped, |cause| &self.failed[cause as usize]).increment(1);
     }
 
     /// A handler ran for this long.
     pub(super) fn ran(&self, time: Duration) {
-        self.meter.run.record(time.as_secs_f64());
+        self.run.record(time.as_secs_f64());
     }
 
     /// The store has answered a request of this kind after this time.
     pub(super) fn called(&self, kind: RequestKind, time: Duration) {
-        self.meter.called(kind, time);
+        self.calls[kind as usize].record(time.as_secs_f64());
     }
 
     pub(super) fn set_starved(&self, is_starved: bool) {
         self.is_starved.store(is_starved, Relaxed);
-    }
-
-    pub(crate) fn restarted(&self, panic: &str) {
-        self.count.restarts.add(1);
-        self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
     }
 
     /// The store has compared its records with its places (rule 2).
@@ -297,5 +310,16 @@ impl TopicStats {
         }
         self.records.store(records as u64, Relaxed);
         self.places.store(places as u64, Relaxed);
+    }
+}
+
+impl TaskStats for TopicStats {
+    fn store_error(&self, error: &StoreError) {
+        self.condition.store_error(&self.topic, error);
+    }
+
+    fn restarted(&self, panic: &str) {
+        self.count.restarts.add(1);
+        self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
     }
 }

@@ -1,4 +1,5 @@
-//! Windows: how many jobs and bytes a request asks for at most, and how many bytes of payloads wait on this node.
+//! Windows: how much a topic takes at a time: how many jobs and bytes a request asks for at most, how many jobs it claims ahead, and how
+//! many bytes of payloads wait on this node.
 //!
 //! A request whose answer does not come in time may have asked for more than the link can carry. So each time-out halves what
 //! the next one asks for, down to one job, which passes on any link. Answers let it grow again, the more slowly the more often
@@ -6,8 +7,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
-use crate::store::step::USUAL_BYTES;
+use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 
 /// The most jobs that a step moves or lists. This many acks keep Redis busy for half a millisecond and any other outcomes for
 /// two, and nothing else of the server runs meanwhile; a job of a larger batch costs no less.
@@ -74,6 +76,46 @@ impl Window {
     }
 }
 
+/// As many jobs as ended within a window of this length wait beside those that run.
+const ENDED_WITHIN: Duration = Duration::from_millis(50);
+
+/// How many jobs to claim beyond those that can start at once: as many as ended lately, so that a fast topic does not wait for the store
+/// between two jobs, and a slow one does not hoard.
+#[derive(Debug)]
+pub(super) struct Prefetch {
+    window_start: Duration,
+    /// How many ended in this window, and in the one before.
+    ended: usize,
+    ended_before: usize,
+}
+
+impl Prefetch {
+    pub(super) const fn new(now: Duration) -> Self {
+        Self { window_start: now, ended: 0, ended_before: 0 }
+    }
+
+    /// So many jobs have ended.
+    pub(super) fn ended(&mut self, jobs: usize, now: Duration) {
+        self.advance(now);
+        self.ended += jobs;
+    }
+
+    /// How many jobs to claim beyond those that can start at once.
+    pub(super) fn ahead(&mut self, now: Duration) -> usize {
+        self.advance(now);
+        self.ended_before.min(MOST_JOBS)
+    }
+
+    fn advance(&mut self, now: Duration) {
+        let windows = now.saturating_sub(self.window_start).as_millis() / ENDED_WITHIN.as_millis();
+        if windows > 0 {
+            self.ended_before = if windows == 1 { self.ended } else { 0 };
+            self.ended = 0;
+            self.window_start = now;
+        }
+    }
+}
+
 /// The most bytes of records that wait for a permit in one topic. One answer may go beyond.
 const MOST_OF_TOPIC: usize = 16 << 20;
 /// The most bytes of records that wait for a permit on one node. One answer of each topic may go beyond.
@@ -117,6 +159,8 @@ impl Drop for WaitingShare {
 mod tests {
     use super::*;
 
+    const MS: Duration = Duration::from_millis(1);
+
     #[test]
     fn a_timeout_halves_what_is_asked_for_down_to_one_job() {
         let mut window = Window::default();
@@ -156,5 +200,16 @@ mod tests {
         assert!(!topics[3].is_full(), "a topic that is gone waits for nothing");
         topics[0].set(0);
         assert!(!topics[0].is_full());
+    }
+
+    #[test]
+    fn as_many_are_taken_ahead_as_ended_lately() {
+        let mut prefetch = Prefetch::new(Duration::ZERO);
+        (0..20).for_each(|ms| prefetch.ended(1, ms * MS));
+        assert_eq!(prefetch.ahead(40 * MS), 0, "the window is not over");
+        assert_eq!(prefetch.ahead(60 * MS), 20);
+        (61..64).for_each(|ms| prefetch.ended(1, ms * MS));
+        assert_eq!(prefetch.ahead(110 * MS), 3, "those of one window only");
+        assert_eq!(prefetch.ahead(400 * MS), 0, "nothing ended since");
     }
 }

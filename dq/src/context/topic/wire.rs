@@ -1,42 +1,24 @@
 //! The wire of a topic: it sends the requests of the [`Flight`] in order over one link, and reads their answers in that order.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Parts;
 use super::flight::Flight;
-use crate::job::{NodeId, TopicKey};
-use crate::store::{Answer, Link, LinkOptions, Pending, RequestKind, Store, StoreError};
+use crate::store::{Answer, Link, LinkOptions, Pending, RequestKind, StoreError};
 
 /// The link of a topic, and the answers that it awaits.
 pub(super) struct Wire {
-    store: Arc<dyn Store>,
-    topic: TopicKey,
-    node: NodeId,
-    /// Whether the topic counts what the steps of the link do.
-    counts: bool,
-    call_timeout: Duration,
+    parts: Arc<Parts>,
     link: Option<Arc<dyn Link>>,
     answers: VecDeque<Pending<Answer>>,
     renewal: Option<Pending<Answer>>,
 }
 
-impl fmt::Debug for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").field("topic", &self.topic).finish_non_exhaustive()
-    }
-}
-
 impl Wire {
-    pub(super) fn new(
-        store: Arc<dyn Store>,
-        topic: TopicKey,
-        node: NodeId,
-        counts: bool,
-        call_timeout: Duration,
-    ) -> Self {
-        Self { store, topic, node, counts, call_timeout, link: None, answers: VecDeque::new(), renewal: None }
+    pub(super) const fn new(parts: Arc<Parts>) -> Self {
+        Self { parts, link: None, answers: VecDeque::new(), renewal: None }
     }
 
     /// How many jobs the store has dropped that no answer reports.
@@ -44,17 +26,20 @@ impl Wire {
         self.link.as_ref().map_or(0, |link| link.dropped())
     }
 
-    /// Follows the flight: drops a lost link, makes a new one, and sends what waits.
-    pub(super) fn follow(&mut self, flight: &mut Flight) {
+    /// Follows the flight: drops a lost link, makes a new one, and sends what waits. Returns whether it sent anything.
+    pub(super) fn follow(&mut self, flight: &mut Flight) -> bool {
         if !flight.is_connected() {
             self.link = None;
             self.answers.clear();
             self.renewal = None;
-            return;
+            return false;
         }
-        let Self { store, topic, node, counts, link, answers, renewal, .. } = self;
-        let link = link.get_or_insert_with(|| store.link_with(topic, node, LinkOptions { counts: *counts }));
+        let Self { parts, link, answers, renewal } = self;
+        let options = LinkOptions { counts: parts.topic.statistics };
+        let link = link.get_or_insert_with(|| parts.store.link_with(&parts.key, &parts.id, options));
+        let mut sends = false;
         for request in flight.outgoing() {
+            sends = true;
             let is_renewal = request.kind() == RequestKind::Renew;
             let answer = link.ask(request);
             if is_renewal {
@@ -63,6 +48,7 @@ impl Wire {
                 answers.push_back(answer);
             }
         }
+        sends
     }
 
     /// Returns the next answer, and whether it is that of the `renew`. Waits forever while nothing is in flight. Cancel safe.
@@ -84,13 +70,14 @@ impl Wire {
     /// When the oldest request is given up: when neither its answer nor any byte over its connection has come for the
     /// call timeout.
     pub(super) fn give_up_at(&self, flight: &Flight, now: Duration) -> Option<Duration> {
+        let call_timeout = self.parts.node.call_timeout;
         let give_up_at = |(kind, sent)| {
-            let at = sent + self.call_timeout;
+            let at = sent + call_timeout;
             if now < at {
                 return at;
             }
             let silent_for = self.link.as_ref().and_then(|link| link.silent_for(kind));
-            at.max(now + silent_for.map_or(Duration::ZERO, |silence| self.call_timeout.saturating_sub(silence)))
+            at.max(now + silent_for.map_or(Duration::ZERO, |silence| call_timeout.saturating_sub(silence)))
         };
         flight.oldest().map(give_up_at).min()
     }

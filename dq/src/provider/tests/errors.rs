@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::job::{JobId, State, TopicName};
+use bytes::Bytes;
+
+use crate::job::{JobId, Record, State, TopicName};
 use crate::provider::error::Doing;
 use crate::provider::{CallError, Invalid, Reason, Refusal, Target};
-use crate::store::{CommandKind, OnDuplicate, StoreError};
+use crate::store::{CommandKind, GiveUp, OnDuplicate, Repair, StoreError};
 use crate::time::LONGEST_DELAY;
 
 fn target(doing: Doing) -> Target {
@@ -100,4 +102,14 @@ fn a_refusal_says_what_to_do() {
     for (text, what) in said.iter().zip(["replace_existing", "requeue", "requeue", "add it again"]) {
         assert!(text.starts_with("job `7` of topic `t` was not changed: it is") && text.contains(what), "{text}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repair_whose_answer_is_lost_may_have_been_made_and_a_query_was_not() {
+    let (_provider, topic, _store) = super::provider();
+    let job = GiveUp { id: JobId::new("7").unwrap(), record: Record::from_bytes(Bytes::new()), error: String::new() };
+    let repaired = topic.repair(Repair::GiveUp(job)).await.unwrap_err();
+    assert!(matches!(repaired, CallError::Unknown { .. }), "{repaired}");
+    let found = topic.get("7").await.unwrap_err();
+    assert!(matches!(found, CallError::NotDone { .. }), "{found}");
 }

@@ -216,10 +216,10 @@ impl Store for ManualStore {
         "manual:".into()
     }
 
-    /// Never answers a `get`, and refuses the first `counts`.
+    /// Never answers a `get` or a `repair`, and refuses the first `counts`.
     fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
         match query {
-            Query::Get { .. } => {
+            Query::Get { .. } | Query::Repair { .. } => {
                 let query = self.queries.begin();
                 Box::pin(async move {
                     let _query = query;

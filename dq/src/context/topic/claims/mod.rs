@@ -2,10 +2,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`transfer`] | claims due jobs, never more than can start soon |
-//! | [`sweep`] | prunes jobs, and claims UNACKED ones for `process_unacked` |
+//! | [`transfer`] | claims due jobs, never more than can start soon; prunes jobs, and claims UNACKED ones for `process_unacked` |
 //! | [`smart_sleep`] | when the next transfer is due |
-//! | [`permits`], [`prefetch`] | how many jobs there is room for |
+//! | [`permits`] | how many jobs there is room for |
 //! | [`pause`] | what the node knows of a pause, and of the state of the topic |
 //!
 //! The fields are private to this folder. What the other owners hold comes in as a [`Load`].
@@ -13,27 +12,24 @@
 mod lead;
 mod pause;
 mod permits;
-mod prefetch;
 mod smart_sleep;
-mod sweep;
 mod transfer;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Parts;
 use super::held::Counts;
-use super::parts::Parts;
+use super::moment::Moment;
 use super::stage::Mode;
-use super::window::WaitingShare;
+use super::window::{Prefetch, WaitingShare};
 use crate::context::node_permits::Permits;
 use crate::store::RequestKind;
-use crate::store::step::{Role, Transfer};
+use crate::store::step::{Role, Transfer, Wake};
 use crate::time::Timestamp;
 use pause::Pausing;
-use prefetch::Prefetch;
 use smart_sleep::SmartSleep;
-
-pub(super) use sweep::SWEEP_PERIOD;
+use transfer::SWEEP_PERIOD;
 
 /// By how much the clocks of node and store may differ in speed, as a part of the time that passes.
 const DRIFT: u32 = 1_000;
@@ -97,9 +93,10 @@ impl Claims {
         self.sleep.role()
     }
 
-    /// The role is given up.
-    pub(super) const fn gave_up_role(&mut self, now: Duration) {
-        self.sleep.called_wake(now);
+    /// Gives the role up, and wakes others: they may have room for what is due.
+    pub(super) fn give_up_role(&mut self, moment: &mut Moment) {
+        self.sleep.called_wake(moment.now);
+        moment.send(Wake);
     }
 
     /// The store has told that the head is due then.
@@ -124,7 +121,7 @@ impl Claims {
     /// Requests (of one kind, or all) will not be answered.
     pub(super) fn send_again(&mut self, kind: Option<RequestKind>) {
         if kind.is_none_or(|kind| kind == RequestKind::Transfer) {
-            self.pausing.forget_answer();
+            self.pausing.is_answer_old = false;
             self.sleep.wake();
         }
         if kind.is_none_or(|kind| kind == RequestKind::Sweep) {

@@ -19,7 +19,7 @@ pub(super) struct Pausing {
     /// What was handed over before and has not begun is not taken back yet.
     is_new: bool,
     /// The transfer in flight left before the signal came.
-    is_answer_old: bool,
+    pub(super) is_answer_old: bool,
     /// When the pause ends by itself, by the node's clock.
     until: Option<Duration>,
     /// When an answer last told the state of the topic.
@@ -31,27 +31,17 @@ pub(super) struct Pausing {
 }
 
 impl Pausing {
-    /// Whether nothing may start.
-    pub(super) const fn is_on(&self) -> bool {
-        self.since.is_some()
-    }
-
     /// The topic is paused, for all that this node knows since now.
     fn begins(&mut self, now: Duration) {
         self.is_new |= self.since.is_none();
         self.since.get_or_insert(now);
-    }
-
-    /// No answer to the transfer in flight will come.
-    pub(super) const fn forget_answer(&mut self) {
-        self.is_answer_old = false;
     }
 }
 
 impl Claims {
     /// Whether nothing may start.
     pub(crate) const fn is_paused(&self) -> bool {
-        self.pausing.is_on()
+        self.pausing.since.is_some()
     }
 
     /// The state of the topic has changed, or that signal may have been lost.
@@ -90,7 +80,7 @@ impl Claims {
             }
             None if is_old || !ends => {
                 // It says nothing about the pause that the signal told of.
-                if self.pausing.is_on() {
+                if self.is_paused() {
                     return self.sleep.wake();
                 }
             }
@@ -122,11 +112,6 @@ impl Claims {
         self.pausing.until = None;
         self.sleep.wake();
         None
-    }
-
-    /// How many jobs the next transfer may claim at least: while the topic is paused, the transfer asks whether it still is.
-    pub(super) fn asks_for(&self, limit: usize) -> usize {
-        if self.pausing.is_on() { limit.max(1) } else { limit }
     }
 
     /// A node that has no room for more sends no transfer, and would not learn of a change of the state. So it scans: at once if a

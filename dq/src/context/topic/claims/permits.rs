@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::{Claims, Load};
-use crate::context::topic::flight::{CLAIMS, Flight};
+use crate::context::topic::flight::CLAIMS;
 use crate::context::topic::moment::Moment;
 use crate::context::topic::runs::Room;
 use crate::listener::AckMode;
@@ -59,17 +59,17 @@ impl Claims {
 
     /// Asks for the permits of the node that this topic wants, and gives back what others may need more. While a claim is in
     /// flight its permits are promised.
-    pub(crate) fn share_permits(&mut self, load: Load, flight: &Flight, now: Duration) {
+    pub(crate) fn share_permits(&mut self, load: Load, moment: &Moment) {
         if !self.permits.is_shared() {
             return;
         }
         let granted = self.permits.granted();
         let used = load.handed_over - load.without_permit(granted);
-        let used = if flight.busy(&CLAIMS) { granted.max(used) } else { used };
-        let claims_soon = self.sleep.is_awake(now)
+        let used = if moment.flight.busy(&CLAIMS) { granted.max(used) } else { used };
+        let claims_soon = self.sleep.is_awake(moment.now)
             && load.agrees
-            && flight.can_send(RequestKind::Transfer, now)
-            && !(load.is_over || self.pausing.is_on() || load.starves || self.is_held_up());
+            && moment.can_send(RequestKind::Transfer)
+            && !(load.is_over || self.is_paused() || load.starves || self.is_held_up());
         let held = load.handed_over + load.jobs.waiting.div_ceil(self.batch_size());
         let wanted = if claims_soon { self.permits.most() } else { used.max(held) };
         self.permits.ask(used, wanted);

@@ -1,12 +1,20 @@
-//! Transfer: claims due jobs for this node, never more than can start soon.
+//! Transfer and sweep: the two steps that claim jobs for this node. Each takes a sequence number, so the two are never in flight together.
+//!
+//! A transfer claims due jobs, never more than can start soon. A sweep prunes jobs past their retention, and claims jobs that were UNACKED
+//! for their age, for `process_unacked`. Only the watcher sweeps, and not while it knows the topic to be empty, unless histories outlive
+//! their jobs there.
 
 use std::time::Duration;
 
 use super::{Claims, Load};
+use crate::config::TopicSettings;
 use crate::context::topic::flight::CLAIMS;
 use crate::context::topic::moment::Moment;
 use crate::store::RequestKind;
-use crate::store::step::{Transfer, Transferred, Wake};
+use crate::store::step::{Role, Sweep, Swept, Transfer, Transferred};
+
+/// The pause between two sweeps. Ages are days, and an idle topic must cost next to nothing.
+pub(super) const SWEEP_PERIOD: Duration = Duration::from_secs(300);
 
 impl Claims {
     /// Sends a transfer when one is due. A node that has a role and no room gives the role up and wakes others.
@@ -18,10 +26,11 @@ impl Claims {
             return Some(self.sleep.wakes_at());
         }
         let wanted = self.wanted(load, &[], moment);
-        let limit = self.asks_for(wanted);
+        // While the topic is paused, the transfer asks whether it still is.
+        let limit = if self.is_paused() { wanted.max(1) } else { wanted };
         if limit == 0 {
             let asks_at = self.ask_for_state(load, moment);
-            let wakes_at = self.give_up_role(load, moment);
+            let wakes_at = self.make_way(load, moment);
             return asks_at.into_iter().chain(wakes_at).min();
         }
         if !moment.can_send(RequestKind::Transfer) {
@@ -32,17 +41,10 @@ impl Claims {
     }
 
     fn send_transfer(&mut self, limit: usize, moment: &mut Moment) {
-        let fallback = self.fallback();
+        let (last_seen, bytes) = (moment.flight.last_seen(), moment.flight.limits(RequestKind::Transfer).1);
+        let (lease, fallback, lookahead) = (self.parts.node.lease, self.fallback(), self.parts.topic.lookahead);
         self.sleep.sent(fallback);
-        let transfer = Transfer {
-            last_seen: moment.flight.last_seen(),
-            limit,
-            bytes: moment.flight.limits(RequestKind::Transfer).1,
-            lease: self.parts.node.lease,
-            fallback,
-            lookahead: self.parts.topic.lookahead,
-        };
-        moment.send(transfer);
+        moment.send(Transfer { last_seen, limit, bytes, lease, fallback, lookahead });
     }
 
     /// The period of the fallback scan. After anything else than a whole sleep it is up to a fifth shorter, at random: nodes that
@@ -53,7 +55,7 @@ impl Claims {
     }
 
     /// Gives the role up, if this node has one and no room for due jobs. Returns when it may.
-    pub(crate) fn give_up_role(&mut self, load: Load, moment: &mut Moment) -> Option<Duration> {
+    fn make_way(&mut self, load: Load, moment: &mut Moment) -> Option<Duration> {
         if load.jobs.ordinary_waiting() > 0 && self.active_runs(load) < self.permits.granted() && !self.is_held_up() {
             return None;
         }
@@ -61,8 +63,7 @@ impl Claims {
         if moment.now < at || !moment.can_send(RequestKind::Wake) {
             return Some(at).filter(|at| *at > moment.now).or_else(|| moment.pause_end(RequestKind::Wake));
         }
-        self.sleep.called_wake(moment.now);
-        moment.send(Wake);
+        self.give_up_role(moment);
         None
     }
 
@@ -74,7 +75,7 @@ impl Claims {
         self.on_state(answer.state.take(), Some(answer.left), answer.clock, true, moment.now);
         if !answer.more
             || load.is_over
-            || self.pausing.is_on()
+            || self.is_paused()
             || !load.agrees
             || self.permits.is_shared()
             || load.jobs.quarantined_waiting > 0
@@ -92,7 +93,47 @@ impl Claims {
     /// The claims of an answer are taken in. If more was due and there is no room for it, others should claim it.
     pub(crate) fn on_admitted(&mut self, more: bool, load: Load, moment: &mut Moment) {
         if more && !moment.flight.busy(&[RequestKind::Transfer]) && self.wanted(load, &[], moment) == 0 {
-            self.give_up_role(load, moment);
+            self.make_way(load, moment);
         }
+    }
+
+    /// Sends a sweep when one is due, unless the topic `has_nothing` to sweep.
+    pub(crate) fn sweep(&mut self, load: Load, has_nothing: bool, moment: &mut Moment) -> Option<Duration> {
+        let is_watcher = self.role() == Some(Role::Watcher);
+        if load.is_over || !is_watcher || has_nothing || !load.agrees || moment.flight.busy(&CLAIMS) {
+            return None;
+        }
+        if moment.now < self.sweep_at {
+            return Some(self.sweep_at);
+        }
+        let limit = self.wanted(load, &[], moment);
+        if limit == 0 {
+            return None;
+        }
+        if !moment.can_send(RequestKind::Sweep) {
+            return moment.pause_end(RequestKind::Sweep);
+        }
+        self.sweep_at = moment.now + SWEEP_PERIOD;
+        let (last_seen, bytes) = (moment.flight.last_seen(), moment.flight.limits(RequestKind::Sweep).1);
+        let TopicSettings { unacked_age, dead_kept, dead_most, .. } = self.parts.topic;
+        let lease = self.parts.node.lease;
+        moment.send(Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most });
+        None
+    }
+
+    /// Takes in an answer, but for its claims.
+    pub(crate) fn on_swept(&mut self, swept: &mut Swept, now: Duration) {
+        if swept.pruned_dead > 0 {
+            tracing::info!(topic = %self.parts.key.topic, jobs = swept.pruned_dead, "removed DEAD jobs past their retention");
+        }
+        self.on_state(swept.state.take(), None, swept.clock, false, now);
+        if swept.more {
+            self.sweep_at = now;
+        }
+    }
+
+    /// The topic was empty, and may have a job from now on: the sweep comes within its usual time.
+    pub(crate) fn sweep_later(&mut self, now: Duration) {
+        self.sweep_at = self.sweep_at.max(now + SWEEP_PERIOD);
     }
 }

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use super::Lease;
+use crate::context::topic::MOST_SHOWN;
 use crate::context::topic::moment::Moment;
-use crate::context::topic::parts::MOST_SHOWN;
 use crate::job::JobId;
 use crate::store::RequestKind;
 use crate::store::step::{Audit, Audited, Recover, Recovered, RowCursor};
@@ -33,12 +33,12 @@ pub(super) enum Audits {
 }
 
 impl Audits {
-    /// Whether the next request of the audit is of this kind.
-    pub(super) fn asks(&self, kind: RequestKind) -> bool {
+    /// The kind of the next request of the audit.
+    pub(super) const fn next(&self) -> Option<RequestKind> {
         match self {
-            Self::Looking { .. } => kind == RequestKind::Audit,
-            Self::Recovering { .. } => kind == RequestKind::Recover,
-            Self::Idle | Self::Found { .. } => false,
+            Self::Looking { .. } => Some(RequestKind::Audit),
+            Self::Recovering { .. } => Some(RequestKind::Recover),
+            Self::Idle | Self::Found { .. } => None,
         }
     }
 
@@ -76,23 +76,16 @@ impl Audits {
 impl Lease {
     /// Looks for lost jobs, or puts back those that were found, one bounded step at a time.
     pub(crate) fn audit(&mut self, moment: &mut Moment) -> Option<Duration> {
-        let kind = match &self.audits {
-            Audits::Looking { .. } => RequestKind::Audit,
-            Audits::Recovering { .. } => RequestKind::Recover,
-            Audits::Idle | Audits::Found { .. } => return None,
-        };
-        if !self.agrees() {
-            return None;
-        }
+        let kind = self.audits.next().filter(|_| self.agrees())?;
         if !moment.can_send(kind) {
             return moment.pause_end(kind);
         }
         let (limit, bytes) = moment.flight.limits(kind);
         match &self.audits {
-            Audits::Looking { after, .. } => moment.send(Audit { after: after.clone(), limit, bytes }),
             Audits::Recovering { lost } => {
                 moment.send(Recover { ids: lost.iter().take(limit).cloned().collect(), bytes });
             }
+            Audits::Looking { after, .. } => moment.send(Audit { after: after.clone(), limit, bytes }),
             Audits::Idle | Audits::Found { .. } => {}
         }
         None

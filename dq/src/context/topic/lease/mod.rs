@@ -5,7 +5,10 @@
 //! that the node considers valid is valid (rule 21). A node that could not renew cancels the handlers that have not finished. It
 //! keeps and sends the outcomes of those that have, because the token judges them (rule 10).
 //!
-//! * [`reconcile`]: what this node holds against the rows that the store counts for it.
+//! *Reconcile* compares what this node holds with the rows that the store counts for it (rules 6 and 7). It is the first thing a node
+//! asks, and it follows every lost link, every wrong sequence number and every difference in the number of rows. A row that is not held
+//! goes back; a held job without a row is cancelled. Nothing is claimed meanwhile.
+//!
 //! * [`reclaim`]: the jobs of dead nodes go back.
 //! * [`audit`]: the jobs whose place another program removed go back.
 //!
@@ -13,21 +16,36 @@
 
 mod audit;
 mod reclaim;
-mod reconcile;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::flight::Flight;
-use super::parts::Parts;
+use super::Parts;
+use super::flight::CLAIMS;
+use super::moment::{Effect, Moment};
 use super::run::LeaseEnd;
-use crate::context::topic::moment::Moment;
-use crate::job::Sequence;
+use crate::job::{JobId, Sequence};
 use crate::store::RequestKind;
-use crate::store::step::{LeaseStatus, Renew};
+use crate::store::step::{LeaseStatus, Reconcile, Reconciled, Renew, RowCursor, Sequenced};
 use audit::Audits;
 use reclaim::Reclaims;
-use reconcile::Reconciliation;
+pub(crate) use reclaim::takeover;
+
+/// Whether this node and the store are known to agree.
+#[derive(Debug, Default)]
+pub(super) enum Reconciliation {
+    /// They may differ, as at the start.
+    #[default]
+    Needed,
+    /// The node has asked.
+    InFlight {
+        /// The held jobs that no page has shown so far.
+        unseen: BTreeSet<JobId>,
+    },
+    /// They agree.
+    Settled,
+}
 
 /// The lease as this node counts it, and what it knows of the rows of others and its own.
 pub(super) struct Lease {
@@ -64,14 +82,6 @@ impl Lease {
         self.end.set(self.good_until);
     }
 
-    /// A claim that was sent at `sent` has renewed the lease if the node has rows.
-    pub(super) fn on_claimed(&mut self, status: LeaseStatus, sent: Duration, held: usize, flight: &Flight) {
-        if status.rows > 0 {
-            self.renewed(sent);
-        }
-        self.compare(status, held, flight);
-    }
-
     /// An answer counts as a renewal if the node has rows and the answer's sequence number is the one its request named.
     pub(super) fn renewed_if(&mut self, status: LeaseStatus, sent: Duration, named: Sequence) {
         if status.rows > 0 && status.sequence == named {
@@ -99,15 +109,16 @@ impl Lease {
         if moment.flight.reported(status.sequence) {
             self.renew_now();
         } else if self.agrees() {
-            self.reconciliation.need();
+            self.need_reconcile();
         }
     }
 
     /// Every answer carries the node's sequence number and its number of rows. An unexpected one starts a reconcile.
-    pub(super) fn compare(&mut self, status: LeaseStatus, held: usize, flight: &Flight) {
-        if self.agrees() && (status.rows != held || status.sequence != flight.last_seen()) {
-            tracing::debug!(topic = %self.parts.key.topic, rows = status.rows, held, "the jobs that the store counts for this node differ from those it holds; reconciling");
-            self.reconciliation.need();
+    pub(super) fn compare(&mut self, status: LeaseStatus, moment: &Moment) {
+        let (rows, held) = (status.rows, moment.held.counts().all);
+        if self.agrees() && (rows != held || status.sequence != moment.flight.last_seen()) {
+            tracing::debug!(topic = %self.parts.key.topic, rows, held, "the jobs that the store counts for this node differ from those it holds; reconciling");
+            self.need_reconcile();
         }
     }
 
@@ -119,7 +130,8 @@ impl Lease {
 
     /// Sends a heartbeat when nothing else has renewed the lease for the `renewal` period. A node that holds nothing sends one
     /// while the answer to a claim takes that long: the store may count rows for it.
-    pub(super) fn renew(&mut self, holds_nothing: bool, moment: &mut Moment) -> Option<Duration> {
+    pub(super) fn renew(&mut self, moment: &mut Moment) -> Option<Duration> {
+        let holds_nothing = moment.held.counts().all == 0;
         let claiming_since = moment.flight.claiming_since();
         if !self.agrees() || (holds_nothing && claiming_since.is_none()) {
             return None;
@@ -140,14 +152,14 @@ impl Lease {
 
     /// The link is lost: the two sides may differ, and what this node has seen of other leases does not count.
     pub(super) fn lost_link(&mut self) {
-        self.reconciliation.need();
+        self.need_reconcile();
         self.reclaims.forget();
     }
 
     /// Requests (of one kind, or all) will not be answered, so they are sent again.
     pub(super) fn send_again(&mut self, kind: Option<RequestKind>) {
         if kind.is_none_or(|kind| kind == RequestKind::Reconcile) && !self.agrees() {
-            self.reconciliation.need();
+            self.need_reconcile();
         }
         if kind.is_none_or(|kind| kind == RequestKind::Scan) {
             self.scan_at(Duration::ZERO);
@@ -158,8 +170,62 @@ impl Lease {
     pub(super) fn asks(&self, refused: RequestKind) -> bool {
         match refused {
             RequestKind::Reclaim => self.reclaims.knows_expired(),
-            RequestKind::Audit | RequestKind::Recover => self.audits.asks(refused),
+            RequestKind::Audit | RequestKind::Recover => self.audits.next() == Some(refused),
             _ => true,
         }
+    }
+
+    /// Whether the node and the store are known to agree on what the node holds.
+    pub(super) const fn agrees(&self) -> bool {
+        matches!(self.reconciliation, Reconciliation::Settled)
+    }
+
+    /// The two sides may differ: compare them, from the first page on.
+    pub(super) fn need_reconcile(&mut self) {
+        self.reconciliation = Reconciliation::Needed;
+    }
+
+    /// Asks for the first page when one is needed and no claim is in flight.
+    pub(super) fn reconcile(&mut self, moment: &mut Moment) -> Option<Duration> {
+        if !matches!(self.reconciliation, Reconciliation::Needed) || moment.flight.busy(&CLAIMS) {
+            return None;
+        }
+        if !moment.can_send(RequestKind::Reconcile) {
+            return moment.pause_end(RequestKind::Reconcile);
+        }
+        let unseen = moment.held.ids(|_| true).into_iter().collect();
+        self.reconciliation = Reconciliation::InFlight { unseen };
+        Self::ask_rows(None, moment);
+        None
+    }
+
+    fn ask_rows(after: Option<RowCursor>, moment: &mut Moment) {
+        let (last_seen, limit) = (moment.flight.last_seen(), moment.flight.limits(RequestKind::Reconcile).0);
+        moment.send(Reconcile { last_seen, after, limit });
+    }
+
+    /// A row that is not held goes back: the answer to its claim was lost. A held job without a row is no longer this node's.
+    pub(super) fn on_reconciled(&mut self, sequenced: Sequenced<Reconciled>, moment: &mut Moment) {
+        let Sequenced::Done(page) = sequenced else { return self.need_reconcile() };
+        moment.flight.saw(page.lease_status.sequence);
+        for (id, token) in page.rows {
+            if let Reconciliation::InFlight { unseen } = &mut self.reconciliation {
+                unseen.remove(&id);
+            }
+            if moment.held.under(&id, token).is_none() {
+                moment.push(Effect::Unheld(id, token));
+            }
+        }
+        if page.next.is_some() {
+            return Self::ask_rows(page.next, moment);
+        }
+        if let Reconciliation::InFlight { unseen } =
+            std::mem::replace(&mut self.reconciliation, Reconciliation::Settled)
+        {
+            moment.effects.extend(unseen.into_iter().map(Effect::Missing));
+        }
+        self.renew_now();
+        moment.push(Effect::Wake);
+        self.parts.stats.count.reconciled.add(1);
     }
 }

@@ -1,7 +1,7 @@
 //! Reclaim: the jobs of nodes that died go back (rules 19 and 20).
 //!
-//! Every transfer returns the end of the earliest lease of another node. Once that has passed, the node scans all leases. It
-//! reclaims from a node whose lease it has seen expired and unchanged for the time of its [`watch`], over an unbroken
+//! Every transfer returns the end of the earliest lease of another node, and the store tells one other node of each new lease. Once that
+//! has passed, the node scans all leases. It reclaims from a node whose lease it has seen expired and unchanged for the time of its [`watch`], over an unbroken
 //! connection: after an outage longer than a lease all leases have expired, and the first node back must not take the jobs
 //! of all others.
 
@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use super::Lease;
 use crate::config::NodeSettings;
-use crate::context::topic::flight::longest_pause;
+use crate::context::topic::flight::{CLAIMS, longest_pause};
 use crate::context::topic::moment::Moment;
 use crate::job::NodeId;
 use crate::store::RequestKind;
 use crate::store::step::{Reclaim, Reclaimed, Scan, Scanned, is_free_lease};
 use crate::time::Timestamp;
 
+/// By how much the clocks of node and store may differ in speed, as a part of the time that passes.
+const DRIFT: u32 = 1_000;
 /// How often the watcher scans, for the audit.
 const AUDIT_PERIOD: Duration = Duration::from_secs(60);
 /// The same, while nothing shows that the topic has a job.
@@ -27,6 +29,13 @@ const EMPTY_AUDIT_PERIOD: Duration = Duration::from_secs(600);
 fn watch(settings: &NodeSettings) -> Duration {
     let back_within = settings.call_timeout * 5 / 4 + longest_pause(settings.renewal);
     back_within.max(settings.renewal * 3 / 2)
+}
+
+/// Within this time of the death of a node its jobs go back, if another node knows when its lease ends (rule 20). Whoever was not
+/// told looks after the fallback.
+pub(crate) fn takeover(settings: &NodeSettings) -> Duration {
+    const TRIPS: Duration = Duration::from_secs(1);
+    settings.lease + watch(settings) + TRIPS
 }
 
 /// An expired lease.
@@ -41,7 +50,12 @@ struct Expired {
 #[derive(Debug, Default)]
 pub(super) struct Reclaims {
     scan_at: Option<Duration>,
+    /// The store has told this node of a lease that ends then, and tells it of no other before. So it scans then, whatever earlier scans
+    /// have found.
+    told_at: Option<Duration>,
     audit_at: Duration,
+    /// When this node last asked for the leases of others, with a scan or a transfer.
+    asked_at: Duration,
     /// The last scan found neither a record nor a place.
     found_nothing: bool,
     /// Nothing has shown a job since that scan was sent.
@@ -55,6 +69,13 @@ impl Reclaims {
         self.scan_at = Some(self.scan_at.map_or(at, |before| before.min(at)));
     }
 
+    /// Another node has a new lease, which lasts this long from now.
+    fn told(&mut self, lasts: Duration, now: Duration) {
+        let end = now + lasts + lasts / DRIFT + Duration::from_millis(1);
+        self.scan_at(end);
+        self.told_at = Some(end);
+    }
+
     /// Whether the topic is empty for all that this node knows: then nothing can be lost, and there is nothing to sweep.
     pub(super) const fn knows_no_job(&self) -> bool {
         self.found_nothing && self.seen_nothing
@@ -65,9 +86,18 @@ impl Reclaims {
         !self.expired.is_empty()
     }
 
+    /// When the next scan is due. `fallback` is how long this node does without knowing the leases of others; `None`: it asks just now.
+    fn next(&self, is_watcher: bool, fallback: Option<Duration>) -> Option<Duration> {
+        let audit = is_watcher.then_some(self.audit_at);
+        let fallback = fallback.map(|fallback| self.asked_at + fallback);
+        [self.scan_at, self.told_at, audit, fallback].into_iter().flatten().min()
+    }
+
     /// A scan is sent. Only the watcher is certain to be signalled when the topic gets its first job.
     fn sent(&mut self, is_watcher: bool, now: Duration) {
         self.scan_at = None;
+        self.told_at.take_if(|at| *at <= now);
+        self.asked_at = now;
         self.audit_at = now + AUDIT_PERIOD;
         self.seen_nothing = is_watcher;
     }
@@ -101,6 +131,19 @@ impl Lease {
         self.reclaims.scan_at(at);
     }
 
+    /// A transfer has answered for how long the earliest lease of another node lasts, if there is one.
+    pub(crate) fn transferred(&mut self, lasts: Option<Duration>, now: Duration) {
+        self.reclaims.asked_at = now;
+        if let Some(lasts) = lasts {
+            self.scan_at(now + lasts + Duration::from_millis(1));
+        }
+    }
+
+    /// Another node has a new lease, which lasts this long from now: a scan is due when it ends.
+    pub(crate) fn told_of_lease(&mut self, lasts: Duration, now: Duration) {
+        self.reclaims.told(lasts, now);
+    }
+
     /// Whether the topic is empty for all that this node knows: then nothing can be lost, and there is nothing to sweep.
     pub(crate) const fn knows_no_job(&self) -> bool {
         self.reclaims.knows_no_job()
@@ -111,13 +154,14 @@ impl Lease {
         self.reclaims.may_have_jobs(now);
     }
 
-    /// Scans all leases when one may have expired; the watcher also does so once a minute, or seldom if the topic is empty.
+    /// Scans all leases when one may have expired, and after the fallback if no transfer has asked for them: a node without room sends
+    /// none. The watcher also does so once a minute, or seldom if the topic is empty.
     pub(crate) fn scan(&mut self, is_watcher: bool, moment: &mut Moment) -> Option<Duration> {
         if !self.agrees() {
             return None;
         }
-        let audit = is_watcher.then_some(self.reclaims.audit_at);
-        let at = self.reclaims.scan_at.into_iter().chain(audit).min()?;
+        let fallback = (!moment.flight.busy(&CLAIMS)).then_some(self.parts.node.fallback_scan);
+        let at = self.reclaims.next(is_watcher, fallback)?;
         if moment.now < at {
             return Some(at);
         }
@@ -211,6 +255,28 @@ mod tests {
         assert_eq!(watched(8, 6), Duration::from_secs(15));
         // Or one and a half renewals.
         assert_eq!(watched(2, 20), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn who_was_told_of_a_lease_scans_at_its_end_whatever_other_scans_have_found() {
+        let mut reclaims = Reclaims::default();
+        let (lease, end) = (Duration::from_secs(15), NOW + Duration::from_millis(15_016));
+        reclaims.told(lease, NOW);
+        reclaims.scan_at(NOW + lease / 3);
+        assert_eq!(reclaims.next(false, None), Some(NOW + lease / 3));
+        reclaims.sent(false, NOW + lease / 3);
+        assert_eq!(reclaims.next(false, None), Some(end), "a lease may have begun that this node is not told of");
+        reclaims.sent(false, end);
+        assert_eq!(reclaims.next(false, None), None);
+    }
+
+    #[test]
+    fn a_node_that_sends_no_transfer_scans_after_the_fallback() {
+        let mut reclaims = Reclaims::default();
+        reclaims.sent(false, NOW);
+        let fallback = Duration::from_secs(15);
+        assert_eq!(reclaims.next(false, Some(fallback)), Some(NOW + fallback));
+        assert_eq!(reclaims.next(false, None), None, "it transfers");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Claimed, Machine};
+use crate::context::condition::TaskStats;
 use crate::context::topic::flight::{Asked, Subject};
 use crate::context::topic::stage::Mode;
 use crate::job::Sequence;
@@ -36,9 +37,9 @@ impl Machine {
             (Answer::Isolate(isolated), Subject::Runs(runs)) => {
                 self.lease.renewed_if(isolated.lease_status, sent, named);
                 let may_not = self.stopping.is_ordered() || self.claims.is_paused();
-                let (jobs, is_good) = (self.outcomes.jobs_mut(), self.lease.is_good(self.moment.now));
-                self.runs.on_isolated(runs, isolated.notes, jobs, may_not, is_good, self.moment.now);
-                self.lease.compare(isolated.lease_status, self.outcomes.jobs().counts().all, &self.moment.flight);
+                let is_good = self.lease.is_good(self.moment.now);
+                self.runs.on_isolated(runs, isolated.notes, may_not, is_good, &mut self.moment);
+                self.lease.compare(isolated.lease_status, &self.moment);
             }
             (Answer::Exhaust(noted), Subject::Run(id, token)) => {
                 self.lease.renewed_if(noted.lease_status, sent, named);
@@ -46,11 +47,9 @@ impl Machine {
                     self.lease.is_good(self.moment.now) && !self.stopping.is_cancelling() && !self.claims.is_paused();
                 self.outcomes.on_exhausted(id, token, &noted.note, may_start, &mut self.moment);
                 self.route();
-                self.lease.compare(noted.lease_status, self.outcomes.jobs().counts().all, &self.moment.flight);
+                self.lease.compare(noted.lease_status, &self.moment);
             }
-            (Answer::Reconcile(reconciled), _) => {
-                self.lease.on_reconciled(reconciled, self.outcomes.jobs(), &mut self.moment);
-            }
+            (Answer::Reconcile(reconciled), _) => self.lease.on_reconciled(reconciled, &mut self.moment),
             (Answer::Reclaim(reclaimed), Subject::Node(node)) => {
                 if self.lease.on_reclaimed(&node, reclaimed) {
                     self.claims.wake();
@@ -59,7 +58,7 @@ impl Machine {
             (Answer::Release(_), _) => self.stopping.released(),
             (Answer::Scan(mut scanned), _) => {
                 self.claims.on_state(scanned.state.take(), Some(scanned.left), scanned.clock, false, self.moment.now);
-                self.lease.on_scanned(&scanned, &self.node, self.is_watcher(), self.moment.now);
+                self.lease.on_scanned(&scanned, &self.parts.id, self.is_watcher(), self.moment.now);
             }
             (Answer::Audit(page), _) => self.lease.on_audited(page, self.moment.now),
             (Answer::Recover(recovered), _) => self.lease.on_recovered(&recovered),
@@ -92,13 +91,13 @@ impl Machine {
         match refused {
             RequestKind::Sweep => self.is_watcher(),
             RequestKind::Wake => false,
-            _ => self.outcomes.asks(refused) && self.lease.asks(refused),
+            _ => self.moment.held.asks(refused) && self.lease.asks(refused),
         }
     }
 
     fn on_lease_status(&mut self, status: LeaseStatus, sent: Duration, named: Sequence) {
         self.lease.renewed_if(status, sent, named);
-        self.lease.compare(status, self.outcomes.jobs().counts().all, &self.moment.flight);
+        self.lease.compare(status, &self.moment);
     }
 
     fn on_transferred(&mut self, sequenced: Sequenced<Transferred>, sent: Duration) {
@@ -111,9 +110,8 @@ impl Machine {
         if !answer.claims.is_empty() || answer.role != Some(Role::Watcher) {
             self.may_have_jobs();
         }
-        if let Some((_, end)) = &answer.foreign_lease {
-            self.lease.scan_at(self.moment.now + end.since(answer.clock) + Duration::from_millis(1));
-        }
+        let foreign_lease = answer.foreign_lease.as_ref();
+        self.lease.transferred(foreign_lease.map(|(_, end)| end.since(answer.clock)), self.moment.now);
         answer.dropped.iter().for_each(|id| self.outcomes.report_dropped(id));
         let Transferred { claims, clock, lease_status, more, .. } = answer;
         self.claimed = Some(Claimed { claims, mode: Mode::Due, clock, lease_status, sent, more });
@@ -129,20 +127,27 @@ impl Machine {
         self.claimed = Some(Claimed { claims, mode: Mode::Swept, clock, lease_status, sent, more: false });
     }
 
-    /// Takes in claimed jobs. The older run of a job that is held already is given up first (rule 9).
-    pub(super) fn on_claimed(&mut self, claimed: Claimed) {
+    /// How many jobs wait to be admitted.
+    pub(crate) fn claimed(&self) -> usize {
+        self.claimed.as_ref().map_or(0, |claimed| claimed.claims.len())
+    }
+
+    /// Takes in the jobs that the last event has brought. The older run of a job that is held already is given up first (rule 9).
+    pub(crate) fn admit(&mut self) {
+        let Some(claimed) = self.claimed.take() else { return };
         let Claimed { claims, mode, clock, lease_status, sent, more } = claimed;
         let span = tracing::debug_span!("dq.claim", topic = %self.parts.key.topic, jobs = claims.len(), more);
         let _claim = span.entered();
         let is_over = self.takes_no_more();
         for claim in claims {
-            self.runs.forget(&claim.id, self.outcomes.jobs_mut());
+            self.runs.forget(&claim.id, &mut self.moment.held);
             let starts_at = self.claims.starts_at(claim.token.due, mode, clock);
             self.outcomes.admit(claim, mode, clock, starts_at, is_over, &mut self.moment);
         }
-        self.lease.on_claimed(lease_status, sent, self.outcomes.jobs().counts().all, &self.moment.flight);
+        self.on_lease_status(lease_status, sent, lease_status.sequence);
         let load = self.load();
         self.claims.on_admitted(more, load, &mut self.moment);
+        self.route();
     }
 
     /// An error decides nothing about a job. Tokens and sequence numbers judge what the store may still execute. A request
@@ -151,7 +156,7 @@ impl Machine {
         if !error.nothing_done() || error.ends_connection() {
             // What is behind a request that was not done was not done either; but `renew` goes another way.
             if !error.nothing_done() || kind == RequestKind::Renew {
-                self.outcomes.jobs_mut().unanswered();
+                self.moment.held.unanswered();
             }
             return self.fail_link(error);
         }
@@ -169,7 +174,7 @@ impl Machine {
         self.moment.flight.timed_out();
         let waited = humantime::format_duration(waited);
         let reason = format!("no answer within {waited} (`call_timeout`): the store or the network hangs");
-        self.outcomes.jobs_mut().unanswered();
+        self.moment.held.unanswered();
         self.fail_link(&StoreError::Unavailable { operation: "a request", reason });
     }
 
@@ -186,6 +191,6 @@ impl Machine {
     fn send_again(&mut self, kind: Option<RequestKind>) {
         self.lease.send_again(kind);
         self.claims.send_again(kind);
-        self.outcomes.send_again(kind);
+        self.moment.held.send_again(kind);
     }
 }

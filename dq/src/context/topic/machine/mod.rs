@@ -1,8 +1,8 @@
 //! The machine of a topic: what it does at an event, without I/O and without a clock.
 //!
-//! [`on`](Machine::on) takes in an event and [`due`](Machine::due) lets each owner do what is due. Both only change state: what is to
-//! be sent waits in the [`Flight`], what is to run waits in [`Runs`], and the task of the topic (`event_loop.rs`) performs both. So no
-//! step is ever interrupted, and there is no lock.
+//! [`on`](Machine::on) takes in an event, [`admit`](Machine::admit) the jobs that it has brought, and [`due`](Machine::due) lets each owner
+//! do what is due. All three only change state: what is to be sent waits in the [`Flight`], what is to run waits in [`Runs`], and the task
+//! of the topic (`event_loop.rs`) performs both. So no step is ever interrupted, and there is no lock.
 //!
 //! The four owners know nothing of each other. This file passes them what they need, and hands on their [`Effect`]s.
 
@@ -15,20 +15,23 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+
+use super::Parts;
 use super::claims::{Claims, Load};
 use super::flight::{Asked, Flight};
+use super::held::Held;
 use super::lease::Lease;
 use super::moment::{Effect, Moment};
 use super::outcomes::Outcomes;
-use super::parts::Parts;
 use super::run::{RunEvent, Tasks};
 use super::runs::Runs;
 use super::stage::{HeldJob, Mode, Stage};
-use crate::job::{JobId, NodeId};
-use crate::store::step::{Claim, LeaseStatus, Role, Wake};
+use crate::job::{JobId, Metadata, Record};
+use crate::store::step::{Change, Claim, LeaseStatus, Role};
 use crate::store::{Answer, RequestKind, Signal, StoreError};
 use crate::time::Timestamp;
-use futures_util::future::BoxFuture;
 use stop::Stopping;
 
 /// What happens to a topic.
@@ -42,13 +45,11 @@ pub(super) enum Event {
     Signal(Signal),
     /// The task of a run reports.
     Run(RunEvent),
-    /// These jobs were claimed, by a request that was sent then. What that answer lets send goes out first.
-    Claimed(Claimed),
 }
 
-/// The claims of an answer.
+/// The claims of an answer, which was asked for by a request that was sent then.
 #[derive(Debug)]
-pub(super) struct Claimed {
+struct Claimed {
     claims: Vec<Claim>,
     mode: Mode,
     clock: Timestamp,
@@ -61,13 +62,12 @@ pub(super) struct Claimed {
 /// All state of a topic.
 pub(super) struct Machine {
     parts: Arc<Parts>,
-    node: NodeId,
     claims: Claims,
     runs: Runs,
     outcomes: Outcomes,
     lease: Lease,
     moment: Moment,
-    /// Jobs that were claimed just now. What that answer lets send goes out before they are taken in.
+    /// Jobs that were claimed just now. What that answer lets send goes out before they are admitted.
     claimed: Option<Claimed>,
     stopping: Stopping,
     /// The kind of request that the store refuses until an operator fixes the cause.
@@ -75,12 +75,13 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn new(parts: Arc<Parts>, node: NodeId, tasks: Tasks, now: Duration) -> Self {
+    pub(super) fn new(parts: Arc<Parts>, tasks: Tasks, now: Duration) -> Self {
         let takes_batches = parts.listener.clone().batches().is_some();
         let most_claims = if takes_batches { parts.topic.batch } else { 1 }; // one claim can fill a batch
         Self {
             moment: Moment {
                 now,
+                held: Held::new(parts.environment.random()),
                 flight: Flight::new(parts.environment.clone(), &parts.node, most_claims),
                 effects: VecDeque::new(),
             },
@@ -88,7 +89,6 @@ impl Machine {
             claims: Claims::new(parts.clone(), takes_batches, now),
             lease: Lease::new(parts.clone(), tasks.lease.clone()),
             runs: Runs::new(parts.clone(), tasks),
-            node,
             parts,
             claimed: None,
             stopping: Stopping::default(),
@@ -113,18 +113,16 @@ impl Machine {
         self.claims.freed().await;
     }
 
-    /// Takes in an event. Returns what follows once everything is sent.
-    pub(super) fn on(&mut self, event: Event, now: Duration) -> Option<Event> {
+    /// Takes in an event.
+    pub(super) fn on(&mut self, event: Event, now: Duration) {
         self.moment.now = now;
         match event {
             Event::Answered(asked, answer, dropped) => self.on_answer(asked, answer, dropped),
             Event::Unanswered(waited) => self.on_unanswered(waited),
-            Event::Claimed(claimed) => self.on_claimed(claimed),
             Event::Signal(signal) => self.on_signal(signal),
             Event::Run(event) => self.on_run(event),
         }
         self.route();
-        self.claimed.take().map(Event::Claimed)
     }
 
     /// Lets every owner do what is due. Returns when the first of them wants to be asked again. One comes after those whose work it
@@ -134,15 +132,15 @@ impl Machine {
         let deadlines = [
             self.moment.flight.reconnect(now),
             self.stop(),
-            self.lease.reconcile(self.outcomes.jobs(), &mut self.moment),
+            self.lease.reconcile(&mut self.moment),
             self.pause(),
-            self.outcomes.start_early(now),
+            self.moment.held.start_early(now, |late| self.parts.stats.late(late)),
             self.start(),
             self.expire_lease(),
             self.check_runs(),
             self.outcomes.exhaust(&mut self.moment),
             self.outcomes.settle(&mut self.moment),
-            self.lease.renew(self.outcomes.jobs().counts().all == 0, &mut self.moment),
+            self.lease.renew(&mut self.moment),
             self.claim(),
             self.look_after_others(),
         ];
@@ -155,24 +153,25 @@ impl Machine {
             let Self { runs, outcomes, moment, .. } = self;
             match effect {
                 Effect::Returned(jobs) => self.claims.ended(jobs, moment.now),
-                Effect::Decide { jobs, failed, ended } => outcomes.decide_run(jobs, failed, ended),
+                Effect::Decide { jobs, together, failed, ended } => {
+                    outcomes.decide_run(jobs, together, failed, ended, &mut moment.held);
+                }
                 Effect::RunAcked(id) => {
-                    runs.start_acked(outcomes.jobs_mut(), &id, moment.now, self.stopping.is_cancelling());
-                    outcomes.jobs_mut().remove(&id);
+                    runs.start_acked(&id, self.stopping.is_cancelling(), moment);
+                    moment.held.remove(&id);
                 }
-                Effect::FinalRetry(id) => {
-                    runs.start_final_retry(outcomes.jobs_mut(), &id, moment.now, self.stopping.is_ordered());
-                }
+                Effect::FinalRetry(id) => runs.start_final_retry(&id, self.stopping.is_ordered(), moment),
                 Effect::Make(id, token, function) => runs.make(id, token, function),
                 Effect::Wake => self.claims.wake(),
                 Effect::Scan => self.lease.scan_at(moment.now),
-                Effect::GiveUpRole => {
-                    self.claims.gave_up_role(moment.now);
-                    moment.send(Wake);
-                }
+                Effect::GiveUpRole => self.claims.give_up_role(moment),
                 Effect::Unheld(id, token) => {
-                    runs.forget(&id, outcomes.jobs_mut());
-                    outcomes.admit_unheld(id, token);
+                    runs.forget(&id, &mut moment.held);
+                    // A row whose claim had no answer: the job goes back as it was.
+                    let claim = Claim { id, token, record: Record::from_bytes(Bytes::new()), crashes: 0 };
+                    let stage = Stage::settling(Change::Rollback);
+                    let (id, job) = HeldJob::new(claim, Metadata::default(), Mode::Due, stage);
+                    moment.held.insert(id, job);
                 }
                 Effect::Missing(id) => self.on_missing_row(&id),
             }
@@ -181,24 +180,24 @@ impl Machine {
 
     /// The store counts no row for this held job: its outcome has arrived, or another node has the job.
     fn on_missing_row(&mut self, id: &JobId) {
-        match self.outcomes.jobs().get(id).map(HeldJob::stage) {
-            Some(Stage::Settling { .. }) => return self.outcomes.forget_unknown(id),
+        match self.moment.held.get(id).map(HeldJob::stage) {
+            Some(Stage::Settling { .. }) => return self.outcomes.forget_unknown(id, &mut self.moment.held),
             Some(Stage::Running(_)) => {
                 tracing::info!(topic = %self.parts.key.topic, job.id = %id, "this node no longer holds the job; its handler is cancelled");
                 self.parts.stats.count.lease_lost.add(1);
             }
             _ => {}
         }
-        self.runs.forget(id, self.outcomes.jobs_mut());
+        self.runs.forget(id, &mut self.moment.held);
     }
 
     /// What the owners hold, for those who claim.
     fn load(&self) -> Load {
-        let (jobs, runs) = (self.outcomes.jobs(), &self.runs);
+        let (held, runs) = (&self.moment.held, &self.runs);
         Load {
-            jobs: jobs.counts(),
-            bytes: jobs.counts().waiting_bytes + runs.table().batched_bytes(),
-            handed_over: runs.handed_over(jobs),
+            jobs: held.counts(),
+            bytes: held.counts().waiting_bytes + runs.table().batched_bytes(),
+            handed_over: runs.handed_over(held),
             queued: runs.queued(),
             without_job: runs.table().without_job(),
             active: runs.table().active(),
@@ -222,12 +221,12 @@ impl Machine {
         if !self.claims.is_paused() {
             return None;
         }
-        let jobs = self.outcomes.jobs_mut();
+        let held = &mut self.moment.held;
         if self.claims.pause_begins() {
-            self.runs.take_back(jobs);
+            self.runs.take_back(held);
         }
-        if jobs.counts().waiting > 0 {
-            jobs.roll_back_waiting();
+        if held.counts().waiting > 0 {
+            held.roll_back_waiting();
         }
         self.claims.pause_ends(self.moment.now)
     }
@@ -235,24 +234,23 @@ impl Machine {
     /// Starts handlers as long as there are permits and the lease is provably valid (rule 21).
     fn start(&mut self) -> Option<Duration> {
         let load = self.load();
-        self.claims.share_permits(load, &self.moment.flight, self.moment.now);
+        self.claims.share_permits(load, &self.moment);
         let is_good = self.lease.is_good(self.moment.now);
-        let jobs = self.outcomes.jobs_mut();
         if !is_good {
-            self.runs.end_alone(jobs);
+            self.runs.end_alone(&mut self.moment.held);
         }
         let may_start = !(load.is_over || load.starves || self.claims.is_paused());
         let others = [RequestKind::Isolate, RequestKind::Transfer, RequestKind::Sweep, RequestKind::Reconcile];
         let again = if load.agrees && !self.moment.flight.busy(&others) {
             let room = self.claims.room(load, self.moment.now);
-            self.runs.start_quarantined(jobs, room, may_start && is_good, &mut self.moment)
+            self.runs.start_quarantined(room, may_start && is_good, &mut self.moment)
         } else {
             None
         };
         if may_start {
             let load = self.load();
             let room = self.claims.room(load, self.moment.now);
-            self.runs.start_handlers(self.outcomes.jobs_mut(), room, is_good, self.moment.now);
+            self.runs.start_handlers(room, is_good, &mut self.moment);
         }
         again
     }
@@ -267,23 +265,15 @@ impl Machine {
         }
         self.runs.settings_decide_all(&mut self.moment);
         self.route();
-        self.runs.lose_lease(self.outcomes.jobs_mut());
+        self.runs.lose_lease(&mut self.moment.held);
         None
     }
 
     fn check_runs(&mut self) -> Option<Duration> {
-        let mut again = None;
-        loop {
-            let next = self.runs.check(self.outcomes.jobs_mut(), &mut self.moment);
-            again = again.into_iter().chain(next).min();
-            if self.moment.effects.is_empty() {
-                break;
-            }
-            self.route();
-        }
-        let jobs = self.outcomes.jobs_mut();
-        if self.runs.starve() && jobs.counts().waiting > 0 {
-            jobs.roll_back_waiting();
+        let again = self.runs.check(&mut self.moment);
+        self.route();
+        if self.runs.starve() && self.moment.held.counts().waiting > 0 {
+            self.moment.held.roll_back_waiting();
         }
         again
     }
@@ -316,7 +306,7 @@ impl Machine {
     /// Shows in `health()` what this node holds.
     fn show(&mut self) {
         let load = self.load();
-        self.runs.show_quarantine(self.outcomes.jobs());
+        self.runs.show_quarantine(&self.moment.held);
         self.claims.hold_up(load.bytes);
         let (jobs, claims) = (load.jobs, &self.claims);
         let (running, waiting) = (claims.active_runs(load), claims.waiting_for_permits(load));
@@ -328,22 +318,24 @@ impl Machine {
         match event {
             RunEvent::Failed(run, failed) => runs.on_failed(run, failed, moment.now),
             RunEvent::JobEnded(run, place, failed, ended) => runs.on_job_end(run, place, failed, ended, moment),
-            RunEvent::Ended(run, ended) => runs.on_run_end(run, ended, outcomes.jobs_mut(), moment),
-            RunEvent::Made(id, token, made) => outcomes.on_made(&id, token, made),
+            RunEvent::Ended(run, ended) => runs.on_run_end(run, ended, moment),
+            RunEvent::Made(id, token, made) => outcomes.on_made(&id, token, made, &mut moment.held),
         }
     }
 
     fn on_signal(&mut self, signal: Signal) {
-        if matches!(signal, Signal::Due(_) | Signal::Resubscribed) {
+        if matches!(signal, Signal::Due(_) | Signal::Lease(..) | Signal::Resubscribed) {
             self.may_have_jobs();
         }
         match signal {
             Signal::Due(Some(head)) => self.claims.head_is(head),
             Signal::Due(None) => self.claims.wake(),
+            Signal::Lease(node, lasts) if node != self.parts.id => self.lease.told_of_lease(lasts, self.moment.now),
             Signal::StateChanged | Signal::Resubscribed => self.claims.state_may_have_changed(),
             Signal::Paused => self.claims.on_paused(self.moment.flight.busy(&[RequestKind::Transfer]), self.moment.now),
-            Signal::Command(kind, id) => self.runs.on_command(kind, &id, self.outcomes.jobs_mut()),
-            Signal::BroadcastDue
+            Signal::Command(kind, id) => self.runs.on_command(kind, &id, &mut self.moment.held),
+            Signal::Lease(..)
+            | Signal::BroadcastDue
             | Signal::Broadcast(_)
             | Signal::Moves(_)
             | Signal::MovesMissed(_)

@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use super::Machine;
+use crate::context::topic::StopOrder;
 use crate::context::topic::flight::CLAIMS;
 use crate::store::RequestKind;
-use crate::store::step::{Release, Wake};
+use crate::store::step::Release;
 
 /// How long the last outcomes may take, and then the release.
 const FLUSH: Duration = Duration::from_secs(5);
@@ -42,7 +43,7 @@ const PHASES: [Phase; 7] =
 #[derive(Debug, Default)]
 pub(super) struct Stopping {
     /// The end of the grace, once a stop was ordered.
-    grace_until: Option<Duration>,
+    grace_until: StopOrder,
     /// How many phases are over.
     done: usize,
     cancelled_at: Option<Duration>,
@@ -72,9 +73,9 @@ impl Stopping {
 }
 
 impl Machine {
-    /// A stop is ordered, with this end of the grace; `None`: it is not.
-    pub(crate) const fn order(&mut self, grace_until: Option<Duration>) {
-        self.stopping.grace_until = grace_until;
+    /// What the supervisor orders.
+    pub(crate) const fn order(&mut self, order: StopOrder) {
+        self.stopping.grace_until = order;
     }
 
     /// Whether every phase of the stop is over.
@@ -101,23 +102,22 @@ impl Machine {
         match phase {
             Phase::Claiming => {
                 // Even if it knows of no role: the answer that gives it one may be in flight.
-                self.claims.gave_up_role(self.moment.now);
-                self.moment.send(Wake);
+                self.claims.give_up_role(&mut self.moment);
                 Ok(())
             }
             Phase::Waiting => {
-                self.runs.take_back(self.outcomes.jobs_mut());
+                self.runs.take_back(&mut self.moment.held);
                 if rollback {
-                    self.outcomes.jobs_mut().roll_back_waiting();
+                    self.moment.held.roll_back_waiting();
                 }
                 Ok(())
             }
             Phase::Handlers => {
-                let jobs = self.outcomes.jobs_mut();
-                if rollback && jobs.counts().waiting > 0 {
-                    jobs.roll_back_waiting(); // jobs that wait again because their `isolate` was not answered
+                let held = &mut self.moment.held;
+                if rollback && held.counts().waiting > 0 {
+                    held.roll_back_waiting(); // jobs that wait again because their `isolate` was not answered
                 }
-                let counts = jobs.counts();
+                let counts = held.counts();
                 let unfinished = counts.needing_permits() - counts.waiting + self.runs.table().running();
                 if unfinished == 0 || self.moment.now >= grace_until { Ok(()) } else { Err(grace_until) }
             }
@@ -126,7 +126,7 @@ impl Machine {
                 self.route();
                 self.runs.give_up_all();
                 if rollback {
-                    self.outcomes.roll_back_unfinished();
+                    self.moment.held.roll_back_unfinished();
                 }
                 self.stopping.cancelled_at = Some(self.moment.now);
                 Ok(())
@@ -135,7 +135,7 @@ impl Machine {
                 let cancelled_at = self.stopping.cancelled_at.unwrap_or(self.moment.now);
                 // A reconcile finds the rows that an unanswered claim left in the store, and they go back too.
                 let flushed = (self.lease.agrees() || !rollback)
-                    && self.outcomes.jobs().counts().settling == 0
+                    && self.moment.held.counts().settling == 0
                     && !self.moment.flight.busy(&CLAIMS)
                     && !self.moment.flight.busy(&[RequestKind::Settle]);
                 let end = cancelled_at + if flushed { DROP } else { FLUSH };
@@ -149,7 +149,7 @@ impl Machine {
     /// Sends the release until it is answered, or its time is over.
     fn release(&mut self) -> Result<(), Duration> {
         let end = *self.stopping.release_until.get_or_insert_with(|| {
-            let left = self.outcomes.jobs().counts().all;
+            let left = self.moment.held.counts().all;
             if left > 0 {
                 tracing::debug!(topic = %self.parts.key.topic, jobs = left, "stopped while still holding jobs; other nodes reclaim them");
             }

@@ -1,9 +1,10 @@
 //! The machine alone: no store, no link, no handler and no clock.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::*;
 use crate::config::{NodeSettings, TopicSettings};
@@ -11,12 +12,15 @@ use crate::context::node_permits::NodePermits;
 use crate::context::topic::run::{Ended, LeaseEnd, RunId};
 use crate::context::topic::stats::TopicStats;
 use crate::context::topic::window::WaitingBytes;
+use crate::context::topic::{StopOrder, Topic};
 use crate::environment::{Environment, Seeded};
-use crate::job::{AppName, Codec, Fence, Metadata, Record, Sequence, Token, TopicKey, TopicName};
-use crate::listener::erased::{ErasedListener, HandlerCall, Returned};
+use crate::job::{AppName, Codec, Fence, Metadata, NodeId, ProducerId, Record, Sequence, Token, TopicKey, TopicName};
 use crate::listener::{Decision, Delivery, Failure, RetryDelay};
+use crate::listener::{ErasedListener, HandlerCall, Returned};
 use crate::store::step::{Reconciled, Sequenced, Settled, Transferred, Verdict};
-use crate::store::{Outage, Request};
+use crate::store::{
+    Interest, Link, LinkOptions, Outage, Pending, Producer, Query, QueryReply, Request, Signals, Store,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -33,20 +37,14 @@ impl ErasedListener for NeverCalled {
     }
 }
 
-fn machine() -> Machine {
+fn parts(store: Arc<dyn Store>) -> Parts {
     let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
     let outage = Outage::new(environment.clone(), String::new());
-    let listener = Arc::new(NeverCalled);
-    let (events, _) = mpsc::unbounded_channel();
-    let tasks = Tasks {
-        listener: listener.clone(),
-        environment: environment.clone(),
-        lease: Arc::<LeaseEnd>::default(),
-        events,
-    };
-    let parts = Parts {
+    Parts {
         key: TopicKey { app: AppName::new("a").unwrap(), topic: TopicName::new("t").unwrap() },
-        listener,
+        store,
+        id: NodeId::new("n"),
+        listener: Arc::new(NeverCalled),
         topic: TopicSettings::default(),
         node: NodeSettings::default(),
         environment,
@@ -55,8 +53,15 @@ fn machine() -> Machine {
         waiting: WaitingBytes::default(),
         outage,
         schedules: Arc::from([]),
-    };
-    Machine::new(Arc::new(parts), NodeId::new("n"), tasks, SECOND)
+    }
+}
+
+fn machine() -> Machine {
+    let parts = parts(Arc::new(Stops::new(watch::channel(None).0)));
+    let (events, _) = mpsc::unbounded_channel();
+    let (listener, environment) = (parts.listener.clone(), parts.environment.clone());
+    let tasks = Tasks { listener, environment, lease: Arc::<LeaseEnd>::default(), events };
+    Machine::new(Arc::new(parts), tasks, SECOND)
 }
 
 /// What the machine sends.
@@ -64,14 +69,19 @@ fn sent(machine: &mut Machine) -> Vec<Request> {
     machine.flight().outgoing().collect()
 }
 
-/// The answer to the oldest request. Returns whether claims follow.
-fn answer(machine: &mut Machine, answer: Answer, now: Duration) -> Option<Event> {
+/// The answer to the oldest request.
+fn answer(machine: &mut Machine, answer: Answer, now: Duration) {
     let asked = machine.flight().answered(false);
-    machine.on(Event::Answered(asked, Ok(answer), 0), now)
+    machine.on(Event::Answered(asked, Ok(answer), 0), now);
+    machine.admit();
 }
 
 fn status(sequence: u64, rows: usize) -> LeaseStatus {
     LeaseStatus { sequence: Sequence(sequence), rows }
+}
+
+fn reconciled() -> Sequenced<Reconciled> {
+    Sequenced::Done(Reconciled { lease_status: status(1, 0), rows: Vec::new(), next: None })
 }
 
 /// A machine that agrees with the store and has asked for jobs.
@@ -79,8 +89,7 @@ fn claiming() -> Machine {
     let mut machine = machine();
     machine.due(SECOND);
     assert!(matches!(sent(&mut machine)[..], [Request::Reconcile(_)]), "it claims nothing before both sides agree");
-    let page = Reconciled { lease_status: status(1, 0), rows: Vec::new(), next: None };
-    answer(&mut machine, Answer::Reconcile(Sequenced::Done(page)), SECOND);
+    answer(&mut machine, Answer::Reconcile(reconciled()), SECOND);
     machine.due(SECOND);
     assert!(matches!(&sent(&mut machine)[..], [Request::Transfer(transfer)] if transfer.last_seen == Sequence(1)));
     machine
@@ -107,8 +116,7 @@ fn transferred() -> Transferred {
 #[tokio::test(start_paused = true)]
 async fn a_job_goes_from_its_claim_to_its_ack_without_a_store() {
     let mut machine = claiming();
-    let claimed = answer(&mut machine, Answer::Transfer(Sequenced::Done(transferred())), SECOND).unwrap();
-    assert!(machine.on(claimed, SECOND).is_none());
+    answer(&mut machine, Answer::Transfer(Sequenced::Done(transferred())), SECOND);
     machine.due(SECOND);
     assert!(sent(&mut machine).is_empty());
     assert_eq!(machine.tasks().len(), 1, "a runner takes the run");
@@ -118,33 +126,88 @@ async fn a_job_goes_from_its_claim_to_its_ack_without_a_store() {
     assert!(matches!(&sent(&mut machine)[..], [Request::Settle(settle), ..] if settle.outcomes.len() == 1));
     let settled = Settled { lease_status: status(2, 0), verdicts: vec![Verdict::Done] };
     answer(&mut machine, Answer::Settle(settled), 2 * SECOND);
-    assert!(machine.outcomes.jobs().counts().all == 0);
+    assert!(machine.moment.held.counts().all == 0);
     assert_eq!(machine.parts.stats.read().counters.acked, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_link_is_followed_by_a_reconcile_and_the_held_job_stays() {
     let mut machine = claiming();
-    let claimed = answer(&mut machine, Answer::Transfer(Sequenced::Done(transferred())), SECOND).unwrap();
-    machine.on(claimed, SECOND);
+    answer(&mut machine, Answer::Transfer(Sequenced::Done(transferred())), SECOND);
     machine.on(Event::Unanswered(SECOND), 2 * SECOND);
     let again = machine.due(2 * SECOND).unwrap();
     assert!(sent(&mut machine).is_empty() && again <= 3 * SECOND, "the link is made after a pause");
     machine.due(again);
     assert!(matches!(sent(&mut machine)[..], [Request::Reconcile(_)]));
-    assert_eq!(machine.outcomes.jobs().counts().all, 1);
+    assert_eq!(machine.moment.held.counts().all, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_nothing_renewed_takes_the_run_back() {
     let mut machine = claiming();
-    let claimed = answer(&mut machine, Answer::Transfer(Sequenced::Done(transferred())), SECOND).unwrap();
-    machine.on(claimed, SECOND);
+    answer(&mut machine, Answer::Transfer(Sequenced::Done(transferred())), SECOND);
     machine.due(SECOND);
     let end = machine.lease.good_until();
-    assert_eq!(machine.outcomes.jobs().counts().settling, 0);
+    assert_eq!(machine.moment.held.counts().settling, 0);
     machine.due(end);
     machine.due(end);
     assert_eq!(machine.runs.table().running(), 0, "nothing runs under a lease that has ended");
     assert!(!sent(&mut machine).is_empty());
+}
+
+/// A store, and its link, whose claim is answered together with a stop order. It says that more is due, and answers nothing else.
+#[derive(Debug, Clone)]
+struct Stops {
+    order: Arc<watch::Sender<StopOrder>>,
+    transfers: Arc<AtomicUsize>,
+}
+
+impl Stops {
+    fn new(order: watch::Sender<StopOrder>) -> Self {
+        Self { order: Arc::new(order), transfers: Arc::default() }
+    }
+}
+
+impl Link for Stops {
+    fn ask(&self, request: Request) -> Pending<Answer> {
+        Box::pin(std::future::ready(Ok(match request {
+            Request::Reconcile(_) => Answer::Reconcile(reconciled()),
+            Request::Transfer(_) => {
+                self.transfers.fetch_add(1, Relaxed);
+                self.order.send_replace(Some(Duration::ZERO));
+                Answer::Transfer(Sequenced::Done(Transferred { more: true, ..transferred() }))
+            }
+            _ => return Box::pin(std::future::pending()),
+        })))
+    }
+}
+
+impl Store for Stops {
+    fn url(&self) -> String {
+        String::new()
+    }
+
+    fn ask<'a>(&'a self, _: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn link_with(&self, _: &TopicKey, _: &NodeId, _: LinkOptions) -> Arc<dyn Link> {
+        Arc::new(self.clone())
+    }
+
+    fn producer(&self, _: &TopicKey, _: &ProducerId) -> Arc<dyn Producer> {
+        unreachable!("nothing is added")
+    }
+
+    fn signals<'a>(&'a self, _: &'a TopicKey, _: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_order_that_arrives_together_with_an_answer_is_seen_before_that_is_taken_in() {
+    let (order, ordered) = watch::channel(None);
+    let store = Stops::new(order);
+    Topic::new(Arc::new(parts(Arc::new(store.clone()))), ordered).run().await;
+    assert_eq!(store.transfers.load(Relaxed), 1, "a topic that stops claims no more, even if more is due");
 }

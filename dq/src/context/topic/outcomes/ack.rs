@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::Outcomes;
+use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
 use crate::context::topic::stage::{HeldJob, Stage};
 use crate::job::{JobId, Metadata, Token};
@@ -27,11 +28,11 @@ impl Outcomes {
         while self.unsettled.front().is_some_and(|(at, _)| *at <= moment.now)
             && let Some((_, id)) = self.unsettled.pop_front()
         {
-            if matches!(self.held.get(&id).map(HeldJob::stage), Some(Stage::Settling { .. })) {
-                self.held.unsent(&id);
+            if matches!(moment.held.get(&id).map(HeldJob::stage), Some(Stage::Settling { .. })) {
+                moment.held.unsent(&id);
             }
         }
-        let ready = self.held.to_settle();
+        let ready = moment.held.to_settle();
         if ready == 0 {
             return self.unsettled.front().map(|(at, _)| *at);
         }
@@ -43,7 +44,7 @@ impl Outcomes {
         let (mut outcomes, mut jobs, mut size) = (Vec::new(), 0, 0);
         while jobs < most
             && size < bytes
-            && let Some(outcome) = self.held.next_to_settle()
+            && let Some(outcome) = moment.held.next_to_settle()
         {
             size += outcome.metadata.as_ref().map_or(0, Metadata::text_bytes);
             jobs += 1;
@@ -68,7 +69,7 @@ impl Outcomes {
     }
 
     fn on_verdict(&mut self, id: JobId, token: Token, verdict: Verdict, moment: &mut Moment) {
-        let Some(job) = self.held.under(&id, token) else { return };
+        let Some(job) = moment.held.under(&id, token) else { return };
         if let Stage::Settling { change, .. } = job.stage() {
             self.report_verdict(&id, token, job, change, &verdict);
         }
@@ -80,19 +81,19 @@ impl Outcomes {
                     return moment.push(Effect::RunAcked(id));
                 }
             }
-            Verdict::Stale if job.is_unknown => return self.forget_unknown(&id),
+            Verdict::Stale if job.is_unknown => return self.forget_unknown(&id, &mut moment.held),
             Verdict::Stale => {
                 tracing::info!(topic = %self.parts.key.topic, job.id = %id, fence = token.fence.0, "another run has the job now; this outcome was refused");
                 self.parts.stats.count.stale_outcomes.add(1);
             }
             Verdict::Dropped => self.report_dropped(&id),
-            Verdict::Later => return self.held.unsent(&id),
+            Verdict::Later => return moment.held.unsent(&id),
             Verdict::Failed(reason) => {
                 tracing::warn!(topic = %self.parts.key.topic, job.id = %id, reason, "the store could not settle this job; its outcome is sent again");
                 return self.unsettled.push_back((moment.now + UNSETTLED_PAUSE, id));
             }
         }
-        self.held.remove(&id);
+        moment.held.remove(&id);
     }
 
     /// Logs and counts a job whose record the store has lost.
@@ -102,8 +103,8 @@ impl Outcomes {
     }
 
     /// Forgets a job whose outcome the store cannot take any more. An earlier sending of it may have taken effect (rule 10).
-    pub(crate) fn forget_unknown(&mut self, id: &JobId) {
-        let Some(job) = self.held.remove(id) else { return };
+    pub(crate) fn forget_unknown(&self, id: &JobId, held: &mut Held) {
+        let Some(job) = held.remove(id) else { return };
         if let Stage::Settling { change, then_run, .. } = job.stage() {
             self.report_unknown(id, &job, change, job.is_unknown && *then_run);
         }

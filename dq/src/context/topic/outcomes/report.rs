@@ -7,7 +7,8 @@
 use humantime::format_duration;
 
 use super::Outcomes;
-use super::retry::Next;
+use super::decide::Next;
+use crate::context::topic::held::Held;
 use crate::context::topic::stage::HeldJob;
 use crate::job::{Cause, JobId, Token};
 use crate::listener::{Failure, log_text};
@@ -31,28 +32,23 @@ const fn word(change: &Change) -> &'static str {
 const MOST_NAMED: usize = 3;
 
 /// The failures of the jobs of a batch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Together {
     jobs: usize,
     /// The first of them.
     named: Vec<JobId>,
     /// The fewest that a job has; `None`: only `retry_delay` knows.
     attempts_left: Option<u32>,
-    cause: Cause,
+    /// Those of the first; `None`: no job has failed.
+    cause: Option<Cause>,
     error: String,
-}
-
-impl Default for Together {
-    fn default() -> Self {
-        Self { jobs: 0, named: Vec::new(), attempts_left: None, cause: Cause::Error, error: String::new() }
-    }
 }
 
 impl Together {
     /// Notes that a job failed.
     pub(super) fn add(&mut self, id: &JobId, attempts_left: Option<u32>, cause: Cause, error: &str) {
-        if self.jobs == 0 {
-            (self.cause, self.error) = (cause, error.to_owned());
+        if self.cause.is_none() {
+            (self.cause, self.error) = (Some(cause), error.to_owned());
         }
         if self.named.len() < MOST_NAMED {
             self.named.push(id.clone());
@@ -63,14 +59,14 @@ impl Together {
 }
 
 impl Outcomes {
-    /// Runs `end`, which ends so many jobs of one batch, and logs in one line what they share.
-    pub(super) fn report_together(&mut self, jobs: usize, end: impl FnOnce(&mut Self)) {
-        if jobs < 2 {
-            return end(self);
-        }
-        self.together = Some(Together::default());
-        end(self);
-        let Some(Together { jobs: jobs @ 1.., named, attempts_left, cause, error }) = self.together.take() else {
+    /// So many jobs of one batch end now. What they share is one line, in [`report_together`](Self::report_together).
+    pub(super) fn begin_together(&mut self, jobs: usize) {
+        self.together = (jobs > 1).then(Together::default);
+    }
+
+    /// Logs in one line what the jobs share that have failed since [`begin_together`](Self::begin_together).
+    pub(super) fn report_together(&mut self) {
+        let Some(Together { jobs, named, attempts_left, cause: Some(cause), error }) = self.together.take() else {
             return;
         };
         let (topic, named) = (&self.parts.key.topic, named.iter().map(JobId::as_str).collect::<Vec<_>>());
@@ -83,8 +79,8 @@ impl Outcomes {
 
     /// Logs a failed attempt: the last but one, and what follows it, at WARN. The job has its new metadata. What it shares with
     /// other jobs of its batch is one line for all of them, after [`report_together`](Self::report_together).
-    pub(super) fn report_failure(&mut self, id: &JobId, next: &Next) {
-        let Some(job) = self.held.get(id) else { return };
+    pub(super) fn report_failure(&mut self, id: &JobId, next: &Next, held: &Held) {
+        let Some(job) = held.get(id) else { return };
         let (topic, fence, metadata) = (&self.parts.key.topic, job.token.fence.0, &job.metadata);
         let (attempt, of, cause) = (metadata.attempts, next.attempts, metadata.cause.unwrap_or(Cause::Error));
         let error = log_text(cause, metadata.error.as_deref().unwrap_or_default());

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::Outcomes;
+use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
 use crate::context::topic::stage::{HeldJob, Stage};
 use crate::job::{Codec, JobId, Record, Token};
@@ -76,8 +77,8 @@ impl Outcomes {
     }
 
     /// A function has made a payload: the tick can go out. After a failure the tick stays, and is tried again.
-    pub(crate) fn on_made(&mut self, id: &JobId, token: Token, made: Made) {
-        let Some(Stage::Making(tick)) = self.held.under(id, token).map(HeldJob::stage) else { return };
+    pub(crate) fn on_made(&self, id: &JobId, token: Token, made: Made, held: &mut Held) {
+        let Some(Stage::Making(tick)) = held.under(id, token).map(HeldJob::stage) else { return };
         let (topic, name) = (&self.parts.key.topic, schedule_name(id).unwrap_or_default());
         let stage = match made {
             Ok(payload) if payload.len() <= self.parts.node.payload_limit => {
@@ -97,7 +98,7 @@ impl Outcomes {
                 again_after(FAILED_PAUSE)
             }
         };
-        self.held.set(id, stage);
+        held.set(id, stage);
     }
 
     /// Names a schedule that no code of this program defines, once a day.

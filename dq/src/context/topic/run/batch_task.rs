@@ -12,8 +12,8 @@ use super::begin::RunId;
 use super::report::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of};
 use crate::job::Record;
 use crate::listener::Delivery;
-use crate::listener::batch::Outcomes;
-use crate::listener::erased::{ErasedBatches, Returned};
+use crate::listener::Outcomes;
+use crate::listener::{ErasedBatches, Returned};
 
 /// A batch that waits for a runner.
 pub(crate) struct BatchWork {
@@ -28,16 +28,9 @@ pub(crate) struct BatchWork {
 pub(crate) struct BatchReport {
     tasks: Arc<Tasks>,
     run: RunId,
-    open: Mutex<Vec<Open>>,
-}
-
-/// A job of the batch.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Open {
-    /// It has no outcome yet.
-    is_open: bool,
-    /// How many runs have failed if this one fails, too; `None`: then the listener's `retry_delay` is not asked.
-    failed: Option<u32>,
+    /// The jobs by their places; `None`: it has its outcome. The number is how many runs have failed if this one fails, too; without
+    /// one the listener's `retry_delay` is not asked.
+    open: Mutex<Vec<Option<Option<u32>>>>,
 }
 
 impl fmt::Debug for BatchReport {
@@ -49,36 +42,23 @@ impl fmt::Debug for BatchReport {
 impl BatchReport {
     /// A batch of so many jobs as there are numbers of failed runs.
     pub(crate) fn new(tasks: Arc<Tasks>, run: RunId, failed: Vec<Option<u32>>) -> Self {
-        let open = failed.into_iter().map(|failed| Open { is_open: true, failed }).collect();
-        Self { tasks, run, open: Mutex::new(open) }
+        Self { tasks, run, open: Mutex::new(failed.into_iter().map(Some).collect()) }
     }
 
     /// Ends the batch. Returns the places of the jobs without an outcome for which `retry_delay` is asked after a failure, with
     /// the number of failed runs of each.
     pub(crate) fn close(&self) -> Vec<(usize, u32)> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = open.iter_mut().enumerate().filter_map(|(place, job)| {
-            let was_open = std::mem::replace(&mut job.is_open, false);
-            Some((place, job.failed.filter(|_| was_open)?))
-        });
-        left.collect()
-    }
-
-    /// Takes the right to give a job its outcome.
-    fn take(&self, place: usize) -> Option<Open> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let job = open.get_mut(place).filter(|job| job.is_open)?;
-        let taken = *job;
-        job.is_open = false;
-        Some(taken)
+        open.iter_mut().enumerate().filter_map(|(place, job)| Some((place, job.take()??))).collect()
     }
 }
 
 impl Outcomes for BatchReport {
     fn ended(&self, place: usize, returned: Returned) -> bool {
-        let Some(job) = self.take(place) else { return false };
+        let job = self.open.lock().unwrap_or_else(PoisonError::into_inner).get_mut(place).and_then(Option::take);
+        let Some(failed) = job else { return false };
         let mut ended = Ended::Returned(returned);
-        let asked = job.failed.and_then(|failed| Some((failed, failure_of(&ended, &self.tasks.environment)?)));
+        let asked = failed.and_then(|failed| Some((failed, failure_of(&ended, &self.tasks.environment)?)));
         let (failed, ended) = match asked {
             Some((failed, mut failure)) => {
                 let delay = self.tasks.retry_delay(failed, &failure);

@@ -60,14 +60,6 @@ impl RunJobs {
         one.into_iter().chain(batch.iter().flatten()).map(|job| &job.id)
     }
 
-    /// The batch, if it is one.
-    pub(crate) const fn as_batch(&self) -> Option<&BatchJobs> {
-        match self {
-            Self::One(_) => None,
-            Self::Batch(batch) => Some(batch),
-        }
-    }
-
     /// The id, if it is no batch.
     pub(crate) const fn only(&self) -> Option<&JobId> {
         match self {

@@ -36,8 +36,8 @@ pub(crate) fn making(
         environment.spawn(Runtime::Own, waiting.map(drop));
         timer
     });
-    let report = Report { made: Some((tasks.clone(), id, token)), timer };
-    Box::pin(Abortable::new(async move { report.made(function().await) }, registration).map(drop))
+    let mut report = Report { made: Some((tasks.clone(), id, token)), timer };
+    Box::pin(Abortable::new(async move { report.send(function().await) }, registration).map(drop))
 }
 
 /// Tells the topic what a function made; also that it was dropped before.
@@ -48,10 +48,6 @@ struct Report {
 }
 
 impl Report {
-    fn made(mut self, made: Made) {
-        self.send(made);
-    }
-
     fn send(&mut self, made: Made) {
         if let Some((tasks, id, token)) = self.made.take() {
             tasks.send(RunEvent::Made(id, token, made));

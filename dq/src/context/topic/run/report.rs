@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::error::Error;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +12,8 @@ use super::begin::{LeaseEnd, RunId};
 use crate::context::panic_message;
 use crate::environment::Environment;
 use crate::job::{Cause, JobId, Token};
-use crate::listener::erased::{ErasedListener, Returned};
 use crate::listener::{Decision, Failure, RetryDelay};
+use crate::listener::{ErasedListener, Returned};
 use crate::schedule::Made;
 use crate::store::step::{Change, RejoinDue};
 use crate::time::{LONGEST_DELAY, Timestamp};
@@ -94,12 +93,6 @@ pub(crate) struct Tasks {
     pub(crate) environment: Environment,
     pub(crate) lease: Arc<LeaseEnd>,
     pub(crate) events: mpsc::UnboundedSender<RunEvent>,
-}
-
-impl fmt::Debug for Tasks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tasks").field("listener", &self.listener).finish_non_exhaustive()
-    }
 }
 
 impl Tasks {

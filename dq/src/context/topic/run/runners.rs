@@ -25,10 +25,8 @@ use crate::environment::Environment;
 const RUNS_AT_ONCE: usize = 16;
 
 /// The runners of a topic, and the runs that wait for one.
-#[derive(Debug)]
 pub(crate) struct Runners(Arc<Shared>);
 
-#[derive(Debug)]
 struct Shared {
     environment: Environment,
     state: Mutex<State>,
@@ -36,7 +34,7 @@ struct Shared {
     queued: AtomicUsize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     queue: VecDeque<PreparedRun>,
     runners: usize,
@@ -208,8 +206,8 @@ mod tests {
     use crate::context::topic::run::{Ended, RunEvent, RunId, RunTask, Tasks};
     use crate::environment::Seeded;
     use crate::job::Record;
-    use crate::listener::erased::{ErasedListener, HandlerCall, Returned};
     use crate::listener::{Decision, Delivery, Failure, RetryDelay};
+    use crate::listener::{ErasedListener, HandlerCall, Returned};
 
     const MS: Duration = Duration::from_millis(1);
 

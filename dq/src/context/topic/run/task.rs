@@ -2,7 +2,6 @@
 //!
 //! The task reports to the topic at its end, and once before it asks `retry_delay`, which may block its thread.
 
-use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -15,8 +14,8 @@ use super::begin::{Begin, RunId};
 use super::report::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of, text, wanted_retry};
 use crate::environment::Entry;
 use crate::job::Record;
-use crate::listener::erased::{HandlerCall, Returned};
 use crate::listener::{Delivery, Failure, UnackedDecision};
+use crate::listener::{HandlerCall, Returned};
 use crate::telemetry;
 
 /// The task of a run. It reports its end in any case, also if it is dropped.
@@ -36,47 +35,38 @@ impl RunTask {
         Self { tasks, run, begin, entry: Some(entry), needs_lease, ended: Ended::Dropped }
     }
 
-    /// Calls a handler. If it fails, asks `retry_delay` with this number of failed runs; `None`: the topic needs no answer.
-    async fn handle(mut self, call: HandlerCall, record: Record, delivery: Delivery, failed: Option<u32>) -> Self {
+    /// Calls the handler. If it fails, asks `retry_delay` for each job that has no outcome and whose number of failed runs is known.
+    async fn handle(mut self, work: Work) -> Self {
         if !self.begins() {
             return self;
         }
-        let (is_swept, name) = (call == HandlerCall::ProcessUnacked, name(&call));
+        let (name, is_swept, batch, failed) = match &work {
+            Work::One { call, failed, .. } => (name(call), *call == HandlerCall::ProcessUnacked, None, *failed),
+            Work::Batch(batch) => ("the handler", false, Some(batch.report.clone()), None),
+        };
         let listener = Arc::clone(&self.tasks.listener);
-        let handler = AssertUnwindSafe(async move { listener.call(call, record, delivery).await });
-        self.ended = match handler.catch_unwind().await {
+        let handler = async move {
+            match work {
+                Work::One { call, record, delivery, .. } => listener.call(call, record, delivery).await,
+                Work::Batch(BatchWork { listener, jobs, report, cancel }) => {
+                    listener.call_batch(jobs, report, cancel).await
+                }
+            }
+        };
+        self.ended = match AssertUnwindSafe(handler).catch_unwind().await {
             Ok(returned) => Ended::Returned(returned),
             Err(panic) => Ended::Panicked(format!("{name} panicked: {}", text(panic))),
         };
         self.trace_end();
-        if let Some(failed) = failed.filter(|_| !self.begin.is_given_up())
+        let left = batch.as_ref().map(|report| report.close());
+        if (failed.is_some() || left.as_ref().is_some_and(|left| !left.is_empty()))
+            && !self.begin.is_given_up()
             && let Some(failure) = self.failed(is_swept)
         {
-            self.ask(failure, |task, failure| Ended::Asked(task.tasks.retry_delay(failed, failure)));
-        }
-        drop_here(self.ended.take_error());
-        self
-    }
-
-    /// Calls the handler of a batch. If it fails, asks `retry_delay` for each job that has no outcome.
-    async fn handle_batch(mut self, batch: BatchWork) -> Self {
-        if !self.begins() {
-            return self;
-        }
-        let BatchWork { listener, jobs, report, cancel } = batch;
-        let outcomes = report.clone();
-        let handler = AssertUnwindSafe(async move { listener.call_batch(jobs, outcomes, cancel).await });
-        self.ended = match handler.catch_unwind().await {
-            Ok(returned) => Ended::Returned(returned),
-            Err(panic) => Ended::Panicked(format!("the handler panicked: {}", text(panic))),
-        };
-        self.trace_end();
-        let left = report.close();
-        if !left.is_empty()
-            && !self.begin.is_given_up()
-            && let Some(failure) = failure_of(&self.ended, &self.tasks.environment)
-        {
-            self.ask(Failed { failure, is_wanted: false }, |task, failure| task.ask_each(left, failure));
+            self.ask(failure, |task, failure| match (failed, left) {
+                (Some(failed), _) => Ended::Asked(task.tasks.retry_delay(failed, failure)),
+                (None, left) => task.ask_each(left.unwrap_or_default(), failure),
+            });
         }
         drop_here(self.ended.take_error());
         self
@@ -159,17 +149,11 @@ pub(crate) enum Work {
         call: HandlerCall,
         record: Record,
         delivery: Delivery,
-        /// As in [`RunTask::handle`].
+        /// How many runs have failed if this one fails, too; `None`: then `retry_delay` is not asked.
         failed: Option<u32>,
     },
     /// The handler of a batch.
     Batch(BatchWork),
-}
-
-impl fmt::Debug for PreparedRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PreparedRun").field("run", &self.task.run).finish_non_exhaustive()
-    }
 }
 
 impl PreparedRun {
@@ -178,12 +162,7 @@ impl PreparedRun {
     pub(crate) async fn run(self) -> Option<RunTask> {
         let Self { task, work, abort, span } = self;
         let run = async move {
-            let ended = match work {
-                Work::One { call, record, delivery, failed } => {
-                    Abortable::new(task.handle(call, record, delivery, failed), abort).await
-                }
-                Work::Batch(batch) => Abortable::new(task.handle_batch(batch), abort).await,
-            };
+            let ended = Abortable::new(task.handle(work), abort).await;
             ended.inspect_err(|_| telemetry::mark_failed("given up: it took too long, or its job was lost")).ok()
         };
         run.instrument(span).await
@@ -213,7 +192,7 @@ mod tests {
     use super::*;
     use crate::environment::{Environment, Outlook, Seeded};
     use crate::job::{Codec, Fence, JobId, Metadata, TopicName};
-    use crate::listener::erased::ErasedListener;
+    use crate::listener::ErasedListener;
     use crate::listener::{Decision, RetryDelay};
     use crate::time::Timestamp;
 

@@ -7,22 +7,25 @@
 //! The listener's `retry_delay` is the user's code, so it runs on the user's runtime. After a failure the task of the handler
 //! calls it. After a timeout that task is gone or blocked, so a task of its own does. The topic waits for the answer for a while,
 //! and the job stays in the stage of its run. Then the settings decide.
+//!
+//! If the user's runtime does not begin the handlers that this topic hands over, because handlers or other tasks block its threads or
+//! keep them busy, runs *starve*: what did not begin in time goes back without an attempt, for a node that has time for it. Until the
+//! runtime begins a run again, the topic starts and claims nothing, and goes on renewing its lease. The tasks that were given back
+//! tell it: each ends at its first poll.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::abortable;
+use futures_util::future::Abortable;
 
-use super::table::{Check, Run, first_check};
+use super::table::{Check, first_check};
 use super::{Runs, longest_wait};
-use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
-use crate::context::topic::run::{BEGINS_WITHIN, Begin, Ended, Failed, RunId, RunJob, RunJobs, RunTask};
+use crate::context::topic::run::{BEGINS_WITHIN, Ended, Failed, RunId, RunJob, RunJobs};
 use crate::context::topic::stage::{Mode, Stage};
 use crate::job::{Cause, JobId};
 use crate::listener::Failure;
-use crate::listener::erased::{HandlerCall, Returned};
+use crate::listener::{HandlerCall, Returned};
 
 /// How long `retry_delay` may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -46,14 +49,14 @@ impl Runs {
     ) {
         let Some(job) = self.table.take_job(run, place) else { return self.report_late(run, moment.now) };
         moment.push(Effect::Returned(1));
-        moment.push(Effect::Decide { jobs: RunJobs::One(job), failed, ended });
+        moment.push(Effect::Decide { jobs: RunJobs::One(job), together: 1, failed, ended });
     }
 
-    pub(crate) fn on_run_end(&mut self, run_id: RunId, ended: Ended, jobs: &mut Held, moment: &mut Moment) {
+    pub(crate) fn on_run_end(&mut self, run_id: RunId, ended: Ended, moment: &mut Moment) {
         let dropped = matches!(ended, Ended::Dropped);
         let Some(mut run) = self.table.remove(run_id) else {
             if self.table.given_back_ended(run_id) {
-                return if dropped { self.on_handlers_gone(jobs, moment) } else { self.on_began(moment.now, moment) };
+                return if dropped { self.on_handlers_gone(moment) } else { self.on_began(moment.now, moment) };
             }
             if !dropped && !matches!(ended, Ended::Asked(_) | Ended::AskedEach(_)) {
                 self.report_late(run_id, moment.now);
@@ -62,18 +65,19 @@ impl Runs {
             return;
         };
         if dropped {
-            self.on_handlers_gone(jobs, moment);
+            self.on_handlers_gone(moment);
         } else {
             let began = run.begin.at().unwrap_or(moment.now);
             self.parts.stats.ran(moment.now.saturating_sub(began));
             self.on_began(began, moment);
         }
-        moment.push(Effect::Returned(run.jobs.left()));
+        let together = run.jobs.left();
+        moment.push(Effect::Returned(together));
         match &run.jobs {
             RunJobs::One(job) if run.detached => self.on_detached_end(&job.id, &ended),
             _ => {
                 let failed = run.asking.take().map(|asking| asking.0);
-                moment.push(Effect::Decide { jobs: run.jobs, failed, ended });
+                moment.push(Effect::Decide { jobs: run.jobs, together, failed, ended });
             }
         }
     }
@@ -106,7 +110,7 @@ impl Runs {
     }
 
     /// Gives up every run whose time is over: to begin, to return, or to say when its job runs again.
-    pub(crate) fn check(&mut self, jobs: &mut Held, moment: &mut Moment) -> Option<Duration> {
+    pub(crate) fn check(&mut self, moment: &mut Moment) -> Option<Duration> {
         let timeout = self.parts.topic.timeout;
         while let Some((run_id, at)) = self.table.next_check(timeout) {
             if moment.now < at {
@@ -115,21 +119,21 @@ impl Runs {
             match self.table.check(run_id, timeout, moment.now) {
                 Check::Nothing => {}
                 Check::Starved => match self.runners.room_since().map(|since| since + BEGINS_WITHIN) {
-                    Some(end) if end <= moment.now => self.on_starved(run_id, jobs, moment.now),
+                    Some(end) if end <= moment.now => self.on_starved(run_id, moment),
                     // All permits are in use, or were until just now: the run waits for one.
                     end => {
                         let next = moment.now + first_check(timeout);
                         self.table.check_at(run_id, Some(end.map_or(next, |end| end.min(next))));
                     }
                 },
-                Check::TimedOut => self.on_timeout(run_id, jobs, moment),
+                Check::TimedOut => self.on_timeout(run_id, moment),
                 Check::Unanswered => self.on_unanswered(run_id, moment),
             }
         }
         None
     }
 
-    fn on_timeout(&mut self, run_id: RunId, jobs: &mut Held, moment: &mut Moment) {
+    fn on_timeout(&mut self, run_id: RunId, moment: &mut Moment) {
         let timeout = self.parts.topic.timeout.unwrap_or_default();
         let Some(run) = self.table.give_up(run_id) else { return };
         self.table.note_timed_out(run_id, moment.now);
@@ -137,11 +141,11 @@ impl Runs {
         self.parts.stats.ran(timeout);
         let after = humantime::format_duration(timeout);
         let failure = Failure::new(Cause::Timeout, format!("the handler did not return within {after}"));
-        let (mut asked, mut others) = (Vec::new(), Vec::new());
+        let (together, mut asked, mut others) = (run.jobs.left(), Vec::new(), Vec::new());
         for (_, job) in run.jobs.into_list() {
             if run.detached {
                 self.parts.report_lost(&job.id, &failure.message, Some(Cause::Timeout));
-            } else if let Some(held) = jobs.under(&job.id, job.token) {
+            } else if let Some(held) = moment.held.under(&job.id, job.token) {
                 let asks = held.mode == Mode::Due && held.exhausted_by().is_none();
                 match self.asks_after(held, &HandlerCall::OnDue).filter(|_| asks) {
                     Some(failed) => asked.push((job, failed)),
@@ -150,32 +154,32 @@ impl Runs {
             }
         }
         let ended = Ended::Returned(Returned::Failed(failure.clone()));
-        moment.push(Effect::Decide { jobs: RunJobs::all(others), failed: None, ended });
-        self.ask_beside(asked, failure, jobs, moment);
+        moment.push(Effect::Decide { jobs: RunJobs::all(others), together, failed: None, ended });
+        self.ask_beside(asked, failure, moment);
     }
 
     /// Asks `retry_delay` about jobs whose handler has timed out, with the number of failed runs of each.
-    fn ask_beside(&mut self, asked: Vec<(RunJob, u32)>, failure: Failure, jobs: &mut Held, moment: &mut Moment) {
-        let Some(held) = asked.first().and_then(|(job, _)| jobs.get(&job.id)) else { return };
+    fn ask_beside(&mut self, asked: Vec<(RunJob, u32)>, failure: Failure, moment: &mut Moment) {
+        let Some(held) = asked.first().and_then(|(job, _)| moment.held.get(&job.id)) else { return };
         let too_long = longest_wait(self.parts.topic.timeout);
         let entry = match &held.alone {
             Some(alone) => Some(alone.enter(too_long)),
             None => self.parts.environment.process().enter_unless_alone(too_long),
         };
         let failed_run = Failed { failure: failure.clone(), is_wanted: false };
-        let failed = asked.iter().enumerate().map(|(place, (_, failed))| (place, *failed)).collect();
+        let (together, failed) = (asked.len(), asked.iter().map(|(_, failed)| *failed).enumerate().collect());
         let asked = RunJobs::all(asked.into_iter().map(|(job, _)| job).collect());
         let Some(entry) = entry else {
             // A job of this process runs alone.
-            return moment.push(Effect::Decide { jobs: asked, failed: Some(failed_run), ended: Ended::Dropped });
+            let (failed, ended) = (Some(failed_run), Ended::Dropped);
+            return moment.push(Effect::Decide { jobs: asked, together, failed, ended });
         };
-        let (run_id, begin) = (self.table.next_id(), Arc::<Begin>::default());
-        let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, false);
-        let (task, abort) = abortable(task.ask_only(failed, failure));
-        self.asking.push(Box::pin(task.map(drop)));
-        asked.ids().for_each(|id| jobs.set(id, Stage::Running(run_id)));
-        self.table.insert(run_id, Run::new(asked, moment.now, begin, abort));
+        let run_id = self.table.next_id();
+        asked.ids().for_each(|id| moment.held.set(id, Stage::Running(run_id)));
+        let (run, task, abort) = self.new_run(run_id, asked, entry, false, moment.now);
+        self.table.insert(run_id, run);
         self.table.asks(run_id, failed_run, moment.now + ANSWERS_WITHIN);
+        self.asking.push(Box::pin(Abortable::new(task.ask_only(failed, failure), abort).map(drop)));
     }
 
     /// `retry_delay` takes too long, or the runtime does not begin to call it.
@@ -204,8 +208,55 @@ impl Runs {
     fn settings_decide(&mut self, run_id: RunId, moment: &mut Moment) -> Option<JobId> {
         let mut run = self.table.give_up(run_id)?;
         let failed = run.asking.take().map(|asking| asking.0);
-        let first = run.jobs.ids().next().cloned();
-        moment.push(Effect::Decide { jobs: run.jobs, failed, ended: Ended::Dropped });
+        let (first, together) = (run.jobs.ids().next().cloned(), run.jobs.left());
+        moment.push(Effect::Decide { jobs: run.jobs, together, failed, ended: Ended::Dropped });
         first
+    }
+
+    /// Whether runs starve.
+    pub(crate) const fn starve(&self) -> bool {
+        self.starving_since.is_some()
+    }
+
+    /// A run has waited too long for its first poll. Its job waits again, and goes back as all that wait while runs starve. If it was
+    /// acked on claim, the run can only go on waiting.
+    fn on_starved(&mut self, run_id: RunId, moment: &mut Moment) {
+        let Some(run) = self.table.get_mut(run_id) else { return };
+        let (id, is_news) = (run.jobs.only().cloned(), !std::mem::replace(&mut run.starved, true));
+        if run.detached {
+            self.table.check_at(run_id, Some(moment.now + BEGINS_WITHIN));
+        } else if !self.wait_again(run_id, &mut moment.held) {
+            return; // it has just begun
+        }
+        if is_news {
+            self.parts.stats.count.starved.add(1);
+        }
+        self.begin_starvation(id.as_ref(), moment.now);
+    }
+
+    /// Runs starve from now on, unless they do already.
+    fn begin_starvation(&mut self, id: Option<&JobId>, now: Duration) {
+        if self.starve() {
+            return;
+        }
+        self.starving_since = Some(now);
+        self.parts.stats.set_starved(true);
+        tracing::warn!(
+            topic = %self.parts.key.topic, job.id = id.map(tracing::field::display),
+            "the runtime of the handlers did not begin a handler within {}: its threads are blocked or too busy. \
+             Jobs that did not begin go back without an attempt, and the topic claims none until handlers begin again. \
+             Put blocking work into `spawn_blocking`, or lower `concurrency` or `node_concurrency`",
+            humantime::format_duration(BEGINS_WITHIN)
+        );
+    }
+
+    /// The runtime began a run then, or ended one that was given back.
+    fn on_began(&mut self, began: Duration, moment: &mut Moment) {
+        if self.starving_since.is_some_and(|since| began >= since) {
+            self.starving_since = None;
+            self.parts.stats.set_starved(false);
+            moment.push(Effect::Wake);
+            tracing::info!(topic = %self.parts.key.topic, "the runtime of the handlers begins handlers again");
+        }
     }
 }

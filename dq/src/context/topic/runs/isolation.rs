@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use super::listener::Room;
+use super::start::Room;
 use super::{Runs, longest_wait};
+use crate::context::topic::MOST_SHOWN;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::Moment;
-use crate::context::topic::parts::MOST_SHOWN;
 use crate::context::topic::stage::{HeldJob, Stage};
 use crate::context::topic::stats::Quarantine;
 use crate::environment::{Alone, Entry, Outlook, Ticket};
@@ -26,54 +26,41 @@ pub(super) struct Isolations {
     /// The job that is alone in the process, unless it is gone since.
     alone: Option<(JobId, Token)>,
     /// With one permit, quarantined and ordinary jobs alternate.
-    quarantined_was_last: bool,
+    pub(super) quarantined_was_last: bool,
     /// What `health()` shows: how many wait, how many run, and which is alone.
     shown: (usize, usize, Option<JobId>),
-}
-
-impl Isolations {
-    /// Notes that an ordinary job starts.
-    pub(super) const fn ordinary_started(&mut self) {
-        self.quarantined_was_last = false;
-    }
 }
 
 impl Runs {
     /// Lets others start beside the job that is alone, because the lease has ended: the store may have convicted the job already,
     /// whatever happens now.
-    pub(crate) fn end_alone(&self, jobs: &mut Held) {
-        if let Some(id) = self.alone(jobs).map(|(id, ..)| id.clone()) {
-            jobs.end_alone(&id);
+    pub(crate) fn end_alone(&self, held: &mut Held) {
+        if let Some(id) = self.alone(held).map(|(id, ..)| id.clone()) {
+            held.end_alone(&id);
         }
     }
 
     /// Starts quarantined jobs, in groups or alone, unless none `may_start`, and lets others start beside one that was alone for
     /// long enough. A late `isolate` must not take effect, so one is sent only if its sequence number is certain to be the right one.
-    pub(crate) fn start_quarantined(
-        &mut self,
-        jobs: &mut Held,
-        room: Room,
-        may_start: bool,
-        moment: &mut Moment,
-    ) -> Option<Duration> {
+    pub(crate) fn start_quarantined(&mut self, room: Room, may_start: bool, moment: &mut Moment) -> Option<Duration> {
         if !moment.can_send(RequestKind::Isolate) {
             return moment.pause_end(RequestKind::Isolate);
         }
-        let (alone, is_sent) = self.give_way(jobs, moment);
+        let (alone, is_sent) = self.give_way(moment);
         if is_sent || !may_start {
             return alone;
         }
-        let next = self.run_alone(jobs, room, moment);
+        let next = self.run_alone(room, moment);
         if !moment.flight.busy(&[RequestKind::Isolate]) {
-            self.run_in_group(jobs, room, moment);
+            self.run_in_group(room, moment);
         }
         [alone, next].into_iter().flatten().min()
     }
 
     /// Shows in `health()` which jobs are quarantined, if that changed.
-    pub(crate) fn show_quarantine(&mut self, jobs: &Held) {
-        let (waiting, running) = (jobs.counts().quarantined_waiting, jobs.counts().quarantined_running);
-        let alone = self.alone(jobs).map(|(id, ..)| id.clone());
+    pub(crate) fn show_quarantine(&mut self, held: &Held) {
+        let (waiting, running) = (held.counts().quarantined_waiting, held.counts().quarantined_running);
+        let alone = self.alone(held).map(|(id, ..)| id.clone());
         let now = (waiting, running, alone);
         if self.isolations.shown == now {
             return;
@@ -81,7 +68,7 @@ impl Runs {
         let quarantine = (waiting + running > 0).then(|| Quarantine {
             waiting,
             running,
-            jobs: jobs.quarantined_ids().take(MOST_SHOWN).map(JobId::to_string).collect(),
+            jobs: held.quarantined_ids().take(MOST_SHOWN).map(JobId::to_string).collect(),
             alone: now.2.as_ref().map(JobId::to_string),
         });
         self.parts.stats.set_quarantine(quarantine);
@@ -89,37 +76,38 @@ impl Runs {
     }
 
     /// The job of this topic that is alone in the process.
-    fn alone<'a>(&'a self, jobs: &'a Held) -> Option<(&'a JobId, &'a HeldJob, &'a Alone)> {
+    fn alone<'a>(&'a self, held: &'a Held) -> Option<(&'a JobId, &'a HeldJob, &'a Alone)> {
         let (id, token) = self.isolations.alone.as_ref()?;
-        let job = jobs.under(id, *token)?;
+        let job = held.under(id, *token)?;
         Some((id, job, job.alone.as_ref()?))
     }
 
     /// Ends the isolation of a job that has to give way: the store notes it first. Returns when to ask again, and whether a
     /// request was sent.
-    fn give_way(&self, jobs: &Held, moment: &mut Moment) -> (Option<Duration>, bool) {
-        let Some((id, job, alone)) = self.alone(jobs) else { return (None, false) };
+    fn give_way(&self, moment: &mut Moment) -> (Option<Duration>, bool) {
+        let Some((id, job, alone)) = self.alone(&moment.held) else { return (None, false) };
         let until = alone.since() + longest_wait(self.parts.topic.timeout);
         let runs = matches!(job.stage(), Stage::Running(_) | Stage::Exhausting { .. });
         if !runs || (moment.now < until && !alone.is_wanted()) {
             return (Some(until).filter(|until| *until > moment.now), false);
         }
-        self.send_isolate(Isolation::Grouped, vec![(id.clone(), job.token)], moment);
+        let runs = vec![(id.clone(), job.token)];
+        self.send_isolate(Isolation::Grouped, runs, moment);
         (None, true)
     }
 
     /// Lets the next job run alone that must: its process may start nothing else until then.
-    fn run_alone(&mut self, jobs: &mut Held, room: Room, moment: &mut Moment) -> Option<Duration> {
+    fn run_alone(&mut self, room: Room, moment: &mut Moment) -> Option<Duration> {
         let too_long = longest_wait(self.parts.topic.timeout);
-        if let Some((id, job, alone)) = self.alone(jobs)
+        if let Some((id, job, alone)) = self.alone(&moment.held)
             && *job.stage() == Stage::Waiting
         {
             // Its `isolate` was not answered, or its `final_retry` waits. It may be noted as alone, so it stays so.
             let again = vec![(id.clone(), job.token, alone.enter(too_long))];
-            self.isolate(jobs, again, None, moment);
+            self.isolate(again, None, moment);
             return None;
         }
-        let Some((id, token)) = jobs.next_to_run_alone() else {
+        let Some((id, token)) = moment.held.next_to_start(Suspicion::Alone) else {
             self.isolations.ticket = None;
             return None;
         };
@@ -131,11 +119,11 @@ impl Runs {
             Outlook::Wait(until) => return until,
             Outlook::Beside(entry) => {
                 tracing::warn!(topic = %self.parts.key.topic, job.id = %id, "this job may have killed its process and should run alone, but another handler has run for so long that it runs beside that one");
-                self.isolate(jobs, vec![(id, token, entry)], None, moment);
+                self.isolate(vec![(id, token, entry)], None, moment);
             }
             Outlook::Alone(alone) => {
                 let entry = alone.enter(too_long);
-                self.isolate(jobs, vec![(id, token, entry)], Some(alone), moment);
+                self.isolate(vec![(id, token, entry)], Some(alone), moment);
             }
         }
         self.isolations.ticket = None;
@@ -144,63 +132,61 @@ impl Runs {
 
     /// Starts as many jobs in a group as half of the permits allow. If nothing else wants to run, the job runs alone: a crash
     /// then proves more.
-    fn run_in_group(&mut self, jobs: &mut Held, room: Room, moment: &mut Moment) {
+    fn run_in_group(&mut self, room: Room, moment: &mut Moment) {
         let free = room.permits.saturating_sub(room.used);
-        let most = (room.permits / 2).max(1).min(free + jobs.counts().quarantined_running);
-        let alternates = room.permits == 1 && jobs.counts().ordinary_waiting() > 0;
+        let most = (room.permits / 2).max(1).min(free + moment.held.counts().quarantined_running);
+        let alternates = room.permits == 1 && moment.held.counts().ordinary_waiting() > 0;
         if alternates && self.isolations.quarantined_was_last {
             return;
         }
         let too_long = longest_wait(self.parts.topic.timeout);
         let process = self.parts.environment.process().clone();
         let mut group = Vec::new();
-        while jobs.counts().quarantined_running < most {
-            let Some((id, token)) = jobs.next_to_group() else { break };
+        while moment.held.counts().quarantined_running < most {
+            let Some((id, token)) = moment.held.next_to_start(Suspicion::Group) else { break };
             if group.is_empty()
-                && jobs.counts().waiting == 1
+                && moment.held.counts().waiting == 1
                 && let Some(alone) = process.enter_alone()
             {
                 let entry = alone.enter(too_long);
-                return self.isolate(jobs, vec![(id, token, entry)], Some(alone), moment);
+                return self.isolate(vec![(id, token, entry)], Some(alone), moment);
             }
-            let is_small = jobs.get(&id).is_some_and(|job| job.suspicion == Suspicion::SmallGroup);
+            let is_small = moment.held.get(&id).is_some_and(|job| job.suspicion == Suspicion::SmallGroup);
             let entry = if is_small { process.enter_small_group(too_long) } else { process.enter(too_long) };
             let Some(entry) = entry else { break };
-            jobs.set(&id, Stage::Isolating);
+            moment.held.set(&id, Stage::Isolating);
             group.push((id, token, entry));
         }
         if !group.is_empty() {
-            self.isolate(jobs, group, None, moment);
+            self.isolate(group, None, moment);
         }
     }
 
     /// Lets these jobs start once the store has noted how they run.
-    fn isolate(
-        &mut self,
-        jobs: &mut Held,
-        group: Vec<(JobId, Token, Entry)>,
-        mut alone: Option<Alone>,
-        moment: &mut Moment,
-    ) {
+    fn isolate(&mut self, group: Vec<(JobId, Token, Entry)>, mut alone: Option<Alone>, moment: &mut Moment) {
         self.isolations.quarantined_was_last = true;
         let mut runs = Vec::with_capacity(group.len());
         for (id, token, entry) in group {
-            jobs.set(&id, Stage::Isolating);
-            jobs.admit(&id, entry, alone.take());
+            moment.held.set(&id, Stage::Isolating);
+            moment.held.admit(&id, entry, alone.take());
             runs.push((id, token));
         }
-        let first = runs.first().filter(|(id, token)| jobs.under(id, *token).is_some_and(|job| job.alone.is_some()));
-        let isolation = if first.is_some() { Isolation::Alone } else { Isolation::Grouped };
-        if let Some(first) = first {
-            self.isolations.alone = Some(first.clone());
-        }
-        self.log_isolated(isolation, &runs, jobs, moment.now);
+        let is_alone =
+            |(id, token): &&(JobId, Token)| moment.held.under(id, *token).is_some_and(|job| job.alone.is_some());
+        let isolation = match runs.first().filter(is_alone) {
+            Some(first) => {
+                self.isolations.alone = Some(first.clone());
+                Isolation::Alone
+            }
+            None => Isolation::Grouped,
+        };
+        self.log_isolated(isolation, &runs, moment);
         self.send_isolate(isolation, runs, moment);
     }
 
     /// At WARN once a minute: a process that dies again and again is nothing that dq can mend.
-    fn log_isolated(&mut self, isolation: Isolation, runs: &[(JobId, Token)], jobs: &Held, now: Duration) {
-        let jobs = || runs.iter().filter_map(|(id, token)| jobs.under(id, *token));
+    fn log_isolated(&mut self, isolation: Isolation, runs: &[(JobId, Token)], moment: &Moment) {
+        let jobs = || runs.iter().filter_map(|(id, token)| moment.held.under(id, *token));
         let crashes = jobs().map(|job| job.crashes).max().unwrap_or_default();
         let must_be_alone = jobs().any(|job| job.suspicion == Suspicion::Alone);
         let how = match isolation {
@@ -210,7 +196,7 @@ impl Runs {
         };
         let ids: Vec<_> = runs.iter().take(MOST_SHOWN).map(|(id, _)| id.as_str()).collect();
         let topic = &self.parts.key.topic;
-        if self.crashed.is_due(now) {
+        if self.crashed.is_due(moment.now) {
             tracing::warn!(%topic, jobs = runs.len(), ?ids, crashes, "jobs that ran in processes that died may be the cause, so they run {how}");
         } else {
             tracing::info!(%topic, jobs = runs.len(), ?ids, crashes, "jobs that ran in processes that died may be the cause, so they run {how}");
@@ -227,28 +213,27 @@ impl Runs {
         &mut self,
         runs: Vec<(JobId, Token)>,
         notes: Option<Vec<NoteVerdict>>,
-        jobs: &mut Held,
         may_not: bool,
         is_good: bool,
-        now: Duration,
+        moment: &mut Moment,
     ) {
         let notes = notes.into_iter().flatten().map(Some).chain(std::iter::repeat(None));
         for ((id, token), note) in runs.into_iter().zip(notes) {
-            let is_isolating = match jobs.under(&id, token).map(HeldJob::stage) {
+            let is_isolating = match moment.held.under(&id, token).map(HeldJob::stage) {
                 Some(stage) => *stage == Stage::Isolating,
                 None => continue,
             };
             match note {
-                Some(_) if !is_isolating => jobs.end_alone(&id), // it gave way
+                Some(_) if !is_isolating => moment.held.end_alone(&id), // it gave way
                 _ if !is_isolating => {}
-                Some(NoteVerdict::Stale) => drop(jobs.remove(&id)),
-                Some(NoteVerdict::Ended) => jobs.roll_back(&id),
-                Some(NoteVerdict::Done) if may_not => jobs.roll_back(&id),
-                Some(NoteVerdict::Done) if is_good => match jobs.take_entry(&id) {
-                    Some(entry) => self.start_held(jobs, &id, now, entry),
-                    None => jobs.set(&id, Stage::Waiting),
+                Some(NoteVerdict::Stale) => drop(moment.held.remove(&id)),
+                Some(NoteVerdict::Ended) => moment.held.roll_back(&id),
+                Some(NoteVerdict::Done) if may_not => moment.held.roll_back(&id),
+                Some(NoteVerdict::Done) if is_good => match moment.held.take_entry(&id) {
+                    Some(entry) => self.start_held(&id, entry, moment),
+                    None => moment.held.set(&id, Stage::Waiting),
                 },
-                Some(NoteVerdict::Done) | None => jobs.set(&id, Stage::Waiting),
+                Some(NoteVerdict::Done) | None => moment.held.set(&id, Stage::Waiting),
             }
         }
     }

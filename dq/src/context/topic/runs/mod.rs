@@ -1,22 +1,19 @@
 //! Runs: the handlers of a topic, from the start of a run to its end.
 //!
-//! 1. [`start_held`](Runs::start_held) chooses the handler that a job needs and makes its run ([`listener`], [`batch`]);
-//!    [`isolation`] decides when a job may start that may have killed its process.
+//! 1. [`start_held`](Runs::start_held) chooses the handler that a job needs and makes its run ([`start`]); [`isolation`] decides when a
+//!    job may start that may have killed its process.
 //! 2. [`hand_over`](Runs::hand_over) puts all new runs into the queue of the runners on the user's runtime (`run/runners.rs`).
 //! 3. A runner takes the run: it begins, and its timeout counts. If that takes too long although permits are free, its job goes
-//!    back ([`starvation`]).
-//! 4. The run ends, or its timeout passes first ([`ends`]): [`Effect::Decide`](super::effects::Effect::Decide) tells the outcomes.
+//!    back.
+//! 4. The run ends, or its timeout passes first ([`ends`]): [`Effect::Decide`](super::moment::Effect::Decide) tells the outcomes.
 //! 5. A stop, a command, a pause or a lost lease takes runs back ([`rollback`]).
 //!
 //! The fields are private to this folder. The jobs belong to the outcomes, which lend them.
 
-mod batch;
-mod deadlines;
 mod ends;
 mod isolation;
-mod listener;
 mod rollback;
-mod starvation;
+mod start;
 mod table;
 
 use std::sync::Arc;
@@ -25,15 +22,13 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use super::held::Held;
-use super::parts::{Parts, Warned};
 use super::run::{PreparedRun, Runners, Tasks};
-
-use crate::listener::erased::ErasedBatches;
+use super::{Parts, Warned};
+use crate::listener::ErasedBatches;
 use isolation::Isolations;
-use starvation::Starvation;
 use table::Table;
 
-pub(super) use listener::Room;
+pub(super) use start::Room;
 
 /// For how long a quarantined job waits for a handler, or is alone: two timeouts, or ten minutes without one.
 fn longest_wait(timeout: Option<Duration>) -> Duration {
@@ -54,7 +49,8 @@ pub(super) struct Runs {
     /// The listener, if it takes batches.
     batches: Option<Arc<dyn ErasedBatches>>,
     isolations: Isolations,
-    starvation: Starvation,
+    /// Since when runs starve, if they do.
+    starving_since: Option<Duration>,
     /// Shared by all jobs without headers, which are most.
     no_headers: Arc<[(String, String)]>,
     /// The runtime of the handlers has shut down: nothing can start any more.
@@ -75,7 +71,7 @@ impl Runs {
             tasks: Arc::new(tasks),
             batches: parts.listener.clone().batches(),
             isolations: Isolations::default(),
-            starvation: Starvation::default(),
+            starving_since: None,
             no_headers: Arc::from([]),
             handlers_gone: false,
             blocked: Warned::default(),
@@ -90,9 +86,8 @@ impl Runs {
     }
 
     /// Runs that have a permit or wait for one in the queue of the runners. A batch has one, whatever becomes of its jobs.
-    pub(super) fn handed_over(&self, jobs: &Held) -> usize {
-        let (batches, batched) = self.table.batches();
-        let jobs = jobs.counts();
+    pub(super) fn handed_over(&self, held: &Held) -> usize {
+        let ((batches, batched), jobs) = (self.table.batches(), held.counts());
         jobs.needing_permits() - jobs.waiting - batched + batches + self.table.without_job()
     }
 

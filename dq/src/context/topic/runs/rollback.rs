@@ -4,7 +4,7 @@ use super::Runs;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
 use crate::context::topic::run::RunId;
-use crate::context::topic::stage::{HeldJob, Stage};
+use crate::context::topic::stage::Stage;
 use crate::job::JobId;
 use crate::store::CommandKind;
 
@@ -12,36 +12,33 @@ impl Runs {
     /// A program sent a command for a running job. A job that has not started goes back, and the pending command takes effect
     /// in that step. A cancel also fires the token of a running handler, which may stop; the pending command takes effect
     /// however the handler ends.
-    pub(crate) fn on_command(&mut self, kind: CommandKind, id: &JobId, jobs: &mut Held) {
-        match jobs.get(id).map(HeldJob::stage) {
-            Some(Stage::Waiting) => jobs.roll_back(id),
-            Some(Stage::Running(run_id)) => {
-                let run_id = *run_id;
-                if self.wait_again(run_id, jobs) {
-                    jobs.roll_back(id);
-                } else if kind == CommandKind::Cancel {
-                    self.table.ask_to_stop(run_id, id);
-                }
+    pub(crate) fn on_command(&mut self, kind: CommandKind, id: &JobId, held: &mut Held) {
+        if held.get(id).is_some_and(|job| job.stage == Stage::Waiting) {
+            held.roll_back(id);
+        } else if let Some(run_id) = held.run_of(id) {
+            if self.wait_again(run_id, held) {
+                held.roll_back(id);
+            } else if kind == CommandKind::Cancel {
+                self.table.ask_to_stop(run_id, id);
             }
-            _ => {}
         }
     }
 
     /// Takes back every run that was handed over and has not begun, unless its job was acked on claim.
-    pub(crate) fn take_back(&mut self, jobs: &mut Held) {
-        for id in jobs.ids(|stage| matches!(stage, Stage::Running(_))) {
-            if let Some(Stage::Running(run_id)) = jobs.get(&id).map(HeldJob::stage) {
-                self.wait_again(*run_id, jobs);
+    pub(crate) fn take_back(&mut self, held: &mut Held) {
+        for id in held.ids(|stage| matches!(stage, Stage::Running(_))) {
+            if let Some(run_id) = held.run_of(&id) {
+                self.wait_again(run_id, held);
             }
         }
     }
 
     /// Takes a run of a handler back that has not begun: its jobs wait again. Returns whether it did.
-    fn wait_again(&mut self, run_id: RunId, jobs: &mut Held) -> bool {
+    pub(super) fn wait_again(&mut self, run_id: RunId, held: &mut Held) -> bool {
         let Some(run) = self.table.give_back_handler(run_id) else { return false };
         for (_, job) in run.jobs.into_list() {
-            if jobs.under(&job.id, job.token).is_some() {
-                jobs.set(&job.id, Stage::Waiting);
+            if held.under(&job.id, job.token).is_some() {
+                held.set(&job.id, Stage::Waiting);
             }
         }
         true
@@ -52,9 +49,8 @@ impl Runs {
         for run_id in self.table.all() {
             match self.table.give_back(run_id) {
                 Some(run) if run.detached => {
-                    let lost =
-                        |id| self.parts.report_lost(id, "its handler did not begin before the node stopped", None);
-                    run.jobs.ids().for_each(lost);
+                    let why = "its handler did not begin before the node stopped";
+                    run.jobs.ids().for_each(|id| self.parts.report_lost(id, why, None));
                 }
                 Some(_) => {}
                 None if self.table.give_up(run_id).is_some() => self.parts.stats.cancelled(),
@@ -65,7 +61,7 @@ impl Runs {
 
     /// The user's runtime dropped a handler that was not given up: it has shut down, and would drop all others too. Jobs that
     /// have not started go back, and other nodes take what is due.
-    pub(super) fn on_handlers_gone(&mut self, jobs: &mut Held, moment: &mut Moment) {
+    pub(super) fn on_handlers_gone(&mut self, moment: &mut Moment) {
         if std::mem::replace(&mut self.handlers_gone, true) {
             return;
         }
@@ -75,32 +71,31 @@ impl Runs {
         );
         self.parts.stats.handlers_gone();
         moment.push(Effect::GiveUpRole);
-        jobs.roll_back_waiting();
+        moment.held.roll_back_waiting();
     }
 
     /// Gives up the run of a held job, if it has one, and forgets the job.
-    pub(crate) fn forget(&mut self, id: &JobId, jobs: &mut Held) {
-        self.give_up(id, jobs);
-        jobs.remove(id);
+    pub(crate) fn forget(&mut self, id: &JobId, held: &mut Held) {
+        self.give_up(id, held);
+        held.remove(id);
     }
 
     /// Gives up the run of a held job, if it has one. A batch goes on without the job; if it has not begun, its jobs wait again.
-    fn give_up(&mut self, id: &JobId, jobs: &mut Held) {
-        let Some(Stage::Running(run_id)) = jobs.get(id).map(HeldJob::stage) else { return };
-        let run_id = *run_id;
-        if !self.wait_again(run_id, jobs) && !self.table.leave_batch(run_id, id) {
+    fn give_up(&mut self, id: &JobId, held: &mut Held) {
+        let Some(run_id) = held.run_of(id) else { return };
+        if !self.wait_again(run_id, held) && !self.table.leave_batch(run_id, id) {
             self.table.give_up(run_id);
         }
     }
 
     /// Cancels the handlers of a node that could not renew: other nodes may run their jobs by now.
-    pub(crate) fn lose_lease(&mut self, jobs: &mut Held) {
-        self.take_back(jobs);
-        for id in jobs.ids(|stage| matches!(stage, Stage::Running(_))) {
+    pub(crate) fn lose_lease(&mut self, held: &mut Held) {
+        self.take_back(held);
+        for id in held.ids(|stage| matches!(stage, Stage::Running(_))) {
             tracing::info!(topic = %self.parts.key.topic, job.id = %id, "the lease could not be renewed in time; the handler is cancelled, and the job runs again");
             self.parts.stats.count.lease_lost.add(1);
-            self.give_up(&id, jobs);
-            jobs.roll_back(&id);
+            self.give_up(&id, held);
+            held.roll_back(&id);
         }
     }
 }

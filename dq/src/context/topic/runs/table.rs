@@ -1,4 +1,8 @@
-//! The runs of a topic: handlers that execute, and abandoned runs that have not returned.
+//! The runs of a topic: handlers that execute, and abandoned runs that have not returned; and which of them is checked next, and when.
+//!
+//! Most runs end long before anything is due, and cost nothing here: a run is first checked a fixed time after it was handed
+//! over, so these checks come in the order of the runs. What a check finds may be due later: at a time of its own, because a
+//! timeout counts from when the run began.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -7,7 +11,6 @@ use std::time::Duration;
 
 use futures_util::future::AbortHandle;
 
-use super::deadlines::Deadlines;
 use crate::context::topic::run::{BEGINS_WITHIN, BatchJobs, Begin, Failed, RunId, RunJob, RunJobs};
 use crate::job::JobId;
 
@@ -81,7 +84,10 @@ pub(crate) struct Table {
     abandoned: BTreeMap<RunId, Abandoned>,
     /// Runs that were given back before they began. Their tasks end at their first poll, and keep their permits until then.
     given_back: BTreeSet<RunId>,
-    deadlines: Deadlines,
+    /// The last run that was checked. The first checks of all later ones are to come.
+    checked: RunId,
+    /// The checks that are due at times of their own.
+    again: BTreeSet<(Duration, RunId)>,
     detached: usize,
     /// How many of the running ones are batches.
     batches: usize,
@@ -100,7 +106,7 @@ impl Table {
 
     pub(super) fn insert(&mut self, run_id: RunId, run: Run) {
         self.detached += usize::from(run.detached);
-        if let Some(batch) = run.jobs.as_batch() {
+        if let RunJobs::Batch(batch) = &run.jobs {
             self.batches += 1;
             self.batched += batch.left();
             self.batched_bytes += batch.bytes;
@@ -111,13 +117,15 @@ impl Table {
     /// Removes a run that has returned.
     pub(super) fn remove(&mut self, run_id: RunId) -> Option<Run> {
         let run = self.running.remove(&run_id)?;
+        if let Some(at) = run.check_at {
+            self.again.remove(&(at, run_id));
+        }
         self.detached -= usize::from(run.detached);
-        if let Some(batch) = run.jobs.as_batch() {
+        if let RunJobs::Batch(batch) = &run.jobs {
             self.batches -= 1;
             self.batched -= batch.left();
             self.batched_bytes -= batch.bytes;
         }
-        self.deadlines.set(run_id, run.check_at, None);
         Some(run)
     }
 
@@ -233,13 +241,14 @@ impl Table {
     /// The run that is checked next, and when.
     pub(super) fn next_check(&self, timeout: Option<Duration>) -> Option<(RunId, Duration)> {
         let first = first_check(timeout);
-        let unchecked = self.running.range((Excluded(self.deadlines.checked()), Unbounded)).next();
-        self.deadlines.next(unchecked.map(|(run_id, run)| (run.started + first, *run_id)))
+        let unchecked = self.running.range((Excluded(self.checked), Unbounded)).next();
+        let unchecked = unchecked.map(|(run_id, run)| (run.started + first, *run_id));
+        unchecked.into_iter().chain(self.again.first().copied()).min().map(|(at, run_id)| (run_id, at))
     }
 
     /// What is to be done about a run now. If that is nothing, its next check is set.
     pub(super) fn check(&mut self, run_id: RunId, timeout: Option<Duration>, now: Duration) -> Check {
-        self.deadlines.check(run_id);
+        self.checked = self.checked.max(run_id);
         let Some(run) = self.running.get(&run_id) else { return Check::Nothing };
         let due = match (&run.asking, run.begin.at()) {
             (Some(asking), _) => Some((asking.1, Check::Unanswered)),
@@ -258,8 +267,10 @@ impl Table {
     /// Sets the next check of a run.
     pub(super) fn check_at(&mut self, run_id: RunId, at: Option<Duration>) {
         if let Some(run) = self.running.get_mut(&run_id) {
-            self.deadlines.set(run_id, run.check_at, at);
-            run.check_at = at;
+            if let Some(before) = std::mem::replace(&mut run.check_at, at) {
+                self.again.remove(&(before, run_id));
+            }
+            self.again.extend(at.map(|at| (at, run_id)));
         }
     }
 

@@ -3,14 +3,9 @@
 use std::fmt;
 use std::io;
 
-mod start_error;
-mod store_url;
-
-pub use start_error::StartError;
-pub use store_url::BadStoreUrl;
-
 use crate::config::{SettingProblem, Source, SourceLocation, did_you_mean};
 use crate::job::BadName;
+use crate::listener::Provided;
 use crate::store::StoreError;
 
 /// A listener: its name, and the place of its annotation.
@@ -277,3 +272,118 @@ impl Problem {
         }
     }
 }
+
+/// Every reason why a node did not start. `Debug` prints what `Display` prints, so that a `main` that returns this error
+/// prints readable text.
+pub struct StartError {
+    problems: Vec<Problem>,
+    provided: Vec<Provided>,
+}
+
+impl StartError {
+    /// Sorts the problems. `provided` lists the provided values; the report shows them if one is missing.
+    pub(crate) fn new(mut problems: Vec<Problem>, provided: Vec<Provided>) -> Self {
+        problems.sort_by_cached_key(|problem| (problem.group(), problem.place(), problem.to_string()));
+        Self { problems, provided }
+    }
+
+    /// The problems, at least one: in groups by what they are about, and within a group in order of their places.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Whether all that is wrong is that no listener is named.
+    #[cfg(feature = "testing")]
+    pub(crate) fn is_only_no_listener(&self) -> bool {
+        matches!(self.problems[..], [Problem::NoListener])
+    }
+
+    /// Lists the provided values, if one is missing.
+    fn write_provided(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.problems.iter().any(|problem| matches!(problem, Problem::NotProvided { .. })) {
+            return Ok(());
+        }
+        if self.provided.is_empty() {
+            return f.write_str("\n  nothing is provided");
+        }
+        f.write_str("\n  provided are")?;
+        for provided in &self.provided {
+            write!(f, "\n       `{}`", provided.type_name)?;
+            provided.at.iter().try_for_each(|at| write!(f, " ({}:{})", at.file(), at.line()))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.problems.len() == 1 { "" } else { "s" };
+        write!(f, "cannot start, {} problem{plural}:", self.problems.len())?;
+        for (i, problem) in self.problems.iter().enumerate() {
+            write!(f, "\n{:>3}. {}", i + 1, problem.to_string().replace('\n', "\n       "))?;
+        }
+        self.write_provided(f)
+    }
+}
+
+impl fmt::Debug for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// Why a URL names no store of this build.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadStoreUrl {
+    /// dq knows no such scheme.
+    #[error("there is no scheme `{scheme}`{}; {BUILT}", suggested(.suggestion.as_deref()))]
+    UnknownScheme {
+        /// The text before the colon, or the whole text if there is no colon.
+        scheme: String,
+        /// The nearest known scheme.
+        suggestion: Option<String>,
+    },
+    /// The scheme is known, but this build of dq has no such store.
+    #[error("`{scheme}` is not built yet; {BUILT}")]
+    NotBuilt {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// The name after `memory:` is not valid.
+    #[error("{0}")]
+    Name(BadName),
+    /// What follows `file:` names no directory.
+    #[error(
+        "`file:{given}` names no directory: write `file:./dq-data/NAME` for one below the working directory, or \
+         `file:/var/lib/NAME`"
+    )]
+    Directory {
+        /// The text after `file:`.
+        given: String,
+    },
+    /// `Provider::connect("memory:")`: a store that no node could reach.
+    #[error(
+        "no node could run its jobs: name it as `memory:NAME`, and give that to a `ContextFactory` of this process too"
+    )]
+    Private,
+    /// What follows `redis:` or `rediss:` cannot be used.
+    #[cfg(feature = "redis")]
+    #[error(transparent)]
+    Redis(#[from] crate::store::redis::BadRedisUrl),
+}
+
+fn suggested(suggestion: Option<&str>) -> String {
+    suggestion.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
+}
+
+/// The stores of this build, for the two texts that report an unknown one.
+#[cfg(feature = "redis")]
+const BUILT: &str = "there is `file:DIRECTORY` (on disk, for one process), `memory:` (private to its factory), `memory:NAME` \
+                     (shared by name in this process) and `redis://HOST` (many nodes on one server)";
+/// The stores of this build, for the two texts that report an unknown one.
+#[cfg(not(feature = "redis"))]
+const BUILT: &str = "there is `file:DIRECTORY` (on disk, for one process), `memory:` (private to its factory) and `memory:NAME` \
+                     (shared by name in this process); the feature `redis` was left out";

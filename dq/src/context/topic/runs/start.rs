@@ -1,0 +1,198 @@
+//! Start: makes the run of the handler that a job needs, or of a batch.
+//!
+//! A batch is one run of a handler for many jobs, of a listener that takes batches. It has the jobs that wait when a permit is free, up to
+//! a count and a number of bytes; it waits for nothing to fill up. It has one permit, one timeout and one place in the process, and each
+//! of its jobs keeps its token, its attempts and its outcome: the store does not know of batches. A job that was in a crash runs as a
+//! batch of one, so that a batch that took its process down is split, and the next crash tells more (rule 19).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{AbortHandle, AbortRegistration};
+use tokio_util::sync::CancellationToken;
+
+use super::table::Run;
+use super::{Runs, longest_wait};
+use crate::context::topic::moment::Moment;
+use crate::context::topic::run::{
+    BatchReport, BatchWork, Begin, PayloadFunction, PreparedRun, RunId, RunJob, RunJobs, RunTask, Work, making,
+};
+use crate::context::topic::stage::{HeldJob, Mode, Stage};
+use crate::environment::Entry;
+use crate::job::{JobId, Suspicion, Token};
+use crate::listener::HandlerCall;
+use crate::listener::{AckMode, Delivery};
+use crate::store::step::Change;
+use crate::telemetry;
+
+/// The largest record of a run that waits in the queue of the runners. So all of them have a megabyte at most.
+const LARGEST_AHEAD: usize = 4 << 10;
+
+/// How many runs there is room for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) permits: usize,
+    /// Of these, how many are in use.
+    pub(crate) used: usize,
+    /// How many runs may wait in the queue of the runners beside them.
+    pub(crate) ahead: usize,
+}
+
+impl Runs {
+    /// Starts ordinary jobs as long as there is room and the lease `is_good` (rule 21).
+    pub(crate) fn start_handlers(&mut self, room: Room, is_good: bool, moment: &mut Moment) {
+        let too_long = longest_wait(self.parts.topic.timeout);
+        while self.handed_over(&moment.held) < room.permits + room.ahead
+            && let Some((id, _)) = moment.held.next_to_start(Suspicion::Ordinary)
+        {
+            let is_large = moment.held.get(&id).is_some_and(|job| job.size() > LARGEST_AHEAD);
+            if !is_good || (is_large && self.handed_over(&moment.held) >= room.permits) {
+                return;
+            }
+            let Some(entry) = self.parts.environment.process().enter(too_long) else { return }; // until the process changes
+            self.isolations.quarantined_was_last = false;
+            self.start_held(&id, entry, moment);
+        }
+    }
+
+    /// Starts the handler that a held job needs. A job that is acked on claim is acked first.
+    pub(crate) fn start_held(&mut self, id: &JobId, entry: Entry, moment: &mut Moment) {
+        let Some(job) = moment.held.get(id) else { return };
+        let call = match (job.exhausted_by(), job.mode) {
+            (Some(failure), _) => HandlerCall::FinalRetry(failure),
+            (None, Mode::Swept) => HandlerCall::ProcessUnacked,
+            (None, Mode::Due) if self.parts.topic.ack == AckMode::OnClaim => {
+                moment.held.set(id, Stage::Settling { change: Change::Ack, sent: false, then_run: true });
+                return moment.held.admit(id, entry, None);
+            }
+            (None, Mode::Due) if self.batches.is_some() => return self.start_batch(id, entry, moment),
+            (None, Mode::Due) => HandlerCall::OnDue,
+        };
+        self.start(id, call, entry, false, moment);
+    }
+
+    /// Starts the handler of a job that was acked on claim, unless the topic is `cancelling`.
+    pub(crate) fn start_acked(&mut self, id: &JobId, cancelling: bool, moment: &mut Moment) {
+        match moment.held.take_entry(id) {
+            Some(entry) if !self.handlers_gone && !cancelling => {
+                self.start(id, HandlerCall::OnDue, entry, true, moment);
+            }
+            _ => self.parts.report_lost(id, "the node stops", None),
+        }
+    }
+
+    /// Starts `final_retry`. A job that is alone stays so; another quarantined one waits until it may run in a group. A stopping
+    /// node gives back what has to wait.
+    pub(crate) fn start_final_retry(&mut self, id: &JobId, is_stopping: bool, moment: &mut Moment) {
+        let Some(job) = moment.held.get(id) else { return };
+        let too_long = longest_wait(self.parts.topic.timeout);
+        let entry = match &job.alone {
+            Some(alone) => Some(alone.enter(too_long)),
+            None if job.is_quarantined() => None,
+            None => self.parts.environment.process().enter(too_long),
+        };
+        match entry {
+            Some(entry) => self.start_held(id, entry, moment),
+            None if is_stopping => moment.held.roll_back(id),
+            None => moment.held.set(id, Stage::Waiting),
+        }
+    }
+
+    /// Calls a function that makes the payload of a tick.
+    pub(crate) fn make(&mut self, id: JobId, token: Token, function: PayloadFunction) {
+        self.asking.push(making(&self.tasks, id, token, function, self.parts.topic.timeout));
+    }
+
+    /// What a run of a held job knows of it.
+    fn delivery(&self, id: &JobId, job: &HeldJob, cancel: CancellationToken) -> Delivery {
+        Delivery {
+            topic: self.parts.key.topic.clone(),
+            id: id.clone(),
+            fence: job.token.fence,
+            due: job.token.due,
+            attempt: u32::from(job.metadata.attempts),
+            headers: match job.metadata.headers.as_slice() {
+                [] => self.no_headers.clone(),
+                headers => headers.into(),
+            },
+            token: cancel,
+        }
+    }
+
+    /// How many runs have failed if this call fails, too; `None`: then the listener's `retry_delay` is not called.
+    pub(super) fn asks_after(&self, job: &HeldJob, call: &HandlerCall) -> Option<u32> {
+        job.failed_after(call).filter(|_| self.tasks.listener.may_have_retry_delay())
+    }
+
+    /// Starts a handler for a held job. The end of a `detached` run settles nothing.
+    fn start(&mut self, id: &JobId, call: HandlerCall, entry: Entry, detached: bool, moment: &mut Moment) {
+        let Some(job) = moment.held.get(id) else { return };
+        let cancel = CancellationToken::new();
+        let delivery = self.delivery(id, job, cancel.clone());
+        let (token, record) = (job.token, job.record.clone());
+        let failed = self.asks_after(job, &call).filter(|_| !detached);
+        let run_id = self.table.next_id();
+        let span = tracing::info_span!(
+            parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %id, attempt = delivery.attempt, fence = token.fence.0
+        );
+        telemetry::link(&span, std::iter::once(&*delivery.headers));
+        if !detached {
+            moment.held.set(id, Stage::Running(run_id));
+        }
+        let jobs = RunJobs::One(RunJob { id: id.clone(), token, cancel });
+        let (run, task, abort) = self.new_run(run_id, jobs, entry, !detached, moment.now);
+        self.table.insert(run_id, Run { detached, ..run });
+        let work = Work::One { call, record, delivery, failed };
+        self.starting.push(PreparedRun { task, work, abort, span });
+    }
+
+    /// Starts a batch with this job and those that wait behind it.
+    fn start_batch(&mut self, first: &JobId, entry: Entry, moment: &mut Moment) {
+        let (Some(listener), held) = (self.batches.clone(), &mut moment.held) else { return };
+        let settings = &self.parts.topic;
+        let (run_id, cancel, mut bytes) = (self.table.next_id(), CancellationToken::new(), 0);
+        let (mut jobs, mut work, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut next = Some(first.clone());
+        while let Some(id) = next
+            && let Some(job) = held.get(&id)
+        {
+            let (token, goes_alone, cancel) = (job.token, job.crashes > 0, cancel.child_token());
+            bytes += job.size();
+            failed.push(self.asks_after(job, &HandlerCall::OnDue));
+            work.push((job.record.clone(), self.delivery(&id, job, cancel.clone())));
+            held.set(&id, Stage::Running(run_id));
+            jobs.push(RunJob { id, token, cancel });
+            let has_room = !goes_alone && jobs.len() < settings.batch;
+            next = has_room.then(|| held.next_to_start(Suspicion::Ordinary)).flatten().map(|(id, _)| id).filter(|id| {
+                held.get(id).is_some_and(|job| {
+                    let is_small = job.size() <= settings.batch_bytes.saturating_sub(bytes);
+                    job.mode == Mode::Due && job.crashes == 0 && job.exhausted_by().is_none() && is_small
+                })
+            });
+        }
+        let span = tracing::info_span!(
+            parent: None, "dq.run", topic = %self.parts.key.topic, batch = jobs.len(), fence = jobs.first().map(|job| job.token.fence.0)
+        );
+        telemetry::link(&span, work.iter().map(|(_, delivery)| &*delivery.headers));
+        let report = Arc::new(BatchReport::new(self.tasks.clone(), run_id, failed));
+        let work = Work::Batch(BatchWork { listener, jobs: work, report, cancel: cancel.clone() });
+        let jobs = RunJobs::batch(jobs, bytes, cancel);
+        let (run, task, abort) = self.new_run(run_id, jobs, entry, true, moment.now);
+        self.table.insert(run_id, run);
+        self.starting.push(PreparedRun { task, work, abort, span });
+    }
+
+    /// A run of these jobs, its task, and what ends that early.
+    pub(super) fn new_run(
+        &self,
+        run_id: RunId,
+        jobs: RunJobs,
+        entry: Entry,
+        needs_lease: bool,
+        now: Duration,
+    ) -> (Run, RunTask, AbortRegistration) {
+        let (begin, (handle, abort)) = (Arc::<Begin>::default(), AbortHandle::new_pair());
+        let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, needs_lease);
+        (Run::new(jobs, now, begin, handle), task, abort)
+    }
+}
