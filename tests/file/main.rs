@@ -9,7 +9,6 @@
 #![cfg(unix)]
 
 mod failed_disk;
-mod fences;
 mod full_disk;
 mod large;
 mod node;

@@ -9,9 +9,8 @@ use dq::testing::Harness;
 use dq_tests::{Fault, Faults};
 use serde::{Deserialize, Serialize};
 
-use crate::idle::faulty_store;
 use crate::scripted_listener::{
-    HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, test_job,
+    HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, faulty_store, handler_takes, start, test_job,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]

@@ -1,15 +1,13 @@
 //! Permits: how many handlers run at once, and how many claimed jobs wait for a permit.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::prelude::*;
-use dq::testing::Harness;
 use dq_tests::Fault;
 use tokio::time::Instant;
 
-use crate::idle::faulty_store;
 use crate::scripted_listener::{
     HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, start, test_job,
 };
@@ -243,8 +241,7 @@ async fn what_the_permits_of_a_node_cannot_start_is_left_to_other_nodes() {
 #[tokio::test(start_paused = true)]
 async fn a_topic_has_one_transfer_in_flight_however_often_it_is_woken() {
     let script = Script::acks();
-    let (store, faults) = faulty_store();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    let (dq, faults) = script.on_faulty(default_settings).await;
     let slow = || faults.fail_only("transfer", Fault::AnsweredAfter(SECOND));
     slow();
     dq.provider().add(test_job("first")).await.unwrap();
@@ -262,4 +259,29 @@ async fn a_topic_has_one_transfer_in_flight_however_often_it_is_woken() {
     faults.clear();
     dq.advance(MINUTE).await;
     assert_eq!(script.log.take().len(), 51);
+}
+
+/// The task of a connection writes what its topic asks, when it has its turn. The notes say how many jobs the node held by then.
+#[tokio::test(start_paused = true)]
+async fn a_transfer_is_written_before_the_claims_of_the_last_one_are_admitted() {
+    let script = Script::takes(HOUR);
+    let (dq, faults) = script.on_faulty(|topic| topic.concurrency(5_000)).await;
+    dq.settle().await;
+    let (probe, held) = (Arc::new(dq.probe()), Arc::new(Mutex::new(Vec::new())));
+    let notes = held.clone();
+    faults.fail_when(move |step| {
+        if step == "transfer" {
+            let (probe, notes) = (probe.clone(), notes.clone());
+            tokio::spawn(async move { notes.lock().unwrap().push(probe.health().topics[0].held) });
+        }
+        None
+    });
+    for from in [0, 1_000, 2_000] {
+        dq.provider().add_many((from..from + 1_000).map(test_job)).after(MINUTE).await.unwrap().all().unwrap();
+    }
+    held.lock().unwrap().clear();
+    dq.advance(MINUTE).await;
+    let held = held.lock().unwrap();
+    // A transfer claims 300. The tenth goes out at the answer of the ninth, whose claims are not admitted yet.
+    assert!(held.ends_with(&[1_800, 2_100, 2_400]), "{held:?}");
 }

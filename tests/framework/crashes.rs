@@ -1,7 +1,5 @@
 //! Nodes that die, and what happens to the jobs they held.
 
-use std::sync::{Arc, Mutex};
-
 use dq::config::TopicOverrides;
 use dq::job::{Cause, State};
 use dq::listener::AckMode;
@@ -23,41 +21,13 @@ async fn the_jobs_of_a_dead_node_run_again_within_a_lease_and_one_and_a_half_ren
     let holder = if dq.health().topics[0].running == 1 { dq } else { panic!("the first node was awake") };
     holder.advance(MINUTE).await;
     holder.kill();
-    other.advance(22_500 * crate::scripted_listener::MS).await;
+    other.advance(9 * SECOND).await;
+    assert!(script.log.take().is_empty(), "its lease has not expired");
+    assert_eq!(other.counts::<TestJob>().await.running, 1);
+    other.advance(13_500 * crate::scripted_listener::MS).await;
     let lines = script.log.take_without_times();
     assert_eq!(lines, ["due mine 0"], "no attempt is spent; 15 s and 7.5 s");
     assert_eq!(other.health().topics[0].counters.reclaimed, 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_jobs_of_a_silent_node_are_not_reclaimed_before_its_lease_expires() {
-    let (stuck, script) = (Script::hangs(), Script::acks());
-    let dq = stuck.start(no_timeout).await;
-    let other = script.beside(&dq, 2, default_settings).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(SECOND).await;
-    dq.kill();
-    other.advance(14 * SECOND).await;
-    assert!(script.log.take().is_empty());
-    assert_eq!(other.counts::<TestJob>().await.running, 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_fence_of_the_new_run_is_larger_than_that_of_the_dead_one() {
-    let fences = Arc::<Mutex<Vec<_>>>::default();
-    let recorded = fences.clone();
-    let script = Script::new(move |job, _| {
-        recorded.lock().unwrap().push(job.fence());
-        std::future::pending()
-    });
-    let dq = script.start(no_timeout).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
-    let other = script.beside(&dq, 2, no_timeout).await;
-    dq.kill();
-    other.advance(MINUTE).await;
-    let fences = fences.lock().unwrap().clone();
-    assert!(fences.len() == 2 && fences[0] < fences[1], "{fences:?}");
 }
 
 /// Lets one node after another die while it runs the same job. Returns the last node, and what each node ran.
@@ -75,13 +45,6 @@ async fn killed_by_one_job(nodes: u64) -> (Harness, Vec<Vec<String>>) {
         dq = next;
     }
     (dq, ran)
-}
-
-/// Starts another node on the same store and shuts this one down.
-async fn replace(dq: Harness, seed: u64, script: &Script) -> Harness {
-    let next = script.beside(&dq, seed, no_timeout).await;
-    dq.shutdown(SECOND).await;
-    next
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,30 +78,9 @@ async fn a_final_retry_that_kills_its_node_is_not_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_settled_outcome_resets_the_crash_count() {
-    let (dq, _) = killed_by_one_job(1).await;
-    let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("1h")) });
-    let next = script.beside(&dq, 50, default_settings).await;
-    dq.kill();
-    next.advance(MINUTE).await;
-    assert_eq!(script.log.take_without_times(), ["due killer 0"]);
-    let stuck = Script::hangs();
-    let next = replace(next, 51, &stuck).await;
-    next.advance(HOUR).await;
-    assert_eq!(stuck.log.take_without_times(), ["due killer 0"]);
-    let script = Script::acks();
-    let successor = script.beside(&next, 52, default_settings).await;
-    next.kill();
-    successor.advance(MINUTE).await;
-    assert_eq!(script.log.take_without_times(), ["due killer 0"], "only the crash since then counts");
-}
-
-#[tokio::test(start_paused = true)]
 async fn exhaustion_is_durable_so_another_node_runs_final_retry_and_never_on_due() {
     let deadly = Script::fails("no").final_retry(|_, _| std::future::pending());
-    let dq = deadly.start(|topic| no_timeout(topic).retry("none")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
+    let dq = deadly.runs(|topic| no_timeout(topic).retry("none")).await;
     assert_eq!(deadly.log.take_without_times(), ["due a 0", "final a 1 error"]);
     let script = Script::acks();
     let successor = script.beside(&dq, 2, |topic| topic.ack(AckMode::OnReturn).retry("1m x 9")).await;
@@ -152,25 +94,11 @@ async fn exhaustion_is_durable_so_another_node_runs_final_retry_and_never_on_due
 #[tokio::test(start_paused = true)]
 async fn process_unacked_runs_again_when_its_node_dies() {
     let stuck = Script::parks().process_unacked(|_| std::future::pending());
-    let dq = stuck.start(|topic| no_timeout(topic).unacked_age("1h")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR + 10 * MINUTE).await;
+    let dq = stuck.lives(|topic| no_timeout(topic).unacked_age("1h"), HOUR + 10 * MINUTE).await;
     assert_eq!(stuck.log.take_without_times(), ["due a 0", "aged a 0"]);
     let script = Script::acks();
     let successor = script.beside(&dq, 2, |topic| topic.unacked_age("1h")).await;
     dq.kill();
     successor.advance(HOUR).await;
     assert_eq!(script.log.take_without_times(), ["aged a 0"], "`on_due` never runs for it");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_dead_node_that_held_no_jobs_causes_no_reclaim() {
-    let script = Script::acks();
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).after(MINUTE).await.unwrap();
-    let successor = script.beside(&dq, 2, default_settings).await;
-    dq.kill();
-    successor.advance(HOUR).await;
-    assert_eq!(script.log.take_without_times(), ["due a 0"]);
-    assert_eq!(successor.health().topics[0].counters.reclaimed, 0);
 }

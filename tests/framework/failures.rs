@@ -25,9 +25,7 @@ async fn a_panic_fails_the_job_and_the_topic_keeps_working() {
         assert!(job.id().as_str() != "a", "order {} is odd", job.id());
         Ok(channel.ack())
     });
-    let dq = script.start(|topic| topic.retry("1m")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
+    let dq = script.lives(|topic| topic.retry("1m"), HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "60s due a 1", "60s final a 2 panic"]);
     let dead = stored_job(&dq, "a").await;
     assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Panic)));
@@ -50,9 +48,7 @@ async fn a_panic_whose_value_panics_in_its_drop_fails_the_job_and_the_topic_keep
         }
         Ok(channel.ack())
     });
-    let dq = script.start(no_retry).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
+    let dq = script.runs(no_retry).await;
     assert_eq!(stored_job(&dq, "a").await.cause, Some(Cause::Panic));
     assert!(still_works(&dq, &script).await);
 }
@@ -63,9 +59,7 @@ async fn a_panic_before_the_first_await_also_fails_the_job() {
         assert!(job.id().as_str() != "a", "at once");
         async { Ok(channel.ack()) }
     });
-    let dq = script.start(no_retry).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
+    let dq = script.runs(no_retry).await;
     assert_eq!(stored_job(&dq, "a").await.cause, Some(Cause::Panic));
     assert!(still_works(&dq, &script).await);
 }
@@ -90,9 +84,7 @@ async fn an_ack_before_a_panic_has_no_effect_on_this_or_another_job() {
 #[tokio::test(start_paused = true)]
 async fn a_final_retry_that_panics_leaves_the_job_dead_with_its_original_cause() {
     let script = Script::fails("no").final_retry(|_, _| async { panic!("in final_retry") });
-    let dq = script.start(no_retry).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
+    let dq = script.lives(no_retry, HOUR).await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "final a 1 error"]);
     let dead = stored_job(&dq, "a").await;
     assert_eq!((dead.state, dead.cause, dead.error.as_str()), (State::Dead, Some(Cause::Error), "no"));
@@ -124,9 +116,7 @@ async fn process_unacked_that_panics_or_fails_keeps_the_job_for_another_period()
 #[tokio::test(start_paused = true)]
 async fn an_error_of_ten_megabytes_is_cut_to_four_kibibytes() {
     let script = Script::new(|_, _| async { Err("long ".repeat(2 << 20).into()) });
-    let dq = script.start(no_retry).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
+    let dq = script.runs(no_retry).await;
     let dead = stored_job(&dq, "a").await;
     assert_eq!(dead.state, State::Dead);
     assert!(dead.error.len() <= 4096 && dead.error.len() > 4000, "{}", dead.error.len());
@@ -137,9 +127,7 @@ async fn an_error_of_ten_megabytes_is_cut_to_four_kibibytes() {
 #[tokio::test(start_paused = true)]
 async fn a_rejoin_with_an_invalid_delay_fails_and_names_it() {
     let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("2x")) });
-    let dq = script.start(no_retry).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
+    let dq = script.runs(no_retry).await;
     let dead = stored_job(&dq, "a").await;
     assert_eq!(dead.cause, Some(Cause::Error));
     assert!(dead.error.contains("rejoin_after: `2x` is not a duration"), "{}", dead.error);
@@ -172,17 +160,6 @@ async fn an_expired_job_goes_to_dead_and_no_handler_runs() {
     assert_eq!(script.log.take(), ["1s due first 0", "26s due patient 0"]);
     let dead = stored_job(&dq, "late").await;
     assert_eq!((dead.state, dead.cause, dead.attempts), (State::Dead, Some(Cause::Expired), 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_expiry_counts_from_the_first_due_time_and_retries_do_not_move_it() {
-    let script = Script::fails("no");
-    let dq = script.start(|topic| topic.retry("30s x 9")).await;
-    dq.provider().add(test_job("a")).after(HOUR).expires_after("70s").await.unwrap();
-    dq.advance(2 * HOUR).await;
-    assert_eq!(script.log.take(), ["3600s due a 0", "3630s due a 1", "3660s due a 2"], "expired at 3670 s");
-    let dead = stored_job(&dq, "a").await;
-    assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Expired)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,15 +1,11 @@
 //! The histories of jobs: the settings of a topic, the callers of commands, and what becomes of them.
 
-use std::sync::Arc;
-
 use dq::config::TopicOverrides;
-use dq::environment::TokioClock;
 use dq::inspect::{Reason, Why};
 use dq::testing::Harness;
-use dq_tests::{Fault, FaultyStore};
+use dq_tests::Fault;
 
-use crate::backend::store_under;
-use crate::scripted_listener::{HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, test_job};
+use crate::scripted_listener::{HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, faulty_store, test_job};
 
 fn keeps(topic: TopicOverrides) -> TopicOverrides {
     topic.history(20).history_after("1h")
@@ -86,7 +82,7 @@ async fn a_listener_that_says_nothing_of_histories_leaves_them_and_zero_ends_the
 
 #[tokio::test(start_paused = true)]
 async fn a_node_tells_the_store_before_it_claims_also_after_an_outage() {
-    let (store, faults) = FaultyStore::over(store_under(Arc::new(TokioClock::new())));
+    let (store, faults) = faulty_store();
     faults.fail_only("keep_history", Fault::Unavailable);
     let script = Script::acks();
     let dq = Harness::start_on(store, 1, |factory| script.on(factory, keeps)).await;

@@ -2,17 +2,11 @@
 
 use std::sync::Arc;
 
-use dq::environment::TokioClock;
 use dq::store::Store;
 use dq::testing::Harness;
-use dq_tests::{Faults, FaultyStore};
+use dq_tests::Faults;
 
-use crate::backend::store_under;
-use crate::scripted_listener::{HOUR, MINUTE, MS, SECOND, Script, default_settings, test_job};
-
-pub fn faulty_store() -> (Arc<dyn Store>, Arc<Faults>) {
-    FaultyStore::over(store_under(Arc::new(TokioClock::new())))
-}
+use crate::scripted_listener::{HOUR, MINUTE, MS, SECOND, Script, default_settings, faulty_store, test_job};
 
 async fn node(store: &Arc<dyn Store>, seed: u64, script: &Script) -> Harness {
     Harness::start_on(store.clone(), seed, |factory| script.on(factory, default_settings)).await
@@ -20,8 +14,7 @@ async fn node(store: &Arc<dyn Store>, seed: u64, script: &Script) -> Harness {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_topic_sends_less_than_one_request_in_ten_seconds() {
-    let (store, faults) = faulty_store();
-    let dq = node(&store, 1, &Script::acks()).await;
+    let (dq, faults) = Script::acks().on_faulty(default_settings).await;
     dq.advance(MINUTE).await;
     let before = faults.requests();
     dq.advance(10 * HOUR).await;
@@ -31,9 +24,8 @@ async fn an_idle_topic_sends_less_than_one_request_in_ten_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_due_much_later_costs_an_idle_node_no_more_requests() {
-    let (store, faults) = faulty_store();
     let script = Script::acks();
-    let dq = node(&store, 1, &script).await;
+    let (dq, faults) = script.on_faulty(default_settings).await;
     dq.provider().add(test_job("far")).after(HOUR).await.unwrap();
     dq.advance(MINUTE).await;
     let before = faults.requests();
@@ -53,8 +45,7 @@ async fn looks(dq: &Harness, faults: &Faults, time: std::time::Duration) -> (usi
 
 #[tokio::test(start_paused = true)]
 async fn only_a_topic_that_has_a_job_is_audited_every_minute() {
-    let (store, faults) = faulty_store();
-    let dq = node(&store, 1, &Script::acks()).await;
+    let (dq, faults) = Script::acks().on_faulty(default_settings).await;
     dq.advance(MINUTE).await;
     assert_eq!(looks(&dq, &faults, HOUR).await, (6, 0));
     dq.provider().add(test_job("far")).after(3 * HOUR).await.unwrap();
@@ -67,8 +58,7 @@ async fn only_a_topic_that_has_a_job_is_audited_every_minute() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_whose_signal_was_lost_is_audited_within_ten_minutes() {
-    let (store, faults) = faulty_store();
-    let dq = node(&store, 1, &Script::acks()).await;
+    let (dq, faults) = Script::acks().on_faulty(default_settings).await;
     dq.advance(MINUTE).await;
     faults.lose_signals();
     dq.provider().add(test_job("far")).after(3 * HOUR).await.unwrap();
@@ -78,9 +68,8 @@ async fn a_job_whose_signal_was_lost_is_audited_within_ten_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_sleeps_exactly_until_the_head_is_due() {
-    let (store, faults) = faulty_store();
     let script = Script::acks();
-    let dq = node(&store, 1, &script).await;
+    let (dq, faults) = script.on_faulty(default_settings).await;
     dq.provider().add(test_job("a")).after(3_137 * MS).await.unwrap();
     dq.settle().await;
     let before = faults.requests_for("transfer");
@@ -91,9 +80,8 @@ async fn a_node_sleeps_exactly_until_the_head_is_due() {
 
 #[tokio::test(start_paused = true)]
 async fn each_earlier_head_costs_one_transfer_when_it_is_due() {
-    let (store, faults) = faulty_store();
     let script = Script::acks();
-    let dq = node(&store, 1, &script).await;
+    let (dq, faults) = script.on_faulty(default_settings).await;
     dq.advance(MS).await;
     let before = faults.requests_for("transfer");
     for (name, after) in [("c", 3 * SECOND), ("b", 2 * SECOND), ("a", SECOND)] {
@@ -108,9 +96,8 @@ async fn each_earlier_head_costs_one_transfer_when_it_is_due() {
 
 #[tokio::test(start_paused = true)]
 async fn adding_an_earlier_job_wakes_a_sleeping_node() {
-    let (store, _) = faulty_store();
     let script = Script::acks();
-    let dq = node(&store, 1, &script).await;
+    let (dq, _) = script.on_faulty(default_settings).await;
     dq.provider().add(test_job("far")).after(10 * SECOND).await.unwrap();
     dq.advance(SECOND).await;
     dq.provider().add(test_job("near")).after(MS).await.unwrap();
@@ -120,9 +107,8 @@ async fn adding_an_earlier_job_wakes_a_sleeping_node() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_whose_signal_was_lost_runs_after_the_fallback() {
-    let (store, faults) = faulty_store();
     let script = Script::acks();
-    let dq = node(&store, 1, &script).await;
+    let (dq, faults) = script.on_faulty(default_settings).await;
     dq.advance(SECOND).await;
     faults.lose_signals();
     dq.provider().add(test_job("a")).await.unwrap();
@@ -152,9 +138,8 @@ async fn only_a_few_of_many_idle_nodes_wake_for_one_job() {
 
 #[tokio::test(start_paused = true)]
 async fn outcomes_that_end_together_are_settled_together() {
-    let (store, faults) = faulty_store();
     let script = Script::takes(SECOND);
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, |topic| topic.concurrency(1_000))).await;
+    let (dq, faults) = script.on_faulty(|topic| topic.concurrency(1_000)).await;
     dq.provider().add_many((0..1_000).map(test_job)).await.unwrap().all().unwrap();
     dq.advance(10 * SECOND).await;
     assert_eq!(dq.health().topics[0].counters.acked, 1_000);

@@ -15,9 +15,8 @@ use dq_tests::Fault;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::idle::faulty_store;
 use crate::scripted_listener::{
-    HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, handler_takes, start, stored_job, test_job,
+    HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, faulty_store, handler_takes, start, stored_job, test_job,
 };
 
 /// A job of another topic of the same nodes.

@@ -2,10 +2,8 @@
 
 use dq::config::TopicOverrides;
 use dq::job::State;
-use dq::provider::Addition;
 use dq::testing::Harness;
 
-use crate::idle::faulty_store;
 use crate::scripted_listener::{HOUR, MS, SECOND, Script, TestJob, default_settings, stored_job, test_job};
 
 fn ahead(topic: TopicOverrides) -> TopicOverrides {
@@ -42,9 +40,8 @@ async fn a_job_that_was_claimed_early_starts_when_it_is_due() {
 
 #[tokio::test(start_paused = true)]
 async fn jobs_that_are_due_shortly_after_one_another_cost_one_transfer_and_start_in_order() {
-    let (store, faults) = faulty_store();
     let script = Script::acks();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, ahead)).await;
+    let (dq, faults) = script.on_faulty(ahead).await;
     for (name, after) in [("c", 1_009), ("a", 1_000), ("b", 1_004)] {
         dq.provider().add(test_job(name)).after(after * MS).await.unwrap();
     }
@@ -81,16 +78,6 @@ async fn a_delete_or_cancel_of_a_job_that_was_claimed_early_keeps_its_handler_fr
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_of_a_job_that_was_claimed_early_waits_for_its_run() {
-    let script = Script::acks();
-    let dq = claimed_early(&script).await;
-    let added = dq.provider().add(test_job("a")).after(SECOND).replace_existing().await;
-    assert_eq!(added.unwrap().how, Addition::ReplacementWaits);
-    dq.advance(HOUR).await;
-    assert_eq!(script.log.take_without_times(), ["due a 0", "due b 0", "due a 0"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_node_that_stops_gives_back_what_it_claimed_early() {
     let script = Script::acks();
     let dq = claimed_early(&script).await;
@@ -100,16 +87,6 @@ async fn a_node_that_stops_gives_back_what_it_claimed_early() {
     assert_eq!((job.state, job.attempts), (State::Delayed, 0));
     other.advance(HOUR).await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "due b 0"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_that_a_dead_node_claimed_early_runs_on_another() {
-    let script = Script::acks();
-    let dq = claimed_early(&script).await;
-    let other = script.beside(&dq, 2, default_settings).await;
-    dq.kill();
-    other.advance(HOUR).await;
-    assert_eq!(script.log.take_without_times().into_iter().filter(|line| line == "due a 0").count(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,8 +11,7 @@ use dq::testing::{Harness, ManualClock};
 use dq_tests::Fault;
 
 use crate::backend::{SEEDS, store_under};
-use crate::idle::faulty_store;
-use crate::scripted_listener::{Log, MINUTE, MS, SECOND, Script, TestJob, default_settings, test_job};
+use crate::scripted_listener::{Log, MINUTE, MS, SECOND, Script, TestJob, default_settings, faulty_store, test_job};
 
 /// Records `dropped` when it is dropped.
 struct RecordDrop(Log);
@@ -56,9 +55,7 @@ async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_claims_a_job_it_still_holds_cancels_the_older_run_first() {
     let (script, tokens) = hangs_with_token();
-    let dq = script.start(|topic| topic.timeout("0s")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(SECOND).await;
+    let dq = script.lives(|topic| topic.timeout("0s"), SECOND).await;
     let token = tokens.lock().unwrap()[0];
     settle_behind_its_back(&dq, token, Change::Rollback).await;
     dq.settle().await;
@@ -73,9 +70,7 @@ async fn a_node_that_claims_a_job_it_still_holds_cancels_the_older_run_first() {
 #[tokio::test(start_paused = true)]
 async fn an_outcome_that_is_refused_when_it_is_sent_first_is_stale() {
     let (script, tokens) = hangs_with_token();
-    let dq = script.start(|topic| topic.timeout("2s").retry("1h")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
+    let dq = script.runs(|topic| topic.timeout("2s").retry("1h")).await;
     let token = tokens.lock().unwrap()[0];
     settle_behind_its_back(&dq, token, Change::Ack).await;
     dq.advance(3 * SECOND).await; // the handler times out, before a heartbeat shows the number of rows
@@ -86,9 +81,7 @@ async fn an_outcome_that_is_refused_when_it_is_sent_first_is_stale() {
 #[tokio::test(start_paused = true)]
 async fn a_wrong_number_of_rows_starts_a_reconcile_that_cancels_runs_no_longer_held() {
     let (script, tokens) = hangs_with_token();
-    let dq = script.start(|topic| topic.timeout("0s")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(SECOND).await;
+    let dq = script.lives(|topic| topic.timeout("0s"), SECOND).await;
     let token = tokens.lock().unwrap()[0];
     settle_behind_its_back(&dq, token, Change::Ack).await;
     dq.advance(5 * SECOND).await; // the answer to the heartbeat has the number of rows
@@ -194,8 +187,7 @@ async fn a_stopping_watcher_hands_its_role_over_without_delay() {
 #[tokio::test(start_paused = true)]
 async fn the_standby_watcher_claims_what_the_watcher_misses() {
     let script = Script::acks();
-    let (store, faults) = faulty_store();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    let (dq, faults) = script.on_faulty(default_settings).await;
     let standby = Harness::start_on(faults.inner(), 2, |factory| script.on(factory, default_settings)).await;
     let due = MINUTE + 5 * SECOND; // between two fallbacks, which every node has
     standby.provider().add(test_job("a")).after(due).await.unwrap();

@@ -3,7 +3,7 @@
 use dq::config::TopicOverrides;
 use dq::listener::AckMode;
 
-use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, test_job};
+use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, test_job};
 
 fn on_claim(topic: TopicOverrides) -> TopicOverrides {
     topic.ack(AckMode::OnClaim)
@@ -12,9 +12,7 @@ fn on_claim(topic: TopicOverrides) -> TopicOverrides {
 #[tokio::test(start_paused = true)]
 async fn the_job_is_gone_before_its_handler_starts() {
     let script = Script::takes(10 * SECOND);
-    let dq = script.start(on_claim).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
+    let dq = script.runs(on_claim).await;
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
     assert!(dq.job::<TestJob>("a").await.is_none());
     assert_eq!(dq.health().topics[0].running, 1);
@@ -76,21 +74,4 @@ async fn ack_on_claim_runs_no_more_handlers_than_permits() {
         assert_eq!(script.log.take().len(), 3, "in second {second}");
         dq.advance(SECOND).await;
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_ack_on_claim_a_dying_node_loses_no_job() {
-    let script = Script::hangs();
-    let dq = script.start(|topic| topic.concurrency(2)).await;
-    for id in ["a", "b", "c"] {
-        dq.provider().add(test_job(id)).await.unwrap();
-    }
-    dq.settle().await;
-    let other_script = Script::acks();
-    let other = other_script.beside(&dq, 2, default_settings).await;
-    dq.kill();
-    other.advance(HOUR).await;
-    let mut ran = other_script.log.take_without_times();
-    ran.sort();
-    assert_eq!(ran, ["due a 0", "due b 0", "due c 0"]);
 }

@@ -1,32 +1,33 @@
 //! Park: the outcome comes from outside, or `process_unacked` decides if none came.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use dq::job::{Fence, State};
-use dq::listener::RetryDelay;
 use dq::prelude::*;
 
 use crate::scripted_listener::{
-    DAY, HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
+    DAY, HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
 };
 
-/// A script that parks, and the fences of its runs.
-fn parks() -> (Script, Arc<Mutex<Vec<Fence>>>) {
+/// A script that parks after `time`, and the fences of its runs.
+fn parks_after(time: Duration) -> (Script, Arc<Mutex<Vec<Fence>>>) {
     let fences = Arc::<Mutex<Vec<Fence>>>::default();
     let recorded = fences.clone();
     let script = Script::new(move |job, channel| {
         recorded.lock().unwrap().push(job.fence());
-        async { Ok(channel.park()) }
+        async move {
+            handler_takes(time).await;
+            Ok(channel.park())
+        }
     });
     (script, fences)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_job_is_listed_and_ends_with_an_ack_from_outside() {
-    let (script, fences) = parks();
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
+    let (script, fences) = parks_after(Duration::ZERO);
+    let dq = script.lives(default_settings, HOUR).await;
     let listed = dq.provider().unacked::<TestJob>().next_page().await.unwrap().unwrap();
     assert_eq!(listed[0].id.as_str(), "a");
     let fence = fences.lock().unwrap()[0];
@@ -39,10 +40,8 @@ async fn a_parked_job_is_listed_and_ends_with_an_ack_from_outside() {
 
 #[tokio::test(start_paused = true)]
 async fn a_requeued_parked_job_runs_again_and_its_old_fence_is_rejected() {
-    let (script, fences) = parks();
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
+    let (script, fences) = parks_after(Duration::ZERO);
+    let dq = script.runs(default_settings).await;
     assert!(dq.provider().requeue::<TestJob>("a").await.unwrap().changed);
     dq.settle().await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "due a 0"]);
@@ -57,21 +56,8 @@ async fn a_requeued_parked_job_runs_again_and_its_old_fence_is_rejected() {
 /// Acks a job from outside while its handler still runs, with the fence of that run or of an earlier one. Returns the state of
 /// the job after the handler has parked it.
 async fn webhook_before_the_park(right: bool) -> Option<State> {
-    let (fences, script) = {
-        let fences = Arc::<Mutex<Vec<Fence>>>::default();
-        let recorded = fences.clone();
-        let script = Script::new(move |job, channel| {
-            recorded.lock().unwrap().push(job.fence());
-            async {
-                handler_takes(5 * SECOND).await;
-                Ok(channel.park())
-            }
-        });
-        (fences, script)
-    };
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(SECOND).await;
+    let (script, fences) = parks_after(5 * SECOND);
+    let dq = script.lives(default_settings, SECOND).await;
     let fence = fences.lock().unwrap()[0];
     let fence = if right { fence } else { Fence(fence.0 - 1) };
     let acked = dq.provider().ack::<TestJob>("a").fence(fence).await.unwrap();
@@ -84,21 +70,7 @@ async fn webhook_before_the_park(right: bool) -> Option<State> {
 #[tokio::test(start_paused = true)]
 async fn an_ack_that_comes_before_the_park_is_not_lost() {
     assert_eq!(webhook_before_the_park(true).await, None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_ack_for_another_run_that_comes_before_the_park_does_nothing() {
-    assert_eq!(webhook_before_the_park(false).await, Some(State::Unacked));
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_ack_from_outside_ends_a_waiting_job() {
-    let script = Script::acks();
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).after(SECOND).await.unwrap();
-    assert!(dq.provider().ack::<TestJob>("a").await.unwrap().changed);
-    dq.advance(HOUR).await;
-    assert!(script.log.take().is_empty());
+    assert_eq!(webhook_before_the_park(false).await, Some(State::Unacked), "the ack of another run does nothing");
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,11 +91,9 @@ async fn process_unacked_runs_once_after_seven_days_and_drops_the_job() {
 
 #[tokio::test(start_paused = true)]
 async fn process_unacked_runs_again_a_period_after_it_keeps_a_job() {
-    let (parks, fences) = parks();
+    let (parks, fences) = parks_after(Duration::ZERO);
     let script = parks.process_unacked(|_| async { Ok(UnackedDecision::Keep) });
-    let dq = script.start(|topic| topic.unacked_age("1h")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(2 * HOUR + 20 * MINUTE).await;
+    let dq = script.lives(|topic| topic.unacked_age("1h"), 2 * HOUR + 20 * MINUTE).await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0", "aged a 0"]);
     let fence = fences.lock().unwrap()[0];
     assert!(dq.provider().ack::<TestJob>("a").fence(fence).await.unwrap().changed, "the fence of its run still counts");
@@ -132,9 +102,7 @@ async fn process_unacked_runs_again_a_period_after_it_keeps_a_job() {
 #[tokio::test(start_paused = true)]
 async fn a_retry_by_process_unacked_spends_an_attempt_and_waits_its_backoff() {
     let script = Script::parks().process_unacked(|_| async { Ok(UnackedDecision::Retry) });
-    let dq = script.start(|topic| topic.unacked_age("2h").retry("1h")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(2 * HOUR + 30 * MINUTE).await;
+    let dq = script.lives(|topic| topic.unacked_age("2h").retry("1h"), 2 * HOUR + 30 * MINUTE).await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);
     let waits = stored_job(&dq, "a").await;
     assert_eq!((waits.state, waits.attempts), (State::Delayed, 1));
@@ -143,22 +111,6 @@ async fn a_retry_by_process_unacked_spends_an_attempt_and_waits_its_backoff() {
     dq.advance(3 * HOUR).await;
     assert_eq!(script.log.take_without_times(), ["aged a 1", "final a 2 error"], "no attempt is left");
     assert_eq!(stored_job(&dq, "a").await.state, State::Dead);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_process_unacked_that_fails_keeps_the_job_and_asks_no_retry_delay() {
-    let asked = Log::new();
-    let record = asked.clone();
-    let script = Script::parks().process_unacked(|_| async { Err("no".into()) });
-    let script = script.retry_delay(move |failed, _| {
-        record.record(failed);
-        RetryDelay::BySettings
-    });
-    let dq = script.start(|topic| topic.unacked_age("2h")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(3 * HOUR).await;
-    assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);
-    assert_eq!((asked.take().len(), stored_job(&dq, "a").await.state), (0, State::Unacked));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,16 +1,12 @@
 //! Pausing and draining a topic.
 
-use std::sync::Arc;
-
-use dq::environment::TokioClock;
 use dq::job::State;
 use dq::listener::AckMode;
 use dq::provider::{CallError, Invalid, Refusal};
 use dq::schedule::OnMissed;
 use dq::testing::Harness;
-use dq_tests::{Fault, FaultyStore};
+use dq_tests::Fault;
 
-use crate::backend::store_under;
 use crate::scripted_listener::{
     DAY, HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, stored_job, test_job,
 };
@@ -47,9 +43,8 @@ async fn a_paused_topic_starts_no_job_and_goes_on_after_a_resume() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_node_of_a_paused_topic_asks_no_more_than_any_idle_node() {
-    let (store, faults) = FaultyStore::over(store_under(Arc::new(TokioClock::new())));
     let script = Script::acks();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    let (dq, faults) = script.on_faulty(default_settings).await;
     pause(&dq).await;
     dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
@@ -90,9 +85,8 @@ async fn what_was_claimed_and_did_not_begin_goes_back_without_an_attempt() {
 /// The answer to a transfer that left before the pause comes behind its signal, and says nothing of it.
 #[tokio::test(start_paused = true)]
 async fn an_old_answer_does_not_end_a_pause() {
-    let (store, faults) = FaultyStore::over(store_under(Arc::new(TokioClock::new())));
     let script = Script::acks();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    let (dq, faults) = script.on_faulty(default_settings).await;
     dq.advance(SECOND).await;
     faults.fail_when(|step| (step == "transfer").then_some(Fault::AnsweredAfter(50 * MS)));
     dq.provider().add(test_job("a")).await.unwrap();
@@ -135,9 +129,7 @@ async fn a_final_retry_stays_owed_over_a_pause() {
         handler_takes(10 * SECOND).await;
         Err("no".into())
     });
-    let dq = script.start(|topic| topic.retry("none")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(SECOND).await;
+    let dq = script.lives(|topic| topic.retry("none"), SECOND).await;
     pause(&dq).await;
     dq.advance(MINUTE).await;
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
@@ -151,9 +143,7 @@ async fn a_final_retry_stays_owed_over_a_pause() {
 #[tokio::test(start_paused = true)]
 async fn aged_parked_jobs_wait_for_the_end_of_a_pause() {
     let script = Script::parks();
-    let dq = script.start(|topic| topic.unacked_age("1d")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
+    let dq = script.lives(|topic| topic.unacked_age("1d"), HOUR).await;
     pause(&dq).await;
     dq.advance(3 * DAY).await;
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
@@ -230,10 +220,8 @@ async fn a_pause_ends_by_itself_at_its_time_on_every_node() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_signal_is_repaired_within_the_fallback() {
-    let (store, faults) = FaultyStore::over(store_under(Arc::new(TokioClock::new())));
     let script = Script::takes(HOUR);
-    let dq =
-        Harness::start_on(store, 1, |factory| script.on(factory, |topic| topic.concurrency(1).timeout("0s"))).await;
+    let (dq, faults) = script.on_faulty(|topic| topic.concurrency(1).timeout("0s")).await;
     dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
     faults.lose_signals();
@@ -249,13 +237,11 @@ async fn a_lost_signal_is_repaired_within_the_fallback() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_node_that_missed_the_signal_gives_back_what_waits_within_the_fallback() {
-    let (store, faults) = FaultyStore::over(store_under(Arc::new(TokioClock::new())));
     let script = Script::new(|job, channel| async move {
         handler_takes(if job.id().as_str() < "20" { 10 * MS } else { HOUR }).await;
         Ok(channel.ack())
     });
-    let dq =
-        Harness::start_on(store, 1, |factory| script.on(factory, |topic| topic.concurrency(1).timeout("0s"))).await;
+    let (dq, faults) = script.on_faulty(|topic| topic.concurrency(1).timeout("0s")).await;
     dq.provider().add_many((0..60).map(|n| test_job(format!("{n:02}")))).await.unwrap().all().unwrap();
     dq.advance(SECOND).await;
     assert!(dq.health().topics[0].held > 1, "jobs wait behind the long one, or the test shows nothing");
@@ -306,9 +292,8 @@ async fn a_pause_needs_a_reason_and_texts_within_their_limits() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_without_an_answer_is_repeated_and_then_unknown() {
-    let (store, faults) = FaultyStore::over(store_under(Arc::new(TokioClock::new())));
     let script = Script::acks();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    let (dq, faults) = script.on_faulty(default_settings).await;
     faults.fail_next("set", Fault::AnswerLost);
     let answer = dq.provider().pause::<TestJob>().reason("why").await.unwrap();
     assert_eq!((answer.before, answer.now.is_some()), (None, true), "the repeat says what the call found");

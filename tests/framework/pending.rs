@@ -10,9 +10,8 @@ use dq::testing::Harness;
 
 use dq_tests::Faults;
 
-use crate::idle::faulty_store;
 use crate::scripted_listener::{
-    HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, stored_job, test_job,
+    HOUR, MINUTE, SECOND, Script, TestJob, default_settings, faulty_store, handler_takes, stored_job, test_job,
 };
 
 /// A script that takes ten seconds and then decides.
@@ -28,33 +27,20 @@ fn then(decide: impl Fn(&Job<TestJob>, Channel) -> Result<Decided, JobError> + S
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_lets_the_run_finish_and_no_retry_follows() {
-    let script = then(|_, _| Err("no".into()));
-    let dq = script.start(|topic| topic.retry("1m, 1m")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(SECOND).await;
-    let found = dq.provider().delete::<TestJob>("a").await.unwrap();
-    assert_eq!((found.found, found.changed, found.removed), (Some(State::Running), true, None));
-    dq.advance(HOUR).await;
-    assert_eq!(script.log.take(), ["0ns due a 0"]);
-    assert!(dq.job::<TestJob>("a").await.is_none());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_delete_overrides_a_rejoin_a_park_and_the_last_failure() {
+async fn a_delete_overrides_a_retry_a_rejoin_a_park_and_the_last_failure() {
     type Decide = fn(&Job<TestJob>, Channel) -> Result<Decided, JobError>;
-    let decides: [Decide; 4] = [
-        |_, channel| Ok(channel.rejoin_after("1m")),
-        |_, channel| Ok(channel.park()),
-        |_, _| Err("no".into()),
-        |_, _| panic!("no"),
+    let decides: [(&str, Decide); 5] = [
+        ("none", |_, channel| Ok(channel.rejoin_after("1m"))),
+        ("none", |_, channel| Ok(channel.park())),
+        ("none", |_, _| Err("no".into())),
+        ("none", |_, _| panic!("no")),
+        ("1m, 1m", |_, _| Err("no".into())),
     ];
-    for decide in decides {
+    for (retry, decide) in decides {
         let script = then(decide);
-        let dq = script.start(|topic| topic.retry("none")).await;
-        dq.provider().add(test_job("a")).await.unwrap();
-        dq.advance(SECOND).await;
-        dq.provider().delete::<TestJob>("a").await.unwrap();
+        let dq = script.lives(|topic| topic.retry(retry), SECOND).await;
+        let found = dq.provider().delete::<TestJob>("a").await.unwrap();
+        assert_eq!((found.found, found.changed, found.removed), (Some(State::Running), true, None));
         dq.advance(HOUR).await;
         assert_eq!(script.log.take_without_times(), ["due a 0"], "neither another run nor `final_retry`");
         assert!(dq.job::<TestJob>("a").await.is_none());
@@ -69,9 +55,7 @@ async fn a_cancel_fires_the_token_and_leaves_the_rest_to_the_handler() {
         Err("cancelled".into())
     });
     let log = script.log.clone();
-    let dq = script.start(|topic| topic.retry("1m")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(5 * SECOND).await;
+    let dq = script.lives(|topic| topic.retry("1m"), 5 * SECOND).await;
     dq.provider().cancel::<TestJob>("a").await.unwrap();
     dq.settle().await;
     assert_eq!(stored_job(&dq, "a").await.state, State::Running, "it tidies up");
@@ -137,45 +121,9 @@ async fn a_deleted_quarantined_job_that_has_not_started_never_starts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_of_a_running_job_takes_effect_when_the_run_ends_and_its_delay_counts_from_its_add() {
-    let script = then(|_, channel| Ok(channel.ack()));
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(SECOND).await;
-    let added = dq.provider().add(test_job("a")).after(MINUTE).replace_existing().await.unwrap();
-    assert_eq!(added.how, Addition::ReplacementWaits);
-    dq.advance(HOUR).await;
-    assert_eq!(script.log.take(), ["0ns due a 0", "61s due a 0"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replacement_takes_effect_after_a_failed_run_and_starts_afresh() {
-    let script = then(|_, _| Err("no".into()));
-    let dq = script.start(|topic| topic.retry("1h")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(SECOND).await;
-    dq.provider().add(test_job("a")).retry("none").replace_existing().await.unwrap();
-    dq.advance(MINUTE).await;
-    assert_eq!(script.log.take(), ["0ns due a 0", "10s due a 0", "20s final a 1 error"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_ack_from_outside_ends_a_running_job_even_if_its_handler_fails() {
-    let script = then(|_, _| Err("too late".into()));
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(SECOND).await;
-    assert!(dq.provider().ack::<TestJob>("a").await.unwrap().changed);
-    dq.advance(HOUR).await;
-    assert_eq!(script.log.take(), ["0ns due a 0"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_id_of_a_running_job_is_taken_until_the_job_is_deleted() {
     let script = then(|_, channel| Ok(channel.ack()));
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(SECOND).await;
+    let dq = script.lives(default_settings, SECOND).await;
     let refused = dq.provider().add(test_job("a")).await.unwrap_err().to_string();
     assert!(refused.starts_with("job `a` of topic `work` exists and is running"), "{refused}");
     let kept = dq.provider().add(test_job("a")).keep_existing().await.unwrap();

@@ -1,7 +1,7 @@
 //! Schedules that the code defines, and what a program can do with one schedule at run time.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::ContextFactory;
@@ -11,8 +11,10 @@ use dq::provider::{CallError, Invalid, ScheduleOrigin, SeenSchedule};
 use dq::schedule::{OnMissed, Times};
 use dq::testing::Harness;
 use dq::time::Timestamp;
+use dq_tests::{Fault, FaultyStore};
 use serde::{Deserialize, Serialize};
 
+use crate::backend::store_under;
 use crate::scripted_listener::{HOUR, MINUTE, SECOND, start as start_node};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, DelayJob)]
@@ -29,7 +31,7 @@ async fn write(job: Job<Report>, seen: &Seen) -> Result<(), JobError> {
 
 /// The ids and payloads of the jobs that ran.
 #[derive(Debug, Clone, Default)]
-struct Seen(std::sync::Arc<Mutex<Vec<(String, u32)>>>);
+struct Seen(Arc<Mutex<Vec<(String, u32)>>>);
 
 impl Seen {
     fn numbers(&self) -> Vec<u32> {
@@ -291,6 +293,49 @@ async fn a_pause_survives_a_newer_definition_and_names_what_is_wrong_with_its_ar
     jobs.resume_schedule::<Report>("report").await.unwrap();
     new.advance(MINUTE).await;
     assert!(seen.numbers().ends_with(&[2, 2, 2]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_fails_keeps_no_other_from_its_schedule() {
+    mod newer {
+        use super::*;
+        #[periodic(every = "31s", register = false, name = "clean")]
+        #[periodic(every = "2h", register = false, name = "hourly")]
+        #[periodic(cron = "0 8 * * MON-FRI", tz = "Asia/Singapore", name = "mornings", register = false)]
+        #[delay_listener(register = false)]
+        pub(super) async fn clean(_job: Job<Report>) -> Result<(), JobError> {
+            Ok(())
+        }
+    }
+    let (store, faults) = FaultyStore::over(store_under(Arc::new(TokioClock::new())));
+    let seen = Seen::default();
+    let first = |factory: ContextFactory| {
+        factory.provide(seen.clone()).listener::<by_default::clean>().periodic::<by_default::clean>()
+    };
+    let old = Harness::start_on(store, 1, first).await;
+    old.advance(SECOND).await;
+    faults.fail_next("change", Fault::WrongType);
+    let new = old.another(2, |factory| factory.listener::<newer::clean>().periodic::<newer::clean>()).await;
+    new.advance(10 * SECOND).await;
+    let schedules = all(&new).await.into_iter();
+    let times: Vec<_> = schedules.map(|schedule| schedule.details.unwrap().times).collect();
+    assert_eq!(times[..2], [Times::Every(31 * SECOND), Times::Every(2 * HOUR)]);
+    assert!(format!("{:?}", times[2]).contains("0 8"), "{:?}", times[2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_after_the_end_of_a_pause_does_not_say_that_nothing_was_done() {
+    let (store, faults) = FaultyStore::over(store_under(Arc::new(TokioClock::new())));
+    let dq = Harness::start_on(store, 1, listens(&Seen::default())).await;
+    let jobs = dq.provider();
+    jobs.add_schedule("s", Report { number: 1 }).every("10m").await.unwrap();
+    jobs.pause_schedule::<Report>("s", "why").await.unwrap();
+    let changes = AtomicU32::new(0);
+    faults.fail_when(move |step| (step == "change" && changes.fetch_add(1, Relaxed) > 0).then_some(Fault::WrongType));
+    let error = jobs.resume_schedule::<Report>("s").await.unwrap_err();
+    assert!(matches!(error, CallError::Unknown { .. }), "{error:?}");
+    let details = jobs.schedule::<Report>("s").await.unwrap().unwrap().details.unwrap();
+    assert!(details.pause.is_none(), "the pause has ended");
 }
 
 #[tokio::test(start_paused = true)]

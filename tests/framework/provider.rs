@@ -6,7 +6,7 @@ use std::time::Duration;
 use dq::DelayJob;
 use dq::config::NodeSettings;
 use dq::environment::{Environment, Seeded, TokioClock};
-use dq::job::{AppName, Cause, Deliver, Fence, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
+use dq::job::{AppName, Cause, Deliver, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
 use dq::provider::{Addition, CallError, Invalid, Provider, Reason, Refusal, Seen};
 use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
 use dq::store::{JobPlace, Link};
@@ -155,17 +155,6 @@ async fn the_default_delay_of_a_topic_changes_for_later_adds_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_is_due_at_the_time_it_was_added_for_or_at_once_if_that_is_past() {
-    let mut fixture = fixture().await;
-    fixture.provider.add(remind("later")).id("later").at(START.after(5 * SECOND)).await.unwrap();
-    fixture.provider.add(remind("past")).id("past").at(std::time::SystemTime::UNIX_EPOCH).await.unwrap();
-    let later = fixture.provider.get::<Remind>("later").await.unwrap().unwrap();
-    assert_eq!(due(&later), 5 * SECOND);
-    let claims = fixture.claim().await;
-    assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["past"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_existing_id_is_rejected_kept_or_replaced_as_the_caller_chooses() {
     let fixture = fixture().await;
     fixture.provider.add(remind("a")).id(1).after("1h").await.unwrap();
@@ -216,24 +205,6 @@ async fn a_delete_reports_what_it_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parked_job_is_acked_and_requeued_by_its_fence_only() {
-    let mut fixture = fixture().await;
-    fixture.provider.add(remind("a")).id(1).await.unwrap();
-    let claims = fixture.claim().await;
-    fixture.settle(&claims, Change::Park, None).await;
-    let fence = claims[0].token.fence;
-    let other = fixture.provider.requeue::<Remind>(1).fence(Fence(fence.0 + 1)).await.unwrap();
-    assert_eq!((other.found, other.changed), (Some(State::Unacked), false));
-    assert!(fixture.provider.requeue::<Remind>(1).fence(fence).await.unwrap().changed);
-    let claims = fixture.claim().await;
-    fixture.settle(&claims, Change::Park, None).await;
-    assert_eq!(fixture.provider.unacked::<Remind>().next_page().await.unwrap().unwrap().len(), 1);
-    assert!(!fixture.provider.ack::<Remind>(1).fence(fence).await.unwrap().changed, "that was an earlier run");
-    assert!(fixture.provider.ack::<Remind>(1).await.unwrap().changed);
-    assert!(fixture.provider.get::<Remind>(1).await.unwrap().is_none());
-}
-
-#[tokio::test(start_paused = true)]
 async fn dead_jobs_are_listed_with_their_cause_and_requeued_page_by_page() {
     let mut fixture = fixture().await;
     let jobs = (0..25).map(|number| remind(&number.to_string()));
@@ -272,20 +243,6 @@ async fn dead_jobs_are_listed_with_their_cause_and_requeued_page_by_page() {
     assert_eq!(waiting.delete_next().await.unwrap().unwrap().changed, 25);
     assert_eq!(waiting.delete_next().await.unwrap(), None);
     assert_eq!(fixture.provider.counts::<Remind>().await.unwrap().delayed, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn running_jobs_are_listed_with_their_holder() {
-    let mut fixture = fixture().await;
-    fixture.provider.add(remind("a")).id(1).await.unwrap();
-    let claims = fixture.claim().await;
-    let page = fixture.provider.running::<Remind>().next_page().await.unwrap().unwrap();
-    match &page[0].place {
-        JobPlace::Running { holder: Some((node, fence)) } => {
-            assert_eq!((node.as_str(), *fence), ("node", claims[0].token.fence));
-        }
-        other => panic!("{other:?}"),
-    }
 }
 
 #[tokio::test(start_paused = true)]

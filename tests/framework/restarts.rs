@@ -5,8 +5,7 @@ use dq::testing::Harness;
 use dq_tests::Fault;
 use serde::{Deserialize, Serialize};
 
-use crate::idle::faulty_store;
-use crate::scripted_listener::{Log, MINUTE, SECOND, Script, default_settings, test_job};
+use crate::scripted_listener::{Log, MINUTE, SECOND, Script, default_settings, faulty_store, test_job};
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "news", deliver = "broadcast")]
@@ -45,8 +44,7 @@ async fn a_channel_that_panicked_starts_again_and_delivers() {
 async fn a_topic_that_panicked_starts_again_and_loses_no_job() {
     for step in ["transfer", "settle"] {
         let script = Script::acks();
-        let (store, faults) = faulty_store();
-        let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+        let (dq, faults) = script.on_faulty(default_settings).await;
         faults.fail_next(step, Fault::Panics);
         dq.provider().add(test_job("a")).after(SECOND).await.unwrap();
         dq.advance(MINUTE).await;

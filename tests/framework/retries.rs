@@ -10,17 +10,36 @@ use dq::listener::RetryDelay;
 use dq::prelude::*;
 
 use crate::scripted_listener::{
-    HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, start, stored_job, test_job,
+    HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
 };
 
-/// Returns the log of a job that always fails under `policy`.
-async fn life(policy: &str) -> Vec<String> {
-    let script = Script::fails("no");
-    let dq = script.start(|topic| topic.retry(policy)).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(2 * HOUR).await;
-    assert_eq!(stored_job(&dq, "a").await.state, State::Dead);
-    script.log.take()
+/// Each job fails after a second, and its delay counts from then.
+#[tokio::test(start_paused = true)]
+async fn each_policy_retries_as_often_and_as_late_as_it_says() {
+    let policies: [(&str, &[u64]); 5] = [
+        ("immediate x 2", &[0, 1, 2]),
+        ("30s x 3", &[0, 31, 62, 93]),
+        ("1m, 5m, 10m, 30m, 1h", &[0, 61, 362, 963, 2764, 6365]),
+        ("exponential 10s x 4, factor 3, max 1m, jitter 0%", &[0, 11, 42, 103, 164]),
+        ("", &[0; 6]),
+    ];
+    for (policy, starts) in policies {
+        let script = Script::new(|_, _| async {
+            handler_takes(SECOND).await;
+            Err("no".into())
+        });
+        let dq = script.lives(|topic| if policy.is_empty() { topic } else { topic.retry(policy) }, 2 * HOUR).await;
+        assert_eq!(stored_job(&dq, "a").await.state, State::Dead);
+        let lines = script.log.take();
+        if policy.is_empty() {
+            assert_eq!(lines.len(), starts.len() + 1, "five retries by default: {lines:?}");
+            continue;
+        }
+        let runs = starts.iter().enumerate().map(|(attempt, at)| format!("{:?} due a {attempt}", *at as u32 * SECOND));
+        let (last, failed) = (starts[starts.len() - 1] as u32 + 1, starts.len());
+        let last = format!("{:?} final a {failed} error", last * SECOND);
+        assert_eq!(lines, runs.chain([last]).collect::<Vec<_>>(), "{policy}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -32,35 +51,6 @@ async fn no_retry_means_one_run_and_the_topic_keeps_working() {
         dq.settle().await;
     }
     assert_eq!(script.log.take_without_times(), ["due a 0", "final a 1 error", "due b 0", "final b 1 error"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn n_retries_are_n_plus_one_runs() {
-    assert_eq!(life("immediate x 2").await, ["0ns due a 0", "0ns due a 1", "0ns due a 2", "0ns final a 3 error"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_fixed_policy_waits_equally_long_before_each_retry() {
-    assert_eq!(
-        life("30s x 3").await,
-        ["0ns due a 0", "30s due a 1", "60s due a 2", "90s due a 3", "90s final a 4 error"]
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_ladder_has_one_retry_for_each_step() {
-    let seconds = ["0ns", "60s", "360s", "960s", "2760s", "6360s"];
-    let runs = seconds.iter().enumerate().map(|(attempt, at)| format!("{at} due a {attempt}"));
-    let expected: Vec<_> = runs.chain(["6360s final a 6 error".to_owned()]).collect();
-    assert_eq!(life("1m, 5m, 10m, 30m, 1h").await, expected);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_exponential_policy_grows_up_to_its_longest_delay() {
-    assert_eq!(
-        life("exponential 10s x 4, factor 3, max 1m, jitter 0%").await,
-        ["0ns due a 0", "10s due a 1", "40s due a 2", "100s due a 3", "160s due a 4", "160s final a 5 error"]
-    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,17 +76,6 @@ async fn jitter_spreads_the_retries_of_jobs_that_failed_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_default_is_five_retries() {
-    let script = Script::fails("no");
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(2 * HOUR).await;
-    let lines = script.log.take_without_times();
-    assert_eq!(lines.len(), 7);
-    assert_eq!(lines[6], "final a 6 error");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_retry_function_chooses_each_delay_and_when_to_give_up() {
     let script = Script::fails("try later").retry_delay(|failed, failure| match failed {
         _ if failure.message != "try later" => RetryDelay::Exhausted,
@@ -104,18 +83,14 @@ async fn a_retry_function_chooses_each_delay_and_when_to_give_up() {
         2 => RetryDelay::By("1m x 9".parse().unwrap()),
         _ => RetryDelay::Exhausted,
     });
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
+    let _dq = script.lives(default_settings, HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "7s due a 1", "67s due a 2", "67s final a 3 error"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_function_that_panics_falls_back_to_the_settings() {
     let script = Script::fails("no").retry_delay(|_, _| panic!("a defect of the user's"));
-    let dq = script.start(|topic| topic.retry("1m")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
+    let dq = script.lives(|topic| topic.retry("1m"), HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "60s due a 1", "60s final a 2 error"]);
     assert_eq!(dq.health().topics[0].counters.restarts, 0);
 }
@@ -135,9 +110,7 @@ async fn a_retry_function_runs_in_the_task_of_the_handler_that_failed() {
         of_function.lock().unwrap().push(tokio::task::try_id());
         RetryDelay::Exhausted
     });
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
+    let _dq = script.runs(default_settings).await;
     let tasks = tasks.lock().unwrap();
     assert!(tasks.len() == 2 && tasks[0].is_some() && tasks[0] == tasks[1], "{tasks:?}");
 }
@@ -154,9 +127,7 @@ async fn a_retry_function_is_asked_after_a_timeout_and_a_panic_too() {
         record.record(format_args!("{failed} {}", failure.cause));
         if failed < 3 { RetryDelay::After(7 * SECOND) } else { RetryDelay::Exhausted }
     });
-    let dq = script.start(|topic| topic.timeout("5s").retry("1h")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
+    let _dq = script.lives(|topic| topic.timeout("5s").retry("1h"), HOUR).await;
     assert_eq!(asked.take(), ["0ns 1 panic", "12s 2 timeout", "24s 3 timeout"]);
     assert_eq!(script.log.take(), ["0ns due a 0", "7s due a 1", "19s due a 2", "24s final a 3 timeout"]);
 }
@@ -204,39 +175,9 @@ async fn the_retry_policy_of_a_payload_applies_when_no_other_is_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_delay_counts_from_the_failure_and_not_from_the_due_time() {
-    let script = Script::new(|_, _| async {
-        crate::scripted_listener::handler_takes(20 * SECOND).await;
-        Err("no".into())
-    });
-    let dq = script.start(|topic| topic.retry("1m")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
-    assert_eq!(script.log.take(), ["0ns due a 0", "80s due a 1", "100s final a 2 error"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_rejoin_keeps_the_count_of_failed_runs() {
-    let script = Script::new(|job, channel| async move {
-        match job.attempt() {
-            1 if job.header("once").is_none() => Ok(channel.rejoin_after("10s")),
-            _ => Err("no".into()),
-        }
-    });
-    let dq = script.start(|topic| topic.retry("1m, 1m")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(61 * SECOND).await;
-    assert_eq!(script.log.take(), ["0ns due a 0", "60s due a 1"]);
-    dq.advance(10 * SECOND).await;
-    assert_eq!(script.log.take(), ["70s due a 1"], "the attempt is neither spent nor forgotten");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_dead_job_keeps_its_error_and_starts_afresh_when_requeued() {
     let script = Script::fails("the bank is closed");
-    let dq = script.start(|topic| topic.retry("immediate x 1")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
+    let dq = script.runs(|topic| topic.retry("immediate x 1")).await;
     let dead = stored_job(&dq, "a").await;
     assert_eq!((dead.state, dead.attempts, dead.cause), (State::Dead, 2, Some(Cause::Error)));
     assert_eq!(dead.error, "the bank is closed");
@@ -294,9 +235,7 @@ async fn fails_with(error: impl Fn() -> JobError + Send + Sync + 'static) -> (Ve
         Some(Closed(7)) => RetryDelay::Exhausted,
         _ => RetryDelay::BySettings,
     });
-    let dq = script.start(|topic| topic.retry("1h")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
+    let dq = script.runs(|topic| topic.retry("1h")).await;
     let state = stored_job(&dq, "a").await.state;
     (script.log.take_without_times(), state)
 }
@@ -345,9 +284,7 @@ async fn the_error_of_a_handler_is_dropped_where_handlers_run_and_its_panic_harm
         let error = Drops(error.clone());
         async move { Err(error.into()) }
     });
-    let dq = script.start(|topic| topic.retry("1m x 2")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
+    let dq = script.lives(|topic| topic.retry("1m x 2"), HOUR).await;
     assert_eq!(stored_job(&dq, "a").await.state, State::Dead);
     assert_eq!(*dropped.lock().unwrap(), 3);
     assert_eq!(dq.health().topics[0].counters.restarts, 0);

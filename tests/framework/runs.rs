@@ -49,28 +49,6 @@ async fn jobs_run_in_the_order_they_are_due_whatever_the_order_of_the_adds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_added_later_but_due_earlier_runs_on_time() {
-    let script = Script::acks();
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("far")).after(12 * SECOND).await.unwrap();
-    dq.advance(SECOND).await;
-    dq.provider().add(test_job("near")).after(MS).await.unwrap();
-    dq.advance(11 * SECOND).await;
-    assert_eq!(script.log.take(), ["1.001s due near 0", "12s due far 0"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_deleted_job_does_not_run() {
-    let script = Script::acks();
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).after(SECOND).await.unwrap();
-    let gone = dq.provider().delete::<TestJob>("a").await.unwrap();
-    assert!(gone.changed && gone.removed.is_some());
-    dq.advance(HOUR).await;
-    assert!(script.log.take().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_handler_sees_id_due_time_headers_attempt_and_a_growing_fence() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let recorded = seen.clone();

@@ -59,36 +59,6 @@ async fn a_schedule_adds_one_job_at_each_tick() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_id_of_a_job_says_which_tick_of_which_schedule_it_is() {
-    let runs = Runs::default();
-    let dq = runs.script(Duration::ZERO).start(default_settings).await;
-    let first = tens(&dq).await.unwrap().first;
-    dq.advance(10 * SECOND).await;
-    assert_eq!(runs.0.lock().unwrap()[0].0, format!("dq:tick:tens@{first}"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn many_nodes_add_each_job_once_while_nodes_die() {
-    let runs = Runs::default();
-    let script = runs.script(Duration::ZERO);
-    let dq = script.start(default_settings).await;
-    let first = tens(&dq).on_missed(OnMissed::All).await.unwrap().first;
-    let mut nodes = vec![dq];
-    for seed in 2..20 {
-        nodes.push(script.beside(nodes.last().unwrap(), seed, default_settings).await);
-        nodes[0].advance(7 * SECOND).await;
-        if nodes.len() > 3 {
-            nodes.remove(0).kill();
-        }
-    }
-    nodes[0].advance(MINUTE).await;
-    let ran = runs.take();
-    let count = ran.len() as u32;
-    assert!(count > 15, "{count}");
-    assert_eq!(ran, every(10 * SECOND, first, count));
-}
-
-#[tokio::test(start_paused = true)]
 async fn of_five_nodes_one_dies_each_second_and_each_tick_of_a_second_is_added_once() {
     let seconds = if SEEDS > 100 { 600 } else { 60 };
     let runs = Runs::default();
@@ -146,22 +116,15 @@ async fn missed_ticks_follow_the_policy_of_their_schedule() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_schedule_that_skips_adds_no_job_while_the_last_one_runs() {
-    let runs = Runs::default();
-    let dq = runs.script(25 * SECOND).start(default_settings).await;
-    let first = tens(&dq).overlap(Overlap::Skip).await.unwrap().first;
-    dq.advance(MINUTE + 30 * SECOND).await;
-    let ran = runs.take();
-    assert_eq!(ran, every(30 * SECOND, first, 3), "each runs for 25 s");
-}
-
-#[tokio::test(start_paused = true)]
-async fn jobs_of_a_schedule_overlap_unless_it_says_otherwise() {
-    let runs = Runs::default();
-    let dq = runs.script(25 * SECOND).start(default_settings).await;
-    let first = tens(&dq).await.unwrap().first;
-    dq.advance(MINUTE).await;
-    assert_eq!(runs.take(), every(10 * SECOND, first, 6));
+async fn jobs_of_a_schedule_overlap_unless_it_skips_the_ticks_while_the_last_one_runs() {
+    for (skips, interval, count) in [(true, 30, 3), (false, 10, 9)] {
+        let runs = Runs::default();
+        let dq = runs.script(25 * SECOND).start(default_settings).await;
+        let added = if skips { tens(&dq).overlap(Overlap::Skip).await } else { tens(&dq).await };
+        dq.advance(MINUTE + 30 * SECOND).await;
+        let ran = runs.take();
+        assert_eq!(ran, every(interval * SECOND, added.unwrap().first, count), "each runs for 25 s");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,9 @@ use dq::config::TopicOverrides;
 use dq::environment::TokioClock;
 use dq::listener::RetryDelay;
 use dq::prelude::*;
+use dq::store::Store;
 use dq::testing::Harness;
+use dq_tests::{Faults, FaultyStore};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -151,6 +153,28 @@ impl Script {
         start(|factory| self.on(factory, settings)).await
     }
 
+    /// Starts a node with this listener on a new store, adds the job `a`, and waits until all tasks wait.
+    pub async fn runs(&self, settings: impl FnOnce(TopicOverrides) -> TopicOverrides) -> Harness {
+        let dq = self.start(settings).await;
+        dq.provider().add(test_job("a")).await.unwrap();
+        dq.settle().await;
+        dq
+    }
+
+    /// Starts a node with this listener on a new store, adds the job `a`, and lets `time` pass.
+    pub async fn lives(&self, settings: impl FnOnce(TopicOverrides) -> TopicOverrides, time: Duration) -> Harness {
+        let dq = self.start(settings).await;
+        dq.provider().add(test_job("a")).await.unwrap();
+        dq.advance(time).await;
+        dq
+    }
+
+    /// Starts a node with this listener on a new store whose requests a test lets fail.
+    pub async fn on_faulty(&self, settings: impl FnOnce(TopicOverrides) -> TopicOverrides) -> (Harness, Arc<Faults>) {
+        let (store, faults) = faulty_store();
+        (Harness::start_on(store, 1, |factory| self.on(factory, settings)).await, faults)
+    }
+
     /// Starts another node with this listener on the store of `first`.
     pub async fn beside(
         &self,
@@ -160,6 +184,11 @@ impl Script {
     ) -> Harness {
         first.another(seed, |factory| self.on(factory, settings)).await
     }
+}
+
+/// A new store under tokio's clock, whose requests a test lets fail.
+pub fn faulty_store() -> (Arc<dyn Store>, Arc<Faults>) {
+    FaultyStore::over(store_under(Arc::new(TokioClock::new())))
 }
 
 /// Starts a node on a new store under tokio's clock.

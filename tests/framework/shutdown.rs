@@ -96,9 +96,7 @@ async fn jobs_that_have_not_started_go_back_at_once_and_run_on_another_node() {
 #[tokio::test(start_paused = true)]
 async fn another_node_runs_at_once_what_a_stopping_node_gives_back() {
     let (stuck, script) = (Script::hangs(), Script::acks());
-    let dq = stuck.start(|topic| topic.timeout("0s")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
+    let dq = stuck.runs(|topic| topic.timeout("0s")).await;
     let other = script.beside(&dq, 2, default_settings).await;
     dq.shutdown(Duration::ZERO).await;
     other.settle().await;

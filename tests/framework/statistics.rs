@@ -5,7 +5,6 @@ use dq::inspect::{Past, PastSpan};
 use dq::testing::Harness;
 use dq_tests::Fault;
 
-use crate::idle::faulty_store;
 use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, default_settings, test_job};
 
 fn counts(topic: TopicOverrides) -> TopicOverrides {
@@ -52,9 +51,8 @@ async fn a_job_that_expired_is_dead_and_has_not_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_goes_on_counting_after_an_outage() {
-    let (store, faults) = faulty_store();
     let script = Script::acks();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, counts)).await;
+    let (dq, faults) = script.on_faulty(counts).await;
     faults.fail_all(Fault::Unavailable);
     dq.advance(MINUTE).await;
     faults.clear();

@@ -1,13 +1,13 @@
 //! Timeouts of handlers, of `final_retry` and of `process_unacked`.
 
 use std::future::pending;
+use std::time::Duration;
 
+use dq::config::TopicOverrides;
 use dq::job::{Cause, State};
 use dq::listener::OnTimeout;
-use dq::testing::Harness;
 use dq_tests::Fault;
 
-use crate::idle::faulty_store;
 use crate::scripted_listener::{HOUR, Log, MS, SECOND, Script, stored_job, test_job};
 
 /// Records `dropped` when it is dropped.
@@ -22,9 +22,7 @@ impl Drop for RecordDrop {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_times_out_is_retried_by_the_policy() {
     let script = Script::hangs();
-    let dq = script.start(|topic| topic.timeout("5s").retry("1m")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
+    let dq = script.lives(|topic| topic.timeout("5s").retry("1m"), HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "65s due a 1", "70s final a 2 timeout"]);
     let dead = stored_job(&dq, "a").await;
     assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Timeout)));
@@ -33,46 +31,25 @@ async fn a_handler_that_times_out_is_retried_by_the_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_timeout_immediate_retries_at_once_and_still_spends_an_attempt() {
-    let script = Script::hangs();
-    let dq = script.start(|topic| topic.timeout("5s").retry("1m").on_timeout(OnTimeout::Immediate)).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
-    assert_eq!(script.log.take(), ["0ns due a 0", "5s due a 1", "10s final a 2 timeout"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_a_timeout_a_handler_may_take_hours_and_runs_once() {
-    let script = Script::takes(5 * HOUR);
-    let dq = script.start(|topic| topic.timeout("0s")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(6 * HOUR).await;
-    assert_eq!(script.log.take(), ["0ns due a 0"]);
-    assert_eq!(dq.health().topics[0].counters.acked, 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_timeout_below_a_second_is_honoured() {
-    let script = Script::takes(300 * MS);
-    let dq = script.start(|topic| topic.timeout("250ms").retry("none")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
-    assert_eq!(script.log.take(), ["0ns due a 0", "250ms final a 1 timeout"]);
-
-    let script = Script::takes(200 * MS);
-    let dq = script.start(|topic| topic.timeout("250ms").retry("none")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
-    assert_eq!(script.log.take(), ["0ns due a 0"], "it was fast enough");
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_default_timeout_is_thirty_seconds() {
-    let script = Script::hangs();
-    let dq = script.start(|topic| topic.retry("none")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
-    assert_eq!(script.log.take(), ["0ns due a 0", "30s final a 1 timeout"]);
+async fn a_handler_has_the_time_that_its_settings_give_it() {
+    type Settings = fn(TopicOverrides) -> TopicOverrides;
+    let cases: [(Duration, Settings, &[&str]); 5] = [
+        (300 * MS, |topic| topic.timeout("250ms").retry("none"), &["0ns due a 0", "250ms final a 1 timeout"]),
+        (200 * MS, |topic| topic.timeout("250ms").retry("none"), &["0ns due a 0"]),
+        (5 * HOUR, |topic| topic.timeout("0s"), &["0ns due a 0"]),
+        (HOUR, |topic| topic.retry("none"), &["0ns due a 0", "30s final a 1 timeout"]),
+        (
+            HOUR,
+            |topic| topic.timeout("5s").retry("1m").on_timeout(OnTimeout::Immediate),
+            &["0ns due a 0", "5s due a 1", "10s final a 2 timeout"],
+        ),
+    ];
+    for (time, settings, expected) in cases {
+        let script = Script::takes(time);
+        let dq = script.lives(settings, 6 * HOUR).await;
+        assert_eq!(script.log.take(), expected, "{time:?}");
+        assert_eq!(dq.health().topics[0].counters.acked, u64::from(expected.len() == 1));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,9 +64,7 @@ async fn a_timed_out_handler_is_gone_before_its_retry_starts() {
             pending().await
         }
     });
-    let dq = script.start(|topic| topic.timeout("5s").retry("immediate x 1")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
+    let _dq = script.lives(|topic| topic.timeout("5s").retry("immediate x 1"), HOUR).await;
     assert_eq!(log.take(), ["0ns starts 0", "5s dropped", "5s starts 1", "10s dropped"]);
 }
 
@@ -105,18 +80,14 @@ async fn a_timeout_cancels_tasks_that_the_handler_spawned() {
         });
         pending()
     });
-    let dq = script.start(|topic| topic.timeout("5s").retry("none")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
+    let _dq = script.lives(|topic| topic.timeout("5s").retry("none"), HOUR).await;
     assert_eq!(log.take(), ["5s stopped"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn final_retry_runs_under_the_timeout_too() {
     let script = Script::fails("no").final_retry(|_, _| pending());
-    let dq = script.start(|topic| topic.timeout("5s").retry("none")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(4 * SECOND).await;
+    let dq = script.lives(|topic| topic.timeout("5s").retry("none"), 4 * SECOND).await;
     assert_eq!(stored_job(&dq, "a").await.state, State::Running);
     dq.advance(SECOND).await;
     let dead = stored_job(&dq, "a").await;
@@ -126,9 +97,7 @@ async fn final_retry_runs_under_the_timeout_too() {
 #[tokio::test(start_paused = true)]
 async fn process_unacked_runs_under_the_timeout_too_and_then_the_job_is_kept() {
     let script = Script::parks().process_unacked(|_| pending());
-    let dq = script.start(|topic| topic.timeout("5s").unacked_age("1h")).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR + 10 * 60 * SECOND).await;
+    let dq = script.lives(|topic| topic.timeout("5s").unacked_age("1h"), HOUR + 10 * 60 * SECOND).await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);
     assert_eq!(stored_job(&dq, "a").await.state, State::Unacked);
 }
@@ -136,8 +105,7 @@ async fn process_unacked_runs_under_the_timeout_too_and_then_the_job_is_kept() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_returned_in_time_is_not_timed_out_by_a_slow_store() {
     let script = Script::takes(4 * SECOND);
-    let (store, faults) = faulty_store();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, |topic| topic.timeout("5s"))).await;
+    let (dq, faults) = script.on_faulty(|topic| topic.timeout("5s")).await;
     faults.fail_only("settle", Fault::AnsweredAfter(1_900 * MS));
     dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(10 * SECOND).await;

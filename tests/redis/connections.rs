@@ -22,8 +22,7 @@ fn interest() -> Interest {
 
 #[tokio::test]
 async fn a_subscription_that_was_killed_is_restored_and_reports_it() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (server, topic) = Topic::served();
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
     topic.add(vec![job("a")]).await;
     assert_eq!(signals.next().await, Some(Signal::Due(None)));
@@ -47,8 +46,7 @@ async fn a_subscription_survives_a_restart_of_the_server() {
 
 #[tokio::test]
 async fn messages_that_dq_did_not_publish_are_ignored() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (server, topic) = Topic::served();
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
     for message in ["", "rubbish", "command", "command delete", "command what a", "due\n"] {
         server.command(&["PUBLISH", "dq:{shop:t}:wake", message]);
@@ -70,8 +68,7 @@ async fn queries_reconnect_after_a_restart_of_the_server() {
 
 #[tokio::test]
 async fn a_link_over_a_connection_that_broke_fails_until_it_is_replaced() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (server, topic) = Topic::served();
     topic.add(vec![job("a")]).await;
     topic.reconcile().await;
     server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
@@ -85,8 +82,7 @@ async fn a_link_over_a_connection_that_broke_fails_until_it_is_replaced() {
 
 #[tokio::test]
 async fn a_producer_goes_on_over_a_new_connection() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (server, topic) = Topic::served();
     topic.add(vec![job("a")]).await;
     server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     // The first one may be sent before the client knows that the connection is gone.
@@ -99,8 +95,7 @@ async fn a_producer_goes_on_over_a_new_connection() {
 /// The caller decides how long to wait, with `call_timeout`, which may be minutes.
 #[tokio::test]
 async fn a_slow_answer_is_awaited() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (server, topic) = Topic::served();
     topic.add(vec![job("a")]).await;
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 1);
     server.command(&["CLIENT", "PAUSE", "10500", "ALL"]);
@@ -168,8 +163,7 @@ async fn broadcasts_continue_after_every_connection_broke() {
 /// A node reads one answer after another, so it must not take those for late that are already there.
 #[tokio::test]
 async fn an_answer_that_is_there_is_not_late() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (_server, topic) = Topic::served();
     topic.add(vec![job("a")]).await;
     let unread = topic.link.ask(Scan.into());
     topic.link.step(Scan).await.unwrap(); // behind it on the same connection

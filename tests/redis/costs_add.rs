@@ -88,8 +88,7 @@ async fn only_an_add_that_finds_its_topic_empty_enters_it_into_the_directory() {
 
 #[tokio::test]
 async fn a_producer_that_only_adds_keeps_a_number_that_expires() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (server, topic) = Topic::served();
     let calls = "dq:{shop:t}:calls:p";
     for number in 1..=20 {
         topic.add(vec![generated(number)]).await;

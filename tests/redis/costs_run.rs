@@ -31,9 +31,7 @@ fn counted(calls: &[(&str, u64)]) -> Calls {
 
 /// A server that knows the scripts, a topic on it whose node is the watcher, and a job that waits for an hour.
 async fn used_topic() -> (RedisServer, Topic) {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     topic.add(vec![job("first")]).await;
     let claims = topic.claims().await;
     settle(&topic, &claims, Change::Ack).await;

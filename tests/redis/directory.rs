@@ -85,9 +85,7 @@ async fn the_directory_forgets_a_topic_that_holds_nothing_and_keeps_the_others()
 
 #[tokio::test]
 async fn an_add_enters_a_forgotten_topic_again_over_the_same_connection() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     topic.add(vec![job("a")]).await;
     assert!(listed(&server, "t"));
     let claims = topic.claims().await;

@@ -323,6 +323,20 @@ async fn corruptions_beside_each_other_are_all_repaired_and_every_job_runs_or_sa
 }
 
 #[tokio::test]
+async fn a_replacement_that_waits_for_a_job_without_a_record_takes_its_place() {
+    let (server, topic) = sound().await;
+    server.command(&["HDEL", "dq:{shop:t}:jobs", "replaced"]);
+    let mut doctor = inspector(&server).doctor(None).unwrap();
+    let findings = examined(&mut doctor).await;
+    assert_eq!(codes(&findings), [(FindingCode::LeftoverEntry, "replaced"), (FindingCode::RowWithoutJob, "replaced")]);
+    assert!(repair(&mut doctor).await > 0);
+    let again = found(&server).await;
+    assert!(again.iter().all(|finding| finding.code == FindingCode::NoListener), "{again:?}");
+    is_whole(&topic).await;
+    assert_eq!(stored(&topic, "replaced").await.unwrap().place.state(), State::Delayed);
+}
+
+#[tokio::test]
 async fn a_key_of_a_wrong_type_is_set_aside_with_what_is_in_it() {
     let (server, topic) = sound().await;
     server.command(&["SET", "dq:{shop:t}:crashes", "mine"]);

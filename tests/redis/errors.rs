@@ -312,9 +312,7 @@ async fn a_settle_names_every_key_of_a_wrong_type_before_it_writes() {
     let others = ["delayed", "unacked", "dead", "done", "broadcasts", "broadcast-jobs", "pending", "crashes"];
     for (keys, change) in [(&plain[..], Change::Ack), (&plain, Change::Retry(LEASE)), (&others, Change::Retry(LEASE))] {
         for key in keys {
-            let server = RedisServer::start();
-            let topic = Topic::on(&server.url());
-            topic.reconcile().await;
+            let (server, topic) = Topic::entered().await;
             topic.add(vec![job("a"), job("b")]).await;
             let claims = topic.claims().await;
             let settle = async |topic: &Topic| topic.try_settle(&claims, change.clone()).await;
@@ -326,9 +324,7 @@ async fn a_settle_names_every_key_of_a_wrong_type_before_it_writes() {
 #[tokio::test]
 async fn a_sweep_names_every_key_of_a_wrong_type_before_it_writes() {
     for key in ["jobs", "delayed", "unacked", "dead", "done", "running:n", "leases", "sequence:n", "crashes", "meta"] {
-        let server = RedisServer::start();
-        let topic = Topic::on(&server.url());
-        topic.reconcile().await;
+        let (server, topic) = Topic::entered().await;
         topic.add(vec![job("a"), job("b")]).await;
         let claims = topic.claims().await;
         topic.try_settle(&claims[..1], Change::Dead).await.unwrap();
@@ -351,8 +347,7 @@ async fn a_topic_of_another_protocol_version_is_refused_naming_both() {
 
 #[tokio::test]
 async fn scripts_that_the_server_forgot_are_sent_again() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (server, topic) = Topic::served();
     topic.add(vec![job("a")]).await;
     server.command(&["SCRIPT", "FLUSH"]);
     topic.add(vec![job("b")]).await;

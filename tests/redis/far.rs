@@ -210,8 +210,7 @@ async fn full_memory_refuses_adds_of_far_jobs_and_nothing_else() {
 
 #[tokio::test]
 async fn a_far_job_costs_eight_commands_and_a_thousand_together_few_more() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (server, topic) = Topic::served();
     let hour = |n| NewJob { due: Due::After(Duration::from_secs(3_600)), ..generated(n) };
     topic.add(vec![hour(0)]).await;
     topic.add(vec![hour(1)]).await;

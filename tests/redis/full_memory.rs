@@ -8,15 +8,12 @@ use dq::store::step::{
     Wake,
 };
 use dq::store::{CommandKind, Store};
-use dq_tests::redis::RedisServer;
 
 use super::topic::{LEASE, Topic, job};
 
 #[tokio::test]
 async fn every_step_except_add_works_when_memory_is_full() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     topic.add("abcdefghi".chars().map(|name| job(&name.to_string())).collect()).await;
     let claims = topic.claims().await;
     assert_eq!(claims.len(), 9);
@@ -63,9 +60,7 @@ async fn every_step_except_add_works_when_memory_is_full() {
 
 #[tokio::test]
 async fn sweeps_work_when_memory_is_full() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     topic.add(vec![job("parked"), job("dead"), job("dead too")]).await;
     let claims = topic.claims().await;
     topic.try_settle(&claims[..1], Change::Dead).await.unwrap();

@@ -34,8 +34,7 @@ fn inspector(server: &RedisServer) -> Inspector {
 #[tokio::test]
 async fn what_looking_at_a_topic_costs_does_not_grow_with_it() {
     const JOBS: u32 = 100_000;
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (server, topic) = Topic::served();
     let apart = Duration::from_secs(28 * 24 * 3_600) / JOBS;
     let mut spans = Vec::new();
     for first in (0..JOBS).step_by(1_000) {

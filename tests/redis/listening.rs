@@ -26,9 +26,7 @@ async fn life(server: &RedisServer, topic: &Topic) -> [BTreeMap<String, u64>; 3]
 
 #[tokio::test]
 async fn a_step_executes_no_command_more_while_nobody_listens() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     life(&server, &topic).await;
     let before = life(&server, &topic).await;
     let interest = Interest { node: None, broadcasts: false, moves: true };
@@ -49,8 +47,7 @@ async fn a_step_executes_no_command_more_while_nobody_listens() {
 
 #[tokio::test]
 async fn a_stream_goes_on_after_its_connection_broke() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (server, topic) = Topic::served();
     let environment = Environment::on_this_runtime(Arc::new(OsEntropy::new()));
     let store: Arc<dyn Store> = Arc::new(dq::store::redis::RedisStore::new(&server.url()).unwrap());
     let provider = Provider::root(topic.key.app.clone(), store, environment, NodeSettings::default());

@@ -17,9 +17,7 @@ use super::topic::{LEASE, Topic, id, job};
 
 /// Returns a topic with the jobs `a`, `b` and `c`, of which `b` has lost its place.
 async fn lost() -> (RedisServer, Topic) {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     topic.add(vec![job("a"), job("b"), job("c")]).await;
     topic.ready().await;
     server.command(&["ZREM", "dq:{shop:t}:delayed", "b"]);

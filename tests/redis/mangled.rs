@@ -8,9 +8,7 @@ use dq_tests::redis::RedisServer;
 use super::topic::{LEASE, Topic, id, job};
 
 async fn three_jobs() -> (RedisServer, Topic) {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     topic.add(vec![job("a"), job("b"), job("c")]).await;
     topic.ready().await;
     (server, topic)

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use dq::job::ProducerId;
 use dq::store::{AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, Numbered, Producer, Store};
-use dq_tests::redis::RedisServer;
 
 use super::topic::{Topic, generated, id, job};
 
@@ -56,8 +55,7 @@ async fn send(producer: &dyn Producer, number: u64, kind: Kind) -> bool {
 
 #[tokio::test]
 async fn a_batch_is_new_repeated_or_late_as_the_slots_say() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (_server, topic) = Topic::served();
     topic.add(vec![job("exists")]).await;
     let mut draw = Draw(7);
     for round in 0..40 {

@@ -32,9 +32,7 @@ fn failed() -> Metadata {
 
 /// Returns a topic with `count` large jobs, and their claims.
 async fn claimed(count: usize) -> (RedisServer, Topic, Vec<Claim>) {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     topic.add((0..count).map(|n| large(&format!("j{n}"), &retained())).collect()).await;
     let claims = claim_all(&topic, count).await;
     (server, topic, claims)
@@ -148,9 +146,7 @@ fn bytes_of<'a>(records: impl IntoIterator<Item = &'a Record>) -> usize {
 
 #[tokio::test]
 async fn a_transfer_answers_no_more_bytes_than_it_was_asked_for() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     topic.add((0..9).map(|n| large(&format!("j{n}"), &retained())).collect()).await;
     topic.ready().await;
     let (mut jobs, budget) = (0, 4 * LARGE);
@@ -169,9 +165,7 @@ async fn a_transfer_answers_no_more_bytes_than_it_was_asked_for() {
 
 #[tokio::test]
 async fn small_records_are_not_measured() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     topic.add((0..100).map(|n| job(&format!("s{n}"))).collect()).await;
     topic.ready().await;
     assert_eq!(transfer(&topic, USUAL_BYTES).await.claims.len(), 100);
@@ -206,8 +200,7 @@ async fn queries_answer_no_more_bytes_than_they_may() {
 
 #[tokio::test]
 async fn a_batch_of_deletes_answers_no_more_bytes_than_it_may() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
+    let (_server, topic) = Topic::served();
     let names: Vec<_> = (0..60).map(|n| format!("j{n}")).collect();
     topic.add(names.iter().map(|name| large(name, &retained())).collect()).await;
     let delete = |name: &String| Command { verb: CommandKind::Delete, id: id(name), fence: None, by: None };
@@ -239,9 +232,7 @@ async fn reconciled(topic: &Topic) -> (usize, std::collections::BTreeSet<dq::job
 
 #[tokio::test]
 async fn a_page_of_rows_does_not_go_through_all_of_them() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     for batch in 0..5 {
         topic.add((0..1_000).map(|n| job(&format!("{batch}-{n}"))).collect()).await;
         assert_eq!(topic.claims().await.len(), 1_000);
@@ -268,9 +259,7 @@ async fn a_page_of_rows_does_not_go_through_all_of_them() {
 
 #[tokio::test]
 async fn a_row_that_stays_is_read_while_others_go() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (_server, topic) = Topic::entered().await;
     topic.add((0..1_000).map(|n| job(&format!("j{n}"))).collect()).await;
     let claims = topic.claims().await;
     let staying: std::collections::BTreeSet<_> = claims.iter().step_by(20).map(|claim| claim.id.clone()).collect();

@@ -9,9 +9,7 @@ use super::topic::{LEASE, Topic, job};
 
 /// Returns a topic with a subscriber on a server that refuses writes but still delivers published messages.
 async fn refusing(name: &str, deliver: Deliver) -> (RedisServer, Topic, Signals) {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     topic.add(vec![NewJob { deliver, ..job(name) }]).await;
     // A broadcast is due at the next millisecond too.
     let clock = async || topic.store.counts(&topic.key).await.unwrap().clock;

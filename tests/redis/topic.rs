@@ -15,6 +15,7 @@ use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, Link, NewJob, Numbered, OnDuplicate, Producer,
     Store, StoreError,
 };
+use dq_tests::redis::RedisServer;
 
 pub const LEASE: Duration = Duration::from_secs(15);
 
@@ -55,6 +56,20 @@ impl Topic {
     /// Returns the topic `t` on the server at `url`, under the server's clock.
     pub fn on(url: &str) -> Self {
         Self::named(url, "t")
+    }
+
+    /// Returns a new server and a topic on it.
+    pub fn served() -> (RedisServer, Self) {
+        let server = RedisServer::start();
+        let topic = Self::on(&server.url());
+        (server, topic)
+    }
+
+    /// Returns a new server and a topic on it, whose node has entered.
+    pub async fn entered() -> (RedisServer, Self) {
+        let (server, topic) = Self::served();
+        topic.reconcile().await;
+        (server, topic)
     }
 
     pub fn named(url: &str, topic: &str) -> Self {

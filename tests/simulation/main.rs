@@ -1,7 +1,6 @@
 //! A few seeds of the simulation, and that a seed is the same run again. `tests/simulate` runs many.
 
 mod kills;
-mod periodic;
 mod shrink;
 mod taken;
 mod users;
@@ -74,6 +73,22 @@ fn a_crash_of_the_whole_process_on_a_file_loses_nothing_that_was_confirmed() {
 #[test]
 fn a_job_that_never_left_its_program_is_not_added() {
     nothing_is_found_with(Profile::Refused);
+}
+
+/// A takeover that is not is a finding, in every seed; these seeds have some that nothing disturbs.
+#[test]
+fn every_takeover_is_within_the_bound() {
+    let mut options = Options::default();
+    options.profile = Some(Profile::Signals);
+    let (mut takeovers, mut longest) = (0, 0);
+    for seed in 0..60 {
+        let report = simulate(seed, &options);
+        assert_eq!(report.found, None, "tests/simulate --profile signals --seeds 1 --from {seed} --log");
+        takeovers += report.takeovers;
+        longest = report.longest_takeover.max(longest);
+    }
+    assert!(takeovers >= 20, "{takeovers} takeovers");
+    assert!((15_000_000..=23_500_000).contains(&longest), "{longest} µs");
 }
 
 #[test]

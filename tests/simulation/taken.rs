@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 37] = [
+pub const TAKEN: [Taken; 38] = [
     taken(
         "2",
         Profile::Killers,
@@ -301,6 +301,14 @@ pub const TAKEN: [Taken; 37] = [
         "a tick whose token is not that of the row does nothing; here it adds its jobs",
         "a job is there that no tick has added",
         "which was never added",
+    ),
+    taken(
+        "told",
+        Profile::Signals,
+        500,
+        "the step that creates a lease tells another node; here nobody is told",
+        "the jobs of a dead node wait for the fallback of another one as well",
+        "ms after its death",
     ),
     taken(
         "update",

@@ -2,6 +2,7 @@
 
 use tracing::Level;
 
+use dq::listener::RetryDelay;
 use dq::prelude::*;
 use dq::testing::Harness;
 
@@ -60,4 +61,38 @@ async fn a_batch_that_times_out_is_a_line_and_a_batch_of_one_is_that_of_its_job(
         drop(dq);
         traces.events(Level::INFO);
     }
+}
+
+/// Never returns. Its code says when a job runs again, unless the job has a retry policy of its own.
+#[delay_listener(register = false, batch = 20, timeout = "10s")]
+struct Hangs;
+
+impl BatchListener for Hangs {
+    type Job = TestJob;
+
+    async fn on_batch(&self, _: Batch<TestJob>) -> Result<Decided, JobError> {
+        std::future::pending().await
+    }
+
+    fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {
+        RetryDelay::After(MINUTE)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_times_out_is_a_line_even_if_one_job_has_a_policy_of_its_own() {
+    let (traces, _guard) = subscribe();
+    let dq = start(|factory| factory.batch_listener::<Hangs>()).await;
+    dq.provider().add(test_job(10)).retry("1m x 2").after(SECOND).await.unwrap();
+    dq.provider().add_many((11..13).map(test_job)).after(SECOND).await.unwrap().all().unwrap();
+    traces.events(Level::INFO);
+    dq.advance(12 * SECOND).await;
+    let info = traces.events(Level::INFO);
+    let says = |line: &&String| line.contains("a batch failed, and its jobs are retried");
+    let lines: Vec<_> = info.iter().filter(says).collect();
+    assert!(info.len() == 2 && lines.len() == 2, "{info:#?}");
+    assert!(
+        lines[0].contains("jobs=1 first=[\"10\"]") && lines[1].contains("jobs=2 first=[\"11\", \"12\"]"),
+        "{info:#?}"
+    );
 }

@@ -13,9 +13,6 @@ use futures_executor::block_on;
 /// How many seeds a test draws that tries many. Each syncs some dozen times here.
 pub const SEEDS: u32 = 20;
 
-/// How many jobs a test adds that needs very many.
-pub const MANY_JOBS: usize = 10_000;
-
 /// Returns a new store under `clock`, which stands still while an answer waits for the disk.
 pub fn store_under(clock: Arc<dyn StoreClock>) -> Arc<dyn Store> {
     let folder = Folder::unmade();

@@ -10,9 +10,6 @@ use dq::store::memory::MemoryStore;
 /// How many seeds a test draws that tries many.
 pub const SEEDS: u32 = 300;
 
-/// How many jobs a test adds that needs very many.
-pub const MANY_JOBS: usize = 100_000;
-
 /// Returns a new store under `clock`.
 pub fn store_under(clock: Arc<dyn StoreClock>) -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(clock))

@@ -12,9 +12,6 @@ use dq_tests::redis::Keyspace;
 /// How many seeds a test draws that tries many. Each costs some hundred round trips here.
 pub const SEEDS: u32 = 5;
 
-/// How many jobs a test adds that needs very many.
-pub const MANY_JOBS: usize = 10_000;
-
 /// Returns a new store under `clock`, which stands still while a request is in flight.
 pub fn store_under(clock: Arc<dyn StoreClock>) -> Arc<dyn Store> {
     PacedStore::start(clock)

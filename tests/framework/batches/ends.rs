@@ -8,8 +8,7 @@ use dq::job::{Cause, State};
 use dq_tests::Fault;
 
 use super::{BatchScript, add_all};
-use crate::idle::faulty_store;
-use crate::scripted_listener::{HOUR, MINUTE, SECOND, TestJob, handler_takes, stored_job};
+use crate::scripted_listener::{HOUR, MINUTE, SECOND, TestJob, faulty_store, handler_takes, stored_job};
 
 /// Acks `a`, lets `b` fail, and goes on as `then` says.
 fn decides_two(then: fn() -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>) -> BatchScript {
@@ -111,22 +110,6 @@ async fn a_shutdown_in_the_middle_keeps_what_was_decided_and_gives_the_rest_back
     assert_eq!((stopped.left, stopped.still_running), (0, 0));
     let back = (State::Delayed, 0, None);
     assert_eq!(found(&observer).await, [(State::Delayed, 1, Some(Cause::Error)), back, back]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_batch_finishes_within_the_grace() {
-    let script = BatchScript::new(|batch| async {
-        handler_takes(5 * SECOND).await;
-        Ok(batch.rest().ack())
-    });
-    let dq = script.start(|topic| topic).await;
-    let observer = dq.another(9, |factory| factory.without_listeners()).await;
-    add_all(&dq, 0..10).await;
-    dq.advance(SECOND).await;
-    let stopped = dq.shutdown(MINUTE).await;
-    assert_eq!((stopped.left, stopped.still_running), (0, 0));
-    let counts = observer.counts::<TestJob>().await;
-    assert_eq!((counts.delayed, counts.running), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,6 @@
 //! Listeners that take batches.
 
 mod ends;
-mod many;
 mod outcomes;
 mod sizes;
 mod splits;

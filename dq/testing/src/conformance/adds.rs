@@ -21,13 +21,6 @@ pub async fn added_job_waits_with_its_record(t: &Topic) {
     }
 }
 
-/// A job without a delay is due at once (rule 4).
-pub async fn job_without_a_delay_is_due_at_once(t: &Topic) {
-    t.add("a").await;
-    assert_eq!(t.counts().await.ready, 1);
-    t.claim("n", "a").await;
-}
-
 /// A due time rounds up to the millisecond and *now* rounds down, so rounding never makes a job early (rule 4).
 pub async fn due_time_rounds_up_and_now_rounds_down(t: &Topic) {
     t.advance(std::time::Duration::from_micros(400)).await;

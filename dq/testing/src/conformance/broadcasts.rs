@@ -4,7 +4,7 @@ use super::producer::{delayed, job, with_payload};
 use super::topic::{FALLBACK, Topic, id, ms, secs};
 use dq::job::{Deliver, State};
 use dq::store::step::{self, Change, Published, USUAL_BYTES};
-use dq::store::{AddOutcome, Due, JobPlace, NewJob, OnDuplicate, Signal, StoreError};
+use dq::store::{AddOutcome, Due, JobPlace, NewJob, OnDuplicate, Signal};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -328,13 +328,4 @@ pub async fn delete_of_a_running_job_removes_its_broadcast(t: &Topic) {
     assert!(t.delete("a").await.changed);
     t.end("n", &claim, Change::Retry(ms(0))).await;
     assert_eq!((t.counts().await.broadcasts, publish(t, "n", 10).await.published), (0, 0));
-}
-
-/// The store refuses a publish over the limit (rule 5).
-pub async fn publish_over_the_limit_changes_nothing(t: &Topic) {
-    t.add_job(broadcast("a")).await;
-    let request = step::Publish { limit: 1_001, bytes: USUAL_BYTES, fallback: FALLBACK, expires_after: ms(HOUR_MS) };
-    let error = t.link("n").step(request).await.expect_err("1,001 are too many");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
-    assert_eq!(t.counts().await.broadcasts, 1);
 }

@@ -88,19 +88,13 @@ pub async fn change_of_a_running_job_leaves_its_pending_command(t: &Topic) {
     assert_eq!((t.payload("a").await, t.due("a").await), ("replacement".into(), t.now()));
 }
 
-/// An UNACKED job waits for no time, so it gets no due time (rule 28).
-pub async fn unacked_job_gets_no_due_time(t: &Topic) {
+/// An UNACKED or DEAD job waits for no time, so it gets no due time (rule 28).
+pub async fn unacked_or_dead_job_gets_no_due_time(t: &Topic) {
     for (what, _) in verbs() {
-        leave_untouched(t, State::Unacked, what).await;
-        t.delete("a").await;
-    }
-}
-
-/// A DEAD job waits for no time, so it gets no due time (rule 28).
-pub async fn dead_job_gets_no_due_time(t: &Topic) {
-    for (what, _) in verbs() {
-        leave_untouched(t, State::Dead, what).await;
-        t.delete("a").await;
+        for state in [State::Unacked, State::Dead] {
+            leave_untouched(t, state, what.clone()).await;
+            t.delete("a").await;
+        }
     }
 }
 

@@ -7,27 +7,18 @@ use dq::job::State;
 use dq::store::step::Change;
 use dq::store::{AddOutcome, CommandKind, NewJob, OnDuplicate};
 
-const KNOWN: [State; 4] = [State::Delayed, State::Running, State::Unacked, State::Dead];
-
-async fn leave_untouched(t: &Topic, on_duplicate: OnDuplicate) {
-    for state in KNOWN {
+/// `reject` and `keep` over a DELAYED, RUNNING, UNACKED or DEAD job return its state and leave it as it is (rule 2).
+pub async fn reject_and_keep_leave_a_known_job(t: &Topic) {
+    for state in [State::Delayed, State::Running, State::Unacked, State::Dead] {
         let name = state.word();
         add_in_state(t, name, state).await;
         let before = t.stored(name).await;
-        let outcome = t.add_job(NewJob { on_duplicate, ..with_payload(name, "new") }).await;
-        assert_eq!(outcome, AddOutcome::Exists(state));
-        assert_eq!(t.stored(name).await, before);
+        for on_duplicate in [OnDuplicate::Reject, OnDuplicate::Keep] {
+            let outcome = t.add_job(NewJob { on_duplicate, ..with_payload(name, "new") }).await;
+            assert_eq!(outcome, AddOutcome::Exists(state));
+            assert_eq!(t.stored(name).await, before);
+        }
     }
-}
-
-/// `reject` over a DELAYED, RUNNING, UNACKED or DEAD job returns its state and leaves it as it is (rule 2).
-pub async fn reject_leaves_a_known_job(t: &Topic) {
-    leave_untouched(t, OnDuplicate::Reject).await;
-}
-
-/// `keep` leaves a known job as it is (rule 2).
-pub async fn keep_leaves_a_known_job(t: &Topic) {
-    leave_untouched(t, OnDuplicate::Keep).await;
 }
 
 /// `replace` over a DELAYED, UNACKED or DEAD job takes its place at once, with the new record and due time (rule 2).

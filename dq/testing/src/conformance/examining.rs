@@ -8,7 +8,7 @@ use bytes::Bytes;
 use dq::inspect::{Doctor, FindingCode};
 use dq::job::{Cause, Deliver, Record, State};
 use dq::store::step::Change;
-use dq::store::{Due, Examine, GiveUp, Mismatch, NewJob};
+use dq::store::{Due, Examine, GiveUp, Mismatch, NewJob, Repair};
 
 impl Topic {
     /// Everything that the store finds wrong with the topic.
@@ -37,7 +37,7 @@ impl Topic {
     /// Gives up the job, which has this record.
     pub(super) async fn give_up(&self, name: &str, record: Record) -> bool {
         let job = GiveUp { id: id(name), record, error: "it is broken".into() };
-        self.store.give_up(&self.key, &job).await.expect("give_up is answered")
+        self.store.repair(&self.key, &Repair::GiveUp(job)).await.expect("repair is answered")
     }
 
     pub(super) async fn record_of(&self, name: &str) -> Record {
@@ -61,7 +61,7 @@ pub async fn sound_topic_has_no_mismatch(t: &Topic) {
 }
 
 /// A job that waits, is parked or is DEAD is given up: DEAD with the cause `decode` and its payload, and can be requeued (query
-/// `give_up`).
+/// `repair`).
 pub async fn job_that_does_not_decode_is_given_up_with_its_payload(t: &Topic) {
     for state in GiveUp::FROM {
         let name = state.word();
@@ -82,7 +82,7 @@ pub async fn job_that_does_not_decode_is_given_up_with_its_payload(t: &Topic) {
     assert_eq!(t.mismatches().await, []);
 }
 
-/// A record that cannot be read becomes the payload of the DEAD job, near or far (query `give_up`).
+/// A record that cannot be read becomes the payload of the DEAD job, near or far (query `repair`).
 pub async fn record_that_cannot_be_read_becomes_the_payload_of_the_dead_job(t: &Topic) {
     for (name, delay) in [("near", 60), ("far", 7_200)] {
         let record = Record::from_bytes(Bytes::from_static(b"what?"));
@@ -95,7 +95,7 @@ pub async fn record_that_cannot_be_read_becomes_the_payload_of_the_dead_job(t: &
     assert_eq!(t.mismatches().await, []);
 }
 
-/// A job that runs, is DONE, has gone or has another payload by now is left alone (query `give_up`).
+/// A job that runs, is DONE, has gone or has another payload by now is left alone (query `repair`).
 pub async fn job_that_runs_or_has_another_payload_is_not_given_up(t: &Topic) {
     for state in [State::Running, State::Done] {
         let name = state.word();
@@ -122,7 +122,7 @@ async fn findings(t: &Topic) -> (Doctor, Vec<(FindingCode, String)>) {
 }
 
 /// The doctor finds the jobs that no node can decode beside sound ones, gives them up, and then finds nothing (queries `examine`, `page`
-/// and `give_up`).
+/// and `repair`).
 pub async fn doctor_gives_up_what_does_not_decode_and_nothing_else(t: &Topic) {
     let far = |name: &str, payload: &str| NewJob { due: Due::After(secs(3_600)), ..with_payload(name, payload) };
     let mangled = NewJob { record: Record::from_bytes(Bytes::from_static(b"what?")), ..far("mangled", "") };

@@ -73,14 +73,6 @@ pub async fn fence_of_an_earlier_park_is_void(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// A fenced ack that comes before the `park` of its run is not lost (rule 13).
-pub async fn fenced_ack_that_comes_before_the_park_counts(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    t.ack_run("a", claim.token.fence).await;
-    t.end("n", &claim, Change::Park).await;
-    assert_eq!(t.find("a").await, None);
-}
-
 /// A fenced end does not make the id absent: `reject` answers *exists* (rule 13).
 pub async fn reject_under_a_fenced_end_finds_the_job(t: &Topic) {
     let claim = t.running("n", "a").await;
@@ -116,38 +108,40 @@ pub async fn keep_under_a_fenced_end_is_dropped_if_the_end_does_not_apply(t: &To
     assert_eq!(t.find("a").await, None);
 }
 
-/// `replace` under a fenced end counts whether the end applies or not (rule 13).
-pub async fn replace_under_a_fenced_end_always_counts(t: &Topic) {
-    for own in [true, false] {
+/// A `replace` counts whether a fenced end that came before or after it applies or not (rule 13).
+pub async fn replacement_counts_whether_a_fenced_end_applies_or_not(t: &Topic) {
+    for (own, end_first) in [(true, true), (true, false), (false, true), (false, false)] {
         let claim = t.running("n", "a").await;
         let fence = if own { claim.token.fence } else { Fence(claim.token.fence.0 - 1) };
-        t.ack_run("a", fence).await;
+        if end_first {
+            t.ack_run("a", fence).await;
+        }
         assert_eq!(t.add_job(replacing("a", "new")).await, AddOutcome::ReplacementWaits);
-        t.end("n", &claim, Change::Retry(ms(0))).await;
+        if !end_first {
+            t.ack_run("a", fence).await;
+        }
+        t.end("n", &claim, if end_first { Change::Retry(ms(0)) } else { Change::Rollback }).await;
         assert_eq!(t.payload("a").await, "new");
         t.delete("a").await;
     }
 }
 
-/// An unfenced end overrides a fenced one, because it is for any run (rule 13).
-pub async fn unfenced_end_overrides_a_fenced_one(t: &Topic) {
+/// Of a fenced and an unfenced end the unfenced one counts, in either order, because it is for any run (rule 13).
+pub async fn of_a_fenced_and_an_unfenced_end_the_unfenced_one_counts(t: &Topic) {
     for verb in [CommandKind::Ack, CommandKind::Delete, CommandKind::Cancel] {
-        let claim = t.running("n", "a").await;
-        t.ack_run("a", Fence(claim.token.fence.0 - 1)).await;
-        assert!(t.command(verb, "a", None).await.changed);
-        t.end("n", &claim, Change::Retry(ms(0))).await;
-        assert_eq!(t.find("a").await, None, "{verb:?}");
-    }
-}
-
-/// A fenced ack does not weaken an unfenced end that came before it (rule 13).
-pub async fn fenced_ack_does_not_weaken_an_end(t: &Topic) {
-    for verb in [CommandKind::Ack, CommandKind::Delete, CommandKind::Cancel] {
-        let claim = t.running("n", "a").await;
-        t.command(verb, "a", None).await;
-        t.ack_run("a", Fence(claim.token.fence.0 - 1)).await;
-        t.end("n", &claim, Change::Retry(ms(0))).await;
-        assert_eq!(t.find("a").await, None, "{verb:?}");
+        for fenced_first in [true, false] {
+            let claim = t.running("n", "a").await;
+            let old = Fence(claim.token.fence.0 - 1);
+            if fenced_first {
+                t.ack_run("a", old).await;
+            }
+            assert!(t.command(verb, "a", None).await.changed);
+            if !fenced_first {
+                t.ack_run("a", old).await;
+            }
+            t.end("n", &claim, Change::Retry(ms(0))).await;
+            assert_eq!(t.find("a").await, None, "{verb:?}");
+        }
     }
 }
 
@@ -159,19 +153,6 @@ pub async fn unfenced_ack_makes_a_conditional_replacement_unconditional(t: &Topi
     t.ack_outside("a").await;
     t.end("n", &claim, Change::Rollback).await;
     assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Delayed), "new".into()));
-}
-
-/// A fenced ack keeps a waiting replacement, whether it applies or not (rule 13).
-pub async fn fenced_ack_keeps_the_waiting_replacement(t: &Topic) {
-    for own in [true, false] {
-        let claim = t.running("n", "a").await;
-        let fence = if own { claim.token.fence } else { Fence(claim.token.fence.0 - 1) };
-        t.add_job(replacing("a", "new")).await;
-        t.ack_run("a", fence).await;
-        t.end("n", &claim, Change::Rollback).await;
-        assert_eq!(t.payload("a").await, "new");
-        t.delete("a").await;
-    }
 }
 
 /// Of two fenced acks the one of the later run counts, in whichever order they come: only that one can be for this run

@@ -7,7 +7,6 @@ macro_rules! store_behaviours {
     ($what:ident $with:tt) => { $crate::store_conformance! { @$what $with
         adds:
             added_job_waits_with_its_record
-            job_without_a_delay_is_due_at_once
             due_time_rounds_up_and_now_rounds_down
             past_due_time_becomes_now
             batch_is_answered_job_by_job
@@ -26,8 +25,7 @@ macro_rules! store_behaviours {
             topics_are_listed_behind_a_name
             topic_can_be_opened_again;
         duplicates:
-            reject_leaves_a_known_job
-            keep_leaves_a_known_job
+            reject_and_keep_leave_a_known_job
             replace_takes_the_place_of_a_job_that_is_not_running
             replacement_brings_its_own_due_time
             done_job_does_not_count_as_existing
@@ -76,20 +74,17 @@ macro_rules! store_behaviours {
             transfer_takes_delayed_jobs_only
             transfer_returns_the_earliest_foreign_lease
             due_times_may_be_years_away
-            clock_that_jumps_back_makes_nothing_early
-            transfer_over_the_limit_changes_nothing;
+            clock_that_jumps_back_makes_nothing_early;
         settle:
             acked_job_is_gone
             acked_job_is_kept_for_its_retention
             rejoined_job_is_due_at_the_requested_time
-            rejoin_at_a_past_time_takes_the_original_delay
             rejoined_job_keeps_its_record
             retried_job_waits_with_its_new_metadata
             retry_is_due_after_the_exact_backoff
             rolled_back_job_keeps_its_due_time
             parked_job_keeps_the_fence_of_its_run
             dead_job_keeps_its_cause
-            dropped_job_is_gone
             parking_fence_of_new_metadata_is_ignored
             stale_token_settles_nothing
             outcome_of_a_reclaimed_run_is_stale
@@ -98,8 +93,7 @@ macro_rules! store_behaviours {
             job_named_twice_is_settled_once
             outcome_under_an_expired_lease_counts
             outcome_under_a_wrong_sequence_number_counts
-            settled_outcome_clears_the_crash_count
-            settle_over_the_limit_changes_nothing;
+            settled_outcome_clears_the_crash_count;
         ticks:
             tick_adds_its_jobs_and_waits_for_the_next
             tick_of_another_run_adds_nothing
@@ -141,8 +135,7 @@ macro_rules! store_behaviours {
             page_continues_after_a_row_that_is_gone
             reconcile_renews_nothing
             jobs_of_a_lost_answer_are_found_and_given_back
-            transfer_from_before_a_reconcile_claims_nothing
-            reconcile_over_the_limit_changes_nothing;
+            transfer_from_before_a_reconcile_claims_nothing;
         reclaim:
             reclaimed_job_is_due_when_it_was
             live_lease_is_not_reclaimed
@@ -162,14 +155,12 @@ macro_rules! store_behaviours {
             isolated_job_of_a_released_node_is_not_charged
             cap_is_an_argument
             commands_clear_the_crash_count
-            exhaustion_survives_a_crash
-            reclaim_over_the_limit_changes_nothing;
+            exhaustion_survives_a_crash;
         notes:
             noted_job_stays_running
             stale_token_notes_nothing
             isolate_answers_for_each_run
             late_isolate_notes_nothing
-            isolate_over_the_limit_changes_nothing
             nothing_starts_under_an_unfenced_end
             nothing_starts_under_an_end_with_a_replacement
             handlers_start_under_a_fenced_end
@@ -180,14 +171,12 @@ macro_rules! store_behaviours {
             end_applies_on_every_way_out
             acked_running_job_is_kept_as_done
             replacement_takes_the_place_on_every_way_out
-            ack_that_comes_before_the_park_counts
             add_under_an_end_becomes_the_replacement
             second_add_under_an_end_finds_the_first
             delete_drops_the_waiting_replacement
             ack_keeps_the_waiting_replacement
             delete_after_delete_and_add_drops_the_new_job
-            delete_overrides_an_earlier_ack
-            ack_does_not_weaken_an_earlier_delete
+            of_an_ack_and_a_delete_the_delete_counts
             stale_outcome_does_not_use_up_a_pending_command
             pending_command_affects_only_its_job
             running_job_is_not_requeued
@@ -201,15 +190,12 @@ macro_rules! store_behaviours {
             fenced_ack_leaves_a_waiting_job
             fence_of_a_parked_job_is_compared
             fence_of_an_earlier_park_is_void
-            fenced_ack_that_comes_before_the_park_counts
             reject_under_a_fenced_end_finds_the_job
             keep_under_a_fenced_end_counts_if_the_end_applies
             keep_under_a_fenced_end_is_dropped_if_the_end_does_not_apply
-            replace_under_a_fenced_end_always_counts
-            unfenced_end_overrides_a_fenced_one
-            fenced_ack_does_not_weaken_an_end
+            replacement_counts_whether_a_fenced_end_applies_or_not
+            of_a_fenced_and_an_unfenced_end_the_unfenced_one_counts
             unfenced_ack_makes_a_conditional_replacement_unconditional
-            fenced_ack_keeps_the_waiting_replacement
             ack_of_the_later_run_counts
             fenced_requeue_leaves_a_dead_job;
         commands:
@@ -224,7 +210,7 @@ macro_rules! store_behaviours {
             command_over_the_limit_changes_nothing;
         changing:
             delayed_job_gets_another_due_time waiting_broadcast_gets_another_due_time running_job_is_not_changed
-            change_of_a_running_job_leaves_its_pending_command unacked_job_gets_no_due_time dead_job_gets_no_due_time
+            change_of_a_running_job_leaves_its_pending_command unacked_or_dead_job_gets_no_due_time
             done_job_is_not_changed change_of_an_unknown_id_says_so change_may_name_the_version
             version_of_a_running_job_is_answered new_job_begins_with_version_zero
             changes_of_a_batch_are_applied_in_order repeated_change_does_nothing past_due_time_of_a_change_becomes_now
@@ -260,12 +246,10 @@ macro_rules! store_behaviours {
             requeued_job_is_no_longer_parked
             dropped_aged_job_is_gone
             ack_of_the_parked_run_ends_an_aged_job
-            outcome_of_a_reclaimed_aged_job_is_stale
             dead_jobs_are_pruned_by_age
             dead_jobs_are_pruned_by_number
             done_jobs_are_pruned_after_their_retention
-            pruning_is_bounded
-            sweep_over_the_limit_changes_nothing;
+            pruning_is_bounded;
         lookahead:
             lookahead_claims_what_is_due_within_it
             lookahead_is_bounded_and_reports_more
@@ -305,6 +289,16 @@ macro_rules! store_behaviours {
             every_earlier_head_is_signalled
             clock_that_jumps_back_prolongs_no_sleep
             roles_of_a_dead_node_are_cut_after_the_clock_jumped_back;
+        told:
+            new_lease_is_told_to_the_watcher
+            new_lease_of_the_watcher_is_told_to_the_standby
+            new_lease_is_told_to_all_nodes_without_another_role
+            leases_are_told_once_until_the_told_one_ends
+            lease_that_ends_before_the_told_one_is_told
+            lease_of_the_told_node_is_told_to_another
+            new_watcher_is_told_of_a_new_lease
+            new_lease_is_told_to_all_nodes_when_the_watcher_does_not_listen
+            lease_of_a_sweep_is_told;
         broadcasts:
             due_broadcast_is_published_once
             broadcast_is_not_published_before_it_is_due
@@ -327,8 +321,7 @@ macro_rules! store_behaviours {
             earlier_broadcast_is_signalled
             earlier_broadcast_is_signalled_to_the_publisher
             replacement_for_both_adds_a_job_and_a_broadcast
-            delete_of_a_running_job_removes_its_broadcast
-            publish_over_the_limit_changes_nothing;
+            delete_of_a_running_job_removes_its_broadcast;
         queries:
             counts_cover_every_place
             counts_agree_with_transfer_about_what_is_due
@@ -397,6 +390,8 @@ macro_rules! store_behaviours {
             pages_are_bounded_by_bytes
             get_is_bounded_by_bytes
             removed_records_are_bounded_by_bytes;
+        limits:
+            request_over_its_limit_changes_nothing;
         audit:
             audit_finds_no_job_that_has_a_place
             recover_touches_no_job_that_has_a_place

@@ -52,6 +52,7 @@ pub mod histories;
 pub mod imports;
 pub mod inspection;
 pub mod leases;
+pub mod limits;
 pub mod listening;
 pub mod lookahead;
 pub mod moves;
@@ -68,6 +69,7 @@ pub mod settle;
 pub mod statistics;
 pub mod ticks;
 pub mod together;
+pub mod told;
 pub mod transfer;
 pub mod updating;
 

@@ -4,7 +4,7 @@ use super::producer::{job, replacing, with_payload};
 use super::topic::{Topic, isolate_of, ms};
 use dq::job::{Cause, Fence, Isolation, Metadata, State, Token};
 use dq::store::step::{Change, Claim, NoteVerdict};
-use dq::store::{NewJob, OnDuplicate, StoreError};
+use dq::store::{NewJob, OnDuplicate};
 
 fn exhausted() -> Metadata {
     Metadata {
@@ -64,16 +64,6 @@ pub async fn late_isolate_notes_nothing(t: &Topic) {
     t.crash("n").await;
     assert!(!t.metadata("a").await.exhausted, "a crash of its node does not convict it");
     assert_eq!(t.claim("n", "a").await.crashes, 1);
-}
-
-/// The store refuses an isolate over the limit as a whole (rule 5).
-pub async fn isolate_over_the_limit_changes_nothing(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    let request = isolate_of(t.last_seen("n"), Isolation::Alone, &vec![&claim; 1_001]);
-    let error = t.link("n").step(request).await.expect_err("1,001 are too many");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
-    t.crash("n").await;
-    assert!(!t.metadata("a").await.exhausted);
 }
 
 /// No handler starts under an unfenced end (rule 13).

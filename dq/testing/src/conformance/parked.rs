@@ -3,8 +3,8 @@
 use super::producer::{job, retained};
 use super::topic::{LEASE, START, Topic, ms, refused, secs};
 use dq::job::{Fence, Metadata, Sequence, State};
+use dq::store::JobPlace;
 use dq::store::step::{Change, Claim, RejoinDue, Sweep};
-use dq::store::{JobPlace, StoreError};
 use dq::time::Timestamp;
 
 const WEEK_MS: u64 = 7 * 24 * 3_600 * 1_000;
@@ -174,14 +174,6 @@ pub async fn ack_of_the_parked_run_ends_an_aged_job(t: &Topic) {
     }
 }
 
-/// An outcome of a reclaimed aged claim is stale like any other (rules 10, 25).
-pub async fn outcome_of_a_reclaimed_aged_job_is_stale(t: &Topic) {
-    let (claim, _, since) = aged(t, "n", "a").await;
-    t.crash("n").await;
-    assert_eq!(t.settle("n", &claim, Change::Drop).await, dq::store::step::Verdict::Stale);
-    assert_eq!(t.place("a").await, JobPlace::Unacked { since });
-}
-
 /// A DEAD job is pruned after `dead_kept` (step `sweep`).
 pub async fn dead_jobs_are_pruned_by_age(t: &Topic) {
     let claim = t.running("n", "a").await;
@@ -233,12 +225,4 @@ pub async fn pruning_is_bounded(t: &Topic) {
         assert_eq!((answer.pruned_dead, answer.pruned_done, answer.more), (pruned, pruned, more));
     }
     assert_eq!(t.scan().await.records, 0);
-}
-
-/// The store refuses a sweep over the limit, and the request takes no sequence number (rule 5).
-pub async fn sweep_over_the_limit_changes_nothing(t: &Topic) {
-    t.enter("n").await;
-    let error = t.link("n").step(t.sweep_of("n", 1_001)).await.expect_err("1,001 are too many");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
-    t.transfer("n", 10).await;
 }

@@ -70,14 +70,6 @@ pub async fn replacement_takes_the_place_on_every_way_out(t: &Topic) {
     }
 }
 
-/// An ack from outside that comes before the `park` it answers is not lost (rule 13).
-pub async fn ack_that_comes_before_the_park_counts(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    t.ack_outside("a").await;
-    t.end("n", &claim, Change::Park).await;
-    assert_eq!(t.find("a").await, None);
-}
-
 /// An unfenced end makes the id absent: an add becomes the replacement, whatever it says about duplicates (rule 13).
 pub async fn add_under_an_end_becomes_the_replacement(t: &Topic) {
     for verb in ENDS {
@@ -134,24 +126,17 @@ pub async fn delete_after_delete_and_add_drops_the_new_job(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// A delete after an ack from outside leaves nothing, not even a DONE job (rule 13).
-pub async fn delete_overrides_an_earlier_ack(t: &Topic) {
-    t.add_job(retained("a")).await;
-    let claim = t.claim("n", "a").await;
-    t.ack_outside("a").await;
-    t.delete("a").await;
-    t.end("n", &claim, Change::Rollback).await;
-    assert_eq!(t.find("a").await, None);
-}
-
-/// An ack after a delete does not keep the job as DONE (rule 13).
-pub async fn ack_does_not_weaken_an_earlier_delete(t: &Topic) {
-    t.add_job(retained("a")).await;
-    let claim = t.claim("n", "a").await;
-    t.delete("a").await;
-    t.ack_outside("a").await;
-    t.end("n", &claim, Change::Rollback).await;
-    assert_eq!(t.find("a").await, None);
+/// Of an ack from outside and a delete the delete counts, in either order: it leaves not even a DONE job (rule 13).
+pub async fn of_an_ack_and_a_delete_the_delete_counts(t: &Topic) {
+    for verbs in [[CommandKind::Ack, CommandKind::Delete], [CommandKind::Delete, CommandKind::Ack]] {
+        t.add_job(retained("a")).await;
+        let claim = t.claim("n", "a").await;
+        for verb in verbs {
+            t.command(verb, "a", None).await;
+        }
+        t.end("n", &claim, Change::Rollback).await;
+        assert_eq!(t.find("a").await, None, "{verbs:?}");
+    }
 }
 
 /// A stale outcome does not use up the pending command of a later run (rules 10, 13).

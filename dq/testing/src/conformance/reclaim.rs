@@ -4,7 +4,6 @@ use super::events::exhaust_by_crashes;
 use super::producer::job;
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
 use dq::job::{Cause, Metadata, State};
-use dq::store::StoreError;
 use dq::store::step::{Change, Claim, MOST_JOBS, NoteVerdict, Reclaim, Reclaimed, USUAL_BYTES};
 use dq::time::Timestamp;
 
@@ -265,15 +264,4 @@ pub async fn exhaustion_survives_a_crash(t: &Topic) {
     t.crash("n").await;
     assert_eq!(t.state("a").await, Some(State::Delayed));
     assert_eq!(t.claim("m", "a").await.record.metadata(), Ok(metadata));
-}
-
-/// The store refuses a reclaim over the limit as a whole (rule 5).
-pub async fn reclaim_over_the_limit_changes_nothing(t: &Topic) {
-    t.running("n", "a").await;
-    let seen = t.lease("n").await.expect("n holds a");
-    t.advance(LEASE + ms(1)).await;
-    let request = Reclaim { node: t.node("n"), seen, limit: 1_001, bytes: USUAL_BYTES, max_crashes: MAX_CRASHES };
-    let error = t.link("m").step(request).await.expect_err("1,001 are too many");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
-    assert_eq!(t.state("a").await, Some(State::Running));
 }

@@ -3,7 +3,6 @@
 use super::producer::job;
 use super::topic::{LEASE, Topic, done, id, refused, secs};
 use dq::job::Sequence;
-use dq::store::StoreError;
 use dq::store::step::{Change, Reconcile, RowCursor, Verdict};
 
 fn first(last_seen: Sequence, limit: usize) -> Reconcile {
@@ -113,12 +112,4 @@ pub async fn transfer_from_before_a_reconcile_claims_nothing(t: &Topic) {
     t.reconcile("n").await;
     refused(t.link("n").step(late).await.expect("transfer is answered"));
     t.claim("n", "a").await;
-}
-
-/// The store refuses a reconcile over the limit, and the request takes no sequence number (rule 5).
-pub async fn reconcile_over_the_limit_changes_nothing(t: &Topic) {
-    t.enter("n").await;
-    let error = t.link("n").step(first(t.last_seen("n"), 1_001)).await.expect_err("1,001 are too many");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
-    t.transfer("n", 10).await;
 }

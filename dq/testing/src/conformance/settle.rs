@@ -3,8 +3,8 @@
 use super::producer::{delayed, job, retained, with_metadata};
 use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::{Cause, Fence, Metadata, State, Token};
+use dq::store::JobPlace;
 use dq::store::step::{Change, Claim, Outcome, RejoinDue, Verdict};
-use dq::store::{JobPlace, StoreError};
 use dq::time::Timestamp;
 
 fn outcome(claim: &Claim, change: Change) -> Outcome {
@@ -31,7 +31,8 @@ pub async fn acked_job_is_kept_for_its_retention(t: &Topic) {
     assert_eq!(stored.record, retained("a").record);
 }
 
-/// A rejoined job is due after its original delay, after a given delay, or at a given time (step `settle`).
+/// A rejoined job is due after its original delay, after a given delay, or at a given time. If that is past, it is due after its
+/// original delay (rule 4).
 pub async fn rejoined_job_is_due_at_the_requested_time(t: &Topic) {
     let at = t.in_ms(500_000);
     let cases = [
@@ -39,6 +40,7 @@ pub async fn rejoined_job_is_due_at_the_requested_time(t: &Topic) {
         (RejoinDue::After(ms(700)), Some(700)),
         (RejoinDue::After(ms(0)), Some(0)),
         (RejoinDue::At(at), None),
+        (RejoinDue::At(Timestamp::from_millis(5)), Some(30_000)),
     ];
     t.add_later("a", secs(30)).await;
     for (again, wait) in cases {
@@ -48,15 +50,6 @@ pub async fn rejoined_job_is_due_at_the_requested_time(t: &Topic) {
         t.end("n", &claim, Change::Rejoin(again)).await;
         assert_eq!(t.due("a").await, wait.map_or(at, |wait| t.in_ms(wait)), "{again:?}");
     }
-}
-
-/// A job that rejoins at a past time is due after its original delay (rule 4).
-pub async fn rejoin_at_a_past_time_takes_the_original_delay(t: &Topic) {
-    t.add_later("a", secs(30)).await;
-    t.advance(secs(31)).await;
-    let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Rejoin(RejoinDue::At(Timestamp::from_millis(5)))).await;
-    assert_eq!(t.due("a").await, t.in_ms(30_000));
 }
 
 /// A rejoined job keeps its record, attempts included (step `settle`).
@@ -122,14 +115,6 @@ pub async fn dead_job_keeps_its_cause(t: &Topic) {
     t.end_with("n", &claim, Change::Dead, metadata.clone()).await;
     assert_eq!(t.place("a").await, JobPlace::Dead { since: t.now() });
     assert_eq!((t.metadata("a").await, t.payload("a").await), (metadata, "a".into()));
-}
-
-/// A dropped job is gone at once, even if an ack would have kept it as DONE (step `settle`).
-pub async fn dropped_job_is_gone(t: &Topic) {
-    t.add_job(retained("a")).await;
-    let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Drop).await;
-    assert_eq!(t.find("a").await, None);
 }
 
 /// Only the store sets the parking fence: it ignores one in new metadata (rule 13).
@@ -238,14 +223,4 @@ pub async fn settled_outcome_clears_the_crash_count(t: &Topic) {
         assert_eq!(claim.crashes, u32::from(change == Change::Rollback), "after {change:?}");
         t.end("n", &claim, Change::Ack).await;
     }
-}
-
-/// The store refuses a settle over the limit as a whole (rule 5).
-pub async fn settle_over_the_limit_changes_nothing(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    let mut request = t.settle_of("n", &claim, Change::Ack);
-    request.outcomes = vec![request.outcomes[0].clone(); 1_001];
-    let error = t.link("n").step(request).await.expect_err("1,001 are too many");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
-    assert_eq!(t.state("a").await, Some(State::Running));
 }

@@ -23,9 +23,10 @@ pub(super) struct Subscriber {
 }
 
 impl Subscriber {
-    /// All signals since the last call, except [`Signal::BroadcastDue`].
+    /// All signals since the last call, except [`Signal::BroadcastDue`] and [`Signal::Lease`].
     pub(super) async fn received(&mut self, topic: &Topic) -> Vec<Signal> {
-        self.received_all(topic).await.into_iter().filter(|signal| *signal != Signal::BroadcastDue).collect()
+        let is_other = |signal: &Signal| !matches!(signal, Signal::BroadcastDue | Signal::Lease(..));
+        self.received_all(topic).await.into_iter().filter(is_other).collect()
     }
 
     /// All signals since the last call. The marker itself may cause a [`Signal::BroadcastDue`], and the call publishes all

@@ -1,10 +1,10 @@
 //! The step `transfer`, DELAYED → RUNNING: which jobs it claims, when, and under which sequence number (rules 4 to 9).
 
 use super::producer::{delayed, job};
-use super::topic::{FALLBACK, LEASE, START, Topic, id, ms, refused, secs};
-use dq::job::{Sequence, State, Token};
+use super::topic::{LEASE, START, Topic, ms, refused, secs};
+use dq::job::{Sequence, State};
 use dq::store::step::{Change, Transfer};
-use dq::store::{Due, JobPlace, NewJob, StoreError};
+use dq::store::{Due, JobPlace, NewJob};
 
 /// A job is not claimed one microsecond early, and can be claimed from the microsecond of its due time on (rule 4).
 pub async fn job_is_not_claimed_before_it_is_due(t: &Topic) {
@@ -227,17 +227,4 @@ pub async fn clock_that_jumps_back_makes_nothing_early(t: &Topic) {
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
     t.set_clock(due.as_millis() * 1_000).await;
     assert_eq!(t.claimed_ids("n").await, ["a"]);
-}
-
-/// The store refuses a transfer over the limit, and the request takes no sequence number (rule 5).
-pub async fn transfer_over_the_limit_changes_nothing(t: &Topic) {
-    t.add("a").await;
-    t.enter("n").await;
-    let error = t.link("n").step(t.transfer_of("n", 1_001)).await.expect_err("1,001 are too many");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
-    assert_eq!(t.state("a").await, Some(State::Delayed));
-    let answer = t.transfer("n", 1_000).await;
-    assert_eq!(answer.claims[0].token, Token { due: t.now(), ..answer.claims[0].token });
-    assert_eq!(answer.sleep, FALLBACK);
-    assert_eq!(t.rows("n").await, [id("a")]);
 }

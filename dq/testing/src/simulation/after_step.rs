@@ -56,6 +56,7 @@ impl Sim {
     pub(super) fn after_step(self: &Arc<Self>) {
         self.hand_out_signals();
         self.check_nodes();
+        self.check_takeovers();
     }
 
     /// Without faults, every listener of a connected node receives what is published, within two seconds.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::network_state::Outage;
 use super::profile::{Fault, Profile};
 use super::random::RandomSource;
+use super::signals::RESUBSCRIBED;
 use super::sim::Sim;
 use super::sync::lock;
 use super::units::{MS, SECOND};
@@ -13,9 +14,6 @@ use dq::environment::StoreClock as _;
 
 /// How long a node is unresponsive or mute while no other fault happens, in µs.
 const LONG: u64 = 120 * SECOND;
-
-/// How long it takes at most until a node has subscribed again after a fault, in µs: its longest pause, and a second.
-const RESUBSCRIBED: u64 = 9 * SECOND;
 
 impl Sim {
     /// Injects a fault now, and another one later.
@@ -58,6 +56,7 @@ impl Sim {
                     (network_state.outage_until, network_state.outage) = (until, outage);
                 });
                 self.break_subscriptions(None);
+                self.disturb_takeovers_at(until + RESUBSCRIBED);
                 self.note_fault_of_all();
             }
             Fault::Slow => {
@@ -72,6 +71,7 @@ impl Sim {
                 let until = now + random.between(SECOND, 20 * SECOND);
                 self.change_network_state(|network_state| network_state.unsubscribed_until = until);
                 self.break_subscriptions(None);
+                self.disturb_takeovers_at(until + RESUBSCRIBED);
                 self.allow_lateness(until - now + RESUBSCRIBED);
             }
             Fault::RefuseConnections => {
@@ -123,6 +123,10 @@ impl Sim {
         let node = &alive[random.below(alive.len() as u64) as usize];
         cluster.log(|| format!("  .. of {}", node.process.name));
         match fault {
+            // Nodes are mostly idle, and only the death of one that has a lease shows something.
+            Fault::Kill if self.settings().has_short_lease() => {
+                self.change_network_state(|network_state| network_state.kills_next_settle = true);
+            }
             Fault::Kill => self.kill(&node.process),
             Fault::Starve => node.process.starve(now + random.between(SECOND, 30 * SECOND)),
             Fault::KillAtSend => node.dies_after.store(random.below(8), Relaxed),
@@ -171,6 +175,7 @@ impl Sim {
         let skew = (self.clock.skew.load(Relaxed) + by).clamp(-most, most);
         self.clock.skew.store(skew, Relaxed);
         self.for_checkers(|checker| checker.jumped = true);
+        self.disturb_takeovers(None);
         self.cluster.log(|| format!("the store's clock is {skew} µs ahead"));
     }
 

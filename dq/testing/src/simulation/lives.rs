@@ -18,7 +18,7 @@ impl Sim {
         lock(&self.nodes).iter().filter(alive).cloned().collect()
     }
 
-    fn node_of(&self, process: &Arc<Process>) -> Option<Arc<SimNode>> {
+    pub(super) fn node_of(&self, process: &Arc<Process>) -> Option<Arc<SimNode>> {
         lock(&self.nodes).iter().find(|node| Arc::ptr_eq(&node.process, process)).cloned()
     }
 
@@ -61,7 +61,11 @@ impl Sim {
             }
             left == 0
         };
-        if reaches_zero(&node.dies_after) {
+        let settles = kind == "settle" && self.network_state().kills_next_settle;
+        if settles {
+            self.change_network_state(|network_state| network_state.kills_next_settle = false);
+        }
+        if reaches_zero(&node.dies_after) || settles {
             self.note(|| format!("{} IS KILLED before it sends its {kind}", process.name));
             self.kill(process);
         }
@@ -86,6 +90,7 @@ impl Sim {
 
     pub(super) fn stop_node(self: &Arc<Self>, node: &Arc<SimNode>) {
         node.stopping.store(true, Relaxed);
+        self.disturb_takeovers(Some(&node.process));
         self.cluster.log(|| format!("{} stops", node.process.name));
         if let Some(running) = &*lock(&node.running) {
             running.order_stop(Duration::from_secs(3));

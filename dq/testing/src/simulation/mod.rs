@@ -15,10 +15,10 @@
 //! 2. Time: `tokio_time`, `cluster` (events and clocks), `process` (tasks that can be paused and killed).
 //! 3. Data: `profile` and `settings` (what the seed decides), `checker`, `node`, `network_state`.
 //! 4. One simulation: `sim` with the trait `Workload`, which is what the nodes do.
-//! 5. The engine: `lives` (how nodes end), `node_checks`, `signals`, `after_step`, `altered` with `altered_state` and
+//! 5. The engine: `lives` (how nodes end), `node_checks`, `takeovers`, `signals`, `after_step`, `altered` with `altered_state` and
 //!    `altered_ticks` (rules taken away at the seams), `network`, `producer`, `store`.
 //! 6. dq's own workload: `callers` with `operators`, `script`, `receiving`, `nodes`, `faults`, `cost`.
-//! 7. Runs: `run`, `kills`, `periodic`, `smaller`, `shrink`.
+//! 7. Runs: `run`, `kills`, `smaller`, `shrink`.
 //! 8. `users`: simulations of users' programs, the other workload.
 
 mod after_step;
@@ -40,7 +40,6 @@ mod node;
 mod node_checks;
 mod nodes;
 mod operators;
-mod periodic;
 mod process;
 mod producer;
 mod profile;
@@ -56,6 +55,7 @@ mod sim;
 mod smaller;
 mod store;
 mod sync;
+mod takeovers;
 mod tokio_time;
 mod units;
 pub(super) mod users;
@@ -63,7 +63,6 @@ mod version;
 
 pub use checker::EXTRA_CRASHES;
 pub use kills::{KillReport, simulate_kills};
-pub use periodic::{PeriodicReport, simulate_periodic};
 pub use profile::Profile;
 pub use rules::RULES;
 pub use run::{Options, Report, simulate};

@@ -21,6 +21,8 @@ pub(super) struct NetworkState {
     pub(super) unsubscribed_until: u64,
     /// How many bytes of answers a link carries in a second; 0: any number.
     pub(super) bandwidth: u64,
+    /// The next node that has outcomes to send dies before it does.
+    pub(super) kills_next_settle: bool,
     /// The store refuses steps that add until this time: its memory is full.
     pub(super) full_until: u64,
 }

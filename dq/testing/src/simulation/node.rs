@@ -10,13 +10,7 @@ use dq::job::NodeId;
 use dq::testing::seam::Running;
 
 /// The limits of the topic.
-pub(super) const CAPS: Caps = Caps {
-    crashes: 3,
-    attempts: 4,
-    backoff: &[Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)],
-    permits: 0,
-    dead_kept: Duration::from_secs(60),
-};
+pub(super) const CAPS: Caps = Caps { crashes: 3, attempts: 4, permits: 0, dead_kept: Duration::from_secs(60) };
 
 /// After how long a parked job is swept.
 pub(super) const UNACKED_AGE: Duration = Duration::from_secs(20);

@@ -11,7 +11,6 @@ use super::rules::without;
 use super::sim::Sim;
 use super::sync::lock;
 use super::units::SECOND;
-use dq::config::NodeSettings;
 use dq::environment::StoreClock as _;
 use dq::job::{JobId, NodeId, TopicKey};
 use dq::testing::seam::JobView;
@@ -43,7 +42,7 @@ impl Sim {
         for node in alive.iter().filter(|node| node.process.is_unresponsive() || node.process.is_mute()) {
             let process = &node.process;
             // No renewal makes a lease this long: the store's clock has jumped back. The minute begins when the lease ends.
-            let is_beyond = |end: Timestamp| end.since(clock) > NodeSettings::default().lease;
+            let is_beyond = |end: Timestamp| end.since(clock) > self.settings().node.lease;
             let mut beyond = false;
             self.for_checkers(|checker| beyond |= checker.lease_of(&node.id).is_some_and(is_beyond));
             if beyond {

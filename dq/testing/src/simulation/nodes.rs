@@ -15,7 +15,7 @@ use super::script::Scripted;
 use super::sim::{Sim, Workload};
 use super::store::FaultyStore;
 use super::sync::lock;
-use dq::config::{Listing, NodeSettings, TopicSettings};
+use dq::config::{Listing, TopicSettings};
 use dq::environment::Runtime;
 use dq::job::TopicKey;
 use dq::listener::AckMode;
@@ -61,8 +61,7 @@ impl Sim {
         });
         lock(&self.nodes).push(Arc::clone(&node));
         let store = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });
-        let mut settings = NodeSettings::default();
-        settings.grace = Duration::from_secs(3);
+        let mut settings = self.settings().node.clone();
         if without("21") {
             settings.lease = ENDLESS_LEASE;
         }

@@ -70,6 +70,10 @@ pub struct Report {
     pub busy: u64,
     /// Steps of the store.
     pub steps: u64,
+    /// Nodes that died and whose jobs went back, while nothing kept the others from learning of their leases.
+    pub takeovers: u64,
+    /// The longest of these takeovers, in µs.
+    pub longest_takeover: u64,
     /// Simulated time in µs.
     pub time: u64,
     /// The violation that the checker found.
@@ -132,8 +136,12 @@ async fn play(seed: u64, options: &Options) -> Report {
         sim.bad(format!("{rule}STUCK: {left}"));
     }
     sim.end();
-    let (mut lives, mut steps) = (0, 0);
-    sim.for_checkers(|checker| (lives, steps) = (lives + checker.lives(), steps + checker.steps));
+    let (mut lives, mut steps, mut takeovers, mut longest_takeover) = (0, 0, 0, 0);
+    sim.for_checkers(|checker| {
+        (lives, steps) = (lives + checker.lives(), steps + checker.steps);
+        takeovers += checker.takeovers.measured;
+        longest_takeover = checker.takeovers.longest.max(longest_takeover);
+    });
     Report {
         seed,
         profile: sim.settings().profile,
@@ -147,6 +155,8 @@ async fn play(seed: u64, options: &Options) -> Report {
         ids: sim.settings().ids,
         busy: sim.settings().busy,
         steps,
+        takeovers,
+        longest_takeover,
         time: cluster.now(),
         found: sim.found(),
         log: cluster.take_log(),
@@ -177,6 +187,7 @@ pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
 fn calm_down(sim: &Arc<Sim>) {
     sim.cluster.log(|| "CALM".into());
     sim.calm_down();
+    sim.disturb_takeovers(None);
     for node in sim.alive() {
         node.process.heal();
         node.dies_after.store(u64::MAX, Relaxed);

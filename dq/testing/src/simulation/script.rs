@@ -190,7 +190,6 @@ impl Scripted {
                 } else {
                     // A quarter of the times are past, and none is a whole millisecond.
                     let at = self.sim.clock.micros() + micros - SECOND;
-                    lock(&self.checker).wants_at(alive.run, at);
                     Decision::RejoinAt(SystemTime::UNIX_EPOCH + Duration::from_micros(at))
                 })
             }

@@ -1,10 +1,12 @@
 //! The settings of a run: everything that the seed decides at its start, and that shrinking makes smaller.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::cluster::ClusterState;
 use super::profile::{Fault, Profile};
 use super::units::{MS, SECOND};
+use dq::config::NodeSettings;
 
 /// The names of the broadcast listeners of each node.
 pub(super) const LISTENERS: [&str; 2] = ["left", "right"];
@@ -49,6 +51,20 @@ pub(super) struct RunSettings {
     pub(super) timeout: u64,
     /// How long before they are due nodes claim jobs, in µs.
     pub(super) lookahead: u64,
+    /// The settings of the nodes.
+    pub(super) node: NodeSettings,
+}
+
+/// The settings of the nodes. With the default lease, which is as long as the fallback, nobody need be told of a new lease; with a short
+/// one and callers that act seldom a takeover shows whether somebody was.
+fn node_settings(has_short_lease: bool) -> NodeSettings {
+    let mut settings = NodeSettings::default();
+    settings.grace = Duration::from_secs(3);
+    if has_short_lease {
+        settings.lease = Duration::from_secs(3);
+        settings.renewal = Duration::from_secs(1);
+    }
+    settings
 }
 
 impl RunSettings {
@@ -75,12 +91,16 @@ impl RunSettings {
             Profile::Broadcasts => chaos,
             _ => false,
         };
+        let has_short_lease = profile == Profile::Signals && cluster.random("lease", 0).chance(0.5);
         Self {
             profile,
+            node: node_settings(has_short_lease),
             nodes: cluster.pick(&[2, 3, 4]),
             ids: cluster.pick(&[2, 4, 8]),
             busy: busy * SECOND,
-            pace: if profile.has_crowds() { 3000 } else { cluster.pick(&[400, 1400, 3000]) } * 1_000,
+            pace: if profile.has_crowds() { 3000 } else { cluster.pick(&[400, 1400, 3000]) }
+                * 1_000
+                * if has_short_lease { 10 } else { 1 },
             only_faults: None,
             only_acts: None,
             failing: if network { cluster.pick(&[0.002, 0.01, 0.04]) } else { 0.0 },
@@ -109,6 +129,11 @@ impl RunSettings {
     pub(super) fn of_program(cluster: &ClusterState, nodes: u64) -> Self {
         let settings = Self::of(cluster, Some(Profile::NoClock));
         Self { nodes, topics: 1, failing: 0.0, killers: false, chaos: false, ..settings }
+    }
+
+    /// Returns whether the lease is much shorter than the fallback, and callers act seldom.
+    pub(super) fn has_short_lease(&self) -> bool {
+        self.node.lease < self.node.fallback_scan
     }
 
     /// Returns whether clean stops are the only faults, so that everything happens, and in time.

@@ -9,7 +9,11 @@ use super::random::RandomSource;
 use super::rules::without;
 use super::sim::Sim;
 use super::sync::lock;
+use super::units::SECOND;
 use dq::store::Signal;
+
+/// How long it takes at most until a node has subscribed again after a fault, in µs: its longest pause, and a second.
+pub(super) const RESUBSCRIBED: u64 = 9 * SECOND;
 
 impl Sim {
     pub(super) fn listen(&self, subscriber: Subscriber) {
@@ -24,6 +28,7 @@ impl Sim {
 
     /// Breaks the subscriptions of a process, as a lost connection does; of every other process if none is named.
     pub(super) fn break_subscriptions(&self, process: Option<&Arc<Process>>) {
+        self.disturb_takeovers(process);
         lock(&self.subscribers)
             .retain(|subscriber| process.is_some_and(|process| !Arc::ptr_eq(process, &subscriber.process)));
     }
@@ -56,7 +61,11 @@ impl Sim {
                 || format!("{}~{number}", process.name),
                 || format!("{} does not receive {signal:?}", process.name),
             );
+        if lost && matches!(signal, Signal::Lease(..)) {
+            self.disturb_takeovers(None);
+        }
         lost || without("23") && matches!(signal, Signal::Due(_))
+            || without("told") && matches!(signal, Signal::Lease(..))
             || without("paused") && matches!(signal, Signal::Paused)
     }
 }

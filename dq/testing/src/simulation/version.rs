@@ -43,10 +43,6 @@ fn version_of_tick(schedule: u64, id: &JobId) -> u64 {
     OF_TICK | (hash >> 3 & !FLAGS) | (schedule & FLAGS)
 }
 
-pub(super) const fn is_of_tick(version: u64) -> bool {
-    version & OF_TICK != 0
-}
-
 /// Gives the jobs of a tick of dq's own workload their versions.
 pub(super) fn stamp_tick(tick: &mut Tick) {
     for job in &mut tick.jobs {

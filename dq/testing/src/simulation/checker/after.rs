@@ -6,8 +6,8 @@ use std::mem;
 use super::super::version::version;
 use super::record::{Checker, Did};
 use dq::job::{Cause, Fence, JobId, Record, State};
-use dq::store::step::{Change, RejoinDue, Verdict};
-use dq::store::{AddOutcome, CommandKind, OnDuplicate};
+use dq::store::step::{Change, Verdict};
+use dq::store::{AddOutcome, CommandKind, NewJob, OnDuplicate};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
 
@@ -24,7 +24,7 @@ impl Checker {
         let old = before.map(|job| version(&job.record));
         let new = after.map(|job| version(&job.record));
         if let (Some(new), Some(job)) = (new, after) {
-            self.check_new(id, new, old, before, job, micros, did);
+            self.check_new(id, new, (before, job), micros, did);
         }
         let acked = old.zip(before).is_some_and(|(old, job)| self.is_promised(old, job));
         if let (Some(old), Some(job)) = (old, before) {
@@ -36,51 +36,43 @@ impl Checker {
             }
             self.check_replacement(did, id, job, after, publish);
         }
-        match (before, after) {
-            (Some(was), Some(is)) if old == new && was.state != is.state => {
-                if is.state == State::Done && !acked && !acks(did, id) {
+        let Some(is) = after else { return };
+        let is_extended = |jobs: &[(NewJob, AddOutcome)]| {
+            jobs.iter().any(|(job, outcome)| job.id == *id && matches!(outcome, AddOutcome::Extended { .. }))
+        };
+        match before {
+            Some(was) if old == new => {
+                if was.state != is.state && is.state == State::Done && !acked && !acks(did, id) {
                     self.bad(format!("[13] {id} is DONE, but was never acked"));
                 }
-                self.check_move(did, id, was, is, micros);
             }
-            (was, Some(is)) if old != new && was.is_none_or(|was| was.row.is_none() || is.row.is_none()) => {
-                let is_extended = matches!(did, Did::Add { jobs } if jobs.iter().any(|(job, outcome)| {
-                    job.id == *id && matches!(outcome, AddOutcome::Extended { .. })
-                }));
-                if !is_extended {
-                    self.check_entry(id, version(&is.record), is);
-                }
-            }
-            _ => {}
+            _ if matches!(did, Did::Add { jobs } if is_extended(jobs)) => {}
+            _ => self.check_entry(id, version(&is.record), is),
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "each is one thing that the step has shown")]
-    fn check_new(
-        &mut self,
-        id: &JobId,
-        new: u64,
-        old: Option<u64>,
-        before: Option<&JobView>,
-        job: &JobView,
-        micros: u64,
-        did: &Did,
-    ) {
+    fn check_new(&mut self, id: &JobId, new: u64, (before, job): (Option<&JobView>, &JobView), micros: u64, did: &Did) {
+        let old = before.filter(|before| version(&before.record) == new);
         if !self.expected.effected.contains(&new) {
             self.bad(format!("[18] {id} has version {new}, which was never added"));
         }
         if let Some(why) = self.expected.ended.get(&new) {
             self.bad(format!("[18] version {new} of {id} RETURNED after its end: {why}"));
         }
-        let moved = old != Some(new) || before.map(|before| before.state) != Some(job.state);
+        let moved = old.map(|old| old.state) != Some(job.state);
         if moved {
             self.check_caps(id, new, job);
+        }
+        if let Some(old) = old {
+            self.check_attempts(did, id, old, job);
         }
         if moved && job.state == State::Delayed {
             self.expected.put.insert(new, micros / 1000);
             self.expected.parked.remove(&new);
-            if old == Some(new) {
-                self.note_due(id, (before, job), micros, did);
+            if let (Some(_), Did::Command { .. }) = (old, did) {
+                self.expected.finals.remove(&new);
+                self.expected.charged.remove(&new);
+                self.forgets_crashes(new);
             }
         }
         if moved && job.state == State::Unacked {
@@ -90,45 +82,6 @@ impl Checker {
         {
             self.bad(format!("[19] {id} is {} and has crashes", job.state));
         }
-    }
-
-    /// Records from when on a version may run again.
-    fn note_due(&mut self, id: &JobId, (before, job): (Option<&JobView>, &JobView), micros: u64, did: &Did) {
-        let version = version(&job.record);
-        if let Did::Settle { outcomes, .. } = did
-            && let Some((outcome, Verdict::Done)) = outcomes.iter().find(|(outcome, _)| outcome.id == *id)
-        {
-            let after = match outcome.change {
-                Change::Retry(delay) | Change::Rejoin(RejoinDue::After(delay)) => Some(delay),
-                Change::Rejoin(RejoinDue::AsAdded) => Some(job.record.fixed().delay),
-                Change::Rejoin(RejoinDue::At(at)) => {
-                    let wanted = self.wanted(id, before).unwrap_or(at.as_millis() * 1000);
-                    self.expected.due.insert(version, wanted);
-                    // If the time is past, or now, the job rejoins as it was added.
-                    (wanted.div_ceil(1000) <= micros / 1000).then(|| job.record.fixed().delay)
-                }
-                Change::Tick(ref tick) => {
-                    self.expected.due.extend(tick.next.map(|next| (version, next.as_millis() * 1000)));
-                    None
-                }
-                _ => None,
-            };
-            if let Some(delay) = after {
-                self.expected.due.insert(version, micros + delay.as_micros() as u64);
-            }
-        }
-        if let Did::Command { .. } = did {
-            self.expected.due.insert(version, micros.min(self.expected.due.get(&version).copied().unwrap_or(micros)));
-            self.expected.finals.remove(&version);
-            self.expected.charged.remove(&version);
-            self.forgets_crashes(version);
-        }
-    }
-
-    /// When a job that ran must run again, as its handler decided, in µs.
-    fn wanted(&self, id: &JobId, before: Option<&JobView>) -> Option<u64> {
-        let row = before?.row.as_ref()?;
-        self.runs[self.expected.rows.get(&(row.node.clone(), id.clone()))?].again_at
     }
 
     /// Checks that a version that is gone has a reason.
@@ -299,7 +252,15 @@ impl Checker {
         }
     }
 
-    pub(super) fn check_leases(&mut self, did: &Did, before: &View, after: &View) {
+    /// Checks a version that is new in the store.
+    fn check_entry(&mut self, id: &JobId, version: u64, is: &JobView) {
+        let due = self.expected.due.get(&version).map(|due| Timestamp::ceil_micros(*due));
+        if (is.state, is.at, is.crashes) != (State::Delayed, due, 0) {
+            self.bad(format!("[4] {id} ({version}) was added for {due:?} and is {} {:?}", is.state, is.at));
+        }
+    }
+
+    pub(super) fn check_leases(&mut self, did: &Did, after: &View) {
         let holders: BTreeSet<_> = after.jobs.values().filter_map(|job| Some(&job.row.as_ref()?.node)).collect();
         if holders != after.leases.keys().collect() {
             self.bad("[8] leases are not exactly where rows are".into());
@@ -309,7 +270,6 @@ impl Checker {
         {
             self.bad(format!("[8] {node} was released and has a lease"));
         }
-        let _ = before;
     }
 }
 

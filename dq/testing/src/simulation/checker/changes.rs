@@ -1,28 +1,27 @@
-//! A change does exactly what its answer says (rule 28).
+//! Changes and extensions: a change does what its answer says, and an extended job goes on as it was (rule 28).
 
 use super::super::version::{mark, version, with_payload};
-use super::record::Checker;
+use super::record::{Added, Checker};
 use dq::job::State;
-use dq::store::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange};
+use dq::store::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, NewJob};
 use dq::testing::seam::{JobView, View};
+use dq::time::Timestamp;
 
 impl Checker {
-    /// Records when a job that got another due time may run.
+    /// Records when a job that got another due time waits for it, and the last payload of each job.
     pub(super) fn note_change(&mut self, item: &JobChange, outcome: &ChangeOutcome, before: &View, micros: u64) {
-        if let (ChangeVerdict::Changed, ChangeKind::Update(new)) = (outcome.verdict, &item.what) {
-            let changed =
-                before.jobs.get(&item.id).filter(|job| job.state != State::Done).map(|job| version(&job.record));
-            self.expected.marks.extend(changed.map(|changed| (changed, mark(new))));
+        if outcome.verdict != ChangeVerdict::Changed {
             return;
         }
-        let (ChangeVerdict::Changed, Some(due)) = (outcome.verdict, outcome.due) else { return };
-        let due = due.as_millis() * 1000;
-        if let Some(job) = before.jobs.get(&item.id).filter(|job| job.state == State::Delayed) {
-            self.expected.due.insert(version(&job.record), due);
+        let job = before.jobs.get(&item.id).filter(|job| job.state != State::Done);
+        if let ChangeKind::Update(new) = &item.what {
+            return self.expected.marks.extend(job.map(|job| (version(&job.record), mark(new))));
+        }
+        if let Some(job) = job.filter(|job| job.state == State::Delayed) {
             self.expected.put.insert(version(&job.record), micros / 1000);
         }
-        if let Some((_, record)) = before.broadcasts.get(&item.id) {
-            self.expected.broadcasts.moved(version(record), due, micros / 1000);
+        if let (Some((_, record)), Some(due)) = (before.broadcasts.get(&item.id), outcome.due) {
+            self.expected.broadcasts.moved(version(record), due.as_millis() * 1000, micros / 1000);
         }
     }
 
@@ -37,46 +36,56 @@ impl Checker {
         }
     }
 
-    /// Checks changes of jobs that no other change of their batch names.
+    /// Checks changes of jobs that no other change of their batch names, and that have no broadcast.
     pub(super) fn check_changes(&mut self, items: &[(JobChange, ChangeOutcome)], before: &View, after: &View) {
         for (item, outcome) in items {
             let alone = items.iter().filter(|(other, _)| other.id == item.id).count() == 1;
-            let (was, is) = (before.jobs.get(&item.id), after.jobs.get(&item.id));
-            if !alone {
+            if !alone || before.broadcasts.contains_key(&item.id) {
                 continue;
             }
             let changed = |was: &JobView, is: &JobView| {
-                let (old, new) = (was.record.fixed(), is.record.fixed());
-                let moved = |at: dq::time::Timestamp| at.as_millis() as i128;
-                let kept = old.expires_at.map(moved).zip(was.at.map(moved)).map(|(expires, due)| expires - due);
-                let keeps = new.expires_at.map(moved).zip(is.at.map(moved)).map(|(expires, due)| expires - due);
-                let may_be = match &item.what {
-                    ChangeKind::Update(_) => matches!(was.state, State::Delayed | State::Unacked | State::Dead),
-                    _ => was.state == State::Delayed,
+                let (old, new) = (was.record.fixed().version, is.record.fixed().version);
+                let has = match &item.what {
+                    ChangeKind::Update(payload) => mark(&is.record) == mark(payload),
+                    _ => was.state == State::Delayed && is.at == outcome.due,
                 };
-                let stays = match &item.what {
-                    ChangeKind::Update(new) => is.at == was.at && mark(&is.record) == mark(new),
-                    _ => is.at == outcome.due || before.broadcasts.contains_key(&item.id),
-                };
-                may_be
-                    && stays
-                    && is.state == was.state
-                    && new.version == old.version + 1
-                    && outcome.version == new.version
-                    && item.if_version.is_none_or(|wanted| wanted == old.version)
-                    && kept == keeps
-                    && (is.crashes, version(&is.record)) == (was.crashes, version(&was.record))
+                has && new == old + 1 && item.if_version.is_none_or(|wanted| wanted == old)
             };
+            let (was, is) = (before.jobs.get(&item.id), after.jobs.get(&item.id));
             let fits = match (outcome.verdict, was, is) {
-                (ChangeVerdict::Changed, Some(was), Some(is)) if was.state != State::Done => changed(was, is),
-                (ChangeVerdict::Changed, None, None) => before.broadcasts.contains_key(&item.id),
-                _ => {
-                    was == is && (outcome.verdict != ChangeVerdict::Changed || before.broadcasts.contains_key(&item.id))
-                }
+                (ChangeVerdict::Changed, Some(was), Some(is)) => was.state != State::Running && changed(was, is),
+                _ => was == is && outcome.verdict != ChangeVerdict::Changed,
             };
             if !fits {
                 self.bad(format!("[28] {item:?} is answered {outcome:?}: {was:?} is {is:?}"));
             }
+        }
+    }
+
+    /// A version takes the place of one that waits, and everything but payload and due time goes on.
+    pub(super) fn note_extension(&mut self, job: &NewJob, new: u64, due: Timestamp, (before, micros): (&View, u64)) {
+        let queued = before.jobs.get(&job.id).filter(|was| was.state != State::Done);
+        let replacement = queued.and_then(|was| was.replacement.as_ref()).map(|(record, _)| record);
+        let waits = queued.filter(|was| was.state == State::Delayed).map(|was| &was.record);
+        let broadcast = before.broadcasts.get(&job.id).map(|(_, record)| record);
+        let Some(old) = replacement.or(waits).or(broadcast).map(version) else {
+            return self.bad(format!("[28] {} is extended, and does not wait: {queued:?}", job.id));
+        };
+        let due = due.as_millis() * 1000;
+        let expected = &mut self.expected;
+        expected.due.insert(new, due);
+        expected.put.insert(new, micros / 1000);
+        if let Some(added) = expected.broadcasts.added.get(&old).copied() {
+            expected.broadcasts.added.insert(new, Added { due, put: Some(micros / 1000), ..added });
+        }
+        if expected.finals.contains(&old) {
+            expected.finals.insert(new);
+        }
+        if let Some(charged) = expected.charged.get(&old).copied() {
+            expected.charged.insert(new, charged);
+        }
+        if let Some(crashes) = self.crash_records.get(&old).copied() {
+            self.crash_records.insert(new, crashes);
         }
     }
 }

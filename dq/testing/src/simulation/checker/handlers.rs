@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::super::rules::without;
 use super::crashes::isolation;
 use super::record::{Checker, HandlerKind, Run};
-use dq::config::NodeSettings;
 use dq::job::{Isolation, JobId, NodeId, Token};
 use dq::store::step::{NoteVerdict, is_free_lease};
 use dq::time::Timestamp;
@@ -74,7 +73,7 @@ impl Checker {
 
     /// Checks what only shows over time of a node that is neither dead nor, since `awake`, paused or starved.
     pub(in crate::simulation) fn check_handlers(&mut self, node: &NodeId, awake: u64, micros: u64, time: u64) {
-        let (floor, length) = (Timestamp::floor_micros(micros), NodeSettings::default().lease);
+        let (floor, length) = (Timestamp::floor_micros(micros), self.node.lease);
         let leased = self.lease_of(node).is_some_and(|end| end > floor);
         let (fell, blocking) = (self.fell || self.jumped, &self.blocking);
         // A job that is acked on claim runs without a row.
@@ -111,7 +110,7 @@ impl Checker {
             self.bad(format!("[8] jobs of {from} are reclaimed, though there were only clean stops"));
         }
         // A little less is allowed, because clocks of nodes and of the store need not be equally fast.
-        let watch = NodeSettings::default().renewal * 7 / 5;
+        let watch = self.node.renewal * 7 / 5;
         let (watched, expired) = (Duration::from_micros(watched), Timestamp::floor_micros(micros).since(seen));
         if !is_free_lease(seen) && (watched < watch || expired < watch && !self.jumped) {
             self.bad(format!(

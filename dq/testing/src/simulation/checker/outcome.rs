@@ -4,6 +4,7 @@ use super::super::rules::without;
 use super::super::version::version;
 use super::record::{Checker, End, HandlerKind, Run};
 use dq::job::{Cause, NodeId};
+use dq::schedule::schedule_name;
 use dq::store::step::{Change, Outcome};
 use dq::testing::seam::JobView;
 
@@ -66,7 +67,7 @@ impl Checker {
             Change::Retry(_) => run.started.iter().any(|kind| *kind != HandlerKind::Final),
             Change::Drop => run.aged && !run.started.is_empty(),
             Change::Rollback => true,
-            Change::Tick(_) => self.is_schedule(run.version) && outcome.token == run.token,
+            Change::Tick(_) => schedule_name(&outcome.id).is_some() && outcome.token == run.token,
             Change::Dead => {
                 let cause = outcome.metadata.as_ref().and_then(|metadata| metadata.cause);
                 let without_final = cause == Some(Cause::Decode) || cause == Some(Cause::Expired) && run.expired;

@@ -23,7 +23,7 @@ impl Checker {
         for id in &named {
             self.check_job(did, id, (before.jobs.get(id), after.jobs.get(id)), None, micros);
         }
-        self.check_effects(did, &before, &after, micros);
+        self.check_effects(did, &before, &after);
         for id in &named {
             before.jobs.remove(id);
         }
@@ -39,7 +39,7 @@ impl Checker {
         if !all.consistent {
             self.bad("[2] slots and places differ".into());
         }
-        self.check_leases(did, known, all);
+        self.check_leases(did, all);
         let ids: BTreeSet<&JobId> = known.jobs.keys().chain(all.jobs.keys()).collect();
         for id in ids {
             let (was, is) = (known.jobs.get(id).map(place), all.jobs.get(id).map(place));

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::gate::Gate;
-use super::schedule::Scheduled;
+use super::takeovers::Takeovers;
+use dq::config::NodeSettings;
 use dq::job::{Fence, Isolation, JobId, NodeId, ProducerId, Token};
 use dq::store::step::{Change, Claim, NoteVerdict, Outcome, Published, Verdict};
 use dq::store::{
@@ -103,8 +104,6 @@ pub(super) struct Run {
     /// When its last handler started.
     pub(super) since: Option<u64>,
     pub(super) ended: Vec<End>,
-    /// When the job must run again, as its handler decided, in µs on the store's clock.
-    pub(super) again_at: Option<u64>,
     /// What its handler decided within its timeout.
     pub(super) decided: Option<Change>,
     /// The job had expired when it was claimed.
@@ -124,7 +123,7 @@ pub(in crate::simulation) struct Expected {
     pub(super) ended: BTreeMap<u64, &'static str>,
     /// The ends that callers were promised for a running version, some of them for one run only.
     pub(super) promised: BTreeMap<u64, Vec<(CommandKind, Option<Fence>)>>,
-    /// The exact time before which a version must not run, in µs on the store's clock.
+    /// The exact time at which a version that was added must be due, in µs on the store's clock.
     pub(super) due: BTreeMap<u64, u64>,
     /// When a version became DELAYED, in ms on the store's clock.
     pub(super) put: BTreeMap<u64, u64>,
@@ -138,8 +137,6 @@ pub(in crate::simulation) struct Expected {
     pub(super) claimed: BTreeMap<u64, u64>,
     pub(super) broadcasts: Broadcasts,
     pub(super) gate: Gate,
-    /// Every schedule that was added, by its version.
-    pub(super) schedules: BTreeMap<u64, Scheduled>,
     /// How many blanks stand behind the payload of a version that was updated.
     pub(super) marks: BTreeMap<u64, usize>,
 }
@@ -248,6 +245,9 @@ pub(in crate::simulation) struct Checker {
     pub(in crate::simulation) punctual_since: Option<u64>,
     /// A fault allows lateness until then, in ms on the store's clock.
     pub(in crate::simulation) lateness_until: u64,
+    pub(in crate::simulation) takeovers: Takeovers,
+    /// The settings of the nodes.
+    pub(in crate::simulation) node: NodeSettings,
     /// A permit was free after the last step.
     pub(in crate::simulation) permit_free: bool,
 }
@@ -284,8 +284,6 @@ pub(in crate::simulation) struct Caps {
     pub(in crate::simulation) crashes: u32,
     /// Failed runs: one more than there are retries.
     pub(in crate::simulation) attempts: u16,
-    /// The delay after each failed run.
-    pub(in crate::simulation) backoff: &'static [Duration],
     /// Handlers at once on a node.
     pub(in crate::simulation) permits: usize,
     /// How long DEAD jobs are kept. There are never so many that `dead_most` counts.

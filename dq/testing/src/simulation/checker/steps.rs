@@ -3,6 +3,7 @@
 use super::super::version::{mark, version};
 use super::record::{AddResult, Checker, Did, End, HandlerKind, Run};
 use dq::job::{Deliver, Fence, Isolation, JobId, NodeId, ProducerId, State, Token};
+use dq::schedule::schedule_name;
 use dq::store::step::{Claim, Verdict};
 use dq::store::{AddOutcome, Command, CommandKind, Due, NewJob};
 use dq::testing::seam::{JobView, View};
@@ -72,9 +73,8 @@ impl Checker {
         if !after.consistent {
             self.bad("[2] records and places differ".into());
         }
-        let ended = self.ended_schedules(did, &before);
         self.note(did, &before, micros);
-        self.note_ticks(did, &before, &after, &ended);
+        self.note_ticks(did, &before, &after);
         self.check_waiting_broadcasts(did, &before, &after, micros);
         let (mut old, mut new) = (before.jobs.iter().peekable(), after.jobs.iter().peekable());
         while let Some(id) = old.peek().into_iter().chain(new.peek()).map(|(id, _)| *id).min() {
@@ -84,9 +84,8 @@ impl Checker {
                 self.check_job(did, id, (was, is), after.broadcasts.get(id), micros);
             }
         }
-        self.check_effects(did, &before, &after, micros);
-        self.check_leases(did, &before, &after);
-        self.check_taken_effect(did, &before, &after);
+        self.check_effects(did, &before, &after);
+        self.check_leases(did, &after);
         self.before = after;
     }
 
@@ -111,11 +110,11 @@ impl Checker {
             Did::Claim { node, claims, aged, told } => {
                 for claim in claims {
                     self.check_may_take(&claim.id, (!aged).then_some(claim.token.due), micros);
-                    self.note_claim(node, claim, *aged, micros);
+                    self.note_claim(node, claim, before.jobs.get(&claim.id), *aged, micros);
                 }
                 self.check_told(node, told.as_deref(), micros);
             }
-            Did::Set { set, answer } => self.note_set(set, answer, micros),
+            Did::Set { set, answer } => self.note_set(set, &answer.now, micros),
             Did::RefuseAdd => self.check_drains(true),
             Did::Settle { node, outcomes } => {
                 for (outcome, verdict) in outcomes {
@@ -142,7 +141,6 @@ impl Checker {
             return;
         }
         self.check_drains(false);
-        self.note_schedule(&job.id, &job.record);
         if !self.expected.effected.insert(version) {
             self.bad(format!("[18] the add of {version} ({}) took effect twice", job.id));
         }
@@ -175,11 +173,14 @@ impl Checker {
         }
     }
 
-    fn note_claim(&mut self, node: &NodeId, claim: &Claim, aged: bool, micros: u64) {
+    fn note_claim(&mut self, node: &NodeId, claim: &Claim, was: Option<&JobView>, aged: bool, micros: u64) {
         let version = version(&claim.record);
-        if !aged && self.expected.due.get(&version).is_some_and(|due| micros + self.lookahead < *due) {
-            let early = self.expected.due[&version] - micros;
-            self.bad(format!("[4] {} ({version}) is claimed {early} µs early", claim.id));
+        let due = claim.token.due.as_millis() * 1000;
+        if !aged && micros + self.lookahead < due {
+            self.bad(format!("[4] {} ({version}) is claimed {} µs early", claim.id, due - micros));
+        }
+        if was.is_none_or(|was| was.at != Some(claim.token.due)) {
+            self.bad(format!("[4] {} ({version}) is claimed as due at {}: {was:?}", claim.id, claim.token.due));
         }
         if self.expected.marks.get(&version).is_some_and(|wanted| *wanted != mark(&claim.record)) {
             self.bad(format!("[28] {} ({version}) is claimed without the payload of its last update", claim.id));
@@ -215,7 +216,6 @@ impl Checker {
             given_back: false,
             since: None,
             ended: Vec::new(),
-            again_at: None,
             decided: None,
             expired: !aged && !fixed.exhausted && fixed.expires_at.is_some_and(is_over),
             over: false,
@@ -252,7 +252,7 @@ impl Checker {
         };
         let Run { version, expired, .. } = self.runs[&number];
         self.check_starts_under(id, micros);
-        if self.is_schedule(version) {
+        if schedule_name(id).is_some() {
             self.bad(format!("[30] a handler of the schedule {id} ({version}) starts"));
         }
         if kind == HandlerKind::OnDue && expired {
@@ -313,13 +313,6 @@ impl Checker {
         }
         if let Some(record) = self.node_records.get_mut(node).filter(|record| !record.dead) {
             record.handlers.remove(&number);
-        }
-    }
-
-    /// Records that the handler of a run decided that its job runs again at this time, in µs.
-    pub(in crate::simulation) fn wants_at(&mut self, number: u64, at: u64) {
-        if let Some(run) = self.runs.get_mut(&number) {
-            run.again_at = Some(at);
         }
     }
 

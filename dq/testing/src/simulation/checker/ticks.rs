@@ -1,95 +1,58 @@
 //! Schedules: each tick adds its job once, or once for a gap, and no schedule is lost (rule 30).
 //!
-//! The checker calculates the ticks itself, from what the schedule was added with and from the clock at which its node claimed it.
+//! A tick must be the one that the schedule in the store has at the clock at which its node claimed it.
 
-use super::super::version::{is_of_tick, version};
+use super::super::version::version;
 use super::record::{Checker, Did};
-use super::schedule::Scheduled;
-use dq::job::{Deliver, JobId, NodeId, Record, State};
+use dq::job::{Deliver, JobId, Record, State};
 use dq::schedule::{Definition, schedule_name};
 use dq::store::step::{Change, Tick, TickJob, Verdict};
-use dq::testing::seam::View;
+use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
 
 impl Checker {
-    /// A schedule was added.
-    pub(super) fn note_schedule(&mut self, id: &JobId, record: &Record) {
-        if schedule_name(id).is_some()
-            && let Some(schedule) = Scheduled::of(record)
-        {
-            self.expected.schedules.insert(version(record), schedule);
-        }
-    }
-
-    /// Returns whether a version is a schedule.
-    pub(super) fn is_schedule(&self, version: u64) -> bool {
-        self.expected.schedules.contains_key(&version)
-    }
-
     /// The ticks of a step: records the jobs that they have added, and checks that these are the right ones.
-    pub(super) fn note_ticks(&mut self, did: &Did, before: &View, after: &View, ended: &[JobId]) {
+    pub(super) fn note_ticks(&mut self, did: &Did, before: &View, after: &View) {
         let Did::Settle { outcomes, .. } = did else { return };
         for (outcome, verdict) in outcomes {
             if let (Change::Tick(tick), Verdict::Done) = (&outcome.change, verdict)
                 && let Some(was) = before.jobs.get(&outcome.id)
             {
                 self.ticks += 1;
-                let old = version(&was.record);
-                self.note_tick((&outcome.id, old), tick, (before, after), ended.contains(&outcome.id));
+                self.note_tick(&outcome.id, was, tick, (before, after));
             }
         }
     }
 
-    fn note_tick(&mut self, (id, old): (&JobId, u64), tick: &Tick, (before, after): (&View, &View), ended: bool) {
-        let Some(schedule) = self.expected.schedules.get(&old).cloned() else {
-            return self.bad(format!("[30] {id} ({old}) ticks, and is no schedule"));
+    fn note_tick(&mut self, id: &JobId, was: &JobView, tick: &Tick, (before, after): (&View, &View)) {
+        let (Some(name), Ok(schedule)) = (schedule_name(id), Definition::read(&was.record)) else {
+            return self.bad(format!("[30] {id} ticks, and is no schedule"));
         };
-        let row = before.jobs[id].row.as_ref();
-        let run = row.and_then(|row| self.expected.rows.get(&(row.node.clone(), id.clone())));
+        let run = was.row.as_ref().and_then(|row| self.expected.rows.get(&(row.node.clone(), id.clone())));
+        let Some(run) = run.map(|run| &self.runs[run]) else { return };
         // It may be claimed before it is due.
-        let clock =
-            run.map(|run| &self.runs[run]).map_or(0, |run| (run.claimed_at / 1000).max(run.token.due.as_millis()));
-        let Some(due) = schedule.tick else { return self.bad(format!("[30] {id} ({old}) ticks after its end")) };
-        let (ticks, next) = schedule.fire(due, clock);
-        self.check_tick(id, &schedule, tick, (&ticks, next));
-        let still = |last: &&JobId| {
-            let state = after.jobs.get(*last).map(|job| job.state);
+        let clock = Timestamp::floor_micros(run.claimed_at).max(run.token.due);
+        let (wanted, _) = schedule.run(name, run.token.due, clock, 0);
+        if asked(tick) != asked(&wanted) {
+            self.bad(format!("[30] {id} asks for {:?}, not for {:?}", asked(tick), asked(&wanted)));
+        }
+        let still = |last: &JobId| {
+            let state = after.jobs.get(last).map(|job| job.state);
             matches!(state, Some(State::Delayed | State::Running | State::Unacked))
-                || after.broadcasts.contains_key(*last)
+                || after.broadcasts.contains_key(last)
         };
-        let overlaps = schedule.skips && schedule.last.as_ref().filter(still).is_some();
+        let overlapped = tick.unless.as_ref().filter(|(last, _)| still(last));
+        // The run ends under an end that was promised, so its tick adds nothing.
+        let ended = self.is_promised(version(&was.record), was);
         for job in &tick.jobs {
-            self.note_job_of_tick(id, job, (before, after), ended || overlaps);
+            self.note_job_of_tick(id, job, (before, after), ended || overlapped.is_some());
         }
-        let last = tick.jobs.last().map(|job| job.id.clone()).filter(|_| !overlaps).or(schedule.last.clone());
-        if let Some(is) = after.jobs.get(id).filter(|job| job.state == State::Delayed && version(&job.record) == old) {
-            let written = Definition::read(&is.record).ok().map(|is| (is.tick.as_millis(), is.last));
-            if written != next.map(|next| (next, last.clone())) {
-                self.bad(format!("[30] {id} waits with {written:?}, not with {next:?} and {last:?}"));
-            }
-        }
-        self.expected.schedules.insert(old, Scheduled { tick: next, last, ..schedule });
-    }
-
-    /// A tick asks for the jobs of the ticks that have passed, and for the next one.
-    fn check_tick(&mut self, id: &JobId, schedule: &Scheduled, tick: &Tick, (ticks, next): (&[u64], Option<u64>)) {
-        let name = schedule_name(id).unwrap_or_default();
-        let fits = |(job, at): (&TickJob, &u64)| {
-            let at = Timestamp::from_millis(*at);
-            let late = job.due.since(at);
-            job.id.as_str() == format!("dq:tick:{name}@{at}")
-                && job.due >= at
-                && (late.is_zero() || late < schedule.jitter)
-        };
-        let unless = tick.unless.as_ref().map(|(last, _)| last);
-        let is_right = tick.jobs.len() == ticks.len()
-            && tick.jobs.iter().zip(ticks).all(fits)
-            && tick.next.map(Timestamp::as_millis) == next
-            && unless == schedule.last.as_ref().filter(|_| schedule.skips);
-        if !is_right {
-            let jobs: Vec<_> = tick.jobs.iter().map(|job| (&job.id, job.due)).collect();
-            let asked = format!("[30] {id} asks for {jobs:?}, next {:?}, unless {unless:?}", tick.next);
-            self.bad(format!("{asked}; its ticks are {ticks:?}, next {next:?}: {schedule:?}"));
+        let waits = |record: &Record| Definition::read(record).ok().map(|is| (is.tick, is.last));
+        let next = overlapped.map_or(&tick.schedule, |(_, schedule)| schedule);
+        if let Some(is) = after.jobs.get(id).filter(|is| is.state == State::Delayed && is_same(is, was))
+            && waits(&is.record) != waits(next)
+        {
+            self.bad(format!("[30] {id} waits with {:?}, not with {:?}", waits(&is.record), waits(next)));
         }
     }
 
@@ -124,29 +87,18 @@ impl Checker {
         }
     }
 
-    /// How many ticks of all schedules have passed, and how many jobs they have added.
-    pub(in crate::simulation) fn ticked(&self) -> (u64, u64) {
-        let passed = |schedule: &Scheduled| (schedule.tick.unwrap_or(schedule.first) - schedule.first) / schedule.every;
-        let added = self.expected.effected.iter().filter(|version| is_of_tick(**version)).count();
-        (self.expected.schedules.values().map(passed).sum(), added as u64)
-    }
-
-    /// The node that holds a schedule.
-    pub(in crate::simulation) fn holder_of_schedule(&self) -> Option<NodeId> {
-        let mut held = self.before.jobs.iter().filter(|(id, _)| schedule_name(id).is_some());
-        held.find_map(|(_, job)| job.row.as_ref().map(|row| row.node.clone()))
-    }
-
     /// The schedules that wait or have a tick.
     pub(in crate::simulation) fn schedules(&self) -> Vec<String> {
         self.before.jobs.keys().filter_map(schedule_name).map(str::to_owned).collect()
     }
+}
 
-    /// The schedules whose run ends in this step under an end that was promised: their ticks add nothing.
-    pub(super) fn ended_schedules(&self, did: &Did, before: &View) -> Vec<JobId> {
-        let Did::Settle { outcomes, .. } = did else { return Vec::new() };
-        let ids = outcomes.iter().map(|(outcome, _)| &outcome.id).filter(|id| schedule_name(id).is_some());
-        let ended = |id: &&JobId| before.jobs.get(*id).is_some_and(|job| self.is_promised(version(&job.record), job));
-        ids.filter(ended).cloned().collect()
-    }
+/// What a tick asks of the store: its next tick, its jobs with their due times, and the job that must have ended.
+fn asked(tick: &Tick) -> (Option<Timestamp>, Vec<(&JobId, Timestamp)>, Option<&JobId>) {
+    let jobs = tick.jobs.iter().map(|job| (&job.id, job.due)).collect();
+    (tick.next, jobs, tick.unless.as_ref().map(|(last, _)| last))
+}
+
+fn is_same(is: &JobView, was: &JobView) -> bool {
+    version(&is.record) == version(&was.record)
 }
