@@ -324,6 +324,33 @@ async fn a_definition_that_fails_keeps_no_other_from_its_schedule() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn schedules_of_the_code_wait_for_an_outage_together() {
+    mod newer {
+        use super::*;
+        #[periodic(every = "31s", register = false, name = "clean")]
+        #[periodic(every = "3h", register = false, name = "hourly")]
+        #[delay_listener(register = false)]
+        pub(super) async fn clean(_job: Job<Report>) -> Result<(), JobError> {
+            Ok(())
+        }
+    }
+    let (store, faults) = FaultyStore::over(store_under(Arc::new(TokioClock::new())));
+    let first = |factory: ContextFactory| {
+        factory.provide(Seen::default()).listener::<by_default::clean>().periodic::<by_default::clean>()
+    };
+    let old = Harness::start_on(store, 1, first).await;
+    old.advance(SECOND).await;
+    faults.fail_only("change", Fault::Unavailable);
+    let new = old.another(2, |factory| factory.listener::<newer::clean>().periodic::<newer::clean>()).await;
+    // One call fails after ten seconds, and the node waits for five.
+    new.advance(12 * SECOND).await;
+    faults.clear();
+    new.advance(6 * SECOND).await;
+    let times: Vec<_> = all(&new).await.into_iter().map(|schedule| schedule.details.unwrap().times).collect();
+    assert_eq!(times[..2], [Times::Every(31 * SECOND), Times::Every(3 * HOUR)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_error_after_the_end_of_a_pause_does_not_say_that_nothing_was_done() {
     let (store, faults) = FaultyStore::over(store_under(Arc::new(TokioClock::new())));
     let dq = Harness::start_on(store, 1, listens(&Seen::default())).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use dq::prelude::*;
 use dq::testing::Harness;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 use crate::Options;
 use crate::figures::Figures;
@@ -36,16 +36,16 @@ async fn kill_all(lease: Duration, options: &Options) -> Figures {
     for n in 1..=options.kills as u64 {
         while nodes.len() < 2 || nodes.len() < 4 && random.bool() {
             seed += 1;
-            let (begins, begun) = mpsc::unbounded_channel();
-            nodes.push(Node { harness: first.another(seed, with(begins)).await, begins: begun });
-            sleep(Duration::from_millis(random.u64(0..20_000))).await;
+            let (begins, reports) = mpsc::unbounded_channel();
+            nodes.push(Node { harness: first.another(seed, with(begins)).await, begins: reports });
+            sleep_until(Instant::now() + Duration::from_millis(random.u64(0..20_000))).await;
         }
         let [before, after] = waits(lease, &mut random);
-        sleep(before).await;
+        sleep_until(Instant::now() + before).await;
         let is_busy = random.bool();
         add(first.provider(), is_busy, n).await;
         let holder = begins(&mut nodes, n).await;
-        sleep(after).await;
+        sleep_until(Instant::now() + after).await;
         let killed = nodes.swap_remove(holder);
         let died = Instant::now();
         killed.harness.kill();
@@ -63,7 +63,7 @@ async fn begins(nodes: &mut [Node], n: u64) -> usize {
         if let Some(found) = found {
             return found;
         }
-        sleep(Duration::from_millis(5)).await;
+        sleep_until(Instant::now() + Duration::from_millis(5)).await;
     }
 }
 

@@ -3,14 +3,14 @@
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dq::prelude::*;
 use dq_tests::redis::RedisServer;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::{mpsc, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until};
 
 use crate::Options;
 use crate::figures::Figures;
@@ -76,12 +76,12 @@ impl Group {
                 self.start(&says).await;
             }
             let [before, after] = waits(self.lease, &mut self.random);
-            sleep(before).await;
+            sleep_until(Instant::now() + before).await;
             n += 1;
             let is_busy = self.random.bool();
             add(&provider, is_busy, n).await;
             let holder = begins(&mut said, n).await;
-            sleep(after).await;
+            sleep_until(Instant::now() + after).await;
             let place = self.processes.iter().position(|process| process.number == holder).expect("it runs");
             let died = Instant::now();
             self.processes.swap_remove(place).child.kill().await.expect("it is our child");
@@ -124,8 +124,8 @@ impl Group {
 /// Waits until this job begins, and returns the number of its process.
 async fn begins(said: &mut mpsc::UnboundedReceiver<(u64, u64)>, n: u64) -> u64 {
     loop {
-        let (number, begun) = said.recv().await.expect("the group holds a sender");
-        if begun == n {
+        let (number, began) = said.recv().await.expect("the group holds a sender");
+        if began == n {
             return number;
         }
     }
@@ -135,14 +135,14 @@ async fn begins(said: &mut mpsc::UnboundedReceiver<(u64, u64)>, n: u64) -> u64 {
 pub fn node(app: &str) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.expect("a runtime can be built").block_on(async {
-        let (begins, mut begun) = mpsc::unbounded_channel();
+        let (begins, mut reports) = mpsc::unbounded_channel();
         let (release, released) = watch::channel(0);
         let context =
             listening(ContextFactory::new(app), Held { begins, released }).start().await.expect("the server runs");
         context.ready().await;
         println!("ready");
         tokio::spawn(async move {
-            while let Some(n) = begun.recv().await {
+            while let Some(n) = reports.recv().await {
                 println!("{n}");
             }
         });

@@ -6,6 +6,7 @@ use dq::DelayJob;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
 
 /// A job of the idle topic, which runs until it is released.
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
@@ -51,7 +52,8 @@ async fn busy(job: Job<Busy>, held: &Held) -> Result<(), JobError> {
     if job.is_held {
         return held.hold(job.n).await;
     }
-    tokio::time::sleep(Duration::from_millis(job.n % 40)).await;
+    let handler_takes = Duration::from_millis(job.n % 40);
+    tokio::time::sleep(handler_takes).await;
     Ok(())
 }
 
@@ -73,7 +75,7 @@ pub async fn add(provider: &Provider, is_busy: bool, n: u64) {
 pub async fn keep_busy(provider: Provider, mut random: fastrand::Rng) {
     for n in 1_000_000.. {
         provider.add(Busy { n, is_held: false }).await.expect("the store is there");
-        tokio::time::sleep(Duration::from_millis(random.u64(50..400))).await;
+        sleep_until(Instant::now() + Duration::from_millis(random.u64(50..400))).await;
     }
 }
 

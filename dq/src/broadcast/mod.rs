@@ -11,9 +11,11 @@ use serde::de::DeserializeOwned;
 use crate::job::{JobId, TopicName};
 use crate::listener::{Dependency, Injector, JobError, Missing};
 
-pub(crate) mod erased;
+mod erased;
 
-pub(crate) use erased::{ErasedBroadcast, erase};
+#[doc(hidden)]
+pub use erased::ErasedBroadcast;
+pub(crate) use erased::erase;
 
 /// Implemented by `#[broadcast_listener]`; do not implement it by hand.
 #[diagnostic::on_unimplemented(

@@ -98,11 +98,17 @@ impl<A: AddMode<Timing = Once>> Call<Add<A>> {
     ///
     /// The answer is then an [`AddedOrKept`], because a job that is kept may be DEAD: it never runs, and the add has changed
     /// nothing. [`unless_dead`](AddedOrKept::unless_dead) makes an error of that.
+    ///
+    /// # Panics
+    /// When the call was polled before.
     pub fn keep_existing(self) -> Call<Add<AddedOrKept>> {
         self.known(OnDuplicate::Keep)
     }
 
     /// If a job with this id exists, replaces it with the new one; a running job is replaced when its run ends.
+    ///
+    /// # Panics
+    /// When the call was polled before.
     pub fn replace_existing(self) -> Call<Add> {
         self.known(OnDuplicate::Replace)
     }
@@ -132,11 +138,17 @@ impl<A: AddMode<Timing = Once>> Call<AddMany<A>> {
     ///
     /// The results are then [`AddedOrKept`]s, because a job that is kept may be DEAD: it never runs.
     /// [`unless_dead`](AddedMany::unless_dead) makes an error of each such job.
+    ///
+    /// # Panics
+    /// When the call was polled before.
     pub fn keep_existing(self) -> Call<AddMany<AddedOrKept>> {
         self.known(OnDuplicate::Keep)
     }
 
     /// Where a job with the id of one of these exists, replaces it with the new one; a running job is replaced when its run ends.
+    ///
+    /// # Panics
+    /// When the call was polled before.
     pub fn replace_existing(self) -> Call<AddMany> {
         self.known(OnDuplicate::Replace)
     }

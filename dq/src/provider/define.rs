@@ -21,7 +21,7 @@ use super::typed::Provider;
 use crate::job::{JobId, State, TopicName};
 use crate::schedule::{Definition, JobOfTick, Origin, PayloadOf, Periodic, Ticks, schedule_id};
 use crate::store::step::MOST_JOBS;
-use crate::store::{ChangeKind, JobPlace, OnDuplicate, Stored};
+use crate::store::{ChangeKind, JobPlace, OnDuplicate, StoreError, Stored};
 use crate::time::Timestamp;
 
 /// How many earlier definitions a schedule remembers.
@@ -108,7 +108,8 @@ async fn define_once(caller: &Caller, left: &mut Vec<&CodeSchedule>) -> Result<(
     let ids: Vec<_> = left.iter().map(|schedule| schedule.id.clone()).collect();
     let found = stored(caller, &ids, None).await?;
     let (mut missing, mut failed) = (Vec::new(), Ok(()));
-    for (schedule, found) in std::mem::take(left).into_iter().zip(found) {
+    let mut schedules = std::mem::take(left).into_iter().zip(found);
+    while let Some((schedule, found)) = schedules.next() {
         match found {
             None => missing.push((schedule, OnDuplicate::Reject)),
             // Another program has removed its place: the store knows no more when it is due.
@@ -118,6 +119,13 @@ async fn define_once(caller: &Caller, left: &mut Vec<&CodeSchedule>) -> Result<(
             Some(found) => {
                 if let Err(error) = change(caller, schedule, &found).await {
                     left.push(schedule);
+                    let is_away = error.may_be_repeated() && error.of_store().is_none_or(StoreError::is_outage);
+                    if is_away {
+                        // The store is away, so the others would only wait as long each.
+                        left.extend(schedules.map(|(schedule, _)| schedule));
+                        left.extend(missing.into_iter().map(|(schedule, _)| schedule));
+                        return Err(error);
+                    }
                     if !comes_between(&error) {
                         failed = Err(error);
                     }

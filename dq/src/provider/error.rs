@@ -30,7 +30,8 @@ pub enum CallError {
         /// Why.
         refusal: Refusal,
     },
-    /// Nothing was done and nothing will be. You can call again at any time.
+    /// Nothing was done to what the error names, and nothing will be. You can call again at any time. A page (`requeue_next`,
+    /// `delete_next`) or a step of a bulk change may have changed other jobs before.
     #[error("{}: {reason}", .target.not_done())]
     NotDone {
         /// What the call was about.

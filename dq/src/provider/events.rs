@@ -227,7 +227,9 @@ impl Listener {
             () = self.out.closed() => Err(Gone),
             answer = asked => Ok(answer),
             () = too_late => {
-                Ok(Err(StoreError::Unavailable { operation: "events", reason: "no answer in time".into() }))
+                let waited = humantime::format_duration(self.call_timeout);
+                let reason = format!("no answer within {waited} (`call_timeout`)");
+                Ok(Err(StoreError::Unavailable { operation: "events", reason }))
             }
         }
     }

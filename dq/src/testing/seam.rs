@@ -6,7 +6,7 @@
 //! * Read everything that a memory store keeps: [`View`], [`JobView`], [`Row`].
 //! * Know how long others may take to take over the jobs of a dead node: [`takeover`].
 
-pub use crate::broadcast::erased::ErasedBroadcast;
+pub use crate::broadcast::ErasedBroadcast;
 pub use crate::context::{BroadcastPlan, Plan, Running, TopicPlan, start};
 pub use crate::listener::Outcomes;
 pub use crate::listener::{ErasedBatches, ErasedListener, HandlerCall, Returned};

@@ -250,7 +250,7 @@ impl ContextFactory {
     ///
     /// It returns after `call_timeout` (2 s by default) at the latest. Its topics then ask for the store again and again, with pauses
     /// that grow up to 5 s, and start once it answers. Until then the log says so, [`Context::health`] is not `ready` and has the error, and
-    /// [`Context::ready`] waits. Adds fail meanwhile: [`NotAdded`](crate::provider::CallError::NotDone).
+    /// [`Context::ready`] waits. Adds fail meanwhile: [`NotDone`](crate::provider::CallError::NotDone).
     ///
     /// # Errors
     /// [`Error::Start`] with every problem that waiting does not mend: of the settings, the listeners and the URL, a password that

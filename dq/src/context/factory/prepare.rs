@@ -108,7 +108,7 @@ impl Provider {
 
     /// Makes a provider as [`connect`](Self::connect) does, and does not ask the store whether it is there: the first call connects. So
     /// it does not matter in which order containers start. While the store cannot be reached, an add fails with
-    /// [`NotAdded`](crate::provider::CallError::NotDone) after `call_total`, or after the time of the call
+    /// [`NotDone`](crate::provider::CallError::NotDone) after `call_total`, or after the time of the call
     /// ([`within`](crate::provider::Call::within)). A `file:` store is opened here.
     ///
     /// # Errors

@@ -7,8 +7,8 @@
 //! | owner | what it owns | its subsystems |
 //! |---|---|---|
 //! | [`claims`] | smart sleep, prefetch, permits, pause | transfer, sweep |
-//! | [`runs`] | handlers and their deadlines | start, isolation, ends, rollback |
-//! | [`outcomes`] | what becomes of held jobs | decide, ack, ticks |
+//! | [`runs`] | handlers and their deadlines | listener, isolation, ends, rollback |
+//! | [`outcomes`] | what becomes of held jobs | retry (in `decide`), ack, ticks |
 //! | [`lease`] | the lease, and what is known of those of others | renew, reconcile, reclaim, audit |
 //!
 //! An owner does not know the others. It gets what it needs as values, and puts what it wants of another into the [`moment`] as an effect;
@@ -23,7 +23,7 @@
 //!
 //! The way of a job through these files: [`event_loop`] and [`wire`] bring an answer, `machine/answers.rs` takes it in, `claims/transfer.rs`
 //! asks for more, and `outcomes/mod.rs` admits the job, which is in [`held`] from then on. `claims/permits.rs` says how many may start.
-//! `runs/start.rs` makes the run, `runs/table.rs` keeps it, `run/runners.rs` and `run/task.rs` execute it, and `runs/ends.rs` takes in how
+//! `runs/listener.rs` makes the run, `runs/table.rs` keeps it, `run/runners.rs` and `run/task.rs` execute it, and `runs/ends.rs` takes in how
 //! it ended. `outcomes/decide.rs` says what becomes of the job, and `outcomes/ack.rs` sends that through the [`flight`] until the store has
 //! judged it. The job leaves [`held`].
 //!
@@ -66,6 +66,9 @@ use stats::TopicStats;
 pub(super) use event_loop::Topic;
 pub(crate) use lease::takeover;
 pub(super) use window::WaitingBytes;
+
+/// By how much the clocks of node and store may differ in speed, as a part of the time that passes.
+const DRIFT: u32 = 1_000;
 
 /// What the supervisor orders its tasks to do: to stop, and until when of the node's clock handlers may go on; `None`: nothing.
 pub(super) type StopOrder = Option<Duration>;

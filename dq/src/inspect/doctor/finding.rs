@@ -98,7 +98,9 @@ fn text_of(code: FindingCode, id: &str, detail: &str) -> String {
         C::FarWithoutLeaf => {
             "the job is due much later and missing in the tree of such jobs, so it would not run in time".into()
         }
-        C::ScheduleNotListed => "the schedule is missing in the list of schedules: it runs, and nobody sees it".into(),
+        C::ScheduleNotListed => {
+            "the schedule is missing in the list of schedules: it runs, but lists leave it out".into()
+        }
         C::BroadcastWithoutPlace => "the broadcast has a record and no due time, so it is never published".into(),
         C::LeftoverEntry => format!("{} keeps something of a job that does not exist", place_words(detail)),
         C::NotesBehind => {

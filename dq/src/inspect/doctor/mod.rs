@@ -1,6 +1,6 @@
 //! The doctor: finds what is wrong with topics and their store, and repairs what can be repaired.
 //!
-//! It examines in bounded steps and changes nothing until somebody calls [`Doctor::repair`]. What moves while it looks may be
+//! It examines in bounded steps and changes nothing until you call [`Doctor::repair`]. What moves while it looks may be
 //! missed, and every repair looks again in the step that changes something. No repair loses a job.
 
 mod finding;
@@ -25,7 +25,7 @@ use schemas::Undecoded;
 /// How many findings a doctor keeps at most. Repair these, and examine again.
 pub const MOST_FINDINGS: usize = 1_000;
 
-/// How many reads one step makes at most; each takes two commands of the store at most.
+/// How many reads one step makes at most; each takes three commands of the store at most.
 const MOST_READS: usize = 9;
 
 /// How far a doctor has come.
@@ -95,7 +95,7 @@ enum Part {
 pub struct Repaired {
     /// What was found.
     pub finding: Finding,
-    /// Whether it was repaired now; otherwise it had gone meanwhile, or needs a hand.
+    /// Whether it was repaired now; otherwise it had gone meanwhile, needs a hand, or was repaired by a try whose answer was lost.
     pub done: bool,
 }
 
@@ -152,7 +152,7 @@ impl Doctor {
     /// Cancel safe: a step that is dropped is made again, and may then find the same once more.
     ///
     /// # Errors
-    /// [`CallError`]; call it again to go on with the same part.
+    /// [`CallError`]; call it again to continue with the same part.
     pub async fn step(&mut self) -> Result<Option<DoctorProgress>, CallError> {
         if matches!(self.stage, Stage::Over) {
             return Ok(None);

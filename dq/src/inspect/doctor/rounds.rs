@@ -15,7 +15,7 @@ const STATES: [State; 3] = [State::Delayed, State::Unacked, State::Dead];
 const NAMES: usize = 100;
 
 impl Doctor {
-    /// Reads the next part, with two commands of the store at most.
+    /// Reads the next part, with three commands of the store at most.
     pub(super) async fn read(&mut self) -> Result<(), CallError> {
         match self.stage.clone() {
             Stage::Store => {
@@ -132,7 +132,7 @@ impl Doctor {
         }
     }
 
-    /// What keeps one topic from being examined is a finding, and the others go on.
+    /// What keeps one topic from being examined is a finding, and the others continue.
     fn of_topic(&mut self, topic: &TopicName, error: CallError) -> Result<(), CallError> {
         match error.of_store() {
             Some(StoreError::WrongType { key, expected }) => {

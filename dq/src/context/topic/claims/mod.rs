@@ -18,6 +18,7 @@ mod transfer;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::DRIFT;
 use super::Parts;
 use super::held::Counts;
 use super::moment::Moment;
@@ -30,9 +31,6 @@ use crate::time::Timestamp;
 use pause::Pausing;
 use smart_sleep::SmartSleep;
 use transfer::SWEEP_PERIOD;
-
-/// By how much the clocks of node and store may differ in speed, as a part of the time that passes.
-const DRIFT: u32 = 1_000;
 
 /// What the other owners hold, and whether they want jobs.
 #[derive(Debug, Clone, Copy)]

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::Lease;
 use crate::config::NodeSettings;
+use crate::context::topic::DRIFT;
 use crate::context::topic::flight::{CLAIMS, longest_pause};
 use crate::context::topic::moment::Moment;
 use crate::job::NodeId;
@@ -17,8 +18,6 @@ use crate::store::RequestKind;
 use crate::store::step::{Reclaim, Reclaimed, Scan, Scanned, is_free_lease};
 use crate::time::Timestamp;
 
-/// By how much the clocks of node and store may differ in speed, as a part of the time that passes.
-const DRIFT: u32 = 1_000;
 /// How often the watcher scans, for the audit.
 const AUDIT_PERIOD: Duration = Duration::from_secs(60);
 /// The same, while nothing shows that the topic has a job.
@@ -31,7 +30,7 @@ fn watch(settings: &NodeSettings) -> Duration {
     back_within.max(settings.renewal * 3 / 2)
 }
 
-/// Within this time of the death of a node its jobs go back, if another node knows when its lease ends (rule 20). Whoever was not
+/// Within this time of the death of a node its jobs go back, if another node knows when its lease ends (rule 20). A node that was not
 /// told looks after the fallback.
 pub(crate) fn takeover(settings: &NodeSettings) -> Duration {
     const TRIPS: Duration = Duration::from_secs(1);
@@ -86,7 +85,7 @@ impl Reclaims {
         !self.expired.is_empty()
     }
 
-    /// When the next scan is due. `fallback` is how long this node does without knowing the leases of others; `None`: it asks just now.
+    /// When the next scan is due. `fallback` is how long this node does without knowing the leases of others; `None`: it is asking now.
     fn next(&self, is_watcher: bool, fallback: Option<Duration>) -> Option<Duration> {
         let audit = is_watcher.then_some(self.audit_at);
         let fallback = fallback.map(|fallback| self.asked_at + fallback);

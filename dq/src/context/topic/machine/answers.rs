@@ -8,7 +8,7 @@ use crate::context::topic::flight::{Asked, Subject};
 use crate::context::topic::stage::Mode;
 use crate::job::Sequence;
 use crate::store::step::{LeaseStatus, Role, Sequenced, Swept, Transferred};
-use crate::store::{Answer, RequestKind, StoreError};
+use crate::store::{Answer, RequestKind, StoreError, other_kind};
 
 impl Machine {
     pub(super) fn on_answer(&mut self, asked: Asked, answer: Result<Answer, StoreError>, dropped: usize) {
@@ -63,10 +63,7 @@ impl Machine {
             (Answer::Audit(page), _) => self.lease.on_audited(page, self.moment.now),
             (Answer::Recover(recovered), _) => self.lease.on_recovered(&recovered),
             (Answer::Wake(()), _) => {}
-            _ => {
-                let source = "the store answered a request of another kind".into();
-                self.on_error(kind, &StoreError::Other { operation: kind.name(), source });
-            }
+            _ => self.on_error(kind, &other_kind(kind.name())),
         }
     }
 

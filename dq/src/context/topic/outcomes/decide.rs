@@ -1,4 +1,4 @@
-//! Decide: what the end of a run means for its job, which goes on to its next [`Stage`], mostly an outcome to send; when a failed job
+//! Decide: what the end of a run means for its job, which moves to its next [`Stage`], mostly an outcome to send; when a failed job
 //! runs again, and what happens when no attempt is left.
 //!
 //! The store learns that a job is exhausted before `final_retry` is called (rule 15). If the node dies in between, the next
@@ -114,7 +114,7 @@ impl Outcomes {
         held.set(id, Stage::settling(change));
     }
 
-    /// The job is retried after its delay or, if no attempt is left, goes on to `final_retry`. `asked` is what the listener's
+    /// The job is retried after its delay or, if no attempt is left, given to `final_retry`. `asked` is what the listener's
     /// `retry_delay` says.
     fn spend_attempt(&self, id: &JobId, failure: Failure, asked: RetryDelay, held: &mut Held) -> Option<Next> {
         let job = held.get(id)?;

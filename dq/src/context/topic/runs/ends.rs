@@ -2,7 +2,7 @@
 //!
 //! Timeouts are kept here, on dq's own thread, because a handler that blocks its thread cannot stop its own. A run that
 //! times out is given up: its token fires, its future is dropped at its next `await`, and the job is settled as timed out. A
-//! handler that blocks its thread goes on, keeps its permit until it returns, and its outcome is refused.
+//! handler that blocks its thread keeps running, keeps its permit until it returns, and its outcome is refused.
 //!
 //! The listener's `retry_delay` is the user's code, so it runs on the user's runtime. After a failure the task of the handler
 //! calls it. After a timeout that task is gone or blocked, so a task of its own does. The topic waits for the answer for a while,
@@ -10,7 +10,7 @@
 //!
 //! If the user's runtime does not begin the handlers that this topic hands over, because handlers or other tasks block its threads or
 //! keep them busy, runs *starve*: what did not begin in time goes back without an attempt, for a node that has time for it. Until the
-//! runtime begins a run again, the topic starts and claims nothing, and goes on renewing its lease. The tasks that were given back
+//! runtime begins a run again, the topic starts and claims nothing, and keeps renewing its lease. The tasks that were given back
 //! tell it: each ends at its first poll.
 
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Runs {
         }
     }
 
-    /// A job of a batch has its outcome, and the batch goes on.
+    /// A job of a batch has its outcome, and the batch continues.
     pub(crate) fn on_job_end(
         &mut self,
         run: RunId,
@@ -219,7 +219,7 @@ impl Runs {
     }
 
     /// A run has waited too long for its first poll. Its job waits again, and goes back as all that wait while runs starve. If it was
-    /// acked on claim, the run can only go on waiting.
+    /// acked on claim, the run can only keep waiting.
     fn on_starved(&mut self, run_id: RunId, moment: &mut Moment) {
         let Some(run) = self.table.get_mut(run_id) else { return };
         let (id, is_news) = (run.jobs.only().cloned(), !std::mem::replace(&mut run.starved, true));

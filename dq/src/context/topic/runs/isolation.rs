@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::start::Room;
+use super::listener::Room;
 use super::{Runs, longest_wait};
 use crate::context::topic::MOST_SHOWN;
 use crate::context::topic::held::Held;

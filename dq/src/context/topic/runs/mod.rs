@@ -1,6 +1,6 @@
 //! Runs: the handlers of a topic, from the start of a run to its end.
 //!
-//! 1. [`start_held`](Runs::start_held) chooses the handler that a job needs and makes its run ([`start`]); [`isolation`] decides when a
+//! 1. [`start_held`](Runs::start_held) chooses the handler that a job needs and makes its run ([`listener`]); [`isolation`] decides when a
 //!    job may start that may have killed its process.
 //! 2. [`hand_over`](Runs::hand_over) puts all new runs into the queue of the runners on the user's runtime (`run/runners.rs`).
 //! 3. A runner takes the run: it begins, and its timeout counts. If that takes too long although permits are free, its job goes
@@ -8,12 +8,12 @@
 //! 4. The run ends, or its timeout passes first ([`ends`]): [`Effect::Decide`](super::moment::Effect::Decide) tells the outcomes.
 //! 5. A stop, a command, a pause or a lost lease takes runs back ([`rollback`]).
 //!
-//! The fields are private to this folder. The jobs belong to the outcomes, which lend them.
+//! The fields are private to this folder. The jobs are in the [`moment`](super::moment), which all owners borrow.
 
 mod ends;
 mod isolation;
+mod listener;
 mod rollback;
-mod start;
 mod table;
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::listener::ErasedBatches;
 use isolation::Isolations;
 use table::Table;
 
-pub(super) use start::Room;
+pub(super) use listener::Room;
 
 /// For how long a quarantined job waits for a handler, or is alone: two timeouts, or ten minutes without one.
 fn longest_wait(timeout: Option<Duration>) -> Duration {

@@ -31,7 +31,7 @@ use super::topic::{Topic, Unsaved};
 pub const CHANGES_VERSION: u8 = 1;
 
 /// The kinds of groups.
-pub(crate) mod kind {
+pub(super) mod kind {
     /// Rows, whole.
     pub(crate) const PUT: u8 = 1;
     /// Parts of rows.
