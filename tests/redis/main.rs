@@ -33,6 +33,7 @@ mod processes;
 mod refused;
 mod schedules;
 mod scripted;
+mod sending;
 mod shared;
 mod silence;
 mod sources;

@@ -48,9 +48,9 @@ impl Topic {
                 (now.after(delay), job.record)
             }
             (Due::Usual(_), Some(delay)) => (now.after(delay), delayed_by(job.record, delay)),
-            (Due::At(at), _) => (at.max(now.ceil()), job.record),
+            (Due::At(at), _) => (at.max(now.floor()), job.record),
         };
-        let first_added = matches!(job.on_duplicate, OnDuplicate::Extend { .. }).then_some(now.ceil());
+        let first_added = matches!(job.on_duplicate, OnDuplicate::Extend { .. }).then_some(now.floor());
         let record = match stamped(record, due, job.expires_after, first_added) {
             Ok(record) => record,
             Err(reason) => return AddOutcome::Refused(reason),
@@ -152,9 +152,9 @@ impl Topic {
         let is_replacement = waiting.is_some();
         let Present { version, first_added, .. } = waiting.unwrap_or_else(|| self.present(id));
         let Some(version) = version.checked_add(1) else { return AddOutcome::Refused(LAST_VERSION.to_owned()) };
-        let first = first_added.unwrap_or_else(|| now.ceil());
+        let first = first_added.unwrap_or_else(|| now.floor());
         // At most so long after the first add, and never before now.
-        let bounded = |at_most| new.due.min(first.after(at_most)).max(now.ceil());
+        let bounded = |at_most| new.due.min(first.after(at_most)).max(now.floor());
         let due = at_most.map_or(new.due, bounded);
         let edit = Edit { version, first_added: Some(first), payload: Some(&new.record) };
         if is_replacement {

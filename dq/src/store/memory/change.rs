@@ -190,9 +190,9 @@ const fn due_of(slot: &Slot) -> Option<Timestamp> {
 fn new_due(now: Now, what: &ChangeKind, old: Timestamp) -> Timestamp {
     match what {
         ChangeKind::Reschedule(Due::After(delay) | Due::Usual(delay)) => now.after(*delay).min(LATEST_DUE),
-        ChangeKind::Reschedule(Due::At(at)) => (*at).min(LATEST_DUE).max(now.ceil()),
+        ChangeKind::Reschedule(Due::At(at)) => (*at).min(LATEST_DUE).max(now.floor()),
         ChangeKind::ExtendBy(delay) => old.after(*delay).min(LATEST_DUE),
-        ChangeKind::RunNow => old.min(now.ceil()),
+        ChangeKind::RunNow => old.min(now.floor()),
         ChangeKind::Update(_) => old,
     }
 }

@@ -131,7 +131,7 @@ impl Topic {
             metadata
         });
         slot.write_metadata(metadata, None);
-        self.delay(now, id, now.ceil());
+        self.delay(now, id, now.floor());
         true
     }
 

@@ -1,4 +1,4 @@
-//! The store's clock at one step: *now* rounds down to the millisecond, due times round up (rule 4).
+//! The store's clock at one step: *now* rounds down to the millisecond, later times round up (rule 4).
 
 use std::time::Duration;
 
@@ -23,13 +23,11 @@ impl Now {
         Timestamp::floor_micros(self.0)
     }
 
-    /// The due time of a job that is to be due now.
-    pub(super) const fn ceil(self) -> Timestamp {
-        Timestamp::ceil_micros(self.0)
-    }
-
-    /// The due time of a job that is to be due after `delay`, never earlier.
+    /// The due time of a job that is to be due after `delay`, never earlier. Without a delay it is due now.
     pub(super) fn after(self, delay: Duration) -> Timestamp {
+        if delay.is_zero() {
+            return self.floor();
+        }
         let nanos = u128::from(self.0) * 1_000 + delay.as_nanos();
         Timestamp::from_millis(u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }

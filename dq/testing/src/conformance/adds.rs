@@ -3,7 +3,7 @@
 use super::producer::{answered, delayed, job, retained, with_metadata, with_payload};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{AppName, Codec, Fence, JobId, Metadata, Record, State};
-use dq::store::step::Change;
+use dq::store::step::{Change, RejoinDue};
 use dq::store::{AddOutcome, Due, JobPlace, NewJob, Numbered, StoreError};
 
 /// An added job waits until its delay has passed, with the record it came with (step `add`).
@@ -29,6 +29,17 @@ pub async fn due_time_rounds_up_and_now_rounds_down(t: &Topic) {
     t.set_clock(t.micros() + 5_599).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
     t.set_clock(t.micros() + 1).await;
+    t.claim("n", "a").await;
+}
+
+/// A job without a delay is due now and not at the next millisecond, when it is added and when it is rejoined (rule 4).
+pub async fn job_without_a_delay_is_due_now(t: &Topic) {
+    t.advance(std::time::Duration::from_micros(400)).await;
+    t.add_later("a", ms(0)).await;
+    assert_eq!(t.due("a").await, t.now());
+    let claim = t.claim("n", "a").await;
+    t.end("n", &claim, Change::Rejoin(RejoinDue::After(ms(0)))).await;
+    assert_eq!(t.due("a").await, t.now());
     t.claim("n", "a").await;
 }
 

@@ -8,6 +8,7 @@ macro_rules! store_behaviours {
         adds:
             added_job_waits_with_its_record
             due_time_rounds_up_and_now_rounds_down
+            job_without_a_delay_is_due_now
             past_due_time_becomes_now
             batch_is_answered_job_by_job
             id_repeated_in_a_batch_is_added_once

@@ -57,9 +57,9 @@ impl Topic {
         Timestamp::floor_micros(self.micros)
     }
 
-    /// A due time this long after now: rounded up.
+    /// A due time this long after now: rounded up, or now without a delay.
     pub(super) fn after(&self, delay: Duration) -> Timestamp {
-        Timestamp::ceil_micros(self.micros + delay.as_micros() as u64)
+        if delay.is_zero() { self.now() } else { Timestamp::ceil_micros(self.micros + delay.as_micros() as u64) }
     }
 
     pub(super) fn row(&self, id: &JobId) -> Option<&Row> {

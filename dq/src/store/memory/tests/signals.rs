@@ -13,7 +13,7 @@ fn an_earlier_head_is_signalled_to_the_watcher_if_there_is_one() {
     bench.advance(FALLBACK + ROLE_SLACK + Duration::from_millis(1));
     bench.transfer("m", 10);
     bench.add(job("b"));
-    assert_eq!(bench.signals(), [(Recipient::Node(node("m")), Signal::Due(Some(bench.now.ceil())))]);
+    assert_eq!(bench.signals(), [(Recipient::Node(node("m")), Signal::Due(Some(bench.now.floor())))]);
 }
 
 #[test]

@@ -92,7 +92,7 @@ local was_empty = not head and not far_at and redis.call('HLEN', jobs) == 0
 local members, n, earliest = {}, 0, math.huge
 for i = 6, 4 + 2 * groups, 2 do
   local time = string.sub(ARGV[i], 4)
-  local due = string.byte(ARGV[i], 3) ~= AT and after(time) or math.max(tonumber(time), ceil)
+  local due = string.byte(ARGV[i], 3) ~= AT and after(time) or math.max(tonumber(time), floor)
   if due < earliest then earliest = due end
   local due_text = int(due)
   for _ = 1, ARGV[i + 1] do

@@ -87,9 +87,9 @@ end
 local function new_due(verb, argument, due)
   if verb == 'r' then
     local time = tonumber(string.sub(argument, 2))
-    return math.min(string.sub(argument, 1, 1) == '+' and after(time) or math.max(time, ceil), LATEST_DUE)
+    return math.min(string.sub(argument, 1, 1) == '+' and after(time) or math.max(time, floor), LATEST_DUE)
   end
-  return verb == 'e' and math.min(due + argument, LATEST_DUE) or math.min(due, ceil)
+  return verb == 'e' and math.min(due + argument, LATEST_DUE) or math.min(due, floor)
 end
 local function edit(part, verb, argument, version)
   local _, first = change_facts(part.text)

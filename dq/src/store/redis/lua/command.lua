@@ -130,8 +130,8 @@ local function requeue(job, state, fence)
   if (state ~= 'x' and state ~= 'u') or not is_parked_by(job, fence) then return false end
   local text = with_metadata(state == 'x' and revived(job.text) or job.text, '', nil)
   job.has_new_text, job.text = job.has_new_text or text ~= job.text, text
-  job.state, job.at, job.has_moved = 'd', ceil, true
-  earliest = ceil
+  job.state, job.at, job.has_moved = 'd', floor, true
+  earliest = floor
   return true
 end
 local answers, removed, removed_bytes, is_uniform = {}, {}, 0, true

@@ -1,5 +1,7 @@
 //! A step, compared with what the checker knows, and what nodes and callers report.
 
+use std::time::Duration;
+
 use super::super::version::{mark, version};
 use super::record::{AddResult, Checker, Did, End, HandlerKind, Run};
 use dq::job::{Deliver, Fence, Isolation, JobId, NodeId, ProducerId, State, Token};
@@ -147,10 +149,12 @@ impl Checker {
         if self.not_added.contains(&version) {
             self.bad(format!("[18] the add of {version} took effect after its caller got NotAdded"));
         }
+        let now = micros / 1000 * 1000;
+        let after = |delay: Duration| if delay.is_zero() { now } else { micros + delay.as_micros() as u64 };
         let due = match job.due {
-            Due::Usual(usual) => micros + self.usual(usual).as_micros() as u64,
-            Due::After(delay) => micros + delay.as_micros() as u64,
-            Due::At(at) => micros.max(at.as_millis() * 1000),
+            Due::Usual(usual) => after(self.usual(usual)),
+            Due::After(delay) => after(delay),
+            Due::At(at) => now.max(at.as_millis() * 1000),
         };
         if let AddOutcome::Extended { due, .. } = outcome {
             return self.note_extension(job, version, *due, (before, micros));

@@ -13,8 +13,8 @@ local function read_old(key, id)
 end
 -- The new due time, and when the job was first added.
 local function due_of(options, first)
-  if first == 0 then first = ceil end
-  return options.most and math.max(math.min(options.due, first + options.most), ceil) or options.due, first
+  if first == 0 then first = floor end
+  return options.most and math.max(math.min(options.due, first + options.most), floor) or options.due, first
 end
 local function extend_replacement(id, options, payload)
   local command = commands[id]

@@ -11,7 +11,7 @@ local far_from, far_groups, far_fields, fields, members, f, n = floor + FAR, {},
 local earliest, earliest_far, job = math.huge, math.huge, FIRST_JOB
 for i = 6, 4 + 2 * groups, 2 do
   local time, behind = string.sub(ARGV[i], 4), job + 2 * ARGV[i + 1]
-  local due = string.byte(ARGV[i], 3) ~= AT and after(time) or math.max(tonumber(time), ceil)
+  local due = string.byte(ARGV[i], 3) ~= AT and after(time) or math.max(tonumber(time), floor)
   if due >= far_from then
     local prefix, ids = struct.pack('<I6', due), {}
     for at = job, behind - 2, 2 do

@@ -24,7 +24,7 @@ local NODES = {unpack(ARGV, 6 + 2 * groups, FIRST_JOB - 1)}
 local LATEST_EXPIRY = 281474976710655
 local function parse(text)
   local duplicate, deliver, kind, time, expiry, most = string.match(text, '^([grkpe])([qbt])([+@~])(%d+),?(%d*);?(%d*)$')
-  local due = kind ~= '@' and after(time) or math.max(tonumber(time), ceil)
+  local due = kind ~= '@' and after(time) or math.max(tonumber(time), floor)
   local options = {duplicate = duplicate, deliver = deliver, due = due, due_text = int(due), far_ids = {}}
   options.most = tonumber(most)
   if expiry ~= '' then options.expires = struct.pack('<I6', math.min(due + expiry, LATEST_EXPIRY)) end
@@ -143,7 +143,7 @@ local function add(id, options, record)
     local answer = (state == 'd' or state == 'r') and extend(id, options, record)
     if answer then return answer end
     local text = metadata_in(record)
-    record = edited(text, 0, ceil, 0) .. payload_of(record, text)
+    record = edited(text, 0, floor, 0) .. payload_of(record, text)
     longest = math.max(longest, #record)
   end
   if state == 'r' then return put_replacement(id, options, record) end
