@@ -7,7 +7,7 @@ use dq::store::step::{Change, Verdict};
 use dq::store::{Interest, Store};
 use dq_tests::redis::RedisServer;
 
-use super::topic::{Topic, generated};
+use super::topic::{Topic, generated, job};
 
 /// Returns the commands that `step` made the server execute, without those of the count itself.
 pub async fn spent(server: &RedisServer, step: impl Future<Output = ()>) -> BTreeMap<String, u64> {
@@ -45,6 +45,24 @@ async fn life(count: u16) -> [BTreeMap<String, u64>; 3] {
         assert!(settled.verdicts.iter().all(|verdict| *verdict == Verdict::Done));
     });
     [add, transfer, settle.await]
+}
+
+#[tokio::test]
+async fn chosen_ids_cost_one_more_read_for_the_whole_batch() {
+    let (server, topic) = Topic::served();
+    for number in [0, 500] {
+        topic.add(vec![generated(number)]).await;
+    }
+    let chosen = spent(&server, topic.add((0..400).map(|n| job(&format!("j{n}"))).collect())).await;
+    let free = spent(&server, topic.add((1..400).map(generated).collect())).await;
+    assert_eq!(total(&chosen), total(&free) + 2, "one HMGET, and one check whether any broadcast waits");
+}
+
+#[tokio::test]
+async fn no_batch_of_a_hot_step_checks_the_types_of_keys() {
+    for commands in life(100).await {
+        assert_eq!(commands.get("type"), None, "{commands:?}");
+    }
 }
 
 #[tokio::test]

@@ -179,6 +179,18 @@ async fn far_jobs_that_lost_their_place_wait_again_under_their_due_time() {
 }
 
 #[tokio::test]
+async fn an_audit_brings_near_all_far_jobs_of_a_page_that_is_larger_than_a_repair() {
+    let fixture = Fixture::start().await;
+    // Redis reads a small hash as a whole, whatever was asked for.
+    fixture.server.command(&["CONFIG", "SET", "hash-max-ziplist-entries", "4000"]);
+    fixture.topic.add(together(1_000)).await;
+    fixture.server.command(&["DEL", &Fixture::key("far")]);
+    assert_eq!(fixture.lost().await, 1, "it is not known how many");
+    fixture.audit().await;
+    assert_eq!((fixture.far_and_near(), fixture.lost().await), ((0, 1_000), 0));
+}
+
+#[tokio::test]
 async fn scan_restores_when_the_first_leaf_comes_near() {
     let fixture = Fixture::start().await;
     fixture.topic.add(together(1)).await;

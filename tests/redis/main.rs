@@ -31,6 +31,7 @@ mod order;
 mod payloads;
 mod processes;
 mod refused;
+mod repairs;
 mod schedules;
 mod scripted;
 mod sending;

@@ -1,8 +1,11 @@
 //! Keys that another program changed: only the changed job is affected (rule 1).
 
-use dq::job::{Fence, State};
-use dq::store::step::{Change, Reclaim, RejoinDue, Sequenced, USUAL_BYTES, Verdict};
-use dq::store::{CommandKind, PageRequest, Store};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dq::job::{Codec, Fence, JobId, Metadata, Record, State};
+use dq::store::step::{Change, Reclaim, RejoinDue, Sequenced, Sweep, USUAL_BYTES, Verdict};
+use dq::store::{CommandKind, ExportPart, ExportRequest, NewJob, PageRequest, Store, StoreError};
 use dq_tests::redis::RedisServer;
 
 use super::topic::{LEASE, Topic, id, job};
@@ -164,6 +167,88 @@ async fn a_job_with_an_invalid_id_is_dropped_and_no_other() {
     assert_eq!(server.command(&["EXISTS", "dq:{shop:t}:jobs", "dq:{shop:t}:running:n"]), ":0");
     server.command(&["HSET", "dq:{shop:t}:running:n", "line\nfeed", "1:2"]);
     assert_eq!(topic.reconcile().await, 0);
+}
+
+/// Jobs of which more than 32 are claimed, so the answer has ids and records packed: one is large, and one has an id of bytes that
+/// are not UTF-8, in this place.
+async fn many_jobs(place: &str) -> (RedisServer, Topic, Vec<NewJob>) {
+    let (server, topic) = Topic::entered().await;
+    let of = |n: usize| {
+        let payload = format!("\"{}\"", "x".repeat(if n == 20 { 70_000 } else { n }));
+        NewJob { record: Record::new(&Metadata::default(), Codec::Json, payload.as_bytes()), ..job(&format!("j{n}")) }
+    };
+    let jobs: Vec<_> = (0..40).map(of).collect();
+    topic.add(jobs.clone()).await;
+    topic.ready().await;
+    let foreign = "redis.call('HSET', KEYS[1], '\\255', 'mine') return redis.call('ZADD', KEYS[2], 1, '\\255')";
+    server.command(&["EVAL", foreign, "2", "dq:{shop:t}:jobs", &format!("dq:{{shop:t}}:{place}")]);
+    (server, topic, jobs)
+}
+
+fn payloads_of<'a>(jobs: impl Iterator<Item = (&'a JobId, &'a Record)>) -> BTreeMap<&'a JobId, &'a [u8]> {
+    jobs.map(|(id, record)| (id, record.payload().unwrap().1)).collect()
+}
+
+#[tokio::test]
+async fn many_claims_come_whole_beside_an_id_that_is_not_utf_8() {
+    let (_server, topic, jobs) = many_jobs("delayed").await;
+    let claims = topic.try_transfer(100).await.unwrap().claims;
+    assert_eq!(claims.len(), jobs.len());
+    let claimed = payloads_of(claims.iter().map(|claim| (&claim.id, &claim.record)));
+    assert_eq!(claimed, payloads_of(jobs.iter().map(|job| (&job.id, &job.record))));
+    assert_eq!(topic.try_settle(&claims, Change::Ack).await.unwrap().lease_status.rows, 0);
+}
+
+#[tokio::test]
+async fn many_parked_jobs_come_whole_beside_an_id_that_is_not_utf_8() {
+    let (_server, topic, jobs) = many_jobs("unacked").await;
+    let claims = topic.try_transfer(100).await.unwrap().claims;
+    topic.try_settle(&claims, Change::Park).await.unwrap();
+    while topic.store.counts(&topic.key).await.unwrap().clock <= claims[0].token.due {}
+    let sweep = Sweep { limit: 100, ..topic.sweep(Duration::ZERO, LEASE, 10) };
+    let Sequenced::Done(swept) = topic.link.step(sweep).await.unwrap() else {
+        panic!("the sequence number is current")
+    };
+    assert_eq!(swept.claims.len(), jobs.len());
+    let claimed = payloads_of(swept.claims.iter().map(|claim| (&claim.id, &claim.record)));
+    assert_eq!(claimed, payloads_of(jobs.iter().map(|job| (&job.id, &job.record))));
+    assert_eq!(topic.link.dropped(), 1);
+}
+
+#[tokio::test]
+async fn the_end_of_a_role_that_is_not_a_number_fails_no_step() {
+    let (server, topic) = three_jobs().await;
+    let spoil = || {
+        let roles = ["watcher", "w", "watcher-until", "x", "standby", "s", "standby-until", "x"];
+        server.command(&[&["HSET", "dq:{shop:t}:meta"][..], &roles].concat());
+    };
+    spoil();
+    let claims = topic.try_transfer(10).await.unwrap().claims;
+    assert_eq!(claims.len(), 3);
+    topic.try_settle(&claims, Change::Park).await.unwrap();
+    spoil();
+    while topic.store.counts(&topic.key).await.unwrap().clock <= claims[0].token.due {}
+    let Sequenced::Done(swept) = topic.link.step(topic.sweep(Duration::ZERO, LEASE, 10)).await.unwrap() else {
+        panic!("the sequence number is current")
+    };
+    assert_eq!((swept.claims.len(), swept.lease_status.rows), (3, 3));
+    topic.add(vec![job("d")]).await;
+}
+
+#[tokio::test]
+async fn a_page_needs_only_the_keys_that_it_shows() {
+    let (server, topic) = three_jobs().await;
+    topic.try_transfer(1).await.unwrap();
+    for key in ["crashes", "pending", "replacements"] {
+        server.command(&["SET", &format!("dq:{{shop:t}}:{key}"), "mine"]);
+    }
+    for (state, count) in [(State::Delayed, 2), (State::Running, 1)] {
+        let request = PageRequest { state, after: None, limit: 10, bytes: USUAL_BYTES };
+        assert_eq!(topic.store.page(&topic.key, request).await.unwrap().jobs.len(), count, "{state}");
+        let request = ExportRequest { part: ExportPart::State(state), after: None, limit: 10, bytes: USUAL_BYTES };
+        let error = topic.store.export(&topic.key, request).await.unwrap_err();
+        assert!(matches!(&error, StoreError::WrongType { key, .. } if key.ends_with("crashes")), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ fn a_job_that_never_left_its_program_is_not_added() {
     nothing_is_found_with(Profile::Refused);
 }
 
-/// A takeover that is not is a finding, in every seed; these seeds have some that nothing disturbs.
+/// A later takeover is a finding in every seed. These seeds have takeovers that nothing disturbs.
 #[test]
 fn every_takeover_is_within_the_bound() {
     let mut options = Options::default();

@@ -306,7 +306,7 @@ pub const TAKEN: [Taken; 38] = [
         "told",
         Profile::Signals,
         500,
-        "the step that creates a lease tells another node; here nobody is told",
+        "the step that creates a lease tells another node; here no node is told",
         "the jobs of a dead node wait for the fallback of another one as well",
         "ms after its death",
     ),

@@ -22,6 +22,12 @@ pub fn bound(lease: Duration) -> Duration {
     seam::takeover(&settings)
 }
 
+/// After this time a job has not begun for another reason than that no node was told of a lease: the bound, the fallback, and a minute
+/// for a busy machine.
+pub fn limit(lease: Duration) -> Duration {
+    bound(lease) + NodeSettings::default().fallback_scan + Duration::from_secs(60)
+}
+
 impl Figures {
     pub fn add(&mut self, is_busy: bool, took: Duration) {
         if is_busy { self.busy.push(took) } else { self.idle.push(took) }

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use crate::Options;
-use crate::figures::Figures;
+use crate::figures::{Figures, limit};
 use crate::work::{Held, add, keep_busy, listening, waits};
 
 /// A node, and what it reports.
@@ -44,12 +44,12 @@ async fn kill_all(lease: Duration, options: &Options) -> Figures {
         sleep_until(Instant::now() + before).await;
         let is_busy = random.bool();
         add(first.provider(), is_busy, n).await;
-        let holder = begins(&mut nodes, n).await;
+        let holder = begins(&mut nodes, lease, n).await;
         sleep_until(Instant::now() + after).await;
         let killed = nodes.swap_remove(holder);
         let died = Instant::now();
         killed.harness.kill();
-        begins(&mut nodes, n).await;
+        begins(&mut nodes, lease, n).await;
         figures.add(is_busy, died.elapsed());
         release.send_replace(n);
     }
@@ -57,8 +57,10 @@ async fn kill_all(lease: Duration, options: &Options) -> Figures {
 }
 
 /// Waits until this job begins, and returns the place of its node.
-async fn begins(nodes: &mut [Node], n: u64) -> usize {
+async fn begins(nodes: &mut [Node], lease: Duration, n: u64) -> usize {
+    let (since, limit) = (Instant::now(), limit(lease));
     loop {
+        assert!(since.elapsed() < limit, "job {n} has not begun within {limit:?}, lease {lease:?}");
         let found = nodes.iter_mut().position(|node| node.begins.try_recv() == Ok(n));
         if let Some(found) = found {
             return found;

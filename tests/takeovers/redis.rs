@@ -10,10 +10,10 @@ use dq_tests::redis::RedisServer;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::Options;
-use crate::figures::Figures;
+use crate::figures::{Figures, limit};
 use crate::work::{Held, add, keep_busy, listening, waits};
 
 /// A process of a group, by its number.
@@ -30,6 +30,7 @@ pub fn measure(lease: Duration, options: &Options) -> Figures {
     runtime.expect("a runtime can be built").block_on(async {
         let left = Arc::new(AtomicUsize::new(options.kills));
         let (took, mut all) = mpsc::unbounded_channel();
+        let mut groups = Vec::new();
         for group in 0..options.groups {
             let group = Group {
                 app: format!("group{group}"),
@@ -39,7 +40,7 @@ pub fn measure(lease: Duration, options: &Options) -> Figures {
                 processes: Vec::new(),
                 started: 0,
             };
-            tokio::spawn(group.run(Arc::clone(&left), took.clone()));
+            groups.push(tokio::spawn(group.run(Arc::clone(&left), took.clone())));
         }
         drop(took);
         let mut figures = Figures::default();
@@ -48,6 +49,9 @@ pub fn measure(lease: Duration, options: &Options) -> Figures {
             if figures.count().is_multiple_of(50) {
                 eprintln!("lease {lease:?}: {} of {}", figures.count(), options.kills);
             }
+        }
+        for group in groups {
+            group.await.expect("every job of the group began in time");
         }
         figures
     })
@@ -80,12 +84,12 @@ impl Group {
             n += 1;
             let is_busy = self.random.bool();
             add(&provider, is_busy, n).await;
-            let holder = begins(&mut said, n).await;
+            let holder = begins(&mut said, self.lease, n).await;
             sleep_until(Instant::now() + after).await;
             let place = self.processes.iter().position(|process| process.number == holder).expect("it runs");
             let died = Instant::now();
             self.processes.swap_remove(place).child.kill().await.expect("it is our child");
-            let next = begins(&mut said, n).await;
+            let next = begins(&mut said, self.lease, n).await;
             took.send((is_busy, died.elapsed())).expect("the receiver waits until the last group is gone");
             let next = self.processes.iter_mut().find(|process| process.number == next).expect("it runs");
             next.stdin.write_all(format!("{n}\n").as_bytes()).await.expect("it reads");
@@ -122,13 +126,17 @@ impl Group {
 }
 
 /// Waits until this job begins, and returns the number of its process.
-async fn begins(said: &mut mpsc::UnboundedReceiver<(u64, u64)>, n: u64) -> u64 {
-    loop {
-        let (number, began) = said.recv().await.expect("the group holds a sender");
-        if began == n {
-            return number;
+async fn begins(said: &mut mpsc::UnboundedReceiver<(u64, u64)>, lease: Duration, n: u64) -> u64 {
+    let wanted = async {
+        loop {
+            let (number, began) = said.recv().await.expect("the group holds a sender");
+            if began == n {
+                return number;
+            }
         }
-    }
+    };
+    let limit = limit(lease);
+    timeout(limit, wanted).await.unwrap_or_else(|_| panic!("job {n} has not begun within {limit:?}, lease {lease:?}"))
 }
 
 /// Runs as a node: prints the number of each held job that begins, and releases the one that a line of stdin names.

@@ -59,9 +59,9 @@ codes! {
     /// The server is older than dq needs.
     OldServer "old-server" Error "" "upgrade the server to Redis 6.2 or later";
     /// The disk of the store is full.
-    DiskFull "disk-full" Error "" "make room on the disk; the store then goes on by itself";
+    DiskFull "disk-full" Error "" "make room on the disk; the store then continues";
     /// The store has stopped, because its disk failed it.
-    StoreHalted "store-halted" Error "" "mend the disk, and start the program again";
+    StoreHalted "store-halted" Error "" "fix the disk, and start the program again";
     /// Fewer replicas are connected than `durability` waits for.
     TooFewReplicas "too-few-replicas" Error "" "connect more replicas";
     /// The clock of the store and that of this machine differ by a second or more.
@@ -69,13 +69,13 @@ codes! {
         "let NTP set both: jobs are due by the clock of the store, people and programs go by their own";
     /// Something could not be examined: the store refused it.
     NotExamined "not-examined" Warning ""
-        "give the user the permissions in docs/guide/deploying-on-redis.md, or mend what the error names";
+        "give the user the permissions in docs/guide/deploying-on-redis.md, or fix what the error names";
     /// Another version of dq wrote the topic.
     OtherVersion "other-version" Error "" "upgrade the older program, or use another app name";
-    /// A key has a type that dq did not give it.
-    WrongType "wrong-type" Error "rename the key: its new name begins with `set-aside:` behind the prefix of dq"
+    /// A key has a type that dq did not give it. The id is the key, and the detail the type that it should have.
+    WrongType "wrong-type" Error "rename the key: its new name begins with `set-aside:` after the prefix of dq"
         "look at the key, then delete it, or rename it yourself";
-    /// A topic that holds something is missing in the directory.
+    /// A topic that holds something is missing in the directory. The id is the topic.
     TopicNotListed "topic-not-listed" Warning "enter it into the directory" EVICTED;
     /// Jobs are due and no node listens.
     NoListener "no-listener" Warning "" "start a node with a listener for the topic";
@@ -133,7 +133,7 @@ codes! {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Severity {
-    /// Jobs run, and it should be mended before it hurts.
+    /// Jobs run. Fix it before it hurts.
     Warning,
     /// Jobs are stuck, are in danger, or cannot run.
     Error,

@@ -46,7 +46,12 @@ pub struct Examined {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Repair {
     /// Puts right what does not agree.
-    Mismatch(Mismatch),
+    Mismatch {
+        /// What does not agree.
+        mismatch: Mismatch,
+        /// Nodes that hold jobs and have no lease, as [`Examine::nodes`].
+        nodes: Vec<NodeId>,
+    },
     /// Makes a DELAYED, UNACKED or DEAD job that no node can decode DEAD, with its payload. A job that runs, or that has another payload
     /// by now, is left alone.
     GiveUp(GiveUp),

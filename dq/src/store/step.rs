@@ -454,7 +454,7 @@ pub struct Audit {
 /// Answer of [`audit`](super::Request::Audit).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audited {
-    /// Jobs that have a record and neither a place nor a row.
+    /// Jobs that have a record and neither a place nor a row. One of them may have another record.
     pub lost: Vec<JobId>,
     /// Where the next page continues; `None` means that this was the last.
     pub next: Option<RowCursor>,

@@ -66,7 +66,7 @@ impl Finding {
     pub(super) fn of_mismatch(mismatch: Mismatch) -> Self {
         let Mismatch { code, topic, id, detail } = mismatch.clone();
         let text = text_of(code, &id, &detail);
-        let remedy = code.can_be_repaired().then_some(Repair::Mismatch(mismatch));
+        let remedy = code.can_be_repaired().then(|| Repair::Mismatch { mismatch, nodes: Vec::new() });
         Self { id: Some(id), remedy, ..Self::new(code, Some(topic), text) }
     }
 

@@ -19,7 +19,7 @@ pub use finding::Finding;
 use super::inspector::Inspector;
 use crate::job::{NodeId, State, TopicName};
 use crate::provider::{CallError, Provider, TopicProvider};
-use crate::store::{Cursor, Mismatch};
+use crate::store::{Cursor, Mismatch, Repair};
 use schemas::Undecoded;
 
 /// How many findings a doctor keeps at most. Repair these, and examine again.
@@ -195,7 +195,10 @@ impl Doctor {
     }
 
     async fn remedied(&self, finding: &Finding) -> Result<bool, CallError> {
-        let (Some(topic), Some(repair)) = (&finding.topic, finding.remedy.clone()) else { return Ok(false) };
+        let (Some(topic), Some(mut repair)) = (&finding.topic, finding.remedy.clone()) else { return Ok(false) };
+        if let Repair::Mismatch { nodes, .. } = &mut repair {
+            *nodes = self.nodes.get(topic).cloned().unwrap_or_default();
+        }
         self.provider.topic(topic.as_str())?.repair(repair).await
     }
 

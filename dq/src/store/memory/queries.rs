@@ -60,7 +60,7 @@ impl MemoryStore {
             // A job has one slot with one place, so nothing can disagree.
             Query::Examine { .. } => Reply::Examine(Examined::default()),
             Query::ExamineKeys { .. } => Reply::ExamineKeys(Examined::default()),
-            Query::Repair { repair: Repair::Mismatch(_), .. } => Reply::Repair(false),
+            Query::Repair { repair: Repair::Mismatch { .. }, .. } => Reply::Repair(false),
             Query::Dangers {} => Reply::Dangers(Vec::new()),
         };
         Ok(ready(Ok(reply)).boxed())

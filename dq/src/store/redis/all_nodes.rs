@@ -34,7 +34,7 @@ pub(super) fn nodes_of(reply: &mut Reply) -> Result<BTreeSet<NodeId>, StoreError
 /// For how long a node that has rows and no lease gets one: if it lives, it renews the lease by then.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// Sends a request until it names all nodes that have a lease. Returns the answer behind its first value.
+/// Sends a request until it names all nodes that have a lease. Returns the answer after its first value.
 pub(super) async fn with_all_nodes<A: Future<Output = Result<Reply, StoreError>>>(
     step: Step,
     mut nodes: BTreeSet<NodeId>,

@@ -48,7 +48,7 @@ impl RedisLink {
     }
 
     /// A page of the jobs, and then of those that are due much later. These have their due time in their record, so they are put back
-    /// at once.
+    /// immediately.
     pub(super) fn audit(&self, request: &Audit) -> Pending<Answer> {
         let position = request.after.as_ref().map_or(String::new(), |at| at.as_str().to_owned());
         let size = (request.limit.max(1), request.bytes);
@@ -66,10 +66,16 @@ impl RedisLink {
     }
 
     /// Lets far jobs that are in no leaf wait under their due times. `far_lost` ends the note that leaves are gone, once all were found.
-    async fn bring_near(&self, ids: Vec<JobId>, far_lost: String) -> Result<(), StoreError> {
+    async fn bring_near(&self, mut ids: Vec<JobId>, far_lost: String) -> Result<(), StoreError> {
         if let Some(first) = ids.first() {
             tracing::warn!(topic = %self.keys.topic().topic, count = ids.len(), %first, "jobs whose place another program removed wait again");
-        } else if far_lost.is_empty() {
+        }
+        while !ids.is_empty() {
+            let mut reply = self.recovered(ids.clone(), USUAL_BYTES, String::new()).await?;
+            let (_, examined) = (reply.nested()?, reply.count()?);
+            ids.drain(..examined.clamp(1, ids.len()));
+        }
+        if far_lost.is_empty() {
             return Ok(());
         }
         self.recovered(ids, USUAL_BYTES, far_lost).await.map(drop)

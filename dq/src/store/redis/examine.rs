@@ -19,6 +19,9 @@ const JOBS: usize = 1;
 const FAR_JOBS: usize = 2;
 const DONE: usize = 6;
 
+/// The letters of the places, and of the rows of nodes.
+const PLACES: [char; 5] = ['d', 'u', 'x', 'f', 'r'];
+
 /// A call for the page that begins at a position, about as large.
 pub(super) fn examine_call(
     (scripts, keys): (&Scripts, &Keys),
@@ -75,20 +78,19 @@ impl KeyPage {
         })
     }
 
-    /// The jobs with which this is wrong.
-    fn jobs_with(&self, code: FindingCode) -> Vec<JobId> {
-        let is_wrong =
-            |(id, letters): &&(String, String)| wrong_with(id, letters).iter().any(|(found, _)| *found == code);
-        self.found.iter().filter(is_wrong).filter_map(|(id, _)| JobId::new(id.as_str()).ok()).collect()
+    /// The jobs whose letters are such.
+    fn jobs_where(&self, is_such: fn(&str) -> bool) -> Vec<JobId> {
+        let found = self.found.iter().filter(|(_, letters)| is_such(letters));
+        found.filter_map(|(id, _)| JobId::new(id.as_str()).ok()).collect()
     }
 
-    /// What an audit finds: lost jobs, far jobs that their leaves do not have, and where it goes on.
+    /// What an audit finds: lost jobs, far jobs that their leaves do not have, and where it continues.
     pub(super) fn audited(&self) -> (Vec<JobId>, Vec<JobId>, Option<String>) {
-        let goes_on = matches!(self.next.split_once(':'), Some(("1" | "2", _)));
-        let next = goes_on.then(|| self.next.clone());
+        let continues = matches!(self.next.split_once(':'), Some(("1" | "2", _)));
+        let next = continues.then(|| self.next.clone());
         match self.part {
-            JOBS => (self.jobs_with(FindingCode::JobWithoutPlace), Vec::new(), next),
-            _ => (Vec::new(), self.jobs_with(FindingCode::FarWithoutLeaf), next),
+            JOBS => (self.jobs_where(is_lost), Vec::new(), next),
+            _ => (Vec::new(), self.jobs_where(is_missing_in_leaf), next),
         }
     }
 
@@ -122,18 +124,27 @@ impl KeyPage {
     }
 }
 
+/// Whether a job has a record in `jobs` and is in no place. Perhaps it has another record, in `far-jobs`.
+fn is_lost(letters: &str) -> bool {
+    letters.contains('j') && !letters.contains(PLACES)
+}
+
+fn is_missing_in_leaf(letters: &str) -> bool {
+    letters.contains('w') && !letters.contains('l')
+}
+
 /// What is wrong with a job that the topic has in these places: the one comparison of places, rows and other keys with records.
 fn wrong_with(id: &str, letters: &str) -> Vec<(FindingCode, String)> {
     let has = |letter| letters.contains(letter);
-    let among = |some: &str| letters.chars().filter(|letter| some.contains(*letter)).collect::<String>();
-    let (is_job, places, none) = (has('j'), among("duxfr"), String::new);
-    let without_job = among(if is_job { "" } else { "duxf" }) + if has('b') && !has('B') { "b" } else { "" };
-    let leftover = if is_job { none() } else { among("MPC") };
+    let among = |some: &[char]| letters.chars().filter(|letter| some.contains(letter)).collect::<String>();
+    let (is_job, places, none) = (has('j'), among(&PLACES), String::new);
+    let without_job = among(if is_job { &[] } else { &PLACES[..4] }) + if has('b') && !has('B') { "b" } else { "" };
+    let leftover = if is_job { none() } else { among(&['M', 'P', 'C']) };
     let wrong = [
         (is_job && has('w'), FindingCode::SeveralRecords, none()),
-        (is_job && !has('w') && places.is_empty(), FindingCode::JobWithoutPlace, none()),
+        (is_lost(letters) && !has('w'), FindingCode::JobWithoutPlace, none()),
         (is_job && places.len() > 1, FindingCode::SeveralPlaces, places),
-        (has('w') && !has('l'), FindingCode::FarWithoutLeaf, none()),
+        (is_missing_in_leaf(letters), FindingCode::FarWithoutLeaf, none()),
         (is_job && id.starts_with(SCHEDULE_PREFIX) && !has('s'), FindingCode::ScheduleNotListed, none()),
         (!without_job.is_empty(), FindingCode::PlaceWithoutJob, without_job),
         (!leftover.is_empty(), FindingCode::LeftoverEntry, leftover),
@@ -142,7 +153,7 @@ fn wrong_with(id: &str, letters: &str) -> Vec<(FindingCode, String)> {
     wrong.into_iter().filter(|(is_wrong, ..)| *is_wrong).map(|(_, code, detail)| (code, detail)).collect()
 }
 
-/// Only another program writes what is no text.
+/// Only another program writes bytes that are not UTF-8.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -25,7 +25,7 @@ impl RedisStore {
     pub(super) async fn export_of(&self, topic: &TopicKey, request: ExportRequest) -> Result<Exported, StoreError> {
         let (keys, ExportRequest { part, after, limit, bytes }) = (self.keyspace.of(topic), request);
         if let Some(place) = part.place() {
-            return self.placed_of(&keys, place, after, (limit, bytes)).await;
+            return self.placed_of(&keys, place, after, (limit, bytes), true).await;
         }
         let Runs { held, next, clock, fence } = self.runs_of(&keys, after, (limit, bytes), true).await?;
         let jobs = held.len();
@@ -33,13 +33,14 @@ impl RedisStore {
         Ok(Exported { copies, jobs, next, fence })
     }
 
-    /// A page of one place, in order of time, then id.
+    /// A page of one place, in order of time, then id. Only an export has crashes and the last fence.
     pub(super) async fn placed_of(
         &self,
         keys: &Keys,
         place: CopyPlace,
         after: Option<Cursor>,
         (limit, bytes): (usize, usize),
+        is_export: bool,
     ) -> Result<Exported, StoreError> {
         let (records, key) = match place {
             CopyPlace::Delayed => (Key::Jobs, Key::Delayed),
@@ -56,14 +57,19 @@ impl RedisStore {
             None => call.arg("").arg(""),
         };
         let letter = if place == CopyPlace::Delayed { "d" } else { "" };
-        let mut reply = self.queries.ask_list(call.arg(bytes).arg(letter)).await?;
+        let call = call.arg(bytes).arg(letter).arg(if is_export { "e" } else { "" });
+        let mut reply = self.queries.ask_list(call).await?;
         let (mut ids, mut times) = (reply.nested()?, reply.nested()?);
         let (mut records, mut overrides) = (reply.nested()?, reply.nested()?);
-        let (mut crashes, more, fence) = (reply.nested()?, reply.is_set()?, fence(&mut reply)?);
+        let more = reply.is_set()?;
+        let mut counts = if is_export { Some(reply.nested()?) } else { None };
+        let fence = if is_export { fence(&mut reply)? } else { Fence::default() };
         let (jobs, mut copies, mut next) = (ids.len(), Vec::with_capacity(ids.len()), None);
         while ids.len() > 0 {
             let (id, at, record) = (ids.id()?, times.time()?, records.record_or_nothing()?);
-            let (metadata, crashes) = (overrides.bytes_or_nothing()?, crash_count(&crashes.bytes_or_nothing()?));
+            let metadata = overrides.bytes_or_nothing()?;
+            let crashes =
+                counts.as_mut().map_or(Ok(0), |counts| counts.bytes_or_nothing().map(|text| crash_count(&text)))?;
             let Ok(id) = id else { continue };
             next = Some(Cursor { at, id: id.to_string() });
             let Some(record) = record else { continue };
@@ -75,8 +81,8 @@ impl RedisStore {
         Ok(Exported { copies, jobs, next: next.filter(|_| more), fence })
     }
 
-    /// A page of RUNNING, node after node, in two scripts. Nodes go on while it is read, so the pages do not show one moment. Only an
-    /// export has crashes and pending commands.
+    /// A page of RUNNING, node after node, in two scripts. Nodes keep running while it is read, so the pages do not show one moment. Only
+    /// an export has crashes, pending commands and the last fence.
     pub(super) async fn runs_of(
         &self,
         keys: &Keys,
@@ -104,7 +110,8 @@ impl RedisStore {
         let mut reply = self.queries.ask_list(call).await?;
         let mut rows = [reply.nested()?, reply.nested()?, reply.nested()?, reply.nested()?];
         let (counts, at, cursor) = (reply.nested()?, reply.count()?, reply.text()?);
-        let (clock, fence) = (reply.time()?, fence(&mut reply)?);
+        let clock = reply.time()?;
+        let fence = if is_export { fence(&mut reply)? } else { Fence::default() };
         let mut more = if is_export { Some([reply.nested()?, reply.nested()?, reply.nested()?]) } else { None };
         let held = held_jobs(&mut rows, counts, &mut more, &nodes)?;
         let next = at.checked_sub(1).map_or(following, |at| nodes.get(at).cloned());

@@ -53,8 +53,8 @@ impl RedisStore {
             Query::ExamineKeys { app, topic, after } => {
                 Answer::ExamineKeys(self.examine_names(app, topic, after).await?)
             }
-            Query::Repair { topic, repair: Repair::Mismatch(mismatch) } => {
-                Answer::Repair(self.repair_of(topic, mismatch).await?)
+            Query::Repair { topic, repair: Repair::Mismatch { mismatch, nodes } } => {
+                Answer::Repair(self.repair_of(topic, mismatch, nodes).await?)
             }
             Query::Repair { topic, repair: Repair::GiveUp(job) } => Answer::Repair(self.give_up_of(topic, job).await?),
             Query::Dangers {} => Answer::Dangers(dangers(&self.queries, self.durability).await?),
@@ -108,7 +108,7 @@ impl RedisStore {
     async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {
         let (keys, PageRequest { state, after, limit, bytes }) = (self.keyspace.of(topic), request);
         if let Some(from) = ExportPart::State(state).place() {
-            let placed = self.placed_of(&keys, from, after, (limit, bytes)).await?;
+            let placed = self.placed_of(&keys, from, after, (limit, bytes), false).await?;
             let jobs = placed.copies.into_iter().map(JobCopy::into_stored).collect();
             return Ok(Page { jobs, next: placed.next });
         }

@@ -312,7 +312,7 @@ const fn role_of(number: i64) -> Option<Role> {
 }
 
 fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<ForeignRow>), StoreError> {
-    let (mut ids, mut tokens, mut records) = (reply.texts()?, reply.nested()?, reply.texts()?);
+    let (mut ids, mut tokens, mut records) = (reply.strings()?, reply.nested()?, reply.strings()?);
     let (mut overrides, mut crashes) = (reply.nested_or_nothing()?, reply.nested_or_nothing()?);
     let (mut claims, mut foreign_rows) = (Vec::with_capacity(ids.len()), Vec::new());
     while tokens.len() > 0 {

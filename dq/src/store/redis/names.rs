@@ -40,7 +40,7 @@ impl RedisStore {
         let (cursor, mut names) = (reply.text()?, reply.nested()?);
         let (mut owned, mut producers, looked_at) = (Vec::new(), BTreeMap::new(), names.len());
         while names.len() > 0 {
-            // A name that is no text is not of dq.
+            // dq writes no name that is not UTF-8.
             let name = String::from_utf8(names.bytes()?.to_vec()).ok();
             owned.extend(name.and_then(|name| self.owned(app, name)));
         }

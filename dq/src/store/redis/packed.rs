@@ -1,11 +1,11 @@
-//! Many texts in one, as `cmsgpack` packs a list of them in a script: read without a value of the client library and an allocation
+//! Many strings in one, as `cmsgpack` packs a list of them in a script: read without a value of the client library and an allocation
 //! for each.
 //!
-//! It is the part of [MessagePack](https://github.com/msgpack/msgpack/blob/master/spec.md) for lists of texts.
+//! It is the part of [MessagePack](https://github.com/msgpack/msgpack/blob/master/spec.md) for lists of strings.
 
 use bytes::{Buf, Bytes};
 
-/// Packed texts, which a caller takes one by one.
+/// Packed strings, which a caller takes one by one.
 #[derive(Debug)]
 pub(super) struct Packed {
     bytes: Bytes,
@@ -13,7 +13,7 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// The texts that are packed in these bytes; `None` if they begin no list.
+    /// The strings that are packed in these bytes; `None` if they do not begin with a list.
     pub(super) fn new(mut bytes: Bytes) -> Option<Self> {
         let left = list_length(&mut bytes)?;
         Some(Self { bytes, left })
@@ -24,10 +24,10 @@ impl Packed {
         self.left
     }
 
-    /// The next text, as a part of the whole: who keeps it keeps all of them. `None` if the list ends too early.
+    /// The next string, as a part of the whole: a caller that keeps it keeps all of them. `None` if the list ends too early.
     pub(super) fn next(&mut self) -> Option<Bytes> {
         self.left = self.left.checked_sub(1)?;
-        let length = text_length(&mut self.bytes).filter(|length| *length <= self.bytes.len())?;
+        let length = string_length(&mut self.bytes).filter(|length| *length <= self.bytes.len())?;
         Some(self.bytes.split_to(length))
     }
 }
@@ -42,8 +42,8 @@ fn list_length(bytes: &mut Bytes) -> Option<usize> {
     })
 }
 
-/// Reads the head of a text: how many bytes it has.
-fn text_length(bytes: &mut Bytes) -> Option<usize> {
+/// Reads the head of a string: how many bytes it has.
+fn string_length(bytes: &mut Bytes) -> Option<usize> {
     Some(match bytes.try_get_u8().ok()? {
         short @ 0xa0..=0xbf => usize::from(short & 0x1f),
         0xd9 => usize::from(bytes.try_get_u8().ok()?),
@@ -58,12 +58,12 @@ mod tests {
     use super::*;
 
     fn all(packed: &[u8]) -> Option<Vec<Bytes>> {
-        let mut texts = Packed::new(Bytes::copy_from_slice(packed))?;
-        (0..texts.len()).map(|_| texts.next()).collect()
+        let mut strings = Packed::new(Bytes::copy_from_slice(packed))?;
+        (0..strings.len()).map(|_| strings.next()).collect()
     }
 
     #[test]
-    fn texts_of_each_length_are_read() {
+    fn strings_of_each_length_are_read() {
         let mut packed = vec![0xdc, 0, 5, 0xa1, b'a', 0xa0];
         packed.extend([0xd9, 40].into_iter().chain([b'b'; 40]));
         packed.extend([0xda, 1, 0].into_iter().chain([b'c'; 256]));

@@ -15,7 +15,13 @@ const SET_ASIDE: &str = include_str!("lua/set_aside.lua");
 const RAISE: &str = include_str!("lua/raise.lua");
 
 impl RedisStore {
-    pub(super) async fn repair_of(&self, topic: &TopicKey, mismatch: &Mismatch) -> Result<bool, StoreError> {
+    /// `known` are nodes that hold jobs and have no lease.
+    pub(super) async fn repair_of(
+        &self,
+        topic: &TopicKey,
+        mismatch: &Mismatch,
+        known: &[NodeId],
+    ) -> Result<bool, StoreError> {
         let Mismatch { code, id, detail, .. } = mismatch;
         let keys = self.keyspace.of(topic);
         let mut cmd = redis::Cmd::new();
@@ -39,7 +45,7 @@ impl RedisStore {
             }
             _ => {
                 let is_of_node = matches!(code, FindingCode::RowsWithoutLease | FindingCode::LeaseWithoutRows);
-                let nodes = is_of_node.then(|| NodeId::new(id)).into_iter().collect();
+                let nodes = known.iter().cloned().chain(is_of_node.then(|| NodeId::new(id))).collect();
                 let ids = (!is_of_node).then_some(id.as_str());
                 let (jobs, leases) = self.recovered(topic, nodes, (b"", b""), ids).await?;
                 return Ok(if is_of_node { leases } else { jobs } > 0);

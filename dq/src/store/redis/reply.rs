@@ -42,14 +42,14 @@ impl Reply {
         Self::list(self.operation, value)
     }
 
-    /// Texts, in a list or packed.
-    pub(super) fn texts(&mut self) -> Result<Texts, StoreError> {
+    /// Strings, in a list or packed.
+    pub(super) fn strings(&mut self) -> Result<Strings, StoreError> {
         match self.next()? {
             Value::BulkString(bytes) => match Packed::new(Bytes::from(bytes)) {
-                Some(packed) => Ok(Texts::Packed(self.operation, packed)),
-                None => Err(malformed(self.operation, "a packed list is none")),
+                Some(packed) => Ok(Strings::Packed(self.operation, packed)),
+                None => Err(malformed(self.operation, "a packed list cannot be read")),
             },
-            value => Self::list(self.operation, value).map(Texts::List),
+            value => Self::list(self.operation, value).map(Strings::List),
         }
     }
 
@@ -82,7 +82,7 @@ impl Reply {
 
     fn parse<T: FromStr>(&self, value: Value) -> Result<T, StoreError> {
         let bytes = self.bytes_of(value)?;
-        let text = std::str::from_utf8(&bytes).map_err(|_| malformed(self.operation, "a text is not UTF-8"))?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| malformed(self.operation, "a string is not UTF-8"))?;
         text.parse().map_err(|_| malformed(self.operation, &format!("`{text}` is not a number")))
     }
 
@@ -91,7 +91,7 @@ impl Reply {
             Value::BulkString(bytes) => Ok(bytes),
             Value::SimpleString(text) => Ok(text.into_bytes()),
             Value::Okay => Ok(b"OK".to_vec()),
-            other => Err(malformed(self.operation, &format!("expected a text, got {}", kind(&other)))),
+            other => Err(malformed(self.operation, &format!("expected a string, got {}", kind(&other)))),
         }
     }
 
@@ -110,7 +110,7 @@ impl Reply {
 
     pub(super) fn text(&mut self) -> Result<String, StoreError> {
         let value = self.next()?;
-        String::from_utf8(self.bytes_of(value)?).map_err(|_| malformed(self.operation, "a text is not UTF-8"))
+        String::from_utf8(self.bytes_of(value)?).map_err(|_| malformed(self.operation, "a string is not UTF-8"))
     }
 
     pub(super) fn record(&mut self) -> Result<Record, StoreError> {
@@ -159,15 +159,15 @@ impl Reply {
     }
 }
 
-/// Texts that a caller takes one by one: ids and records.
+/// Strings that a caller takes one by one: ids and records.
 #[derive(Debug)]
-pub(super) enum Texts {
+pub(super) enum Strings {
     List(Reply),
     /// Of this operation.
     Packed(&'static str, Packed),
 }
 
-impl Texts {
+impl Strings {
     /// How many are left.
     pub(super) fn len(&self) -> usize {
         match self {
@@ -233,7 +233,7 @@ const fn kind(value: &Value) -> &'static str {
     match value {
         Value::Nil => "nothing",
         Value::Int(_) => "a number",
-        Value::BulkString(_) | Value::SimpleString(_) | Value::Okay => "a text",
+        Value::BulkString(_) | Value::SimpleString(_) | Value::Okay => "a string",
         Value::Array(_) => "a list",
         _ => "something else",
     }

@@ -83,12 +83,15 @@ steps! {
 impl Step {
     /// The keys that the common path of a script writes without having read them before its first write. The script
     /// checks their types each time; `None`: it checks the types of all its keys. Only the hot steps have such a list,
-    /// because one check costs as much as one job. (A transfer reads all its keys and includes no check.)
+    /// because one check costs as much as one job. (A transfer reads all its keys and includes no check.) A page checks the keys that
+    /// it needs, and an export checks the others too.
     const fn unread(self) -> Option<&'static [Key]> {
         match self {
             Self::Settle => Some(&[Key::Jobs, Key::Leases]),
             Self::Change => Some(&[]),
             Self::Command => Some(&[Key::BroadcastJobs, Key::Crashes, Key::Replacements]),
+            Self::Page => Some(&[Key::Jobs, Key::Delayed, Key::Metadata, Key::Far, Key::FarJobs]),
+            Self::Rows => Some(&[Key::Jobs, Key::Metadata, Key::Running]),
             _ => None,
         }
     }

@@ -15,7 +15,7 @@ async fn set_delay(t: &Topic, seconds: u64) {
 }
 
 /// Without a default delay of the topic, a job waits for the usual one that it brings (rule 29).
-pub async fn usual_delay_counts_while_the_topic_has_none(t: &Topic) {
+pub async fn usual_delay_applies_while_the_topic_has_none(t: &Topic) {
     t.add_job(usual("a", 60)).await;
     assert_eq!((t.due("a").await, t.metadata("a").await.delay), (t.in_ms(60_000), secs(60)));
 }
@@ -70,7 +70,7 @@ pub async fn job_with_a_default_delay_keeps_the_rest_of_its_metadata(t: &Topic) 
 }
 
 /// Broadcasts, replacements and large jobs obey it too (rule 29).
-pub async fn default_delay_counts_for_jobs_of_every_kind(t: &Topic) {
+pub async fn default_delay_applies_to_jobs_of_every_kind(t: &Topic) {
     set_delay(t, 7).await;
     t.add_job(NewJob { deliver: Deliver::Both, ..usual("both", 60) }).await;
     assert_eq!(t.due("both").await, t.in_ms(7_000));

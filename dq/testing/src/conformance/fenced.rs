@@ -82,8 +82,8 @@ pub async fn reject_under_a_fenced_end_finds_the_job(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// `keep` under a fenced end leaves a replacement that counts if the end applies (rule 13).
-pub async fn keep_under_a_fenced_end_counts_if_the_end_applies(t: &Topic) {
+/// `keep` under a fenced end leaves a replacement that applies if the end applies (rule 13).
+pub async fn keep_under_a_fenced_end_applies_if_the_end_does(t: &Topic) {
     for way in 0..WAYS_OUT {
         let claim = t.running("n", "a").await;
         t.ack_run("a", claim.token.fence).await;
@@ -108,8 +108,8 @@ pub async fn keep_under_a_fenced_end_is_dropped_if_the_end_does_not_apply(t: &To
     assert_eq!(t.find("a").await, None);
 }
 
-/// A `replace` counts whether a fenced end that came before or after it applies or not (rule 13).
-pub async fn replacement_counts_whether_a_fenced_end_applies_or_not(t: &Topic) {
+/// A `replace` applies whether a fenced end that came before or after it applies or not (rule 13).
+pub async fn replacement_applies_whether_a_fenced_end_does_or_not(t: &Topic) {
     for (own, end_first) in [(true, true), (true, false), (false, true), (false, false)] {
         let claim = t.running("n", "a").await;
         let fence = if own { claim.token.fence } else { Fence(claim.token.fence.0 - 1) };
@@ -126,8 +126,8 @@ pub async fn replacement_counts_whether_a_fenced_end_applies_or_not(t: &Topic) {
     }
 }
 
-/// Of a fenced and an unfenced end the unfenced one counts, in either order, because it is for any run (rule 13).
-pub async fn of_a_fenced_and_an_unfenced_end_the_unfenced_one_counts(t: &Topic) {
+/// Of a fenced and an unfenced end the unfenced one applies, in either order, because it is for any run (rule 13).
+pub async fn of_a_fenced_and_an_unfenced_end_the_unfenced_one_applies(t: &Topic) {
     for verb in [CommandKind::Ack, CommandKind::Delete, CommandKind::Cancel] {
         for fenced_first in [true, false] {
             let claim = t.running("n", "a").await;
@@ -155,9 +155,9 @@ pub async fn unfenced_ack_makes_a_conditional_replacement_unconditional(t: &Topi
     assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Delayed), "new".into()));
 }
 
-/// Of two fenced acks the one of the later run counts, in whichever order they come: only that one can be for this run
+/// Of two fenced acks the one of the later run applies, in whichever order they come: only that one can be for this run
 /// (rule 13).
-pub async fn ack_of_the_later_run_counts(t: &Topic) {
+pub async fn ack_of_the_later_run_applies(t: &Topic) {
     for late_first in [true, false] {
         let old = t.running("n", "a").await;
         t.end("n", &old, Change::Rollback).await;

@@ -117,7 +117,7 @@ pub async fn renew_never_creates_a_lease(t: &Topic) {
     assert_eq!((lease_status.rows, t.lease("n").await), (0, None));
 }
 
-/// A renewal may shorten a lease: the last one counts, not the longest (rule 20).
+/// A renewal may shorten a lease: the last one applies, not the longest (rule 20).
 pub async fn renewal_may_shorten_a_lease(t: &Topic) {
     t.running("n", "a").await;
     let renew = Renew { last_seen: t.last_seen("n"), lease: secs(3) };

@@ -92,8 +92,8 @@ macro_rules! store_behaviours {
             repeated_outcome_is_stale
             stale_outcome_does_not_hold_back_the_others
             job_named_twice_is_settled_once
-            outcome_under_an_expired_lease_counts
-            outcome_under_a_wrong_sequence_number_counts
+            outcome_under_an_expired_lease_applies
+            outcome_under_a_wrong_sequence_number_applies
             settled_outcome_clears_the_crash_count;
         ticks:
             tick_adds_its_jobs_and_waits_for_the_next
@@ -177,7 +177,7 @@ macro_rules! store_behaviours {
             delete_drops_the_waiting_replacement
             ack_keeps_the_waiting_replacement
             delete_after_delete_and_add_drops_the_new_job
-            of_an_ack_and_a_delete_the_delete_counts
+            of_an_ack_and_a_delete_the_delete_applies
             stale_outcome_does_not_use_up_a_pending_command
             pending_command_affects_only_its_job
             running_job_is_not_requeued
@@ -192,12 +192,12 @@ macro_rules! store_behaviours {
             fence_of_a_parked_job_is_compared
             fence_of_an_earlier_park_is_void
             reject_under_a_fenced_end_finds_the_job
-            keep_under_a_fenced_end_counts_if_the_end_applies
+            keep_under_a_fenced_end_applies_if_the_end_does
             keep_under_a_fenced_end_is_dropped_if_the_end_does_not_apply
-            replacement_counts_whether_a_fenced_end_applies_or_not
-            of_a_fenced_and_an_unfenced_end_the_unfenced_one_counts
+            replacement_applies_whether_a_fenced_end_does_or_not
+            of_a_fenced_and_an_unfenced_end_the_unfenced_one_applies
             unfenced_ack_makes_a_conditional_replacement_unconditional
-            ack_of_the_later_run_counts
+            ack_of_the_later_run_applies
             fenced_requeue_leaves_a_dead_job;
         commands:
             deleted_job_is_returned
@@ -457,10 +457,10 @@ macro_rules! store_behaviours {
             topic_may_be_paused_and_drain
             drain_and_its_end_are_signalled;
         delays:
-            usual_delay_counts_while_the_topic_has_none
+            usual_delay_applies_while_the_topic_has_none
             default_delay_takes_the_place_of_the_usual_one
             job_with_a_default_delay_keeps_the_rest_of_its_metadata
-            default_delay_counts_for_jobs_of_every_kind
+            default_delay_applies_to_jobs_of_every_kind
             default_delay_may_be_much_longer_or_shorter_than_the_usual_one
             default_delay_is_kept_with_its_author;
         examining:

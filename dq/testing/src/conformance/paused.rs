@@ -115,7 +115,7 @@ pub async fn pause_ends_by_itself(t: &Topic) {
     assert_eq!(t.resume().await.before, TopicState::default(), "there was no pause any more");
 }
 
-/// A pause that has ended by itself stays until the next pause or resume: if the clock jumps back, it counts again (rule 29).
+/// A pause that has ended by itself stays until the next pause or resume: if the clock jumps back, it applies again (rule 29).
 pub async fn ended_pause_stays_until_the_next_pause_or_resume(t: &Topic) {
     let state = paused("why", Some(t.in_ms(5_000)), t.now());
     t.set(pause_for("why", secs(5))).await;

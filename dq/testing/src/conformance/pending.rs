@@ -126,8 +126,8 @@ pub async fn delete_after_delete_and_add_drops_the_new_job(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// Of an ack from outside and a delete the delete counts, in either order: it leaves not even a DONE job (rule 13).
-pub async fn of_an_ack_and_a_delete_the_delete_counts(t: &Topic) {
+/// Of an ack from outside and a delete the delete applies, in either order: it leaves not even a DONE job (rule 13).
+pub async fn of_an_ack_and_a_delete_the_delete_applies(t: &Topic) {
     for verbs in [[CommandKind::Ack, CommandKind::Delete], [CommandKind::Delete, CommandKind::Ack]] {
         t.add_job(retained("a")).await;
         let claim = t.claim("n", "a").await;

@@ -140,7 +140,7 @@ pub async fn job_that_ran_alone_is_convicted(t: &Topic) {
     assert_eq!(crashes_and_exhausted(&t.claim("n", "a").await), (MAX_CRASHES + 2, true));
 }
 
-/// A job that made room for others is no longer alone: what `isolate` noted last counts (rule 19).
+/// A job that made room for others is no longer alone: what `isolate` noted last applies (rule 19).
 pub async fn job_that_made_room_is_not_convicted(t: &Topic) {
     let claim = quarantined(t, "n", "a").await;
     t.isolate("n", &claim).await;

@@ -158,7 +158,7 @@ pub async fn outcome_of_a_reclaimed_run_is_stale(t: &Topic) {
     t.end("n", &new, Change::Ack).await;
 }
 
-/// The same outcome counts once; a repeat is stale (rule 10).
+/// The same outcome applies once; a repeat is stale (rule 10).
 pub async fn repeated_outcome_is_stale(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Retry(ms(0))).await;
@@ -188,16 +188,16 @@ pub async fn job_named_twice_is_settled_once(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
 
-/// An outcome counts after the lease has expired, as long as no node has reclaimed the job (rule 10).
-pub async fn outcome_under_an_expired_lease_counts(t: &Topic) {
+/// An outcome applies after the lease has expired, as long as no node has reclaimed the job (rule 10).
+pub async fn outcome_under_an_expired_lease_applies(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(LEASE * 3).await;
     t.end("n", &claim, Change::Ack).await;
     assert_eq!(t.find("a").await, None);
 }
 
-/// An outcome counts even if its request names a wrong sequence number: the token decides (rules 6, 10).
-pub async fn outcome_under_a_wrong_sequence_number_counts(t: &Topic) {
+/// An outcome applies even if its request names a wrong sequence number: the token decides (rules 6, 10).
+pub async fn outcome_under_a_wrong_sequence_number_applies(t: &Topic) {
     let claim = t.running("n", "a").await;
     let request = t.settle_of("n", &claim, Change::Ack);
     let request = dq::store::step::Settle { last_seen: dq::job::Sequence(77), ..request };

@@ -73,7 +73,7 @@ pub async fn callers_that_add_at_once_add_one_job(t: &Topic) {
     t.audit().await;
 }
 
-/// If eight outcomes of one run are sent at once, one of them counts (rule 10).
+/// If eight outcomes of one run are sent at once, one of them applies (rule 10).
 pub async fn outcomes_sent_at_once_count_once(t: &Topic) {
     let claim = t.running("n", "a").await;
     let mut senders = JoinSet::new();

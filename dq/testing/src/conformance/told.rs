@@ -33,19 +33,19 @@ fn only(place: usize, node: &str) -> [Vec<String>; 3] {
     all
 }
 
-const NOBODY: [Vec<String>; 3] = [vec![], vec![], vec![]];
+const NONE: [Vec<String>; 3] = [vec![], vec![], vec![]];
 
-/// A new lease is told to the watcher only, with how long it lasts; nobody is told of a transfer that claims nothing, nor of a
+/// A new lease is told to the watcher only, with how long it lasts; no node is told of a transfer that claims nothing, nor of a
 /// renewal (rule 20).
 pub async fn new_lease_is_told_to_the_watcher(t: &Topic) {
     let mut nodes = nodes(t).await;
-    assert_eq!(told(t, &mut nodes).await, NOBODY);
+    assert_eq!(told(t, &mut nodes).await, NONE);
     t.running("o", "a").await;
     assert_eq!(told(t, &mut nodes).await, only(0, "o"));
     t.advance(secs(5)).await;
     t.renew("o").await;
     t.running("o", "b").await;
-    assert_eq!(told(t, &mut nodes).await, NOBODY);
+    assert_eq!(told(t, &mut nodes).await, NONE);
 }
 
 /// The lease of the watcher itself is told to the standby watcher (rule 20).
@@ -64,10 +64,10 @@ pub async fn new_lease_is_told_to_all_nodes_without_another_role(t: &Topic) {
     assert_eq!(told(t, &mut nodes).await, [["o"], ["o"], ["o"]]);
     t.advance(FALLBACK + secs(1)).await;
     t.running("o", "b").await;
-    assert_eq!(told(t, &mut nodes).await, NOBODY, "it has had this lease since");
+    assert_eq!(told(t, &mut nodes).await, NONE, "it has had this lease since");
 }
 
-/// Who was told of a lease is told of no other before that one ends, because it looks at all leases then (rule 20).
+/// A node that was told of a lease is told of no other before that one ends, because it looks at all leases then (rule 20).
 pub async fn leases_are_told_once_until_the_told_one_ends(t: &Topic) {
     let mut nodes = nodes(t).await;
     let claim = t.running("o", "a").await;
@@ -76,14 +76,14 @@ pub async fn leases_are_told_once_until_the_told_one_ends(t: &Topic) {
     t.advance(LEASE - ms(1)).await;
     assert_eq!(t.transfer("w", 1).await.role, Some(Role::Watcher));
     let claim = t.running("o", "b").await;
-    assert_eq!(told(t, &mut nodes).await, NOBODY);
+    assert_eq!(told(t, &mut nodes).await, NONE);
     t.end("o", &claim, Change::Ack).await;
     t.advance(ms(1)).await;
     t.running("o", "c").await;
     assert_eq!(told(t, &mut nodes).await, only(0, "o"));
 }
 
-/// Who was told of a lease is told of one that ends before (rule 20).
+/// A node that was told of a lease is told of one that ends before (rule 20).
 pub async fn lease_that_ends_before_the_told_one_is_told(t: &Topic) {
     let mut nodes = nodes(t).await;
     t.add("long").await;
@@ -95,7 +95,7 @@ pub async fn lease_that_ends_before_the_told_one_is_told(t: &Topic) {
     assert_eq!(told(t, &mut nodes).await, only(0, "n"));
 }
 
-/// The lease of the node that was told last is told to another one: nobody relies on a node to watch itself (rule 20).
+/// The lease of the node that was told last is told to another one: no node watches itself (rule 20).
 pub async fn lease_of_the_told_node_is_told_to_another(t: &Topic) {
     let mut nodes = nodes(t).await;
     t.running("s", "a").await;
@@ -104,7 +104,7 @@ pub async fn lease_of_the_told_node_is_told_to_another(t: &Topic) {
     assert_eq!(told(t, &mut nodes).await, only(1, "w"));
     t.end("w", &claim, Change::Ack).await;
     t.running("w", "c").await;
-    assert_eq!(told(t, &mut nodes).await, NOBODY, "both look when the leases end");
+    assert_eq!(told(t, &mut nodes).await, NONE, "both look when the leases end");
 }
 
 /// Another watcher is told, whatever the last one was told (rule 20).
@@ -127,9 +127,9 @@ pub async fn new_lease_is_told_to_all_nodes_when_the_watcher_does_not_listen(t: 
     assert!(o.received_all(t).await.contains(&Signal::Lease(t.node("n"), LEASE)));
     t.end("n", &claim, Change::Ack).await;
     t.running("n", "b").await;
-    assert!(!o.received_all(t).await.contains(&Signal::Lease(t.node("n"), LEASE)), "all others have heard");
+    assert!(!o.received_all(t).await.contains(&Signal::Lease(t.node("n"), LEASE)), "all others were told");
     t.running("m", "c").await;
-    assert!(o.received_all(t).await.contains(&Signal::Lease(t.node("m"), LEASE)), "perhaps only m has heard");
+    assert!(o.received_all(t).await.contains(&Signal::Lease(t.node("m"), LEASE)), "perhaps only m was told");
     t.advance(FALLBACK + secs(1)).await;
     let _w = t.subscribe("w").await;
     t.running("x", "d").await;

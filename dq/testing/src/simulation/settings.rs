@@ -55,8 +55,8 @@ pub(super) struct RunSettings {
     pub(super) node: NodeSettings,
 }
 
-/// The settings of the nodes. With the default lease, which is as long as the fallback, nobody need be told of a new lease; with a short
-/// one and callers that act seldom a takeover shows whether somebody was.
+/// The settings of the nodes. With the default lease, which is as long as the fallback, no node need be told of a new lease; with a short
+/// one and callers that act seldom a takeover shows whether one was.
 fn node_settings(has_short_lease: bool) -> NodeSettings {
     let mut settings = NodeSettings::default();
     settings.grace = Duration::from_secs(3);
@@ -91,7 +91,13 @@ impl RunSettings {
             Profile::Broadcasts => chaos,
             _ => false,
         };
-        let has_short_lease = profile == Profile::Signals && cluster.random("lease", 0).chance(0.5);
+        // Callers that act seldom show less of the other faults.
+        let short_leases = match profile {
+            Profile::Signals => 0.5,
+            Profile::All | Profile::NoClock => 0.2,
+            _ => 0.0,
+        };
+        let has_short_lease = cluster.random("lease", 0).chance(short_leases);
         Self {
             profile,
             node: node_settings(has_short_lease),
@@ -127,8 +133,8 @@ impl RunSettings {
 
     /// The settings for a user's program, which brings its own jobs and faults.
     pub(super) fn of_program(cluster: &ClusterState, nodes: u64) -> Self {
-        let settings = Self::of(cluster, Some(Profile::NoClock));
-        Self { nodes, topics: 1, failing: 0.0, killers: false, chaos: false, ..settings }
+        let (settings, node) = (Self::of(cluster, Some(Profile::NoClock)), node_settings(false));
+        Self { nodes, topics: 1, failing: 0.0, killers: false, chaos: false, node, ..settings }
     }
 
     /// Returns whether the lease is much shorter than the fallback, and callers act seldom.

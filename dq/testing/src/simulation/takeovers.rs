@@ -27,7 +27,7 @@ impl Sim {
         }
         let (now, clock) = (self.cluster.now(), Timestamp::floor_micros(self.clock.micros()));
         self.for_topics(|key, checker| {
-            for (node, leased) in checker.note_leases(now) {
+            for (node, leased) in checker.takeovers.note(&checker.before.leases, now) {
                 let took = now - since(checker, &node, &leased).unwrap_or(now);
                 if took > 0 && self.is_undisturbed(checker, &node, &leased) {
                     checker.takeovers.measured += 1;
@@ -91,7 +91,7 @@ impl Sim {
         let now = self.cluster.now();
         let node = process.and_then(|process| self.node_of(process));
         if process.is_none() || node.is_some() {
-            self.for_checkers(|checker| checker.disturb(node.as_ref().map(|node| &node.id), now));
+            self.for_checkers(|checker| checker.takeovers.disturb(node.as_ref().map(|node| &node.id), now));
         }
     }
 }

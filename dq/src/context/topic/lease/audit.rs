@@ -17,6 +17,8 @@ use crate::store::step::{Audit, Audited, Recover, Recovered, RowCursor};
 const GRACE: Duration = Duration::from_secs(60);
 /// How many lost jobs one round of the audit remembers. The next round finds the others.
 const MOST_LOST: usize = 100_000;
+/// For how long an audit that put nothing back is the last one, unless a scan counts a larger difference.
+const LEFT_FOR: Duration = Duration::from_secs(3_600);
 
 /// What the audit does next.
 #[derive(Debug, Default)]
@@ -28,8 +30,10 @@ pub(super) enum Audits {
     Looking { after: Option<RowCursor>, lost: Vec<JobId> },
     /// Put these back from this time on, if the next scan still counts a difference.
     Found { lost: Vec<JobId>, from: Duration },
-    /// Put these back.
-    Recovering { lost: Vec<JobId> },
+    /// Put these back. `difference` was counted; `puts_back` says whether any went back.
+    Recovering { lost: Vec<JobId>, difference: usize, puts_back: bool },
+    /// Nothing until then, unless more is counted: the store put none of these back, as a job with two records that differ.
+    Left { difference: usize, until: Duration },
 }
 
 impl Audits {
@@ -38,16 +42,22 @@ impl Audits {
         match self {
             Self::Looking { .. } => Some(RequestKind::Audit),
             Self::Recovering { .. } => Some(RequestKind::Recover),
-            Self::Idle | Self::Found { .. } => None,
+            Self::Idle | Self::Found { .. } | Self::Left { .. } => None,
         }
     }
 
     /// A scan has counted these.
     pub(super) fn counted(&mut self, records: usize, places: usize, now: Duration) {
+        let counted = records.saturating_sub(places);
         *self = match std::mem::take(self) {
-            _ if records <= places => Self::Idle,
-            Self::Idle => Self::Looking { after: None, lost: Vec::new() },
-            Self::Found { lost, from } if now >= from => Self::Recovering { lost },
+            _ if counted == 0 => Self::Idle,
+            Self::Left { difference, until } if counted <= difference && now < until => {
+                Self::Left { difference: counted, until }
+            }
+            Self::Idle | Self::Left { .. } => Self::Looking { after: None, lost: Vec::new() },
+            Self::Found { lost, from } if now >= from => {
+                Self::Recovering { lost, difference: counted, puts_back: false }
+            }
             other => other,
         };
     }
@@ -64,11 +74,13 @@ impl Audits {
     }
 
     /// The first of these jobs were looked at.
-    fn examined(&mut self, count: usize) {
-        let Self::Recovering { lost } = self else { return };
-        lost.drain(..count.min(lost.len()));
-        if lost.is_empty() || count == 0 {
-            *self = Self::Idle;
+    fn examined(&mut self, answer: &Recovered, now: Duration) {
+        let Self::Recovering { lost, difference, puts_back } = self else { return };
+        *puts_back |= !answer.recovered.is_empty();
+        lost.drain(..answer.examined.min(lost.len()));
+        if lost.is_empty() || answer.examined == 0 {
+            let left = Self::Left { difference: *difference, until: now + LEFT_FOR };
+            *self = if *puts_back { Self::Idle } else { left };
         }
     }
 }
@@ -82,11 +94,11 @@ impl Lease {
         }
         let (limit, bytes) = moment.flight.limits(kind);
         match &self.audits {
-            Audits::Recovering { lost } => {
+            Audits::Recovering { lost, .. } => {
                 moment.send(Recover { ids: lost.iter().take(limit).cloned().collect(), bytes });
             }
             Audits::Looking { after, .. } => moment.send(Audit { after: after.clone(), limit, bytes }),
-            Audits::Idle | Audits::Found { .. } => {}
+            Audits::Idle | Audits::Found { .. } | Audits::Left { .. } => {}
         }
         None
     }
@@ -98,14 +110,14 @@ impl Lease {
         self.audits.found(page, now);
     }
 
-    pub(crate) fn on_recovered(&mut self, answer: &Recovered) {
+    pub(crate) fn on_recovered(&mut self, answer: &Recovered, now: Duration) {
         if !answer.recovered.is_empty() {
             let jobs = answer.recovered.len();
             let ids: Vec<_> = answer.recovered.iter().take(MOST_SHOWN).map(JobId::as_str).collect();
             tracing::error!(topic = %self.parts.key.topic, jobs, ?ids, "put back jobs that had lost their place: parked ones are UNACKED, others DEAD with the cause `place lost`; requeue those that should run");
             self.parts.stats.count.place_lost.add(jobs);
         }
-        self.audits.examined(answer.examined);
+        self.audits.examined(answer, now);
     }
 }
 
@@ -116,6 +128,11 @@ mod tests {
     fn page(ids: &[&str], next: Option<&str>) -> Audited {
         let id = |text: &&str| JobId::new(*text).unwrap();
         Audited { lost: ids.iter().map(id).collect(), next: next.map(|text| RowCursor::behind(&id(&text))) }
+    }
+
+    /// The store looked at one job, and put these back.
+    fn recovered(ids: &[&str]) -> Recovered {
+        Recovered { recovered: page(ids, None).lost, examined: 1 }
     }
 
     #[test]
@@ -130,10 +147,32 @@ mod tests {
         audits.counted(5, 3, GRACE / 2);
         assert!(matches!(&audits, Audits::Found { lost, .. } if lost.len() == 2), "{audits:?}");
         audits.counted(5, 3, GRACE);
-        audits.examined(1);
-        assert!(matches!(&audits, Audits::Recovering { lost } if lost.len() == 1), "{audits:?}");
-        audits.examined(1);
+        audits.examined(&recovered(&["a"]), GRACE);
+        assert!(matches!(&audits, Audits::Recovering { lost, .. } if lost.len() == 1), "{audits:?}");
+        audits.examined(&recovered(&[]), GRACE);
         assert!(matches!(audits, Audits::Idle));
+    }
+
+    #[test]
+    fn a_difference_that_the_store_leaves_starts_no_other_audit_for_an_hour_unless_it_grows() {
+        let left = || {
+            let mut audits = Audits::default();
+            audits.counted(5, 3, Duration::ZERO);
+            audits.found(page(&["a"], None), Duration::ZERO);
+            audits.counted(5, 3, GRACE);
+            audits.examined(&recovered(&[]), GRACE);
+            audits
+        };
+        let looks_after = |counts: &[(usize, Duration)]| {
+            let mut audits = left();
+            counts.iter().for_each(|(records, now)| audits.counted(*records, 3, *now));
+            matches!(audits, Audits::Looking { .. })
+        };
+        assert!(!looks_after(&[(5, GRACE), (5, LEFT_FOR)]));
+        assert!(looks_after(&[(5, GRACE + LEFT_FOR)]));
+        assert!(looks_after(&[(6, GRACE)]));
+        assert!(looks_after(&[(4, GRACE), (5, GRACE)]), "one has gone, and another one came");
+        assert!(looks_after(&[(3, GRACE), (4, GRACE)]));
     }
 
     #[test]

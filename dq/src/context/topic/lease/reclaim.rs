@@ -49,8 +49,8 @@ struct Expired {
 #[derive(Debug, Default)]
 pub(super) struct Reclaims {
     scan_at: Option<Duration>,
-    /// The store has told this node of a lease that ends then, and tells it of no other before. So it scans then, whatever earlier scans
-    /// have found.
+    /// The last end of the leases of which the store has told this node, which tells it of no other that ends before. So it scans then,
+    /// whatever earlier scans have found.
     told_at: Option<Duration>,
     audit_at: Duration,
     /// When this node last asked for the leases of others, with a scan or a transfer.
@@ -72,7 +72,7 @@ impl Reclaims {
     fn told(&mut self, lasts: Duration, now: Duration) {
         let end = now + lasts + lasts / DRIFT + Duration::from_millis(1);
         self.scan_at(end);
-        self.told_at = Some(end);
+        self.told_at = self.told_at.max(Some(end));
     }
 
     /// Whether the topic is empty for all that this node knows: then nothing can be lost, and there is nothing to sweep.
@@ -267,6 +267,18 @@ mod tests {
         assert_eq!(reclaims.next(false, None), Some(end), "a lease may have begun that this node is not told of");
         reclaims.sent(false, end);
         assert_eq!(reclaims.next(false, None), None);
+    }
+
+    #[test]
+    fn a_shorter_lease_of_which_a_node_is_told_does_not_hide_the_longer_one() {
+        let mut reclaims = Reclaims::default();
+        let (long, end) = (Duration::from_secs(15), NOW + Duration::from_millis(15_016));
+        reclaims.told(long, NOW);
+        reclaims.told(long / 5, NOW);
+        let first = NOW + Duration::from_millis(3_004);
+        assert_eq!(reclaims.next(false, None), Some(first));
+        reclaims.sent(false, first);
+        assert_eq!(reclaims.next(false, None), Some(end));
     }
 
     #[test]

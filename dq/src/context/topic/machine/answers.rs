@@ -61,7 +61,7 @@ impl Machine {
                 self.lease.on_scanned(&scanned, &self.parts.id, self.is_watcher(), self.moment.now);
             }
             (Answer::Audit(page), _) => self.lease.on_audited(page, self.moment.now),
-            (Answer::Recover(recovered), _) => self.lease.on_recovered(&recovered),
+            (Answer::Recover(recovered), _) => self.lease.on_recovered(&recovered, self.moment.now),
             (Answer::Wake(()), _) => {}
             _ => self.on_error(kind, &other_kind(kind.name())),
         }

@@ -33,7 +33,6 @@ local position, limit, most, NODES = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3
 -- include bulk.lua
 -- include far.lua
 -- include order.lua
--- include places.lua
 -- include holders.lua
 -- include letters.lua
 local holders = unnamed_holders()

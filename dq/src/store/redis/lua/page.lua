@@ -1,4 +1,4 @@
---[[ page: reads a page of one place, or of the broadcasts, in order of time, then id. It begins behind the cursor, even if the job of
+--[[ page: reads a page of one place, or of the broadcasts, in order of time, then id. It begins after the cursor, even if the job of
 the cursor is gone. Reads only.
 
 KEYS[1]  {app:topic}:jobs      HASH  job id -> record; or broadcast-jobs
@@ -13,13 +13,18 @@ ARGV[2]  time of the cursor, ms; '' for the first page
 ARGV[3]  id of the cursor
 ARGV[4]  the most bytes of records; one may have more
 ARGV[5]  d for a page of DELAYED, which has the jobs of KEYS[4] too; otherwise ''
+ARGV[6]  e for an export, which has the crashes and the last fence too; otherwise ''
 
-Returns  {ids, times ms, records, metadata that override theirs or false, crashes or false, more, the last fence or false}. The
-         metadata and crashes are those of jobs: a broadcast of the same id has none
+Returns  {ids, times ms, records, metadata that override theirs or false, more}; and of an export crashes or false, the last fence or
+         false. The metadata and crashes are those of jobs: a broadcast of the same id has none
 Holds    rules 5, 27
 Cost     O(limit + log² n): two ZCOUNT, and one ZRANGE per halving of the jobs that have the time of the cursor
 ]]
 -- include types.lua
+local is_export = ARGV[6] == 'e'
+-- Only an export needs all keys.
+wrong = is_export and wrong_type(true)
+if wrong then return wrong end
 local place, limit, cursor_time, cursor_id, most = delayed, tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 -- include bulk.lua
 -- include order.lua
@@ -36,7 +41,8 @@ end
 local first = first_rank()
 local found, ids, times = redis.call('ZRANGE', place, first, first + limit - 1, 'WITHSCORES'), {}, {}
 local function answer_of(records, overrides, more)
-  return {ids, times, records, overrides, read('HMGET', crashes, ids), more, redis.call('HGET', meta, 'fence')}
+  if not is_export then return {ids, times, records, overrides, more} end
+  return {ids, times, records, overrides, more, read('HMGET', crashes, ids), redis.call('HGET', meta, 'fence')}
 end
 if ARGV[5] == 'd' and redis.call('EXISTS', far_jobs) == 1 then
   -- rare merge.lua

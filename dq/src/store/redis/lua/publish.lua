@@ -63,7 +63,7 @@ local head, wake_at = tonumber(redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORE
 local more = head <= latest
 if opens_at then head = opens_at elseif drained_at and head > drained_at then head = math.huge end
 publisher_until = lapse('publisher', publisher_until, wake_at)
-if not publisher or publisher == node or floor > tonumber(publisher_until or 0) then
+if not publisher or publisher == node or floor > (tonumber(publisher_until or '') or 0) then
   wake_at = math.min(wake_at, head)
   redis.call('HSET', meta, 'publisher', node, 'publisher-until', int(math.max(wake_at, floor) + ROLE_SLACK))
 end

@@ -25,7 +25,7 @@ ARGV[1]  the most bytes of replacements; one may have more
 ARGV[2]  how long the lease of a node is that has rows and none, ms
 ARGV[3]  far-lost as it was before all far jobs were looked at, which had their leaves or are among the ids; otherwise ''
 ARGV[4]  '', or the new metadata of a job that no node can decode: it becomes DEAD, unless it runs, is DONE or has another payload by now
-ARGV[5]  its payload, as it was read; all of its record, if that is none
+ARGV[5]  its payload, as it was read; all of its record, if that does not decode
 ARGV[6]  n: the number of nodes whose rows are in KEYS
 ARGV[7]  and on: n nodes; then ids, at most 1000, or that of the job that no node can decode
 
@@ -33,7 +33,7 @@ Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwis
          were looked at, how many leases were set or removed}: at most 500 of the ids, from the first on, and as many as the bytes
          allow
 Holds    rules 1, 2, 5, 8, 13: what is right by now is left as it is, so a repeat does nothing. It removes no record, but for one of two
-         that are the same
+         that are the same, and a replacement of a job that was added again since
 Cost     O(n (log n + nodes))
 ]]
 -- include types.lua
@@ -48,7 +48,6 @@ local NODES = {unpack(ARGV, 7, 6 + nodes)}
 -- include pending.lua
 -- include far.lua
 -- include near.lua
--- include places.lua
 -- include recorder.lua
 local node = ''
 -- include leave.lua
@@ -59,6 +58,8 @@ if holders then return {1, holders} end
 local ids = {unpack(ARGV, 7 + nodes)}
 for i = math.min(fitting({replacements}, ids, most), 500) + 1, #ids do ids[i] = nil end
 local found, wrong, unplaced, leases_changed = letters_of(ids), {}, {}, 0
+-- A server whose memory is full must refuse to change metadata, which it does only at the first write.
+if undecodable ~= '' then redis.call('HSET', meta, 'protocol', PROTOCOL) end
 redis.call('HDEL', pending, '')
 -- Takes the job out of its places, but for one if it keeps one: the row of the newest run, otherwise the place that every query names.
 local function leave_places(id, keeps_one)
@@ -75,6 +76,11 @@ local function leave_places(id, keeps_one)
     if is_kept then redis.call('ZREM', place, id) else is_kept = redis.call('ZSCORE', place, id) end
   end
 end
+-- An earlier job of this id left these, so they must not decide about a job that was added since.
+local function remove_leftovers(id)
+  for _, key in ipairs({metadata, pending, crashes, replacements}) do redis.call('HDEL', key, id) end
+  leave_places(id, false)
+end
 -- Returns whether something was wrong with the job.
 local function put_right(id, where)
   local function has(pattern) return string.find(where, pattern) end
@@ -87,9 +93,16 @@ local function put_right(id, where)
     redis.call('HDEL', far_jobs, id)
     leave_leaf(leaf_of(due_in(later), id), id)
     is_wrong = true
-  elseif later and (places ~= '' or has('[MPC]') or not has('l')) then
-    bring_near({id}, {later})
-    is_job, places, is_wrong = true, 'd' .. string.gsub(places, 'd', ''), true
+  elseif later then
+    if places ~= '' or has('[MPC]') then
+      remove_leftovers(id)
+      is_wrong = true
+    end
+    if not has('l') then
+      bring_near({id}, {later})
+      is_wrong = true
+    end
+    is_job, places = true, 'd'
   end
   if #places > 1 and is_job then
     leave_places(id, true)

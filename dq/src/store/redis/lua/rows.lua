@@ -14,13 +14,16 @@ ARGV[4]  the number of nodes
 ARGV[5]  e for an export, which has all that the topic keeps of each job; otherwise ''
 
 Returns  {ids, tokens, records, metadata that override theirs or false, how many of these rows each node has, the number of the node at
-         which the next page begins or 0, the cursor in its rows, the clock ms, the last fence or false}; and of an export crashes or
-         false, pending commands or false, records of replacements or false
+         which the next page begins or 0, the cursor in its rows, the clock ms}; and of an export the last fence or false, crashes
+         or false, pending commands or false, records of replacements or false
 Holds    rules 5, 27
 Cost     O(page)
 ]]
 -- include types.lua
 local limit, cursor, most, nodes, is_export = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == 'e'
+-- Only an export needs all keys.
+wrong = is_export and wrong_type(true)
+if wrong then return wrong end
 -- include clock.lua
 -- include bulk.lua
 -- include order.lua
@@ -31,9 +34,10 @@ local sized = is_export and {jobs, metadata, replacements} or {jobs, metadata}
 local ids, tokens, values, rows, bytes = {}, {}, {{}, {}, {}}, {}, 0
 local function fitting_of(found) return fitting(sized, found, most) end
 local function page_before(n, following)
-  local answer = {ids, tokens, values[1], values[2], rows, n, following, floor, redis.call('HGET', meta, 'fence')}
+  local answer = {ids, tokens, values[1], values[2], rows, n, following, floor}
   if is_export then
-    answer[10], answer[11], answer[12] = read('HMGET', crashes, ids), read('HMGET', pending, ids), values[3]
+    answer[9], answer[10] = redis.call('HGET', meta, 'fence'), read('HMGET', crashes, ids)
+    answer[11], answer[12] = read('HMGET', pending, ids), values[3]
   end
   return answer
 end

@@ -21,7 +21,6 @@ Cost     O(nodes log nodes)
 local NODES = ARGV
 -- include clock.lua
 -- include bulk.lua
--- include places.lua
 -- include holders.lua
 local holders = unnamed_holders()
 if holders then return {1, holders} end

@@ -21,8 +21,8 @@ ARGV[7]  how many DEAD jobs are kept
 ARGV[8]  the most bytes of records; one record may have more
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
-         clock ms, ids, tokens (each and how many jobs have it, one after the other), records, metadata that override theirs or nil, crash
-         counts or nil, pruned DEAD, pruned DONE, more, dropped ids or nil, the state of the topic (the part `told`) or nil}
+         clock ms, ids, tokens (each and how many jobs have it, one after the other), records (ids and records packed with `cmsgpack` if they
+         are more than 32), metadata that override theirs or nil, crash counts or nil, pruned DEAD, pruned DONE, more, dropped ids or nil, the state of the topic (the part `told`) or nil}
 Holds    rules 1, 2, 5, 6, 8, 9, 25, 29, 31: an id that is also in delayed belongs there, and only leaves the place that was
          swept
 Cost     O(limit log n)

@@ -71,16 +71,17 @@ elseif drained_at then
   left = math.min(call('ZCOUNT', delayed, '-inf', format('%d', drained_at)), MOST_LEFT)
 end
 local wake_at, role, taken = after(fallback), 0, nil
+watcher_until, standby_until = tonumber(watcher_until or '') or 0, tonumber(standby_until or '') or 0
 local last_lapse = wake_at + math.ceil((wake_at - floor) / 4) + ROLE_SLACK
-if tonumber(watcher_until or 0) > last_lapse or tonumber(standby_until or 0) > last_lapse then
+if watcher_until > last_lapse or standby_until > last_lapse then
   -- rare lapse.lua
   watcher_until, standby_until = lapse('watcher', watcher_until, wake_at), lapse('standby', standby_until, wake_at)
 end
-if not watcher or watcher == node or floor > tonumber(watcher_until or 0) then
+if not watcher or watcher == node or floor > watcher_until then
   role, taken = 1, 'watcher'
   wake_at = math.min(come_at or wake_at, wake_at)
   if standby == node then call('HDEL', meta, 'standby', 'standby-until') end
-elseif not standby or standby == node or floor > tonumber(standby_until or 0) then
+elseif not standby or standby == node or floor > standby_until then
   role, taken = 2, 'standby'
   wake_at = math.min(come_at and come_at + STANDBY_DELAY or wake_at, wake_at)
 end

@@ -231,7 +231,15 @@ impl Checker {
         let Some((record, conditional)) = &job.replacement else { return };
         let waited = version(record);
         let now = after.and_then(|job| job.replacement.as_ref()).map(|(record, _)| version(record));
-        if [now, after.map(|job| version(&job.record)), publish].contains(&Some(waited)) {
+        if now == Some(waited) {
+            return;
+        }
+        let came = (after.is_some_and(|job| version(&job.record) == waited), publish == Some(waited));
+        if came.0 || came.1 {
+            let wanted = self.expected.broadcasts.parts(waited);
+            if came != wanted {
+                self.bad(format!("[24] {id} ({waited}) came as (job, broadcast) {came:?}, not {wanted:?}"));
+            }
             return;
         }
         let why = match did {

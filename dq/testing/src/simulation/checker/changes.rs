@@ -1,4 +1,4 @@
-//! Changes and extensions: a change does what its answer says, and an extended job goes on as it was (rule 28).
+//! Changes and extensions: a change does what its answer says, and an extended job stays as it was (rule 28).
 
 use super::super::version::{mark, version, with_payload};
 use super::record::{Added, Checker};
@@ -62,7 +62,7 @@ impl Checker {
         }
     }
 
-    /// A version takes the place of one that waits, and everything but payload and due time goes on.
+    /// A version takes the place of one that waits, and everything but payload and due time stays.
     pub(super) fn note_extension(&mut self, job: &NewJob, new: u64, due: Timestamp, (before, micros): (&View, u64)) {
         let queued = before.jobs.get(&job.id).filter(|was| was.state != State::Done);
         let replacement = queued.and_then(|was| was.replacement.as_ref()).map(|(record, _)| record);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::record::Checker;
 use dq::job::NodeId;
 use dq::time::Timestamp;
 
@@ -29,10 +28,14 @@ pub(in crate::simulation) struct Takeovers {
     pub(in crate::simulation) longest: u64,
 }
 
-impl Checker {
+impl Takeovers {
     /// Takes in the leases after a step. Returns those that are gone.
-    pub(in crate::simulation) fn note_leases(&mut self, now: u64) -> Vec<(NodeId, Leased)> {
-        let (known, leases) = (&mut self.takeovers.leases, &self.before.leases);
+    pub(in crate::simulation) fn note(
+        &mut self,
+        leases: &BTreeMap<NodeId, Timestamp>,
+        now: u64,
+    ) -> Vec<(NodeId, Leased)> {
+        let known = &mut self.leases;
         for (node, end) in leases {
             let leased = known.entry(node.clone()).or_insert(Leased { end: *end, since: now, renewed: now });
             if leased.end != *end {
@@ -49,8 +52,8 @@ impl Checker {
     /// Something may have kept a node from learning of a lease; every node if none is named.
     pub(in crate::simulation) fn disturb(&mut self, node: Option<&NodeId>, now: u64) {
         match node {
-            Some(node) => _ = self.takeovers.disturbed.insert(node.clone(), now),
-            None => self.takeovers.all_disturbed = now,
+            Some(node) => _ = self.disturbed.insert(node.clone(), now),
+            None => self.all_disturbed = now,
         }
     }
 }

@@ -7,7 +7,7 @@ Cost     one HSET if it is cut
 ]]
 local function lapse(name, lapses, latest)
   latest = latest + math.ceil((latest - floor) / 4) + ROLE_SLACK
-  if not lapses or tonumber(lapses) <= latest then return lapses end
+  if (tonumber(lapses or '') or 0) <= latest then return lapses end
   redis.call('HSET', meta, name .. '-until', int(latest))
   return latest
 end

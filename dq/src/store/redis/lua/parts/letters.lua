@@ -34,7 +34,7 @@ local function letters_of(ids)
   for i, id in ipairs(ids) do
     local later = string.find(letters[i], 'w', 1, true) and redis.call('HGET', far_jobs, id)
     local bound = later and #later >= 6 and leaf_of(due_in(later), id)
-    -- A value that is none has no due time, so it belongs to no leaf.
+    -- A value that is too short has no due time, so it belongs to no leaf.
     if later and (#later < 6 or bound and redis.call('LPOS', entries_of(bound), id)) then letters[i] = letters[i] .. 'l' end
   end
   return letters

@@ -11,7 +11,7 @@ Cost     one PUBLISH; two and an HDEL when the holder does not listen; an HSET w
 ]]
 local function publish(channel, text) return redis.pcall('PUBLISH', channel, text) end
 local function signal(text, role, holder, lapses, due)
-  local lasts = holder and lapses and floor <= tonumber(lapses)
+  local lasts = holder and lapses and floor <= (tonumber(lapses) or -1)
   if lasts and publish(wake .. ':' .. holder, due and text .. ' ' .. int(due) or text) ~= 0 then
     local until_due = due and math.max(due, floor) + 200
     if due and until_due < tonumber(lapses) then redis.call('HSET', meta, role .. '-until', int(until_due)) end

@@ -21,6 +21,17 @@ if has_schedules then redis.call('ZCARD', schedules) end
 -- include places.lua
 local NODES = {unpack(ARGV, 6 + 2 * groups, FIRST_JOB - 1)}
 -- include holders.lua
+-- Which of these ids no node in NODES has a row of.
+local function without_row(ids)
+  for n = 1, #NODES do
+    local tokens, left = read('HMGET', KEYS[FIRST + n - 1], ids), {}
+    for i, id in ipairs(ids) do
+      if not tokens[i] then left[#left + 1] = id end
+    end
+    ids = left
+  end
+  return ids
+end
 local LATEST_EXPIRY = 281474976710655
 local function parse(text)
   local duplicate, deliver, kind, time, expiry, most = string.match(text, '^([grkpe])([qbt])([+@~])(%d+),?(%d*);?(%d*)$')

@@ -8,9 +8,9 @@ Gives    in changes, who was told, and when the lease ends: another node that ha
 Cost     a PUBLISH once a lease; two when the node does not listen
 ]]
 local role, holder, told, lasts = 'standby', false, standby_told, math.min(lease, LONGEST_LEASE)
-if watcher and watcher ~= node and floor <= tonumber(watcher_until or -1) then
+if watcher and watcher ~= node and floor <= (tonumber(watcher_until or '') or -1) then
   role, holder, told = 'watcher', watcher, watcher_told
-elseif standby and standby ~= node and floor <= tonumber(standby_until or -1) then
+elseif standby and standby ~= node and floor <= (tonumber(standby_until or '') or -1) then
   holder = standby
 end
 local all, told_end, was_told = '*' .. node, string.match(told or '', '^(%d+) (.*)$')
