@@ -60,7 +60,7 @@ async fn kill_all(lease: Duration, options: &Options) -> Figures {
 async fn begins(nodes: &mut [Node], lease: Duration, n: u64) -> usize {
     let (since, limit) = (Instant::now(), limit(lease));
     loop {
-        assert!(since.elapsed() < limit, "job {n} has not begun within {limit:?}, lease {lease:?}");
+        assert!(since.elapsed() < limit, "job {n} did not begin within {limit:?}, lease {lease:?}");
         let found = nodes.iter_mut().position(|node| node.begins.try_recv() == Ok(n));
         if let Some(found) = found {
             return found;

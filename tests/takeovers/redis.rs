@@ -136,7 +136,7 @@ async fn begins(said: &mut mpsc::UnboundedReceiver<(u64, u64)>, lease: Duration,
         }
     };
     let limit = limit(lease);
-    timeout(limit, wanted).await.unwrap_or_else(|_| panic!("job {n} has not begun within {limit:?}, lease {lease:?}"))
+    timeout(limit, wanted).await.unwrap_or_else(|_| panic!("job {n} did not begin within {limit:?}, lease {lease:?}"))
 }
 
 /// Runs as a node: prints the number of each held job that begins, and releases the one that a line of stdin names.

@@ -264,7 +264,7 @@ mod tests {
         reclaims.scan_at(NOW + lease / 3);
         assert_eq!(reclaims.next(false, None), Some(NOW + lease / 3));
         reclaims.sent(false, NOW + lease / 3);
-        assert_eq!(reclaims.next(false, None), Some(end), "a lease may have begun that this node is not told of");
+        assert_eq!(reclaims.next(false, None), Some(end), "a lease may be new of which this node is not told");
         reclaims.sent(false, end);
         assert_eq!(reclaims.next(false, None), None);
     }
