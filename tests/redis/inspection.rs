@@ -94,3 +94,28 @@ async fn a_page_of_topics_costs_20_commands_whatever_there_is() {
     assert_eq!(seen, (0..TOPICS).map(|n| format!("t{n:04}")).collect::<Vec<_>>());
     assert_eq!(server.command(&["ZCARD", "dq:{shop}:topics"]), format!(":{TOPICS}"), "the empty names are forgotten");
 }
+
+/// Each key that shows a topic has a wrong type in turn.
+#[tokio::test]
+async fn a_topic_with_a_key_of_a_wrong_type_hides_no_other_topic() {
+    let server = RedisServer::start();
+    let provider = dq::Provider::connect("shop", server.url()).await.unwrap();
+    for name in ["a", "b", "c"] {
+        provider.topic(name).unwrap().add_json(serde_json::json!(1)).after("1h").await.unwrap();
+    }
+    let look = provider.inspect();
+    let all = ["jobs", "delayed", "unacked", "dead", "done", "broadcasts", "far", "far-jobs", "leases", "meta", "statistics"];
+    for key in all.map(|key| format!("dq:{{shop:b}}:{key}")) {
+        server.command(&["RENAME", &key, "aside"]);
+        server.command(&["SET", &key, "of another program"]);
+        let page = look.topics(None).await.unwrap();
+        let seen: Vec<_> = page.topics.iter().map(|topic| (topic.topic.as_str(), topic.delayed)).collect();
+        assert_eq!(seen, [("a", 1), ("b", 0), ("c", 1)], "{key}");
+        let error = page.topics[1].error.as_deref().unwrap_or_default();
+        assert!(error.contains(&key) && error.contains("wrong type"), "{key}: {error}");
+        look.topic("b").await.unwrap_err();
+        server.command(&["DEL", &key]);
+        server.command(&["RENAME", "aside", &key]);
+    }
+    assert!(look.topics(None).await.unwrap().topics.iter().all(|topic| topic.error.is_none() && topic.delayed == 1));
+}

@@ -49,7 +49,8 @@ impl Inspector {
     /// Reads a page of the topics that hold anything, behind the name `after`, in the order of their names: up to
     /// [`MOST_TOPICS`]. Their nodes are left out. It costs 20 commands of the store at most, however many topics there are: one for
     /// each topic, and two for every 500 names that it looks at. A page can be short, or empty, where many names hold nothing: then
-    /// [`next`](TopicsPage::next) says how far it looked. On Redis the directory forgets these names.
+    /// [`next`](TopicsPage::next) says how far it looked. On Redis the directory forgets these names. A topic that the store cannot show
+    /// hides no other one: its row has the [`error`](InspectedTopic::error).
     ///
     /// # Errors
     /// [`CallError`].
@@ -80,8 +81,13 @@ impl Inspector {
         }
         let mut topics = Vec::with_capacity(names.len());
         for name in names {
-            let seen = self.of(name.as_str())?.overview(0).await?;
-            topics.push(InspectedTopic::new(name, seen));
+            topics.push(match self.of(name.as_str())?.overview(0).await {
+                Ok(seen) => InspectedTopic::new(name, seen),
+                Err(error) => match error.of_store() {
+                    Some(why) if why.may_be_of_topic() => InspectedTopic::unreadable(name, why.to_string()),
+                    _ => return Err(error),
+                },
+            });
         }
         Ok(TopicsPage { topics, next })
     }

@@ -50,6 +50,9 @@ pub struct InspectedTopic {
     pub watchers: Vec<InspectedNode>,
     /// How much ran in the last five minutes, and how late it was claimed; `None` where the topic kept no statistics for a day.
     pub rates: Option<Rates>,
+    /// Why the store cannot show the topic, for example because one of its keys has the wrong type; then all else but the name is empty
+    /// or zero. Only in a page of topics: reading the one topic fails with this error.
+    pub error: Option<String>,
 }
 
 /// A node that listens to a topic.
@@ -112,6 +115,31 @@ impl InspectedTopic {
             nodes: nodes.into_iter().map(InspectedNode::holding).collect(),
             watchers: watcher.into_iter().chain(standby).map(watching).collect(),
             rates: recent.map(|recent| Rates::new(counts.clock, &recent)),
+            error: None,
+        }
+    }
+
+    /// A topic that the store cannot show, and why.
+    pub(super) fn unreadable(topic: TopicName, error: String) -> Self {
+        let (none, clock) = (0, Timestamp::EPOCH);
+        Self {
+            topic,
+            clock,
+            delayed: none,
+            ready: none,
+            running: none,
+            unacked: none,
+            dead: none,
+            done: none,
+            broadcasts: none,
+            head: None,
+            lateness: Duration::ZERO,
+            state: TopicState::default(),
+            holders: none,
+            nodes: Vec::new(),
+            watchers: Vec::new(),
+            rates: None,
+            error: Some(error),
         }
     }
 

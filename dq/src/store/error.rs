@@ -196,6 +196,11 @@ impl StoreError {
         matches!(self, Self::Version { .. } | Self::WrongType { .. } | Self::Draining { .. } | Self::OverLimit { .. })
     }
 
+    /// Returns whether other topics of the store may still be read.
+    pub(crate) const fn may_be_of_topic(&self) -> bool {
+        self.is_of_topic() || matches!(self, Self::Other { .. })
+    }
+
     /// Returns whether the connection is of no use any more, so that the next request needs another one.
     pub const fn ends_connection(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::NotSent { .. } | Self::Denied { .. })

@@ -61,12 +61,20 @@ fn row(topic: &InspectedTopic) -> Vec<comfy_table::Cell> {
         alarm(number(topic.dead), topic.dead > 0),
         number(topic.done),
         cell(if topic.lateness.is_zero() { "-".into() } else { short(topic.lateness) }),
-        alarm(cell(state(topic)), topic.state.pause.is_some() || topic.needs_listener()),
+        alarm(cell(state(topic)), needs_attention(topic)),
     ]
 }
 
-/// Whether a topic is paused or drains, by whom and why, or lacks a listener, in a few words.
+/// Whether the state of a topic is a warning.
+pub(crate) fn needs_attention(topic: &InspectedTopic) -> bool {
+    topic.state.pause.is_some() || topic.needs_listener() || topic.error.is_some()
+}
+
+/// Why a topic cannot be read; or whether it is paused or drains, by whom and why, or lacks a listener, in a few words.
 pub(crate) fn state(topic: &InspectedTopic) -> String {
+    if let Some(error) = &topic.error {
+        return cut(error, 200);
+    }
     let stopped = |what: &str, by: &str, reason: &str| format!("{what} by {}: {}", cut(by, 40), cut(reason, 60));
     let pause = topic.state.pause.as_ref().map(|pause| stopped("paused", &pause.by, &pause.reason));
     let drain = topic.state.drain.as_ref().map(|drain| stopped("drains", &drain.by, &drain.reason));

@@ -53,7 +53,7 @@ async fn of(State(app): State<Shared>, visit: &Visit, Query(asked): Query<Asked>
     let frame = Frame::new(&app, visit);
     let after = Some(asked.after.as_str()).filter(|after| !after.is_empty());
     let page = app.outlooks.topics(&app.inspector, after).await.map_err(|error| failure(&frame, &error))?;
-    let topics: Vec<_> = page.topics.iter().filter(|topic| (kind.count)(topic) > 0).collect();
+    let topics: Vec<_> = page.topics.iter().filter(|topic| (kind.count)(topic) > 0 || topic.error.is_some()).collect();
     let body = html! {
         h1 { (kind.title) }
         p.quiet { (kind.what) }
@@ -65,7 +65,10 @@ async fn of(State(app): State<Shared>, visit: &Visit, Query(asked): Query<Asked>
                     thead { tr { th scope="col" { "Topic" } th.n scope="col" { "Jobs" } } }
                     tbody { @for topic in topics {
                         @let name = topic.topic.as_str();
-                        tr { th scope="row" { a href=(frame.to("jobs", &[("topic", name), ("state", kind.page)])) { (name) } } td.n { (number((kind.count)(topic))) } }
+                        tr {
+                            th scope="row" { a href=(frame.to("jobs", &[("topic", name), ("state", kind.page)])) { (name) } }
+                            @match &topic.error { Some(error) => td { (error) }, None => td.n { (number((kind.count)(topic))) } }
+                        }
                     } }
                 } }
             }

@@ -51,8 +51,10 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
                     @let name = topic.topic.as_str();
                     tr {
                         th scope="row" { a href=(frame.to("nodes", &[("topic", name)])) { (name) } }
+                        @if let Some(error) = &topic.error { td colspan="3" { (error) } } @else {
                         td.n { (number(topic.holders)) } td.n { (number(topic.running)) }
                         td { @if topic.has_listener() || topic.holders > 0 { "yes" } @else { span.badge.odd { "nobody seen" } } }
+                        }
                     }
                 } }
             } }

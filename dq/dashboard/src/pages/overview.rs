@@ -83,7 +83,7 @@ fn sort_by(topics: &mut [&InspectedTopic], sort: &str) {
         // What needs somebody comes first. A moment of lateness is no reason to change places.
         _ => topics.sort_by_key(|topic| {
             let late = Some(topic.lateness).filter(|late| is_late(*late));
-            Reverse((late, topic.dead, topic.unacked))
+            Reverse((topic.error.is_some(), late, topic.dead, topic.unacked))
         }),
     }
 }
@@ -148,6 +148,14 @@ fn table(frame: &Frame, topics: &[&InspectedTopic], after: &str, scale: Scale, s
 
 fn row(frame: &Frame, topic: &InspectedTopic, worst: u128) -> Markup {
     let name = topic.topic.as_str();
+    if let Some(error) = &topic.error {
+        return html! {
+            tr {
+                th scope="row" { a href=(frame.to("topic", &[("topic", name)])) { (name) } " " span.badge.bad { "unreadable" } }
+                td colspan="6" { (error) }
+            }
+        };
+    }
     let list = |state: &str| frame.to("jobs", &[("topic", name), ("state", state)]);
     let cell = |state: &str, n: usize, class: &str| {
         html! { td.n { @if n > 0 { a class=(class) href=(list(state)) { (number(n)) } } @else { span.none { "0" } } } }

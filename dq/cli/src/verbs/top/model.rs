@@ -227,7 +227,7 @@ impl Model {
         self.topics.sort_by(|one, other| one.topic.cmp(&other.topic));
         match self.sort {
             Sort::Name => {}
-            Sort::Late => self.topics.sort_by_key(|topic| Reverse((topic.lateness, topic.dead))),
+            Sort::Late => self.topics.sort_by_key(|topic| Reverse((topic.error.is_some(), topic.lateness, topic.dead))),
             Sort::Ready => self.topics.sort_by_key(|topic| Reverse(topic.ready)),
             Sort::Running => self.topics.sort_by_key(|topic| Reverse(topic.running)),
             Sort::Dead => self.topics.sort_by_key(|topic| Reverse(topic.dead)),

@@ -29,7 +29,12 @@ pub async fn read(inspector: &Inspector, wanted: Wanted) -> Seen {
         let page = inspector.topics_up_to(TOPICS, wanted.after.as_deref()).await?;
         let first = || page.topics.first().map(|topic| topic.topic.to_string());
         let selected = match wanted.selected.clone().or_else(first) {
-            Some(selected) => Some(inspector.topic(&selected).await?),
+            Some(selected) => {
+                match page.topics.iter().find(|topic| topic.error.is_some() && topic.topic.as_str() == selected) {
+                    Some(unreadable) => Some(unreadable.clone()),
+                    None => Some(inspector.topic(&selected).await?),
+                }
+            }
             None => None,
         };
         Ok((page, selected))

@@ -12,7 +12,7 @@ use super::model::{Action, Model};
 use crate::safe::{cut, safe};
 use crate::screen::grouped;
 use crate::verbs::timeline::in_short;
-use crate::verbs::topics::state;
+use crate::verbs::topics::{needs_attention, state};
 use crate::when::{beside, short};
 
 const HEAD: [&str; 9] = ["TOPIC", "DELAYED", "READY", "RUNNING", "UNACKED", "DEAD", "DONE", "LATE", "STATE"];
@@ -41,7 +41,11 @@ fn heading(model: &Model) -> String {
     let sum = |of: fn(&InspectedTopic) -> usize| grouped(model.topics.iter().map(of).sum());
     let (ready, running, dead) = (sum(|topic| topic.ready), sum(|topic| topic.running), sum(|topic| topic.dead));
     let more = if model.next.is_some() { ", more behind" } else { "" };
-    let clock = model.topics.first().map_or_else(String::new, |topic| crate::when::whole_seconds(topic.clock));
+    let clock = model
+        .topics
+        .iter()
+        .find(|topic| topic.error.is_none())
+        .map_or_else(String::new, |topic| crate::when::whole_seconds(topic.clock));
     format!(
         "dq top  {}  {clock}  page {}{more}: {ready} ready, {running} running, {dead} dead  by {}",
         model.app,
@@ -84,7 +88,7 @@ fn row(topic: &InspectedTopic) -> Row<'static> {
         warn(count(topic.dead), topic.dead > 0),
         count(topic.done),
         Cell::from(late),
-        warn(Cell::from(state(topic)), topic.state.pause.is_some() || topic.needs_listener()),
+        warn(Cell::from(state(topic)), needs_attention(topic)),
     ])
 }
 
@@ -100,6 +104,9 @@ fn draw_detail(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 }
 
 fn detail(topic: &InspectedTopic) -> Vec<Line<'static>> {
+    if let Some(error) = &topic.error {
+        return vec![Line::styled(safe(error), Style::new().fg(Color::Red))];
+    }
     let head = topic
         .head
         .map_or_else(|| "no job waits".into(), |head| format!("the first job is due {}", beside(head, topic.clock)));
