@@ -1,13 +1,11 @@
 //! A shop whose web server shows the dashboard of its jobs beside its own pages. The README in this folder explains it.
 
-use std::future::IntoFuture;
-
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use dq::prelude::*;
-use dq_dashboard::{Access, Dashboard};
+use dq_dashboard::{Access, Dashboard, serve};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
@@ -48,9 +46,12 @@ fn without_cards(_topic: &str, payload: &[u8]) -> String {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dq = ContextFactory::new("shop").store("memory:").start().await?;
-    // Whoever knows the token may look and change. With a login of your own, use `Access::check`.
-    let token = std::env::var("DQ_DASHBOARD_TOKEN").unwrap_or_else(|_| "a-token-for-this-example".into());
-    let dashboard = Dashboard::new(dq.provider().clone(), Access::token(token))
+    // Without a token of yours, each start makes a new one. With a login of your own, use `Access::check`.
+    let (token, link) = match std::env::var("DQ_DASHBOARD_TOKEN") {
+        Ok(token) => (token, String::new()),
+        Err(_) => Access::new_token().map(|token| (token.clone(), format!("/login#{token}")))?,
+    };
+    let dashboard = Dashboard::new(dq.provider().clone(), Access::token("owner", token))
         .show_payloads(without_cards)
         .settings_of(&dq)
         .at("/admin/dq")?;
@@ -61,8 +62,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .merge(dashboard);
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".into());
     let listener = TcpListener::bind(address).await?;
-    println!("the dashboard is at http://{}/admin/dq", listener.local_addr()?);
-    // Pages that are live never end by themselves, so the server does not wait for them.
-    dq.run_until(axum::serve(listener, shop).into_future()).await?;
+    println!("the dashboard is at http://{}/admin/dq{link}", listener.local_addr()?);
+    dq.run_until(serve(listener, shop, dq.signals()?)).await?;
     Ok(())
 }

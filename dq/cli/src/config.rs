@@ -16,14 +16,17 @@ const USUAL_FILE: &str = "dq.toml";
 const LONGEST_FILE: u64 = 1 << 20;
 
 impl Common {
-    /// The URL of the store: `--store`, `DQ_STORE`, or `store` of the config file.
+    /// The URL of the store: that in `--store-file`, `--store`, `DQ_STORE`, or `store` of the config file.
     ///
     /// # Errors
     /// [`Failure::NotNamed`] with all places that were looked at; or the file cannot be read.
     pub fn store(&self) -> Result<String, Failure> {
+        if let Some(path) = &self.store_file {
+            return words(path).map(|url| url.trim().to_owned());
+        }
         match &self.store {
             Some(url) => Ok(url.clone()),
-            None => self.of_file("store", "--store <URL>", "DQ_STORE"),
+            None => self.of_file("store", "--store <URL> or --store-file <FILE>", "DQ_STORE"),
         }
     }
 
@@ -62,6 +65,11 @@ impl Common {
     }
 }
 
+/// The text of a file that the command line names.
+pub(crate) fn words(path: &Path) -> Result<String, Failure> {
+    text(path).map_err(|source| Failure::Open { path: path.to_owned(), source })
+}
+
 fn text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(LONGEST_FILE + 1).read_to_string(&mut text)?;
@@ -91,6 +99,16 @@ mod tests {
         std::fs::remove_file(path).unwrap();
         let missing = common.app().unwrap_err();
         assert!(matches!(missing, Failure::Open { .. }), "{missing}");
+    }
+
+    #[test]
+    fn a_file_with_the_url_overrides_the_url() {
+        let (_, path) = with("redis://:secret@a\n");
+        let store = Some("redis://b".into());
+        let common = Common { store, store_file: Some(path.clone()), ..Common::default() };
+        assert_eq!(common.store().unwrap(), "redis://:secret@a");
+        std::fs::remove_file(path).unwrap();
+        assert!(matches!(common.store(), Err(Failure::Open { .. })));
     }
 
     #[test]

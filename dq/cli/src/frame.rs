@@ -21,6 +21,9 @@ pub struct Common {
     /// The store: `redis://HOST:PORT/DATABASE`, `rediss://..` or `file:DIRECTORY`
     #[arg(long, global = true, value_name = "URL", env = "DQ_STORE", hide_env_values = true)]
     pub store: Option<String>,
+    /// A file with the URL of the store, so that no list of processes shows a password
+    #[arg(long, global = true, value_name = "FILE")]
+    pub store_file: Option<PathBuf>,
     /// The app: the name that the programs give to `ContextFactory::new`
     #[arg(long, global = true, value_name = "APP", env = "DQ_APP")]
     pub app: Option<AppName>,

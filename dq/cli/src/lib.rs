@@ -27,6 +27,7 @@ mod reader;
 pub mod safe;
 pub mod screen;
 pub mod session;
+mod tokens;
 pub mod verbs;
 pub mod when;
 

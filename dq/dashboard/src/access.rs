@@ -5,38 +5,87 @@ use std::sync::Arc;
 
 use axum::http::request::Parts;
 
-type Hook = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
+use crate::dashboard::DashboardError;
+use crate::session::{random_text, same};
+use crate::user::User;
 
-/// Who may use a dashboard. Every dashboard needs one: nothing is open unless somebody says so.
+type Hook = Arc<dyn Fn(&Parts) -> Option<User> + Send + Sync>;
+
+/// Who may use a dashboard. Every dashboard needs one: nothing is open unless you say it.
 #[derive(Clone)]
 pub struct Access(pub(crate) Kind);
 
 #[derive(Clone)]
 pub(crate) enum Kind {
-    Token(Arc<str>),
+    Tokens(Vec<Token>),
     Hook(Hook),
     Everyone,
 }
 
+/// A token and the user who has it.
+#[derive(Clone)]
+pub(crate) struct Token {
+    pub(crate) user: User,
+    pub(crate) secret: Arc<str>,
+}
+
+impl Kind {
+    /// The number and the user of a token. It compares all of them, so its time tells nothing about which one fits.
+    pub(crate) fn user_of(&self, sent: &str) -> Option<(usize, User)> {
+        let Self::Tokens(tokens) = self else { return None };
+        let fits =
+            |found: Option<usize>, (n, token): (usize, &Token)| if same(&token.secret, sent) { Some(n) } else { found };
+        let n = tokens.iter().enumerate().fold(None, fits)?;
+        Some((n, tokens[n].user.clone()))
+    }
+}
+
 impl Access {
-    /// Whoever knows this token: people type it into a form once in 12 hours, programs send `Authorization: Bearer TOKEN`. Make it from
-    /// random bytes, for example with `openssl rand -hex 32`; [`Dashboard::router`](crate::Dashboard::router) refuses one of
-    /// fewer than 16 bytes. All dashboards with the same token accept each other's sessions, and a new token ends them.
-    pub fn token(token: impl Into<String>) -> Self {
-        Self(Kind::Token(token.into().into()))
+    /// Lets in whoever has this token, as `user`: people type it into a form once in 12 hours, programs send
+    /// `Authorization: Bearer TOKEN`. Make it from random bytes, for example with `openssl rand -hex 32`;
+    /// [`Dashboard::router`](crate::Dashboard::router) refuses one of fewer than 16 bytes.
+    ///
+    /// ```
+    /// # let (for_people, for_producers) = ("a", "b");
+    /// use dq_dashboard::{Access, Role, User};
+    ///
+    /// let producers = User::new("web shop").with_roles([Role::Add]);
+    /// let access = Access::token("ann", for_people).or_token(producers, for_producers);
+    /// ```
+    pub fn token(user: impl Into<User>, token: impl Into<String>) -> Self {
+        Self(Kind::Tokens(Vec::new())).or_token(user, token)
     }
 
-    /// Whoever `who` gives a name: it sees the method, the URI, the headers and the extensions of each request, so it can read what
-    /// your own login put there. `None` answers 401. Audit lines, pauses and drains say the name.
+    /// Makes a token of 32 random bytes.
     ///
-    /// It runs for each request: it must not block.
-    pub fn check(who: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> Self {
+    /// # Errors
+    /// [`DashboardError::NoRandomness`].
+    pub fn new_token() -> Result<String, DashboardError> {
+        random_text().map_err(|_| DashboardError::NoRandomness)
+    }
+
+    /// Lets in another user with another token. It takes the place of a hook.
+    #[must_use]
+    pub fn or_token(mut self, user: impl Into<User>, token: impl Into<String>) -> Self {
+        let token = Token { user: user.into(), secret: token.into().into() };
+        match &mut self.0 {
+            Kind::Tokens(tokens) => tokens.push(token),
+            Kind::Hook(_) | Kind::Everyone => self.0 = Kind::Tokens(vec![token]),
+        }
+        self
+    }
+
+    /// Lets in the user that `who` returns. The hook sees the method, the URI, the headers and the extensions of each request, so it
+    /// can read what your own login put there. `None` answers 401.
+    ///
+    /// It runs for each request, and for a live page before each update: it must not block.
+    pub fn check(who: impl Fn(&Parts) -> Option<User> + Send + Sync + 'static) -> Self {
         Self(Kind::Hook(Arc::new(who)))
     }
 
-    /// Everyone who reaches it may see and change everything. Only for a listener on a loopback address, or behind a proxy that asks
-    /// who comes. Requests must name `localhost`, a loopback address, or a host of
-    /// [`Dashboard::hosts`](crate::Dashboard::hosts): so no foreign page can reach it through a name that it points at your machine.
+    /// Lets everyone who reaches the dashboard see and change everything. Only for a listener on a loopback address, or behind a proxy
+    /// that authenticates. Requests must name `localhost`, a loopback address, or a host of
+    /// [`Dashboard::hosts`](crate::Dashboard::hosts), so a foreign page cannot reach it through a name that it points at your machine.
     pub const fn everyone_who_reaches_it() -> Self {
         Self(Kind::Everyone)
     }
@@ -45,25 +94,9 @@ impl Access {
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Kind::Token(_) => "Access::token(..)",
+            Kind::Tokens(_) => "Access::token(..)",
             Kind::Hook(_) => "Access::check(..)",
             Kind::Everyone => "Access::everyone_who_reaches_it()",
         })
-    }
-}
-
-/// Who makes a request, as audit lines say it, in at most 200 bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct User(pub(crate) Arc<str>);
-
-impl User {
-    pub(crate) fn new(name: &str) -> Self {
-        let end = (0..=name.len().min(200)).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
-        Self(name[..end].into())
-    }
-
-    /// The name that commands, changes and pauses carry.
-    pub(crate) fn by(&self) -> String {
-        format!("{} (dashboard)", self.0)
     }
 }

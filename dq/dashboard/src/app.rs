@@ -1,6 +1,7 @@
 //! What all requests share.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use dq::Provider;
@@ -8,10 +9,13 @@ use dq::config::Listing;
 use dq::inspect::Inspector;
 
 use crate::access::Access;
+use crate::failure::Failure;
 use crate::live::Live;
 use crate::outlooks::Outlooks;
-use crate::rate::Rate;
+use crate::rate::Rates;
 use crate::ready::Ready;
+use crate::session::Sessions;
+use crate::user::{Role, User};
 
 /// The most bytes of a payload's text that are shown.
 const MOST_SHOWN: usize = 64 << 10;
@@ -29,9 +33,24 @@ pub(crate) struct App {
     pub(crate) settings: Vec<(String, Listing)>,
     pub(crate) outlooks: Outlooks,
     pub(crate) live: Live,
-    pub(crate) rate: Rate,
-    pub(crate) logins: Rate,
+    pub(crate) sessions: Sessions,
+    /// Whether a proxy says who comes.
+    pub(crate) behind_proxy: bool,
+    /// Of users who were let in, and of all others.
+    pub(crate) known_rate: Rates<(Option<IpAddr>, Arc<str>)>,
+    pub(crate) other_rate: Rates<Option<IpAddr>>,
+    pub(crate) wrong_tokens: Rates<Option<IpAddr>>,
     pub(crate) ready: Ready,
+}
+
+impl App {
+    /// Refuses a user without a role, and every change if the dashboard is read-only.
+    pub(crate) fn allows(&self, user: &User, role: Role) -> Result<(), Failure> {
+        if self.read_only && role != Role::Look {
+            return Err(Failure::ReadOnly);
+        }
+        if user.may(role) { Ok(()) } else { Err(Failure::NotAllowed(role)) }
+    }
 }
 
 pub(crate) type Shared = Arc<App>;

@@ -12,17 +12,24 @@ use crate::access::{Access, Kind};
 use crate::app::{App, Redact};
 use crate::live::Live;
 use crate::outlooks::Outlooks;
-use crate::rate::Rate;
+use crate::rate::Rates;
 use crate::ready::Ready;
+use crate::session::{Key, Sessions};
 
 /// The fewest bytes of a token.
 const SHORTEST_TOKEN: usize = 16;
 
-/// How many requests a second a dashboard answers, and how many more at once.
-const REQUESTS: (u32, u32) = (100, 200);
+/// The fewest bytes of a key.
+const SHORTEST_KEY: usize = 32;
 
-/// How many tries to log in are looked at a minute.
-const LOGINS: u32 = 20;
+/// How many requests a second each user at each address gets answered, and how many more at once.
+const REQUESTS: (f64, u32) = (100.0, 200);
+
+/// The same for each address without a user.
+const OTHER_REQUESTS: (f64, u32) = (20.0, 100);
+
+/// How many wrong tokens of an address a minute are told apart from too many requests, and logged.
+const WRONG_TOKENS: u32 = 20;
 
 /// A dashboard that is being made; see the [crate's page](crate).
 #[derive(Debug)]
@@ -32,6 +39,8 @@ pub struct Dashboard {
     access: Access,
     read_only: bool,
     secure: bool,
+    behind_proxy: bool,
+    key: Option<Key>,
     hosts: Vec<String>,
     redact: Option<Redact>,
     settings: Vec<(String, Listing)>,
@@ -43,12 +52,21 @@ pub struct Dashboard {
 pub enum DashboardError {
     /// The token can be guessed.
     #[error(
-        "the token of the dashboard has {length} bytes, {SHORTEST_TOKEN} are needed: `openssl rand -hex 32` makes one"
+        "a token of the dashboard has {length} bytes; it needs at least {SHORTEST_TOKEN}: `openssl rand -hex 32` makes one"
     )]
     ShortToken {
         /// Its length.
         length: usize,
     },
+    /// The key can be guessed.
+    #[error("the key of the dashboard has {length} bytes; it needs at least {SHORTEST_KEY}")]
+    ShortKey {
+        /// Its length.
+        length: usize,
+    },
+    /// The system has no random bytes for a key.
+    #[error("the system has no random bytes for the key of the dashboard")]
+    NoRandomness,
     /// The path does not begin with `/`, ends with one, or has a parameter.
     #[error("`{path}` is no path for a dashboard: write one like `/admin/dq`")]
     BadPath {
@@ -61,7 +79,17 @@ impl Dashboard {
     /// Begins a dashboard of the topics of this provider's app, for those whom `access` lets in.
     pub fn new(provider: Provider, access: Access) -> Self {
         let (hosts, settings) = (Vec::new(), Vec::new());
-        Self { provider, access, read_only: false, secure: false, hosts, redact: None, settings }
+        Self {
+            provider,
+            access,
+            read_only: false,
+            secure: false,
+            behind_proxy: false,
+            key: None,
+            hosts,
+            redact: None,
+            settings,
+        }
     }
 
     /// Leaves out everything that changes jobs or topics: such requests answer 403, and pages have no buttons.
@@ -91,6 +119,21 @@ impl Dashboard {
         self
     }
 
+    /// Takes the address of a visitor from the last entry of `X-Forwarded-For`, which the proxy in front of the dashboard writes. Only
+    /// for a dashboard that nobody reaches without that proxy: others could write any address.
+    pub fn behind_proxy(mut self) -> Self {
+        self.behind_proxy = true;
+        self
+    }
+
+    /// Makes sessions with this key, 32 random bytes or more. Dashboards of several processes need the same key to accept each other's
+    /// sessions; without it each has a random one, and a restart ends all sessions. An ended session ends only in the process that was
+    /// asked to.
+    pub fn key(mut self, key: impl Into<Vec<u8>>) -> Self {
+        self.key = Some(Key::new(key.into()));
+        self
+    }
+
     /// Shows the settings of a node and their sources: those of [`Context::settings`](dq::Context::settings) and
     /// [`topic_settings`](dq::Context::topic_settings).
     pub fn settings_of(mut self, node: &dq::Context) -> Self {
@@ -105,19 +148,27 @@ impl Dashboard {
     /// not at `/admin/dq/`; [`at`](Self::at) does both.
     ///
     /// # Errors
-    /// [`DashboardError::ShortToken`].
+    /// [`DashboardError`]: a token or the key is too short, or the system has no random bytes.
     pub fn router(self) -> Result<Router, DashboardError> {
-        if let Kind::Token(token) = &self.access.0
-            && token.len() < SHORTEST_TOKEN
+        if let Kind::Tokens(tokens) = &self.access.0
+            && let Some(short) = tokens.iter().find(|token| token.secret.len() < SHORTEST_TOKEN)
         {
-            return Err(DashboardError::ShortToken { length: token.len() });
+            return Err(DashboardError::ShortToken { length: short.secret.len() });
         }
+        let key = match self.key {
+            Some(key) if key.length() < SHORTEST_KEY => return Err(DashboardError::ShortKey { length: key.length() }),
+            Some(key) => key,
+            None => Key::random().map_err(|_| DashboardError::NoRandomness)?,
+        };
         let app = App {
             inspector: self.provider.inspect(),
             outlooks: Outlooks::default(),
             live: Live::default(),
-            rate: Rate::new(REQUESTS.0, REQUESTS.1),
-            logins: Rate::per_minute(LOGINS),
+            sessions: Sessions::new(key),
+            behind_proxy: self.behind_proxy,
+            known_rate: Rates::new(REQUESTS.0, REQUESTS.1),
+            other_rate: Rates::new(OTHER_REQUESTS.0, OTHER_REQUESTS.1),
+            wrong_tokens: Rates::per_minute(WRONG_TOKENS),
             ready: Ready::default(),
             provider: self.provider,
             access: self.access,

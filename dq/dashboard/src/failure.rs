@@ -4,6 +4,8 @@ use axum::http::StatusCode;
 use dq::provider::{CallError, Invalid, Refusal};
 use serde::Serialize;
 
+use crate::user::Role;
+
 /// Why a request did not do what it was for.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -17,6 +19,10 @@ pub(crate) enum Failure {
     Forged,
     #[error("this dashboard is read-only")]
     ReadOnly,
+    #[error("you lack the role `{}`", .0.word())]
+    NotAllowed(Role),
+    #[error("the request took too long")]
+    Slow,
     #[error("too many pages are live at once: close some")]
     TooManyLive,
     #[error("too many requests: try again in a second")]
@@ -44,7 +50,8 @@ impl Failure {
             Self::Bad(_) => StatusCode::BAD_REQUEST,
             Self::Body { status, .. } => *status,
             Self::NotThere(_) => StatusCode::NOT_FOUND,
-            Self::Forged | Self::ReadOnly => StatusCode::FORBIDDEN,
+            Self::Slow => StatusCode::REQUEST_TIMEOUT,
+            Self::Forged | Self::ReadOnly | Self::NotAllowed(_) => StatusCode::FORBIDDEN,
             Self::TooMany | Self::TooManyLive => StatusCode::TOO_MANY_REQUESTS,
             Self::Unknown => StatusCode::UNAUTHORIZED,
             Self::OtherHost => StatusCode::MISDIRECTED_REQUEST,

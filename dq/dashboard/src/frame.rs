@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::assets::VERSION;
 use crate::failure::Failure;
 use crate::show::link;
+use crate::user::Role;
 use crate::visit::Visit;
 
 /// What a page says about the dashboard and its visitor.
@@ -20,11 +21,12 @@ pub(crate) struct Frame {
     pub(crate) base: String,
     app: String,
     user: String,
-    may_log_out: bool,
+    pub(crate) may_log_out: bool,
     pub(crate) read_only: bool,
     /// What a form sends back.
     pub(crate) form_token: String,
     is_bare: bool,
+    pub(crate) has_script: bool,
 }
 
 const PAGES: [(&str, &str); 7] = [
@@ -39,15 +41,16 @@ const PAGES: [(&str, &str); 7] = [
 
 impl Frame {
     pub(crate) fn new(app: &App, visit: &Visit) -> Self {
-        let kind = &app.access.0;
+        let (kind, session) = (&app.access.0, visit.session.as_ref());
         Self {
             base: visit.base.clone(),
             app: app.provider.app().to_string(),
-            user: visit.user.0.to_string(),
-            may_log_out: matches!(kind, Kind::Token(_)),
-            read_only: app.read_only,
-            form_token: visit.session.as_ref().map(|session| session.form_token(kind)).unwrap_or_default(),
+            user: visit.user.name.to_string(),
+            may_log_out: matches!(kind, Kind::Tokens(_)),
+            read_only: app.allows(&visit.user, Role::Operate).is_err(),
+            form_token: session.map(|session| app.sessions.form_token(kind, session)).unwrap_or_default(),
             is_bare: false,
+            has_script: true,
         }
     }
 
@@ -93,7 +96,7 @@ impl Frame {
                     title { (title) @if !self.app.is_empty() { " · " (self.app) } " · dq" }
                     link rel="icon" type="image/svg+xml" href=(self.asset("dq.svg"));
                     link rel="stylesheet" href=(self.asset("dq.css"));
-                    @if !self.is_bare { script defer src=(self.asset("dq.js")) {} }
+                    @if self.has_script { script defer src=(self.asset("dq.js")) {} }
                 }
                 body {
                     a.skip href="#main" { "Skip to the content" }

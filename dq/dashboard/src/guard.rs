@@ -1,22 +1,32 @@
-//! What every request passes: rate, host, login, and the headers of the answer.
+//! What every request passes: host, login, rate, and the headers of the answer.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::Json;
-use axum::body::to_bytes;
+use axum::body::{HttpBody, to_bytes};
 use axum::extract::{OriginalUri, Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION,
-    ORIGIN, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION,
+    REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::access::{Kind, User};
+use crate::access::Kind;
 use crate::app::{App, Shared};
+use crate::audit::refused;
 use crate::failure::{Failure, Problem};
 use crate::frame::{self, Frame};
+use crate::host::{Address, came_by_https, is_foreign, is_ours};
+use crate::late::Timely;
 use crate::ready::is_probe;
-use crate::session::{COOKIE_NAME, LASTS, Session, same};
+use crate::serve::Connection;
+use crate::session::{COOKIE_NAME, LASTS, Session};
+use crate::user::{Role, User};
 use crate::visit::{Visit, base};
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -25,20 +35,27 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// The most bytes of a refusal's text.
 const MOST_TEXT: usize = 4 << 10;
 
-/// Of every answer: bounds the rate and checks the host, except of probes, and adds the headers that keep browsers strict.
+/// How long the body of a request may take.
+const BODY: Duration = Duration::from_secs(20);
+
+/// A user who was let in.
+#[derive(Debug, Clone)]
+struct Known {
+    user: User,
+    session: Option<Session>,
+}
+
+/// Of every answer: checks the host and bounds the rate, except of probes, and adds the headers that keep browsers strict.
 pub(crate) async fn everything(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    let refused = if is_probe(request.uri().path()) {
-        None
-    } else if !app.rate.take() {
-        Some(Failure::TooMany)
-    } else if !is_ours(&app, request.headers()) {
-        Some(Failure::OtherHost)
-    } else {
-        None
-    };
-    let mut answer = match refused {
-        Some(failure) => problem(&failure),
-        None => next.run(request).await,
+    let (mut parts, body) = request.into_parts();
+    let mut answer = match admit(&app, &mut parts) {
+        Err(failure) => problem(&failure),
+        Ok(()) if body.is_end_stream() => next.run(Request::from_parts(parts, body)).await,
+        Ok(()) => {
+            let (body, late) = Timely::within(body, BODY);
+            let answer = next.run(Request::from_parts(parts, body)).await;
+            if late.load(Ordering::Relaxed) { problem(&Failure::Slow) } else { answer }
+        }
     };
     let headers = answer.headers_mut();
     let fixed = [
@@ -59,29 +76,73 @@ pub(crate) async fn everything(State(app): State<Shared>, request: Request, next
     answer
 }
 
-/// Of the pages: asks who comes, and gives each browser a session.
+/// Checks the host first, so a foreign page takes nothing of anyone's rate. Users who are let in have buckets of their own.
+fn admit(app: &App, parts: &mut Parts) -> Result<(), Failure> {
+    if is_probe(parts.uri.path()) {
+        return Ok(());
+    }
+    if !is_ours(app, &parts.headers, &parts.uri) {
+        return Err(Failure::OtherHost);
+    }
+    let (address, known) = (Address::of(app, parts), known(app, parts));
+    let is_within = match &known {
+        Some(known) => app.known_rate.take((address.0, Arc::clone(&known.user.name))),
+        None => app.other_rate.take(address.0),
+    };
+    if !is_within {
+        return Err(Failure::TooMany);
+    }
+    parts.extensions.insert(address);
+    if let Some(known) = known {
+        if let Some(connection) = parts.extensions.get::<Arc<Connection>>() {
+            connection.serves_a_user();
+        }
+        parts.extensions.insert(known);
+    }
+    Ok(())
+}
+
+/// Who comes. A cookie of a token's session lets nobody into the JSON API.
+fn known(app: &App, parts: &Parts) -> Option<Known> {
+    let kind = &app.access.0;
+    let user = match kind {
+        Kind::Tokens(_) if parts.uri.path().starts_with("/api/") => return with_bearer(kind, parts),
+        Kind::Tokens(_) => {
+            let session = app.sessions.of(kind, &parts.headers)?;
+            return Some(Known { user: session.user(kind)?, session: Some(session) });
+        }
+        Kind::Hook(who) => who(parts)?,
+        Kind::Everyone => User::new("everyone"),
+    };
+    Some(Known { user, session: app.sessions.of(kind, &parts.headers) })
+}
+
+fn with_bearer(kind: &Kind, parts: &Parts) -> Option<Known> {
+    let sent = parts.headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?.trim();
+    let (_, user) = kind.user_of(sent)?;
+    Some(Known { user, session: None })
+}
+
+/// Of the pages: refuses whoever was not let in, and gives each browser a session.
 pub(crate) async fn browser(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let base = base(parts.extensions.get::<OriginalUri>(), &parts.uri);
     let kind = &app.access.0;
-    let known = Session::of(kind, &parts.headers);
-    let user = match kind {
-        Kind::Token(_) => known.as_ref().map(|_| User::new("token")),
-        Kind::Hook(who) => who(&parts).map(|name| User::new(&name)),
-        Kind::Everyone => Some(User::new("everyone")),
-    };
-    let Some(user) = user else {
-        let may_log_in = matches!(kind, Kind::Token(_)) && parts.method == Method::GET;
-        if may_log_in {
+    let Some(Known { user, session: known }) = parts.extensions.remove::<Known>() else {
+        let is_page = parts.method == Method::GET && !parts.uri.path().starts_with("/live/");
+        if is_page && matches!(kind, Kind::Tokens(_)) {
             return (StatusCode::SEE_OTHER, [(LOCATION, format!("{base}/login"))]).into_response();
         }
         return frame::failure(&Frame::bare(&base), &Failure::Unknown);
     };
-    if parts.method != Method::GET && is_foreign(&app, &parts.headers) {
+    if parts.method != Method::GET && is_foreign(&app, &parts.headers, &parts.uri) {
         return frame::failure(&Frame::bare(&base), &Failure::Forged);
     }
+    if parts.method == Method::GET && !user.may(Role::Look) {
+        return frame::failure(&Frame::bare(&base), &Failure::NotAllowed(Role::Look));
+    }
     let fresh = known.is_none();
-    let session = match known.map_or_else(|| Session::begin(kind), Ok) {
+    let session = match known.map_or_else(|| app.sessions.begin(kind, 0), Ok) {
         Ok(session) => session,
         Err(failure) => return frame::failure(&Frame::bare(&base), &failure),
     };
@@ -95,21 +156,20 @@ pub(crate) async fn browser(State(app): State<Shared>, request: Request, next: N
     answer
 }
 
-/// Of the JSON API: asks who comes. Cookies of a token's session do not count here.
+/// Of the JSON API: refuses whoever was not let in.
 pub(crate) async fn program(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let user = match &app.access.0 {
-        Kind::Token(token) => {
-            let sent = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-            let sent = sent.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
-            same(token, sent.trim()).then(|| User::new("token"))
-        }
-        Kind::Hook(who) => who(&parts).map(|name| User::new(&name)),
-        Kind::Everyone => Some(User::new("everyone")),
+    let Some(Known { user, .. }) = parts.extensions.remove::<Known>() else {
+        return problem(&match parts.headers.contains_key(AUTHORIZATION) {
+            true => wrong_token(&app, parts.extensions.get::<Address>(), "bearer"),
+            false => Failure::Unknown,
+        });
     };
-    let Some(user) = user else { return problem(&Failure::Unknown) };
+    if parts.method == Method::GET && !user.may(Role::Look) {
+        return problem(&Failure::NotAllowed(Role::Look));
+    }
     if parts.method != Method::GET {
-        if is_foreign(&app, &parts.headers) {
+        if is_foreign(&app, &parts.headers, &parts.uri) {
             return problem(&Failure::Forged);
         }
         if app.read_only {
@@ -123,6 +183,17 @@ pub(crate) async fn program(State(app): State<Shared>, request: Request, next: N
     }
     parts.extensions.insert(Visit { base: String::new(), user, session: None });
     in_json(next.run(Request::from_parts(parts, body)).await).await
+}
+
+/// The answer to a wrong token. The log names the address, but not more often than a person mistypes. The right token is let in all
+/// the same, so nobody locks others out.
+pub(crate) fn wrong_token(app: &App, address: Option<&Address>, how: &str) -> Failure {
+    let address = address.copied().unwrap_or(Address(None));
+    if !app.wrong_tokens.take(address.0) {
+        return Failure::TooMany;
+    }
+    refused(address, how);
+    Failure::Unknown
 }
 
 /// Refusals that no handler wrote, such as that of a query that cannot be read, as JSON.
@@ -149,43 +220,4 @@ pub(crate) fn cookie(session: &Session, base: &str, is_safe: bool) -> String {
     let secure = if is_safe { "; Secure" } else { "" };
     let path = if base.is_empty() { "/" } else { base };
     format!("{COOKIE_NAME}={}; Path={path}; Max-Age={LASTS}; HttpOnly; SameSite=Strict{secure}", session.cookie())
-}
-
-pub(crate) fn came_by_https(headers: &HeaderMap) -> bool {
-    headers.get("x-forwarded-proto").is_some_and(|value| value == "https")
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
-}
-
-/// The host of `HOST:PORT` or `[ADDRESS]:PORT`, without its port.
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => host,
-    }
-}
-
-fn is_ours(app: &App, headers: &HeaderMap) -> bool {
-    if app.hosts.is_empty() && !matches!(app.access.0, Kind::Everyone) {
-        return true;
-    }
-    let Some(host) = text(headers, &HOST) else { return false };
-    let host = without_port(host).to_ascii_lowercase();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback()) || app.hosts.contains(&host)
-}
-
-/// Whether a page of another origin made the browser send this.
-pub(crate) fn is_foreign(app: &App, headers: &HeaderMap) -> bool {
-    if let Some(site) = text(headers, &HeaderName::from_static("sec-fetch-site")) {
-        return !matches!(site, "same-origin" | "none");
-    }
-    let Some(origin) = text(headers, &ORIGIN) else { return false };
-    let Some((_, authority)) = origin.split_once("://") else { return true };
-    let forwarded = HeaderName::from_static("x-forwarded-host");
-    let named = [text(headers, &HOST), text(headers, &forwarded)];
-    let is_named = named.into_iter().flatten().any(|name| name.eq_ignore_ascii_case(authority));
-    !is_named && !app.hosts.iter().any(|host| host == without_port(authority))
 }

@@ -4,7 +4,7 @@
 //! use dq_dashboard::{Access, Dashboard};
 //!
 //! # async fn serve(provider: dq::Provider, app: axum::Router) -> Result<axum::Router, dq_dashboard::DashboardError> {
-//! let dashboard = Dashboard::new(provider, Access::token(std::env::var("DQ_DASHBOARD_TOKEN").unwrap_or_default()));
+//! let dashboard = Dashboard::new(provider, Access::token("ann", std::env::var("DQ_DASHBOARD_TOKEN").unwrap_or_default()));
 //! let app = app.merge(dashboard.at("/admin/dq")?);
 //! # Ok(app)
 //! # }
@@ -18,8 +18,9 @@
 //!
 //! A page makes at most 20 queries. A live page is read again at most once a second as long as somebody looks at it, and all who look share
 //! what was read: at most 100 connections and 16 views. The page of a topic is read when events say that something happened to its jobs, and
-//! every four seconds otherwise; the overview once a second. 100 requests a second are answered, with 200 at once; others get 429. A form has up to
-//! 16 KiB, an add up to 1 MiB.
+//! every four seconds otherwise; the overview once a second. Each user gets 100 requests a second answered at each address, with 200 at once, and
+//! each address without a user 20, with 100 at once; others get 429. A form has up to 16 KiB, an add up to 1 MiB, and both have 20 s to
+//! arrive. [`serve`] says what a server has to bound.
 
 mod access;
 mod act;
@@ -32,6 +33,8 @@ mod dashboard;
 mod failure;
 mod frame;
 mod guard;
+mod host;
+mod late;
 mod live;
 mod outlooks;
 mod pace;
@@ -39,9 +42,14 @@ mod pages;
 mod rate;
 mod ready;
 mod routes;
+mod serve;
 mod session;
 mod show;
+mod stay;
+mod user;
 mod visit;
 
 pub use access::Access;
 pub use dashboard::{Dashboard, DashboardError};
+pub use serve::serve;
+pub use user::{Role, User};

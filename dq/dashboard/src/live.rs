@@ -18,6 +18,8 @@ const MOST_VIEWS: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct View {
     pub(crate) base: String,
+    /// Without buttons.
+    pub(crate) read_only: bool,
     pub(crate) kind: Kind,
 }
 

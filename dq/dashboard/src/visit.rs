@@ -3,8 +3,8 @@
 use axum::extract::OriginalUri;
 use axum::http::Uri;
 
-use crate::access::User;
 use crate::session::Session;
+use crate::user::User;
 
 /// Who comes, and where the dashboard is.
 #[derive(Debug, Clone)]

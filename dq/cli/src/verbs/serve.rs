@@ -1,14 +1,20 @@
 //! `dq serve`: the dashboard and the JSON API alone.
 
-use std::future::IntoFuture;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
-use dq_dashboard::{Access, Dashboard};
+use dq_dashboard::{Access, Dashboard, serve};
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 
 use crate::failure::Failure;
 use crate::session::Session;
+use crate::tokens::Tokens;
+
+/// How long open requests have after the signal to end.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The arguments of `dq serve`.
 #[derive(Debug, Args)]
@@ -16,31 +22,39 @@ pub struct ServeArguments {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// What people and programs must know to get in; required unless it listens on a loopback address
-    #[arg(long, value_name = "TOKEN", env = "DQ_DASHBOARD_TOKEN", hide_env_values = true)]
-    pub token: Option<String>,
-    /// A name of this host that browsers use; may be given several times. Without a token only these and loopback names are answered
+    /// A file of tokens, a line each: `TOKEN`, or `NAME ROLES TOKEN` with the roles look, operate, add [default: the token in
+    /// DQ_DASHBOARD_TOKEN, or a new one, which the printed address contains]
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Ask for no token; only on a loopback address
+    #[arg(long, conflicts_with = "token_file")]
+    pub open: bool,
+    /// A name of this host that browsers use; may be given several times. Others are refused, except loopback names
     #[arg(long = "host", value_name = "NAME")]
     pub hosts: Vec<String>,
-    /// Leaves out everything that changes something
+    /// Leave out everything that changes something
     #[arg(long)]
     pub read_only: bool,
-    /// Shows payloads as they are
+    /// Show payloads as they are
     #[arg(long)]
     pub show_payloads: bool,
     /// Browsers reach it by HTTPS, through a proxy: their cookies travel over nothing else
     #[arg(long)]
     pub https: bool,
+    /// Take the address of a visitor from the last entry of `X-Forwarded-For`; only if a proxy that writes it is the only way here
+    #[arg(long)]
+    pub behind_proxy: bool,
 }
 
 /// Serves until a signal comes.
 pub(crate) async fn run(session: &mut Session<'_>, arguments: &ServeArguments) -> Result<(), Failure> {
-    let access = match arguments.token.as_ref().filter(|token| !token.is_empty()) {
-        Some(token) => Access::token(token),
-        None if arguments.listen.ip().is_loopback() => Access::everyone_who_reaches_it(),
-        None => return Err(Failure::Usage(needs_a_token(arguments.listen))),
+    let is_loopback = arguments.listen.ip().is_loopback();
+    let tokens = match arguments.open {
+        false => Tokens::of(arguments.token_file.as_deref(), &session.common.author())?,
+        true if is_loopback => Tokens { access: Access::everyone_who_reaches_it(), made: None },
+        true => return Err(Failure::Usage(too_open(arguments.listen))),
     };
-    let mut dashboard = Dashboard::new(session.provider().await?, access);
+    let mut dashboard = Dashboard::new(session.provider().await?, tokens.access);
     if !arguments.hosts.is_empty() {
         dashboard = dashboard.hosts(&arguments.hosts);
     }
@@ -53,6 +67,9 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ServeArguments) -
     if arguments.https {
         dashboard = dashboard.https();
     }
+    if arguments.behind_proxy {
+        dashboard = dashboard.behind_proxy();
+    }
     let router = dashboard.router().map_err(|error| Failure::Usage(error.to_string()))?;
     let failed = |source| Failure::Listen { address: arguments.listen, source };
     let listener = TcpListener::bind(arguments.listen).await.map_err(failed)?;
@@ -60,17 +77,29 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ServeArguments) -
     // The lines that say who changed what go where all else goes that is no answer.
     let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false);
     let _ = lines.try_init();
-    session.screen.say(format_args!("the dashboard is at http://{address}/"));
-    // Live pages never end by themselves, so nobody waits for open connections.
+    if !is_loopback && !arguments.https {
+        session.screen.say(format_args!("{}", not_encrypted(arguments.listen)));
+    }
+    // Browsers send nothing behind the `#` to any server; the page reads it.
+    let place = tokens.made.map_or_else(String::new, |token| format!("login#{token}"));
+    session.screen.say(format_args!("the dashboard is at http://{address}/{place}"));
     tokio::select! {
         biased;
-        () = ended() => Ok(()),
-        served = axum::serve(listener, router).into_future() => served.map_err(failed),
+        () = serve(listener, router, ended()) => {}
+        () = async { ended().await; sleep(GRACE).await } => {}
     }
+    Ok(())
 }
 
-fn needs_a_token(listen: SocketAddr) -> String {
-    format!("{listen} can be reached from elsewhere: give `--token` or DQ_DASHBOARD_TOKEN, or listen on 127.0.0.1")
+fn too_open(listen: SocketAddr) -> String {
+    format!("{listen} can be reached from elsewhere: leave out `--open`, or listen on 127.0.0.1")
+}
+
+fn not_encrypted(listen: SocketAddr) -> String {
+    format!(
+        "warning: {listen} can be reached from elsewhere without TLS, so others on the way can read tokens and cookies: put a \
+         proxy with TLS in front of it and give `--https`, or listen on 127.0.0.1"
+    )
 }
 
 /// Waits for Ctrl-C or SIGTERM. Whoever cannot listen for them is ended by them anyway.

@@ -2,53 +2,116 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 
 use dq_tests::redis::RedisServer;
 
 use crate::program::{fails, start};
 
-/// Serves on a free port of loopback, asks for each of these paths, and returns the answers and what was said first.
-fn served(arguments: &[&str], requests: &[&str]) -> Vec<String> {
+/// What it said first, the address that it printed, and its answers.
+struct Served {
+    said: Vec<String>,
+    link: String,
+    answers: Vec<String>,
+}
+
+/// Serves on a free port, and sends each of these requests: a line, and more headers.
+fn served(listen: &str, arguments: &[&str], requests: impl FnOnce(&str) -> Vec<(String, String)>) -> Served {
     let server = RedisServer::start();
-    let url = server.url();
-    let all = [&["serve", "--store", &url, "--app", "shop", "--listen", "127.0.0.1:0"], arguments].concat();
+    let url = file("store", &server.url());
+    let all =
+        [&["serve", "--store-file", url.to_str().unwrap(), "--app", "shop", "--listen", listen], arguments].concat();
     let mut child = start(&all);
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    stderr.read_line(&mut line).unwrap();
-    let (_, address) = line.trim().split_once("http://").unwrap_or_else(|| panic!("{line}"));
-    let ask = |request: &&str| {
-        let mut stream = TcpStream::connect(address.trim_end_matches('/')).unwrap();
-        write!(stream, "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut said = Vec::new();
+    let link = loop {
+        let line = lines.next().expect("it prints its address").unwrap();
+        match line.split_once("the dashboard is at http://") {
+            Some((_, link)) => break link.to_owned(),
+            None => said.push(line),
+        }
+    };
+    let (address, path) = link.split_once('/').unwrap();
+    let ask = |(request, headers): (String, String)| {
+        let mut stream = TcpStream::connect(address.replace("0.0.0.0", "127.0.0.1")).unwrap();
+        write!(stream, "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
     };
-    let answers = requests.iter().map(ask).collect();
+    let answers = requests(path).into_iter().map(ask).collect();
     child.kill().unwrap();
     child.wait().unwrap();
-    answers
+    std::fs::remove_file(url).unwrap();
+    Served { said, link, answers }
+}
+
+fn gets(paths: &[&str], token: &str) -> Vec<(String, String)> {
+    paths.iter().map(|path| (format!("GET {path}"), format!("authorization: Bearer {token}\r\n"))).collect()
+}
+
+/// A file of this test with this text.
+fn file(name: &str, text: &str) -> PathBuf {
+    let thread = format!("{:?}", std::thread::current().id()).replace(['(', ')'], "-");
+    let path = std::env::temp_dir().join(format!("dq-serve-{}-{thread}{name}", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    path
 }
 
 #[test]
-fn serve_shows_the_dashboard_on_loopback() {
-    let answers = served(&[], &["GET /", "GET /api/v1/topics", "GET /readyz"]);
-    assert!(answers[0].contains("What falls due"), "{}", answers[0]);
-    assert!(answers[1].contains("\"topics\":[]"), "{}", answers[1]);
-    assert!(answers[2].starts_with("HTTP/1.1 200"), "{}", answers[2]);
+fn serve_makes_a_token_and_prints_it_in_its_address() {
+    let mut token = String::new();
+    let served = served("127.0.0.1:0", &[], |path| {
+        token = path.strip_prefix("login#").unwrap().to_owned();
+        let form =
+            format!("content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n", token.len() + 6);
+        let login = ("POST /login".into(), format!("{form}\r\ntoken={token}"));
+        let stranger = gets(&["/", "/api/v1/topics", "/readyz"], "of-a-stranger");
+        [stranger, gets(&["/api/v1/topics"], &token), vec![login]].concat()
+    });
+    assert!(token.len() >= 43 && !served.link.contains(' '), "{}", served.link);
+    for (answer, says) in
+        served.answers.iter().zip(["location: /login", " 401", " 200", "\"topics\":[]", "set-cookie: dq_session="])
+    {
+        assert!(answer.contains(says), "{says}: {answer}");
+    }
 }
 
 #[test]
-fn serve_asks_for_the_token_that_it_was_given() {
-    let answers = served(&["--token", "a-token-of-the-test"], &["GET /", "GET /api/v1/topics"]);
-    assert!(answers[0].contains("location: /login"), "{}", answers[0]);
-    assert!(answers[1].starts_with("HTTP/1.1 401"), "{}", answers[1]);
+fn serve_is_open_only_if_that_is_asked_for_and_on_loopback() {
+    let served = served("127.0.0.1:0", &["--open"], |_| gets(&["/", "/api/v1/topics"], ""));
+    assert!(served.answers[0].contains("What falls due"), "{}", served.answers[0]);
+    assert!(served.answers[1].contains("\"topics\":[]") && served.link.ends_with('/'), "{}", served.answers[1]);
+    let open = ["serve", "--store", "redis://127.0.0.1:1", "--app", "shop", "--listen", "0.0.0.0:0", "--open"];
+    fails(2, &open, "", &["0.0.0.0:0 can be reached from elsewhere", "leave out `--open`"]);
 }
 
 #[test]
-fn serve_refuses_to_be_open_to_a_network() {
-    let open = ["serve", "--store", "redis://127.0.0.1:1", "--app", "shop", "--listen", "0.0.0.0:0"];
-    fails(2, &open, "", &["--token", "DQ_DASHBOARD_TOKEN"]);
-    let short = [&open[..], &["--token", "short"]].concat();
-    fails(1, &short, "", &["127.0.0.1:1"]);
+fn serve_takes_its_tokens_from_a_file_with_names_and_roles() {
+    let tokens = file("tokens", "# of the shop\nann look a-token-of-the-test\nci add another-token-of-it\n");
+    let path = tokens.to_str().unwrap().to_owned();
+    let served = served("127.0.0.1:0", &["--token-file", &path], |_| {
+        [gets(&["/api/v1/topics"], "a-token-of-the-test"), gets(&["/api/v1/topics"], "another-token-of-it")].concat()
+    });
+    assert!(served.answers[0].contains(" 200") && served.answers[1].contains(" 403"), "{:?}", served.answers);
+    assert!(served.link.ends_with('/') && served.said.is_empty(), "a token of a file is printed nowhere");
+    for (text, says) in [("ann look", "line 1: write"), ("short", "has 5 bytes"), ("", "no token")] {
+        std::fs::write(&tokens, text).unwrap();
+        let server = RedisServer::start();
+        fails(2, &["serve", "--store", &server.url(), "--app", "shop", "--token-file", &path], "", &[says]);
+    }
+    std::fs::remove_file(&tokens).unwrap();
+    fails(
+        1,
+        &["serve", "--store", "redis://127.0.0.1:1", "--app", "shop", "--token-file", &path],
+        "",
+        &["cannot open"],
+    );
+}
+
+#[test]
+fn serve_warns_beyond_loopback_without_tls() {
+    let of = |arguments: &[&str]| served("0.0.0.0:0", arguments, |_| Vec::new()).said.join("\n");
+    assert!(of(&[]).contains("warning: 0.0.0.0:0 can be reached from elsewhere without TLS"));
+    assert_eq!(of(&["--https"]), "");
 }

@@ -4,11 +4,11 @@ use dq::inspect::{BulkAction, Cursor, JobFilter};
 use dq::job::State;
 
 use super::change::When;
-use crate::access::User;
 use crate::app::App;
 use crate::audit::audit;
 use crate::failure::Failure;
 use crate::show::now;
+use crate::user::{Role, User};
 
 /// What one step did, and where the next one begins.
 #[derive(Debug, Clone)]
@@ -51,9 +51,9 @@ pub(crate) async fn step(
         BulkAction::RunNow => "bulk run_now",
         _ => "bulk reschedule",
     };
-    if app.read_only {
-        audit(user, name, topic, "", "refused: read-only");
-        return Err(Failure::ReadOnly);
+    if let Err(failure) = app.allows(user, Role::Operate) {
+        audit(user, name, topic, "", &format!("refused: {failure}"));
+        return Err(failure);
     }
     let caller = app.provider.acting_as(user.by());
     let mut bulk = caller.inspect().bulk(topic, state, filter, action)?;

@@ -5,11 +5,11 @@ use dq::provider::{CallError, JobPlace, TopicProvider};
 use dq::time::Timestamp;
 use serde::Serialize;
 
-use crate::access::User;
 use crate::app::App;
 use crate::asked::time;
 use crate::audit::audit;
 use crate::failure::Failure;
+use crate::user::{Role, User};
 
 /// When a job is to be due.
 #[derive(Debug, Clone)]
@@ -121,9 +121,9 @@ impl Change {
 
 /// Does it, and says so in the audit log, whatever comes of it.
 pub(crate) async fn apply(app: &App, user: &User, topic: &str, change: Change) -> Result<Applied, Failure> {
-    if app.read_only {
-        audit(user, change.word(), topic, change.id(), "refused: read-only");
-        return Err(Failure::ReadOnly);
+    if let Err(failure) = app.allows(user, Role::Operate) {
+        audit(user, change.word(), topic, change.id(), &format!("refused: {failure}"));
+        return Err(failure);
     }
     let (word, id) = (change.word(), change.id().to_owned());
     let done = perform(&app.provider, user, topic, change).await;

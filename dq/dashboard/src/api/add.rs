@@ -16,6 +16,7 @@ use crate::app::Shared;
 use crate::asked::time;
 use crate::audit::audit;
 use crate::failure::{Failure, Problem};
+use crate::user::Role;
 use crate::visit::Visit;
 
 /// A job to add.
@@ -55,6 +56,7 @@ pub(super) async fn add(
     Path(topic): Path<String>,
     sent: Result<Json<NewJob>, JsonRejection>,
 ) -> Answer {
+    app.allows(&visit.user, Role::Add).map_err(failed)?;
     let job = body(sent).map_err(failed)?;
     let wanted = job.id.clone().unwrap_or_default();
     let added = put(&app, &topic, job).await;

@@ -1,20 +1,21 @@
 //! Logging in with the token, and out.
 
-use axum::Form;
 use axum::extract::{OriginalUri, State};
 use axum::http::header::{LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Form};
 use maud::html;
 use serde::Deserialize;
 
-use crate::access::{Kind, User};
+use crate::access::Kind;
 use crate::app::Shared;
-use crate::audit::audit;
+use crate::audit::{audit, logged_in};
 use crate::failure::Failure;
 use crate::frame::{Frame, failure};
-use crate::guard::{came_by_https, cookie, is_foreign};
-use crate::session::{COOKIE_NAME, Session, same};
+use crate::guard::{cookie, wrong_token};
+use crate::host::{Address, came_by_https, is_foreign};
+use crate::session::COOKIE_NAME;
 use crate::visit::{Visit, base};
 
 #[derive(Deserialize)]
@@ -23,15 +24,17 @@ pub(crate) struct Login {
 }
 
 pub(crate) async fn show(original: OriginalUri, uri: Uri) -> Response {
-    form(&Frame::bare(&base(Some(&original), &uri)), false)
+    form(Frame::bare(&base(Some(&original), &uri)), false)
 }
 
-fn form(frame: &Frame, is_wrong: bool) -> Response {
+/// The script fills in the token of a link such as `/login#TOKEN`: browsers send no such part to a server.
+fn form(mut frame: Frame, is_wrong: bool) -> Response {
+    frame.has_script = true;
     let body = html! {
         section.panel.login {
             h1 { "Log in" }
             @if is_wrong { p.notice.bad role="alert" { "This is not the token." } }
-            form method="post" action=(frame.to("login", &[])) {
+            form method="post" action=(frame.to("login", &[])) data-log-in=[(!is_wrong).then_some("1")] {
                 input type="text" name="user" value="token" autocomplete="username" hidden;
                 label { "Token" input type="password" name="token" required autofocus autocomplete="current-password"; }
                 button.primary { "Log in" }
@@ -45,6 +48,7 @@ fn form(frame: &Frame, is_wrong: bool) -> Response {
 pub(crate) async fn log_in(
     State(app): State<Shared>,
     original: OriginalUri,
+    Extension(address): Extension<Address>,
     uri: Uri,
     headers: HeaderMap,
     Form(login): Form<Login>,
@@ -52,21 +56,22 @@ pub(crate) async fn log_in(
     let base = base(Some(&original), &uri);
     let frame = Frame::bare(&base);
     let kind = &app.access.0;
-    let Kind::Token(token) = kind else { return failure(&frame, &Failure::NotThere("login")) };
-    if is_foreign(&app, &headers) {
+    if !matches!(kind, Kind::Tokens(_)) {
+        return failure(&frame, &Failure::NotThere("login"));
+    }
+    if is_foreign(&app, &headers, &uri) {
         return failure(&frame, &Failure::Forged);
     }
-    if !app.logins.take() {
-        return failure(&frame, &Failure::TooMany);
-    }
-    let is_right = same(token, login.token.trim());
-    audit(&User::new("token"), "log_in", "", "", if is_right { "done" } else { "refused" });
-    if !is_right {
-        return form(&frame, true);
-    }
-    match Session::begin(kind) {
+    let Some((token, user)) = kind.user_of(login.token.trim()) else {
+        return match wrong_token(&app, Some(&address), "login") {
+            Failure::Unknown => form(frame, true),
+            error => failure(&frame, &error),
+        };
+    };
+    match app.sessions.begin(kind, token) {
         Err(error) => failure(&frame, &error),
         Ok(session) => {
+            logged_in(&user, address);
             let cookie = cookie(&session, &base, app.secure || came_by_https(&headers));
             (StatusCode::SEE_OTHER, [(LOCATION, frame.to("", &[])), (SET_COOKIE, cookie)]).into_response()
         }
@@ -76,13 +81,21 @@ pub(crate) async fn log_in(
 #[derive(Deserialize)]
 pub(crate) struct Logout {
     form_token: String,
+    /// Set: all sessions of the token end.
+    #[serde(default)]
+    everywhere: String,
 }
 
 pub(crate) async fn log_out(State(app): State<Shared>, visit: Visit, Form(logout): Form<Logout>) -> Response {
     let frame = Frame::new(&app, &visit);
-    let is_ours = visit.session.as_ref().is_some_and(|session| session.sent(&app.access.0, &logout.form_token));
-    if !is_ours {
-        return failure(&frame, &Failure::Forged);
+    let session = visit.session.as_ref();
+    let ours = session.filter(|session| app.sessions.sent(&app.access.0, session, &logout.form_token));
+    let Some(session) = ours else { return failure(&frame, &Failure::Forged) };
+    if logout.everywhere.is_empty() {
+        app.sessions.end(session);
+    } else {
+        app.sessions.end_all(session);
+        audit(&visit.user, "log_out_everywhere", "", "", "done");
     }
     let path = if visit.base.is_empty() { "/" } else { &visit.base };
     let ended = format!("{COOKIE_NAME}=; Path={path}; Max-Age=0; HttpOnly; SameSite=Strict");

@@ -41,6 +41,17 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit) -> Answer {
                 dt { "For programs" } dd { a href=(frame.to("api/v1/openapi.json", &[])) { "OpenAPI description of the JSON API" } }
             }
         }
+        @if frame.may_log_out {
+            section.panel {
+                h2 { "Sessions" }
+                p.quiet { "All browsers that logged in with your token have to log in again, and their live pages end." }
+                form method="post" action=(frame.to("logout", &[])) {
+                    (frame.proof())
+                    input type="hidden" name="everywhere" value="1";
+                    button.danger { "Log out everywhere" }
+                }
+            }
+        }
     };
     Ok(frame.answer("Settings", "settings", &body))
 }

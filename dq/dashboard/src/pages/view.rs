@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Query, State};
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
+use axum::http::request::Parts;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use dq::inspect::Scale;
@@ -22,16 +23,18 @@ use crate::failure::Failure;
 use crate::frame::{Frame, failure, stale};
 use crate::live::{Fragment, Kind, View, Viewer};
 use crate::pace::{Pace, SHORTEST};
+use crate::stay::Stay;
 use crate::visit::Visit;
 
 impl View {
     pub(crate) fn overview(frame: &Frame, after: &str, scale: Scale, sort: &str) -> Self {
         let kind = Kind::Overview { after: after.to_owned(), scale, sort: sort.to_owned() };
-        Self { base: frame.base.clone(), kind }
+        Self { base: frame.base.clone(), read_only: frame.read_only, kind }
     }
 
     pub(crate) fn topic(frame: &Frame, topic: &str, scale: Scale) -> Self {
-        Self { base: frame.base.clone(), kind: Kind::Topic { topic: topic.to_owned(), scale } }
+        let kind = Kind::Topic { topic: topic.to_owned(), scale };
+        Self { base: frame.base.clone(), read_only: frame.read_only, kind }
     }
 
     /// Where its stream is.
@@ -58,7 +61,7 @@ impl View {
 
     /// The part of the page, and whether it shows all that it should.
     pub(crate) async fn read(&self, app: &App) -> Result<(Markup, bool), Failure> {
-        let frame = Frame::shared(&self.base, app.read_only);
+        let frame = Frame::shared(&self.base, self.read_only);
         match &self.kind {
             Kind::Overview { after, scale, sort } => {
                 let behind = Some(after.as_str()).filter(|after| !after.is_empty());
@@ -80,16 +83,26 @@ pub(crate) struct Asked {
     topic: String,
 }
 
-pub(crate) async fn live_overview(State(app): State<Shared>, visit: Visit, Query(asked): Query<Asked>) -> Answer {
+pub(crate) async fn live_overview(
+    State(app): State<Shared>,
+    visit: Visit,
+    Query(asked): Query<Asked>,
+    parts: Parts,
+) -> Answer {
     let frame = Frame::new(&app, &visit);
     let view = View::overview(&frame, &asked.after, chart::scale(&asked.scale), &asked.sort);
-    stream_of(&app, &view).map_err(|error| failure(&frame, &error))
+    stream_of(&app, &view, Stay::new(&app, visit, parts)).map_err(|error| failure(&frame, &error))
 }
 
-pub(crate) async fn live_topic(State(app): State<Shared>, visit: Visit, Query(asked): Query<Asked>) -> Answer {
+pub(crate) async fn live_topic(
+    State(app): State<Shared>,
+    visit: Visit,
+    Query(asked): Query<Asked>,
+    parts: Parts,
+) -> Answer {
     let frame = Frame::new(&app, &visit);
     let view = View::topic(&frame, &asked.topic, chart::scale(&asked.scale));
-    stream_of(&app, &view).map_err(|error| failure(&frame, &error))
+    stream_of(&app, &view, Stay::new(&app, visit, parts)).map_err(|error| failure(&frame, &error))
 }
 
 async fn keep_reading(app: Shared, view: View, sender: watch::Sender<Fragment>) {
@@ -116,18 +129,22 @@ async fn keep_reading(app: Shared, view: View, sender: watch::Sender<Fragment>) 
     }
 }
 
-/// Answers with a stream of fragments.
-fn stream_of(app: &Shared, view: &View) -> Result<Response, Failure> {
+/// Answers with a stream of fragments, which ends when the visitor has to go.
+fn stream_of(app: &Shared, view: &View, stay: Stay) -> Result<Response, Failure> {
     let (viewer, first) = app.live.join(view)?;
     if let Some(sender) = first {
         tokio::spawn(keep_reading(Arc::clone(app), view.clone(), sender));
     }
-    let events = stream::unfold(viewer, |mut viewer: Viewer| async move {
+    let events = stream::unfold((viewer, stay), |(mut viewer, mut stay): (Viewer, Stay)| async move {
         loop {
-            viewer.seen.changed().await.ok()?;
+            tokio::select! {
+                biased;
+                () = stay.is_over() => return None,
+                changed = viewer.seen.changed() => changed.ok()?,
+            }
             let fragment = Arc::clone(&viewer.seen.borrow_and_update());
             if !fragment.is_empty() {
-                return Some((Ok::<_, Infallible>(Event::default().data(&*fragment)), viewer));
+                return Some((Ok::<_, Infallible>(Event::default().data(&*fragment)), (viewer, stay)));
             }
         }
     });

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::actions;
 use super::chromium::Chromium;
+use super::scenes;
 use super::stage::Stage;
 use super::visitor::TOKEN;
 
@@ -52,6 +53,9 @@ async fn people_use_it_in_a_browser() {
     actions::change_a_schedule(&stage, &browser).await;
     use_the_keyboard(&stage, &browser).await;
     assert_eq!(browser.console().await, [""; 0], "the console says nothing");
+    scenes::meet_a_foreign_page(&stage, &browser).await;
+    scenes::come_by_another_name(&stage, &browser).await;
+    scenes::lose_the_session(&stage, &browser).await;
 }
 
 async fn log_in(stage: &Stage, browser: &Chromium) {

@@ -12,16 +12,25 @@ use tower::ServiceExt;
 use super::visitor::{Visitor, provider};
 
 /// Somebody who looks at a live page.
-struct Looking(Body);
+pub(crate) struct Looking(Body);
 
 impl Looking {
-    async fn at(visitor: &Visitor, path: &str) -> Self {
-        let request = Request::get(path).header("host", "localhost").body(Body::empty()).unwrap();
+    pub(crate) async fn at(visitor: &Visitor, path: &str) -> Self {
+        let mut request = Request::get(path).header("cookie", &visitor.cookie);
+        for (name, value) in &visitor.headers {
+            request = request.header(*name, value);
+        }
+        let request = request.body(Body::empty()).unwrap();
         Self(visitor.router.clone().oneshot(request).await.unwrap().into_body())
     }
 
+    /// Waits until the page ends.
+    pub(crate) async fn end(mut self) {
+        while self.0.frame().await.is_some() {}
+    }
+
     /// Waits for the next fragment.
-    async fn next(&mut self) -> String {
+    pub(crate) async fn next(&mut self) -> String {
         loop {
             let frame = self.0.frame().await.unwrap().unwrap().into_data().unwrap();
             let text = String::from_utf8(frame.to_vec()).unwrap();

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
+mod access;
 mod actions;
 mod api;
 mod browser;
@@ -10,10 +11,13 @@ mod chromium;
 mod cost;
 mod document;
 mod live;
+mod log;
 mod pages;
 mod past;
 mod python;
+mod scenes;
 mod schema;
 mod security;
+mod serve;
 mod stage;
 mod visitor;

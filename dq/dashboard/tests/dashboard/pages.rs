@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
+use dq::Provider;
 use dq::environment::WallClock;
 use dq::job::{AppName, TopicKey, TopicName};
 use dq::store::memory::MemoryStore;
 use dq::store::{HistorySetting, Store};
 use dq_dashboard::{Access, Dashboard};
+use dq_tests::redis::RedisServer;
 use serde_json::json;
 
 use super::visitor::{Visitor, provider};
@@ -194,4 +196,26 @@ async fn the_page_of_a_job_shows_its_history_and_who_deleted_it() {
         assert!(page.body.contains("it was deleted by anna (dashboard) at "), "{id}: {}", page.body);
         assert!(page.body.contains("deleted, by anna (dashboard)"), "{id}: {}", page.body);
     }
+}
+
+#[tokio::test]
+async fn a_topic_with_a_key_of_a_wrong_type_is_a_row_with_its_error_and_the_others_are_shown() {
+    let server = RedisServer::start();
+    let provider = Provider::connect("shop", server.url()).await.unwrap();
+    for name in ["mail", "orders"] {
+        provider.topic(name).unwrap().add_json(json!(1)).after("1h").await.unwrap();
+    }
+    server.command(&["SET", "dq:{shop:mail}:dead", "of another program"]);
+    let mut visitor = Visitor::free(provider);
+    for page in ["/", "/dead", "/unacked", "/nodes"] {
+        let answer = visitor.get(page).await;
+        let says = "key `dq:{shop:mail}:dead` has the wrong type";
+        assert!(answer.status == StatusCode::OK && answer.body.contains(says), "{page}: {}", answer.body);
+    }
+    for page in ["/", "/nodes", "/schedules"] {
+        assert!(visitor.get(page).await.body.contains("topic=orders"), "{page}");
+    }
+    let topics = visitor.get("/api/v1/topics").await.json();
+    assert!(topics["topics"][0]["error"].as_str().unwrap().contains("wrong type"), "{topics}");
+    assert_eq!((&topics["topics"][1]["delayed"], &topics["topics"][1]["error"]), (&json!(1), &json!(null)));
 }

@@ -11,7 +11,7 @@ use super::visitor::{TOKEN, provider};
 #[tokio::test]
 async fn the_client_in_python_does_what_its_example_says() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/python_client");
-    let dashboard = Dashboard::new(provider("python").await, Access::token(TOKEN)).at("/admin/dq").unwrap();
+    let dashboard = Dashboard::new(provider("python").await, Access::token("ann", TOKEN)).at("/admin/dq").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/admin/dq", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, dashboard).await });

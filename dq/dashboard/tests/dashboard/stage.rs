@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use dq::prelude::*;
 use dq::provider::TopicProvider;
-use dq_dashboard::{Access, Dashboard};
+use dq_dashboard::{Access, Dashboard, serve};
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -76,11 +76,14 @@ impl Stage {
         let provider = node.provider().clone();
         fill(&provider, waiting).await;
         let redact = |_: &str, payload: &[u8]| String::from_utf8_lossy(payload).into_owned();
-        let dashboard = Dashboard::new(provider.clone(), Access::token(TOKEN)).settings_of(&node).show_payloads(redact);
+        let dashboard = Dashboard::new(provider.clone(), Access::token("ann", TOKEN))
+            .settings_of(&node)
+            .show_payloads(redact)
+            .hosts(["jobs.example"]);
         let app = axum::Router::new().merge(dashboard.at("/admin/dq").unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, app).await });
+        tokio::spawn(serve(listener, app, std::future::pending()));
         Self { _server: server, provider, address, _node: node }
     }
 

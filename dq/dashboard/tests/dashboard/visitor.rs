@@ -1,7 +1,10 @@
 //! Somebody who visits a dashboard without a network.
 
+use std::net::SocketAddr;
+
 use axum::Router;
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use axum::http::header::{CONTENT_TYPE, COOKIE, HOST, SET_COOKIE};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use dq::Provider;
@@ -42,11 +45,14 @@ pub(crate) struct Visitor {
     pub(crate) router: Router,
     pub(crate) cookie: String,
     pub(crate) headers: Vec<(&'static str, String)>,
+    /// Where the server says that it comes from.
+    pub(crate) address: Option<SocketAddr>,
 }
 
 impl Visitor {
     pub(crate) fn of(dashboard: Dashboard) -> Self {
-        Self { router: dashboard.router().unwrap(), cookie: String::new(), headers: vec![("host", "localhost".into())] }
+        let (router, headers) = (dashboard.router().unwrap(), vec![("host", "localhost".into())]);
+        Self { router, cookie: String::new(), headers, address: None }
     }
 
     /// One who needs no token.
@@ -60,6 +66,15 @@ impl Visitor {
         self
     }
 
+    /// Comes from this address.
+    pub(crate) fn from(&self, address: &str) -> Self {
+        Self { address: Some(SocketAddr::new(address.parse().unwrap(), 50_000)), ..self.clone() }
+    }
+
+    pub(crate) async fn log_in(&mut self, token: &str) -> StatusCode {
+        self.post("/login", &format!("token={token}")).await.status
+    }
+
     pub(crate) async fn ask(&mut self, method: Method, path: &str, kind: &str, body: String) -> Answer {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in &self.headers {
@@ -70,6 +85,9 @@ impl Visitor {
         }
         if !self.cookie.is_empty() {
             request = request.header(COOKIE, &self.cookie);
+        }
+        if let Some(address) = self.address {
+            request = request.extension(ConnectInfo(address));
         }
         let answer = self.router.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
         let (parts, body) = answer.into_parts();

@@ -1,0 +1,77 @@
+//! Where a request goes and where it comes from: the names that it gives to the dashboard, its origin, and the address of its sender.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::ConnectInfo;
+use axum::http::header::{HOST, HeaderName, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri};
+
+use crate::access::Kind;
+use crate::app::App;
+use crate::rate::network;
+
+/// The address of the sender, as buckets have it. `None`: the program does not tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Address(pub(crate) Option<IpAddr>);
+
+impl Address {
+    pub(crate) fn of(app: &App, parts: &Parts) -> Self {
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|connected| connected.0.ip());
+        // The nearest proxy wrote the last entry. A visitor can write only those before it.
+        let forwarded = parts.headers.get_all("x-forwarded-for").into_iter().next_back();
+        let forwarded = forwarded.and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
+        Self(if app.behind_proxy { forwarded.or(peer) } else { peer }.map(network))
+    }
+
+    /// The address as log lines have it.
+    pub(crate) fn word(self) -> String {
+        self.0.map_or_else(|| "unknown".into(), |address| address.to_string())
+    }
+}
+
+pub(crate) fn came_by_https(headers: &HeaderMap) -> bool {
+    headers.get("x-forwarded-proto").is_some_and(|value| value == "https")
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The host of `HOST:PORT` or `[ADDRESS]:PORT`, without its port.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => host,
+    }
+}
+
+/// The names that a request gives to its host. Over HTTP/2 a request has an authority instead of the header `Host`.
+fn names<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = &'a str> {
+    text(headers, &HOST).into_iter().chain(uri.authority().map(|authority| authority.as_str()))
+}
+
+/// Whether a request names only hosts of this dashboard, and at least one.
+pub(crate) fn is_ours(app: &App, headers: &HeaderMap, uri: &Uri) -> bool {
+    if app.hosts.is_empty() && !matches!(app.access.0, Kind::Everyone) {
+        return true;
+    }
+    let is_known = |name: &str| {
+        let host = without_port(name).to_ascii_lowercase();
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback()) || app.hosts.contains(&host)
+    };
+    names(headers, uri).next().is_some() && names(headers, uri).all(is_known)
+}
+
+/// Whether a page of another origin made the browser send this.
+pub(crate) fn is_foreign(app: &App, headers: &HeaderMap, uri: &Uri) -> bool {
+    if let Some(site) = text(headers, &HeaderName::from_static("sec-fetch-site")) {
+        return !matches!(site, "same-origin" | "none");
+    }
+    let Some(origin) = text(headers, &ORIGIN) else { return false };
+    let Some((_, authority)) = origin.split_once("://") else { return true };
+    let forwarded = text(headers, &HeaderName::from_static("x-forwarded-host"));
+    let is_named = names(headers, uri).chain(forwarded).any(|name| name.eq_ignore_ascii_case(authority));
+    !is_named && !app.hosts.iter().any(|host| host == without_port(authority))
+}

@@ -1,0 +1,97 @@
+//! Who makes a request, and what they may do.
+
+use std::sync::Arc;
+
+/// The most bytes of a name.
+const LONGEST_NAME: usize = 200;
+
+/// What a user of the dashboard may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Role {
+    /// See topics and jobs.
+    Look,
+    /// Change jobs, topics and schedules, and see them.
+    Operate,
+    /// Add jobs through the JSON API, and nothing else.
+    Add,
+}
+
+impl Role {
+    const fn bits(self) -> u8 {
+        match self {
+            Self::Look => 1,
+            Self::Operate => 1 | 2,
+            Self::Add => 4,
+        }
+    }
+
+    /// The role of a word: `look`, `operate` or `add`.
+    pub fn of_word(word: &str) -> Option<Self> {
+        [Self::Look, Self::Operate, Self::Add].into_iter().find(|role| role.word() == word)
+    }
+
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Look => "look",
+            Self::Operate => "operate",
+            Self::Add => "add",
+        }
+    }
+}
+
+/// A person or program that uses the dashboard: a name of at most 200 bytes, and roles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    pub(crate) name: Arc<str>,
+    roles: u8,
+}
+
+impl User {
+    /// A user with all roles. Audit lines, histories, pauses and drains carry the name.
+    pub fn new(name: impl AsRef<str>) -> Self {
+        let name = name.as_ref();
+        let end = (0..=name.len().min(LONGEST_NAME)).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
+        Self { name: name[..end].into(), roles: u8::MAX }
+    }
+
+    /// Leaves the user only these roles.
+    #[must_use]
+    pub fn with_roles(mut self, roles: impl IntoIterator<Item = Role>) -> Self {
+        self.roles = roles.into_iter().fold(0, |all, role| all | role.bits());
+        self
+    }
+
+    pub(crate) const fn may(&self, role: Role) -> bool {
+        self.roles & role.bits() == role.bits()
+    }
+
+    /// The name that commands, changes and pauses carry.
+    pub(crate) fn by(&self) -> String {
+        format!("{} (dashboard)", self.name)
+    }
+}
+
+impl<T: AsRef<str>> From<T> for User {
+    fn from(name: T) -> Self {
+        Self::new(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operating_includes_looking_and_adding_includes_nothing() {
+        let may = |roles: &[Role]| {
+            let user = User::new("ann").with_roles(roles.iter().copied());
+            [Role::Look, Role::Operate, Role::Add].map(|role| user.may(role))
+        };
+        assert_eq!(may(&[Role::Look]), [true, false, false]);
+        assert_eq!(may(&[Role::Operate]), [true, true, false]);
+        assert_eq!(may(&[Role::Add]), [false, false, true]);
+        assert_eq!(may(&[]), [false; 3]);
+        assert!([Role::Look, Role::Operate, Role::Add].iter().all(|role| User::new("ann").may(*role)));
+    }
+}

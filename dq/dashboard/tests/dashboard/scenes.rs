@@ -1,0 +1,90 @@
+//! Attacks and a revoked session, in a browser.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::response::Html;
+use axum::routing::get;
+use dq::Provider;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use super::chromium::Chromium;
+use super::stage::Stage;
+use super::visitor::TOKEN;
+
+/// Serves a page of somebody else.
+async fn foreign(html: String) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let page = get(move || std::future::ready(Html(html)));
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/", page)).await });
+    address
+}
+
+async fn is_paused(provider: &Provider) -> bool {
+    provider.topic("close-order").unwrap().state().await.unwrap().pause.is_some()
+}
+
+/// A page of another origin sends forms and requests, and puts the dashboard into a frame. The browser is logged in.
+pub(crate) async fn meet_a_foreign_page(stage: &Stage, browser: &Chromium) {
+    let (act, api, home) = (stage.page("/act"), stage.page("/api/v1/topics/close-order/pause"), stage.page(""));
+    let html = format!(
+        "<iframe id=f src='{home}'></iframe><form id=form method=post action='{act}'><input name=action value=pause>\
+         <input name=topic value=close-order><input name=reason value=x></form><script>window.seen = []; \
+         const note = (what) => window.seen.push(what); \
+         fetch('{home}', {{ credentials: 'include' }}).then(() => note('read'), () => note('hidden')); \
+         fetch('{api}', {{ method: 'POST', credentials: 'include', headers: {{ 'content-type': 'application/json' }}, \
+         body: '{{}}' }}).then(() => note('sent'), () => note('not sent'));</script>"
+    );
+    // The other name is another site.
+    let address = foreign(html).await.to_string().replace("127.0.0.1", "localhost");
+    browser.client.goto(&format!("http://{address}/")).await.unwrap();
+    browser.until("return window.seen.length === 2").await;
+    let seen = browser.run("return window.seen.sort()").await;
+    assert_eq!(seen, json!(["hidden", "not sent"]));
+    let framed = browser
+        .run("try { return !!document.getElementById('f').contentWindow.document } catch { return false }")
+        .await;
+    assert_eq!(framed, false, "the frame has nothing of ours, and nothing of the page");
+    browser.run("document.getElementById('form').submit()").await;
+    browser.until("return document.querySelector('h1')?.textContent === 'Who are you?' || document.querySelector('h1')?.textContent === 'Log in' || document.querySelector('h1')?.textContent === 'That did not work'").await;
+    assert!(!is_paused(&stage.provider).await);
+    browser.console().await; // it tells what it has refused
+}
+
+/// A name of another site leads to this machine.
+pub(crate) async fn come_by_another_name(stage: &Stage, browser: &Chromium) {
+    let page = stage.page("").replace("127.0.0.1", "rebound.localhost");
+    browser.client.goto(&page).await.unwrap();
+    browser.until("return document.body.innerText.includes('not a host of the dashboard')").await;
+    browser.console().await;
+}
+
+/// A second tab logs out everywhere: the live page of the first ends, and it has to log in again.
+pub(crate) async fn lose_the_session(stage: &Stage, browser: &Chromium) {
+    browser.client.goto(&stage.page("")).await.unwrap();
+    browser.until("return document.getElementById('live').textContent === 'live'").await;
+    let first = browser.client.window().await.unwrap();
+    let second = browser.client.new_window(true).await.unwrap().handle;
+    browser.client.switch_to_window(second).await.unwrap();
+    browser.client.goto(&stage.page("/settings")).await.unwrap();
+    browser.click("button.danger").await;
+    browser.until("return document.querySelector('h1').textContent === 'Log in'").await;
+    browser.client.close_window().await.unwrap();
+    browser.client.switch_to_window(first).await.unwrap();
+    browser.until("return document.getElementById('live').textContent === 'not live'").await;
+    browser.client.goto(&stage.page("/nodes")).await.unwrap();
+    browser.until("return document.querySelector('h1').textContent === 'Log in'").await;
+    browser.console().await; // the refusals of its stream
+    // The link that `dq serve` prints; the address bar forgets the token.
+    browser.client.goto(&stage.page(&format!("/login#{TOKEN}"))).await.unwrap();
+    browser.until("return document.querySelector('h1').textContent === 'What falls due'").await;
+    let address = browser.run("return location.href").await;
+    assert_eq!(address, stage.page(""));
+    // And out, by the button.
+    browser.click(".who button").await;
+    browser.until("return document.querySelector('h1').textContent === 'Log in'").await;
+    browser.client.back().await.unwrap();
+    browser.until("return document.querySelector('h1').textContent === 'Log in'").await;
+}
