@@ -57,7 +57,7 @@ pub(crate) async fn change_a_schedule(stage: &Stage, browser: &Chromium) {
     said(browser, "The schedule is paused.").await;
     accessible(browser).await;
     assert_eq!(browser.text("td .badge").await, "paused");
-    assert_eq!(browser.text("td b").await, "token (dashboard)");
+    assert_eq!(browser.text("td b").await, "ann (dashboard)");
     browser.follow("Undo: Resume the schedule…").await;
     browser.click("button.primary").await;
     said(browser, "The schedule is resumed.").await;
