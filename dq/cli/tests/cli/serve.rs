@@ -3,25 +3,38 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use dq_tests::redis::RedisServer;
 
-use crate::program::{fails, start};
+use crate::program::fails;
 
 /// What it said first, the address that it printed, and its answers.
 struct Served {
     said: Vec<String>,
     link: String,
     answers: Vec<String>,
+    took: Duration,
 }
 
 /// Serves on a free port, and sends each of these requests: a line, and more headers.
 fn served(listen: &str, arguments: &[&str], requests: impl FnOnce(&str) -> Vec<(String, String)>) -> Served {
+    served_beside(0, listen, arguments, requests)
+}
+
+/// The same beside so many half requests.
+fn served_beside(
+    half: usize,
+    listen: &str,
+    arguments: &[&str],
+    requests: impl FnOnce(&str) -> Vec<(String, String)>,
+) -> Served {
     let server = RedisServer::start();
     let url = file("store", &server.url());
     let all =
         [&["serve", "--store-file", url.to_str().unwrap(), "--app", "shop", "--listen", listen], arguments].concat();
-    let mut child = start(&all);
+    let mut child = with_few_files(&all);
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut said = Vec::new();
     let link = loop {
@@ -32,18 +45,36 @@ fn served(listen: &str, arguments: &[&str], requests: impl FnOnce(&str) -> Vec<(
         }
     };
     let (address, path) = link.split_once('/').unwrap();
+    let address = address.replace("0.0.0.0", "127.0.0.1");
+    let _half: Vec<_> = (0..half).map(|_| half_request(&address)).collect();
+    let began = Instant::now();
     let ask = |(request, headers): (String, String)| {
-        let mut stream = TcpStream::connect(address.replace("0.0.0.0", "127.0.0.1")).unwrap();
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         write!(stream, "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
     };
     let answers = requests(path).into_iter().map(ask).collect();
+    let took = began.elapsed();
     child.kill().unwrap();
     child.wait().unwrap();
     std::fs::remove_file(url).unwrap();
-    Served { said, link, answers }
+    Served { said, link, answers, took }
+}
+
+fn half_request(address: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let _ = write!(stream, "GET / HTTP/1.1\r\nhost: local");
+    stream
+}
+
+/// Starts the program with room for 256 files.
+fn with_few_files(arguments: &[&str]) -> Child {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_dq")]).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 fn gets(paths: &[&str], token: &str) -> Vec<(String, String)> {
@@ -114,4 +145,13 @@ fn serve_warns_beyond_loopback_without_tls() {
     let of = |arguments: &[&str]| served("0.0.0.0:0", arguments, |_| Vec::new()).said.join("\n");
     assert!(of(&[]).contains("warning: 0.0.0.0:0 can be reached from elsewhere without TLS"));
     assert_eq!(of(&["--https"]), "");
+}
+
+#[test]
+fn serve_answers_beside_more_half_requests_than_it_may_open_files() {
+    let served = served_beside(1_100, "127.0.0.1:0", &["--open"], |_| gets(&["/healthz", "/readyz", "/"], ""));
+    for answer in &served.answers {
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    assert!(served.took < Duration::from_secs(3), "three answers took {:?}", served.took);
 }
