@@ -2,11 +2,14 @@
 document.querySelectorAll("form[data-go-on]").forEach((form) => setTimeout(() => form.requestSubmit(), 400));
 // A link with a token logs in, and the address bar forgets the token.
 const login = document.querySelector("form[data-log-in]");
-if (login && location.hash.length > 1) {
+const logIn = () => {
+  if (!login || location.hash.length < 2) return;
   login.elements.token.value = decodeURIComponent(location.hash.slice(1));
   history.replaceState(null, "", location.pathname);
   login.requestSubmit();
-}
+};
+logIn();
+addEventListener("hashchange", logIn);
 const live = document.getElementById("live");
 if (live) {
   const say = (text, on) => {

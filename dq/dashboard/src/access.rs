@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::http::request::Parts;
 
-use crate::dashboard::DashboardError;
-use crate::session::{random_text, same};
+use crate::error::DashboardError;
+use crate::secret::{random, same, text_of};
 use crate::user::User;
 
 type Hook = Arc<dyn Fn(&Parts) -> Option<User> + Send + Sync>;
@@ -41,7 +41,7 @@ impl Kind {
 }
 
 impl Access {
-    /// Lets in whoever has this token, as `user`: people type it into a form once in 12 hours, programs send
+    /// Lets in everyone with this token, as `user`: people type it into a form once in 12 hours, programs send
     /// `Authorization: Bearer TOKEN`. Make it from random bytes, for example with `openssl rand -hex 32`;
     /// [`Dashboard::router`](crate::Dashboard::router) refuses one of fewer than 16 bytes.
     ///
@@ -61,7 +61,7 @@ impl Access {
     /// # Errors
     /// [`DashboardError::NoRandomness`].
     pub fn new_token() -> Result<String, DashboardError> {
-        random_text().map_err(|_| DashboardError::NoRandomness)
+        Ok(text_of(random::<32>()?))
     }
 
     /// Lets in another user with another token. It takes the place of a hook.

@@ -10,25 +10,20 @@ use dq::config::Listing;
 
 use crate::access::{Access, Kind};
 use crate::app::{App, Redact};
+use crate::error::{DashboardError, SHORTEST_KEY, SHORTEST_TOKEN};
 use crate::live::Live;
 use crate::outlooks::Outlooks;
 use crate::rate::Rates;
 use crate::ready::Ready;
 use crate::session::{Key, Sessions};
 
-/// The fewest bytes of a token.
-const SHORTEST_TOKEN: usize = 16;
-
-/// The fewest bytes of a key.
-const SHORTEST_KEY: usize = 32;
-
-/// How many requests a second each user at each address gets answered, and how many more at once.
+/// How many requests a second each user at each address gets answered, and how many in a burst.
 const REQUESTS: (f64, u32) = (100.0, 200);
 
 /// The same for each address without a user.
 const OTHER_REQUESTS: (f64, u32) = (20.0, 100);
 
-/// How many wrong tokens of an address a minute are told apart from too many requests, and logged.
+/// How many wrong tokens of an address a minute are logged; more are too many requests.
 const WRONG_TOKENS: u32 = 20;
 
 /// A dashboard that is being made; see the [crate's page](crate).
@@ -44,35 +39,6 @@ pub struct Dashboard {
     hosts: Vec<String>,
     redact: Option<Redact>,
     settings: Vec<(String, Listing)>,
-}
-
-/// Why a dashboard cannot be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DashboardError {
-    /// The token can be guessed.
-    #[error(
-        "a token of the dashboard has {length} bytes; it needs at least {SHORTEST_TOKEN}: `openssl rand -hex 32` makes one"
-    )]
-    ShortToken {
-        /// Its length.
-        length: usize,
-    },
-    /// The key can be guessed.
-    #[error("the key of the dashboard has {length} bytes; it needs at least {SHORTEST_KEY}")]
-    ShortKey {
-        /// Its length.
-        length: usize,
-    },
-    /// The system has no random bytes for a key.
-    #[error("the system has no random bytes for the key of the dashboard")]
-    NoRandomness,
-    /// The path does not begin with `/`, ends with one, or has a parameter.
-    #[error("`{path}` is no path for a dashboard: write one like `/admin/dq`")]
-    BadPath {
-        /// The path.
-        path: String,
-    },
 }
 
 impl Dashboard {
@@ -120,7 +86,7 @@ impl Dashboard {
     }
 
     /// Takes the address of a visitor from the last entry of `X-Forwarded-For`, which the proxy in front of the dashboard writes. Only
-    /// for a dashboard that nobody reaches without that proxy: others could write any address.
+    /// for a dashboard that cannot be reached without that proxy: other visitors could write any address.
     pub fn behind_proxy(mut self) -> Self {
         self.behind_proxy = true;
         self
@@ -158,7 +124,7 @@ impl Dashboard {
         let key = match self.key {
             Some(key) if key.length() < SHORTEST_KEY => return Err(DashboardError::ShortKey { length: key.length() }),
             Some(key) => key,
-            None => Key::random().map_err(|_| DashboardError::NoRandomness)?,
+            None => Key::random()?,
         };
         let app = App {
             inspector: self.provider.inspect(),

@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use dq::provider::{CallError, Invalid, Refusal};
 use serde::Serialize;
 
+use crate::secret::NoRandomness;
 use crate::user::Role;
 
 /// Why a request did not do what it was for.
@@ -35,6 +36,12 @@ pub(crate) enum Failure {
     NoRandomness,
     #[error(transparent)]
     Call(#[from] CallError),
+}
+
+impl From<NoRandomness> for Failure {
+    fn from(NoRandomness: NoRandomness) -> Self {
+        Self::NoRandomness
+    }
 }
 
 /// A failure as JSON.

@@ -93,16 +93,18 @@ fn admit(app: &App, parts: &mut Parts) -> Result<(), Failure> {
         return Err(Failure::TooMany);
     }
     parts.extensions.insert(address);
-    if let Some(known) = known {
-        if let Some(connection) = parts.extensions.get::<Arc<Connection>>() {
-            connection.serves_a_user();
-        }
-        parts.extensions.insert(known);
+    let Some(known) = known else { return Ok(()) };
+    // Without a login, anyone could keep all places of the server.
+    if let Some(connection) = parts.extensions.get::<Arc<Connection>>()
+        && !matches!(app.access.0, Kind::Everyone)
+    {
+        connection.serves_a_user();
     }
+    parts.extensions.insert(known);
     Ok(())
 }
 
-/// Who comes. A cookie of a token's session lets nobody into the JSON API.
+/// The user who makes a request, if there is one. The cookie of a token's session is of no use in the JSON API.
 fn known(app: &App, parts: &Parts) -> Option<Known> {
     let kind = &app.access.0;
     let user = match kind {
@@ -123,7 +125,7 @@ fn with_bearer(kind: &Kind, parts: &Parts) -> Option<Known> {
     Some(Known { user, session: None })
 }
 
-/// Of the pages: refuses whoever was not let in, and gives each browser a session.
+/// Of the pages: refuses requests without a user, and gives each browser a session.
 pub(crate) async fn browser(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let base = base(parts.extensions.get::<OriginalUri>(), &parts.uri);
@@ -144,7 +146,7 @@ pub(crate) async fn browser(State(app): State<Shared>, request: Request, next: N
     let fresh = known.is_none();
     let session = match known.map_or_else(|| app.sessions.begin(kind, 0), Ok) {
         Ok(session) => session,
-        Err(failure) => return frame::failure(&Frame::bare(&base), &failure),
+        Err(failure) => return frame::failure(&Frame::bare(&base), &failure.into()),
     };
     let is_safe = app.secure || came_by_https(&parts.headers);
     let cookie = fresh.then(|| cookie(&session, &base, is_safe));
@@ -156,7 +158,7 @@ pub(crate) async fn browser(State(app): State<Shared>, request: Request, next: N
     answer
 }
 
-/// Of the JSON API: refuses whoever was not let in.
+/// Of the JSON API: refuses requests without a user.
 pub(crate) async fn program(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let Some(Known { user, .. }) = parts.extensions.remove::<Known>() else {
@@ -185,8 +187,8 @@ pub(crate) async fn program(State(app): State<Shared>, request: Request, next: N
     in_json(next.run(Request::from_parts(parts, body)).await).await
 }
 
-/// The answer to a wrong token. The log names the address, but not more often than a person mistypes. The right token is let in all
-/// the same, so nobody locks others out.
+/// The answer to a wrong token. The log names the address, 20 times a minute at most. A right token is accepted even then, so wrong
+/// ones lock no user out.
 pub(crate) fn wrong_token(app: &App, address: Option<&Address>, how: &str) -> Failure {
     let address = address.copied().unwrap_or(Address(None));
     if !app.wrong_tokens.take(address.0) {

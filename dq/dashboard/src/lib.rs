@@ -18,8 +18,8 @@
 //!
 //! A page makes at most 20 queries. A live page is read again at most once a second as long as somebody looks at it, and all who look share
 //! what was read: at most 100 connections and 16 views. The page of a topic is read when events say that something happened to its jobs, and
-//! every four seconds otherwise; the overview once a second. Each user gets 100 requests a second answered at each address, with 200 at once, and
-//! each address without a user 20, with 100 at once; others get 429. A form has up to 16 KiB, an add up to 1 MiB, and both have 20 s to
+//! every four seconds otherwise; the overview once a second. Each user gets 100 requests a second answered at each address, in bursts of 200, and
+//! each address without a user 20, in bursts of 100; others get 429. A form has up to 16 KiB, an add up to 1 MiB, and both have 20 s to
 //! arrive. [`serve`] says what a server has to bound.
 
 mod access;
@@ -30,6 +30,7 @@ mod asked;
 mod assets;
 mod audit;
 mod dashboard;
+mod error;
 mod failure;
 mod frame;
 mod guard;
@@ -42,6 +43,7 @@ mod pages;
 mod rate;
 mod ready;
 mod routes;
+mod secret;
 mod serve;
 mod session;
 mod show;
@@ -50,6 +52,7 @@ mod user;
 mod visit;
 
 pub use access::Access;
-pub use dashboard::{Dashboard, DashboardError};
+pub use dashboard::Dashboard;
+pub use error::DashboardError;
 pub use serve::serve;
 pub use user::{Role, User};

@@ -6,15 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
-use subtle::ConstantTimeEq;
 use tokio::sync::watch;
 
 use crate::access::Kind;
-use crate::failure::Failure;
+use crate::secret::{NoRandomness, random, same, text_of};
 use crate::user::User;
 
 /// The name of the cookie.
@@ -67,7 +64,7 @@ impl Key {
         self.0.len()
     }
 
-    pub(crate) fn random() -> Result<Self, Failure> {
+    pub(crate) fn random() -> Result<Self, NoRandomness> {
         Ok(Self(random::<32>()?.to_vec()))
     }
 }
@@ -91,13 +88,13 @@ impl Sessions {
     }
 
     /// Begins a session of the token with this number; without tokens it is 0.
-    pub(crate) fn begin(&self, kind: &Kind, token: usize) -> Result<Session, Failure> {
+    pub(crate) fn begin(&self, kind: &Kind, token: usize) -> Result<Session, NoRandomness> {
         let began = {
             let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
             let until = ended.until.get(&token).copied().unwrap_or_default().max(ended.all_until);
             now().max(until + 1)
         };
-        let plain = format!("{began}.{token}.{}", URL_SAFE_NO_PAD.encode(random::<16>()?));
+        let plain = format!("{began}.{token}.{}", text_of(random::<16>()?));
         let text = format!("{plain}.{}", self.proof(kind, token, "session", &plain));
         Ok(Session { text, began, token })
     }
@@ -175,7 +172,7 @@ impl Sessions {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part.as_bytes());
         }
-        URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())
+        text_of(mac.finalize().into_bytes())
     }
 }
 
@@ -190,22 +187,6 @@ impl Session {
         let Kind::Tokens(tokens) = kind else { return None };
         tokens.get(self.token).map(|token| token.user.clone())
     }
-}
-
-/// Compares in a time that says nothing about the texts but their lengths.
-pub(crate) fn same(a: &str, b: &str) -> bool {
-    a.as_bytes().ct_eq(b.as_bytes()).into()
-}
-
-/// A text of 32 random bytes.
-pub(crate) fn random_text() -> Result<String, Failure> {
-    Ok(URL_SAFE_NO_PAD.encode(random::<32>()?))
-}
-
-fn random<const N: usize>() -> Result<[u8; N], Failure> {
-    let mut random = [0; N];
-    getrandom::fill(&mut random).map_err(|_| Failure::NoRandomness)?;
-    Ok(random)
 }
 
 fn now() -> u64 {

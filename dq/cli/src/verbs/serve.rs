@@ -80,7 +80,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ServeArguments) -
     if !is_loopback && !arguments.https {
         session.screen.say(format_args!("{}", not_encrypted(arguments.listen)));
     }
-    // Browsers send nothing behind the `#` to any server; the page reads it.
+    // Browsers send no server what follows the `#`; the page reads it.
     let place = tokens.made.map_or_else(String::new, |token| format!("login#{token}"));
     session.screen.say(format_args!("the dashboard is at http://{address}/{place}"));
     tokio::select! {

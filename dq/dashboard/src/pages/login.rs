@@ -69,7 +69,7 @@ pub(crate) async fn log_in(
         };
     };
     match app.sessions.begin(kind, token) {
-        Err(error) => failure(&frame, &error),
+        Err(error) => failure(&frame, &error.into()),
         Ok(session) => {
             logged_in(&user, address);
             let cookie = cookie(&session, &base, app.secure || came_by_https(&headers));

@@ -6,6 +6,7 @@ mod stall;
 pub(crate) use connections::Connection;
 
 use std::convert::Infallible;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -50,6 +51,7 @@ const FULL: Duration = Duration::from_millis(20);
 /// * A request has 15 s for its head, and an idle connection the same; a body or an answer that makes no progress for 30 s ends.
 /// * There are at most 512 connections, or half of the files that the process may open. One more ends the oldest idle one; without
 ///   an idle one, the oldest that answers no user of a [`Dashboard`](crate::Dashboard).
+/// * A connection that a handler upgrades, for example to a WebSocket, is the handler's to bound.
 /// * Handlers find the address of the sender as `ConnectInfo<SocketAddr>`. The dashboard bounds the rate of each.
 ///
 /// ```no_run
@@ -78,7 +80,8 @@ pub async fn serve(listener: TcpListener, app: Router, stop: impl Future<Output 
                     tokio::spawn(answer(stream, address, app.clone(), place));
                 }
             }
-            // The system has no more files, or the other side has gone.
+            Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) => {}
+            // The system has no more files.
             Err(_) => {
                 connections.make_room();
                 tokio::time::sleep(FULL).await;
@@ -93,11 +96,12 @@ pub async fn serve(listener: TcpListener, app: Router, stop: impl Future<Output 
 async fn answer(stream: TcpStream, address: SocketAddr, app: Router, place: Place) {
     let connection = Arc::clone(place.connection());
     let app = TowerToHyperService::new(app);
-    let service = service_fn(|request: Request<Incoming>| {
-        let answering = connection.answers();
+    let of_requests = Arc::clone(&connection);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answering = of_requests.answers();
         let mut request = request.map(|body| Timely::pausing(Body::new(body), STALL));
         request.extensions_mut().insert(ConnectInfo(address));
-        request.extensions_mut().insert(Arc::clone(&connection));
+        request.extensions_mut().insert(Arc::clone(&of_requests));
         let answer = app.call(request);
         async move {
             let answer: Response<Body> = answer.await?;
@@ -106,7 +110,8 @@ async fn answer(stream: TcpStream, address: SocketAddr, app: Router, place: Plac
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MOST_HEAD);
-    let mut served = pin!(http.serve_connection(TokioIo::new(Stalling::new(stream, STALL)), service));
+    let stream = TokioIo::new(Stalling::new(stream, STALL));
+    let mut served = pin!(http.serve_connection(stream, service).with_upgrades());
     let mut is_stopping = false;
     loop {
         tokio::select! {

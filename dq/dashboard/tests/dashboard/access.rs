@@ -152,7 +152,7 @@ async fn a_session_that_was_ended_is_refused_and_its_live_page_ends() {
     of_first.end().await;
     assert_eq!(stolen.get("/").await.status, StatusCode::SEE_OTHER, "the cookie is of no use any more");
     assert_eq!(stolen.get("/live/overview").await.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(second.get("/").await.status, StatusCode::OK, "another session of the token goes on");
+    assert_eq!(second.get("/").await.status, StatusCode::OK, "another session of the token lasts");
     first.log_in(TOKEN).await;
     let mut forgotten = leave(&mut first, "1").await;
     of_second.end().await;

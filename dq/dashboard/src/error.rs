@@ -1,0 +1,44 @@
+//! Why a dashboard cannot be made.
+
+use crate::secret::NoRandomness;
+
+/// The fewest bytes of a token.
+pub(crate) const SHORTEST_TOKEN: usize = 16;
+
+/// The fewest bytes of a key.
+pub(crate) const SHORTEST_KEY: usize = 32;
+
+/// Why a dashboard cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DashboardError {
+    /// The token can be guessed.
+    #[error(
+        "a token of the dashboard has {length} bytes; it needs at least {SHORTEST_TOKEN}: `openssl rand -hex 32` makes one"
+    )]
+    ShortToken {
+        /// Its length.
+        length: usize,
+    },
+    /// The key can be guessed.
+    #[error("the key of the dashboard has {length} bytes; it needs at least {SHORTEST_KEY}")]
+    ShortKey {
+        /// Its length.
+        length: usize,
+    },
+    /// The system has no random bytes for a key.
+    #[error("the system has no random bytes for the key of the dashboard")]
+    NoRandomness,
+    /// The path does not begin with `/`, ends with one, or has a parameter.
+    #[error("`{path}` is no path for a dashboard: write one like `/admin/dq`")]
+    BadPath {
+        /// The path.
+        path: String,
+    },
+}
+
+impl From<NoRandomness> for DashboardError {
+    fn from(NoRandomness: NoRandomness) -> Self {
+        Self::NoRandomness
+    }
+}
