@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use axum::extract::ConnectInfo;
 use axum::http::header::{HOST, HeaderName, ORIGIN};
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 
 use crate::access::Kind;
@@ -48,7 +49,7 @@ fn without_port(host: &str) -> &str {
 
 /// The names that a request gives to its host. Over HTTP/2 a request has an authority instead of the header `Host`.
 fn names<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = &'a str> {
-    text(headers, &HOST).into_iter().chain(uri.authority().map(|authority| authority.as_str()))
+    text(headers, &HOST).into_iter().chain(uri.authority().map(Authority::as_str))
 }
 
 /// Whether a request names only hosts of this dashboard, and at least one.
