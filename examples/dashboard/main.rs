@@ -63,6 +63,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".into());
     let listener = TcpListener::bind(address).await?;
     println!("the dashboard is at http://{}/admin/dq{link}", listener.local_addr()?);
-    dq.run_until(serve(listener, shop, dq.signals()?)).await?;
+    let server = serve(listener, shop, dq.signals()?);
+    dq.run_until(server).await?;
     Ok(())
 }

@@ -10,9 +10,12 @@ use dq::job::AppName;
 use dq::store::memory::MemoryStore;
 use dq::testing::ManualClock;
 use dq_cli::verbs::top::{Action, Model, Sort, draw, read};
+use dq_tests::redis::RedisServer;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::in_process::ran;
 
 fn shop() -> Provider {
     shop_at(Arc::new(WallClock))
@@ -144,4 +147,27 @@ async fn an_outage_is_said_and_what_was_read_stays() {
         assert_eq!(press(&mut model, code), Action::Quit);
     }
     assert_eq!(model.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Action::Quit);
+}
+
+#[tokio::test]
+async fn a_topic_with_a_key_of_a_wrong_type_is_the_first_row_and_hides_no_other_topic() {
+    let server = RedisServer::start();
+    let provider = Provider::connect("shop", server.url()).await.unwrap();
+    for name in ["mail", "orders"] {
+        provider.topic(name).unwrap().add_json("1").after("1h").await.unwrap();
+    }
+    server.command(&["SET", "dq:{shop:orders}:dead", "of another program"]);
+    let mut model = Model::new("shop".into(), Sort::Late);
+    refreshed(&mut model, &provider).await;
+    refreshed(&mut model, &provider).await; // the first row is selected
+    let (picture, error) = (picture(&model), "key `dq:{shop:orders}:dead` has the wrong type");
+    assert!(picture.contains(error) && picture.contains("mail"), "{picture}");
+    assert!(picture.find("orders").unwrap() < picture.find("mail").unwrap(), "{picture}");
+    let url = server.url();
+    let listed = tokio::task::spawn_blocking(move || ran(&["topics", "--json", "--store", &url, "--app", "shop"]));
+    let listed = listed.await.unwrap();
+    let lines: Vec<serde_json::Value> = listed.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((listed.code, lines.len()), (0, 2), "{listed:?}");
+    assert!(lines[1]["error"].as_str().unwrap().starts_with(error), "{listed:?}");
+    assert_eq!((&lines[0]["delayed"], &lines[0]["error"]), (&1.into(), &serde_json::Value::Null));
 }
