@@ -71,7 +71,7 @@ fn bare(folder: &Path, callers: usize, commits: usize) -> Cost {
 }
 
 fn open(folder: &Path, apply: impl FnMut(Position, Frame<'_>) -> Result<(), std::io::Error>) -> Journal {
-    let options = Options::new(1, Holder { pid: None, since: None }, 1);
+    let options = Options::new(1, Holder::default(), 1);
     Journal::open(Arc::new(Directory::open(folder).unwrap()), &options, apply).unwrap().0
 }
 

@@ -30,6 +30,7 @@ mod thread;
 
 pub use clock::{Boottime, Clock, StoreClock, TokioClock, WallClock};
 pub use entropy::{Entropy, OsEntropy, Seeded};
+pub(crate) use host::host_name;
 pub use process::Process;
 pub(crate) use process::{Alone, Changes, Entry, Outlook, Ticket};
 pub(crate) use spawn::panic_message;

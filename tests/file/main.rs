@@ -4,12 +4,14 @@
 //! * `power_cuts`: what it finds after a power cut at any moment.
 //! * `full_disk`, `failed_disk`: what callers and `health()` see of a disk that is full or fails.
 //! * `real_disks`: disks of this machine that are read-only, without permission, or full.
+//! * `hardened`: what other users of the machine can do.
 //! * `sharing`, `refused`: who may open a directory, and what a start says that may not.
 
 #![cfg(unix)]
 
 mod failed_disk;
 mod full_disk;
+mod hardened;
 mod large;
 mod node;
 mod power_cuts;

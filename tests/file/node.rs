@@ -51,7 +51,7 @@ async fn work(job: Job<Work>, watch: &Arc<Watch>) -> Result<(), JobError> {
 /// A node on a store on this disk, under the paused clock. `ends` runs may end at once.
 pub async fn start(disk: &SimulatedDisk, seed: u64, ends: usize) -> (Harness, Arc<FileStore>, Arc<Watch>) {
     let store = FileStore::on(Arc::new(disk.clone()), Arc::new(TokioClock::new())).with(|options| {
-        (options.commits, options.segment_bytes) = (Commits::AtOnce, 4_096);
+        (options.commits, options.segment_bytes) = (Commits::AtOnce, 16 << 10);
     });
     let store = Arc::new(store);
     let none = AtomicUsize::default;

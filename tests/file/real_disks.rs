@@ -61,7 +61,10 @@ fn prepared() -> Folder {
     std::fs::create_dir_all(folder.path().join("empty")).unwrap();
     std::fs::create_dir(folder.path().join("closed")).unwrap();
     for file in names(store.path()) {
-        std::fs::copy(&file, folder.path().join("closed").join(file.file_name().unwrap())).unwrap();
+        let copy = folder.path().join("closed").join(file.file_name().unwrap());
+        std::fs::copy(&file, &copy).unwrap();
+        // Another user may read it, unlike what dq makes.
+        std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o644)).unwrap();
     }
     folder
 }

@@ -46,7 +46,7 @@ fn opened(folder: &Folder) -> Arc<dyn Store> {
 async fn a_damaged_journal_is_refused_with_its_file_the_offset_and_what_to_do() {
     let (folder, journal) = closed();
     let mut bytes = std::fs::read(&journal).unwrap();
-    bytes[512 + 70] ^= 1;
+    bytes[4_096 + 70] ^= 1;
     std::fs::write(&journal, &bytes).unwrap();
     let text = refused(opened(&folder)).await;
     let name = journal.file_name().unwrap().to_str().unwrap();

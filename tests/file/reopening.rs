@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dq::job::{Cause, Codec, Deliver, JobId, Metadata, Record, State};
+use dq::job::{AppName, Cause, Codec, Deliver, JobId, Metadata, Record, State, TopicKey, TopicName};
 use dq::store::file::{FileStore, check_on};
 use dq::store::step::Change;
-use dq::store::{Due, NewJob};
+use dq::store::{Due, NewJob, Store};
 use dq::testing::ManualClock;
 use dq::testing::seam::View;
 use dq_testing::disk::{Fate, SimulatedDisk};
@@ -170,5 +170,29 @@ fn what_was_confirmed_and_nothing_else_counts_when_a_directory_is_opened_many_ti
         rig.added(&[&life.to_string()]);
         drop(rig.add(&format!("{life} unsynced")));
         disk = if life % 2 == 0 { disk.copy() } else { disk.cut(|_| Fate::Lost) };
+    }
+}
+
+#[test]
+fn a_store_of_an_older_version_of_the_format_opens_and_is_rewritten_at_the_start() {
+    let disk = SimulatedDisk::new();
+    let journal = include_bytes!("fixtures/v1/journal-00000000000000000000.dq");
+    disk.put("journal-00000000000000000000.dq", journal);
+    assert_eq!(journal[12..14], [1, 0], "the version of the format");
+    let orders = TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("orders").unwrap() };
+    for _ in 0..2 {
+        let store = store_on(&disk, &Arc::new(ManualClock::at(START)));
+        now(store.open()).unwrap();
+        let ids = ["7", "8", "9"].map(|id| JobId::new(id).unwrap());
+        let found = now(store.get(&orders, &ids)).unwrap();
+        for job in found {
+            assert_eq!(job.unwrap().record.payload().unwrap().1, br#"{"order": 1}"#);
+        }
+        drop(store);
+        for entry in dq::store::file::disk::Disk::list(&disk).unwrap() {
+            let file = disk.file(&entry.name);
+            let is_current = file.is_empty() || entry.name == "LOCK" || file[12..14] == [2, 0];
+            assert!(is_current, "{} has an older version", entry.name);
+        }
     }
 }

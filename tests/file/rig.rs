@@ -51,7 +51,7 @@ pub fn job(id: &str, payload: &str) -> NewJob {
 pub fn store_on(disk: &SimulatedDisk, clock: &Arc<ManualClock>) -> FileStore {
     FileStore::on(Arc::new(disk.clone()), clock.clone()).with(|options| {
         options.commits = Commits::ByHand;
-        options.segment_bytes = 4_096;
+        options.segment_bytes = 16 << 10;
         options.snapshot_bytes = 6_000;
     })
 }

@@ -30,9 +30,10 @@ async fn a_second_process_is_told_who_uses_the_directory_and_the_lock_of_a_dead_
     let log = RunLog::default();
     let process = NodeProcess::start(NODE, &folder.url(), &[], 0, "first", &log).await;
     let refused = factory(&folder).start().await.unwrap_err().to_string();
-    let expected =
-        format!("{} is in use by process {} since 20", folder.path().canonicalize().unwrap().display(), process.pid());
+    let path = folder.path().canonicalize().unwrap();
+    let expected = format!("{} is in use by process {} on ", path.display(), process.pid());
     assert!(refused.starts_with("cannot start, 1 problem:") && refused.contains(&expected), "{refused}");
+    assert!(refused.contains(" since 20"), "{refused}");
     assert!(refused.contains("stop that process, or use another directory"), "{refused}");
     let checked = check(folder.path()).unwrap();
     assert!(!checked.is_sealed, "it is being written");
@@ -44,4 +45,18 @@ async fn a_second_process_is_told_who_uses_the_directory_and_the_lock_of_a_dead_
     dq.shutdown(std::time::Duration::ZERO).await;
     let checked = check(folder.path()).unwrap();
     assert_eq!(checked.topics[0].counts.delayed, 1);
+}
+
+#[tokio::test]
+async fn a_process_of_another_container_with_the_same_process_id_is_told_apart() {
+    let folder = Folder::unmade();
+    std::fs::create_dir(folder.path()).unwrap();
+    let lock = std::fs::File::create(folder.path().join("LOCK")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let pid = std::process::id();
+    std::fs::write(folder.path().join("LOCK"), format!("pid {pid}\nsince 0\nhost web-2\nprocess 7\n")).unwrap();
+    let began = std::time::Instant::now();
+    let refused = factory(&folder).start().await.unwrap_err().to_string();
+    assert!(refused.contains(&format!("is in use by process {pid} on web-2: stop that process")), "{refused}");
+    assert!(began.elapsed().as_secs() < 9, "a process waits ten seconds for the end of a store of its own");
 }

@@ -4,7 +4,7 @@ use dq::store::file::disk::Disk;
 use dq::store::file::journal::{Options, Position};
 use dq_testing::disk::SimulatedDisk;
 
-use crate::fixture::{content, numbers, open, options, read};
+use crate::fixture::{UNIT, content, numbers, open, options, read};
 
 /// A directory, and what is known of it.
 pub struct Corpus {
@@ -28,7 +28,7 @@ impl Corpus {
 
 /// Small segments without zeros ahead.
 fn compact() -> Options {
-    Options { segment_bytes: 2_048, ahead_bytes: 0, ..options() }
+    Options { segment_bytes: 4 * UNIT as u64, ahead_bytes: 0, ..options() }
 }
 
 /// Appends frames in groups of `group`, takes a snapshot after the first `in_snapshot`, and seals or not.
@@ -64,7 +64,7 @@ pub fn corpus(frames: u64, group: u64, in_snapshot: u64, is_sealed: bool) -> Cor
     let (recovered, found) = read(&corpus.disk()).unwrap();
     assert_eq!(numbers(&found), (0..frames).collect::<Vec<_>>());
     assert_eq!((recovered.reserved, recovered.is_sealed), (10_000, is_sealed));
-    assert!(recovered.end > Position(512));
+    assert!(recovered.end > Position(UNIT as u64));
     corpus
 }
 

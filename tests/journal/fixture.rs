@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use dq::store::file::disk::Disk;
-use dq::store::file::journal::{Frame, Holder, Journal, OpenError, Options, Origin, Position, Recovered};
+use dq::store::file::journal::{self, Frame, Holder, Journal, OpenError, Options, Origin, Position, Recovered};
+
+/// The bytes of what is written at once.
+pub const UNIT: usize = journal::UNIT;
 
 /// The options of most tests: small segments and few zeros, so that little work shows everything.
 pub fn options() -> Options {
-    Options { segment_bytes: 4 << 10, ahead_bytes: 2 << 10, ..Options::new(7, Holder { pid: Some(1), since: None }, 1) }
+    let holder = Holder { pid: Some(1), ..Holder::default() };
+    Options { segment_bytes: 8 * UNIT as u64, ahead_bytes: 4 * UNIT as u64, ..Options::new(7, holder, 1) }
 }
 
 /// A frame that was read back.

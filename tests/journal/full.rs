@@ -6,7 +6,7 @@ use dq::store::file::disk::Disk;
 use dq::store::file::journal::{JournalError, TopicNumber};
 use dq_testing::disk::{Fate, Operation, SimulatedDisk};
 
-use crate::fixture::{content, numbers, open, options, read};
+use crate::fixture::{UNIT, content, numbers, open, options, read};
 
 /// Appends and commits until the disk is full, and returns how many frames were confirmed.
 fn fill(disk: &SimulatedDisk, frames: u64) -> (std::sync::Arc<dq::store::file::journal::Journal>, u64) {
@@ -26,7 +26,7 @@ fn fill(disk: &SimulatedDisk, frames: u64) -> (std::sync::Arc<dq::store::file::j
 #[test]
 fn a_full_disk_keeps_what_was_confirmed_and_takes_the_rest_once_there_is_room() {
     let mut were_full = 0;
-    for room in (1_100..60_000).step_by(331) {
+    for room in (2 * UNIT as u64 + 100..120 * UNIT as u64).step_by(2_657) {
         let disk = SimulatedDisk::new();
         disk.set_room(Some(room));
         let (journal, confirmed) = fill(&disk, 100);
@@ -89,7 +89,7 @@ fn a_sync_that_finds_no_room_poisons() {
 #[test]
 fn a_disk_with_little_room_keeps_it_so_a_closed_journal_opens_again() {
     let disk = SimulatedDisk::new();
-    let (ahead, room) = (options().ahead_bytes, 20_000);
+    let (ahead, room) = (options().ahead_bytes, 40 * UNIT as u64);
     assert!((2 * ahead..16 * ahead).contains(&room), "zeros would fit, but would take much of it");
     disk.set_room(Some(room));
     for number in 0..3 {
@@ -99,7 +99,7 @@ fn a_disk_with_little_room_keeps_it_so_a_closed_journal_opens_again() {
         drop(journal);
         let used: u64 = disk.list().unwrap().iter().map(|entry| entry.bytes).sum();
         // A segment with its header, the group, and the seal.
-        assert!(used < (number + 1) * 4 * 512 + 64, "{used} bytes");
+        assert!(used < (number + 1) * 4 * UNIT as u64 + 64, "{used} bytes");
     }
     assert_eq!(numbers(&read(&disk).unwrap().1), [0, 1, 2]);
 }

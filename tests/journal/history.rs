@@ -11,7 +11,7 @@ use dq::store::file::journal::{
 };
 use dq_testing::disk::SimulatedDisk;
 
-use crate::fixture::options;
+use crate::fixture::{UNIT, options};
 use crate::random::Random;
 
 const PUT: u8 = 1;
@@ -45,7 +45,7 @@ impl State {
 
 /// Small segments, so that a short run has many.
 pub fn small() -> Options {
-    Options { segment_bytes: 3 << 10, ahead_bytes: 1 << 10, ..options() }
+    Options { segment_bytes: 6 * UNIT as u64, ahead_bytes: 2 * UNIT as u64, ..options() }
 }
 
 /// Opens the journal of a disk and returns its state.

@@ -41,5 +41,5 @@ fn the_directory_of_each_version_opens_and_goes_on() {
         assert_eq!((numbers(&frames), recovered.is_sealed), ((0..61).collect::<Vec<_>>(), true));
         versions += 1;
     }
-    assert_eq!(versions, 1, "a directory of each version");
+    assert_eq!(versions, 2, "a directory of each version");
 }

@@ -6,7 +6,7 @@ use dq::store::file::journal::OpenError;
 use dq_testing::disk::SimulatedDisk;
 
 use crate::corpora::Corpus;
-use crate::fixture::{numbers, open, options, read};
+use crate::fixture::{UNIT, numbers, open, options, read};
 use crate::random::Random;
 
 /// What the runs of a loop found.
@@ -20,8 +20,22 @@ pub struct Counts {
 }
 
 /// Numbers that are wrong in lengths, counts and positions.
-const NUMBERS: [u64; 12] =
-    [0, 1, 12, 13, 47, 48, 511, 512, 0x7FFF_FFFF, 0xFFFF_FFFF, 0x7FFF_FFFF_FFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF];
+const NUMBERS: [u64; 14] = [
+    0,
+    1,
+    12,
+    13,
+    47,
+    48,
+    511,
+    512,
+    4_095,
+    4_096,
+    0x7FFF_FFFF,
+    0xFFFF_FFFF,
+    0x7FFF_FFFF_FFFF_FFFF,
+    0xFFFF_FFFF_FFFF_FFFF,
+];
 
 /// How a file was changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -82,7 +96,7 @@ fn change(disk: &SimulatedDisk, corpus: &Corpus, random: &Random) -> Change {
     }
     let mut bytes = disk.file(name);
     let length = bytes.len();
-    if length < 1_024 {
+    if length < UNIT + 1_024 {
         return Change::Bytes;
     }
     let mut change = Change::Bytes;
@@ -98,12 +112,14 @@ fn change(disk: &SimulatedDisk, corpus: &Corpus, random: &Random) -> Change {
             bytes[at..at + width].copy_from_slice(&number[..width]);
         }
         3 => {
-            let sector = random.below(length / 512) * 512;
-            bytes[sector..sector + 512].fill([0, 0xFF, random.below(256) as u8][random.below(3)]);
+            let size = [512, UNIT][random.below(2)];
+            let at = random.below(length / size) * size;
+            bytes[at..at + size].fill([0, 0xFF, random.below(256) as u8][random.below(3)]);
         }
         4 => {
-            let (from, to) = (random.below(length / 512) * 512, random.below(length / 512) * 512);
-            bytes.copy_within(from..from + 512, to);
+            let size = [512, UNIT][random.below(2)];
+            let (from, to) = (random.below(length / size) * size, random.below(length / size) * size);
+            bytes.copy_within(from..from + size, to);
         }
         5 => bytes.extend((0..random.below(2_000)).map(|_| random.below(256) as u8)),
         6 => {
@@ -134,7 +150,7 @@ fn forge(bytes: &mut [u8], random: &Random) {
         return;
     }
     let starts: Vec<usize> =
-        (512..bytes.len() - 48).step_by(512).filter(|at| bytes[*at..].starts_with(b"dq")).collect();
+        (UNIT..bytes.len() - 48).step_by(UNIT).filter(|at| bytes[*at..].starts_with(b"dq")).collect();
     let Some(start) = (!starts.is_empty()).then(|| starts[random.below(starts.len())]) else { return };
     let end =
         bytes.len().min(start + 48 + u32::from_le_bytes(bytes[start + 32..start + 36].try_into().unwrap()) as usize);

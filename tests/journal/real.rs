@@ -1,11 +1,12 @@
 //! A real directory.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use dq::store::file::disk::{Directory, Disk};
-use dq::store::file::journal::{JournalError, OpenError, Options, Recovered, TopicNumber};
+use dq::store::file::journal::{Holder, JournalError, OpenError, Options, Recovered, TopicNumber};
 
 use crate::fixture::{Read, content, numbers, options};
 
@@ -84,7 +85,14 @@ fn the_lock_of_a_real_directory_names_its_holder_and_ends_with_it() {
     assert!(text.ends_with("is in use by process 1: stop that process, or use another directory"), "{text}");
     drop(journal);
     assert!(path.join("LOCK").exists());
-    open(&path, &options()).unwrap();
+    let holder = Holder { host: Some("web-1".into()), process: Some(7), ..options().holder };
+    let (_held, ..) = open(&path, &Options { holder: holder.clone(), ..options() }).unwrap();
+    match open(&path, &options()) {
+        Err(OpenError::Held { holder: found, .. }) => {
+            assert_eq!((&found, found.to_string().as_str()), (&holder, "process 1 on web-1"));
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -102,6 +110,32 @@ fn a_segment_that_is_removed_while_it_is_written_poisons_the_journal() {
 }
 
 #[test]
+fn a_directory_that_is_moved_or_replaced_stops_the_journal_and_what_takes_its_place_is_left_alone() {
+    for is_replaced in [false, true] {
+        let path = directory("moved");
+        let (journal, ..) = open(&path, &options()).unwrap();
+        journal.append(TopicNumber::NONE, 0, &content(0)).unwrap();
+        journal.commit().unwrap();
+        let moved = directory("moved_elsewhere");
+        fs::rename(&path, &moved).unwrap();
+        if is_replaced {
+            fs::create_dir(&path).unwrap();
+        }
+        journal.append(TopicNumber::NONE, 0, &content(1)).unwrap();
+        match journal.commit() {
+            Err(JournalError::Poisoned(text)) => {
+                assert!(text.contains("moved, removed or replaced while it was in use: move it back"), "{text}");
+            }
+            other => panic!("{other:?}"),
+        }
+        drop(journal);
+        assert!(!is_replaced || fs::read_dir(&path).unwrap().next().is_none(), "nothing was written there");
+        let (_, _, frames) = open(&moved, &options()).unwrap();
+        assert_eq!(numbers(&frames)[0], 0);
+    }
+}
+
+#[test]
 fn a_path_that_is_a_file_is_no_directory() {
     let path = directory("file");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -109,6 +143,21 @@ fn a_path_that_is_a_file_is_no_directory() {
     assert!(Directory::open(&path).is_err());
     assert!(Directory::open(path.join("below")).is_err());
     fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_real_directory_tells_who_else_may_change_it() {
+    let path = directory("exposed");
+    let disk = Directory::open(&path).unwrap();
+    assert_eq!(disk.exposures().unwrap(), Vec::<String>::new());
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o2775)).unwrap();
+    let [group] = &disk.exposures().unwrap()[..] else { panic!("one sentence") };
+    assert!(group.starts_with("every member of group ") && group.ends_with(" may write into it"), "{group}");
+    // Only root may give a directory away.
+    if std::os::unix::fs::chown(&path, Some(65_534), None).is_ok() {
+        let [owner, _] = &disk.exposures().unwrap()[..] else { panic!("two sentences") };
+        assert!(owner.starts_with("it belongs to user 65534, and the program runs as user "), "{owner}");
+    }
 }
 
 #[test]
@@ -121,7 +170,7 @@ fn a_real_directory_tells_its_room_and_that_it_is_local() {
 #[test]
 fn a_reader_beside_the_writer_sees_a_prefix_and_no_damage() {
     let path = directory("beside");
-    let (journal, ..) = open(&path, &Options { segment_bytes: 32 << 10, ..options() }).unwrap();
+    let (journal, ..) = open(&path, &Options { segment_bytes: 256 << 10, ..options() }).unwrap();
     let last = std::sync::atomic::AtomicU64::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -6,7 +6,7 @@ use dq::store::file::disk::Disk;
 use dq::store::file::journal::{Journal, OpenError, SnapshotError};
 use dq_testing::disk::SimulatedDisk;
 
-use crate::fixture::{content, numbers, open, options, read};
+use crate::fixture::{UNIT, content, numbers, open, options, read};
 
 fn names(disk: &SimulatedDisk, prefix: &str) -> Vec<String> {
     let mut names: Vec<String> = disk.list().unwrap().into_iter().map(|entry| entry.name).collect();
@@ -66,7 +66,7 @@ fn of_two_snapshots_the_newest_counts_and_the_other_goes() {
 fn a_damaged_snapshot_is_passed_over_only_if_an_older_one_has_all_segments_since() {
     let (disk, snapshots) = with_two_snapshots();
     let mut bytes = disk.file(&snapshots[1]);
-    bytes[1_000] ^= 4;
+    bytes[UNIT + 500] ^= 4;
     disk.put(&snapshots[1], &bytes);
     let (recovered, frames) = read(&disk).unwrap();
     assert_eq!(numbers(&frames), (0..110).collect::<Vec<_>>());
@@ -134,7 +134,7 @@ fn a_journal_that_ends_before_its_snapshot_did_is_refused() {
     drop(journal);
     let name = names(&disk, "journal-").pop().unwrap();
     let bytes = disk.file(&name);
-    disk.put(&name, &bytes[..2_048]);
+    disk.put(&name, &bytes[..4 * UNIT]);
     let error = read(&disk).unwrap_err();
     assert!(error.to_string().contains("but the snapshot needs it up to"), "{error}");
 }
@@ -191,8 +191,8 @@ fn a_snapshot_whose_end_counts_other_frames_is_refused() {
     let name = names(&disk, "snapshot-").remove(0);
     let mut bytes = disk.file(&name);
     // All is in one group, whose last frame is the end: 13 bytes of header, the position, the count.
-    let length = u32::from_le_bytes(bytes[512 + 32..512 + 36].try_into().unwrap()) as usize;
-    let (group, body) = (512, 512 + 48);
+    let length = u32::from_le_bytes(bytes[UNIT + 32..UNIT + 36].try_into().unwrap()) as usize;
+    let (group, body) = (UNIT, UNIT + 48);
     let frame = body + length - 29;
     bytes[frame + 21] += 1;
     let fix = |bytes: &mut Vec<u8>, at: usize, range: std::ops::Range<usize>| {

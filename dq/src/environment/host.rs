@@ -7,7 +7,12 @@ const LONGEST: usize = 40;
 
 /// The host up to its first dot, and the id of the process, as `web-1-4711`.
 pub(super) fn name() -> Arc<str> {
-    format!("{}-{}", plain(&of_system()), std::process::id()).into()
+    format!("{}-{}", host_name(), std::process::id()).into()
+}
+
+/// The host up to its first dot.
+pub(crate) fn host_name() -> String {
+    plain(&of_system())
 }
 
 #[cfg(unix)]

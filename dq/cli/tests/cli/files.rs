@@ -34,9 +34,9 @@ fn a_damaged_directory_is_named_with_file_and_offset_and_what_to_do() {
     let segment = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     let segment = segment.into_iter().find(|path| path.to_str().unwrap().contains("journal-")).unwrap();
     let mut bytes = fs::read(&segment).unwrap();
-    bytes[520] ^= 1;
+    bytes[4_096 + 8] ^= 1;
     fs::write(&segment, bytes).unwrap();
-    let words = [segment.to_str().unwrap(), "is damaged at offset 512", "restore the whole directory from a backup"];
+    let words = [segment.to_str().unwrap(), "is damaged at offset 4096", "restore the whole directory from a backup"];
     fails(1, &["check", path(&folder)], "", &words);
     fails(1, &["export", &folder.url(), "--app", "shop"], "", &words);
 }

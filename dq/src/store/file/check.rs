@@ -32,6 +32,12 @@ pub enum CheckError {
         /// Its path.
         path: String,
     },
+    /// A copy needs an empty directory.
+    #[error("{path} is not empty: name a directory that does not exist yet")]
+    NotEmpty {
+        /// Its path.
+        path: String,
+    },
     /// The files are damaged, foreign or of a newer version, or cannot be read.
     #[error(transparent)]
     Files(#[from] OpenError),
@@ -94,13 +100,18 @@ pub fn check(path: impl AsRef<Path>) -> Result<Checked, CheckError> {
 /// # Errors
 /// As [`check()`].
 pub fn check_on(disk: &dyn Disk) -> Result<Checked, CheckError> {
+    repeated(|| check_once(disk))
+}
+
+/// Reads again as long as a running process removes files meanwhile, which a snapshot has replaced.
+pub(super) fn repeated<T>(mut read: impl FnMut() -> Result<T, CheckError>) -> Result<T, CheckError> {
     for _ in 1..READINGS {
-        match check_once(disk) {
+        match read() {
             Err(CheckError::Files(OpenError::Io(Fault { source, .. }))) if source.kind() == ErrorKind::NotFound => {}
-            checked => return checked,
+            done => return done,
         }
     }
-    check_once(disk)
+    read()
 }
 
 fn check_once(disk: &dyn Disk) -> Result<Checked, CheckError> {
@@ -157,16 +168,21 @@ pub fn compact(path: impl AsRef<Path>) -> Result<(u64, u64), CheckError> {
     Ok((before, bytes_of(&*disk)?))
 }
 
-fn bytes_of(disk: &dyn Disk) -> Result<u64, CheckError> {
+pub(super) fn bytes_of(disk: &dyn Disk) -> Result<u64, CheckError> {
     let listed = disk.list().map_err(|source| OpenError::Io(Fault { file: disk.path(), doing: "list", source }))?;
     Ok(listed.iter().map(|entry| entry.bytes).sum())
 }
 
 /// The directory, which must exist: a check makes none.
-fn existing(path: &Path) -> Result<Arc<dyn Disk>, CheckError> {
+pub(super) fn existing(path: &Path) -> Result<Arc<dyn Disk>, CheckError> {
     if !path.is_dir() {
         return Err(CheckError::NoDirectory { path: path.display().to_string() });
     }
+    directory(path)
+}
+
+/// The directory, which is made if it is missing.
+pub(super) fn directory(path: &Path) -> Result<Arc<dyn Disk>, CheckError> {
     #[cfg(unix)]
     return match super::disk::Directory::open(path) {
         Ok(directory) => Ok(Arc::new(directory)),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::opened::Opened;
 use super::options::{Commits, FileOptions};
 use super::sink::{CHANGES, JournalSink};
 use super::snapshots::Snapshots;
-use crate::environment::{Entropy, OsEntropy, start_thread};
+use crate::environment::{Entropy, OsEntropy, host_name, start_thread};
 use crate::job::{AppName, Fence, TopicKey, TopicName};
 use crate::store::memory::{CHANGES_VERSION, MemoryStore, Replay, Sink};
 use crate::store::{Durability, StoreError};
@@ -41,6 +41,12 @@ pub(super) fn not_opened(error: &OpenError) -> StoreError {
     }
 }
 
+/// A random number of this process.
+pub(super) fn this_process() -> u64 {
+    static NUMBER: OnceLock<u64> = OnceLock::new();
+    *NUMBER.get_or_init(|| OsEntropy::new().next())
+}
+
 /// Opens the journal of a disk and loads what it has.
 pub(super) fn open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Opened, StoreError> {
     try_open(disk, options).map_err(|error| not_opened(&error))
@@ -50,8 +56,9 @@ pub(super) fn open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Opened,
 pub(super) fn try_open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Opened, OpenError> {
     let began = options.clock.micros();
     let path = disk.path();
+    let since = Some(Timestamp::from_millis(options.clock.micros() / 1_000));
     let holder =
-        Holder { pid: Some(std::process::id()), since: Some(Timestamp::from_millis(options.clock.micros() / 1_000)) };
+        Holder { pid: Some(std::process::id()), host: Some(host_name()), process: Some(this_process()), since };
     let defaults = Options::new(OsEntropy::new().next(), holder, u32::from(CHANGES_VERSION));
     let journal_options = Options {
         segment_bytes: options.segment_bytes,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::disk::{Directory, Disk};
 use super::journal::OpenError;
 use super::opened::Opened;
-use super::opening::{halted, not_opened, try_open};
+use super::opening::{halted, not_opened, this_process, try_open};
 use super::options::FileOptions;
 use crate::store::StoreError;
 
@@ -33,6 +33,9 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Arc<Opened>, St
             "the store is on a network file system, where locks and syncs may promise less; use a local disk"
         );
     }
+    for exposure in directory.exposures().unwrap_or_default() {
+        tracing::warn!(path = %path.display(), exposure, "another user of this machine may change the files of the store");
+    }
     let key = PathBuf::from(directory.path());
     let disk: Arc<dyn Disk> = Arc::new(directory);
     for left in (0..TRIES).rev() {
@@ -49,7 +52,7 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Arc<Opened>, St
                 open.insert(key, Arc::downgrade(&opened));
                 return Ok(opened);
             }
-            Err(OpenError::Held { holder, .. }) if left > 0 && holder.pid == Some(std::process::id()) => {}
+            Err(OpenError::Held { holder, .. }) if left > 0 && holder.process == Some(this_process()) => {}
             Err(error) => return Err(not_opened(&error)),
         }
         drop(open);

@@ -13,6 +13,10 @@ use crate::store::memory::{DumpCursor, MemoryStore, PageSize};
 /// What is copied under the lock of a topic at a time: well below a millisecond.
 const PAGE: PageSize = PageSize { rows: 256, bytes: 128 << 10 };
 
+/// A snapshot is due once the frames of the journal have grown, or once what fills its units up has grown by this many times that.
+/// So single adds, each alone in a unit, take as many snapshots as with units of 512 bytes.
+const MOST_PADDING: u64 = 8;
+
 /// A start that finds this many segments takes a snapshot. Each start may leave a segment that has little more than its zeros ahead,
 /// which the positions of the journal do not count.
 const MOST_SEGMENTS: usize = 16;
@@ -74,20 +78,27 @@ impl Snapshots {
         }
     }
 
-    /// Takes a snapshot on this thread if the starts before this one have left many segments, and these are as large as the
-    /// snapshot: so it costs no more than they did. It is done before the program goes on, because that may die at once, again and again.
+    /// Takes a snapshot on this thread if files have an older version of the format, or if the starts before this one have left many
+    /// segments, and these are as large as the snapshot: so it costs no more than they did. It is done before the program goes on,
+    /// because that may die at once, again and again.
     pub(super) fn take_at_start(&self, recovered: &Recovered) {
         let (segments, bytes) = recovered.segments;
         let is_large = |growth: Growth| bytes >= growth.snapshot;
-        if segments >= MOST_SEGMENTS && self.sink.journal().growth().is_ok_and(is_large) {
+        let are_many = segments >= MOST_SEGMENTS && self.sink.journal().growth().is_ok_and(is_large);
+        if are_many || recovered.is_older {
             self.take_and_log();
         }
     }
 
     fn is_due(&self) -> bool {
         let retry_from = self.retry_from.load(Ordering::Relaxed);
-        let least = |snapshot: u64| if self.growth == 0 { 1 } else { self.growth.max(snapshot) };
-        let is_due = |growth: Growth| growth.since_snapshot >= least(growth.snapshot).max(retry_from);
+        let is_due = |growth: Growth| {
+            // A tiny one would follow another without an end, and a large one costs no more than what it replaces.
+            let most = |bytes: u64| if self.growth == 0 { 1 } else { bytes.max(growth.snapshot) };
+            let is_large =
+                growth.frames >= most(self.growth) || growth.padding >= most(self.growth.saturating_mul(MOST_PADDING));
+            is_large && growth.frames + growth.padding >= retry_from
+        };
         self.sink.journal().growth().is_ok_and(is_due)
     }
 
@@ -115,7 +126,7 @@ impl Snapshots {
 
     /// A try after each commit would take the room on the disk again and again, and the journal needs it.
     fn try_later(&self) {
-        let grown = self.sink.journal().growth().map_or(0, |growth| growth.since_snapshot);
+        let grown = self.sink.journal().growth().map_or(0, |growth| growth.frames + growth.padding);
         self.retry_from.store(grown.saturating_add(self.growth / 8), Ordering::Relaxed);
     }
 

@@ -5,10 +5,10 @@ use std::io::{self, ErrorKind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::faults::{Faults, Operation, Verdict, off};
-use super::units::{Durable, Inode, SECTOR, Unit, write};
+use super::units::{Durable, Inode, Unit, write};
 
 /// A disk, and the memory in front of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Machine {
     pub(super) names: BTreeMap<String, Inode>,
     pub(super) files: BTreeMap<Inode, Vec<u8>>,
@@ -18,6 +18,8 @@ pub(super) struct Machine {
     pub(super) locks: BTreeSet<String>,
     pub(super) faults: Faults,
     pub(super) written: u64,
+    /// The bytes that are written at once, or not at all.
+    pub(super) block: usize,
     next: Inode,
 }
 
@@ -28,9 +30,18 @@ pub(super) fn lock(machine: &Mutex<Machine>) -> MutexGuard<'_, Machine> {
 
 impl Machine {
     /// One whose disk and memory agree.
-    pub(super) fn of(durable: Durable) -> Self {
-        let next = durable.files.last_key_value().map_or(0, |(last, _)| last + 1);
-        Self { names: durable.names.clone(), files: durable.files.clone(), durable, next, ..Self::default() }
+    pub(super) fn of(durable: Durable, block: usize) -> Self {
+        Self {
+            names: durable.names.clone(),
+            files: durable.files.clone(),
+            next: durable.files.last_key_value().map_or(0, |(last, _)| last + 1),
+            durable,
+            units: Vec::new(),
+            locks: BTreeSet::new(),
+            faults: Faults::default(),
+            written: 0,
+            block,
+        }
     }
 
     /// One with the same files, and nothing else of it.
@@ -41,7 +52,7 @@ impl Machine {
             durable: self.durable.clone(),
             units: self.units.clone(),
             next: self.next,
-            ..Self::default()
+            ..Self::of(Durable::default(), self.block)
         }
     }
 
@@ -109,13 +120,12 @@ impl Machine {
         let (some, result) =
             if (some as u64) > fits { (fits as usize, Err(ErrorKind::StorageFull.into())) } else { (some, result) };
         self.written += some as u64;
-        write(self.files.get_mut(&inode).expect("an open file is kept"), offset, &bytes[..some]);
-        let mut at = 0;
-        while at < some {
-            let within = (offset as usize + at) % SECTOR;
-            let end = some.min(at + SECTOR - within);
-            self.units.push(Unit::Bytes(inode, offset + at as u64, bytes[at..end].to_vec()));
-            at = end;
+        let file = self.files.get_mut(&inode).expect("an open file is kept");
+        write(file, offset, &bytes[..some]);
+        let (start, end) = (offset as usize / self.block * self.block, offset as usize + some);
+        for at in (start..end).step_by(self.block).filter(|_| some > 0) {
+            let block = file[at..file.len().min(at + self.block)].to_vec();
+            self.units.push(Unit::Bytes(inode, at as u64, block));
         }
         result
     }

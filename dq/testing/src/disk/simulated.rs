@@ -5,14 +5,21 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use dq::store::file::disk::{Access, Disk, DiskFile, Entry, Locked};
 
+use super::BLOCK;
 use super::faults::Operation;
 use super::machine::{Machine, lock};
 use super::open_file::{HeldLock, OpenFile};
 use super::units::{Durable, Fate, Unit};
 
 /// A directory in memory. Clones are the same directory.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct SimulatedDisk(Arc<Mutex<Machine>>);
+
+impl Default for SimulatedDisk {
+    fn default() -> Self {
+        Self::with_block(BLOCK)
+    }
+}
 
 impl SimulatedDisk {
     /// An empty directory.
@@ -20,12 +27,17 @@ impl SimulatedDisk {
         Self::default()
     }
 
+    /// An empty directory on a disk whose blocks have this many bytes.
+    pub fn with_block(bytes: usize) -> Self {
+        Self::of(Durable::default(), bytes)
+    }
+
     fn machine(&self) -> MutexGuard<'_, Machine> {
         lock(&self.0)
     }
 
-    fn of(durable: Durable) -> Self {
-        Self(Arc::new(Mutex::new(Machine::of(durable))))
+    fn of(durable: Durable, block: usize) -> Self {
+        Self(Arc::new(Mutex::new(Machine::of(durable, block))))
     }
 
     /// How many units were not synced.
@@ -46,7 +58,7 @@ impl SimulatedDisk {
             }
         }
         durable.files.retain(|inode, _| durable.names.values().any(|named| named == inode));
-        Self::of(durable)
+        Self::of(durable, machine.block)
     }
 
     /// The disk as a new process finds it after this one was killed: all that was written, synced or not. No faults, no locks. This

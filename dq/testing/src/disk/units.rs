@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-/// What a disk writes at once, or not at all.
-pub(super) const SECTOR: usize = 512;
-
 /// Names a file, whatever its name is.
 pub(super) type Inode = u64;
 
 /// The smallest thing that a power cut may take.
 #[derive(Debug, Clone)]
 pub(super) enum Unit {
-    /// Bytes within one sector of a file.
+    /// A whole unit of a file, as programs saw it after a write into it.
     Bytes(Inode, u64, Vec<u8>),
     /// A name that a file got.
     Named(String, Inode),
@@ -28,7 +25,7 @@ pub enum Fate {
     Kept,
     /// It had not.
     Lost,
-    /// The sector has neither the old bytes nor the new ones. For a name this is the same as [`Fate::Lost`].
+    /// The whole unit has neither the old bytes nor the new ones, not even where nothing was written. For a name this is the same as [`Fate::Lost`].
     Garbled,
 }
 

@@ -46,7 +46,7 @@ pub trait Disk: Debug + Send + Sync + 'static {
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Makes the names of all files durable.
+    /// Makes the names of all files durable. Fails with [`io::ErrorKind::NotFound`] if the directory was moved.
     fn sync(&self) -> io::Result<()>;
 
     /// Returns how many bytes may still be written, if the disk tells.
@@ -86,8 +86,8 @@ pub trait DiskFile: Debug + Send + Sync {
     /// Reads bytes at this offset until the buffer is full or the file ends, and returns how many.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Makes all that was written durable, and the length of the file. Fails with [`io::ErrorKind::NotFound`] if somebody
-    /// removed the file.
+    /// Makes all that was written durable, and the length of the file. Fails with [`io::ErrorKind::NotFound`] if the file was
+    /// removed, or its directory moved.
     fn sync(&self) -> io::Result<()>;
 
     /// Returns the length of the file.

@@ -27,6 +27,8 @@ pub struct Journal {
     /// Where the last snapshot began, and its bytes.
     pub(super) snapshot_begin: AtomicU64,
     pub(super) snapshot_bytes: AtomicU64,
+    /// The bytes of the journal's frames when the last snapshot began.
+    pub(super) snapshot_frames: AtomicU64,
     pub(super) _lock: Box<dyn DiskLock>,
 }
 
@@ -108,15 +110,20 @@ impl Journal {
         Ok(self.tail()?.appended)
     }
 
-    /// How many bytes the journal has grown since the last snapshot began, and how large that snapshot is: what decides when the
-    /// next one is due.
+    /// By how much the journal has grown since the last snapshot began, and how large that snapshot is: what decides when the next one
+    /// is due.
     ///
     /// # Errors
     /// [`JournalError::Poisoned`].
     pub fn growth(&self) -> Result<Growth, JournalError> {
-        let begin = self.snapshot_begin.load(Ordering::Acquire);
-        let since_snapshot = self.appended()?.0.saturating_sub(begin);
-        Ok(Growth { since_snapshot, snapshot: self.snapshot_bytes.load(Ordering::Acquire) })
+        let (appended, frames) = {
+            let tail = self.tail()?;
+            (tail.appended.0, tail.frame_bytes())
+        };
+        let frames = frames.saturating_sub(self.snapshot_frames.load(Ordering::Acquire));
+        let grown = appended.saturating_sub(self.snapshot_begin.load(Ordering::Acquire));
+        let snapshot = self.snapshot_bytes.load(Ordering::Acquire);
+        Ok(Growth { frames, padding: grown.saturating_sub(frames), snapshot })
     }
 
     /// Why the journal writes nothing more, if that is so.
@@ -163,8 +170,10 @@ impl Journal {
 /// The result of [`Journal::growth`], in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Growth {
-    /// Of the journal, since the last snapshot began.
-    pub since_snapshot: u64,
+    /// Of the frames since the last snapshot began.
+    pub frames: u64,
+    /// Of all that the files have beside these: headers, and zeros up to the next unit.
+    pub padding: u64,
     /// Of the last snapshot; 0 if there is none.
     pub snapshot: u64,
 }

@@ -89,6 +89,23 @@ pub enum OpenError {
         /// The newest version that this program knows.
         known: u32,
     },
+    /// A sound part of a file is larger than this program reads.
+    #[error(
+        "{file} has a {what} of {bytes} bytes at offset {offset}, and this program reads {most} at most: use the version of dq \
+         that wrote it"
+    )]
+    Beyond {
+        /// The path of the file.
+        file: String,
+        /// The offset in the file.
+        offset: u64,
+        /// `group` or `frame`.
+        what: &'static str,
+        /// Its bytes.
+        bytes: u64,
+        /// The most bytes that this program reads.
+        most: u64,
+    },
     /// A file is missing that must be there.
     #[error("{path} lacks {file}: {what}. Restore the whole directory from a backup")]
     Missing {

@@ -8,6 +8,9 @@ use super::header::Holds;
 use super::position::FileName;
 use crate::store::file::disk::Disk;
 
+/// How often a directory is listed again, at most, until two listings have the same files.
+const LISTINGS: usize = 20;
+
 /// The journal's files in a directory, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Files {
@@ -15,11 +18,34 @@ pub(super) struct Files {
     /// The bytes of all segments, with the zeros behind their groups.
     pub(super) segment_bytes: u64,
     pub(super) snapshots: Vec<u64>,
+    /// The segments that were durable when their marks were made.
+    pub(super) marks: Vec<u64>,
     pub(super) unfinished: Vec<String>,
 }
 
 impl Files {
     pub(super) fn list(disk: &dyn Disk) -> Result<Self, OpenError> {
+        let mut files = Self::list_once(disk)?;
+        // Of what a process makes meanwhile a listing may have the later file and lack the earlier one.
+        for _ in 0..LISTINGS {
+            let before = std::mem::replace(&mut files, Self::list_once(disk)?);
+            if before.has_files_of(&files) {
+                break;
+            }
+        }
+        Ok(files)
+    }
+
+    fn has_files_of(&self, other: &Self) -> bool {
+        self.segments == other.segments && self.snapshots == other.snapshots && self.marks == other.marks
+    }
+
+    /// The newest mark, if its segment and all later ones are missing.
+    pub(super) fn lacks_segments(&self) -> Option<u64> {
+        self.marks.last().copied().filter(|mark| self.segments.last().is_none_or(|newest| newest < mark))
+    }
+
+    fn list_once(disk: &dyn Disk) -> Result<Self, OpenError> {
         let mut files = Self::default();
         for entry in tried("list", disk, "", disk.list())? {
             match FileName::of(&entry.name) {
@@ -28,6 +54,7 @@ impl Files {
                     files.segment_bytes += entry.bytes;
                 }
                 FileName::Snapshot(begin) => files.snapshots.push(begin),
+                FileName::Mark(first) => files.marks.push(first),
                 FileName::Unfinished => files.unfinished.push(entry.name),
                 FileName::Foreign => {
                     let what = "its name starts like one of dq's and is none".to_owned();
@@ -38,6 +65,7 @@ impl Files {
         }
         files.segments.sort_unstable();
         files.snapshots.sort_unstable();
+        files.marks.sort_unstable();
         Ok(files)
     }
 

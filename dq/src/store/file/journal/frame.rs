@@ -1,7 +1,8 @@
-//! Frames, the smallest unit of the journal; and numbers and sectors in files.
+//! Frames, of which the journal consists; and numbers and units in files.
 
-/// Everything in a file starts at a multiple of this, so that a sector that was synced is never written again.
-pub const SECTOR: usize = 512;
+/// Everything in a file starts at a multiple of this, and what was synced is never written again. A system writes a page as a whole,
+/// so a smaller unit would put what was synced beside new bytes to the disk again.
+pub const UNIT: usize = 4_096;
 
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -11,9 +12,9 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-/// The next multiple of a sector.
-pub(super) const fn padded(bytes: u64) -> u64 {
-    bytes.div_ceil(SECTOR as u64) * SECTOR as u64
+/// The next multiple of a unit.
+pub(super) const fn padded(bytes: u64, unit: usize) -> u64 {
+    bytes.next_multiple_of(unit as u64)
 }
 
 /// The bytes in front of the content of each frame.
@@ -77,14 +78,14 @@ impl RawFrame<'_> {
     }
 }
 
-/// Takes the first frame from a body. `None` if it does not fit. The CRC is not checked.
+/// Takes the first frame from a body. `None` if it does not fit. Neither the CRC nor the limit is checked.
 pub(super) fn split_frame(body: &[u8]) -> Option<(RawFrame<'_>, &[u8])> {
     if body.len() < FRAME_HEADER {
         return None;
     }
     let (header, rest) = body.split_at(FRAME_HEADER);
     let length = u32_at(header, 4) as usize;
-    if length > MOST_FRAME || length > rest.len() {
+    if length > rest.len() {
         return None;
     }
     let (bytes, rest) = rest.split_at(length);

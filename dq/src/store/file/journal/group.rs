@@ -1,7 +1,7 @@
 //! Groups: the frames that are written together and synced together.
 
 use super::frame::{
-    FRAME_HEADER, MOST_FRAME, RawFrame, TopicNumber, frame_header, padded, split_frame, u32_at, u64_at,
+    FRAME_HEADER, MOST_FRAME, RawFrame, TopicNumber, UNIT, frame_header, padded, split_frame, u32_at, u64_at,
 };
 
 /// The bytes in front of the frames of each group.
@@ -11,7 +11,8 @@ pub(super) const GROUP_HEADER: usize = 48;
 pub(super) const USUAL_GROUP: usize = 4 << 20;
 
 /// The most bytes of frames in a group: a reader never takes more at once. Names and reservations stand beside the largest frame.
-pub(super) const MOST_GROUP: usize = USUAL_GROUP + MOST_FRAME + (64 << 10);
+/// A limit is part of the format: with a lower one a reader refuses what this one wrote.
+pub const MOST_GROUP: usize = USUAL_GROUP + MOST_FRAME + (64 << 10);
 
 /// What the groups of a kind of file start with, so that none passes for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +45,7 @@ pub(super) struct GroupHeader {
 }
 
 impl GroupHeader {
-    /// `None` if these bytes are no header of a group at this position.
+    /// `None` if these bytes are no header of a group at this position. It may name more bytes than [`MOST_GROUP`].
     pub(super) fn decode(bytes: &[u8], stamp: Stamp, position: u64) -> Option<Self> {
         let bytes = bytes.get(..GROUP_HEADER)?;
         let is_ours = bytes[..4] == stamp.magic && u64_at(bytes, 8) == stamp.identity;
@@ -58,9 +59,7 @@ impl GroupHeader {
             frames: u32_at(bytes, 36),
             body_crc: u32_at(bytes, 40),
         };
-        let fits = header.bytes as usize <= MOST_GROUP
-            && header.frames >= 1
-            && header.frames as usize <= header.bytes as usize / FRAME_HEADER;
+        let fits = header.frames >= 1 && header.frames as usize <= header.bytes as usize / FRAME_HEADER;
         (fits && header.synced <= position).then_some(header)
     }
 
@@ -78,25 +77,37 @@ impl GroupHeader {
         bytes
     }
 
-    /// The bytes of the whole group in its file, with the zeros up to the next sector.
-    pub(super) fn length(&self) -> u64 {
-        padded(GROUP_HEADER as u64 + u64::from(self.bytes))
+    /// The bytes of the whole group in a file with this unit, with the zeros up to the next.
+    pub(super) fn length(&self, unit: usize) -> u64 {
+        padded(GROUP_HEADER as u64 + u64::from(self.bytes), unit)
     }
 
-    /// Checks the frames of the group. The error is how many bytes of the body are sound.
-    pub(super) fn check(&self, body: &[u8]) -> Result<(), usize> {
+    /// Checks the frames of the group.
+    pub(super) fn check(&self, body: &[u8]) -> Result<(), Unsound> {
         let (mut rest, mut frames) = (body, 0);
         while !rest.is_empty() {
             let at = body.len() - rest.len();
-            let (frame, after) = split_frame(rest).ok_or(at)?;
+            let (frame, after) = split_frame(rest).ok_or(Unsound::From(at))?;
             if !frame.is_sound(rest) {
-                return Err(at);
+                return Err(Unsound::From(at));
+            }
+            if frame.bytes.len() > MOST_FRAME {
+                return Err(Unsound::Beyond { at, bytes: frame.bytes.len() });
             }
             (rest, frames) = (after, frames + 1);
         }
         let is_whole = frames == self.frames && body.len() == self.bytes as usize;
-        if is_whole && crc32fast::hash(body) == self.body_crc { Ok(()) } else { Err(0) }
+        if is_whole && crc32fast::hash(body) == self.body_crc { Ok(()) } else { Err(Unsound::From(0)) }
     }
+}
+
+/// Why the frames of a group are not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unsound {
+    /// From this byte of the body on they are damaged.
+    From(usize),
+    /// The frame at this byte of the body is sound, and larger than [`MOST_FRAME`].
+    Beyond { at: usize, bytes: usize },
 }
 
 /// The frames of a body that was checked, each with the offset of its end.
@@ -150,6 +161,11 @@ impl Building {
         self.frames += 1;
     }
 
+    /// The bytes of the frames.
+    pub(super) fn frame_bytes(&self) -> u64 {
+        self.filled.saturating_sub(GROUP_HEADER) as u64
+    }
+
     /// The position after the last frame.
     pub(super) fn end(&self) -> u64 {
         self.position + self.filled as u64
@@ -157,7 +173,7 @@ impl Building {
 
     /// The position where the next group may start.
     pub(super) fn next(&self) -> u64 {
-        self.position + padded(self.filled as u64)
+        self.position + padded(self.filled as u64, UNIT)
     }
 
     /// Writes the header and the zeros behind the frames. Returns the bytes of the group. May be called again.
@@ -171,7 +187,7 @@ impl Building {
             body_crc: crc32fast::hash(body),
         };
         self.bytes[..GROUP_HEADER].copy_from_slice(&header.encode(stamp));
-        self.bytes.resize(header.length() as usize, 0);
+        self.bytes.resize(header.length(UNIT) as usize, 0);
         &self.bytes
     }
 

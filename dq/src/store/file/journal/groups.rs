@@ -1,14 +1,14 @@
 //! Reads the groups of a file, whatever its bytes are.
 
 use super::error::{Fault, OpenError, path_of, tried};
-use super::frame::SECTOR;
-use super::group::{GROUP_HEADER, GroupHeader, Stamp};
-use super::header::{FileHeader, HeaderError, Holds};
+use super::frame::MOST_FRAME;
+use super::group::{GROUP_HEADER, GroupHeader, MOST_GROUP, Stamp, Unsound};
+use super::header::{FileHeader, HEADER, HeaderError, Holds};
 use super::position::FileName;
 use crate::store::file::disk::{Access, Disk, DiskFile};
 
 /// How many bytes are read at once, at least.
-const WINDOW: usize = 1 << 20;
+pub(super) const WINDOW: usize = 1 << 20;
 
 /// A file that is read from its first group on.
 #[derive(Debug)]
@@ -43,13 +43,15 @@ impl Groups {
         let path = path_of(disk, name);
         let file = tried("open", disk, name, disk.open(name, Access::Read))?;
         let length = tried("read", disk, name, file.length())?;
-        let mut sector = [0; SECTOR];
-        let read = tried("read", disk, name, file.read_at(0, &mut sector))?;
-        let header = match FileHeader::decode(&sector) {
-            Ok(_) if read < SECTOR => Err(HeaderError::Damaged),
+        let mut start = [0; HEADER];
+        let read = tried("read", disk, name, file.read_at(0, &mut start))?;
+        let header = match FileHeader::decode(&start) {
+            Ok(header) if read < HEADER || length < header.unit() as u64 => {
+                return Err(ends_within_its_header(path));
+            }
             decoded => decoded,
         };
-        let header = header.map_err(|error| refuse(error, &path, read, &sector))?;
+        let header = header.map_err(|error| refuse(error, &path, read, &start))?;
         if header.holds != holds || header.first != first {
             let what = format!("its name says {holds:?} {first}, and its header {:?} {}", header.holds, header.first);
             return Err(OpenError::Foreign { file: path, what });
@@ -62,7 +64,7 @@ impl Groups {
             Holds::Journal => Stamp::journal(header.identity),
             Holds::Snapshot => Stamp::snapshot(header.identity),
         };
-        let offset = SECTOR as u64;
+        let offset = header.unit() as u64;
         Ok(Self { file, path, header, stamp, length, offset, window: Vec::new(), window_start: 0 })
     }
 
@@ -77,7 +79,10 @@ impl Groups {
     }
 
     /// Reads the next group. Its body is at [`body`](Self::body) then.
-    pub(super) fn next(&mut self) -> Result<Next, Fault> {
+    ///
+    /// # Errors
+    /// Of the disk; and [`OpenError::Beyond`], because what is sound is never cut.
+    pub(super) fn next(&mut self) -> Result<Next, OpenError> {
         let mut found = self.look()?;
         if let Next::Nothing(_) = found {
             found = self.look_again()?;
@@ -88,28 +93,36 @@ impl Groups {
             found = self.look_again()?;
         }
         if let Next::Group(_, header) = found {
-            self.offset += header.length();
+            self.offset += header.length(self.header.unit());
         }
         Ok(found)
     }
 
     /// A process that writes at this moment may have been half through. It was through before it wrote a later group.
-    fn look_again(&mut self) -> Result<Next, Fault> {
+    fn look_again(&mut self) -> Result<Next, OpenError> {
         self.window.clear();
         self.look()
     }
 
-    fn look(&mut self) -> Result<Next, Fault> {
+    fn look(&mut self) -> Result<Next, OpenError> {
         let offset = self.offset;
         let (stamp, position) = (self.stamp, self.position(offset));
         let Some(header) = GroupHeader::decode(self.bytes(offset, GROUP_HEADER)?, stamp, position) else {
             return Ok(Next::Nothing(offset));
         };
+        if header.bytes as usize > MOST_GROUP {
+            return Err(self.beyond(offset, "group", header.bytes.into(), MOST_GROUP));
+        }
         let body = offset + GROUP_HEADER as u64;
-        Ok(match header.check(self.bytes(body, header.bytes as usize)?) {
-            Ok(()) => Next::Group(offset, header),
-            Err(sound) => Next::Nothing(body + sound as u64),
-        })
+        match header.check(self.bytes(body, header.bytes as usize)?) {
+            Ok(()) => Ok(Next::Group(offset, header)),
+            Err(Unsound::From(at)) => Ok(Next::Nothing(body + at as u64)),
+            Err(Unsound::Beyond { at, bytes }) => Err(self.beyond(body + at as u64, "frame", bytes as u64, MOST_FRAME)),
+        }
+    }
+
+    fn beyond(&self, offset: u64, what: &'static str, bytes: u64, most: usize) -> OpenError {
+        OpenError::Beyond { file: self.path.clone(), offset, what, bytes, most: most as u64 }
     }
 
     /// The body of a group that [`next`](Self::next) has found.
@@ -119,14 +132,15 @@ impl Groups {
 
     /// The offset of the first header of a group behind `offset` that says that `offset` was synced.
     pub(super) fn later_group(&mut self, offset: u64) -> Result<Option<u64>, Fault> {
-        let mut later = offset + SECTOR as u64;
+        let unit = self.header.unit() as u64;
+        let mut later = offset + unit;
         while later < self.length {
             let (stamp, position) = (self.stamp, self.position(later));
             let header = GroupHeader::decode(self.bytes(later, GROUP_HEADER)?, stamp, position);
             if header.is_some_and(|header| header.synced > self.position(offset)) {
                 return Ok(Some(later));
             }
-            later += SECTOR as u64;
+            later += unit;
         }
         Ok(None)
     }
@@ -174,17 +188,21 @@ impl Groups {
     }
 }
 
-/// Why a first sector is refused.
-fn refuse(error: HeaderError, path: &str, read: usize, sector: &[u8; SECTOR]) -> OpenError {
+fn ends_within_its_header(file: String) -> OpenError {
+    OpenError::Damaged { file, offset: 0, what: "the file ends within its header".to_owned() }
+}
+
+/// Why the start of a file is refused.
+fn refuse(error: HeaderError, path: &str, read: usize, start: &[u8; HEADER]) -> OpenError {
     let file = path.to_owned();
     match error {
         HeaderError::Newer { format, known } => OpenError::Newer { file, part: "format", version: format, known },
-        HeaderError::Foreign if read == SECTOR && sector.iter().any(|byte| *byte != 0) => {
+        HeaderError::Foreign if read == HEADER && start.iter().any(|byte| *byte != 0) => {
             OpenError::Foreign { file, what: "it does not start as a file of dq".to_owned() }
         }
+        HeaderError::Foreign | HeaderError::Damaged if read < HEADER => ends_within_its_header(file),
         HeaderError::Foreign | HeaderError::Damaged => {
-            let what = if read < SECTOR { "the file ends within its header" } else { "its header is damaged" };
-            OpenError::Damaged { file, offset: 0, what: what.to_owned() }
+            OpenError::Damaged { file, offset: 0, what: "its header is damaged".to_owned() }
         }
     }
 }

@@ -25,7 +25,8 @@ mod writer;
 
 pub use appending::{Growth, Journal};
 pub use error::{Fault, JournalError, OpenError, SnapshotError};
-pub use frame::{FIRST_OWN_KIND, MOST_FRAME, SECTOR, TopicNumber};
+pub use frame::{FIRST_OWN_KIND, MOST_FRAME, TopicNumber, UNIT};
+pub use group::MOST_GROUP;
 pub use header::FORMAT;
 pub use options::{Holder, Options};
 pub use position::{LOCK, Position};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::appending::Journal;
 use super::error::{OpenError, tried};
 use super::files::Files;
-use super::frame::{SECTOR, TopicNumber};
+use super::frame::{TopicNumber, UNIT};
 use super::group::Stamp;
 use super::options::{Holder, Options};
 use super::position::{LOCK, Position};
@@ -36,9 +36,9 @@ impl Journal {
         let files = Files::list(&*disk)?;
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::new(&mut apply);
-        let found = recover(&*disk, &files, options.content, &mut replay)?;
+        let found = recover(&*disk, &files, options.content, &mut replay, &mut |_, _| Ok(()))?;
         let (topics, reserved) = (std::mem::take(&mut replay.topics), replay.reserved);
-        let known = Known { topics, reserved, is_sealed: replay.is_sealed };
+        let known = Known { topics, reserved, is_sealed: replay.is_sealed, frame_bytes: replay.frame_bytes };
         let start = match &found {
             Some(found) => Start::after(&*disk, &files, found, known, options)?,
             None => Start::new_journal(&*disk, &files, options)?,
@@ -71,6 +71,7 @@ impl Journal {
             is_snapshot_running: AtomicBool::new(false),
             snapshot_begin: AtomicU64::new(begin),
             snapshot_bytes: AtomicU64::new(bytes),
+            snapshot_frames: AtomicU64::new(0),
             _lock: lock,
         };
         Ok((journal, recovered))
@@ -89,7 +90,7 @@ impl Journal {
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::new(&mut apply);
         let files = Files::list(disk)?;
-        let found = recover(disk, &files, content, &mut replay)?;
+        let found = recover(disk, &files, content, &mut replay, &mut |_, _| Ok(()))?;
         Ok(report(found, &files, &replay))
     }
 
@@ -99,7 +100,7 @@ impl Journal {
     /// [`OpenError::Io`].
     pub fn is_missing(disk: &dyn Disk) -> Result<bool, OpenError> {
         let files = Files::list(disk)?;
-        Ok(files.segments.is_empty() && files.snapshots.is_empty())
+        Ok(files.segments.is_empty() && files.snapshots.is_empty() && files.marks.is_empty())
     }
 }
 
@@ -117,9 +118,10 @@ fn all_topics(topics: &Topics) -> Vec<(TopicNumber, String)> {
 
 fn report(found: Option<Found>, files: &Files, replay: &Replay<'_>) -> Recovered {
     let nothing = Recovered {
-        end: Position(SECTOR as u64),
+        end: Position(UNIT as u64),
         is_new: true,
         is_sealed: false,
+        is_older: replay.is_older,
         torn: None,
         snapshot: None,
         segments: (files.segments.len(), files.segment_bytes),

@@ -25,6 +25,8 @@ pub(super) enum FileName {
     Segment(u64),
     /// A snapshot, and the position where it began.
     Snapshot(u64),
+    /// A mark, and the first position of a segment: that was durable when the mark was made.
+    Mark(u64),
     /// A file that was being made.
     Unfinished,
     /// None of the journal's.
@@ -35,8 +37,10 @@ pub(super) enum FileName {
 
 impl FileName {
     pub(super) fn of(name: &str) -> Self {
-        let parts = ["journal-", "snapshot-"].map(|prefix| name.strip_prefix(prefix));
-        let Some(rest) = parts.iter().flatten().next() else { return Self::Other };
+        let kinds =
+            [("journal-", Self::Segment as fn(u64) -> Self), ("snapshot-", Self::Snapshot), ("newest-", Self::Mark)];
+        let found = kinds.into_iter().find_map(|(prefix, kind)| Some((name.strip_prefix(prefix)?, kind)));
+        let Some((rest, kind)) = found else { return Self::Other };
         let number = |digits: &str| {
             let is_number = digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit());
             let number = is_number.then(|| digits.parse::<u64>().ok()).flatten();
@@ -45,11 +49,7 @@ impl FileName {
         if rest.strip_suffix(".new").and_then(number).is_some() {
             return Self::Unfinished;
         }
-        match (parts[0].is_some(), rest.strip_suffix(".dq").and_then(number)) {
-            (true, Some(first)) => Self::Segment(first),
-            (false, Some(begin)) => Self::Snapshot(begin),
-            (_, None) => Self::Foreign,
-        }
+        rest.strip_suffix(".dq").and_then(number).map_or(Self::Foreign, kind)
     }
 
     /// The name of a segment.
@@ -60,6 +60,11 @@ impl FileName {
     /// The name of a snapshot.
     pub(super) fn snapshot(begin: u64) -> String {
         format!("snapshot-{begin:020}.dq")
+    }
+
+    /// The name of the mark of a segment.
+    pub(super) fn mark(first: u64) -> String {
+        format!("newest-{first:020}.dq")
     }
 
     /// The name of a file until it is complete.

@@ -25,6 +25,8 @@ pub struct Recovered {
     pub snapshot: Option<(Position, Position)>,
     /// The last reservation; 0 if there was none.
     pub reserved: u64,
+    /// Whether a file has an older version of the format.
+    pub is_older: bool,
     /// How many segments there are, and the bytes of their files, with the zeros behind the groups.
     pub segments: (usize, u64),
     /// How many frames were given to the callback.
@@ -73,13 +75,21 @@ pub(super) struct Found {
     pub(super) passed_over: Vec<OpenError>,
 }
 
+/// What else is done with each file that was read, up to an offset.
+pub(super) type Visit<'a> = dyn FnMut(&mut Groups, u64) -> Result<(), OpenError> + 'a;
+
 /// Reads all frames. [`None`] if there is no journal.
 pub(super) fn recover(
     disk: &dyn Disk,
     files: &Files,
     content: u32,
     replay: &mut Replay<'_>,
+    visit: &mut Visit<'_>,
 ) -> Result<Option<Found>, OpenError> {
+    if let Some(mark) = files.lacks_segments() {
+        let what = format!("{} says that the journal came to it", FileName::mark(mark));
+        return Err(OpenError::Missing { path: disk.path(), file: FileName::segment(mark), what });
+    }
     if files.segments.is_empty() && files.snapshots.is_empty() {
         return Ok(None);
     }
@@ -88,7 +98,7 @@ pub(super) fn recover(
     if let Some(snapshot) = &snapshot {
         (replay.begin, replay.end) = (snapshot.begin, snapshot.end);
         identity = Some(snapshot.identity);
-        read_snapshot(disk, snapshot.begin, content, replay)?;
+        visit(&mut read_snapshot(disk, snapshot.begin, content, replay)?, snapshot.bytes)?;
     }
     let segments = files.segments_from(replay.begin).unwrap_or_default();
     let mut last = None;
@@ -103,6 +113,7 @@ pub(super) fn recover(
         if let Some(next) = next {
             check_gap(disk, first + end.offset, next)?;
         }
+        visit(&mut file, end.offset)?;
         last = Some(end);
     }
     let last = last.expect("the choice of a snapshot includes that of segments");
@@ -141,22 +152,22 @@ fn choose(disk: &dyn Disk, files: &Files, content: u32) -> Result<(Option<Snapsh
     Err(OpenError::Missing { path: disk.path(), file, what })
 }
 
-fn read_snapshot(disk: &dyn Disk, begin: u64, content: u32, replay: &mut Replay<'_>) -> Result<(), OpenError> {
+fn read_snapshot(disk: &dyn Disk, begin: u64, content: u32, replay: &mut Replay<'_>) -> Result<Groups, OpenError> {
     let mut file = Groups::open(disk, Holds::Snapshot, begin, content)?;
-    replay.start_file();
+    replay.start_file(&file);
     while file.offset < file.length {
         match file.next()? {
             Next::Group(offset, header) => replay.group(&mut file, offset, &header)?,
             Next::Nothing(offset) => return file.damaged(offset, "it changed while it was read"),
         }
     }
-    Ok(())
+    Ok(file)
 }
 
 /// Reads a segment up to its end: where the next one starts, or the first bytes that are no group and that no later group names as
 /// synced.
 fn read_segment(file: &mut Groups, next: Option<u64>, replay: &mut Replay<'_>) -> Result<Last, OpenError> {
-    replay.start_file();
+    replay.start_file(file);
     let mut group = None;
     let is_over = |file: &Groups| next.is_some_and(|next| file.position(file.offset) >= next);
     while !is_over(file) && file.offset < file.length {

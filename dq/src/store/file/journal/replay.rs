@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::error::Error;
 
 use super::error::OpenError;
-use super::frame::{END, FIRST_OWN_KIND, NAME, RESERVATION, RawFrame, SEAL, TopicNumber};
+use super::frame::{END, FIRST_OWN_KIND, FRAME_HEADER, NAME, RESERVATION, RawFrame, SEAL, TopicNumber};
 use super::group::{GROUP_HEADER, GroupHeader, frames};
 use super::groups::Groups;
-use super::header::{Holds, upgrade};
+use super::header::{FORMAT, Holds, upgrade};
 use super::position::Position;
 use super::topics::Topics;
 
@@ -52,8 +52,12 @@ pub(super) struct Replay<'a> {
     pub(super) end: u64,
     /// Frames given to the user.
     pub(super) frames: u64,
+    /// The bytes of the frames of the journal since the snapshot began.
+    pub(super) frame_bytes: u64,
     /// Whether the last frame closed the journal.
     pub(super) is_sealed: bool,
+    /// Whether a file has an older version of the format.
+    pub(super) is_older: bool,
     /// The topics that the present file has named.
     named: BTreeSet<TopicNumber>,
 }
@@ -67,14 +71,17 @@ impl<'a> Replay<'a> {
             begin: 0,
             end: 0,
             frames: 0,
+            frame_bytes: 0,
             is_sealed: false,
+            is_older: false,
             named: BTreeSet::new(),
         }
     }
 
     /// Starts a file.
-    pub(super) fn start_file(&mut self) {
+    pub(super) fn start_file(&mut self, file: &Groups) {
         self.named.clear();
+        self.is_older |= file.header.format < FORMAT;
     }
 
     /// Gives the frames of a group to the user: all of a snapshot, and those of the journal that end after the snapshot began.
@@ -91,6 +98,9 @@ impl<'a> Replay<'a> {
                 Holds::Journal => Origin::Journal,
             };
             let is_known = origin != Origin::Snapshot && position <= self.begin;
+            if origin != Origin::Snapshot && !is_known {
+                self.frame_bytes += (FRAME_HEADER + raw.bytes.len()) as u64;
+            }
             self.frame(Position(position), (raw, of.content, origin), is_known).map_err(|problem| match problem {
                 Problem::Damage(what) => OpenError::Damaged { file: path.clone(), offset: end, what: what.to_owned() },
                 Problem::Refused(source) => OpenError::Refused { file: path.clone(), offset: end, source },

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::appending::{Journal, check_frame};
 use super::error::{Fault, JournalError, SnapshotError, path_of, tried};
 use super::files::Files;
-use super::frame::{END, NAME, RESERVATION, SECTOR, TopicNumber};
+use super::frame::{END, NAME, RESERVATION, TopicNumber, UNIT};
 use super::group::{Building, Stamp};
 use super::header::{FORMAT, FileHeader, Holds};
 use super::position::{FileName, Position};
@@ -30,6 +30,8 @@ pub struct SnapshotWriter {
     journal: Arc<Journal>,
     file: Box<dyn DiskFile>,
     begin: u64,
+    /// The bytes of the journal's frames before that.
+    frames_before: u64,
     name: String,
     group: Building,
     named: BTreeSet<TopicNumber>,
@@ -69,20 +71,29 @@ impl Journal {
     }
 
     fn begin_snapshot(self: &Arc<Self>) -> Result<SnapshotWriter, SnapshotError> {
-        let (begin, reserved) = {
+        let (begin, reserved, frames_before) = {
             let tail = self.tail()?;
-            (tail.appended.0, tail.reserved)
+            (tail.appended.0, tail.reserved, tail.frame_bytes())
         };
         let (identity, content) = (self.identity, self.content);
         let header =
             FileHeader { format: FORMAT, holds: Holds::Snapshot, content, identity, first: begin, synced: begin };
         let name = FileName::snapshot(begin);
         let file = create_unfinished(&*self.disk, &FileName::unfinished(&name), &header)?;
-        let group = Building::start(begin + SECTOR as u64, Vec::new());
+        let group = Building::start(begin + UNIT as u64, Vec::new());
         let journal = Arc::clone(self);
-        let named = BTreeSet::new();
-        let mut snapshot =
-            SnapshotWriter { journal, file, begin, name, group, named, frames: 0, unsynced: 0, is_finished: false };
+        let mut snapshot = SnapshotWriter {
+            journal,
+            file,
+            begin,
+            frames_before,
+            name,
+            group,
+            named: BTreeSet::new(),
+            frames: 0,
+            unsynced: 0,
+            is_finished: false,
+        };
         if reserved > 0 {
             snapshot.push(TopicNumber::NONE, RESERVATION, &reserved.to_le_bytes());
         }
@@ -157,6 +168,7 @@ impl SnapshotWriter {
         journal.sync_directory()?;
         journal.snapshot_begin.store(self.begin, Ordering::Release);
         journal.snapshot_bytes.store(bytes, Ordering::Release);
+        journal.snapshot_frames.store(self.frames_before, Ordering::Release);
         let begin = Position(self.begin);
         let removed = journal.remove_replaced(begin)?;
         Ok(Taken { begin, end, bytes, removed })

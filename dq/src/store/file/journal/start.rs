@@ -2,7 +2,7 @@
 
 use super::error::{Fault, OpenError, tried};
 use super::files::Files;
-use super::frame::{NAME, RESERVATION, SECTOR, frame_header, u64_at};
+use super::frame::{NAME, RESERVATION, UNIT, frame_header, u64_at};
 use super::group::{GroupHeader, Stamp, frames};
 use super::groups::Groups;
 use super::header::{FORMAT, FileHeader, Holds, upgrade};
@@ -11,7 +11,7 @@ use super::position::FileName;
 use super::recover::{Found, Last};
 use super::tail::Tail;
 use super::topics::Topics;
-use super::writer::create_segment;
+use super::writer::{create_segment, mark};
 use crate::store::file::disk::{Access, Disk, DiskFile};
 
 /// The segment that is written next.
@@ -32,6 +32,8 @@ pub(super) struct Known {
     pub(super) topics: Topics,
     pub(super) reserved: u64,
     pub(super) is_sealed: bool,
+    /// Bytes of frames since the snapshot began.
+    pub(super) frame_bytes: u64,
 }
 
 impl Start {
@@ -40,12 +42,15 @@ impl Start {
         remove_all(disk, &files.unfinished)?;
         let (content, identity) = (options.content, options.identity);
         let header = FileHeader { format: FORMAT, holds: Holds::Journal, content, identity, first: 0, synced: 0 };
-        Self::segment(disk, header, Tail::new(options.segment_bytes, (0, 0, true), Topics::default(), 0))
+        let tail = Tail::new(options.segment_bytes, (0, 0, true), Topics::default(), 0);
+        let start = Self::segment(disk, header, tail)?;
+        mark(disk, 0, &[])?;
+        Ok(start)
     }
 
-    /// Continues the last segment if all of it is known to be durable and nothing must be cut. Else makes a new one: with the frames
-    /// of the last group, if only the memory of the system may have them, in place of the torn tail, or of the seal. Then removes
-    /// what an interrupted snapshot or removal left.
+    /// Continues the last segment if all of it is known to be durable, nothing must be cut and its versions are current. Else makes a
+    /// new one: with the frames of the last group, if only the memory of the system may have them, in place of the torn tail, or of
+    /// the seal. Then removes what an interrupted snapshot or removal left.
     pub(super) fn after(
         disk: &dyn Disk,
         files: &Files,
@@ -58,22 +63,31 @@ impl Start {
         // A snapshot is complete only after a sync of the journal up to its end.
         let durable = last.header.synced.max(found.snapshot.as_ref().map_or(0, |snapshot| snapshot.end));
         let unknown = last.group.filter(|(offset, _)| last.header.first + offset >= durable);
-        let mut start = if unknown.is_some() || last.torn.is_some() {
+        let is_current = last.header.is_current(options.content);
+        let mut start = if unknown.is_some() || last.torn.is_some() || !is_current {
             let first = last.header.first + unknown.map_or(last.offset, |(offset, _)| offset);
             let at = (last.header.first, first, true);
             // All of it comes into one segment.
             let mut tail = Tail::new(u64::MAX, at, known.topics, known.reserved);
+            let mut content = options.content;
             if let Some(group) = unknown.filter(|_| !known.is_sealed) {
                 append_again(disk, &last.header, group, &mut tail)?;
+                content = last.header.content;
             }
-            Self::segment(disk, FileHeader { format: FORMAT, first, ..last.header }, tail)?
+            Self::segment(disk, FileHeader { format: FORMAT, content, first, ..last.header }, tail)?
         } else {
             let at = (last.header.first, last.end(), false);
             Self::in_place(disk, last, Tail::new(options.segment_bytes, at, known.topics, known.reserved))?
         };
         start.tail.limit_segments(options.segment_bytes);
-        if !start.is_current(options.content) {
+        if !start.header.is_current(options.content) {
             start.tail.start_segment();
+        }
+        start.tail.count_frames(known.frame_bytes);
+        let newest = start.header.first;
+        let older: Vec<u64> = files.marks.iter().copied().filter(|marked| *marked != newest).collect();
+        if !older.is_empty() || files.marks.is_empty() {
+            mark(disk, newest, &older)?;
         }
         let begin = found.snapshot.as_ref().map_or(0, |snapshot| snapshot.begin);
         if remove_all(disk, &files.replaced_by(begin))? {
@@ -93,7 +107,7 @@ impl Start {
 
     /// Makes a segment with all that was appended again.
     fn segment(disk: &dyn Disk, header: FileHeader, mut tail: Tail) -> Result<Self, Fault> {
-        let (mut groups, mut end) = (Vec::new(), header.first + SECTOR as u64);
+        let (mut groups, mut end) = (Vec::new(), header.first + UNIT as u64);
         while let Some(mut closed) = tail.take() {
             groups.extend_from_slice(closed.group.finish(Stamp::journal(header.identity), header.first));
             end = closed.group.next();
@@ -101,11 +115,6 @@ impl Start {
         let header = FileHeader { synced: end, ..header };
         let (file, zeroed) = create_segment(disk, &header, &groups, 0)?;
         Ok(Self { header, file, zeroed, end, tail })
-    }
-
-    /// Whether new frames may come into the same segment.
-    pub(super) const fn is_current(&self, content: u32) -> bool {
-        self.header.content == content && self.header.format == FORMAT
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::frame::{FRAME_HEADER, NAME, RESERVATION, SEAL, SECTOR, TopicNumber};
+use super::frame::{FRAME_HEADER, NAME, RESERVATION, SEAL, TopicNumber, UNIT};
 use super::group::Building;
 use super::position::Position;
 use super::topics::Topics;
@@ -30,6 +30,8 @@ pub(super) struct Tail {
     open: Building,
     full: VecDeque<Closed>,
     buffers: Vec<Vec<u8>>,
+    /// The bytes of all frames before the open group.
+    closed_frames: u64,
     pub(super) topics: Topics,
     pub(super) reserved: u64,
     /// The segment that has the reservation.
@@ -53,6 +55,7 @@ impl Tail {
             open: Building::default(),
             full: VecDeque::new(),
             buffers: Vec::new(),
+            closed_frames: 0,
             topics,
             reserved,
             reserved_in: None,
@@ -68,13 +71,14 @@ impl Tail {
         let mut position = next;
         if is_new_segment || next - self.segment >= self.segment_bytes {
             self.segment = next;
-            position += SECTOR as u64;
+            position += UNIT as u64;
         }
         self.open = Building::start(position, self.buffers.pop().unwrap_or_default());
     }
 
     fn close_group(&mut self) {
         let next = self.open.next();
+        self.closed_frames += self.open.frame_bytes();
         let group = std::mem::take(&mut self.open);
         self.full.push_back(Closed { segment: self.segment, group });
         self.start_group(next, false);
@@ -88,9 +92,19 @@ impl Tail {
         }
     }
 
+    /// The bytes of all frames since the last snapshot before the opening.
+    pub(super) fn frame_bytes(&self) -> u64 {
+        self.closed_frames + self.open.frame_bytes()
+    }
+
+    /// Counts these bytes of frames, which were read, in place of those that were appended.
+    pub(super) const fn count_frames(&mut self, bytes: u64) {
+        self.closed_frames = bytes;
+    }
+
     /// Lets the next group begin a new segment, if it is not there already.
     pub(super) fn start_segment(&mut self) {
-        if self.open.position != self.segment + SECTOR as u64 {
+        if self.open.position != self.segment + UNIT as u64 {
             self.start_group(self.open.position, true);
         }
     }

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use super::error::{Fault, tried};
-use super::frame::SECTOR;
+use super::frame::UNIT;
 use super::group::Stamp;
 use super::header::{FORMAT, FileHeader, Holds};
 use super::position::FileName;
@@ -35,10 +35,11 @@ impl Writer {
     pub(super) fn write(&mut self, closed: &mut Closed) -> Result<(), Fault> {
         if closed.segment != self.segment {
             let first = closed.segment;
-            let (content, identity, synced) = (self.content, self.stamp.identity, first + SECTOR as u64);
+            let (content, identity, synced) = (self.content, self.stamp.identity, first + UNIT as u64);
             let header = FileHeader { format: FORMAT, holds: Holds::Journal, content, identity, first, synced };
-            (self.file, self.zeroed) = create_segment(&*self.disk, &header, &[], self.ahead(0))?;
-            self.segment = first;
+            let made = create_segment(&*self.disk, &header, &[], self.ahead(0))?;
+            mark(&*self.disk, first, &[self.segment])?;
+            (self.file, self.zeroed, self.segment) = (made.0, made.1, first);
         }
         let (offset, end) = (closed.group.position - self.segment, closed.group.next() - self.segment);
         let bytes = closed.group.finish(self.stamp, self.synced);
@@ -74,14 +75,29 @@ pub(super) fn create_segment(
     let unfinished = FileName::unfinished(&name);
     let file = create_unfinished(disk, &unfinished, header)?;
     if !group.is_empty() {
-        tried("write", disk, &unfinished, file.write_at(SECTOR as u64, group))?;
+        tried("write", disk, &unfinished, file.write_at(UNIT as u64, group))?;
     }
-    let end = (SECTOR + group.len()) as u64;
+    let end = (UNIT + group.len()) as u64;
     let zeroed = zeros_ahead(disk, &unfinished, &*file, (end, ahead))?;
     tried("sync", disk, &unfinished, file.sync())?;
     tried("rename", disk, &unfinished, disk.rename(&unfinished, &name))?;
     tried("sync", disk, "", disk.sync())?;
     Ok((file, zeroed))
+}
+
+/// Notes that there is a segment, before anything in it is confirmed, so that a later opening notices if it is missing. The name is
+/// all that the mark has. The segment must be durable, and older marks go.
+pub(super) fn mark(disk: &dyn Disk, first: u64, older: &[u64]) -> Result<(), Fault> {
+    let name = FileName::mark(first);
+    match disk.create(&name) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return tried("create", disk, &name, Err(error)),
+        _ => tried("sync", disk, "", disk.sync())?,
+    }
+    for older in older {
+        // One that is left says less than the new one, and the next opening removes it.
+        let _ = disk.remove(&FileName::mark(*older));
+    }
+    Ok(())
 }
 
 /// Makes a file that has only its header, in place of one of this name that was not finished.

@@ -1,0 +1,83 @@
+//! What other users of the machine can see and do: nothing, unless the program or its administrator lets them.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::Arc;
+
+use dq::store::file::{FileStore, check};
+use dq_tests::file::Folder;
+
+use crate::refused::{closed, refused};
+
+/// The permissions of a file or directory.
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn only_the_user_of_the_program_can_read_what_dq_makes() {
+    let (folder, _) = closed();
+    assert_eq!(mode(folder.path()), 0o700);
+    dq::store::file::compact(folder.path()).unwrap();
+    let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() > 2, "{files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
+#[tokio::test]
+async fn a_link_in_place_of_a_file_is_refused_and_its_target_stays_as_it_is() {
+    let snapshot = |folder: &Folder| {
+        dq::store::file::compact(folder.path()).unwrap();
+        let mut files = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+        files.find(|path| path.to_str().unwrap().contains("snapshot-")).unwrap()
+    };
+    for which in ["LOCK", "journal", "snapshot"] {
+        let (folder, journal) = closed();
+        let link = match which {
+            "LOCK" => folder.path().join("LOCK"),
+            "journal" => journal,
+            _ => snapshot(&folder),
+        };
+        let target = Folder::unmade();
+        fs::rename(&link, target.path()).unwrap();
+        let before = fs::read(target.path()).unwrap();
+        symlink(target.path(), &link).unwrap();
+        let text = refused(Arc::new(FileStore::new(folder.path()))).await;
+        assert!(text.contains(link.to_str().unwrap()) && text.contains("not a regular file"), "{text}");
+        assert_eq!(fs::read(target.path()).unwrap(), before, "{which}");
+        fs::remove_file(target.path()).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_pipe_in_place_of_a_file_is_refused_and_stops_no_start() {
+    let (folder, journal) = closed();
+    fs::remove_file(&journal).unwrap();
+    let pipe = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &journal, pipe, rustix::fs::Mode::from_raw_mode(0o600), 0).unwrap();
+    let text = refused(Arc::new(FileStore::new(folder.path()))).await;
+    assert!(text.contains("not a regular file"), "{text}");
+}
+
+#[tokio::test]
+async fn a_directory_that_every_user_may_write_is_refused_with_what_to_do() {
+    let (folder, _) = closed();
+    for open in [0o777, 0o1777, 0o702] {
+        set_mode(folder.path(), open);
+        let text = refused(Arc::new(FileStore::new(folder.path()))).await;
+        let path = folder.path().display().to_string();
+        assert!(text.contains(&format!("run `chmod o-w {path}`")), "{text}");
+        assert!(check(folder.path()).unwrap_err().to_string().contains("chmod o-w"));
+    }
+    for closed in [0o700, 0o750, 0o755, 0o770, 0o2775] {
+        set_mode(folder.path(), closed);
+        FileStore::new(folder.path()).open().await.unwrap_or_else(|error| panic!("{closed:o}: {error}"));
+    }
+}
