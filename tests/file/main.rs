@@ -4,11 +4,13 @@
 //! * `power_cuts`: what it finds after a power cut at any moment.
 //! * `full_disk`, `failed_disk`: what callers and `health()` see of a disk that is full or fails.
 //! * `real_disks`: disks of this machine that are read-only, without permission, or full.
+//! * `backup`, `salvage`: copies of a store, and what is saved of a damaged one.
 //! * `hardened`: what other users of the machine can do.
 //! * `sharing`, `refused`: who may open a directory, and what a start says that may not.
 
 #![cfg(unix)]
 
+mod backup;
 mod failed_disk;
 mod full_disk;
 mod hardened;
@@ -19,5 +21,6 @@ mod real_disks;
 mod refused;
 mod reopening;
 mod rig;
+mod salvage;
 mod sharing;
 mod snapshots;

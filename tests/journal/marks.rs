@@ -36,7 +36,7 @@ fn the_newest_files_of_a_journal_are_missed() {
         for error in [read(&disk).unwrap_err(), open(&disk, &options()).unwrap_err()] {
             let text = error.to_string();
             assert!(matches!(&error, OpenError::Missing { file, .. } if file == segments.last().unwrap()), "{text}");
-            assert!(text.contains(&mark) && text.ends_with("Restore the whole directory from a backup"), "{text}");
+            assert!(text.contains(&mark) && text.contains("Restore the whole directory from a backup"), "{text}");
         }
     }
     assert_eq!(names(&disk, "newest-"), [mark], "not even a journal without files begins again");

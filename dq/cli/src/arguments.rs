@@ -119,6 +119,9 @@ pub enum Command {
         /// The directory, such as `./dq-data/shop`
         #[arg(value_name = "PATH")]
         path: PathBuf,
+        /// Write what is sound to this directory, which must be empty or missing, and name every job and range that is not
+        #[arg(long, value_name = "TO")]
+        salvage: Option<PathBuf>,
     },
     /// Makes the directory of a `file:` store as small as it can be: a snapshot takes the place of the journal.
     ///
@@ -127,6 +130,18 @@ pub enum Command {
         /// The directory, such as `./dq-data/shop`
         #[arg(value_name = "PATH")]
         path: PathBuf,
+    },
+    /// Copies the directory of a `file:` store to a new directory, even while a program uses it.
+    ///
+    /// The copy is a store that opens. It has everything that was confirmed before the command started. A copy that was interrupted does
+    /// not open.
+    Backup {
+        /// The directory, such as `./dq-data/shop`
+        #[arg(value_name = "PATH")]
+        path: PathBuf,
+        /// The directory of the copy, which must be empty or missing
+        #[arg(value_name = "TO")]
+        to: PathBuf,
     },
     /// Writes the completions of a shell to stdout.
     Completions {

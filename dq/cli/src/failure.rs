@@ -105,7 +105,7 @@ pub enum Failure {
     /// A running program holds the directory of a `file:` store.
     #[error(
         "{path} is in use by {holder}. A `file:` store admits one program at a time: look at it in the dashboard of the program that runs, or stop that \
-         program and run this command again; `dq check` reads the directory meanwhile"
+         program and run this command again; `dq check` reads the directory meanwhile, and `dq backup` copies it"
     )]
     Held {
         /// The directory.

@@ -1,9 +1,9 @@
-//! `dq check` and `dq compact`: the directory of a `file:` store.
+//! `dq check`, `dq compact` and `dq backup`: the directory of a `file:` store.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use dq::store::file::{CheckError, Checked, check, compact};
+use dq::store::file::{CheckError, Checked, Saved, backup, check, compact, salvage};
 
 use crate::failure::Failure;
 
@@ -21,11 +21,43 @@ pub(crate) fn must_exist(url: &str) -> Result<(), Failure> {
     }
 }
 
-/// Checks a directory, and says on stdout what it holds.
-pub(crate) fn run_check(path: &Path) -> Result<(), Failure> {
+/// Checks a directory, or saves what is sound of it, and says on stdout what it holds.
+pub(crate) fn run_check(path: &Path, to: Option<&Path>) -> Result<(), Failure> {
+    if let Some(to) = to {
+        return run_salvage(path, to);
+    }
     let checked = check(path)?;
     let mut out = io::stdout().lock();
     report(path, &checked, &mut out).map_err(Failure::Write)
+}
+
+fn run_salvage(path: &Path, to: &Path) -> Result<(), Failure> {
+    let saved = salvage(path, to)?;
+    let mut out = io::stdout().lock();
+    report_saved(to, &saved, &mut out).map_err(Failure::Write)?;
+    let (ranges, jobs) = (saved.unsound.len(), saved.lost.len());
+    if ranges + jobs == 0 {
+        return Ok(());
+    }
+    Err(Failure::Problems(format!(
+        "{ranges} ranges of {} are not sound, and {jobs} jobs are known to be lost",
+        path.display()
+    )))
+}
+
+fn report_saved(to: &Path, saved: &Saved, out: &mut impl Write) -> io::Result<()> {
+    report(to, &saved.checked, out)?;
+    for range in &saved.unsound {
+        writeln!(
+            out,
+            "not sound: {} from offset {} on, {} bytes: {}",
+            range.file, range.offset, range.bytes, range.what
+        )?;
+    }
+    for (topic, id) in &saved.lost {
+        writeln!(out, "lost: job {:?} of {topic}", id.as_str())?;
+    }
+    out.flush()
 }
 
 fn report(path: &Path, checked: &Checked, out: &mut impl Write) -> io::Result<()> {
@@ -60,4 +92,10 @@ fn report(path: &Path, checked: &Checked, out: &mut impl Write) -> io::Result<()
 pub(crate) fn run_compact(path: &Path) -> Result<(), Failure> {
     let (before, after) = compact(path)?;
     crate::say(format_args!("{} had {before} bytes and has {after} now", path.display()))
+}
+
+/// Copies a directory, and says on stderr how large the copy is.
+pub(crate) fn run_backup(path: &Path, to: &Path) -> Result<(), Failure> {
+    let bytes = backup(path, to)?;
+    crate::say(format_args!("copied {} to {}: {bytes} bytes", path.display(), to.display()))
 }

@@ -59,8 +59,9 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     match command {
         Command::Export(arguments) => return run_export(&common, &arguments).await,
         Command::Import(arguments) => return run_import(&common, &arguments).await,
-        Command::Check { path } => return files::run_check(&path),
+        Command::Check { path, salvage } => return files::run_check(&path, salvage.as_deref()),
         Command::Compact { path } => return files::run_compact(&path),
+        Command::Backup { path, to } => return files::run_backup(&path, &to),
         _ => {}
     }
     let out = io::stdout();
@@ -117,8 +118,9 @@ pub async fn run_in(session: &mut Session<'_>, command: Command) -> Result<(), F
         Command::Serve(arguments) => verbs::serve::run(session, &arguments).await,
         Command::Export(arguments) => run_export(&session.common, &arguments).await,
         Command::Import(arguments) => run_import(&session.common, &arguments).await,
-        Command::Check { path } => files::run_check(&path),
+        Command::Check { path, salvage } => files::run_check(&path, salvage.as_deref()),
         Command::Compact { path } => files::run_compact(&path),
+        Command::Backup { path, to } => files::run_backup(&path, &to),
     }
 }
 

@@ -1,11 +1,11 @@
-//! `dq check` and `dq compact`, and `file:` stores in `dq export` and `dq import`.
+//! `dq check`, `dq compact` and `dq backup`, and `file:` stores in `dq export` and `dq import`.
 
 use std::fs;
 
 use dq_tests::file::Folder;
 use dq_tests::redis::RedisServer;
 
-use crate::program::{done, export_of, fails, job, topic};
+use crate::program::{done, export_of, fails, job, run, topic};
 
 /// A directory with three jobs.
 fn three_jobs() -> Folder {
@@ -64,6 +64,43 @@ fn a_compact_directory_holds_the_same_in_fewer_bytes() {
     let numbers: Vec<u64> = compacted.split(' ').filter_map(|word| word.parse().ok()).collect();
     assert!(matches!(numbers[..], [before, after] if after < before), "{compacted}");
     assert_eq!(done(&["export", &folder.url(), "--app", "shop"], "").stdout, before);
+}
+
+#[test]
+fn what_is_sound_of_a_damaged_directory_is_saved_and_what_is_not_is_named() {
+    let (folder, saved) = (three_jobs(), Folder::unmade());
+    let sound = done(&["check", path(&folder), "--salvage", path(&saved)], "").stdout;
+    assert!(sound.contains("shop:orders: 3 delayed") && !sound.contains("not sound"), "{sound}");
+    let segment = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let segment = segment.into_iter().find(|path| path.to_str().unwrap().contains("journal-")).unwrap();
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[4_096 + 8] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    let again = Folder::unmade();
+    let ended = run(&["check", path(&folder), "--salvage", path(&again)], "");
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    let range = format!("not sound: {} from offset 4096 on, ", segment.display());
+    assert!(ended.stdout.contains(&range), "{ended:?}");
+    assert!(ended.stdout.contains("shop:orders: 3 delayed"), "the frames of that group are sound: {ended:?}");
+    done(&["check", path(&again)], "");
+}
+
+#[test]
+fn a_directory_is_copied_while_a_program_uses_it() {
+    let (folder, copy) = (three_jobs(), Folder::unmade());
+    let before = done(&["export", &folder.url(), "--app", "shop"], "").stdout;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let provider = runtime.block_on(dq::Provider::connect("shop", folder.url().as_str())).unwrap();
+    let copied = done(&["backup", path(&folder), path(&copy)], "").stderr;
+    assert!(copied.starts_with(&format!("copied {} to {}: ", path(&folder), path(&copy))), "{copied}");
+    assert_eq!(done(&["export", &copy.url(), "--app", "shop"], "").stdout, before);
+    fails(
+        1,
+        &["backup", path(&folder), path(&copy)],
+        "",
+        &["is not empty", "name a directory that does not exist yet"],
+    );
+    runtime.block_on(provider.close());
 }
 
 #[test]

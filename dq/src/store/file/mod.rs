@@ -7,8 +7,9 @@
 //! * [`disk`] is what the store needs of a file system, [`journal`] the engine above it, which knows nothing about jobs.
 //! * `sink` takes the changes of the steps and confirms them (`progress`, `fences`); `snapshots` replaces old parts of the journal.
 //! * `opening` reads a directory and starts the thread that writes (`bell` wakes it), `opened` is an open one, `shared` finds it again in the same process.
-//! * [`check()`] and [`compact()`] are for a directory that no process uses.
+//! * [`compact()`] is for a directory that no process uses; [`check()`] and [`backup()`] only read.
 
+mod backup;
 mod bell;
 mod check;
 pub mod disk;
@@ -18,6 +19,7 @@ mod opened;
 mod opening;
 mod options;
 mod progress;
+mod salvage;
 #[cfg(unix)]
 mod shared;
 mod sink;
@@ -38,8 +40,10 @@ use super::{
 use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{NodeId, ProducerId, TopicKey};
 
+pub use backup::{backup, backup_on};
 pub use check::{CheckError, Checked, TopicChecked, check, check_on, compact};
 pub use options::{Commits, FileOptions};
+pub use salvage::{Saved, salvage, salvage_on};
 
 use disk::Disk;
 use opened::{Connection, Opened};

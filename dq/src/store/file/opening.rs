@@ -1,6 +1,7 @@
 //! Reads a directory and starts what writes to it.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -18,7 +19,7 @@ use super::sink::{CHANGES, JournalSink};
 use super::snapshots::Snapshots;
 use crate::environment::{Entropy, OsEntropy, host_name, start_thread};
 use crate::job::{AppName, Fence, TopicKey, TopicName};
-use crate::store::memory::{CHANGES_VERSION, MemoryStore, Replay, Sink};
+use crate::store::memory::{CHANGES_VERSION, MemoryStore, PassedOver, Replay, Sink};
 use crate::store::{Durability, StoreError};
 use crate::time::Timestamp;
 
@@ -56,20 +57,10 @@ pub(super) fn open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Opened,
 pub(super) fn try_open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Opened, OpenError> {
     let began = options.clock.micros();
     let path = disk.path();
-    let since = Some(Timestamp::from_millis(options.clock.micros() / 1_000));
-    let holder =
-        Holder { pid: Some(std::process::id()), host: Some(host_name()), process: Some(this_process()), since };
-    let defaults = Options::new(OsEntropy::new().next(), holder, u32::from(CHANGES_VERSION));
-    let journal_options = Options {
-        segment_bytes: options.segment_bytes,
-        // A small file needs no more room than it may fill.
-        ahead_bytes: defaults.ahead_bytes.min(options.segment_bytes),
-        ..defaults
-    };
     let sink = Arc::new(JournalSink::new(options));
     let memory = MemoryStore::journaled(Arc::clone(&options.clock), Arc::clone(&sink) as Arc<dyn Sink>);
     let mut loader = Loader::new(&memory);
-    let (journal, recovered) = Journal::open(disk, &journal_options, |_, frame| loader.load(&frame))?;
+    let (journal, recovered) = Journal::open(disk, &journal_options(options), |_, frame| loader.load(&frame))?;
     memory.raise_fence(Fence(recovered.reserved)).map_err(|error| OpenError::Refused {
         file: path.clone(),
         offset: 0,
@@ -84,6 +75,20 @@ pub(super) fn try_open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Ope
     let thread = start_commits(&sink, snapshots.clone());
     let thread = thread.map_err(|source| Fault { file: path, doing: "start a thread for", source })?;
     Ok(Opened::new(memory, sink, snapshots, thread))
+}
+
+/// What the journal of a store is opened with.
+pub(super) fn journal_options(options: &FileOptions) -> Options {
+    let since = Some(Timestamp::from_millis(options.clock.micros() / 1_000));
+    let holder =
+        Holder { pid: Some(std::process::id()), host: Some(host_name()), process: Some(this_process()), since };
+    let defaults = Options::new(OsEntropy::new().next(), holder, u32::from(CHANGES_VERSION));
+    Options {
+        segment_bytes: options.segment_bytes,
+        // A small file needs no more room than it may fill.
+        ahead_bytes: defaults.ahead_bytes.min(options.segment_bytes),
+        ..defaults
+    }
 }
 
 /// Starts the thread that writes and syncs the journal, if the store has one.
@@ -147,18 +152,27 @@ impl<'a> Loader<'a> {
     }
 
     pub(super) fn load(&mut self, frame: &Frame<'_>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.load_known(frame).map(drop)
+    }
+
+    /// As [`load`](Self::load). Returns the topic, and the rows that it does not have and the frame is of.
+    pub(super) fn load_known(
+        &mut self,
+        frame: &Frame<'_>,
+    ) -> Result<(&TopicKey, PassedOver), Box<dyn Error + Send + Sync>> {
         if frame.kind != CHANGES {
             return Err(format!("frames of kind {} are unknown", frame.kind).into());
         }
-        let topic = match self.topics.get(&frame.topic) {
-            Some(topic) => topic,
-            None => {
+        let topic = match self.topics.entry(frame.topic) {
+            Occupied(known) => known.into_mut(),
+            Vacant(unknown) => {
                 let key = topic_of(frame.name).ok_or_else(|| format!("`{}` is no name of a topic", frame.name))?;
-                self.topics.entry(frame.topic).or_insert(key)
+                unknown.insert(key)
             }
         };
         let replay = if frame.origin == Origin::Journal { Replay::Strict } else { Replay::WithinDump };
-        Ok(self.memory.replay(topic, frame.bytes, replay)?)
+        let passed = self.memory.replay(topic, frame.bytes, replay)?;
+        Ok((topic, passed))
     }
 }
 

@@ -9,11 +9,11 @@
 use std::sync::Arc;
 
 use super::MemoryStore;
-use super::changes::{BadChanges, DumpCursor, Replay};
+use super::changes::{BadChanges, DumpCursor, PassedOver, Replay};
 use super::durable::Sink;
 use super::topics::Topics;
 use crate::environment::StoreClock;
-use crate::job::{Fence, TopicKey};
+use crate::job::{Fence, JobId, TopicKey};
 use crate::store::{StoreError, TopicCounts};
 
 /// How much a page of a dump has.
@@ -35,7 +35,7 @@ impl MemoryStore {
     ///
     /// # Errors
     /// [`BadChanges`]: the topic is then half-changed, so the store must not be used.
-    pub fn replay(&self, topic: &TopicKey, changes: &[u8], replay: Replay) -> Result<(), BadChanges> {
+    pub fn replay(&self, topic: &TopicKey, changes: &[u8], replay: Replay) -> Result<PassedOver, BadChanges> {
         let applied = self.topics.cell(topic).with("replay", |topic| topic.apply(changes, replay));
         applied.map_err(|_| BadChanges::stopped())?
     }
@@ -74,6 +74,14 @@ impl MemoryStore {
     /// As [`raise_fence`](Self::raise_fence).
     pub fn counts_now(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
         self.topics.cell(topic).query("check", |topic, now| Ok(topic.counts(now)))
+    }
+
+    /// Whether a topic has this job.
+    ///
+    /// # Errors
+    /// As [`raise_fence`](Self::raise_fence).
+    pub fn has(&self, topic: &TopicKey, id: &JobId) -> Result<bool, StoreError> {
+        self.topics.cell(topic).with("has", |topic| topic.jobs.get(id).is_some())
     }
 
     /// Every topic that has been used, in order.

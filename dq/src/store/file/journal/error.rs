@@ -57,7 +57,7 @@ pub enum OpenError {
     /// Bytes that were synced have changed since. Nothing after them is used.
     #[error(
         "{file} is damaged at offset {offset}: {what}. The disk changed or lost data that was synced. Check the disk, and \
-         restore the whole directory from a backup"
+         restore the whole directory from a backup, or save what is sound with `dq check PATH --salvage NEW`"
     )]
     Damaged {
         /// The path of the file.
@@ -107,7 +107,9 @@ pub enum OpenError {
         most: u64,
     },
     /// A file is missing that must be there.
-    #[error("{path} lacks {file}: {what}. Restore the whole directory from a backup")]
+    #[error(
+        "{path} lacks {file}: {what}. Restore the whole directory from a backup, or save what is left with `dq check PATH --salvage NEW`"
+    )]
     Missing {
         /// The directory.
         path: String,

@@ -1,7 +1,7 @@
 //! Reads the groups of a file, whatever its bytes are.
 
 use super::error::{Fault, OpenError, path_of, tried};
-use super::frame::MOST_FRAME;
+use super::frame::{MOST_FRAME, u64_at};
 use super::group::{GROUP_HEADER, GroupHeader, MOST_GROUP, Stamp, Unsound};
 use super::header::{FileHeader, HEADER, HeaderError, Holds};
 use super::position::FileName;
@@ -34,6 +34,53 @@ pub(super) enum Next {
 }
 
 impl Groups {
+    /// Opens a file whose header is damaged, as if it had this one. Without an identity that of its first sound group counts.
+    pub(super) fn open_without_header(
+        disk: &dyn Disk,
+        like: FileHeader,
+        identity: Option<u64>,
+    ) -> Result<Self, OpenError> {
+        let name = &match like.holds {
+            Holds::Journal => FileName::segment(like.first),
+            Holds::Snapshot => FileName::snapshot(like.first),
+        };
+        let file = tried("open", disk, name, disk.open(name, Access::Read))?;
+        let length = tried("read", disk, name, file.length())?;
+        let mut groups = Self::of(file, path_of(disk, name), like, length);
+        let identity = match identity {
+            Some(identity) => identity,
+            None => groups.first_identity()?,
+        };
+        (groups.header.identity, groups.stamp.identity) = (identity, identity);
+        Ok(groups)
+    }
+
+    fn first_identity(&mut self) -> Result<u64, Fault> {
+        let (magic, unit) = (self.stamp.magic, self.header.unit() as u64);
+        let mut offset = unit;
+        while offset < self.length {
+            let position = self.position(offset);
+            let bytes = self.bytes(offset, GROUP_HEADER)?;
+            if bytes.len() == GROUP_HEADER {
+                let identity = u64_at(bytes, 8);
+                if GroupHeader::decode(bytes, Stamp { magic, identity }, position).is_some() {
+                    return Ok(identity);
+                }
+            }
+            offset += unit;
+        }
+        Ok(0)
+    }
+
+    fn of(file: Box<dyn DiskFile>, path: String, header: FileHeader, length: u64) -> Self {
+        let stamp = match header.holds {
+            Holds::Journal => Stamp::journal(header.identity),
+            Holds::Snapshot => Stamp::snapshot(header.identity),
+        };
+        let offset = header.unit() as u64;
+        Self { file, path, header, stamp, length, offset, window: Vec::new(), window_start: 0 }
+    }
+
     /// Opens a file and reads its header, which must be as its name says.
     pub(super) fn open(disk: &dyn Disk, holds: Holds, first: u64, known_content: u32) -> Result<Self, OpenError> {
         let name = &match holds {
@@ -60,12 +107,7 @@ impl Groups {
             let (version, known) = (header.content, known_content);
             return Err(OpenError::Newer { file: path, part: "content", version, known });
         }
-        let stamp = match holds {
-            Holds::Journal => Stamp::journal(header.identity),
-            Holds::Snapshot => Stamp::snapshot(header.identity),
-        };
-        let offset = header.unit() as u64;
-        Ok(Self { file, path, header, stamp, length, offset, window: Vec::new(), window_start: 0 })
+        Ok(Self::of(file, path, header, length))
     }
 
     /// The file is damaged at this offset.
@@ -132,12 +174,22 @@ impl Groups {
 
     /// The offset of the first header of a group behind `offset` that says that `offset` was synced.
     pub(super) fn later_group(&mut self, offset: u64) -> Result<Option<u64>, Fault> {
+        let position = self.position(offset);
+        self.later_header(offset, |header| header.synced > position)
+    }
+
+    /// The offset of the first header of a group behind `offset` that is of this kind.
+    pub(super) fn later_header(
+        &mut self,
+        offset: u64,
+        is_wanted: impl Fn(&GroupHeader) -> bool,
+    ) -> Result<Option<u64>, Fault> {
         let unit = self.header.unit() as u64;
         let mut later = offset + unit;
         while later < self.length {
             let (stamp, position) = (self.stamp, self.position(later));
             let header = GroupHeader::decode(self.bytes(later, GROUP_HEADER)?, stamp, position);
-            if header.is_some_and(|header| header.synced > self.position(offset)) {
+            if header.as_ref().is_some_and(&is_wanted) {
                 return Ok(Some(later));
             }
             later += unit;

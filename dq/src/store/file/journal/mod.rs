@@ -3,9 +3,10 @@
 //!
 //! * [`Journal::open`] gives all frames to a callback, [`Journal::append`] takes new ones, [`Journal::commit`] makes them durable.
 //! * [`Journal::snapshot`] begins a [`SnapshotWriter`], which replaces the journal up to where it began.
-//! * [`Journal::seal`] closes it cleanly, [`Journal::read`] looks at it beside a process that uses it.
+//! * [`Journal::seal`] closes it cleanly; [`Journal::read`] looks at it beside a process that uses it, and [`Journal::copy`] copies it.
 
 mod appending;
+mod copy;
 mod error;
 mod files;
 mod frame;
@@ -17,6 +18,7 @@ mod options;
 mod position;
 mod recover;
 mod replay;
+mod salvage;
 mod snapshot;
 mod start;
 mod tail;
@@ -32,5 +34,6 @@ pub use options::{Holder, Options};
 pub use position::{LOCK, Position};
 pub use recover::{Recovered, Torn};
 pub use replay::{Frame, Origin};
+pub use salvage::{Salvaged, Unsound};
 pub use snapshot::{SnapshotWriter, Taken};
 pub use topics::MOST_NAME;

@@ -19,6 +19,15 @@ pub enum Replay {
     WithinDump,
 }
 
+/// The rows that changes are of and that the topic does not have. Only within a dump; else there are none.
+#[derive(Debug, Default)]
+pub struct PassedOver {
+    /// Rows that were changed.
+    pub changed: Vec<JobId>,
+    /// Rows that went.
+    pub gone: Vec<JobId>,
+}
+
 impl Topic {
     /// Makes the topic what it was after these changes, or after this page of a dump. Applying the same changes again, in
     /// order, changes nothing. Every node that holds a job is taken for dead: its rows are free for reclaim at once (rule 20).
@@ -26,7 +35,7 @@ impl Topic {
     /// # Errors
     /// [`BadChanges`]; the changes before the damage are applied then, so the topic is of no use. Never panics, whatever the
     /// bytes are.
-    pub(crate) fn apply(&mut self, changes: &[u8], replay: Replay) -> Result<(), BadChanges> {
+    pub(crate) fn apply(&mut self, changes: &[u8], replay: Replay) -> Result<PassedOver, BadChanges> {
         let log = self.jobs.log();
         self.set_log(Log::Off);
         let applied = self.apply_groups(&mut Reader::new(changes), replay);
@@ -34,7 +43,8 @@ impl Topic {
         applied
     }
 
-    fn apply_groups(&mut self, reader: &mut Reader<'_>, replay: Replay) -> Result<(), BadChanges> {
+    fn apply_groups(&mut self, reader: &mut Reader<'_>, replay: Replay) -> Result<PassedOver, BadChanges> {
+        let mut passed = PassedOver::default();
         while let Some(kind) = reader.group()? {
             match kind {
                 kind::PUT
@@ -45,19 +55,23 @@ impl Topic {
                 | kind::HISTORY
                 | kind::HISTORY_GONE => {
                     while let Some(id) = reader.item()? {
-                        if !self.apply_item(reader, kind, &id)? && replay == Replay::Strict {
-                            return Err(reader.bad(Damage::NoRow(id)));
+                        match self.apply_item(reader, kind, &id)? {
+                            true => {}
+                            false if replay == Replay::Strict => return Err(reader.bad(Damage::NoRow(id))),
+                            false if kind == kind::PART => passed.changed.push(id),
+                            false if kind == kind::GONE => passed.gone.push(id),
+                            false => {}
                         }
                     }
                 }
-                kind::CLAIM => self.apply_claims(reader, replay)?,
+                kind::CLAIM => self.apply_claims(reader, replay, &mut passed.changed)?,
                 kind::LEASE => self.apply_leases(reader, replay)?,
                 kind::STATE => reader.state(&mut self.settings)?,
                 kind::HISTORY_SETTING => self.histories.set(reader.history_setting()?),
                 unknown => return Err(reader.bad(Damage::UnknownKind(unknown))),
             }
         }
-        Ok(())
+        Ok(passed)
     }
 
     /// Applies a change of what this id stands for. Returns whether the topic has what can change so.
@@ -144,7 +158,12 @@ impl Topic {
         Ok(known)
     }
 
-    fn apply_claims(&mut self, reader: &mut Reader<'_>, replay: Replay) -> Result<(), BadChanges> {
+    fn apply_claims(
+        &mut self,
+        reader: &mut Reader<'_>,
+        replay: Replay,
+        passed: &mut Vec<JobId>,
+    ) -> Result<(), BadChanges> {
         let (node, fence) = (reader.node()?, reader.fence()?);
         self.raise_fence(fence);
         while let Some(id) = reader.item()? {
@@ -154,6 +173,8 @@ impl Topic {
                 self.jobs.relocate(&id, &Place::Running(Box::new(run)));
             } else if replay == Replay::Strict {
                 return Err(reader.bad(Damage::NoRow(id)));
+            } else {
+                passed.push(id);
             }
         }
         Ok(())

@@ -1,0 +1,61 @@
+//! Copies a journal, also beside the process that uses it.
+
+use std::error::Error;
+
+use super::appending::Journal;
+use super::error::{Fault, OpenError, tried};
+use super::files::Files;
+use super::groups::{Groups, WINDOW};
+use super::header::Holds;
+use super::position::{FileName, Position};
+use super::recover::recover;
+use super::replay::{Frame, Replay};
+use super::writer::mark;
+use crate::store::file::disk::Disk;
+
+impl Journal {
+    /// Copies what an opening would read to an empty disk: everything that was confirmed before this call, and perhaps more. A process may
+    /// use the journal meanwhile. Returns the bytes of the copy.
+    ///
+    /// The mark comes first and each file gets its name last, so a copy that was interrupted does not open.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), and [`OpenError::Io`] of the disk that is written.
+    pub fn copy(from: &dyn Disk, to: &dyn Disk, content: u32) -> Result<u64, OpenError> {
+        let mut nothing = |_: Position, _: Frame<'_>| Ok::<_, Box<dyn Error + Send + Sync>>(());
+        let mut replay = Replay::new(&mut nothing);
+        let files = Files::list(from)?;
+        if let Some(newest) = files.segments.last() {
+            mark(to, *newest, &[])?;
+        }
+        let mut copied = 0;
+        recover(from, &files, content, &mut replay, &mut |file, end| {
+            copied += end;
+            Ok(copy_file(file, end, to)?)
+        })?;
+        tried("sync", to, "", to.sync())?;
+        Ok(copied)
+    }
+}
+
+/// Copies a file up to an offset.
+fn copy_file(file: &mut Groups, end: u64, to: &dyn Disk) -> Result<(), Fault> {
+    let name = match file.header.holds {
+        Holds::Journal => FileName::segment(file.header.first),
+        Holds::Snapshot => FileName::snapshot(file.header.first),
+    };
+    let unfinished = FileName::unfinished(&name);
+    let copy = tried("create", to, &unfinished, to.create(&unfinished))?;
+    let mut offset = 0;
+    while offset < end {
+        let left = usize::try_from(end - offset).unwrap_or(usize::MAX);
+        let bytes = file.bytes(offset, left.min(WINDOW))?;
+        if bytes.is_empty() {
+            break;
+        }
+        tried("write", to, &unfinished, copy.write_at(offset, bytes))?;
+        offset += bytes.len() as u64;
+    }
+    tried("sync", to, &unfinished, copy.sync())?;
+    tried("rename", to, &unfinished, to.rename(&unfinished, &name))
+}
