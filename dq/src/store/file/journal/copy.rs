@@ -10,14 +10,14 @@ use super::header::Holds;
 use super::position::{FileName, Position};
 use super::recover::recover;
 use super::replay::{Frame, Replay};
-use super::writer::mark;
+use super::writer::watermark;
 use crate::store::file::disk::Disk;
 
 impl Journal {
     /// Copies what an opening would read to an empty disk: everything that was confirmed before this call, and perhaps more. A process may
     /// use the journal meanwhile. Returns the bytes of the copy.
     ///
-    /// The mark comes first and each file gets its name last, so a copy that was interrupted does not open.
+    /// The watermark comes first and each file gets its name last, so a copy that was interrupted does not open.
     ///
     /// # Errors
     /// As [`read`](Self::read), and [`OpenError::Io`] of the disk that is written.
@@ -26,7 +26,7 @@ impl Journal {
         let mut replay = Replay::new(&mut nothing);
         let files = Files::list(from)?;
         if let Some(newest) = files.segments.last() {
-            mark(to, *newest, &[])?;
+            watermark(to, *newest, &[])?;
         }
         let mut copied = 0;
         recover(from, &files, content, &mut replay, &mut |file, end| {

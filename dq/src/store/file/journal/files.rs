@@ -18,8 +18,8 @@ pub(super) struct Files {
     /// The bytes of all segments, with the zeros behind their groups.
     pub(super) segment_bytes: u64,
     pub(super) snapshots: Vec<u64>,
-    /// The segments that were durable when their marks were made.
-    pub(super) marks: Vec<u64>,
+    /// The segments that were durable when their watermarks were made.
+    pub(super) watermarks: Vec<u64>,
     pub(super) unfinished: Vec<String>,
 }
 
@@ -37,12 +37,12 @@ impl Files {
     }
 
     fn has_files_of(&self, other: &Self) -> bool {
-        self.segments == other.segments && self.snapshots == other.snapshots && self.marks == other.marks
+        self.segments == other.segments && self.snapshots == other.snapshots && self.watermarks == other.watermarks
     }
 
-    /// The newest mark, if its segment and all later ones are missing.
+    /// The newest watermark, if its segment and all later ones are missing.
     pub(super) fn lacks_segments(&self) -> Option<u64> {
-        self.marks.last().copied().filter(|mark| self.segments.last().is_none_or(|newest| newest < mark))
+        self.watermarks.last().copied().filter(|watermark| self.segments.last().is_none_or(|newest| newest < watermark))
     }
 
     fn list_once(disk: &dyn Disk) -> Result<Self, OpenError> {
@@ -54,7 +54,7 @@ impl Files {
                     files.segment_bytes += entry.bytes;
                 }
                 FileName::Snapshot(begin) => files.snapshots.push(begin),
-                FileName::Mark(first) => files.marks.push(first),
+                FileName::Watermark(first) => files.watermarks.push(first),
                 FileName::Unfinished => files.unfinished.push(entry.name),
                 FileName::Foreign => {
                     let what = "its name starts like one of dq's and is none".to_owned();
@@ -65,7 +65,7 @@ impl Files {
         }
         files.segments.sort_unstable();
         files.snapshots.sort_unstable();
-        files.marks.sort_unstable();
+        files.watermarks.sort_unstable();
         Ok(files)
     }
 

@@ -100,7 +100,7 @@ impl Journal {
     /// [`OpenError::Io`].
     pub fn is_missing(disk: &dyn Disk) -> Result<bool, OpenError> {
         let files = Files::list(disk)?;
-        Ok(files.segments.is_empty() && files.snapshots.is_empty() && files.marks.is_empty())
+        Ok(files.segments.is_empty() && files.snapshots.is_empty() && files.watermarks.is_empty())
     }
 }
 

@@ -25,8 +25,8 @@ pub(super) enum FileName {
     Segment(u64),
     /// A snapshot, and the position where it began.
     Snapshot(u64),
-    /// A mark, and the first position of a segment: that was durable when the mark was made.
-    Mark(u64),
+    /// A watermark, and the first position of a segment: that was durable when the watermark was made.
+    Watermark(u64),
     /// A file that was being made.
     Unfinished,
     /// None of the journal's.
@@ -37,8 +37,11 @@ pub(super) enum FileName {
 
 impl FileName {
     pub(super) fn of(name: &str) -> Self {
-        let kinds =
-            [("journal-", Self::Segment as fn(u64) -> Self), ("snapshot-", Self::Snapshot), ("newest-", Self::Mark)];
+        let kinds = [
+            ("journal-", Self::Segment as fn(u64) -> Self),
+            ("snapshot-", Self::Snapshot),
+            ("newest-", Self::Watermark),
+        ];
         let found = kinds.into_iter().find_map(|(prefix, kind)| Some((name.strip_prefix(prefix)?, kind)));
         let Some((rest, kind)) = found else { return Self::Other };
         let number = |digits: &str| {
@@ -62,8 +65,8 @@ impl FileName {
         format!("snapshot-{begin:020}.dq")
     }
 
-    /// The name of the mark of a segment.
-    pub(super) fn mark(first: u64) -> String {
+    /// The name of the watermark of a segment.
+    pub(super) fn watermark(first: u64) -> String {
         format!("newest-{first:020}.dq")
     }
 

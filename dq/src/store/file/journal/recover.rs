@@ -86,9 +86,9 @@ pub(super) fn recover(
     replay: &mut Replay<'_>,
     visit: &mut Visit<'_>,
 ) -> Result<Option<Found>, OpenError> {
-    if let Some(mark) = files.lacks_segments() {
-        let what = format!("{} says that the journal came to it", FileName::mark(mark));
-        return Err(OpenError::Missing { path: disk.path(), file: FileName::segment(mark), what });
+    if let Some(watermark) = files.lacks_segments() {
+        let what = format!("{} says that the journal came to it", FileName::watermark(watermark));
+        return Err(OpenError::Missing { path: disk.path(), file: FileName::segment(watermark), what });
     }
     if files.segments.is_empty() && files.snapshots.is_empty() {
         return Ok(None);

@@ -106,8 +106,8 @@ struct Walk<'a> {
     /// The snapshots that were not read yet.
     snapshots: VecDeque<u64>,
     segments: &'a [u64],
-    /// The newest segment by its mark.
-    marked: Option<u64>,
+    /// The newest segment by its watermark.
+    newest_marked: Option<u64>,
     salvaged: Salvaged,
 }
 
@@ -127,8 +127,8 @@ impl<'a> Walk<'a> {
         let base = sound.as_ref().map_or(0, |snapshot| snapshot.begin);
         let snapshots = files.snapshots.iter().copied().filter(|begin| *begin >= base).collect();
         let segments = files.segments_from(base).unwrap_or(&files.segments);
-        let (identity, marked) = (sound.map(|snapshot| snapshot.identity), files.marks.last().copied());
-        Ok(Self { disk, content, identity, base, snapshots, segments, marked, salvaged: Salvaged::default() })
+        let (identity, newest_marked) = (sound.map(|snapshot| snapshot.identity), files.watermarks.last().copied());
+        Ok(Self { disk, content, identity, base, snapshots, segments, newest_marked, salvaged: Salvaged::default() })
     }
 
     fn run(&mut self, take: &mut Take<'_>) -> Result<(), OpenError> {
@@ -143,10 +143,10 @@ impl<'a> Walk<'a> {
         while !self.snapshots.is_empty() {
             self.next_snapshot(take)?;
         }
-        if let Some(marked) = self.marked {
+        if let Some(newest_marked) = self.newest_marked {
             let newest = self.segments.last().copied();
-            if newest.is_none_or(|newest| newest < marked) {
-                self.unsound(&FileName::segment(marked), 0, 0, "the newest segments are missing");
+            if newest.is_none_or(|newest| newest < newest_marked) {
+                self.unsound(&FileName::segment(newest_marked), 0, 0, "the newest segments are missing");
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ use super::position::FileName;
 use super::recover::{Found, Last};
 use super::tail::Tail;
 use super::topics::Topics;
-use super::writer::{create_segment, mark};
+use super::writer::{create_segment, watermark};
 use crate::store::file::disk::{Access, Disk, DiskFile};
 
 /// The segment that is written next.
@@ -44,7 +44,7 @@ impl Start {
         let header = FileHeader { format: FORMAT, holds: Holds::Journal, content, identity, first: 0, synced: 0 };
         let tail = Tail::new(options.segment_bytes, (0, 0, true), Topics::default(), 0);
         let start = Self::segment(disk, header, tail)?;
-        mark(disk, 0, &[])?;
+        watermark(disk, 0, &[])?;
         Ok(start)
     }
 
@@ -85,9 +85,9 @@ impl Start {
         }
         start.tail.count_frames(known.frame_bytes);
         let newest = start.header.first;
-        let older: Vec<u64> = files.marks.iter().copied().filter(|marked| *marked != newest).collect();
-        if !older.is_empty() || files.marks.is_empty() {
-            mark(disk, newest, &older)?;
+        let older: Vec<u64> = files.watermarks.iter().copied().filter(|marked| *marked != newest).collect();
+        if !older.is_empty() || files.watermarks.is_empty() {
+            watermark(disk, newest, &older)?;
         }
         let begin = found.snapshot.as_ref().map_or(0, |snapshot| snapshot.begin);
         if remove_all(disk, &files.replaced_by(begin))? {

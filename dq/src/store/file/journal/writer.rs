@@ -38,7 +38,7 @@ impl Writer {
             let (content, identity, synced) = (self.content, self.stamp.identity, first + UNIT as u64);
             let header = FileHeader { format: FORMAT, holds: Holds::Journal, content, identity, first, synced };
             let made = create_segment(&*self.disk, &header, &[], self.ahead(0))?;
-            mark(&*self.disk, first, &[self.segment])?;
+            watermark(&*self.disk, first, &[self.segment])?;
             (self.file, self.zeroed, self.segment) = (made.0, made.1, first);
         }
         let (offset, end) = (closed.group.position - self.segment, closed.group.next() - self.segment);
@@ -86,16 +86,16 @@ pub(super) fn create_segment(
 }
 
 /// Notes that there is a segment, before anything in it is confirmed, so that a later opening notices if it is missing. The name is
-/// all that the mark has. The segment must be durable, and older marks go.
-pub(super) fn mark(disk: &dyn Disk, first: u64, older: &[u64]) -> Result<(), Fault> {
-    let name = FileName::mark(first);
+/// all that the watermark has. The segment must be durable, and older watermarks go.
+pub(super) fn watermark(disk: &dyn Disk, first: u64, older: &[u64]) -> Result<(), Fault> {
+    let name = FileName::watermark(first);
     match disk.create(&name) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return tried("create", disk, &name, Err(error)),
         _ => tried("sync", disk, "", disk.sync())?,
     }
     for older in older {
         // One that is left says less than the new one, and the next opening removes it.
-        let _ = disk.remove(&FileName::mark(*older));
+        let _ = disk.remove(&FileName::watermark(*older));
     }
     Ok(())
 }
