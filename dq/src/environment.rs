@@ -47,7 +47,13 @@ pub struct Environment {
     process: Arc<Process>,
     /// What the ids of nodes and producers begin with, for people: the host and the process.
     host: Option<Arc<str>>,
+    #[cfg(any(test, feature = "testing"))]
+    watch: Option<Watch>,
 }
+
+/// Called with each step that a topic of the node begins, and with each job that it touches there. A panic of it is one of the topic.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) type Watch = Arc<dyn Fn(&'static str, Option<&JobId>) + Send + Sync>;
 
 /// What makes the generated ids of an environment unique.
 #[derive(Default)]
@@ -71,7 +77,27 @@ impl Environment {
     /// Makes an environment of these parts. Its handlers count as a process of their own.
     pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, spawn: Arc<dyn Spawn>) -> Self {
         let process = Process::new(Arc::clone(&clock));
-        Self { clock, entropy, spawn, ids: Arc::default(), process, host: None }
+        Self {
+            clock,
+            entropy,
+            spawn,
+            ids: Arc::default(),
+            process,
+            host: None,
+            #[cfg(any(test, feature = "testing"))]
+            watch: None,
+        }
+    }
+
+    /// The environment of a node whose steps `watch` sees, and may let panic.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn watched(self, watch: Watch) -> Self {
+        Self { watch: Some(watch), ..self }
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn watch(&self) -> Option<Watch> {
+        self.watch.clone()
     }
 
     /// Makes the environment of a program: randomness from the operating system, dq's own tasks on a thread of their

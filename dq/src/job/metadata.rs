@@ -106,13 +106,23 @@ pub enum Cause {
     /// Another program removed the job from its place, so that nobody knows when it was due or who ran it. Requeue it to run it
     /// now.
     PlaceLost,
+    /// dq itself panicked at this job and not at others. The error says where. Please report it as a bug; requeue the job once it is fixed.
+    Defect,
 }
 
 impl Cause {
     /// Every cause, in the order of the numbers in a record.
     #[doc(hidden)]
-    pub const ALL: [Self; 7] =
-        [Self::Error, Self::Panic, Self::Timeout, Self::Decode, Self::Crashes, Self::Expired, Self::PlaceLost];
+    pub const ALL: [Self; 8] = [
+        Self::Error,
+        Self::Panic,
+        Self::Timeout,
+        Self::Decode,
+        Self::Crashes,
+        Self::Expired,
+        Self::PlaceLost,
+        Self::Defect,
+    ];
 
     /// The cause as a word, for example `timeout`.
     pub const fn word(self) -> &'static str {
@@ -124,6 +134,7 @@ impl Cause {
             Self::Crashes => "crashes",
             Self::Expired => "expired",
             Self::PlaceLost => "place lost",
+            Self::Defect => "defect",
         }
     }
 }

@@ -29,8 +29,11 @@ use crate::environment::{Environment, Runtime, Task};
 use crate::job::TopicKey;
 use crate::store::{HistorySetting, Outage};
 
-/// The pause before a task that panicked starts again.
-const RESTART_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause before a task that panicked starts again, at first and after many panics.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// After this time without a panic the pauses are short again.
+const QUIET: Duration = Duration::from_secs(60);
 
 /// The tasks of a running node.
 #[derive(Debug)]
@@ -238,17 +241,18 @@ impl Drop for Running {
     }
 }
 
-/// Runs the task of a topic or channel until it stops, once the store serves it, and restarts it after a panic of dq itself. A task that
-/// panics during a stop is restarted once, to give back what it held. After a second panic other nodes reclaim that, so that the node
-/// comes to its end. At last drops the listeners on the user's runtime: their `Drop` is the user's code, and may block its thread.
+/// Runs the task of a topic or channel until it stops, once the store serves it, and restarts it after a panic of dq itself. A topic
+/// resumes by itself after most panics, with all that it holds (rule 32); here it begins without that. A task that panics during a stop is
+/// restarted once, to give back what it held. After a second panic other nodes reclaim that, so that the node comes to its end. At last drops the listeners on the user's runtime: their `Drop` is the user's code, and may block its thread.
 async fn keep_running(
     opening: Opening,
     stats: Arc<dyn TaskStats>,
     listeners: impl Send + 'static,
     run: impl Fn() -> BoxFuture<'static, ()>,
 ) {
+    let (mut panics, environment) = (0_u32, &opening.environment);
     loop {
-        let was_stopping = opening.ordered.borrow().is_some();
+        let (was_stopping, since) = (opening.ordered.borrow().is_some(), environment.now());
         let task = async {
             if opening.clone().opened(|error| stats.store_error(error)).await {
                 run().await;
@@ -261,7 +265,16 @@ async fn keep_running(
         if was_stopping {
             break;
         }
-        opening.environment.sleep_until(opening.environment.now() + RESTART_PAUSE).await;
+        let now = environment.now();
+        panics = if now >= since + QUIET { 0 } else { panics };
+        let pause = environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE, panics, 2);
+        let mut ordered = opening.ordered.clone();
+        tokio::select! {
+            biased;
+            Ok(()) = ordered.changed() => {}
+            () = environment.sleep_until(now + pause) => {}
+        }
+        panics = panics.saturating_add(1);
     }
     drop(run); // it has them, too
     opening.environment.spawn(Runtime::Handler, async move { drop(listeners) });

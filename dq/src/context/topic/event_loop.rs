@@ -1,14 +1,19 @@
 //! The task of a topic: it takes in events, lets its machine do what is due, performs what that wants, and waits for the next event.
 
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::{mpsc, watch};
 
+use super::flight::longest_pause;
 use super::machine::{Event, Machine};
-use super::run::{RunEvent, Tasks};
+use super::run::{Ended, RunEvent, Tasks};
 use super::wire::Wire;
 use super::{Parts, StopOrder};
+use crate::context::panic_message;
 use crate::context::subscription::Subscription;
 use crate::context::timer::Timer;
 use crate::environment::{Changes, Runtime};
@@ -21,6 +26,16 @@ const SIGNALS_AT_ONCE: usize = 256;
 /// its turn before them: otherwise the store would wait for all of them.
 const MANY: usize = 32;
 
+/// How many panics with nothing to blame and without progress end the task. The supervisor starts another one.
+const MOST_UNEXPLAINED: u32 = 10;
+/// How many panics end a task that stops.
+const MOST_STOPPING: u32 = 10;
+/// The pause after a panic grows with each that follows within this time.
+const QUIET: Duration = Duration::from_secs(60);
+/// The longest pause after a first panic, and after any that is explained: what explains it rests for longer.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const EXPLAINED_PAUSE: Duration = Duration::from_secs(1);
+
 /// The task of a topic: its machine, and all that the machine is connected to.
 pub(crate) struct Topic {
     machine: Machine,
@@ -29,28 +44,101 @@ pub(crate) struct Topic {
     order: watch::Receiver<StopOrder>,
     /// What the tasks of runs report.
     reports: mpsc::UnboundedReceiver<RunEvent>,
+    /// Of these, what came before the last panic.
+    left: VecDeque<RunEvent>,
     signals: Subscription,
     /// Changes when a job may start that could not because of another one.
     process_changes: Changes,
 }
 
+/// The subscription of a topic.
+fn subscription(parts: &Parts) -> Subscription {
+    let interest = Interest { node: Some(parts.id.clone()), broadcasts: false, moves: false };
+    let (store, key, environment) = (parts.store.clone(), parts.key.clone(), parts.environment.clone());
+    Subscription::new(store, key, interest, environment, parts.node.call_timeout, parts.outage.party())
+}
+
+/// The panics of a task.
+#[derive(Debug, Default)]
+struct Panics {
+    last: Duration,
+    /// How many there were, none a minute after the one before it.
+    in_a_row: u32,
+    /// How many in a row had nothing to blame, without progress in between.
+    unexplained: u32,
+    /// How many there were since the stop was ordered.
+    stopping: u32,
+}
+
+impl Panics {
+    /// Notes one. Returns whether the task gives up.
+    fn are_too_many(&mut self, is_explained: bool, progressed: bool, is_stopping: bool, now: Duration) -> bool {
+        self.in_a_row = if now >= self.last + QUIET { 0 } else { self.in_a_row.saturating_add(1) };
+        self.last = now;
+        self.unexplained = match (is_explained, progressed) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => self.unexplained + 1,
+        };
+        self.stopping += u32::from(is_stopping);
+        self.unexplained > MOST_UNEXPLAINED || self.stopping > MOST_STOPPING
+    }
+}
+
 impl Topic {
     pub(crate) fn new(parts: Arc<Parts>, order: watch::Receiver<StopOrder>) -> Self {
-        let (store, key, environment) = (parts.store.clone(), parts.key.clone(), parts.environment.clone());
-        let interest = Interest { node: Some(parts.id.clone()), broadcasts: false, moves: false };
-        let (call_timeout, party) = (parts.node.call_timeout, parts.outage.party());
-        let signals = Subscription::new(store, key, interest, environment.clone(), call_timeout, party);
+        let environment = parts.environment.clone();
         let process_changes = environment.process().changes();
         parts.stats.set_starved(false); // of the task before this one, if that panicked
         let (events, reports) = mpsc::unbounded_channel();
         let tasks = Tasks { listener: parts.listener.clone(), environment, lease: Arc::default(), events };
         let machine = Machine::new(parts.clone(), tasks, parts.environment.now());
-        let wire = Wire::new(parts.clone());
-        Self { machine, wire, parts, order, reports, signals, process_changes }
+        let (wire, signals) = (Wire::new(parts.clone()), subscription(&parts));
+        Self { machine, wire, parts, order, reports, left: VecDeque::new(), signals, process_changes }
     }
 
-    /// Runs until the node stops.
+    /// Runs until the node stops. After a panic the topic goes on from what it holds.
+    ///
+    /// # Panics
+    /// If it panics again and again, although nothing is to blame for it.
     pub(crate) async fn run(mut self) {
+        let mut panics = Panics::default();
+        while let Err(panic) = AssertUnwindSafe(self.go_on()).catch_unwind().await {
+            let now = self.parts.environment.now();
+            let is_explained = self.on_panic(&panic_message(&*panic), now);
+            let (progressed, is_stopping) = (self.machine.has_progressed(), self.order.borrow().is_some());
+            if panics.are_too_many(is_explained, progressed, is_stopping, now) {
+                resume_unwind(panic);
+            }
+            let longest = if is_explained { EXPLAINED_PAUSE } else { longest_pause(self.parts.node.renewal) };
+            let pause = self.parts.environment.growing_pause(FIRST_PAUSE, longest, panics.in_a_row, 2);
+            tokio::select! {
+                biased;
+                Ok(()) = self.order.changed() => {}
+                () = self.parts.environment.sleep_until(now + pause) => {}
+            }
+        }
+    }
+
+    /// What is left of the topic is whole again.
+    fn on_panic(&mut self, panic: &str, now: Duration) -> bool {
+        // A run that the panic has dropped has not begun: its runtime has not shut down.
+        for _ in 0..self.reports.len() {
+            let Ok(event) = self.reports.try_recv() else { break };
+            self.left.push_back(match event {
+                RunEvent::Ended(run, Ended::Dropped) => RunEvent::Ended(run, Ended::GivenBack),
+                event => event,
+            });
+        }
+        let reading = self.wire.take_reading();
+        let is_explained = self.machine.on_panic(panic, reading, now);
+        self.wire.follow(self.machine.flight()); // drops the link
+        self.signals = subscription(&self.parts);
+        is_explained
+    }
+
+    async fn go_on(&mut self) {
+        self.machine.resume();
         let mut timer = Timer::new(self.parts.environment.clone());
         loop {
             let now = self.parts.environment.now();
@@ -60,6 +148,7 @@ impl Topic {
             if self.machine.is_over() {
                 break;
             }
+            self.machine.begin("waiting");
             tokio::select! {
                 biased;
                 (is_renewal, answer) = self.wire.next_answer() => {
@@ -85,6 +174,9 @@ impl Topic {
     /// Takes in the events that are there already, before the time decides anything: a handler that has returned has not
     /// timed out, and its outcome counts even if the lease has expired. Signals too, because a busy topic may never wait.
     fn take_in(&mut self, now: Duration) {
+        while let Some(event) = self.left.pop_front() {
+            self.machine.on(Event::Run(event), now);
+        }
         for _ in 0..self.reports.len() {
             let Ok(event) = self.reports.try_recv() else { break };
             self.machine.on(Event::Run(event), now);

@@ -30,6 +30,15 @@ pub(super) enum Subject {
 }
 
 impl Subject {
+    /// The jobs of the runs.
+    pub(super) fn into_jobs(self) -> Vec<JobId> {
+        match self {
+            Self::Runs(runs) => runs.into_iter().map(|(id, _)| id).collect(),
+            Self::Run(id, _) => vec![id],
+            Self::Topic | Self::Node(_) => Vec::new(),
+        }
+    }
+
     fn of(request: &Request) -> Self {
         match request {
             Request::Settle(settle) => {
@@ -95,7 +104,9 @@ pub(super) struct Flight {
     longest_pause: Duration,
     /// `None` while there is no link, until this time.
     reconnect_at: Option<Duration>,
-    outbox: Vec<Request>,
+    outbox: VecDeque<Request>,
+    /// What the wire is at: the kind of the request that it hands to the link.
+    asking: Option<RequestKind>,
     in_flight: VecDeque<Asked>,
     /// The `renew` in flight, and how many other requests had been sent before it.
     renewal: Option<(Asked, u64)>,
@@ -120,7 +131,8 @@ impl Flight {
             environment,
             longest_pause: longest_pause(settings.renewal),
             reconnect_at: None,
-            outbox: Vec::new(),
+            outbox: VecDeque::new(),
+            asking: None,
             in_flight: VecDeque::new(),
             renewal: None,
             sent: 0,
@@ -229,7 +241,7 @@ impl Flight {
         let is_renewal = kind == RequestKind::Renew;
         let named = if is_renewal { self.renewable() } else { self.last_seen };
         let asked = Asked { kind, subject, sent: now, named, is_in_order: true };
-        self.outbox.push(request);
+        self.outbox.push_back(request);
         if is_renewal {
             // With a request in flight the count differs when the answer is read.
             let sent = if self.in_flight.is_empty() { self.sent } else { u64::MAX };
@@ -241,9 +253,34 @@ impl Flight {
         self.in_flight.push_back(asked);
     }
 
-    /// The requests that the wire has not sent yet.
-    pub(super) fn outgoing(&mut self) -> std::vec::Drain<'_, Request> {
-        self.outbox.drain(..)
+    /// The next request that the wire has not sent yet.
+    pub(super) fn next_outgoing(&mut self) -> Option<Request> {
+        let request = self.outbox.pop_front();
+        self.asking = request.as_ref().map(Request::kind);
+        request
+    }
+
+    /// The request that the wire was handing to the link when the task panicked.
+    pub(super) fn take_asked(&mut self) -> Option<Asked> {
+        match self.asking.take()? {
+            RequestKind::Renew => self.renewal.take().map(|(renewal, _)| renewal),
+            _ => {
+                let unsent = self.outbox.iter().filter(|request| request.kind() != RequestKind::Renew).count();
+                self.in_flight.remove(self.in_flight.len().checked_sub(unsent + 1)?)
+            }
+        }
+    }
+
+    /// The request whose answer the wire was reading when the task panicked.
+    pub(super) fn take_answered(&mut self, is_renewal: bool) -> Option<Asked> {
+        if is_renewal { self.renewal.take().map(|(renewal, _)| renewal) } else { self.in_flight.pop_front() }
+    }
+
+    /// From now on requests of this kind ask for one job at a time, until some were answered.
+    pub(super) fn ask_one_by_one(&mut self, kind: RequestKind) {
+        if let Some(window) = window_of(kind) {
+            self.windows[window].narrow();
+        }
     }
 
     /// The answer to the oldest request has arrived, or the answer to the `renew`.

@@ -8,20 +8,25 @@ use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
+use super::defects::Defects;
 use super::run::RunId;
 use super::stage::{HeldJob, Stage};
-use crate::environment::{Alone, Entry};
+use crate::environment::{Alone, Entry, Environment};
 use crate::job::{JobId, Metadata, Suspicion, Token};
 use crate::store::RequestKind;
 use crate::store::step::{Change, Outcome};
 
 /// The held jobs by id, and queues of those that wait. A queue's entry is skipped if its job has moved on since.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Held {
     jobs: HashMap<JobId, HeldJob, FixedState>,
     queues: Queues,
     early: Early,
     counts: Counts,
+    /// Jobs whose outcome, or `exhaust`, waits before it is sent again, and until when.
+    resting: BTreeMap<JobId, Duration>,
+    /// What the machine is at, and what panics were charged to.
+    pub(super) defects: Defects,
 }
 
 type Queue = VecDeque<(JobId, Token)>;
@@ -115,8 +120,15 @@ impl Counts {
 }
 
 impl Held {
-    pub(super) fn new(seed: u64) -> Self {
-        Self { jobs: HashMap::with_hasher(FixedState::with_seed(seed)), ..Self::default() }
+    pub(super) fn new(environment: &Environment) -> Self {
+        Self {
+            jobs: HashMap::with_hasher(FixedState::with_seed(environment.random())),
+            queues: Queues::default(),
+            early: Early::default(),
+            counts: Counts::default(),
+            resting: BTreeMap::new(),
+            defects: Defects::new(environment),
+        }
     }
 
     /// How many jobs are held.
@@ -152,12 +164,14 @@ impl Held {
     }
 
     pub(super) fn remove(&mut self, id: &JobId) -> Option<HeldJob> {
+        self.resting.remove(id);
         self.jobs.remove(id).inspect(|job| self.counts.count(job, false))
     }
 
     /// Moves a job to another stage.
     pub(super) fn set(&mut self, id: &JobId, stage: Stage) {
         let Some(job) = self.jobs.get_mut(id) else { return };
+        self.resting.remove(id);
         self.counts.count(job, false);
         if matches!(stage, Stage::Waiting) || stage.needs_no_permit() {
             job.entry = None; // it is not about to start any more
@@ -165,6 +179,14 @@ impl Held {
         job.stage = stage;
         self.counts.count(job, true);
         self.queues.put(id, job);
+    }
+
+    /// The job becomes DEAD with these metadata.
+    pub(super) fn sentence(&mut self, id: &JobId, metadata: Metadata) {
+        if let Some(known) = self.metadata_mut(id) {
+            *known = metadata;
+        }
+        self.set(id, Stage::settling(Change::Dead));
     }
 
     /// The job goes back as it was.
@@ -193,6 +215,7 @@ impl Held {
     /// Lets the jobs start that are due now. Calls `late` with how long each has been due. Returns when the next one is due.
     pub(super) fn start_early(&mut self, now: Duration, late: impl Fn(Duration)) -> Option<Duration> {
         while let Some((at, id, token)) = self.early.next_due(now) {
+            self.defects.at(&id);
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token && job.stage == Stage::Waiting)
             else {
                 continue;
@@ -247,7 +270,32 @@ impl Held {
             Stage::Settling { sent, .. } => *sent && is(RequestKind::Settle),
             Stage::Waiting | Stage::Making(_) | Stage::Running(_) => false,
         };
-        self.ids(sent).iter().for_each(|id| self.unsent(id));
+        for id in self.ids(sent) {
+            if !self.resting.contains_key(&id) {
+                self.unsent(&id);
+            }
+        }
+    }
+
+    /// Lets what has to be sent about a job wait until then.
+    pub(super) fn rest(&mut self, id: &JobId, until: Duration) {
+        if let Some(Stage::Exhausting { sent } | Stage::Settling { sent, .. }) = self.jobs.get_mut(id).map(|job| &mut job.stage) {
+            *sent = true; // so its entry in the queue is skipped
+            self.resting.insert(id.clone(), until);
+        }
+    }
+
+    /// Lets what has waited for long enough be sent. Returns when the next one has.
+    pub(super) fn end_rests(&mut self, now: Duration) -> Option<Duration> {
+        if self.resting.is_empty() {
+            return None;
+        }
+        let ended: Vec<_> = self.resting.iter().filter(|(_, until)| **until <= now).map(|(id, _)| id.clone()).collect();
+        for id in ended {
+            self.resting.remove(&id);
+            self.unsent(&id);
+        }
+        self.resting.values().min().copied()
     }
 
     /// Whether there is still a reason for a request of this kind, which the store refused.
@@ -270,6 +318,36 @@ impl Held {
             Stage::Waiting | Stage::Making(_) | Stage::Running(_) => return,
         }
         self.queues.put(id, job);
+    }
+
+    /// The task has panicked: nothing that was sent is answered, and what was derived from the jobs may be wrong, so it is made again. A
+    /// job whose run is lost goes back.
+    pub(super) fn recover(&mut self, has_run: impl Fn(RunId) -> bool) {
+        self.unanswered();
+        (self.queues, self.early, self.counts) = (Queues::default(), Early::default(), Counts::default());
+        for id in self.ids(|_| true) {
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            let is_resting = self.resting.contains_key(&id);
+            match &mut job.stage {
+                Stage::Isolating => job.stage = Stage::Waiting,
+                Stage::Running(run_id) if !has_run(*run_id) => job.stage = Stage::settling(Change::Rollback),
+                Stage::Exhausting { sent } | Stage::Settling { sent, .. } => *sent = is_resting,
+                Stage::Waiting | Stage::Making(_) | Stage::Running(_) => {}
+            }
+            if matches!(job.stage, Stage::Waiting) || job.stage.needs_no_permit() {
+                job.entry = None;
+            }
+            self.counts.count(job, true);
+            match job.starts_at.filter(|_| job.stage == Stage::Waiting) {
+                Some(at) => self.early.insert(at, id, job.token),
+                None => self.queues.put(&id, job),
+            }
+        }
+    }
+
+    /// The jobs that this run executes.
+    pub(super) fn jobs_of(&self, run_id: RunId) -> Vec<JobId> {
+        self.ids(|stage| *stage == Stage::Running(run_id))
     }
 
     /// The job that starts next of those that run in this way: the one that has waited longest.
@@ -296,12 +374,17 @@ impl Held {
     }
 
     /// The next outcome to send; it counts as sent. A failure's outcome carries a copy of the metadata: the job keeps its own,
-    /// for the outcome may have to be sent again.
-    pub(super) fn next_to_settle(&mut self) -> Option<Outcome> {
+    /// for the outcome may have to be sent again. `None` also if that outcome must go alone, and is not the first of its request.
+    pub(super) fn next_to_settle(&mut self, is_first: bool) -> Option<Outcome> {
         while let Some((id, token)) = self.queues.to_settle.pop_front() {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
             if let Stage::Settling { change, sent: sent @ false, .. } = &mut job.stage {
+                if !is_first && self.defects.suspects(&id) {
+                    self.queues.to_settle.push_front((id, token));
+                    return None;
+                }
                 *sent = true;
+                self.defects.at(&id);
                 let is_failure = matches!(change, Change::Retry(_) | Change::Dead);
                 let metadata = is_failure.then(|| job.metadata.clone());
                 return Some(Outcome { id, token, change: change.clone(), metadata });
@@ -316,6 +399,7 @@ impl Held {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
             if let Stage::Exhausting { sent: sent @ false } = &mut job.stage {
                 *sent = true;
+                self.defects.at(&id);
                 return Some((id, token, job.metadata.clone()));
             }
         }

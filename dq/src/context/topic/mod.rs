@@ -35,6 +35,7 @@
 //! until the store has judged it.
 
 mod claims;
+mod defects;
 mod event_loop;
 mod flight;
 mod held;

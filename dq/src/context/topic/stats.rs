@@ -4,16 +4,17 @@
 //! that the task could wait for.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
 
 pub use super::meter::Counters;
+use super::MOST_SHOWN;
 use super::meter::{Count, Counts, Level};
 use super::punctuality::Punctuality;
 use crate::context::condition::{Condition, LiveCondition, TaskStats};
-use crate::job::Cause;
+use crate::job::{Cause, JobId};
 use crate::store::RequestKind;
 use crate::store::step::Change;
 use crate::store::{Drain, Outage, Pause, StoreError, TopicDelay, TopicState};
@@ -41,6 +42,8 @@ pub struct TopicHealth {
     pub settling: usize,
     /// The jobs that may have killed their process, and how this node runs them; `None` while it holds none.
     pub quarantine: Option<Quarantine>,
+    /// Where dq itself has panicked in this topic since the start of the node, which is a defect of dq: please report it. At most 16.
+    pub defects: Vec<TopicDefect>,
     /// Counters since the start of the node.
     pub counters: Counters,
     /// Why the topic claims no jobs although the store works, and what to do: the runtime of the handlers did not begin one
@@ -76,6 +79,22 @@ pub struct Quarantine {
     pub jobs: Vec<String>,
     /// The id of the one that runs alone. Nothing else starts in this process meanwhile, in any topic.
     pub alone: Option<String>,
+}
+
+/// A place in dq at which the task of a topic panicked. The topic goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TopicDefect {
+    /// The step of the task.
+    pub step: String,
+    /// The id of the job that the task was at, or of the first of several; `None`: it was at no job.
+    pub job: Option<String>,
+    /// The message of the last panic there.
+    pub message: String,
+    /// How often it panicked there.
+    pub panics: u32,
+    /// dq has given the job up: it becomes DEAD with the cause `defect`.
+    pub is_given_up: bool,
 }
 
 /// The result of a stop: what became of what the node held when it was told to stop. The log has the same as one line.
@@ -115,7 +134,7 @@ pub(crate) struct TopicStats {
     dropped: Count,
     run: Histogram,
     lateness: Histogram,
-    failed: [Counter; 7],
+    failed: [Counter; 8],
     stopped: Counter,
     calls: [Histogram; RequestKind::COUNT],
     is_starved: AtomicBool,
@@ -124,6 +143,8 @@ pub(crate) struct TopicStats {
     places: AtomicU64,
     /// Locked for a copy at most, so nobody waits for it.
     quarantine: Mutex<Option<Quarantine>>,
+    /// Locked for a copy at most.
+    defects: Mutex<Vec<TopicDefect>>,
     /// The state of the topic as a whole. Locked for a copy at most.
     state: Mutex<Option<Box<TopicState>>>,
     left: AtomicUsize,
@@ -162,6 +183,7 @@ impl TopicStats {
             records: AtomicU64::new(0),
             places: AtomicU64::new(0),
             quarantine: Mutex::default(),
+            defects: Mutex::default(),
             state: Mutex::default(),
             left: AtomicUsize::new(0),
             at_stop: OnceLock::new(),
@@ -181,6 +203,7 @@ impl TopicStats {
             waiting: self.waiting.read(),
             settling: self.settling.read(),
             quarantine: self.quarantine.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            defects: self.defects().clone(),
             counters: self.count.read(),
             starved: self.is_starved.load(Relaxed).then(|| STARVED.into()),
             late: self.punctuality.missed(self.condition.now()),
@@ -245,6 +268,36 @@ impl TopicStats {
 
     pub(super) fn set_quarantine(&self, quarantine: Option<Quarantine>) {
         *self.quarantine.lock().unwrap_or_else(PoisonError::into_inner) = quarantine;
+    }
+
+    fn defects(&self) -> MutexGuard<'_, Vec<TopicDefect>> {
+        self.defects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The task has panicked at this step, and at one of these jobs, and goes on.
+    pub(super) fn panicked(&self, step: &str, jobs: &[JobId], panic: &str) {
+        self.restarted(panic);
+        let (job, mut defects) = (jobs.first().map(JobId::to_string), self.defects());
+        match defects.iter_mut().find(|known| known.step == step && known.job == job) {
+            Some(known) => {
+                known.panics = known.panics.saturating_add(1);
+                panic.clone_into(&mut known.message);
+            }
+            None => {
+                if defects.len() == MOST_SHOWN {
+                    defects.remove(0);
+                }
+                let (step, message) = (step.to_owned(), panic.to_owned());
+                defects.push(TopicDefect { step, job, message, panics: 1, is_given_up: false });
+            }
+        }
+    }
+
+    /// A job is given up, because dq panics at it.
+    pub(super) fn gave_up(&self, id: &JobId) {
+        let mut defects = self.defects();
+        let of_job = defects.iter_mut().filter(|known| known.job.as_deref() == Some(id.as_str()));
+        of_job.for_each(|known| known.is_given_up = true);
     }
 
     pub(super) fn claimed(&self, late: Duration) {

@@ -62,6 +62,12 @@ impl Window {
         self.grows_after = (self.grows_after * 2).min(MOST_ANSWERS);
     }
 
+    /// The task panicked at one of the jobs of a request.
+    pub(super) fn narrow(&mut self) {
+        self.timed_out();
+        self.jobs = 1;
+    }
+
     /// An answer came.
     pub(super) fn answered(&mut self) {
         if self.jobs == self.most && self.bytes == USUAL_BYTES {

@@ -1,8 +1,12 @@
 //! The wire of a topic: it sends the requests of the [`Flight`] in order over one link, and reads their answers in that order.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
+
+use futures_util::FutureExt;
 
 use super::Parts;
 use super::flight::Flight;
@@ -14,11 +18,18 @@ pub(super) struct Wire {
     link: Option<Arc<dyn Link>>,
     answers: VecDeque<Pending<Answer>>,
     renewal: Option<Pending<Answer>>,
+    /// What the task is at: which answer it reads.
+    reading: AtomicU8,
 }
+
+/// No answer, the oldest one, or the one to the `renew`.
+const NOTHING: u8 = 0;
+const OLDEST: u8 = 1;
+const RENEWAL: u8 = 2;
 
 impl Wire {
     pub(super) const fn new(parts: Arc<Parts>) -> Self {
-        Self { parts, link: None, answers: VecDeque::new(), renewal: None }
+        Self { parts, link: None, answers: VecDeque::new(), renewal: None, reading: AtomicU8::new(NOTHING) }
     }
 
     /// How many jobs the store has dropped that no answer reports.
@@ -34,11 +45,11 @@ impl Wire {
             self.renewal = None;
             return false;
         }
-        let Self { parts, link, answers, renewal } = self;
+        let Self { parts, link, answers, renewal, .. } = self;
         let options = LinkOptions { counts: parts.topic.statistics };
         let link = link.get_or_insert_with(|| parts.store.link_with(&parts.key, &parts.id, options));
         let mut sends = false;
-        for request in flight.outgoing() {
+        while let Some(request) = flight.next_outgoing() {
             sends = true;
             let is_renewal = request.kind() == RequestKind::Renew;
             let answer = link.ask(request);
@@ -51,16 +62,24 @@ impl Wire {
         sends
     }
 
+    /// Which answer the task was reading when it panicked: whether it is that of the `renew`. `None`: none.
+    pub(super) fn take_reading(&mut self) -> Option<bool> {
+        match std::mem::replace(self.reading.get_mut(), NOTHING) {
+            NOTHING => None,
+            which => Some(which == RENEWAL),
+        }
+    }
+
     /// Returns the next answer, and whether it is that of the `renew`. Waits forever while nothing is in flight. Cancel safe.
     pub(super) async fn next_answer(&mut self) -> (bool, Result<Answer, StoreError>) {
-        let Self { answers, renewal, .. } = self;
+        let Self { answers, renewal, reading, .. } = self;
         tokio::select! {
             biased;
-            answer = answer_of(answers.front_mut()) => {
+            answer = answer_of(answers.front_mut(), reading, OLDEST) => {
                 self.answers.pop_front();
                 (false, answer)
             }
-            answer = answer_of(renewal.as_mut()) => {
+            answer = answer_of(renewal.as_mut(), reading, RENEWAL) => {
                 self.renewal = None;
                 (true, answer)
             }
@@ -84,9 +103,17 @@ impl Wire {
 }
 
 /// The answer to a request; never, if there is none. Cancel safe.
-async fn answer_of(request: Option<&mut Pending<Answer>>) -> Result<Answer, StoreError> {
-    match request {
-        Some(answer) => answer.await,
-        None => std::future::pending().await,
-    }
+async fn answer_of(
+    request: Option<&mut Pending<Answer>>,
+    reading: &AtomicU8,
+    which: u8,
+) -> Result<Answer, StoreError> {
+    let Some(answer) = request else { return std::future::pending().await };
+    poll_fn(|cx| {
+        reading.store(which, Relaxed);
+        let polled = answer.poll_unpin(cx);
+        reading.store(NOTHING, Relaxed);
+        polled
+    })
+    .await
 }

@@ -21,6 +21,7 @@ impl Machine {
         self.moment.flight.done(kind);
         self.parts.stats.called(kind, self.moment.now.saturating_sub(sent));
         self.note_contact(kind);
+        self.progressed |= !matches!(kind, RequestKind::Reconcile | RequestKind::Renew);
         match (answer, subject) {
             (Answer::Transfer(transferred), _) => self.on_transferred(transferred, sent),
             (Answer::Sweep(swept), _) => self.on_swept(swept, sent),
@@ -132,6 +133,7 @@ impl Machine {
     /// Takes in the jobs that the last event has brought. The older run of a job that is held already is given up first (rule 9).
     pub(crate) fn admit(&mut self) {
         let Some(claimed) = self.claimed.take() else { return };
+        self.begin("admitting");
         let Claimed { claims, mode, clock, lease_status, sent, more } = claimed;
         let span = tracing::debug_span!("dq.claim", topic = %self.parts.key.topic, jobs = claims.len(), more);
         let _claim = span.entered();

@@ -7,6 +7,7 @@
 //! The four owners know nothing of each other. This file passes them what they need, and hands on their [`Effect`]s.
 
 mod answers;
+mod panics;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -18,20 +19,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
-use super::Parts;
 use super::claims::{Claims, Load};
 use super::flight::{Asked, Flight};
 use super::held::Held;
 use super::lease::Lease;
 use super::moment::{Effect, Moment};
 use super::outcomes::Outcomes;
-use super::run::{RunEvent, Tasks};
+use super::run::{RunEvent, RunId, Tasks};
 use super::runs::Runs;
 use super::stage::{HeldJob, Mode, Stage};
+use super::{Parts, Warned};
 use crate::job::{JobId, Metadata, Record};
 use crate::store::step::{Change, Claim, LeaseStatus, Role};
 use crate::store::{Answer, RequestKind, Signal, StoreError};
 use crate::time::Timestamp;
+use panics::LostClaim;
 use stop::Stopping;
 
 /// What happens to a topic.
@@ -45,6 +47,16 @@ pub(super) enum Event {
     Signal(Signal),
     /// The task of a run reports.
     Run(RunEvent),
+}
+
+/// The event that the machine takes in, where that says more than its step.
+#[derive(Debug, Default)]
+enum TakingIn {
+    #[default]
+    Nothing,
+    Answer(RequestKind),
+    /// What the task of this run has reported.
+    Run(RunId),
 }
 
 /// The claims of an answer, which was asked for by a request that was sent then.
@@ -72,7 +84,32 @@ pub(super) struct Machine {
     stopping: Stopping,
     /// The kind of request that the store refuses until an operator fixes the cause.
     stopped_by: Option<RequestKind>,
+    taking_in: TakingIn,
+    lost_claim: Option<LostClaim>,
+    /// The store has done something for this topic.
+    progressed: bool,
+    /// The log has named a panic.
+    panicked: Warned,
 }
+
+/// Everything that may be due, in this order. One comes after those whose work it watches: timeouts after starts, the heartbeat after all
+/// that renews the lease. A step that panics rests, and the others go on; no name is that of a kind of request.
+const STEPS: [(&str, fn(&mut Machine) -> Option<Duration>); 14] = [
+    ("connecting", |machine| machine.moment.flight.reconnect(machine.moment.now)),
+    ("stopping", Machine::stop),
+    ("comparing", |machine| machine.lease.reconcile(&mut machine.moment)),
+    ("pausing", Machine::pause),
+    ("lookahead", |machine| machine.start_early()),
+    ("starting", Machine::start),
+    ("expiry", Machine::expire_lease),
+    ("timeouts", Machine::check_runs),
+    ("rests", |machine| machine.moment.held.end_rests(machine.moment.now)),
+    ("exhausting", |machine| machine.outcomes.exhaust(&mut machine.moment)),
+    ("settling", |machine| machine.outcomes.settle(&mut machine.moment)),
+    ("renewing", |machine| machine.lease.renew(&mut machine.moment)),
+    ("claiming", Machine::claim),
+    ("others", Machine::look_after_others),
+];
 
 impl Machine {
     pub(super) fn new(parts: Arc<Parts>, tasks: Tasks, now: Duration) -> Self {
@@ -81,7 +118,7 @@ impl Machine {
         Self {
             moment: Moment {
                 now,
-                held: Held::new(parts.environment.random()),
+                held: Held::new(&parts.environment),
                 flight: Flight::new(parts.environment.clone(), &parts.node, most_claims),
                 effects: VecDeque::new(),
             },
@@ -93,7 +130,22 @@ impl Machine {
             claimed: None,
             stopping: Stopping::default(),
             stopped_by: None,
+            taking_in: TakingIn::Nothing,
+            lost_claim: None,
+            progressed: false,
+            panicked: Warned::default(),
         }
+    }
+
+    /// The task begins a step. If it panics there, the machine knows.
+    pub(super) fn begin(&mut self, step: &'static str) {
+        self.moment.held.defects.begin(step);
+    }
+
+    /// Hands on what a panic has left.
+    pub(super) fn resume(&mut self) {
+        self.begin("resuming");
+        self.route();
     }
 
     /// The requests, for the wire.
@@ -103,6 +155,7 @@ impl Machine {
 
     /// The tasks that are to run on the user's runtime.
     pub(super) fn tasks(&mut self) -> Vec<BoxFuture<'static, ()>> {
+        self.begin("handing over");
         let tasks = self.runs.hand_over(self.claims.permits());
         self.show(); // only now are the runs in the queue counted as waiting
         tasks
@@ -117,34 +170,45 @@ impl Machine {
     pub(super) fn on(&mut self, event: Event, now: Duration) {
         self.moment.now = now;
         match event {
-            Event::Answered(asked, answer, dropped) => self.on_answer(asked, answer, dropped),
-            Event::Unanswered(waited) => self.on_unanswered(waited),
-            Event::Signal(signal) => self.on_signal(signal),
-            Event::Run(event) => self.on_run(event),
+            Event::Answered(asked, answer, dropped) => {
+                self.begin(if answer.is_ok() { asked.kind.name() } else { "error" });
+                self.taking_in = TakingIn::Answer(asked.kind);
+                self.on_answer(asked, answer, dropped);
+            }
+            Event::Unanswered(waited) => {
+                self.begin("no answer");
+                self.on_unanswered(waited);
+            }
+            Event::Signal(signal) => {
+                self.begin("signal");
+                self.on_signal(signal);
+            }
+            Event::Run(event) => {
+                self.begin("end of a run");
+                self.on_run(event);
+            }
         }
         self.route();
+        self.taking_in = TakingIn::Nothing;
+        self.judge_lost_claim();
     }
 
-    /// Lets every owner do what is due. Returns when the first of them wants to be asked again. One comes after those whose work it
-    /// watches: timeouts after starts, the heartbeat after all that renews the lease.
+    /// Lets every owner do what is due. Returns when the first of them wants to be asked again.
     pub(super) fn due(&mut self, now: Duration) -> Option<Duration> {
         self.moment.now = now;
-        let deadlines = [
-            self.moment.flight.reconnect(now),
-            self.stop(),
-            self.lease.reconcile(&mut self.moment),
-            self.pause(),
-            self.moment.held.start_early(now, |late| self.parts.stats.late(late)),
-            self.start(),
-            self.expire_lease(),
-            self.check_runs(),
-            self.outcomes.exhaust(&mut self.moment),
-            self.outcomes.settle(&mut self.moment),
-            self.lease.renew(&mut self.moment),
-            self.claim(),
-            self.look_after_others(),
-        ];
-        deadlines.into_iter().flatten().min()
+        let deadline = |(step, act): (&'static str, fn(&mut Self) -> Option<Duration>)| {
+            if let Some(until) = self.moment.held.defects.rests(step, now) {
+                return Some(until);
+            }
+            self.begin(step);
+            act(self)
+        };
+        STEPS.into_iter().filter_map(deadline).min()
+    }
+
+    fn start_early(&mut self) -> Option<Duration> {
+        let stats = &self.parts.stats;
+        self.moment.held.start_early(self.moment.now, |late| stats.late(late))
     }
 
     /// Hands on what the owners want of each other.
@@ -166,12 +230,21 @@ impl Machine {
                 Effect::Scan => self.lease.scan_at(moment.now),
                 Effect::GiveUpRole => self.claims.give_up_role(moment),
                 Effect::Unheld(id, token) => {
+                    moment.held.defects.at(&id);
                     runs.forget(&id, &mut moment.held);
-                    // A row whose claim had no answer: the job goes back as it was.
+                    if let Some(lost) = &mut self.lost_claim {
+                        lost.unheld.push(id.clone());
+                    }
+                    // A row whose claim had no answer: the job goes back as it was, unless dq panicked at it.
+                    let sentence = moment.held.defects.sentence(&id, Metadata::default);
+                    let stage = Stage::settling(if sentence.is_some() { Change::Dead } else { Change::Rollback });
                     let claim = Claim { id, token, record: Record::from_bytes(Bytes::new()), crashes: 0 };
-                    let stage = Stage::settling(Change::Rollback);
-                    let (id, job) = HeldJob::new(claim, Metadata::default(), Mode::Due, stage);
-                    moment.held.insert(id, job);
+                    let (id, job) = HeldJob::new(claim, sentence.unwrap_or_default(), Mode::Due, stage);
+                    let rests_until = moment.held.defects.rest_of(&id);
+                    moment.held.insert(id.clone(), job);
+                    if let Some(until) = rests_until {
+                        moment.held.rest(&id, until);
+                    }
                 }
                 Effect::Missing(id) => self.on_missing_row(&id),
             }
@@ -314,6 +387,9 @@ impl Machine {
     }
 
     fn on_run(&mut self, event: RunEvent) {
+        if let RunEvent::Failed(run, _) | RunEvent::JobEnded(run, ..) | RunEvent::Ended(run, _) = &event {
+            self.taking_in = TakingIn::Run(*run);
+        }
         let Self { runs, outcomes, moment, .. } = self;
         match event {
             RunEvent::Failed(run, failed) => runs.on_failed(run, failed, moment.now),

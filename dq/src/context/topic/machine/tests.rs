@@ -66,7 +66,7 @@ fn machine() -> Machine {
 
 /// What the machine sends.
 fn sent(machine: &mut Machine) -> Vec<Request> {
-    machine.flight().outgoing().collect()
+    std::iter::from_fn(|| machine.flight().next_outgoing()).collect()
 }
 
 /// The answer to the oldest request.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Outcomes;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
-use crate::context::topic::stage::{HeldJob, Stage};
+use crate::context::topic::stage::Stage;
 use crate::job::{JobId, Metadata, Token};
 use crate::store::RequestKind;
 use crate::store::step::{Change, Settle, Verdict};
@@ -25,16 +25,9 @@ impl Outcomes {
     /// Sends the outcomes that are ready, as many as the budget allows in a request. While a request is in flight, a second one goes
     /// out if it has many.
     pub(crate) fn settle(&mut self, moment: &mut Moment) -> Option<Duration> {
-        while self.unsettled.front().is_some_and(|(at, _)| *at <= moment.now)
-            && let Some((_, id)) = self.unsettled.pop_front()
-        {
-            if matches!(moment.held.get(&id).map(HeldJob::stage), Some(Stage::Settling { .. })) {
-                moment.held.unsent(&id);
-            }
-        }
         let ready = moment.held.to_settle();
         if ready == 0 {
-            return self.unsettled.front().map(|(at, _)| *at);
+            return None;
         }
         let (most, bytes) = moment.flight.limits(RequestKind::Settle);
         let in_flight = if ready >= FEWEST_BESIDE.min(most) { MOST_IN_FLIGHT } else { 1 };
@@ -44,8 +37,9 @@ impl Outcomes {
         let (mut outcomes, mut jobs, mut size) = (Vec::new(), 0, 0);
         while jobs < most
             && size < bytes
-            && let Some(outcome) = moment.held.next_to_settle()
+            && let Some(outcome) = moment.held.next_to_settle(outcomes.is_empty())
         {
+            let goes_alone = moment.held.defects.suspects(&outcome.id);
             size += outcome.metadata.as_ref().map_or(0, Metadata::text_bytes);
             jobs += 1;
             if let Change::Tick(tick) = &outcome.change {
@@ -53,6 +47,9 @@ impl Outcomes {
                 jobs += tick.jobs.len();
             }
             outcomes.push(outcome);
+            if goes_alone {
+                break;
+            }
         }
         if !outcomes.is_empty() {
             let (last_seen, lease) = (moment.flight.last_seen(), self.parts.node.lease);
@@ -69,7 +66,9 @@ impl Outcomes {
     }
 
     fn on_verdict(&mut self, id: JobId, token: Token, verdict: Verdict, moment: &mut Moment) {
+        moment.held.defects.at(&id);
         let Some(job) = moment.held.under(&id, token) else { return };
+        let is_back = matches!(job.stage(), Stage::Settling { change: Change::Rollback, .. });
         if let Stage::Settling { change, .. } = job.stage() {
             self.report_verdict(&id, token, job, change, &verdict);
         }
@@ -90,10 +89,13 @@ impl Outcomes {
             Verdict::Later => return moment.held.unsent(&id),
             Verdict::Failed(reason) => {
                 tracing::warn!(topic = %self.parts.key.topic, job.id = %id, reason, "the store could not settle this job; its outcome is sent again");
-                return self.unsettled.push_back((moment.now + UNSETTLED_PAUSE, id));
+                return moment.held.rest(&id, moment.now + UNSETTLED_PAUSE);
             }
         }
         moment.held.remove(&id);
+        if !is_back {
+            moment.held.defects.absolve(&id);
+        }
     }
 
     /// Logs and counts a job whose record the store has lost.

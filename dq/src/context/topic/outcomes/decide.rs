@@ -51,6 +51,7 @@ impl Outcomes {
         held: &mut Held,
     ) {
         if let RunJobs::One(job) = jobs {
+            held.defects.at(&job.id);
             if held.under(&job.id, job.token).is_some() {
                 self.decide(&job.id, failed, ended, held);
             }
@@ -58,6 +59,7 @@ impl Outcomes {
         }
         self.begin_together(together);
         for (place, job) in jobs.into_list() {
+            held.defects.at(&job.id);
             if held.under(&job.id, job.token).is_some() {
                 self.decide(&job.id, failed.clone(), ended.for_job(place), held);
             }
@@ -176,6 +178,7 @@ impl Outcomes {
         may_start: bool,
         moment: &mut Moment,
     ) {
+        moment.held.defects.at(&id);
         if !moment.held.under(&id, token).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
             return;
         }

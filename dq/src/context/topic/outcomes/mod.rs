@@ -15,14 +15,14 @@ mod decide;
 mod report;
 mod ticks;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Parts;
 use super::stage::{HeldJob, Mode, Stage};
 use crate::context::topic::moment::Moment;
-use crate::job::{Cause, JobId, Metadata, Suspicion};
+use crate::job::{Cause, Metadata, Suspicion};
 use crate::listener::{AckMode, Failure};
 use crate::store::step::{Change, Claim};
 use crate::time::Timestamp;
@@ -31,8 +31,6 @@ use report::Together;
 /// What becomes of the held jobs.
 pub(super) struct Outcomes {
     parts: Arc<Parts>,
-    /// Outcomes that the store could not settle, and when each is sent again.
-    unsettled: VecDeque<(Duration, JobId)>,
     /// The jobs of a batch fail together, just now.
     together: Option<Together>,
     /// When the log last named a schedule that no code of this program defines.
@@ -41,7 +39,7 @@ pub(super) struct Outcomes {
 
 impl Outcomes {
     pub(super) fn new(parts: Arc<Parts>) -> Self {
-        Self { parts, unsettled: VecDeque::new(), together: None, strangers: BTreeMap::new() }
+        Self { parts, together: None, strangers: BTreeMap::new() }
     }
 
     /// Takes in a claimed job, which starts then if it is not yet due. Undecodable and expired ones go to DEAD without a run.
@@ -61,16 +59,20 @@ impl Outcomes {
             let metadata = Metadata { cause: Some(cause), exhausted: true, error, ..metadata };
             (metadata, Stage::settling(Change::Dead))
         };
-        let (metadata, stage) = match claim.record.metadata() {
-            Err(bad) => give_up(Metadata::default(), Cause::Decode, bad.to_string()),
-            Ok(metadata)
+        moment.held.defects.at(&claim.id);
+        let read = claim.record.metadata();
+        let sentence = moment.held.defects.sentence(&claim.id, || read.clone().unwrap_or_default());
+        let (metadata, stage) = match (sentence, read) {
+            (Some(metadata), _) => (metadata, Stage::settling(Change::Dead)),
+            (None, Err(bad)) => give_up(Metadata::default(), Cause::Decode, bad.to_string()),
+            (None, Ok(metadata))
                 if mode == Mode::Due && !metadata.exhausted && metadata.expires_at.is_some_and(|at| at < now) =>
             {
                 let error = format!("the job expired at {}", metadata.expires_at.unwrap_or_default());
                 give_up(metadata, Cause::Expired, error)
             }
-            Ok(metadata) if is_over && self.parts.node.crash_rollback => (metadata, Stage::settling(Change::Rollback)),
-            Ok(metadata) => (metadata, self.tick_of(&claim, now, moment).unwrap_or(Stage::Waiting)),
+            (None, Ok(metadata)) if is_over && self.parts.node.crash_rollback => (metadata, Stage::settling(Change::Rollback)),
+            (None, Ok(metadata)) => (metadata, self.tick_of(&claim, now, moment).unwrap_or(Stage::Waiting)),
         };
         tracing::debug!(job.id = %claim.id, attempt = metadata.attempts, fence = claim.token.fence.0, "claimed");
         self.parts.stats.claimed(clock.since(claim.token.due));

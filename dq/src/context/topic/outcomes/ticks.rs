@@ -78,6 +78,7 @@ impl Outcomes {
 
     /// A function has made a payload: the tick can go out. After a failure the tick stays, and is tried again.
     pub(crate) fn on_made(&self, id: &JobId, token: Token, made: Made, held: &mut Held) {
+        held.defects.at(id);
         let Some(Stage::Making(tick)) = held.under(id, token).map(HeldJob::stage) else { return };
         let (topic, name) = (&self.parts.key.topic, schedule_name(id).unwrap_or_default());
         let stage = match made {

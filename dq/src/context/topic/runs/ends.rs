@@ -143,6 +143,7 @@ impl Runs {
         let failure = Failure::new(Cause::Timeout, format!("the handler did not return within {after}"));
         let (together, mut asked, mut others) = (run.jobs.left(), Vec::new(), Vec::new());
         for (_, job) in run.jobs.into_list() {
+            moment.held.defects.at(&job.id);
             if run.detached {
                 self.parts.report_lost(&job.id, &failure.message, Some(Cause::Timeout));
             } else if let Some(held) = moment.held.under(&job.id, job.token) {
@@ -175,7 +176,10 @@ impl Runs {
             return moment.push(Effect::Decide { jobs: asked, together, failed, ended });
         };
         let run_id = self.table.next_id();
-        asked.ids().for_each(|id| moment.held.set(id, Stage::Running(run_id)));
+        for id in asked.ids() {
+            moment.held.defects.at(id);
+            moment.held.set(id, Stage::Running(run_id));
+        }
         let (run, task, abort) = self.new_run(run_id, asked, entry, false, moment.now);
         self.table.insert(run_id, run);
         self.table.asks(run_id, failed_run, moment.now + ANSWERS_WITHIN);

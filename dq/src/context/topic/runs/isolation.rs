@@ -31,6 +31,13 @@ pub(super) struct Isolations {
     shown: (usize, usize, Option<JobId>),
 }
 
+impl Isolations {
+    /// The next job that must run alone queues again.
+    pub(super) fn forget_ticket(&mut self) {
+        self.ticket = None;
+    }
+}
+
 impl Runs {
     /// Lets others start beside the job that is alone, because the lease has ended: the store may have convicted the job already,
     /// whatever happens now.
@@ -134,7 +141,9 @@ impl Runs {
     /// then proves more.
     fn run_in_group(&mut self, room: Room, moment: &mut Moment) {
         let free = room.permits.saturating_sub(room.used);
-        let most = (room.permits / 2).max(1).min(free + moment.held.counts().quarantined_running);
+        // One by one, if the task may have panicked at one of them.
+        let most = if moment.held.defects.has_suspects() { 1 } else { (room.permits / 2).max(1) };
+        let most = most.min(free + moment.held.counts().quarantined_running);
         let alternates = room.permits == 1 && moment.held.counts().ordinary_waiting() > 0;
         if alternates && self.isolations.quarantined_was_last {
             return;
@@ -167,6 +176,7 @@ impl Runs {
         self.isolations.quarantined_was_last = true;
         let mut runs = Vec::with_capacity(group.len());
         for (id, token, entry) in group {
+            moment.held.defects.at(&id);
             moment.held.set(&id, Stage::Isolating);
             moment.held.admit(&id, entry, alone.take());
             runs.push((id, token));
@@ -219,6 +229,7 @@ impl Runs {
     ) {
         let notes = notes.into_iter().flatten().map(Some).chain(std::iter::repeat(None));
         for ((id, token), note) in runs.into_iter().zip(notes) {
+            moment.held.defects.at(&id);
             let is_isolating = match moment.held.under(&id, token).map(HeldJob::stage) {
                 Some(stage) => *stage == Stage::Isolating,
                 None => continue,

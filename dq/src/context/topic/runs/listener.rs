@@ -57,6 +57,7 @@ impl Runs {
 
     /// Starts the handler that a held job needs. A job that is acked on claim is acked first.
     pub(crate) fn start_held(&mut self, id: &JobId, entry: Entry, moment: &mut Moment) {
+        moment.held.defects.at(id);
         let Some(job) = moment.held.get(id) else { return };
         let call = match (job.exhausted_by(), job.mode) {
             (Some(failure), _) => HandlerCall::FinalRetry(failure),
@@ -73,6 +74,7 @@ impl Runs {
 
     /// Starts the handler of a job that was acked on claim, unless the topic is `cancelling`.
     pub(crate) fn start_acked(&mut self, id: &JobId, cancelling: bool, moment: &mut Moment) {
+        moment.held.defects.at(id);
         match moment.held.take_entry(id) {
             Some(entry) if !self.handlers_gone && !cancelling => {
                 self.start(id, HandlerCall::OnDue, entry, true, moment);
@@ -84,6 +86,7 @@ impl Runs {
     /// Starts `final_retry`. A job that is alone stays so; another quarantined one waits until it may run in a group. A stopping
     /// node gives back what has to wait.
     pub(crate) fn start_final_retry(&mut self, id: &JobId, is_stopping: bool, moment: &mut Moment) {
+        moment.held.defects.at(id);
         let Some(job) = moment.held.get(id) else { return };
         let too_long = longest_wait(self.parts.topic.timeout);
         let entry = match &job.alone {
@@ -153,10 +156,11 @@ impl Runs {
         let (run_id, cancel, mut bytes) = (self.table.next_id(), CancellationToken::new(), 0);
         let (mut jobs, mut work, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut next = Some(first.clone());
-        while let Some(id) = next
-            && let Some(job) = held.get(&id)
-        {
-            let (token, goes_alone, cancel) = (job.token, job.crashes > 0, cancel.child_token());
+        while let Some(id) = next {
+            held.defects.at(&id);
+            let Some(job) = held.get(&id) else { break };
+            let goes_alone = job.crashes > 0 || held.defects.suspects(&id);
+            let (token, cancel) = (job.token, cancel.child_token());
             bytes += job.size();
             failed.push(self.asks_after(job, &HandlerCall::OnDue));
             work.push((job.record.clone(), self.delivery(&id, job, cancel.clone())));
@@ -166,7 +170,8 @@ impl Runs {
             next = has_room.then(|| held.next_to_start(Suspicion::Ordinary)).flatten().map(|(id, _)| id).filter(|id| {
                 held.get(id).is_some_and(|job| {
                     let is_small = job.size() <= settings.batch_bytes.saturating_sub(bytes);
-                    job.mode == Mode::Due && job.crashes == 0 && job.exhausted_by().is_none() && is_small
+                    let may_join = job.crashes == 0 && !held.defects.suspects(id);
+                    job.mode == Mode::Due && may_join && job.exhausted_by().is_none() && is_small
                 })
             });
         }

@@ -13,6 +13,7 @@ impl Runs {
     /// in that step. A cancel also fires the token of a running handler, which may stop; the pending command takes effect
     /// however the handler ends.
     pub(crate) fn on_command(&mut self, kind: CommandKind, id: &JobId, held: &mut Held) {
+        held.defects.at(id);
         if held.get(id).is_some_and(|job| job.stage == Stage::Waiting) {
             held.roll_back(id);
         } else if let Some(run_id) = held.run_of(id) {
@@ -37,6 +38,7 @@ impl Runs {
     pub(super) fn wait_again(&mut self, run_id: RunId, held: &mut Held) -> bool {
         let Some(run) = self.table.give_back_handler(run_id) else { return false };
         for (_, job) in run.jobs.into_list() {
+            held.defects.at(&job.id);
             if held.under(&job.id, job.token).is_some() {
                 held.set(&job.id, Stage::Waiting);
             }
@@ -76,12 +78,23 @@ impl Runs {
 
     /// Gives up the run of a held job, if it has one, and forgets the job.
     pub(crate) fn forget(&mut self, id: &JobId, held: &mut Held) {
-        self.give_up(id, held);
+        self.take_away(id, held);
         held.remove(id);
     }
 
+    /// The task has panicked: what was derived from the runs may be wrong, so it is made again.
+    pub(crate) fn recover(&mut self) {
+        self.table.recount();
+        self.isolations.forget_ticket();
+    }
+
+    /// Gives up a run of which a report was lost.
+    pub(crate) fn lose(&mut self, run_id: RunId) {
+        self.table.give_up(run_id);
+    }
+
     /// Gives up the run of a held job, if it has one. A batch goes on without the job; if it has not begun, its jobs wait again.
-    fn give_up(&mut self, id: &JobId, held: &mut Held) {
+    pub(crate) fn take_away(&mut self, id: &JobId, held: &mut Held) {
         let Some(run_id) = held.run_of(id) else { return };
         if !self.wait_again(run_id, held) && !self.table.leave_batch(run_id, id) {
             self.table.give_up(run_id);
@@ -92,9 +105,10 @@ impl Runs {
     pub(crate) fn lose_lease(&mut self, held: &mut Held) {
         self.take_back(held);
         for id in held.ids(|stage| matches!(stage, Stage::Running(_))) {
+            held.defects.at(&id);
             tracing::info!(topic = %self.parts.key.topic, job.id = %id, "the lease could not be renewed in time; the handler is cancelled, and the job runs again");
             self.parts.stats.count.lease_lost.add(1);
-            self.give_up(&id, held);
+            self.take_away(&id, held);
             held.roll_back(&id);
         }
     }

@@ -114,6 +114,18 @@ impl Table {
         self.running.insert(run_id, run);
     }
 
+    /// Whether this run was not given up.
+    pub(crate) fn has(&self, run_id: RunId) -> bool {
+        self.running.contains_key(&run_id)
+    }
+
+    /// Counts the runs again.
+    pub(super) fn recount(&mut self) {
+        let running = std::mem::take(&mut self.running);
+        (self.detached, self.batches, self.batched, self.batched_bytes) = (0, 0, 0, 0);
+        running.into_iter().for_each(|(run_id, run)| self.insert(run_id, run));
+    }
+
     /// Removes a run that has returned.
     pub(super) fn remove(&mut self, run_id: RunId) -> Option<Run> {
         let run = self.running.remove(&run_id)?;
