@@ -15,6 +15,7 @@ mod broadcasts;
 mod changing;
 mod concurrency;
 mod crashes;
+mod defects;
 mod ending;
 mod failures;
 mod health;

@@ -13,6 +13,7 @@ mod broadcasts;
 mod changing;
 mod concurrency;
 mod crashes;
+mod defects;
 mod ending;
 mod failures;
 mod health;

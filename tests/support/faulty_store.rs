@@ -38,6 +38,9 @@ pub enum Fault {
 
 type Rule = Box<dyn Fn(&str) -> Option<Fault> + Send>;
 
+/// Whether the store panics at a request, or the task that reads an answer does.
+type Poison<T> = Arc<dyn Fn(&T) -> bool + Send + Sync>;
+
 /// Controls a [`FaultyStore`]: counts its requests and decides which of the next ones fail.
 pub struct Faults {
     inner: Arc<dyn Store>,
@@ -51,6 +54,8 @@ struct State {
     without_signals: bool,
     /// The most bytes of records that an answer carries in time.
     carried: Option<usize>,
+    poisoned_request: Option<Poison<Request>>,
+    poisoned_answer: Option<Poison<Answer>>,
 }
 
 impl std::fmt::Debug for Faults {
@@ -105,6 +110,16 @@ impl Faults {
     /// From now on an answer with more bytes of records than these never comes.
     pub fn carry_at_most(&self, bytes: usize) {
         self.state.lock().unwrap().carried = Some(bytes);
+    }
+
+    /// From now on a link panics at such a request, before the store has it.
+    pub fn panic_at_request(&self, is_poisoned: impl Fn(&Request) -> bool + Send + Sync + 'static) {
+        self.state.lock().unwrap().poisoned_request = Some(Arc::new(is_poisoned));
+    }
+
+    /// From now on a task panics that reads such an answer from a link.
+    pub fn panic_at_answer(&self, is_poisoned: impl Fn(&Answer) -> bool + Send + Sync + 'static) {
+        self.state.lock().unwrap().poisoned_answer = Some(Arc::new(is_poisoned));
     }
 
     /// Returns the number of requests for this step.
@@ -236,15 +251,22 @@ struct FaultyLink {
 impl Link for FaultyLink {
     /// Under [`Fault::Unsettled`] the first outcome is left out and reported as failed.
     fn ask(&self, request: Request) -> Pending<Answer> {
-        let Request::Settle(settle) = request else {
-            let carried = self.faults.state.lock().unwrap().carried;
-            return self.faults.answer(request.kind().name(), || carry(self.inner.ask(request), carried));
-        };
-        match self.faults.ask("settle") {
-            Some(Fault::Unsettled) => self.leave_one_out(settle),
-            fault => under(fault, "settle", || self.inner.ask(settle.into())),
-        }
+        let poison = self.faults.state.lock().unwrap().poisoned_request.clone();
+        assert!(!poison.is_some_and(|is_poisoned| is_poisoned(&request)), "a poisoned request");
+        let poison = self.faults.state.lock().unwrap().poisoned_answer.clone();
+        poisoned(self.answer(request), poison)
     }
+}
+
+/// Lets the task that reads a poisoned answer panic.
+fn poisoned(answer: Pending<Answer>, poison: Option<Poison<Answer>>) -> Pending<Answer> {
+    let Some(is_poisoned) = poison else { return answer };
+    async move {
+        let answer = answer.await?;
+        assert!(!is_poisoned(&answer), "a poisoned answer");
+        Ok(answer)
+    }
+    .boxed()
 }
 
 /// Lets an answer with too many bytes never come.
@@ -266,6 +288,17 @@ fn carry(answer: Pending<Answer>, most: Option<usize>) -> Pending<Answer> {
 }
 
 impl FaultyLink {
+    fn answer(&self, request: Request) -> Pending<Answer> {
+        let Request::Settle(settle) = request else {
+            let carried = self.faults.state.lock().unwrap().carried;
+            return self.faults.answer(request.kind().name(), || carry(self.inner.ask(request), carried));
+        };
+        match self.faults.ask("settle") {
+            Some(Fault::Unsettled) => self.leave_one_out(settle),
+            fault => under(fault, "settle", || self.inner.ask(settle.into())),
+        }
+    }
+
     fn leave_one_out(&self, mut settle: Settle) -> Pending<Answer> {
         settle.outcomes.remove(0);
         let answer = self.inner.step(settle);

@@ -128,7 +128,7 @@ impl Sequence {
     /// The next number.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 

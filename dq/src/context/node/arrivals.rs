@@ -20,7 +20,7 @@ impl Arrivals {
     pub(super) fn came(&mut self, number: u64) -> u64 {
         let last = self.last.unwrap_or(number - number.min(1));
         self.last = Some(last.max(number));
-        number.saturating_sub(last + 1)
+        number.saturating_sub(last.saturating_add(1))
     }
 
     /// Whether the broadcast with this number has arrived.

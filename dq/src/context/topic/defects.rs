@@ -108,11 +108,22 @@ impl Defects {
     }
 
     /// What the machine was at has passed.
-    pub(super) fn pass(&mut self) {
-        if self.suspects.is_empty() || self.at.job.as_ref().is_some_and(|job| self.suspects.contains_key(job)) {
-            return;
+    fn pass(&mut self) {
+        if !self.resting.is_empty() {
+            self.resting.remove(self.at.step);
         }
-        *self.passed.entry(self.at.step).or_default() += 1;
+        if !self.suspects.is_empty() && self.at.job.as_ref().is_some_and(|job| !self.suspects.contains_key(job)) {
+            *self.passed.entry(self.at.step).or_default() += 1;
+        }
+    }
+
+    /// The present step is done, for no job if none was noted.
+    pub(super) fn end(&mut self) {
+        self.pass();
+        if !self.suspects.is_empty() && self.at.job.is_none() {
+            *self.passed.entry(self.at.step).or_default() += 1;
+        }
+        self.at = Place::default();
     }
 
     /// What the machine was at when its task panicked.

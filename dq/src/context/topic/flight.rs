@@ -173,12 +173,12 @@ impl Flight {
     /// reported that it executed it. The node still waits for that answer, which may be large (rule 6).
     pub(super) fn renewable(&self) -> Sequence {
         let is_reported = self.claim_reported && self.claiming_since().is_some();
-        Sequence(self.last_seen.0 + u64::from(is_reported))
+        Sequence(self.last_seen.0.saturating_add(u64::from(is_reported)))
     }
 
     /// Takes note of the sequence number in an answer to `renew`. Returns whether it is that of the claim in flight.
     pub(super) fn reported(&mut self, sequence: Sequence) -> bool {
-        self.claim_reported = self.claiming_since().is_some() && sequence.0 == self.last_seen.0 + 1;
+        self.claim_reported = self.claiming_since().is_some() && sequence.0.checked_sub(1) == Some(self.last_seen.0);
         self.claim_reported
     }
 
@@ -202,6 +202,11 @@ impl Flight {
         let longest = longest.min(self.longest_pause);
         self.paused[kind as usize] = now + self.environment.growing_pause(first, longest, *refused, 5);
         *refused = refused.saturating_add(1);
+    }
+
+    /// Pauses requests of this kind until then.
+    pub(super) fn pause_until(&mut self, kind: RequestKind, until: Duration) {
+        self.paused[kind as usize] = until;
     }
 
     /// Notes that the store has done a request of this kind.

@@ -277,6 +277,11 @@ impl TopicStats {
     /// The task has panicked at this step, and at one of these jobs, and goes on.
     pub(super) fn panicked(&self, step: &str, jobs: &[JobId], panic: &str) {
         self.restarted(panic);
+        self.found_defect(step, jobs, panic);
+    }
+
+    /// A panic at this step was at one of these jobs.
+    pub(super) fn found_defect(&self, step: &str, jobs: &[JobId], panic: &str) {
         let (job, mut defects) = (jobs.first().map(JobId::to_string), self.defects());
         match defects.iter_mut().find(|known| known.step == step && known.job == job) {
             Some(known) => {

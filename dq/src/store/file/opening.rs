@@ -26,6 +26,9 @@ use crate::time::Timestamp;
 /// Reading that takes longer than this is worth a line in the log.
 const SLOW: Duration = Duration::from_secs(2);
 
+/// No clock reaches a larger fence: 2^53 µs end in the year 2255.
+const LAST_FENCE: u64 = 1 << 53;
+
 /// How long a full disk is left alone.
 const FULL_PAUSE: Duration = Duration::from_millis(500);
 
@@ -61,7 +64,7 @@ pub(super) fn try_open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Ope
     let memory = MemoryStore::journaled(Arc::clone(&options.clock), Arc::clone(&sink) as Arc<dyn Sink>);
     let mut loader = Loader::new(&memory);
     let (journal, recovered) = Journal::open(disk, &journal_options(options), |_, frame| loader.load(&frame))?;
-    memory.raise_fence(Fence(recovered.reserved)).map_err(|error| OpenError::Refused {
+    memory.raise_fence(reserved(&path, recovered.reserved)).map_err(|error| OpenError::Refused {
         file: path.clone(),
         offset: 0,
         source: error.into(),
@@ -89,6 +92,15 @@ pub(super) fn journal_options(options: &FileOptions) -> Options {
         ahead_bytes: defaults.ahead_bytes.min(options.segment_bytes),
         ..defaults
     }
+}
+
+/// The fence that the journal reserves. One that no clock reaches is none: the store would have no fence left.
+fn reserved(path: &str, fence: u64) -> Fence {
+    if fence <= LAST_FENCE {
+        return Fence(fence);
+    }
+    tracing::error!(path, fence, "the journal reserves a fence that dq never gives out, so it is damaged or forged; dq ignores that fence");
+    Fence::default()
 }
 
 /// Starts the thread that writes and syncs the journal, if the store has one.

@@ -66,6 +66,14 @@ impl Broadcasts {
         self.records.insert(id, (due, record));
     }
 
+    /// A step has panicked between two changes: makes the index again.
+    pub(super) fn restore(&mut self) {
+        self.by_due = TimeIndex::default();
+        for (id, (due, _)) in &self.records {
+            self.by_due.insert(*due, id.clone());
+        }
+    }
+
     /// Waiting broadcasts after this one, in order of due time, then id.
     pub(super) fn after(
         &self,

@@ -3,6 +3,7 @@
 //! A step holds the lock from reading the clock to sending its last signal, so steps, times, signals and changes have one order.
 
 use std::future::ready;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::durable::{After, Position, TopicSink, Waits};
@@ -61,7 +62,8 @@ impl Cell {
         Self { clock, sink, inside: Mutex::new(Inside { topic, ..Inside::default() }) }
     }
 
-    /// Executes a step and sends its signals. The answer comes once what it `waits` for is confirmed.
+    /// Executes a step and sends its signals. A step that panics does so for the caller; what it has done stays, and the topic
+    /// goes on (rule 32). The answer comes once what it `waits` for is confirmed.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         operation: &'static str,
@@ -106,7 +108,10 @@ impl Cell {
         let now = Now::from_micros(self.clock.micros());
         let is_listened = inside.subscribers.wants_moves();
         inside.topic.begin_step(is_listened);
-        let answer = step(&mut inside.topic, now);
+        let answer = catch_unwind(AssertUnwindSafe(|| step(&mut inside.topic, now)));
+        if answer.is_err() {
+            inside.topic.restore();
+        }
         let told = inside.topic.end_step(now);
         if let Some(sink) = &self.sink {
             inside.append(sink);
@@ -119,7 +124,8 @@ impl Cell {
             subscribers.tell(&moves);
         }
         *after = After { position: inside.position, fence: inside.topic.fence };
-        answer
+        drop(inside);
+        answer.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Changes the topic as a replay or a dump does: it is no step, so it sends no signals and hands nothing over.
@@ -141,11 +147,12 @@ impl Cell {
         Ok(self.lock("signals")?.subscribers.subscribe(interest))
     }
 
-    /// Fails for good once a step has panicked: the topic may be half-changed. The other topics go on.
+    /// Fails for good once a query has panicked, or what restores the topic after a panic of a step: it may be half-changed. The other
+    /// topics go on.
     fn lock(&self, operation: &'static str) -> Result<MutexGuard<'_, Inside>, StoreError> {
         self.inside.lock().map_err(|_| StoreError::Other {
             operation,
-            source: "an earlier step of this topic panicked, which is a defect of dq; the topic is stopped".into(),
+            source: "dq panicked in this topic, which is a defect; the topic is stopped".into(),
         })
     }
 }

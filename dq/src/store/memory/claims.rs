@@ -26,7 +26,7 @@ impl Topic {
         let (ahead, gate) = (now.floor().after(request.lookahead), self.gate(now));
         let latest = gate.latest(ahead);
         let due = (TimedPlace::Delayed, latest, request.limit, request.bytes);
-        let claims = self.claim(now, node, due, (request.last_seen, request.lease));
+        let claims = self.claim(now, node, due, (request.last_seen, request.lease))?;
         self.record.claimed(now, node, &claims, true);
         self.cut_leases(now);
         let waiting = self.jobs.index(TimedPlace::Delayed);
@@ -66,7 +66,7 @@ impl Topic {
             node,
             (TimedPlace::Unacked, aged, request.limit, request.bytes),
             (request.last_seen, request.lease),
-        );
+        )?;
         self.record.claimed(now, node, &claims, false);
         let more_histories = self.histories.forget(now.floor(), request.limit);
         let dead = self.jobs.index(TimedPlace::Dead);
@@ -93,8 +93,12 @@ impl Topic {
         node: &NodeId,
         (place, latest, limit, bytes): (TimedPlace, Option<Timestamp>, usize, usize),
         (last_seen, lease): (Sequence, Duration),
-    ) -> Vec<Claim> {
-        let fence = Fence(now.micros().max(self.fence.0 + 1));
+    ) -> Result<Vec<Claim>, StoreError> {
+        let Some(next) = self.fence.0.checked_add(1) else {
+            let source = "the topic has given out the largest fence, which only a damaged or forged record can name; export its jobs, remove the store, and import them";
+            return Err(StoreError::Other { operation: "claim", source: source.into() });
+        };
+        let fence = Fence(now.micros().max(next));
         let end = lease_end(now, lease);
         let claim = |latest| self.jobs.claim((place, latest, limit, bytes), node, (fence, end));
         let claims = latest.map_or_else(Vec::new, claim);
@@ -106,7 +110,7 @@ impl Topic {
         }
         self.jobs.set_lease(node, end);
         self.take_sequence(now, node, last_seen);
-        claims
+        Ok(claims)
     }
 
     /// Removes the earliest jobs of a place while `is_past` of (number of jobs, time of the earliest), at most `limit`.

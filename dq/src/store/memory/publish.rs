@@ -42,7 +42,7 @@ impl Topic {
             } else {
                 published += 1;
                 self.record.note(&id, || JobMove::Published);
-                self.broadcasts.published += 1;
+                self.broadcasts.published = self.broadcasts.published.saturating_add(1);
                 let number = self.broadcasts.published;
                 let message = BroadcastMessage { number, id, record: record.as_bytes().clone() };
                 self.notices.push(Recipient::Channel, Signal::Broadcast(message));

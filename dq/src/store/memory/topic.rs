@@ -53,6 +53,12 @@ impl Topic {
         self.record.begin(is_listened, self.histories.are_kept());
     }
 
+    /// The step has panicked: what it has done stays, and the topic goes on.
+    pub(super) fn restore(&mut self) {
+        self.jobs.restore();
+        self.broadcasts.restore();
+    }
+
     /// The step ends: what it recorded becomes part of the histories and of the statistics. Returns what to tell those who listen.
     pub(super) fn end_step(&mut self, now: Now) -> Option<Moves> {
         let (moves, counts) = self.record.take();

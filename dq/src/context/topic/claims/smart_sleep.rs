@@ -139,7 +139,7 @@ impl SmartSleep {
         }
         let aims = answer.role == Some(Role::Watcher) && !self.sleeps_out;
         let lead = if aims && !came_early { self.lead.get() } else { Duration::ZERO };
-        self.aim = aims.then(|| answer.micros + answer.sleep.as_micros() as u64);
+        self.aim = aims.then(|| answer.micros.saturating_add(answer.sleep.as_micros() as u64));
         self.until = now + answer.sleep.saturating_sub(lead);
         self.store_clock = Some(StoreTime { micros: answer.micros, at: now });
         if let Some(due) = self.signalled.take() {

@@ -171,8 +171,8 @@ impl Machine {
         self.moment.now = now;
         match event {
             Event::Answered(asked, answer, dropped) => {
-                self.begin(if answer.is_ok() { asked.kind.name() } else { "error" });
                 self.taking_in = TakingIn::Answer(asked.kind);
+                self.begin(if answer.is_ok() { asked.kind.name() } else { "error" });
                 self.on_answer(asked, answer, dropped);
             }
             Event::Unanswered(waited) => {
@@ -180,16 +180,23 @@ impl Machine {
                 self.on_unanswered(waited);
             }
             Event::Signal(signal) => {
-                self.begin("signal");
-                self.on_signal(signal);
+                // A signal is a hint: while they make the task panic, the fallback scan does without.
+                if self.moment.held.defects.rests("signal", now).is_none() {
+                    self.begin("signal");
+                    self.on_signal(signal);
+                }
             }
             Event::Run(event) => {
+                if let RunEvent::Failed(run, _) | RunEvent::JobEnded(run, ..) | RunEvent::Ended(run, _) = &event {
+                    self.taking_in = TakingIn::Run(*run);
+                }
                 self.begin("end of a run");
                 self.on_run(event);
             }
         }
         self.route();
         self.taking_in = TakingIn::Nothing;
+        self.moment.held.defects.end();
         self.judge_lost_claim();
     }
 
@@ -387,9 +394,6 @@ impl Machine {
     }
 
     fn on_run(&mut self, event: RunEvent) {
-        if let RunEvent::Failed(run, _) | RunEvent::JobEnded(run, ..) | RunEvent::Ended(run, _) = &event {
-            self.taking_in = TakingIn::Run(*run);
-        }
         let Self { runs, outcomes, moment, .. } = self;
         match event {
             RunEvent::Failed(run, failed) => runs.on_failed(run, failed, moment.now),

@@ -40,8 +40,12 @@ impl Machine {
         }
         match (&jobs[..], kind) {
             ([id], _) => self.charge(id, step, panic),
-            ([], Some(kind)) => self.moment.flight.pause(kind, now, false),
-            ([], None) => _ = self.moment.held.defects.rest(step, now, &self.parts.environment),
+            ([], kind) => {
+                let until = self.moment.held.defects.rest(step, now, &self.parts.environment);
+                if let Some(kind) = kind {
+                    self.moment.flight.pause_until(kind, until);
+                }
+            }
             _ => self.moment.held.defects.suspect(jobs.iter().cloned()),
         }
         is_claim || !jobs.is_empty()
@@ -107,7 +111,11 @@ impl Machine {
         }
         let Some(LostClaim { panic, unheld }) = self.lost_claim.take() else { return };
         match &unheld[..] {
-            [id] => self.charge(id, RequestKind::Transfer.name(), &panic),
+            [id] => {
+                let step = RequestKind::Transfer.name();
+                self.parts.stats.found_defect(step, &unheld, &panic);
+                self.charge(id, step, &panic);
+            }
             _ => self.moment.held.defects.suspect(unheld),
         }
     }

@@ -292,6 +292,23 @@ impl Jobs {
         }
     }
 
+    /// A step has panicked between two changes: makes the indexes again from the slots, which have one place each.
+    pub(super) fn restore(&mut self) {
+        let slots = mem::take(&mut self.slots);
+        let holders = mem::take(&mut self.holders);
+        (self.timed, self.schedules) = Default::default();
+        for (id, slot) in &slots {
+            enter(&mut self.schedules, id);
+            self.occupy(id.clone(), &slot.place);
+        }
+        for (node, holder) in holders {
+            if let Some(known) = self.holders.get_mut(&node) {
+                known.lease = holder.lease;
+            }
+        }
+        self.slots = slots;
+    }
+
     pub(super) const fn log(&self) -> Log {
         self.touched.log
     }
