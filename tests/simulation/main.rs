@@ -71,6 +71,11 @@ fn a_crash_of_the_whole_process_on_a_file_loses_nothing_that_was_confirmed() {
 }
 
 #[test]
+fn whatever_a_topic_does_when_it_panics_no_job_is_lost_and_none_pays_for_it() {
+    nothing_is_found_with(Profile::Panics);
+}
+
+#[test]
 fn a_job_that_never_left_its_program_is_not_added() {
     nothing_is_found_with(Profile::Refused);
 }
@@ -103,6 +108,7 @@ fn a_seed_is_the_same_run_again() {
         Profile::Refused,
         Profile::Large,
         Profile::File,
+        Profile::Panics,
     ];
     let of_profiles = of_profiles.into_iter().zip(2..).map(|(profile, seed)| (seed, Some(profile)));
     for (seed, profile) in [(1, None), (4, None), (9, None)].into_iter().chain(of_profiles) {

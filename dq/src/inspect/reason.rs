@@ -234,6 +234,11 @@ fn dead(
             f.write_str(": it expired before it ran")?;
             "requeue it to run it all the same"
         }
+        Some(Cause::Defect) => {
+            f.write_str(": of a defect of dq itself")?;
+            because(f, None, error)?;
+            "please report that as a bug, and requeue the job once it is fixed"
+        }
         _ => {
             write!(f, ", after {}", runs(attempts))?;
             because(f, cause, error)?;

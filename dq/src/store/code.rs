@@ -87,6 +87,9 @@ codes! {
     /// Nodes could not decode payloads that are JSON: the program that adds them and the one that handles them differ.
     SchemaDifference "schema-difference" Warning ""
         "make the program that adds these jobs and the one that handles them agree, then requeue them";
+    /// dq itself panicked at a job, and gave it up.
+    DefectiveJob "defective-job" Error ""
+        "report the panic as a bug; once that is fixed, upgrade and requeue the job, whose payload is kept";
     /// What the topic notes of its jobs falls behind them. The id says what: `protocol`, `retains` or `largest`; the detail is its
     /// value.
     NotesBehind "notes-behind" Error "write it" EVICTED;

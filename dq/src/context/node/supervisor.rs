@@ -242,7 +242,7 @@ impl Drop for Running {
 }
 
 /// Runs the task of a topic or channel until it stops, once the store serves it, and restarts it after a panic of dq itself. A topic
-/// resumes by itself after most panics, with all that it holds (rule 32); here it begins without that. A task that panics during a stop is
+/// resumes by itself after most panics, with all that it holds (rule 34); here it begins without that. A task that panics during a stop is
 /// restarted once, to give back what it held. After a second panic other nodes reclaim that, so that the node comes to its end. At last drops the listeners on the user's runtime: their `Drop` is the user's code, and may block its thread.
 async fn keep_running(
     opening: Opening,

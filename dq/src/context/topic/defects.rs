@@ -1,4 +1,4 @@
-//! Defects: what the machine is at, and what a panic of dq there does to that (rule 32).
+//! Defects: what the machine is at, and what a panic of dq there does to that (rule 34).
 //!
 //! A panic in the task of a topic is a defect of dq, and mostly one job shows it: a record that no step expected. The machine notes its
 //! step and the job before it touches one, the note outlives the panic, and the panic is *charged* to that job. If a request was about

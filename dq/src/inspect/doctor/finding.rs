@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::job::TopicName;
+use crate::job::{JobId, TopicName};
 use crate::store::{Danger, DangerKind, FindingCode, GiveUp, Mismatch, Repair, Severity};
 
 /// Something that the doctor found.
@@ -68,6 +68,12 @@ impl Finding {
         let text = text_of(code, &id, &detail);
         let remedy = code.can_be_repaired().then(|| Repair::Mismatch { mismatch, nodes: Vec::new() });
         Self { id: Some(id), remedy, ..Self::new(code, Some(topic), text) }
+    }
+
+    /// A DEAD job at which dq panicked.
+    pub(super) fn of_defect(topic: TopicName, id: &JobId, error: &str) -> Self {
+        let text = format!("dq gave the job up, because of a defect of its own: {error}");
+        Self { id: Some(id.to_string()), ..Self::new(FindingCode::DefectiveJob, Some(topic), text) }
     }
 
     /// A job whose record or payload does not decode.

@@ -1,14 +1,23 @@
-//! Whether records and payloads decode.
+//! Whether records and payloads decode, and whether dq has panicked at a job.
 
 use super::finding::Finding;
-use crate::job::{Codec, State, TopicName, check_json};
+use crate::job::{Cause, Codec, State, TopicName, check_json};
 use crate::store::{FindingCode, GiveUp, Stored};
 
 /// What does not decode in a job, if anything. The payload of a DEAD job may be what made it DEAD.
 pub(super) fn examined(topic: &TopicName, stored: Stored) -> Option<Finding> {
+    if let Some(error) = defect_of(&stored) {
+        return Some(Finding::of_defect(topic.clone(), &stored.id, &error));
+    }
     let (code, error) = wrong_in(&stored)?;
     let job = GiveUp { id: stored.id, record: stored.record, error };
     Some(Finding::of_job(code, topic.clone(), job))
+}
+
+/// Where dq panicked at this DEAD job; `None`: it did not.
+fn defect_of(stored: &Stored) -> Option<String> {
+    let metadata = stored.record.metadata().ok().filter(|_| stored.place.state() == State::Dead)?;
+    (metadata.cause == Some(Cause::Defect)).then(|| metadata.error.unwrap_or_default())
 }
 
 fn wrong_in(stored: &Stored) -> Option<(FindingCode, String)> {

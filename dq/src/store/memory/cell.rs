@@ -63,7 +63,7 @@ impl Cell {
     }
 
     /// Executes a step and sends its signals. A step that panics does so for the caller; what it has done stays, and the topic
-    /// goes on (rule 32). The answer comes once what it `waits` for is confirmed.
+    /// goes on (rule 34). The answer comes once what it `waits` for is confirmed.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         operation: &'static str,

@@ -109,6 +109,7 @@ impl Sim {
             | Fault::MuteLong
             | Fault::Subscribers
             | Fault::Starve
+            | Fault::Panic
             | Fault::Wall => {
                 self.inject_node_fault(fault, random);
             }
@@ -129,6 +130,7 @@ impl Sim {
             }
             Fault::Kill => self.kill(&node.process),
             Fault::Starve => node.process.starve(now + random.between(SECOND, 30 * SECOND)),
+            Fault::Panic => node.process.panics_after.store(random.below(1_000), Relaxed),
             Fault::KillAtSend => node.dies_after.store(random.below(8), Relaxed),
             Fault::Stop if alive.len() > 1 => {
                 self.stop_node(node);

@@ -1,6 +1,7 @@
 //! The nodes of dq's own simulation: real ones, each in a process of its own, with scripted handlers.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,8 +17,8 @@ use super::sim::{Sim, Workload};
 use super::store::FaultyStore;
 use super::sync::lock;
 use dq::config::{Listing, TopicSettings};
-use dq::environment::Runtime;
-use dq::job::TopicKey;
+use dq::environment::{Environment, Runtime};
+use dq::job::{NodeId, TopicKey};
 use dq::listener::AckMode;
 use dq::provider::Provider;
 use dq::testing::seam::{self};
@@ -45,6 +46,7 @@ impl Sim {
         let process = Process::new(format!("n{number}"), &self.cluster);
         let environment = process.environment();
         let id = environment.node_id();
+        let environment = self.panicking(environment, &process, &id);
         let node = Arc::new(SimNode {
             process: Arc::clone(&process),
             id: id.clone(),
@@ -100,6 +102,22 @@ impl Sim {
         environment.spawn(Runtime::Own, async move {
             *lock(&node.running) = Some(seam::start(&plan));
         });
+    }
+
+    /// The environment of a node whose topics panic where a fault says.
+    fn panicking(self: &Arc<Self>, environment: Environment, process: &Arc<Process>, id: &NodeId) -> Environment {
+        let (sim, process, id) = (Arc::downgrade(self), Arc::clone(process), id.clone());
+        seam::watched(environment, move |step, job| {
+            if !process.panics_now() {
+                return;
+            }
+            if let Some(sim) = sim.upgrade() {
+                sim.cluster.log(|| format!("{} panics at `{step}`, at {job:?}", process.name));
+                sim.note_fault(&process);
+                sim.for_checkers(|checker| checker.node_panics(&id));
+            }
+            resume_unwind(Box::new("a planted panic")); // without the hook, which prints
+        })
     }
 
     fn topic_settings(&self) -> TopicSettings {

@@ -29,6 +29,8 @@ pub(super) struct Process {
     /// How many requests it has sent.
     pub(super) requests: AtomicU64,
     pub(super) signals: AtomicU64,
+    /// The task of one of its topics panics after so many steps and jobs; never at `u64::MAX`.
+    pub(super) panics_after: AtomicU64,
     dead: AtomicBool,
     /// When its last pause ends, in µs.
     pub(super) paused_until: AtomicU64,
@@ -62,6 +64,7 @@ impl Process {
             random,
             requests: AtomicU64::new(0),
             signals: AtomicU64::new(0),
+            panics_after: AtomicU64::new(u64::MAX),
             dead: AtomicBool::new(false),
             paused_until: AtomicU64::new(0),
             unresponsive_until: AtomicU64::new(0),
@@ -80,6 +83,12 @@ impl Process {
     pub(super) fn environment(self: &Arc<Self>) -> Environment {
         let entropy = Arc::new(Seeded::new(self.random.seed()));
         Environment::new(self.clock.clone(), entropy, Arc::new(Here(Arc::clone(self))))
+    }
+
+    /// Whether the task that begins a step now panics there.
+    pub(super) fn panics_now(&self) -> bool {
+        let count = |left| if left == u64::MAX { None } else { Some(u64::checked_sub(left, 1).unwrap_or(u64::MAX)) };
+        self.panics_after.fetch_update(Relaxed, Relaxed, count) == Ok(0)
     }
 
     pub(super) fn is_dead(&self) -> bool {

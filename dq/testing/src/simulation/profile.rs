@@ -40,11 +40,13 @@ pub enum Profile {
     Large,
     /// A `file:` store, whose process crashes as a whole and loses what was not synced.
     File,
+    /// The task of a topic panics, at any of its steps.
+    Panics,
 }
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Calm,
         Self::Killers,
         Self::Net,
@@ -61,6 +63,7 @@ impl Profile {
         Self::Refused,
         Self::Large,
         Self::File,
+        Self::Panics,
     ];
 
     /// The name of the profile, as `tests/simulate --profile` takes it.
@@ -82,6 +85,7 @@ impl Profile {
             Self::Refused => "refused",
             Self::Large => "large",
             Self::File => "file",
+            Self::Panics => "panics",
         }
     }
 
@@ -100,7 +104,7 @@ impl Profile {
             Self::Clock | Self::Claim | Self::Signals | Self::Starved => 6,
             Self::Unresponsive | Self::Refused => 4,
             Self::Crowd | Self::Large => 2,
-            Self::File => 0,
+            Self::File | Self::Panics => 0,
         }
     }
 
@@ -109,7 +113,7 @@ impl Profile {
         matches!(self, Self::Crowd | Self::Large)
     }
 
-    /// The profile that a seed picks. `File` is drawn from a source of its own, so every other seed stays the run that it was
+    /// The profile that a seed picks, never `Panics`. `File` is drawn from a source of its own, so every other seed stays the run that it was
     /// before there was `File`.
     pub(super) fn pick(cluster: &ClusterState) -> Self {
         if cluster.random("file", 0).below(ONE_ON_FILE) == 0 {
@@ -153,4 +157,6 @@ pub(super) enum Fault {
     RefuseConnections,
     /// The disk of a `file:` store is full for a while.
     DiskFull,
+    /// The task of a topic panics, after some steps.
+    Panic,
 }

@@ -158,7 +158,7 @@ impl RunSettings {
 
     pub(super) fn faults(&self) -> &'static [Fault] {
         use Fault::{
-            Caller, DiskFull, Fall, Full, Jump, Kill, KillAtSend, MuteLong, Out, Pause, PauseAtSend, RefuseConnections,
+            Caller, DiskFull, Fall, Full, Jump, Kill, KillAtSend, MuteLong, Out, Panic, Pause, PauseAtSend, RefuseConnections,
             Slow, Snap, Starve, Stop, Subscribers, Unresponsive, UnresponsiveLong, Unsubscribe, Wall,
         };
         match self.profile {
@@ -194,6 +194,7 @@ impl RunSettings {
             Profile::Clock => &[Jump, Jump, Wall, Out, Pause],
             Profile::Unresponsive => &[UnresponsiveLong, MuteLong],
             Profile::File => &[Kill, Kill, KillAtSend, Jump, Jump, Stop, DiskFull],
+            Profile::Panics => &[Panic, Panic, Panic, Panic, Kill, Stop],
             Profile::Crowd => &[PauseAtSend, PauseAtSend, Pause, Unresponsive],
         }
     }

@@ -1,5 +1,5 @@
 //! What the machine does when the task of its topic has panicked: it charges the panic to what it was at, and goes on from what it
-//! holds, as after a lost link (rule 32).
+//! holds, as after a lost link (rule 34).
 
 use std::time::Duration;
 

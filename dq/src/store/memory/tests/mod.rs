@@ -6,6 +6,7 @@ mod claims;
 mod durable;
 mod histories;
 mod leases;
+mod panics;
 mod pending;
 mod runs;
 mod signals;

@@ -26,6 +26,9 @@ impl Checker {
         let mut runs = self.runs.values().filter(|other| {
             self.fell && self.jumped && (&other.node, other.token, other.version) == (node, run.token, run.version)
         });
+        if outcome.change == Change::Dead && self.may_give_up(node, outcome) {
+            return;
+        }
         if !self.fits(&run, outcome, exhausted) && !runs.any(|other| self.fits(other, outcome, exhausted)) {
             self.bad(format!(
                 "[10] {:?} of {} is accepted for run {number} of {}, which had {:?} and {:?}, {:?}",
@@ -47,6 +50,12 @@ impl Checker {
         if !matches!(outcome.change, Change::Rollback | Change::Dead) {
             self.forgets_crashes(run.version);
         }
+    }
+
+    /// Whether a job may have become DEAD because dq panicked at it.
+    fn may_give_up(&self, node: &NodeId, outcome: &Outcome) -> bool {
+        let panics = self.node_records.get(node).map_or(0, |record| record.panics);
+        panics >= 2 && outcome.metadata.as_ref().and_then(|metadata| metadata.cause) == Some(Cause::Defect)
     }
 
     /// Returns whether an outcome fits what the handlers of the run did.

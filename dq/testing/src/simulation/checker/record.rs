@@ -169,6 +169,8 @@ pub(in crate::simulation) struct NodeRecord {
     pub(in crate::simulation) settled: Option<u64>,
     pub(in crate::simulation) dead: bool,
     pub(in crate::simulation) died_at: u64,
+    /// How often the task of a topic has panicked on it.
+    pub(in crate::simulation) panics: u32,
     /// The handlers that run: run number, job and start time. Those that ran when the node died stay.
     pub(in crate::simulation) handlers: BTreeMap<u64, (JobId, u64)>,
     /// The broadcast listeners that run, and since when: name and version of the broadcast. As handlers, they stay.

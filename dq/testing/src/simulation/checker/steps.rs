@@ -239,6 +239,12 @@ impl Checker {
         }
     }
 
+    /// Records that the task of a topic panics on this node. What its handlers have decided may be lost: then the jobs go back.
+    pub(in crate::simulation) fn node_panics(&mut self, node: &NodeId) {
+        self.node_records.entry(node.clone()).or_default().panics += 1;
+        self.runs.values_mut().filter(|run| run.node == *node).for_each(|run| run.decided = None);
+    }
+
     /// Records that a handler starts, and returns the number of its run.
     pub(in crate::simulation) fn started(
         &mut self,

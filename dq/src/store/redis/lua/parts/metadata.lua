@@ -11,7 +11,7 @@ Holds    no text is decoded. Metadata that do not decode count as plain
 local FORMAT, LONGEST_FORMAT = 144, 150
 -- The flags; TEXTS are those of texts.
 local EXPIRES, RETAIN, PARKED, FAILED, TEXTS, CHANGED = 1, 2, 4, 8, 112, 128
-local EXHAUSTED, LAST_CAUSE, CRASHES, PLACE_LOST = 128, 7, 5, 7
+local EXHAUSTED, LAST_CAUSE, CRASHES, PLACE_LOST = 128, 8, 5, 7
 local LARGE = 4096
 -- Where the fixed fields end, where all metadata end, and the flags; nothing if these are no metadata.
 local function ends_of(text)
