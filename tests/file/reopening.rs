@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dq::job::{AppName, Cause, Codec, Deliver, JobId, Metadata, Record, State, TopicKey, TopicName};
+use dq::store::file::journal::{Holder, Journal, Options};
 use dq::store::file::{FileStore, check_on};
+use dq::store::memory::CHANGES_VERSION;
 use dq::store::step::Change;
 use dq::store::{Due, NewJob, Store};
 use dq::testing::ManualClock;
@@ -194,5 +196,24 @@ fn a_store_of_an_older_version_of_the_format_opens_and_is_rewritten_at_the_start
             let is_current = file.is_empty() || entry.name == "LOCK" || file[12..14] == [2, 0];
             assert!(is_current, "{} has an older version", entry.name);
         }
+    }
+}
+
+/// Such a number is in a journal whose checksums are right only if another program wrote it.
+#[test]
+fn a_reservation_that_no_clock_reaches_leaves_fences_to_give_out() {
+    for forged in [u64::MAX, u64::MAX - 1] {
+        let disk = SimulatedDisk::new();
+        Rig::open(&disk).added(&["a"]);
+        let options = Options::new(7, Holder { pid: Some(1), host: None, process: None, since: None }, CHANGES_VERSION.into());
+        let (journal, _) = Journal::open(Arc::new(disk.clone()), &options, |_, _| Ok::<_, std::io::Error>(())).unwrap();
+        journal.reserve(forged).unwrap();
+        journal.commit().unwrap();
+        drop(journal);
+        let mut rig = Rig::open(&disk);
+        let claim = rig.transfer(1);
+        rig.store.commit().unwrap();
+        let claims = rig.claimed(claim).unwrap();
+        assert!(claims[0].token.fence.0 < 1 << 53, "{claims:?}");
     }
 }

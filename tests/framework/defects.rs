@@ -8,14 +8,17 @@ use std::sync::{Arc, Mutex};
 use dq::config::TopicOverrides;
 use dq::context::{Condition, TopicDefect, TopicHealth};
 use dq::environment::{Environment, Seeded};
-use dq::job::{Cause, JobId, State};
+use dq::job::{
+    AppName, Cause, Codec, Deliver, JobId, Metadata, ProducerId, Record, State, TopicKey, TopicName,
+};
 use dq::store::step::{Change, Sequenced};
-use dq::store::{Answer, Request};
+use dq::store::{Answer, Due, NewJob, Numbered, OnDuplicate, Request};
 use dq::testing::Harness;
 use dq::testing::seam::watched;
 use dq_tests::Faults;
 
 use crate::backend::SEEDS;
+use crate::isolation::crash_with;
 use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, faulty_store, handler_takes, stored_job, test_job};
 
 /// How many jobs have nothing to do with a defect.
@@ -290,4 +293,46 @@ async fn outcomes_that_were_decided_survive_a_panic_and_are_sent_once() {
     let health = topic(&dq);
     assert_eq!((health.counters.restarts, health.counters.acked), (3, INNOCENT as u64));
     assert_eq!(health.counters.stale_outcomes + health.counters.rolled_back, 0);
+}
+
+/// The encoder of an early version panicked at such a record, wherever the store wrote it again.
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_error_has_no_room_beside_its_headers_is_dead_and_all_others_run_once() {
+    let script = by_id();
+    let (dq, _) = node(&script, |_, _| false).await;
+    let key = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
+    let headers = vec![("large".into(), "x".repeat(65_000))];
+    let metadata = Metadata { headers, ..Metadata::default() };
+    let job = NewJob {
+        id: JobId::new("bad-fails").unwrap(),
+        generated: false,
+        due: Due::After(SECOND),
+        expires_after: None,
+        record: Record::new(&metadata, Codec::Json, br#"{"id":"bad-fails"}"#),
+        on_duplicate: OnDuplicate::Keep,
+        deliver: Deliver::Queue,
+    };
+    let producer = dq.store().producer(&key, &ProducerId::new("tool"));
+    producer.add(Numbered { number: 1, items: vec![job] }).await.unwrap();
+    dq.advance(SECOND).await;
+    add_innocent(&dq).await;
+    dq.advance(MINUTE).await;
+    assert_eq!(stored_job(&dq, "bad-fails").await.state, State::Dead, "{:?}", topic(&dq));
+    assert_innocent_are_done(&dq, &script, "an error without room").await;
+    assert!(dq.health().ready);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quarantined_job_at_which_dq_panics_takes_none_of_its_group_with_it() {
+    let (store, faults) = faulty_store();
+    crash_with(&store, (0..6).map(|n| format!("group-{n}")).chain(["bad".into()])).await;
+    faults.panic_at_request(concerns);
+    let script = by_id();
+    let dq = Harness::start_on(store, 2, |factory| script.on(factory, settings)).await;
+    dq.advance(MINUTE).await;
+    let dead = stored_job(&dq, "bad").await;
+    assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Defect)), "{:?}", topic(&dq));
+    let runs = runs(&script);
+    assert_eq!(runs.len(), 6, "{runs:?}");
+    assert!(runs.values().all(|times| *times == 1), "{runs:?}");
 }

@@ -5,6 +5,8 @@ mod shrink;
 mod taken;
 mod users;
 
+use std::collections::BTreeSet;
+
 use dq_testing::simulation::{Options, Profile, RULES, simulate};
 use taken::TAKEN;
 
@@ -72,7 +74,15 @@ fn a_crash_of_the_whole_process_on_a_file_loses_nothing_that_was_confirmed() {
 
 #[test]
 fn whatever_a_topic_does_when_it_panics_no_job_is_lost_and_none_pays_for_it() {
-    nothing_is_found_with(Profile::Panics);
+    let (mut options, mut steps) = (Options::default(), BTreeSet::new());
+    (options.profile, options.log) = (Some(Profile::Panics), true);
+    for seed in 0..20 {
+        let report = simulate(seed, &options);
+        assert_eq!(report.found, None, "tests/simulate --profile panics --seeds 1 --from {seed} --log");
+        let panics = report.log.iter().filter_map(|line| line.split_once(" panics at `")?.1.split_once('`'));
+        steps.extend(panics.map(|(step, job)| (step.to_owned(), job.contains("Some"))));
+    }
+    assert!(steps.len() >= 20, "{steps:?}");
 }
 
 #[test]

@@ -86,6 +86,14 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_number_that_a_store_may_name_is_a_number_like_any_other() {
+        let mut arrivals = Arrivals::default();
+        assert_eq!((arrivals.came(u64::MAX), arrivals.came(u64::MAX)), (0, 0));
+        assert_eq!(arrivals.published(u64::MAX, 1, secs(0)), 0);
+        assert!(arrivals.has(u64::MAX));
+    }
+
+    #[test]
     fn numbers_start_again_when_the_store_falls_back() {
         let mut arrivals = Arrivals::default();
         assert_eq!(arrivals.published(90, 0, secs(0)), 0);
