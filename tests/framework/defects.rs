@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex};
 use dq::config::TopicOverrides;
 use dq::context::{Condition, TopicDefect, TopicHealth};
 use dq::environment::{Environment, Seeded};
-use dq::job::{
-    AppName, Cause, Codec, Deliver, JobId, Metadata, ProducerId, Record, State, TopicKey, TopicName,
-};
+use dq::inspect::FindingCode;
+use dq::job::{AppName, Cause, Codec, Deliver, JobId, Metadata, ProducerId, Record, State, TopicKey, TopicName};
 use dq::store::step::{Change, Sequenced};
 use dq::store::{Answer, Due, NewJob, Numbered, OnDuplicate, Request};
 use dq::testing::Harness;
@@ -19,7 +18,9 @@ use dq_tests::Faults;
 
 use crate::backend::SEEDS;
 use crate::isolation::crash_with;
-use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, faulty_store, handler_takes, stored_job, test_job};
+use crate::scripted_listener::{
+    HOUR, MINUTE, SECOND, Script, TestJob, faulty_store, handler_takes, stored_job, test_job,
+};
 
 /// How many jobs have nothing to do with a defect.
 const INNOCENT: usize = 20;
@@ -52,14 +53,18 @@ fn settings(topic: TopicOverrides) -> TopicOverrides {
 }
 
 /// A node whose task panics where `panics` says.
-async fn node(script: &Script, panics: impl Fn(&str, Option<&str>) -> bool + Send + Sync + 'static) -> (Harness, Arc<Faults>) {
+async fn node(
+    script: &Script,
+    panics: impl Fn(&str, Option<&str>) -> bool + Send + Sync + 'static,
+) -> (Harness, Arc<Faults>) {
     let (store, faults) = faulty_store();
     let panics: Box<Watch> = Box::new(panics);
-    let environment = watched(Environment::on_this_runtime(Arc::new(Seeded::new(1))), move |step, job: Option<&JobId>| {
-        if panics(step, job.map(JobId::as_str)) {
-            resume_unwind(Box::new("a planted panic")); // without the hook, which prints
-        }
-    });
+    let environment =
+        watched(Environment::on_this_runtime(Arc::new(Seeded::new(1))), move |step, job: Option<&JobId>| {
+            if panics(step, job.map(JobId::as_str)) {
+                resume_unwind(Box::new("a planted panic")); // without the hook, which prints
+            }
+        });
     let dq = Harness::start_on(store, 1, |factory| script.on(factory, settings).environment(environment)).await;
     (dq, faults)
 }
@@ -96,13 +101,23 @@ async fn assert_innocent_are_done(dq: &Harness, script: &Script, what: &str) {
     }
 }
 
+/// What the doctor finds in the topic, and at which job.
+async fn diagnosed(dq: &Harness) -> Vec<(FindingCode, Option<String>)> {
+    let mut doctor = dq.provider().inspect().doctor(Some("work")).unwrap();
+    while doctor.step().await.unwrap().is_some() {}
+    let of_jobs = doctor.findings().iter().filter(|finding| finding.topic.is_some());
+    of_jobs.map(|finding| (finding.code, finding.id.clone())).collect()
+}
+
 /// Whether this request is about the job `bad`, and does not give it up.
 fn concerns(request: &Request) -> bool {
     let is_bad = |id: &JobId| id.as_str().starts_with("bad");
     match request {
         Request::Settle(settle) => {
             let mut outcomes = settle.outcomes.iter();
-            outcomes.any(|outcome| is_bad(&outcome.id) && outcome.change != Change::Dead && outcome.change != Change::Rollback)
+            outcomes.any(|outcome| {
+                is_bad(&outcome.id) && outcome.change != Change::Dead && outcome.change != Change::Rollback
+            })
         }
         Request::Exhaust(exhaust) => is_bad(&exhaust.id),
         Request::Isolate(isolate) => isolate.runs.iter().any(|(id, _)| is_bad(id)),
@@ -141,7 +156,8 @@ fn culprits() -> Vec<(&'static str, &'static str)> {
 async fn a_job_at_which_dq_panics_is_dead_and_all_others_run_once_within_a_minute() {
     for (place, id) in culprits() {
         let script = by_id();
-        let (dq, faults) = node(&script, move |step, job| step == place && job.is_some_and(|job| job.starts_with("bad"))).await;
+        let (dq, faults) =
+            node(&script, move |step, job| step == place && job.is_some_and(|job| job.starts_with("bad"))).await;
         match place {
             "the request" => faults.panic_at_request(concerns),
             "the answer" => faults.panic_at_answer(brings),
@@ -159,6 +175,7 @@ async fn a_job_at_which_dq_panics_is_dead_and_all_others_run_once_within_a_minut
         let health = topic(&dq);
         let named = health.defects.iter().find(|defect| defect.job.as_deref() == Some(id)).unwrap();
         assert!(named.is_given_up && (2..=6).contains(&named.panics), "{what}: {named:?}");
+        assert_eq!(diagnosed(&dq).await, [(FindingCode::DefectiveJob, Some(id.to_owned()))], "{what}");
         assert!(health.counters.restarts <= 8 && health.condition == Condition::Working, "{what}: {health:?}");
     }
 }

@@ -158,17 +158,26 @@ impl Defects {
     /// Forgets the suspect that says least, if there are too many.
     fn make_room(&mut self) {
         if self.suspects.len() >= MOST_SUSPECTS
-            && let Some(least) = self.suspects.iter().min_by_key(|(_, suspect)| suspect.panics).map(|(id, _)| id.clone())
+            && let Some(least) =
+                self.suspects.iter().min_by_key(|(_, suspect)| suspect.panics).map(|(id, _)| id.clone())
         {
             self.suspects.remove(&least);
         }
     }
 
     /// The task has panicked at this job.
-    pub(super) fn charge(&mut self, id: &JobId, step: &'static str, panic: &str, now: Duration, environment: &Environment) -> Charge {
+    pub(super) fn charge(
+        &mut self,
+        id: &JobId,
+        step: &'static str,
+        panic: &str,
+        now: Duration,
+        environment: &Environment,
+    ) -> Charge {
         self.make_room();
         let passed = self.passed.get(step).copied().unwrap_or_default();
-        let others = self.suspects.iter().any(|(other, suspect)| other != id && suspect.panics > 0 && suspect.step == step);
+        let others =
+            self.suspects.iter().any(|(other, suspect)| other != id && suspect.panics > 0 && suspect.step == step);
         let suspect = self.suspects.entry(id.clone()).or_default();
         if suspect.panics == 0 || suspect.step != step {
             (suspect.step, suspect.passed) = (step, passed);

@@ -279,7 +279,9 @@ impl Held {
 
     /// Lets what has to be sent about a job wait until then.
     pub(super) fn rest(&mut self, id: &JobId, until: Duration) {
-        if let Some(Stage::Exhausting { sent } | Stage::Settling { sent, .. }) = self.jobs.get_mut(id).map(|job| &mut job.stage) {
+        if let Some(Stage::Exhausting { sent } | Stage::Settling { sent, .. }) =
+            self.jobs.get_mut(id).map(|job| &mut job.stage)
+        {
             *sent = true; // so its entry in the queue is skipped
             self.resting.insert(id.clone(), until);
         }

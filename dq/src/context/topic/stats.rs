@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use super::meter::Counters;
 use super::MOST_SHOWN;
+pub use super::meter::Counters;
 use super::meter::{Count, Counts, Level};
 use super::punctuality::Punctuality;
 use crate::context::condition::{Condition, LiveCondition, TaskStats};

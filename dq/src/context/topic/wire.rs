@@ -103,11 +103,7 @@ impl Wire {
 }
 
 /// The answer to a request; never, if there is none. Cancel safe.
-async fn answer_of(
-    request: Option<&mut Pending<Answer>>,
-    reading: &AtomicU8,
-    which: u8,
-) -> Result<Answer, StoreError> {
+async fn answer_of(request: Option<&mut Pending<Answer>>, reading: &AtomicU8, which: u8) -> Result<Answer, StoreError> {
     let Some(answer) = request else { return std::future::pending().await };
     poll_fn(|cx| {
         reading.store(which, Relaxed);

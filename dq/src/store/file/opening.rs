@@ -99,7 +99,11 @@ fn reserved(path: &str, fence: u64) -> Fence {
     if fence <= LAST_FENCE {
         return Fence(fence);
     }
-    tracing::error!(path, fence, "the journal reserves a fence that dq never gives out, so it is damaged or forged; dq ignores that fence");
+    tracing::error!(
+        path,
+        fence,
+        "the journal reserves a fence that dq never gives out, so it is damaged or forged; dq ignores that fence"
+    );
     Fence::default()
 }
 

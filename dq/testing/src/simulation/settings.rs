@@ -158,8 +158,9 @@ impl RunSettings {
 
     pub(super) fn faults(&self) -> &'static [Fault] {
         use Fault::{
-            Caller, DiskFull, Fall, Full, Jump, Kill, KillAtSend, MuteLong, Out, Panic, Pause, PauseAtSend, RefuseConnections,
-            Slow, Snap, Starve, Stop, Subscribers, Unresponsive, UnresponsiveLong, Unsubscribe, Wall,
+            Caller, DiskFull, Fall, Full, Jump, Kill, KillAtSend, MuteLong, Out, Panic, Pause, PauseAtSend,
+            RefuseConnections, Slow, Snap, Starve, Stop, Subscribers, Unresponsive, UnresponsiveLong, Unsubscribe,
+            Wall,
         };
         match self.profile {
             Profile::Broadcasts if !self.chaos => &[Stop],

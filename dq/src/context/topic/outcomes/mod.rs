@@ -71,7 +71,9 @@ impl Outcomes {
                 let error = format!("the job expired at {}", metadata.expires_at.unwrap_or_default());
                 give_up(metadata, Cause::Expired, error)
             }
-            (None, Ok(metadata)) if is_over && self.parts.node.crash_rollback => (metadata, Stage::settling(Change::Rollback)),
+            (None, Ok(metadata)) if is_over && self.parts.node.crash_rollback => {
+                (metadata, Stage::settling(Change::Rollback))
+            }
             (None, Ok(metadata)) => (metadata, self.tick_of(&claim, now, moment).unwrap_or(Stage::Waiting)),
         };
         tracing::debug!(job.id = %claim.id, attempt = metadata.attempts, fence = claim.token.fence.0, "claimed");
