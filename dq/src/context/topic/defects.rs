@@ -2,7 +2,7 @@
 //!
 //! A panic in the task of a topic is a defect of dq, and mostly one job shows it: a record that no step expected. The machine notes its
 //! step and the job before it touches one, the note outlives the panic, and the panic is *charged* to that job. If a request was about
-//! many jobs, all of them are suspects, which are then sent one by one. A charged job waits, so that the others go first. It is
+//! many jobs, all of them are *accused*, and then sent one by one. A charged job waits, so that the others go first. It is
 //! *convicted* if the task panics at it again, and the step was done for another job meanwhile: then it becomes DEAD. A step that
 //! panics for every job convicts none. It rests for growing pauses, and the rest of the topic goes on.
 
@@ -20,25 +20,28 @@ const PRESUMED: u32 = 5;
 /// How long a charged job or a step rests at first, and at most.
 const FIRST_REST: Duration = Duration::from_millis(500);
 const LONGEST_REST: Duration = Duration::from_secs(60);
-/// How many suspects the topic remembers.
-const MOST_SUSPECTS: usize = 1_000;
+/// How many accused jobs the topic remembers, and for how long after the last panic.
+const MOST_ACCUSED: usize = 1_000;
+const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// What the machine is at, and what panics were charged to.
 #[derive(Default)]
 pub(super) struct Defects {
     at: Place,
-    suspects: BTreeMap<JobId, Suspect>,
-    /// How often each step was done for a job that is no suspect, since there is one.
+    accused: BTreeMap<JobId, Accused>,
+    /// How often each step was done for a job that is not accused, since there is one.
     passed: BTreeMap<&'static str, u64>,
     /// Steps that have panicked for no job: until when each rests, and how often it has panicked.
     resting: BTreeMap<&'static str, (Duration, u32)>,
+    /// When the accused jobs are forgotten.
+    forgotten_at: Duration,
     #[cfg(any(test, feature = "testing"))]
     watch: Option<crate::environment::Watch>,
 }
 
 impl std::fmt::Debug for Defects {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Defects").field("at", &self.at).field("suspects", &self.suspects).finish_non_exhaustive()
+        f.debug_struct("Defects").field("at", &self.at).field("accused", &self.accused).finish_non_exhaustive()
     }
 }
 
@@ -51,7 +54,7 @@ pub(super) struct Place {
 
 /// A job at which the task may have panicked.
 #[derive(Debug, Default)]
-struct Suspect {
+struct Accused {
     /// How often the task has panicked at this job and no other.
     panics: u32,
     step: &'static str,
@@ -112,7 +115,7 @@ impl Defects {
         if !self.resting.is_empty() {
             self.resting.remove(self.at.step);
         }
-        if !self.suspects.is_empty() && self.at.job.as_ref().is_some_and(|job| !self.suspects.contains_key(job)) {
+        if !self.accused.is_empty() && self.at.job.as_ref().is_some_and(|job| !self.accused.contains_key(job)) {
             *self.passed.entry(self.at.step).or_default() += 1;
         }
     }
@@ -120,7 +123,7 @@ impl Defects {
     /// The present step is done, for no job if none was noted.
     pub(super) fn end(&mut self) {
         self.pass();
-        if !self.suspects.is_empty() && self.at.job.is_none() {
+        if !self.accused.is_empty() && self.at.job.is_none() {
             *self.passed.entry(self.at.step).or_default() += 1;
         }
         self.at = Place::default();
@@ -132,36 +135,36 @@ impl Defects {
     }
 
     /// Whether the task may have panicked at this job.
-    pub(super) fn suspects(&self, id: &JobId) -> bool {
-        !self.suspects.is_empty() && self.suspects.contains_key(id)
+    pub(super) fn accuses(&self, id: &JobId) -> bool {
+        !self.accused.is_empty() && self.accused.contains_key(id)
     }
 
     /// Whether there is a job at which the task may have panicked.
-    pub(super) fn has_suspects(&self) -> bool {
-        !self.suspects.is_empty()
+    pub(super) fn has_accused(&self) -> bool {
+        !self.accused.is_empty()
     }
 
     /// Until when this job rests, if a panic was charged to it and it is not convicted.
     pub(super) fn rest_of(&self, id: &JobId) -> Option<Duration> {
-        let suspect = self.suspects.get(id)?;
-        (suspect.panics > 0 && suspect.convicted.is_none()).then_some(suspect.rests_until)
+        let accused = self.accused.get(id)?;
+        (accused.panics > 0 && accused.convicted.is_none()).then_some(accused.rests_until)
     }
 
     /// The task may have panicked at one of these.
-    pub(super) fn suspect(&mut self, ids: impl IntoIterator<Item = JobId>) {
+    pub(super) fn accuse(&mut self, ids: impl IntoIterator<Item = JobId>, now: Duration) {
+        self.forgotten_at = now + REMEMBERED;
         for id in ids {
             self.make_room();
-            self.suspects.entry(id).or_default();
+            self.accused.entry(id).or_default();
         }
     }
 
-    /// Forgets the suspect that says least, if there are too many.
+    /// Forgets the accused job that says least, if there are too many.
     fn make_room(&mut self) {
-        if self.suspects.len() >= MOST_SUSPECTS
-            && let Some(least) =
-                self.suspects.iter().min_by_key(|(_, suspect)| suspect.panics).map(|(id, _)| id.clone())
+        if self.accused.len() >= MOST_ACCUSED
+            && let Some(least) = self.accused.iter().min_by_key(|(_, accused)| accused.panics).map(|(id, _)| id.clone())
         {
-            self.suspects.remove(&least);
+            self.accused.remove(&least);
         }
     }
 
@@ -175,43 +178,52 @@ impl Defects {
         environment: &Environment,
     ) -> Charge {
         self.make_room();
+        self.forgotten_at = now + REMEMBERED;
         let passed = self.passed.get(step).copied().unwrap_or_default();
         let others =
-            self.suspects.iter().any(|(other, suspect)| other != id && suspect.panics > 0 && suspect.step == step);
-        let suspect = self.suspects.entry(id.clone()).or_default();
-        if suspect.panics == 0 || suspect.step != step {
-            (suspect.step, suspect.passed) = (step, passed);
+            self.accused.iter().any(|(other, accused)| other != id && accused.panics > 0 && accused.step == step);
+        let accused = self.accused.entry(id.clone()).or_default();
+        if accused.panics == 0 || accused.step != step {
+            (accused.step, accused.passed) = (step, passed);
         }
-        suspect.panics = suspect.panics.saturating_add(1);
-        let is_proven = suspect.panics >= PROVEN && passed > suspect.passed;
-        if suspect.convicted.is_none() && (is_proven || (suspect.panics >= PRESUMED && !others)) {
-            suspect.convicted = Some(Failure::new(Cause::Defect, format!("dq panicked at `{step}`: {panic}")).message);
+        accused.panics = accused.panics.saturating_add(1);
+        let is_proven = accused.panics >= PROVEN && passed > accused.passed;
+        if accused.convicted.is_none() && (is_proven || (accused.panics >= PRESUMED && !others)) {
+            accused.convicted = Some(Failure::new(Cause::Defect, format!("dq panicked at `{step}`: {panic}")).message);
             return Charge::Convicted;
         }
-        suspect.rests_until = now + environment.growing_pause(FIRST_REST, LONGEST_REST, suspect.panics - 1, 2);
-        Charge::Rests(suspect.rests_until)
+        accused.rests_until = now + environment.growing_pause(FIRST_REST, LONGEST_REST, accused.panics - 1, 2);
+        Charge::Rests(accused.rests_until)
     }
 
     /// The metadata with which a convicted job becomes DEAD: without the texts, which may be what no step expected, or with nothing of
     /// `known` if that is not enough. `None`: it is not convicted.
     pub(super) fn sentence(&self, id: &JobId, known: impl FnOnce() -> Metadata) -> Option<Metadata> {
-        if self.suspects.is_empty() {
+        if self.accused.is_empty() {
             return None;
         }
-        let suspect = self.suspects.get(id)?;
-        let (cause, error) = (Some(Cause::Defect), Some(suspect.convicted.clone()?));
+        let accused = self.accused.get(id)?;
+        let (cause, error) = (Some(Cause::Defect), Some(accused.convicted.clone()?));
         let (retry, headers, expires_at) = (None, Vec::new(), None);
-        let known = if suspect.panics > PRESUMED { Metadata::default() } else { known() };
+        let known = if accused.panics > PRESUMED { Metadata::default() } else { known() };
         Some(Metadata { cause, error, retry, headers, expires_at, exhausted: true, ..known })
+    }
+
+    /// Forgets the accused jobs if there was no panic for long: some are with other nodes.
+    pub(super) fn forget(&mut self, now: Duration) {
+        if !self.accused.is_empty() && now >= self.forgotten_at {
+            self.accused.clear();
+            self.passed.clear();
+        }
     }
 
     /// The job is gone, or has moved on without a panic.
     pub(super) fn absolve(&mut self, id: &JobId) {
-        if self.suspects.is_empty() {
+        if self.accused.is_empty() {
             return;
         }
-        self.suspects.remove(id);
-        if self.suspects.is_empty() {
+        self.accused.remove(id);
+        if self.accused.is_empty() {
             self.passed.clear();
         }
     }
@@ -230,5 +242,83 @@ impl Defects {
             return None;
         }
         self.resting.get(step).map(|(until, _)| *until).filter(|until| now < *until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::environment::Seeded;
+
+    const NOW: Duration = Duration::from_secs(1_000);
+
+    fn id(name: &str) -> JobId {
+        JobId::new(name).unwrap()
+    }
+
+    fn setup() -> (Environment, Defects) {
+        let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
+        let defects = Defects::new(&environment);
+        (environment, defects)
+    }
+
+    /// The task panics at this job so often, at `step`, and returns whether that convicts it.
+    fn panics(defects: &mut Defects, environment: &Environment, name: &str, step: &'static str, times: u32) -> bool {
+        (0..times).any(|_| defects.charge(&id(name), step, "no", NOW, environment) == Charge::Convicted)
+    }
+
+    #[tokio::test]
+    async fn a_second_panic_convicts_a_job_if_the_step_has_passed_for_another_one_between() {
+        let (environment, mut defects) = setup();
+        assert!(!panics(&mut defects, &environment, "a", "step", 1));
+        defects.begin("another step");
+        defects.at(&id("b"));
+        defects.begin("step");
+        defects.at(&id("a")); // it is accused itself
+        defects.begin("step");
+        assert!(!panics(&mut defects, &environment, "a", "step", 1));
+        defects.at(&id("b"));
+        defects.begin("step");
+        assert!(panics(&mut defects, &environment, "a", "step", 1));
+        let sentence = defects.sentence(&id("a"), || Metadata { attempts: 3, ..Metadata::default() }).unwrap();
+        assert_eq!((sentence.attempts, sentence.cause, sentence.exhausted), (3, Some(Cause::Defect), true));
+        assert_eq!(sentence.error.as_deref(), Some("dq panicked at `step`: no"));
+        defects.absolve(&id("a"));
+        assert!(defects.sentence(&id("a"), Metadata::default).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_step_that_panics_at_several_jobs_and_passes_for_none_convicts_none() {
+        let (environment, mut defects) = setup();
+        assert!(!panics(&mut defects, &environment, "a", "step", PRESUMED - 1));
+        assert!(!panics(&mut defects, &environment, "b", "step", 100));
+        assert!(!panics(&mut defects, &environment, "a", "step", 100));
+        assert!(panics(&mut defects, &environment, "c", "another step", PRESUMED), "no other job comes there");
+    }
+
+    #[tokio::test]
+    async fn accused_jobs_are_bounded_and_forgotten_after_a_while() {
+        let (environment, mut defects) = setup();
+        assert!(!panics(&mut defects, &environment, "charged", "step", 1));
+        defects.accuse((0..2 * MOST_ACCUSED).map(|n| id(&n.to_string())), NOW);
+        assert_eq!(defects.accused.len(), MOST_ACCUSED);
+        assert!(defects.accuses(&id("charged")), "it says more than the others");
+        defects.forget(NOW + REMEMBERED / 2);
+        assert!(defects.has_accused());
+        defects.forget(NOW + REMEMBERED);
+        assert!(!defects.has_accused());
+    }
+
+    #[tokio::test]
+    async fn a_step_rests_ever_longer_until_it_passes() {
+        let (environment, mut defects) = setup();
+        let rests: Vec<_> = (0..10).map(|_| defects.rest("step", NOW, &environment) - NOW).collect();
+        assert!(rests[0] <= FIRST_REST && rests[9] >= LONGEST_REST / 2 && rests[9] <= LONGEST_REST, "{rests:?}");
+        assert!(defects.rests("step", NOW).is_some() && defects.rests("another", NOW).is_none());
+        defects.begin("step");
+        defects.begin("another");
+        assert!(defects.rests("step", NOW).is_none());
     }
 }

@@ -289,6 +289,7 @@ impl Held {
 
     /// Lets what has waited for long enough be sent. Returns when the next one has.
     pub(super) fn end_rests(&mut self, now: Duration) -> Option<Duration> {
+        self.defects.forget(now);
         if self.resting.is_empty() {
             return None;
         }
@@ -381,7 +382,7 @@ impl Held {
         while let Some((id, token)) = self.queues.to_settle.pop_front() {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
             if let Stage::Settling { change, sent: sent @ false, .. } = &mut job.stage {
-                if !is_first && self.defects.suspects(&id) {
+                if !is_first && self.defects.accuses(&id) {
                     self.queues.to_settle.push_front((id, token));
                     return None;
                 }

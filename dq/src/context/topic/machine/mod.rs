@@ -92,9 +92,12 @@ pub(super) struct Machine {
     panicked: Warned,
 }
 
+/// Lets an owner do what is due, and returns when it wants to be asked again.
+type Step = fn(&mut Machine) -> Option<Duration>;
+
 /// Everything that may be due, in this order. One comes after those whose work it watches: timeouts after starts, the heartbeat after all
 /// that renews the lease. A step that panics rests, and the others go on; no name is that of a kind of request.
-const STEPS: [(&str, fn(&mut Machine) -> Option<Duration>); 14] = [
+const STEPS: [(&str, Step); 14] = [
     ("connecting", |machine| machine.moment.flight.reconnect(machine.moment.now)),
     ("stopping", Machine::stop),
     ("comparing", |machine| machine.lease.reconcile(&mut machine.moment)),
@@ -203,7 +206,7 @@ impl Machine {
     /// Lets every owner do what is due. Returns when the first of them wants to be asked again.
     pub(super) fn due(&mut self, now: Duration) -> Option<Duration> {
         self.moment.now = now;
-        let deadline = |(step, act): (&'static str, fn(&mut Self) -> Option<Duration>)| {
+        let deadline = |(step, act): (&'static str, Step)| {
             if let Some(until) = self.moment.held.defects.rests(step, now) {
                 return Some(until);
             }

@@ -20,7 +20,7 @@ pub(super) struct LostClaim {
 
 impl Machine {
     /// The task has panicked. `reading`: it was reading the answer to the `renew`, or that to the oldest request. Returns whether the
-    /// panic is explained: some job is suspected.
+    /// panic is explained: some job is accused.
     pub(crate) fn on_panic(&mut self, panic: &str, reading: Option<bool>, now: Duration) -> bool {
         self.moment.now = now;
         let (step, jobs, kind) = self.was_at(reading);
@@ -46,7 +46,7 @@ impl Machine {
                     self.moment.flight.pause_until(kind, until);
                 }
             }
-            _ => self.moment.held.defects.suspect(jobs.iter().cloned()),
+            _ => self.moment.held.defects.accuse(jobs.iter().cloned(), now),
         }
         is_claim || !jobs.is_empty()
     }
@@ -116,7 +116,7 @@ impl Machine {
                 self.parts.stats.found_defect(step, &unheld, &panic);
                 self.charge(id, step, &panic);
             }
-            _ => self.moment.held.defects.suspect(unheld),
+            _ => self.moment.held.defects.accuse(unheld, self.moment.now),
         }
     }
 

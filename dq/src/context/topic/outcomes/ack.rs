@@ -39,7 +39,7 @@ impl Outcomes {
             && size < bytes
             && let Some(outcome) = moment.held.next_to_settle(outcomes.is_empty())
         {
-            let goes_alone = moment.held.defects.suspects(&outcome.id);
+            let goes_alone = moment.held.defects.accuses(&outcome.id);
             size += outcome.metadata.as_ref().map_or(0, Metadata::text_bytes);
             jobs += 1;
             if let Change::Tick(tick) = &outcome.change {

@@ -142,7 +142,7 @@ impl Runs {
     fn run_in_group(&mut self, room: Room, moment: &mut Moment) {
         let free = room.permits.saturating_sub(room.used);
         // One by one, if the task may have panicked at one of them.
-        let most = if moment.held.defects.has_suspects() { 1 } else { (room.permits / 2).max(1) };
+        let most = if moment.held.defects.has_accused() { 1 } else { (room.permits / 2).max(1) };
         let most = most.min(free + moment.held.counts().quarantined_running);
         let alternates = room.permits == 1 && moment.held.counts().ordinary_waiting() > 0;
         if alternates && self.isolations.quarantined_was_last {

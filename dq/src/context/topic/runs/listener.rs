@@ -159,7 +159,7 @@ impl Runs {
         while let Some(id) = next {
             held.defects.at(&id);
             let Some(job) = held.get(&id) else { break };
-            let goes_alone = job.crashes > 0 || held.defects.suspects(&id);
+            let goes_alone = job.crashes > 0 || held.defects.accuses(&id);
             let (token, cancel) = (job.token, cancel.child_token());
             bytes += job.size();
             failed.push(self.asks_after(job, &HandlerCall::OnDue));
@@ -170,7 +170,7 @@ impl Runs {
             next = has_room.then(|| held.next_to_start(Suspicion::Ordinary)).flatten().map(|(id, _)| id).filter(|id| {
                 held.get(id).is_some_and(|job| {
                     let is_small = job.size() <= settings.batch_bytes.saturating_sub(bytes);
-                    let may_join = job.crashes == 0 && !held.defects.suspects(id);
+                    let may_join = job.crashes == 0 && !held.defects.accuses(id);
                     job.mode == Mode::Due && may_join && job.exhausted_by().is_none() && is_small
                 })
             });
