@@ -71,7 +71,7 @@ async fn node(
 
 /// Adds the innocent jobs, some of which run while the others come.
 async fn add_innocent(dq: &Harness) {
-    let id = |n: usize| if n % 4 == 0 { format!("slow-{n}") } else { format!("innocent-{n}") };
+    let id = |n: usize| if n.is_multiple_of(4) { format!("slow-{n}") } else { format!("innocent-{n}") };
     dq.provider().add_many((0..INNOCENT).map(id).map(test_job)).await.unwrap().all().unwrap();
 }
 

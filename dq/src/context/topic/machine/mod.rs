@@ -200,7 +200,7 @@ impl Machine {
         self.route();
         self.taking_in = TakingIn::Nothing;
         self.moment.held.defects.end();
-        self.judge_lost_claim();
+        self.charge_lost_claim();
     }
 
     /// Lets every owner do what is due. Returns when the first of them wants to be asked again.

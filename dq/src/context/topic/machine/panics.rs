@@ -105,7 +105,7 @@ impl Machine {
     }
 
     /// The node and the store agree again. If the task has panicked at the answer of a claim, the jobs of that answer are known now.
-    pub(super) fn judge_lost_claim(&mut self) {
+    pub(super) fn charge_lost_claim(&mut self) {
         if !self.lease.agrees() {
             return;
         }
