@@ -205,7 +205,8 @@ fn a_reservation_that_no_clock_reaches_leaves_fences_to_give_out() {
     for forged in [u64::MAX, u64::MAX - 1] {
         let disk = SimulatedDisk::new();
         Rig::open(&disk).added(&["a"]);
-        let options = Options::new(7, Holder { pid: Some(1), host: None, process: None, since: None }, CHANGES_VERSION.into());
+        let options =
+            Options::new(7, Holder { pid: Some(1), host: None, process: None, since: None }, CHANGES_VERSION.into());
         let (journal, _) = Journal::open(Arc::new(disk.clone()), &options, |_, _| Ok::<_, std::io::Error>(())).unwrap();
         journal.reserve(forged).unwrap();
         journal.commit().unwrap();

@@ -104,7 +104,8 @@ async fn a_topic_with_a_key_of_a_wrong_type_hides_no_other_topic() {
         provider.topic(name).unwrap().add_json(serde_json::json!(1)).after("1h").await.unwrap();
     }
     let look = provider.inspect();
-    let all = ["jobs", "delayed", "unacked", "dead", "done", "broadcasts", "far", "far-jobs", "leases", "meta", "statistics"];
+    let all =
+        ["jobs", "delayed", "unacked", "dead", "done", "broadcasts", "far", "far-jobs", "leases", "meta", "statistics"];
     for key in all.map(|key| format!("dq:{{shop:b}}:{key}")) {
         server.command(&["RENAME", &key, "aside"]);
         server.command(&["SET", &key, "of another program"]);
