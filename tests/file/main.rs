@@ -2,6 +2,7 @@
 //!
 //! * `reopening`, `fences`, `large`, `snapshots`: what the next process finds.
 //! * `power_cuts`: what it finds after a power cut at any moment.
+//! * `limits`: what a journal may have that no dq wrote.
 //! * `full_disk`, `failed_disk`: what callers and `health()` see of a disk that is full or fails.
 //! * `real_disks`: disks of this machine that are read-only, without permission, or full.
 //! * `backup`, `salvage`: copies of a store, and what is saved of a damaged one.
@@ -15,6 +16,7 @@ mod failed_disk;
 mod full_disk;
 mod hardened;
 mod large;
+mod limits;
 mod node;
 mod power_cuts;
 mod real_disks;

@@ -154,7 +154,7 @@ impl Rig {
     pub fn isolate(&self, claim: &Claim) -> Pending<Isolated> {
         let (last_seen, lease) = (self.last_seen, Duration::from_secs(15));
         let runs = vec![(claim.id.clone(), claim.token)];
-        self.link.step(Isolate { last_seen, lease, isolation: Isolation::Grouped, runs })
+        self.link.step(Isolate { last_seen, lease, isolation: Some(Isolation::Grouped), runs })
     }
 
     pub fn link(&self) -> &dyn Link {

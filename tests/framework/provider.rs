@@ -287,7 +287,7 @@ async fn invalid_adds_report_field_limit_and_size_and_add_nothing() {
         ),
         (
             text(provider.add(remind("")).header("h", "x".repeat(8 * 1024)).await),
-            "the headers are 8197 bytes, 4 for each header included, 8192 are allowed",
+            "the size of the headers in bytes, with 4 for each header, is 8197; the limit is 8192",
         ),
         (text(provider.add(remind("")).id("x".repeat(257)).await), "is 257 bytes long, 256 are allowed"),
         (text(provider.add(remind("")).after("2x").await), "`after`: `2x` is not a duration"),

@@ -34,7 +34,19 @@ const EVAL_LEAF: &str = "return redis.call('DEL', KEYS[1] .. ':' .. redis.call('
 const EVAL_NOT_JSON: &str =
     "redis.call('HSET', KEYS[1], 'b', string.sub(redis.call('HGET', KEYS[1], 'b'), 1, -2)) return 1";
 
-const CORRUPTIONS: [Corruption; 16] = [
+const CORRUPTIONS: [Corruption; 18] = [
+    Corruption {
+        code: FindingCode::FenceTooLarge,
+        id: "fence",
+        commands: &[&["HSET", "dq:{shop:t}:meta", "fence", "9007199254740992"]],
+        after: None,
+    },
+    Corruption {
+        code: FindingCode::FenceTooLarge,
+        id: "fence",
+        commands: &[&["HSET", "dq:{shop:t}:meta", "fence", "a fence"]],
+        after: None,
+    },
     Corruption {
         code: FindingCode::JobWithoutPlace,
         id: "b",

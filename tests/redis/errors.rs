@@ -4,10 +4,10 @@ use std::net::TcpListener;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use dq::job::{Deliver, State};
+use dq::job::Deliver;
 use dq::store::redis::RedisStore;
-use dq::store::step::{self, Change, Sequenced, USUAL_BYTES};
-use dq::store::{CommandKind, Due, Durability, Interest, NewJob, PageRequest, Signal, Store, StoreError};
+use dq::store::step::Change;
+use dq::store::{Due, NewJob, Store, StoreError};
 use dq_tests::redis::{RedisServer, ask};
 use tokio::net::TcpSocket;
 
@@ -160,47 +160,6 @@ async fn a_missing_permission_is_an_error_that_names_it() {
     let error = error_of_add(&topic).await;
     assert!(matches!(error, StoreError::Other { .. }) && !error.is_outage(), "{error:?}");
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("NOPERM"), "{error:?}");
-}
-
-const WAITING: Durability = Durability::Wait { replicas: 1, timeout: Duration::from_millis(1) };
-
-/// The page with the least permissions that a user needs.
-const GUIDE: &str = include_str!("../../docs/guide/deploying-on-redis.md");
-
-#[tokio::test]
-async fn the_least_permissions_in_the_guide_are_enough() {
-    let rule = GUIDE.lines().find_map(|line| line.strip_prefix("ACL SETUSER dq ")).expect("the guide has the rule");
-    let server = RedisServer::start();
-    let words: Vec<&str> = ["ACL", "SETUSER", "dq"].into_iter().chain(rule.split_whitespace()).collect();
-    assert_eq!(server.command(&words), "+OK");
-    let url = server.url_for("dq:SECRET");
-    // No replica confirms anything here; it is enough that the user may send `WAIT`.
-    let asking = Topic::of(RedisStore::new(&url).unwrap().with_durability(WAITING), "asking");
-    assert!(matches!(error_of_add(&asking).await, StoreError::NotReplicated { .. }));
-    let topic = Topic::on(&url);
-    let interest = Interest { node: Some(dq::job::NodeId::new("n")), broadcasts: true, moves: false };
-    topic.store.open(&topic.key).await.unwrap();
-    let mut signals = topic.store.signals(&topic.key, interest).await.unwrap();
-    topic.reconcile().await;
-    let both = NewJob { deliver: Deliver::Both, ..job("b") };
-    topic.add(vec![job("a"), both]).await;
-    assert!(matches!(signals.next().await, Some(Signal::Due(_) | Signal::BroadcastDue)));
-    let claims = topic.claims().await;
-    assert!(topic.command(CommandKind::Cancel, "a").await.changed);
-    topic.try_settle(&claims, Change::Retry(LEASE)).await.unwrap();
-    let request = step::Publish { limit: 10, bytes: USUAL_BYTES, fallback: LEASE, expires_after: LEASE };
-    assert_eq!(topic.link.step(request).await.unwrap().published, 1);
-    let sweep = topic.sweep(LEASE, LEASE, 10);
-    assert!(matches!(topic.link.step(sweep).await.unwrap(), Sequenced::Done(_)));
-    topic.reconcile().await;
-    topic.link.step(step::Scan).await.unwrap();
-    topic.link.step(step::Wake).await.unwrap();
-    topic.link.step(step::Release { last_seen: topic.last_seen() }).await.unwrap();
-    for state in State::ALL {
-        topic.store.page(&topic.key, PageRequest { state, after: None, limit: 10, bytes: USUAL_BYTES }).await.unwrap();
-    }
-    assert_eq!(topic.store.topics(&topic.key.app).await.unwrap().len(), 2);
-    assert_eq!(server.command(&["ACL", "LOG"]), "*0", "nothing was refused");
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ async fn every_step_except_add_works_when_memory_is_full() {
     let (last_seen, lease, claim) = (topic.last_seen(), LEASE, &claims[6]);
     let (id, token) = (claim.id.clone(), claim.token);
     topic.link.step(Renew { last_seen, lease }).await.unwrap();
-    let (isolation, runs) = (Isolation::Alone, vec![(id.clone(), token)]);
+    let (isolation, runs) = (Some(Isolation::Alone), vec![(id.clone(), token)]);
     let isolate = Isolate { last_seen, lease, isolation, runs };
     assert_eq!(topic.link.step(isolate).await.unwrap().notes, Some(vec![NoteVerdict::Done]));
     let exhaust =

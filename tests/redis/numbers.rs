@@ -1,11 +1,17 @@
-//! The numbers of batches, in any order and with gaps, against the rule in its simplest form (rule 18).
+//! The numbers of batches, in any order and with gaps, against the rule in its simplest form (rule 18); and numbers near the end of those
+//! with which Lua calculates exactly (rule 9).
 
 use std::collections::BTreeMap;
 
-use dq::job::ProducerId;
-use dq::store::{AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, Numbered, Producer, Store};
+use dq::job::{Deliver, Fence, ProducerId, State};
+use dq::store::step::{Change, Publish, Reclaim, Sequenced, USUAL_BYTES};
+use dq::store::{
+    AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, Examine, ExportPart, ExportRequest, FindingCode, Import,
+    Mismatch, NewJob, Numbered, OnDuplicate, Producer, Repair, Store,
+};
+use dq_tests::redis::RedisServer;
 
-use super::topic::{Topic, generated, id, job};
+use super::topic::{LEASE, Topic, generated, id, job};
 
 /// A number that depends on all before it.
 struct Draw(u64);
@@ -80,5 +86,114 @@ async fn a_batch_is_new_repeated_or_late_as_the_slots_say() {
                 high = number;
             }
         }
+    }
+}
+
+/// The largest number with which Lua calculates exactly.
+const LAST: u64 = (1 << 53) - 1;
+
+/// A topic whose last fence is this.
+async fn after_fence(last: &str) -> (RedisServer, Topic) {
+    let (server, topic) = Topic::entered().await;
+    topic.add(vec![job("a")]).await;
+    server.command(&["HSET", "dq:{shop:t}:meta", "fence", last]);
+    (server, topic)
+}
+
+async fn last_fence(topic: &Topic) -> u64 {
+    let request = ExportRequest { part: ExportPart::State(State::Dead), after: None, limit: 10, bytes: USUAL_BYTES };
+    topic.store.export(&topic.key, request).await.unwrap().fence.0
+}
+
+async fn parked_by(topic: &Topic, name: &str) -> Option<Fence> {
+    topic.store.get(&topic.key, &[id(name)]).await.unwrap()[0].as_ref().unwrap().record.fixed().parked_by
+}
+
+#[tokio::test]
+async fn every_script_calculates_exactly_with_fences_up_to_the_last_exact_number() {
+    for last in [(1 << 52) - 1, 1 << 52, LAST - 4] {
+        let (server, topic) = after_fence(&last.to_string()).await;
+        // transfer, settle, command: a job is parked, and only its own fence names the run that parked it.
+        let claims = topic.claims().await;
+        assert_eq!((claims[0].token.fence.0, last_fence(&topic).await), (last + 1, last + 1));
+        topic.try_settle(&claims, Change::Park).await.unwrap();
+        assert_eq!(parked_by(&topic, "a").await, Some(Fence(last + 1)));
+        for other in [last, last + 2] {
+            assert!(!topic.command_for(CommandKind::Requeue, "a", Some(Fence(other))).await.changed, "{other}");
+            assert!(!topic.command_for(CommandKind::Ack, "a", Some(Fence(other))).await.changed, "{other}");
+        }
+        // sweep, and a rollback that keeps the parking fence.
+        let sweep = topic.sweep(std::time::Duration::ZERO, LEASE, 10);
+        let Sequenced::Done(swept) = topic.link.step(sweep).await.unwrap() else { panic!("the number is current") };
+        assert_eq!(swept.claims[0].token.fence.0, last + 2);
+        topic.reconcile().await;
+        topic.try_settle(&swept.claims, Change::Rollback).await.unwrap();
+        assert_eq!(parked_by(&topic, "a").await, Some(Fence(last + 1)));
+        assert!(topic.command_for(CommandKind::Requeue, "a", Some(Fence(last + 1))).await.changed);
+        // Of two fenced acks the larger fence wins.
+        let claims = topic.claims().await;
+        assert_eq!(claims[0].token.fence.0, last + 3);
+        for (fence, changes) in [(last + 2, true), (last + 1, false), (last + 3, true), (last + 2, false)] {
+            let acked = topic.command_for(CommandKind::Ack, "a", Some(Fence(fence))).await;
+            assert_eq!(acked.changed, changes, "{fence} after {last}");
+        }
+        // import: a smaller fence changes nothing.
+        let import = Import { copies: Vec::new(), on_duplicate: OnDuplicate::Keep, fence: Fence(1 << 52) };
+        topic.store.producer(&topic.key, &ProducerId::new("i")).import(1, import).await.unwrap();
+        assert_eq!(last_fence(&topic).await, (last + 3).max(1 << 52));
+        // reclaim, and recover of a job that two nodes hold: the newest run stays.
+        server.command(&["HSET", "dq:{shop:t}:running:m", "a", &format!("{}:1", last + 4)]);
+        server.command(&["ZADD", "dq:{shop:t}:leases", "5", "m"]);
+        let twice = Mismatch {
+            code: FindingCode::SeveralPlaces,
+            topic: topic.key.topic.clone(),
+            id: "a".into(),
+            detail: "rr".into(),
+        };
+        assert!(topic.store.repair(&topic.key, &Repair::Mismatch(twice)).await.unwrap());
+        assert_eq!(server.command(&["HGET", "dq:{shop:t}:running:m", "a"]), format!("{}:1", last + 4));
+        let (node, seen) = (dq::job::NodeId::new("m"), dq::time::Timestamp::from_millis(5));
+        let reclaim = Reclaim { node, seen, limit: 10, bytes: USUAL_BYTES, max_crashes: 3 };
+        assert_eq!(topic.link.step(reclaim).await.unwrap().moved, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_fence_that_no_dq_gives_out_stops_no_topic_and_is_found_and_repaired() {
+    for last in [LAST.to_string(), u64::MAX.to_string(), "1e300".into(), "inf".into(), "nan".into(), "a fence".into()] {
+        let (server, topic) = after_fence(&last).await;
+        let examined = topic.store.examine(&topic.key, Examine::default()).await.unwrap();
+        assert_eq!(examined.mismatches[0].code, FindingCode::FenceTooLarge, "{last}");
+        assert_eq!(examined.mismatches[0].detail, last);
+        // Runs keep different fences, and an import does its work.
+        let import = Import { copies: Vec::new(), on_duplicate: OnDuplicate::Keep, fence: Fence(7) };
+        topic.store.producer(&topic.key, &ProducerId::new("i")).import(1, import).await.unwrap();
+        let first = topic.claims().await;
+        topic.try_settle(&first, Change::Rollback).await.unwrap();
+        let second = topic.claims().await;
+        let fences = [first[0].token.fence.0, second[0].token.fence.0];
+        assert!(fences[0] < 1 << 52 && fences[0] < fences[1], "{fences:?} after {last}");
+
+        server.command(&["HSET", "dq:{shop:t}:meta", "fence", &last]);
+        assert!(topic.store.repair(&topic.key, &Repair::Mismatch(examined.mismatches[0].clone())).await.unwrap());
+        assert!(!topic.store.repair(&topic.key, &Repair::Mismatch(examined.mismatches[0].clone())).await.unwrap());
+        assert_eq!(topic.store.examine(&topic.key, Examine::default()).await.unwrap().mismatches, []);
+    }
+}
+
+#[tokio::test]
+async fn a_number_of_broadcasts_that_no_dq_counts_stops_no_channel() {
+    for published in [LAST.to_string(), "1e300".into(), "-5".into(), "many".into(), "nan".into()] {
+        let (server, topic) = Topic::entered().await;
+        topic.add(vec![NewJob { deliver: Deliver::Broadcast, ..job("a") }]).await;
+        server.command(&["HSET", "dq:{shop:t}:meta", "published", &published]);
+        let request = Publish { limit: 10, bytes: USUAL_BYTES, fallback: LEASE, expires_after: LEASE };
+        let answer = loop {
+            let answer = topic.link.step(request).await.unwrap();
+            if answer.published > 0 {
+                break answer;
+            }
+        };
+        assert_eq!((answer.published, answer.last_number), (1, 1), "{published}");
     }
 }

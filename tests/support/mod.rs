@@ -7,6 +7,7 @@ pub mod file;
 #[cfg(doctest)]
 mod guide;
 pub mod journaled;
+pub mod limits;
 pub mod memory;
 mod monitor;
 #[cfg(unix)]

@@ -203,12 +203,14 @@ fn launch(port: u16, folder: &PathBuf, settings: &[String]) -> Option<(Child, Ch
 }
 
 /// Sends one command over `stream` and returns the answer: a line, or the contents of a bulk string.
-pub fn ask(stream: &mut TcpStream, words: &[&str]) -> String {
-    let mut request = format!("*{}\r\n", words.len());
-    for word in words {
-        request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+pub fn ask(stream: &mut TcpStream, words: &[impl AsRef<[u8]>]) -> String {
+    let mut request = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words.iter().map(AsRef::as_ref) {
+        request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        request.extend_from_slice(word);
+        request.extend_from_slice(b"\r\n");
     }
-    stream.write_all(request.as_bytes()).expect("the server accepts the command");
+    stream.write_all(&request).expect("the server accepts the command");
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).expect("the server answers");

@@ -5,6 +5,9 @@ use std::time::{Duration, UNIX_EPOCH};
 /// The longest delay of a job: ten years of 365 days.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
+/// The shortest interval of a schedule.
+pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+
 /// A text that is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(

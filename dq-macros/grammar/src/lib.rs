@@ -12,7 +12,7 @@ mod settings;
 
 #[cfg(feature = "cron")]
 pub use cron::{BadCron, Cron, RepeatedTime, SkippedTime};
-pub use duration::{BadDuration, LONGEST_DELAY, parse_duration, parse_time};
-pub use name::{BadName, LONGEST_ID, LONGEST_NAME, check_app, check_id, check_topic};
+pub use duration::{BadDuration, LONGEST_DELAY, SHORTEST_INTERVAL, parse_duration, parse_time};
+pub use name::{BadName, LONGEST_ID, LONGEST_NAME, LONGEST_SCHEDULE, check_app, check_id, check_topic};
 pub use retry::{BadRetry, RetryPolicy};
 pub use settings::{ATTRIBUTE_KEYS, AttributeKey, DAY, HOUR, Kind, MINUTE, MS, SECOND};

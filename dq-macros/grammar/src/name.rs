@@ -6,6 +6,9 @@ pub const LONGEST_NAME: usize = 128;
 /// The longest id of a job, in bytes.
 pub const LONGEST_ID: usize = 256;
 
+/// The longest name of a schedule, in bytes: the ids of its jobs have the time of their tick behind it.
+pub const LONGEST_SCHEDULE: usize = 200;
+
 /// The error of a text that cannot be a name or an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {what} `{name}` {why}")]

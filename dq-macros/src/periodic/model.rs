@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dq_grammar::LONGEST_DELAY;
+use dq_grammar::{LONGEST_DELAY, LONGEST_SCHEDULE, SHORTEST_INTERVAL};
 use proc_macro2::TokenStream;
 use syn::ext::IdentExt;
 use syn::{Ident, LitStr};
@@ -11,8 +11,6 @@ use crate::arguments::{self, Argument, Arguments, Key, Root};
 use crate::errors::Errors;
 
 const ATTRIBUTE: &str = "periodic";
-const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
-const LONGEST_NAME: usize = 200;
 
 const KEYS: &[Key] = &[
     Key { name: "every", example: "every = \"30s\"" },
@@ -108,8 +106,8 @@ fn find<'a>(arguments: &'a Arguments, name: &str) -> Option<&'a Argument> {
 fn name(argument: &Argument, errors: &mut Errors) -> Option<LitStr> {
     let text = argument.text(errors)?;
     let name = text.value();
-    if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-        let text = format!("the name of a schedule has 1 to {LONGEST_NAME} bytes and no control characters");
+    if name.is_empty() || name.len() > LONGEST_SCHEDULE || name.chars().any(char::is_control) {
+        let text = format!("the name of a schedule has 1 to {LONGEST_SCHEDULE} bytes and no control characters");
         errors.at(argument.place(), text);
         return None;
     }

@@ -79,6 +79,12 @@ fn report(path: &Path, checked: &Checked, out: &mut impl Write) -> io::Result<()
             "{file}: the last {bytes} bytes are half-written and were never confirmed; the next start cuts them off"
         )?;
     }
+    for (topic, id, over) in &checked.over_limit {
+        writeln!(out, "job {id} of {topic} will be DEAD with the cause `decode`: {over}")?;
+    }
+    if let Some(fence) = checked.large_fence {
+        writeln!(out, "the fence {fence} is above the limit: run `dq doctor --repair` on the store")?;
+    }
     for snapshot in &checked.passed_over {
         writeln!(out, "not needed, but damaged: {snapshot}")?;
     }

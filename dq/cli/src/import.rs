@@ -6,13 +6,13 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use dq::job::limits::FENCE;
 use dq::job::{AppName, Fence, JobId, ProducerId, State, TopicKey, TopicName};
 use dq::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, Store};
 
 use crate::ask::Repeating;
 use crate::batch::Batch;
 use crate::failure::Failure;
-use crate::job_line::LAST_FENCE;
 use crate::line::{Line, TopicLine};
 use crate::progress::Progress;
 use crate::reader::{BadInput, Reader};
@@ -137,10 +137,8 @@ pub async fn import(
         let wrong = |importer: &Importer<'_>, why| outcome(importer, reader.number, BadInput::Line(why));
         progress.bytes(reader.size);
         match line {
-            Line::Topic(TopicLine { fence, .. }) if fence > LAST_FENCE => {
-                return Err(wrong(&importer, format!("`fence` is {fence}, at most {LAST_FENCE} is possible")));
-            }
             Line::Topic(TopicLine { topic, fence }) => {
+                FENCE.check(fence).map_err(|over| wrong(&importer, over.to_string()))?;
                 importer.send(&app, batch.replace(Batch::new(topic, Fence(fence)))).await?;
             }
             Line::Job(job) => {

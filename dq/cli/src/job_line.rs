@@ -8,7 +8,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use dq::job::{Cause, Codec, Fence, JobId, Metadata, Record, TopicName};
+use dq::job::{BadRecord, Cause, Codec, Fence, JobId, Metadata, Record, TopicName, limits};
+use dq::schedule::checked;
 use dq::store::{CopyPlace, JobCopy};
 use dq::time::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -24,15 +25,6 @@ pub const fn word(place: CopyPlace) -> &'static str {
         CopyPlace::Broadcast => "broadcast",
     }
 }
-
-/// The latest time, and the longest period, that a record can have, in ms.
-const LAST_MS: u64 = (1 << 48) - 1;
-
-/// The most bytes of all texts of a record, each with two bytes for its length.
-const MOST_TEXT: usize = 65_535;
-
-/// The largest fence with which every store calculates exactly.
-pub(crate) const LAST_FENCE: u64 = (1 << 53) - 1;
 
 /// The line of a job. What is left out is zero, `false` or nothing. Times are ms since the Unix epoch, periods are ms.
 ///
@@ -157,14 +149,11 @@ impl JobLine {
         }
     }
 
-    /// The copy of this line.
+    /// The copy of this line, within the limits of the format.
     ///
     /// # Errors
     /// What is wrong with the line.
     pub fn into_copy(self) -> Result<JobCopy, String> {
-        if self.at > LAST_MS {
-            return Err(format!("`at` is {}, and no store has a time after {LAST_MS}", self.at));
-        }
         let (id, crashes, place, at) = (self.id.clone(), self.crashes, self.state, Timestamp::from_millis(self.at));
         let payloads = [self.payload.is_some(), self.payload_base64.is_some(), self.record_base64.is_some()];
         if payloads.into_iter().filter(|is_there| *is_there).count() != 1 {
@@ -181,7 +170,12 @@ impl JobLine {
             Some(text) => Record::from_bytes(Bytes::from(decoded("record_base64", text)?)),
             None => self.into_record()?,
         };
-        Ok(JobCopy { id, record, crashes, place, at })
+        let copy = JobCopy { id, record, crashes, place, at };
+        copy.check().map_err(|over| over.to_string())?;
+        match checked(&copy.id, &copy.record) {
+            Err(BadRecord::OverLimit(over)) => Err(over.to_string()),
+            _ => Ok(copy),
+        }
     }
 
     fn has_metadata(&self) -> bool {
@@ -197,24 +191,17 @@ impl JobLine {
     }
 
     fn into_record(self) -> Result<Record, String> {
-        let periods = [
-            ("delay", Some(self.delay)),
-            ("expires_at", self.expires_at),
-            ("retain", Some(self.retain)),
-            ("first_added", self.first_added),
+        let numbers = [
+            ("at", Some(self.at), limits::TIME),
+            ("delay", Some(self.delay), limits::TIME),
+            ("expires_at", self.expires_at, limits::TIME),
+            ("retain", Some(self.retain), limits::TIME),
+            ("first_added", self.first_added, limits::TIME),
+            ("parked_by", self.parked_by, limits::FENCE),
         ];
-        if let Some((name, Some(value))) = periods.into_iter().find(|(_, value)| *value > Some(LAST_MS)) {
-            return Err(format!("`{name}` is {value}, at most {LAST_MS} is possible"));
-        }
-        if let Some(fence) = self.parked_by.filter(|fence| *fence > LAST_FENCE) {
-            return Err(format!("`parked_by` is {fence}, at most {LAST_FENCE} is possible"));
-        }
-        let of_headers: usize = self.headers.iter().map(|(name, value)| 4 + name.len() + value.len()).sum();
-        let texts = [self.retry.as_deref(), self.error.as_deref()].into_iter().flatten();
-        let size = 6 + of_headers + texts.map(str::len).sum::<usize>();
-        if size > MOST_TEXT {
-            return Err(format!("headers, `retry` and `error` have {size} bytes together, {MOST_TEXT} are possible"));
-        }
+        numbers.into_iter().try_for_each(|(field, number, limit)| {
+            limit.check(number.unwrap_or_default()).map_err(|over| format!("`{field}`: {over}"))
+        })?;
         let payload = match (&self.payload, &self.payload_base64) {
             (Some(raw), _) => raw.get().as_bytes().to_vec(),
             (None, text) => decoded("payload_base64", text.as_deref().unwrap_or_default())?,
@@ -233,6 +220,8 @@ impl JobLine {
             headers: self.headers,
             error: self.error,
         };
+        // A record has no room for more.
+        metadata.check_new().map_err(|over| over.to_string())?;
         Ok(Record::new(&metadata, Codec::Json, &payload))
     }
 }

@@ -118,8 +118,6 @@ topic_settings!(settings
 impl NodeSettings {
     /// The most jobs in one `add_many`.
     pub const MOST_BATCH: usize = 1_000;
-    /// The total size of a job's headers, in bytes.
-    pub const LONGEST_HEADERS: usize = 8 * 1024;
 }
 
 /// The setter of a setting in the builder: what it takes depends on the type, and `set` of the builder puts it into the settings.

@@ -158,6 +158,9 @@ pub enum BadRecord {
     /// Its flags, cause, length or texts are not valid.
     #[error("the record is damaged: bad {0}")]
     Damaged(&'static str),
+    /// It is over a limit of the format, so no version of dq wrote it.
+    #[error(transparent)]
+    OverLimit(#[from] super::limits::OverLimit),
     /// The payload has an encoding that this version of dq does not know.
     #[error("the payload has the unknown codec {0:#04x}")]
     UnknownCodec(u8),

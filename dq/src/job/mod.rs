@@ -9,6 +9,7 @@ mod delay_job;
 mod id;
 mod ident;
 mod json;
+pub mod limits;
 mod metadata;
 mod node;
 mod record;

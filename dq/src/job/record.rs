@@ -98,6 +98,11 @@ impl Record {
         Ok((Codec::from_byte(*codec)?, payload))
     }
 
+    /// How long the payload is.
+    pub(crate) fn payload_length(&self) -> u64 {
+        self.split().map_or(&*self.0, |(_, kept)| &kept[1..]).len() as u64
+    }
+
     /// The codec and the payload, as they are stored; if the bytes are not a record, all of them.
     #[cfg(feature = "redis")]
     pub(crate) fn payload_bytes(&self) -> &[u8] {

@@ -4,10 +4,10 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::job::Cause;
+use crate::job::{Cause, limits};
 
 /// How much of an error's text dq keeps, in bytes.
-pub const LONGEST_ERROR: usize = 4 * 1024;
+pub const LONGEST_ERROR: usize = limits::ERROR.most as usize;
 
 /// What the log says instead of a decoder's text, which quotes the payload.
 const UNDECODABLE: &str = "the payload does not decode into the type of the listener; `details.error` of the DEAD job, printed by itself, says why";

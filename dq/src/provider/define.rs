@@ -14,12 +14,12 @@ use super::options::Options;
 use super::pages::stored;
 use super::request::Request;
 use super::root::Caller;
-use super::schedule::kept;
+use super::schedule::{job_of_tick, kept};
 use super::schedule_change::{align, comes_between, send};
 use super::sending::{call_many, passed};
 use super::typed::Provider;
 use crate::job::{JobId, State, TopicName};
-use crate::schedule::{Definition, JobOfTick, Origin, PayloadOf, Periodic, Ticks, schedule_id};
+use crate::schedule::{Definition, Origin, PayloadOf, Periodic, Ticks, schedule_id};
 use crate::store::step::MOST_JOBS;
 use crate::store::{ChangeKind, JobPlace, OnDuplicate, StoreError, Stored};
 use crate::time::Timestamp;
@@ -66,7 +66,7 @@ impl Provider {
             on_missed: schedule.on_missed,
             overlap: schedule.overlap,
             jitter: schedule.jitter,
-            job: JobOfTick { record: job.record, expires_after: job.expires_after, deliver: job.deliver },
+            job: job_of_tick(job)?,
             tick: Timestamp::EPOCH,
             last: None,
             origin: Origin::Call,
@@ -203,7 +203,7 @@ impl CodeSchedule {
         let there = match Definition::read(&found.record) {
             Ok(there) => there,
             Err(error) => {
-                tracing::error!(%topic, schedule = self.name, error, "this node cannot read the schedule of this name in the store, and leaves it: remove it, or use the version of dq that wrote it");
+                tracing::error!(%topic, schedule = self.name, %error, "this node cannot read the schedule of this name in the store, and leaves it: remove it, or use the version of dq that wrote it");
                 return Step::Nothing;
             }
         };

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
+use crate::job::limits::OverLimit;
 use crate::job::{BadName, BadRetry, JobId, State, TopicName};
 use crate::store::{CommandKind, OnDuplicate, StoreError};
 use crate::time::{BadDuration, LONGEST_DELAY};
@@ -112,16 +113,11 @@ pub enum Invalid {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The headers are too large.
-    #[error("the headers are {size} bytes, 4 for each header included, {limit} are allowed")]
-    HeadersTooLarge {
-        /// Their size in bytes.
-        size: usize,
-        /// The limit in bytes.
-        limit: usize,
-    },
+    /// A header, a payload of a schedule or another part of the job is over a limit of the format.
+    #[error(transparent)]
+    OverLimit(#[from] OverLimit),
     /// A text is over its limit.
-    #[error("{what} is {size}, {limit} are allowed")]
+    #[error("{what} is {size}; the limit is {limit}")]
     TooLarge {
         /// What is too large.
         what: &'static str,

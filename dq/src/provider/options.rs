@@ -6,9 +6,8 @@ use super::added::{Extending, Once};
 use super::call::{Call, Verb};
 use super::error::Invalid;
 use super::inputs::{When, bounded, read};
-use crate::config::NodeSettings;
 use crate::environment::Environment;
-use crate::job::{Deliver, JobDefaults, Metadata, RetryPolicy};
+use crate::job::{Deliver, JobDefaults, Metadata, RetryPolicy, limits};
 use crate::store::{Due, OnDuplicate};
 use crate::telemetry;
 use crate::time::{Delay, IntoDelay, Timestamp};
@@ -53,7 +52,7 @@ impl Options {
 
     /// Keeps the trace of the caller in the headers. Not for a schedule: its ticks have no caller.
     pub(super) fn carry_trace(&mut self) {
-        telemetry::carry(&mut self.headers, NodeSettings::LONGEST_HEADERS);
+        telemetry::carry(&mut self.headers, limits::HEADERS.most as usize);
     }
 
     /// Checks every option and fills in the defaults.
@@ -61,10 +60,6 @@ impl Options {
         let usual = bounded("after", defaults.delay)?;
         let (due, delay) = due(self.when.clone(), usual, environment)?;
         let on_duplicate = self.extension(delay)?;
-        let size = self.headers.iter().map(|(name, value)| 4 + name.len() + value.len()).sum();
-        if size > NodeSettings::LONGEST_HEADERS {
-            return Err(Invalid::HeadersTooLarge { size, limit: NodeSettings::LONGEST_HEADERS });
-        }
         let expires_after = self.expires_after.map(|delay| read("expires_after", delay)).transpose()?;
         let expires_after = match expires_after.or(defaults.expires_after) {
             Some(duration) => Some(bounded("expires_after", duration)?),
@@ -80,6 +75,7 @@ impl Options {
             headers: self.headers,
             ..Metadata::default()
         };
+        metadata.check_new()?;
         Ok(CheckedOptions {
             due,
             expires_after,

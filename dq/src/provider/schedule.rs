@@ -12,13 +12,11 @@ use super::options::{Adds, Options};
 use super::request::Request;
 use super::root::Caller;
 use super::sending::call_many;
+use crate::job::limits::INTERVAL;
 use crate::job::{Deliver, JobDefaults, JobId, Record};
 use crate::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times, schedule_id};
 use crate::store::{Due, NewJob, OnDuplicate};
-use crate::time::{Delay, IntoDelay, LONGEST_DELAY, Timestamp};
-
-/// The shortest interval of a schedule.
-const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+use crate::time::{Delay, IntoDelay, Timestamp, millis_ceil};
 
 /// Adds a schedule. Made by [`Provider::add_schedule`](super::Provider::add_schedule) and
 /// [`TopicProvider::add_schedule_json`](super::TopicProvider::add_schedule_json).
@@ -145,10 +143,10 @@ impl Call<AddSchedule> {
 }
 
 fn check(given: Duration) -> Result<Duration, Invalid> {
-    if (SHORTEST_INTERVAL..=LONGEST_DELAY).contains(&given) {
-        return Ok(given);
+    match INTERVAL.check(millis_ceil(given)) {
+        Ok(()) => Ok(given),
+        Err(_) => Err(Invalid::OutOfRange { field: "every", given, range: "1s to ten years are allowed" }),
     }
-    Err(Invalid::OutOfRange { field: "every", given, range: "1s to ten years are allowed" })
 }
 
 impl Verb for AddSchedule {
@@ -166,12 +164,13 @@ impl Verb for AddSchedule {
         let on_duplicate = self.options.on_duplicate;
         let options = self.options.check(&self.defaults, caller.environment())?;
         let job = new_job(&caller, DraftJob { payload: self.payload, id: None, when: None }, &options)?;
+        let job = job_of_tick(job)?;
         let definition = Definition {
             ticks,
             on_missed: self.on_missed,
             overlap: self.overlap,
             jitter,
-            job: JobOfTick { record: job.record, expires_after: job.expires_after, deliver: job.deliver },
+            job,
             tick: first,
             last: None,
             origin: Origin::Call,
@@ -192,6 +191,13 @@ impl Adds for AddSchedule {
     fn options(&mut self) -> &mut Options {
         &mut self.options
     }
+}
+
+/// The jobs of a schedule.
+pub(super) fn job_of_tick(job: NewJob) -> Result<JobOfTick, Invalid> {
+    let job = JobOfTick { record: job.record, expires_after: job.expires_after, deliver: job.deliver };
+    job.check()?;
+    Ok(job)
 }
 
 /// The job that keeps a schedule.

@@ -81,7 +81,8 @@ impl ChangeSchedule {
             let found = stored(&caller, std::slice::from_ref(&id), within).await?.pop().flatten();
             let found = found.ok_or_else(|| refused(Refusal::NoSuchSchedule))?;
             let version = found.record.fixed().version;
-            let definition = Definition::read(&found.record).map_err(|reason| refused(Refusal::Unreadable(reason)))?;
+            let definition =
+                Definition::read(&found.record).map_err(|bad| refused(Refusal::Unreadable(bad.to_string())))?;
             let definition = Definition { pause: pause.clone(), ..definition };
             let update = ChangeKind::Update(definition.to_record(0));
             match send(&caller, &id, update, (version, caller.by.as_ref()), deadline).await {

@@ -140,7 +140,7 @@ impl SeenSchedule {
     pub(super) fn new(caller: &Caller, name: String, stored: &Stored) -> Self {
         match Definition::read(&stored.record) {
             Ok(definition) => Self::of(caller, name, definition),
-            Err(error) => Self { name, details: Err(error) },
+            Err(error) => Self { name, details: Err(error.to_string()) },
         }
     }
 

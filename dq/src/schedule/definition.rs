@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use dq_grammar::LONGEST_SCHEDULE;
 use serde::{Deserialize, Serialize};
 
+use super::check::BadSchedule;
 use super::missed::OnMissed;
 use super::times::{Ticks, Times};
 use crate::job::{BadName, Codec, Deliver, JobId, Metadata, Record, SCHEDULE_PREFIX, check_id};
@@ -16,8 +18,6 @@ use crate::time::{Timestamp, millis_ceil};
 const RESERVED: &str = "dq:";
 /// What the ids of the jobs of schedules begin with.
 const TICK_PREFIX: &str = "dq:tick:";
-/// The longest name, in bytes: the ids of its jobs have the time of their tick behind it.
-const LONGEST_NAME: usize = 200;
 /// How much later a paused schedule is due again: nothing happens then, so it need not be often.
 const PAUSED_AGAIN: Duration = Duration::from_secs(3600);
 /// The most jobs that one step adds for missed ticks.
@@ -57,8 +57,8 @@ pub fn check_reserved(id: &JobId) -> Result<(), BadName> {
 /// [`BadName`] if the name is empty, longer than 200 bytes, or has a control character.
 pub fn schedule_id(name: &str) -> Result<JobId, BadName> {
     check_id(name).map_err(|bad| BadName { what: "name of the schedule", ..bad })?;
-    if name.len() > LONGEST_NAME {
-        let why = format!("is {} bytes long, {LONGEST_NAME} are allowed", name.len());
+    if name.len() > LONGEST_SCHEDULE {
+        let why = format!("is {} bytes long, {LONGEST_SCHEDULE} are allowed", name.len());
         return Err(BadName { what: "name of the schedule", name: name.chars().take(140).collect(), why });
     }
     JobId::new(format!("{SCHEDULE_PREFIX}{name}"))
@@ -133,42 +133,45 @@ pub struct Definition {
 impl Definition {
     /// What the run of the schedule `name` asks of the store at `now`, and whether ticks were missed. The schedule was due at `due`, and
     /// its record gets this version.
-    pub fn run(&self, name: &str, due: Timestamp, now: Timestamp, version: u32) -> (Tick, bool) {
+    ///
+    /// # Errors
+    /// [`BadName`] if the name leads to no ids: no version of dq gave the schedule that name.
+    pub fn run(&self, name: &str, due: Timestamp, now: Timestamp, version: u32) -> Result<(Tick, bool), BadName> {
         let again = |next| Tick { next: Some(next), schedule: self.to_record(version), unless: None, jobs: Vec::new() };
         if self.pause.is_some() {
             let later = now.after(PAUSED_AGAIN);
-            return (again(self.ticks.next_after(later).unwrap_or(later)), false);
+            return Ok((again(self.ticks.next_after(later).unwrap_or(later)), false));
         }
         match due < self.tick {
             // The definition was changed, and the due time not yet.
-            true => (again(self.tick), false),
+            true => Ok((again(self.tick), false)),
             false => self.fire(name, now, version),
         }
     }
 
-    fn fire(&self, name: &str, now: Timestamp, version: u32) -> (Tick, bool) {
+    fn fire(&self, name: &str, now: Timestamp, version: u32) -> Result<(Tick, bool), BadName> {
         let size = self.job.record.as_bytes().len().max(1);
         // Each job has a payload of its own if a function makes it.
         let most = if self.made { 1 } else { (MOST_BYTES / size).clamp(1, MOST_AT_ONCE) };
         let fired = self.ticks.fire(self.tick, now, self.on_missed, most);
-        let jobs: Vec<_> = fired.ticks.iter().map(|tick| self.job_at(name, *tick)).collect();
+        let jobs: Vec<_> = fired.ticks.iter().map(|tick| self.job_at(name, *tick)).collect::<Result<_, _>>()?;
         let mut next = self.clone();
         next.tick = fired.next.unwrap_or(self.tick);
         let unless =
             self.last.clone().filter(|_| self.overlap == Overlap::Skip).map(|last| (last, next.to_record(version)));
         next.last = jobs.last().map(|job| job.id.clone()).or(next.last);
-        (Tick { next: fired.next, schedule: next.to_record(version), unless, jobs }, fired.has_missed)
+        Ok((Tick { next: fired.next, schedule: next.to_record(version), unless, jobs }, fired.has_missed))
     }
 
-    fn job_at(&self, name: &str, tick: Timestamp) -> TickJob {
-        let id = JobId::new(format!("{TICK_PREFIX}{name}@{tick}")).expect("a name has at most 200 bytes");
+    fn job_at(&self, name: &str, tick: Timestamp) -> Result<TickJob, BadName> {
+        let id = JobId::new(format!("{TICK_PREFIX}{name}@{tick}"))?;
         let due = tick.after(self.jitter_of(&id));
         let mut record = self.job.record.clone();
         if let (Some(after), Ok(mut metadata)) = (self.job.expires_after, record.metadata()) {
             metadata.expires_at = Some(due.after(after));
             record = record.with_metadata(&metadata);
         }
-        TickJob { id, due, deliver: self.job.deliver, record }
+        Ok(TickJob { id, due, deliver: self.job.deliver, record })
     }
 
     /// The jitter of a job: all nodes compute the same, because it depends on the id alone.
@@ -193,10 +196,14 @@ impl Definition {
     /// Reads a schedule.
     ///
     /// # Errors
-    /// A text for the log: a newer version of dq, or another program, wrote the record.
-    pub fn read(record: &Record) -> Result<Self, String> {
-        let (_, payload) = record.payload().map_err(|bad| bad.to_string())?;
-        serde_json::from_slice::<Written>(payload).map_err(|bad| bad.to_string())?.read()
+    /// [`BadSchedule`].
+    pub fn read(record: &Record) -> Result<Self, BadSchedule> {
+        let unreadable = |bad: &dyn std::fmt::Display| BadSchedule::Unreadable(bad.to_string());
+        let (_, payload) = record.payload().map_err(|bad| unreadable(&bad))?;
+        let written = serde_json::from_slice::<Written>(payload).map_err(|bad| unreadable(&bad))?;
+        let schedule = written.read().map_err(BadSchedule::Unreadable)?;
+        schedule.check()?;
+        Ok(schedule)
     }
 }
 
@@ -381,13 +388,13 @@ mod tests {
 
     #[test]
     fn a_tick_adds_a_job_named_after_its_time_and_waits_for_the_next() {
-        let (tick, has_missed) = hourly().fire("report", Timestamp::from_millis(7_200_004), 1);
+        let (tick, has_missed) = hourly().fire("report", Timestamp::from_millis(7_200_004), 1).unwrap();
         assert_eq!(tick.jobs[0].id.as_str(), "dq:tick:report@1970-01-01T02:00:00.000Z");
         assert_eq!(tick.jobs[0].due, Timestamp::from_millis(7_200_000));
         assert_eq!((tick.next, tick.unless, has_missed), (Some(Timestamp::from_millis(10_800_000)), None, false));
         let next = Definition::read(&tick.schedule).unwrap();
         assert_eq!(tick.schedule.fixed().version, 1);
-        let (tick, _) = next.fire("report", Timestamp::from_millis(10_800_000), 2);
+        let (tick, _) = next.fire("report", Timestamp::from_millis(10_800_000), 2).unwrap();
         let (last, skipped) = tick.unless.unwrap();
         assert_eq!(last.as_str(), "dq:tick:report@1970-01-01T02:00:00.000Z");
         let skipped = Definition::read(&skipped).unwrap();
@@ -398,7 +405,7 @@ mod tests {
     fn jitter_spreads_the_jobs_and_depends_on_nothing_but_their_ids() {
         let schedule = Definition { jitter: Duration::from_secs(60), on_missed: OnMissed::All, ..hourly() };
         let delays = |schedule: &Definition| -> Vec<Duration> {
-            let (tick, _) = schedule.fire("report", Timestamp::from_millis(20 * 3_600_000), 1);
+            let (tick, _) = schedule.fire("report", Timestamp::from_millis(20 * 3_600_000), 1).unwrap();
             tick.jobs
                 .iter()
                 .enumerate()
@@ -417,21 +424,22 @@ mod tests {
     fn large_jobs_of_missed_ticks_are_added_few_at_a_time() {
         let mut schedule = Definition { on_missed: OnMissed::All, ..hourly() };
         schedule.job.record = Record::new(&Metadata::default(), Codec::Json, &vec![b'1'; 300_000]);
-        let (tick, _) = schedule.fire("report", Timestamp::from_millis(50 * 3_600_000), 1);
+        let (tick, _) = schedule.fire("report", Timestamp::from_millis(50 * 3_600_000), 1).unwrap();
         assert_eq!((tick.jobs.len(), tick.next), (3, Some(Timestamp::from_millis(5 * 3_600_000))));
     }
 
     #[test]
     fn a_paused_schedule_adds_nothing_and_keeps_its_tick() {
         let schedule = Definition { pause: Some(SchedulePause { reason: "no".into(), by: "ann".into() }), ..hourly() };
-        let (tick, _) = schedule.run("report", schedule.tick, schedule.tick, 1);
+        let (tick, _) = schedule.run("report", schedule.tick, schedule.tick, 1).unwrap();
         assert_eq!((tick.jobs.len(), tick.next), (0, Some(Timestamp::from_millis(14_400_000))));
         assert_eq!(Definition::read(&tick.schedule), Ok(schedule));
     }
 
     #[test]
     fn a_run_before_the_tick_of_a_changed_definition_waits_for_it() {
-        let (tick, _) = hourly().run("report", Timestamp::from_millis(7_100_000), Timestamp::from_millis(7_100_001), 3);
+        let (tick, _) =
+            hourly().run("report", Timestamp::from_millis(7_100_000), Timestamp::from_millis(7_100_001), 3).unwrap();
         assert_eq!((tick.jobs.len(), tick.next), (0, Some(Timestamp::from_millis(7_200_000))));
         assert_eq!(tick.schedule.fixed().version, 3);
     }

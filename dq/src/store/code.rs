@@ -126,6 +126,12 @@ codes! {
     /// A record cannot be read.
     MangledRecord "mangled-record" Error "make the job DEAD with the cause `decode`; its bytes stay as its payload"
         "look at it with `dq show --payload` after the repair; add the job again if you know it";
+    /// A record is over a limit of the format, which an import of an older version, or another program, has let in.
+    OverLimit "over-limit" Error "make the job DEAD with the cause `decode`; its payload stays"
+        "look at it with `dq show --payload` after the repair; add the job again with less";
+    /// The last fence of a topic is above the largest that an import may bring. The detail is its value.
+    FenceTooLarge "fence-too-large" Error "let the next fence follow the clock again; it is smaller than those of the last runs"
+        "find out which program wrote it; lower the fences in your own databases with the repair, or they refuse every later run";
     /// A payload is not JSON.
     NotJson "not-json" Error "make the job DEAD with the cause `decode`; its bytes stay as its payload"
         "give it a payload that decodes with `update`, or delete it";

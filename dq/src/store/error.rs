@@ -6,6 +6,7 @@ use std::time::Duration;
 use humantime::format_duration;
 
 use crate::job::TopicKey;
+use crate::job::limits::OverLimit;
 
 /// A request to the store failed, or its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
@@ -204,6 +205,13 @@ impl StoreError {
     /// Returns whether the connection is of no use any more, so that the next request needs another one.
     pub const fn ends_connection(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::NotSent { .. } | Self::Denied { .. })
+    }
+}
+
+impl From<OverLimit> for StoreError {
+    fn from(OverLimit { what, size, limit, .. }: OverLimit) -> Self {
+        let number = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        Self::OverLimit { what, size: number(size), limit: number(limit) }
     }
 }
 

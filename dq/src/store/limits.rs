@@ -1,8 +1,11 @@
-//! The limits of what is asked (rule 5). A store checks them before it does anything.
+//! The limits of what is asked (rule 5), and those of the format for each record that comes in. A store checks them before it does
+//! anything.
 
 use super::error::limited;
 use super::step::MOST_JOBS;
-use super::{Batch, MOST_BUCKETS, MOST_MINUTES, MOST_NODES, Query, Request, StoreError};
+use super::{Batch, ChangeKind, JobCopy, MOST_BUCKETS, MOST_MINUTES, MOST_NODES, Query, Request, StoreError};
+use crate::job::limits::{FENCE, OverLimit, SCHEDULE_NAME, TIME};
+use crate::job::{JobId, Record};
 
 impl Request {
     /// Refuses a step over its limit.
@@ -23,6 +26,26 @@ impl Request {
     }
 }
 
+/// Checks a job that comes in, by the limits of the format.
+fn check_job(id: &JobId, record: &Record) -> Result<(), OverLimit> {
+    if let Some(name) = id.schedule_name() {
+        SCHEDULE_NAME.check(name.len() as u64)?;
+    }
+    record.check_new()
+}
+
+impl JobCopy {
+    /// Checks a copy by the limits of the format.
+    ///
+    /// # Errors
+    /// [`OverLimit`].
+    pub fn check(&self) -> Result<(), OverLimit> {
+        check_job(&self.id, &self.record)?;
+        TIME.check(self.at.as_millis())?;
+        FENCE.check(self.record.fixed().parked_by.unwrap_or_default().0)
+    }
+}
+
 impl Batch {
     /// Refuses a batch over its limit.
     pub(super) fn check(&self) -> Result<(), StoreError> {
@@ -33,7 +56,20 @@ impl Batch {
             Self::Import { import, .. } => ("the number of copies to import", import.copies.len()),
             Self::Set { set, .. } => return set.check(),
         };
-        limited(what, size, MOST_JOBS)
+        limited(what, size, MOST_JOBS)?;
+        match self {
+            Self::Add { batch } => batch.items.iter().try_for_each(|job| check_job(&job.id, &job.record))?,
+            Self::Change { batch } => batch.items.iter().try_for_each(|change| match &change.what {
+                ChangeKind::Update(record) => check_job(&change.id, record),
+                ChangeKind::Reschedule(_) | ChangeKind::ExtendBy(_) | ChangeKind::RunNow => Ok(()),
+            })?,
+            Self::Import { import, .. } => {
+                FENCE.check(import.fence.0)?;
+                import.copies.iter().try_for_each(JobCopy::check)?;
+            }
+            Self::Command { .. } | Self::Set { .. } => {}
+        }
+        Ok(())
     }
 }
 

@@ -29,6 +29,7 @@ mod history;
 mod inspect;
 mod limits;
 mod link;
+mod masked;
 pub mod memory;
 mod moves;
 mod operations;
@@ -63,6 +64,7 @@ pub use history::{
 };
 pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
 pub use link::{Link, LinkOptions, Pending};
+pub(crate) use masked::masked_server;
 #[cfg(feature = "redis")]
 pub(crate) use moves::escaped;
 pub use moves::{JobMove, LISTENING, MOST_MOVES, MOVES_BYTES, Moves};

@@ -244,8 +244,8 @@ pub struct Isolate {
     pub last_seen: Sequence,
     /// How long the lease lasts from now.
     pub lease: Duration,
-    /// How the jobs are about to run.
-    pub isolation: Isolation,
+    /// How the jobs are about to run; `None`: nothing is noted, and the answer says under which ends the runs are.
+    pub isolation: Option<Isolation>,
     /// The jobs and the tokens of their runs, 1 to [`MOST_JOBS`], with different ids.
     pub runs: Vec<(JobId, Token)>,
 }
@@ -293,6 +293,8 @@ pub enum NoteVerdict {
     Stale,
     /// The run has an unfenced end (a delete, cancel or ack from outside): no handler may start.
     Ended,
+    /// That end is a cancel. Only the answer to an [`Isolate`] that notes nothing tells it from the others.
+    Cancelled,
 }
 
 /// Where a page of rows or records continues. Only the store that gave it can read it.

@@ -10,6 +10,7 @@ mod doctor;
 mod files;
 mod guide;
 mod in_process;
+mod limits;
 mod lines;
 mod past;
 mod program;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Parser;
 use dq::environment::WallClock;
 use dq::job::{
-    AppName, Cause, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName,
+    AppName, Cause, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName, limits,
 };
 use dq::store::memory::MemoryStore;
 use dq::store::redis::RedisStore;
@@ -29,8 +29,8 @@ fn metadata(place: CopyPlace) -> impl Strategy<Value = Metadata> {
     let cause = proptest::option::of(proptest::sample::select(&Cause::ALL[..]));
     let numbers = (any::<u16>(), cause, any::<bool>(), 0..=last, proptest::option::of(0..=last), 0..=last);
     let parked = matches!(place, CopyPlace::Unacked | CopyPlace::Done);
-    let parked_by = proptest::option::of(1..1_u64 << 53).prop_map(move |fence| fence.filter(|_| parked));
-    let headers = vec(("[a-z]{1,9}", "[ -~ä\\n]{0,20}"), 0..4);
+    let parked_by = proptest::option::of(1..=limits::FENCE.most).prop_map(move |fence| fence.filter(|_| parked));
+    let headers = vec(("[a-z]{1,9}", "[ -~ä\\t]{0,20}"), 0..4);
     let changed = (prop_oneof![Just(0), any::<u32>()], proptest::option::of(1..=last));
     let all = (numbers, parked_by, changed, some_text(), headers, some_text());
     all.prop_map(|(numbers, parked_by, (version, first_added), retry, headers, error)| {

@@ -22,7 +22,7 @@ fn job(id: &str, state: &str, at: u64, more: &str) -> String {
 
 /// Jobs in every state that an import can make.
 fn a_day() -> String {
-    let failed = format!(r#","attempts":3,"cause":"error","error":"{HOSTILE}","headers":[["h\u001b","v\u009b"]]"#);
+    let failed = format!(r#","attempts":3,"cause":"error","error":"{HOSTILE}","headers":[["h\u0007","v\u009b"]]"#);
     let mut lines = vec![topic("mails"), topic("orders")];
     lines.extend((0..5).map(|n| job(&format!("due{n}"), "delayed", 1_763_000_000_000 + n, "")));
     lines.extend((0..250).map(|n| job(&format!("later{n:03}"), "delayed", 4_000_000_000_000 + n, "")));
@@ -114,7 +114,7 @@ fn pages_lead_on_and_filters_say_how_far_they_looked() {
         assert_eq!((some.len(), some[10]["page"]["looked_at"].as_u64()), (11, Some(255)));
         let due = shop.json(&["jobs", "orders", "--until", "now"]);
         assert_eq!(due.len(), 6);
-        let dead = ["jobs", "orders", "-s", "dead", "--header", "h\u{1b}=v\u{9b}", "--attempts", "3"];
+        let dead = ["jobs", "orders", "-s", "dead", "--header", "h\u{7}=v\u{9b}", "--attempts", "3"];
         assert_eq!(shop.json(&dead).len(), 101);
         assert_eq!(shop.json(&[&dead[..], &["--error", "no such text"]].concat()).len(), 1);
     });

@@ -40,7 +40,7 @@ pub(super) struct NewJob {
     retain: Option<String>,
     /// The retry policy of this job, such as `1m, 5m, 1h` or `none`.
     retry: Option<String>,
-    /// Headers as pairs of name and value, up to 4 KiB in all.
+    /// Headers as pairs of name and value, up to 8 KiB in all, with 4 bytes for each; without NUL, CR, LF and ESC.
     #[serde(default)]
     headers: Vec<(String, String)>,
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use axum::http::{Method, StatusCode};
+use dq::job::limits;
+use dq_tests::limits::samples;
 use serde_json::{Value, json};
 
 use super::visitor::{Visitor, provider};
@@ -134,4 +136,29 @@ async fn orchestrators_learn_whether_it_lives_and_is_ready() {
     while visitor.get("/readyz").await.status == StatusCode::OK {}
     assert_eq!(visitor.get("/readyz").await.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(visitor.get("/healthz").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_add_keeps_to_every_limit_that_a_program_can_reach() {
+    let provider = provider("api-limits").await;
+    let mut program = Visitor::free(provider.clone());
+    for sample in samples().into_iter().filter(|sample| sample.every().is_none()) {
+        let is_reached = matches!(sample.limit, limits::ID | limits::HEADERS | limits::CONTROLS | limits::PAYLOAD);
+        if !is_reached {
+            continue; // no field of the body names a fence, a time of a record or an error, and no retry policy is so long
+        }
+        let payload: Value = serde_json::from_str(&sample.payload()).unwrap();
+        let job = json!({ "payload": payload, "id": sample.id(), "after": "1h", "headers": sample.texts().headers });
+        let added = program.call(Method::POST, "/topics/mail/jobs", &job).await;
+        // A body has at most a megabyte, and a payload what the settings say.
+        let is_large = sample.limit == limits::PAYLOAD && sample.size > 1 << 20;
+        let wanted = match sample.is_within() {
+            _ if is_large => StatusCode::PAYLOAD_TOO_LARGE,
+            true => StatusCode::CREATED,
+            false => StatusCode::BAD_REQUEST,
+        };
+        assert_eq!(added.status, wanted, "{}: {}", sample.name(), added.body);
+        let found = provider.topic("mail").unwrap().get(sample.id()).await;
+        assert_eq!(matches!(found, Ok(Some(_))), wanted == StatusCode::CREATED, "{}", sample.name());
+    }
 }

@@ -9,7 +9,7 @@ use crate::environment::{StoreClock, TokioClock, WallClock};
 use crate::job::AppName;
 use crate::store::file::{Commits, FileStore};
 use crate::store::memory::MemoryStore;
-use crate::store::{Durability, Store};
+use crate::store::{Durability, Store, masked_server};
 
 /// The store of a factory: a URL, or a store that the program made.
 #[derive(Debug, Clone)]
@@ -161,7 +161,9 @@ fn unknown(scheme: &str, url: &str) -> BadStoreUrl {
 pub(crate) fn without_secrets(url: &str) -> String {
     let start = url.find("://").map_or(0, |at| at + 3);
     let (who, rest) = url[start..].rsplit_once('@').map_or(("", &url[start..]), |(_, rest)| ("***@", rest));
-    format!("{}{who}{}", &url[..start], rest.split(['?', '#']).next().unwrap_or_default())
+    let server = rest.split(['?', '#']).next().unwrap_or_default();
+    let is_server = start > 0 && !server.starts_with('/');
+    format!("{}{who}{}", &url[..start], if is_server { masked_server(server) } else { server.to_owned() })
 }
 
 #[cfg(test)]
@@ -223,7 +225,9 @@ mod tests {
     #[test]
     fn a_url_is_shown_without_its_secrets() {
         assert_eq!(without_secrets("redis://me:se@cret@host:1/2"), "redis://***@host:1/2");
+        assert_eq!(without_secrets("redis://me:secret"), "redis://***");
         assert_eq!(without_secrets("memory:jobs"), "memory:jobs");
+        assert_eq!(without_secrets("file:///srv/dq:1"), "file:///srv/dq:1");
         assert_eq!(without_secrets("redis://host/1?password=secret"), "redis://host/1");
     }
 }

@@ -13,14 +13,24 @@ pub(super) struct Arrivals {
     last: Option<u64>,
     /// The last number that was published by some time, if it has not arrived.
     awaited: Option<(u64, Duration)>,
+    /// The last number that the store has published, by its last answer: it bounds what a message says of itself.
+    counted: u64,
+    /// The largest number beyond a gap that the store has not counted yet, and how many arrived there.
+    ahead: (u64, u64),
 }
 
 impl Arrivals {
-    /// This broadcast arrives. Returns how many before it did not.
+    /// This broadcast arrives. Returns how many before it did not, as far as the store has counted: any program may write a number into a
+    /// message, so the next answer of the store decides about a larger one.
     pub(super) fn came(&mut self, number: u64) -> u64 {
-        let last = self.last.unwrap_or(number - number.min(1));
+        let last = self.last.unwrap_or(number.saturating_sub(1));
+        let lost = number.saturating_sub(last.saturating_add(1));
+        if lost > 0 && number > self.counted {
+            self.ahead = (self.ahead.0.max(number), self.ahead.1 + 1);
+            return 0;
+        }
         self.last = Some(last.max(number));
-        number.saturating_sub(last.saturating_add(1))
+        lost
     }
 
     /// Whether the broadcast with this number has arrived.
@@ -31,6 +41,18 @@ impl Arrivals {
     /// The store says at `now` that it has published up to this number, the last `new` of them just now. Returns how many
     /// broadcasts will not arrive any more.
     pub(super) fn published(&mut self, number: u64, new: usize, now: Duration) -> u64 {
+        self.counted = number;
+        let (ahead, arrived) = std::mem::take(&mut self.ahead);
+        let upto = ahead.min(number);
+        let mut lost = 0;
+        if let Some(last) = self.last.filter(|last| *last < upto) {
+            self.last = Some(upto);
+            lost = (upto - last).saturating_sub(arrived);
+        }
+        lost + self.counted_lost(number, new, now)
+    }
+
+    fn counted_lost(&mut self, number: u64, new: usize, now: Duration) -> u64 {
         let Some(last) = self.last.filter(|last| *last <= number) else {
             // This node has just subscribed, or the store fell back and counts again from an earlier number.
             self.last = Some(number.saturating_sub(new as u64));
@@ -59,8 +81,24 @@ mod tests {
     fn a_gap_between_two_arrivals_is_counted() {
         let mut arrivals = Arrivals::default();
         assert_eq!(arrivals.published(7, 2, secs(0)), 0, "5 were published before this node subscribed");
-        assert_eq!((arrivals.came(6), arrivals.came(9), arrivals.came(10)), (0, 2, 0));
+        assert_eq!((arrivals.came(6), arrivals.came(9), arrivals.came(10)), (0, 0, 0), "the store has counted 7");
+        assert_eq!(arrivals.published(12, 0, secs(1)), 2, "7 and 8");
         assert!(arrivals.has(10) && !arrivals.has(11));
+        assert_eq!(arrivals.came(12), 1, "11");
+    }
+
+    #[test]
+    fn a_number_that_the_store_has_not_counted_is_not_believed() {
+        let mut arrivals = Arrivals::default();
+        assert_eq!(arrivals.published(7, 0, secs(0)), 0);
+        assert_eq!((arrivals.came(u64::MAX), arrivals.came(u64::MAX), arrivals.came(8)), (0, 0, 0));
+        assert_eq!((arrivals.has(8), arrivals.has(9)), (true, false));
+        assert_eq!(
+            arrivals.published(9, 0, secs(1)),
+            0,
+            "two arrived beyond the gap, so no more than 9 are known to be lost"
+        );
+        assert_eq!(arrivals.came(10), 0);
     }
 
     #[test]
@@ -98,6 +136,7 @@ mod tests {
         let mut arrivals = Arrivals::default();
         assert_eq!(arrivals.published(90, 0, secs(0)), 0);
         assert_eq!(arrivals.published(3, 1, secs(20)), 0);
-        assert_eq!((arrivals.came(3), arrivals.came(5)), (0, 1));
+        assert_eq!((arrivals.came(3), arrivals.came(5)), (0, 0));
+        assert_eq!(arrivals.published(5, 0, secs(21)), 1);
     }
 }

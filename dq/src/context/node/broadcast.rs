@@ -31,7 +31,8 @@ use crate::context::subscription::Subscription;
 use crate::context::timer::{Timer, answered_within};
 use crate::context::topic::StopOrder;
 use crate::environment::{Environment, Runtime, Task};
-use crate::job::{NodeId, Record, Sequence, TopicKey};
+use crate::job::{Cause, NodeId, Record, Sequence, TopicKey};
+use crate::listener::Failure;
 use crate::store::step::{MOST_JOBS, Publish, Published, Release};
 use crate::store::{BroadcastMessage, Interest, Link, Outage, Signal, Store};
 use crate::telemetry;
@@ -258,9 +259,13 @@ async fn listen(
             }
         };
         let span = tracing::info_span!("dq.broadcast", %channel, job.id = %id, listener = name);
-        let headers = record.metadata().map(|metadata| metadata.headers).unwrap_or_default();
-        telemetry::link(&span, std::iter::once(&*headers));
-        let handled = Arc::clone(&listener).deliver(channel.clone(), id.clone(), record).instrument(span);
+        let checked = record.checked();
+        telemetry::link(&span, checked.iter().map(|metadata| &*metadata.headers));
+        let handled = async {
+            checked.map_err(|bad| Failure::new(Cause::Decode, bad.to_string()))?;
+            Arc::clone(&listener).deliver(channel.clone(), id.clone(), record).await
+        };
+        let handled = handled.instrument(span);
         let too_late = environment.sleep_until(environment.now() + timeout);
         let failure = tokio::select! {
             biased;

@@ -23,6 +23,8 @@ pub(super) enum Subject {
     Topic,
     /// These runs.
     Runs(Vec<(JobId, Token)>),
+    /// What callers ask of these runs: signals have told of commands.
+    Commands(Vec<(JobId, Token)>),
     /// This run.
     Run(JobId, Token),
     /// Another node.
@@ -33,7 +35,7 @@ impl Subject {
     /// The jobs of the runs.
     pub(super) fn into_jobs(self) -> Vec<JobId> {
         match self {
-            Self::Runs(runs) => runs.into_iter().map(|(id, _)| id).collect(),
+            Self::Runs(runs) | Self::Commands(runs) => runs.into_iter().map(|(id, _)| id).collect(),
             Self::Run(id, _) => vec![id],
             Self::Topic | Self::Node(_) => Vec::new(),
         }
@@ -44,6 +46,7 @@ impl Subject {
             Request::Settle(settle) => {
                 Self::Runs(settle.outcomes.iter().map(|outcome| (outcome.id.clone(), outcome.token)).collect())
             }
+            Request::Isolate(isolate) if isolate.isolation.is_none() => Self::Commands(isolate.runs.clone()),
             Request::Isolate(isolate) => Self::Runs(isolate.runs.clone()),
             Request::Exhaust(exhaust) => Self::Run(exhaust.id.clone(), exhaust.token),
             Request::Reclaim(reclaim) => Self::Node(reclaim.node.clone()),

@@ -80,6 +80,7 @@ impl Finding {
     pub(super) fn of_job(code: FindingCode, topic: TopicName, job: GiveUp) -> Self {
         let text = match code {
             FindingCode::MangledRecord => format!("its record cannot be read: {}", job.error),
+            FindingCode::OverLimit => format!("no node can run it: {}", job.error),
             _ => format!("its payload is not JSON: {}", job.error),
         };
         let id = Some(job.id.to_string());
@@ -115,6 +116,7 @@ fn text_of(code: FindingCode, id: &str, detail: &str) -> String {
         C::WrongType => {
             format!("the key has the wrong type: expected {detail}. The topic is stopped, and not examined further")
         }
+        C::FenceTooLarge => format!("the last fence is {detail}, which is above every fence that dq gives out"),
         C::NoExpiry => "the key should expire and does not, so it stays for good".into(),
         _ => "the topic holds something and is missing in the directory, so lists of topics leave it out".into(),
     }

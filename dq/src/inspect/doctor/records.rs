@@ -1,7 +1,8 @@
 //! Whether records and payloads decode, and whether dq has panicked at a job.
 
 use super::finding::Finding;
-use crate::job::{Cause, Codec, State, TopicName, check_json};
+use crate::job::{BadRecord, Cause, Codec, State, TopicName, check_json};
+use crate::schedule::checked;
 use crate::store::{FindingCode, GiveUp, Stored};
 
 /// What does not decode in a job, if anything. The payload of a DEAD job may be what made it DEAD.
@@ -21,12 +22,14 @@ fn defect_of(stored: &Stored) -> Option<String> {
 }
 
 fn wrong_in(stored: &Stored) -> Option<(FindingCode, String)> {
-    let is_read = stored.record.metadata().and_then(|_| stored.record.payload());
-    let (codec, payload) = match is_read {
+    let is_dead = stored.place.state() == State::Dead;
+    let checked = if is_dead { stored.record.metadata() } else { checked(&stored.id, &stored.record) };
+    let (codec, payload) = match checked.and_then(|_| stored.record.payload()) {
         Ok(read) => read,
+        Err(error @ BadRecord::OverLimit(_)) => return Some((FindingCode::OverLimit, error.to_string())),
         Err(error) => return Some((FindingCode::MangledRecord, error.to_string())),
     };
-    if codec != Codec::Json || stored.place.state() == State::Dead {
+    if codec != Codec::Json || is_dead {
         return None;
     }
     error_in(payload).map(|error| (FindingCode::NotJson, error))

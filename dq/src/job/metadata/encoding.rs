@@ -24,6 +24,7 @@ use std::time::Duration;
 use bytes::{Buf, BufMut};
 
 use super::super::ident::Fence;
+use super::super::limits::{self, Limit};
 use super::{BadRecord, Cause, FixedMetadata, Metadata};
 use crate::time::{Timestamp, millis_ceil};
 
@@ -131,22 +132,37 @@ impl Metadata {
 
     /// How many bytes [`encode`](Self::encode) writes.
     pub(in crate::job) fn encoded_length(&self) -> usize {
-        let head = self.head();
-        let lengths =
-            2 * usize::from(head.has(TEXTS)) + 2 * (head.flags & TEXTS).count_ones() as usize + 4 * self.headers.len();
-        head.fixed_length() + lengths + self.text_bytes()
+        let (head, Texts { retry, headers, error }) = (self.head(), self.texts());
+        let lengths = 2 * usize::from(head.has(TEXTS)) + 2 * (head.flags & TEXTS).count_ones() as usize;
+        let of_headers = if headers.is_empty() { 0 } else { self.headers_length() as usize };
+        head.fixed_length() + lengths + of_headers + [retry, error].into_iter().flatten().map(str::len).sum::<usize>()
+    }
+
+    /// The texts as they are written. Every door refuses a text over its limit, so all of them are. If one comes this far all the same,
+    /// the job loses what is too long of it and keeps everything else.
+    fn texts(&self) -> Texts<'_> {
+        let fits = |limit: Limit, size: usize| limit.check(size as u64).is_ok();
+        let cut = |error: &'_ str| {
+            (0..=error.len()).rev().find(|&end| fits(limits::ERROR, end) && error.is_char_boundary(end))
+        };
+        Texts {
+            retry: self.retry.as_deref().filter(|retry| fits(limits::RETRY, retry.len())),
+            headers: if limits::HEADERS.check(self.headers_length()).is_ok() { &self.headers } else { &[] },
+            error: self.error.as_deref().map(|error| &error[..cut(error).unwrap_or_default()]),
+        }
     }
 
     fn flags(&self) -> u8 {
+        let texts = self.texts();
         let fields = [
             (self.expires_at.is_some(), EXPIRES),
             (!self.retain.is_zero(), RETAIN),
             (self.parked_by.is_some(), PARKED),
             (self.attempts > 0 || self.cause.is_some() || self.exhausted, FAILED),
             (self.version > 0 || self.first_added.is_some(), CHANGED),
-            (self.retry.is_some(), RETRY),
-            (!self.headers.is_empty(), HEADERS),
-            (self.error.is_some(), ERROR),
+            (texts.retry.is_some(), RETRY),
+            (!texts.headers.is_empty(), HEADERS),
+            (texts.error.is_some(), ERROR),
         ];
         fields.iter().filter(|(set, _)| *set).fold(0, |flags, (_, flag)| flags | flag)
     }
@@ -156,10 +172,10 @@ impl Metadata {
         out.put_u8(FORMAT << 4 | head.delay_bytes as u8);
         out.put_u8(head.flags);
         if let Some(at) = self.expires_at {
-            out.put_uint_le(at.as_millis(), 6);
+            put_time(out, at.as_millis());
         }
         if !self.retain.is_zero() {
-            out.put_uint_le(millis_ceil(self.retain), 6);
+            put_time(out, millis_ceil(self.retain));
         }
         if let Some(fence) = self.parked_by {
             out.put_u64_le(fence.0);
@@ -171,10 +187,10 @@ impl Metadata {
         }
         if head.has(CHANGED) {
             out.put_u32_le(self.version);
-            out.put_uint_le(self.first_added.map_or(0, Timestamp::as_millis), 6);
+            put_time(out, self.first_added.map_or(0, Timestamp::as_millis));
         }
         if head.delay_bytes > 0 {
-            out.put_uint_le(millis_ceil(self.delay), head.delay_bytes);
+            out.put_uint_le(millis_ceil(self.delay).min(limits::TIME.most), head.delay_bytes);
         }
         if head.has(TEXTS) {
             self.encode_texts(out);
@@ -182,22 +198,23 @@ impl Metadata {
     }
 
     fn encode_texts(&self, out: &mut Vec<u8>) {
+        let Texts { retry, headers, error } = self.texts();
         let start = out.len();
         out.put_u16_le(0);
-        if let Some(retry) = &self.retry {
+        if let Some(retry) = retry {
             put_text(out, retry);
         }
-        if !self.headers.is_empty() {
-            out.put_u16_le(self.headers.iter().map(|(name, value)| 4 + name.len() + value.len()).sum::<usize>() as u16);
-            for (name, value) in &self.headers {
+        if !headers.is_empty() {
+            out.put_u16_le(self.headers_length() as u16);
+            for (name, value) in headers {
                 put_text(out, name);
                 put_text(out, value);
             }
         }
-        if let Some(error) = &self.error {
+        if let Some(error) = error {
             put_text(out, error);
         }
-        let length = u16::try_from(out.len() - start - 2).expect("headers and error are bounded to 12 KiB together");
+        let length = (out.len() - start - 2) as u16;
         out[start..start + 2].copy_from_slice(&length.to_le_bytes());
     }
 
@@ -229,12 +246,31 @@ impl Metadata {
         if head.has(ERROR) {
             metadata.error = Some(get_text(&mut texts)?);
         }
-        if texts.is_empty() { Ok(metadata) } else { Err(BadRecord::Damaged("length")) }
+        if !texts.is_empty() {
+            return Err(BadRecord::Damaged("length"));
+        }
+        metadata.check_texts()?;
+        Ok(metadata)
     }
 }
 
+/// The texts of metadata, none of them over its limit: together they have less than 2^16 bytes.
+struct Texts<'a> {
+    retry: Option<&'a str>,
+    headers: &'a [(String, String)],
+    error: Option<&'a str>,
+}
+
+const _: () = assert!(limits::HEADERS.most + limits::RETRY.most + limits::ERROR.most + 6 <= u16::MAX as u64);
+
+/// Writes a time or a period. One that does not fit becomes the last that does.
+fn put_time(out: &mut Vec<u8>, ms: u64) {
+    out.put_uint_le(ms.min(limits::TIME.most), 6);
+}
+
+/// Writes one of [`Texts`].
 fn put_text(out: &mut Vec<u8>, text: &str) {
-    out.put_u16_le(u16::try_from(text.len()).expect("texts of metadata are bounded to 8 KiB"));
+    out.put_u16_le(text.len() as u16);
     out.put_slice(text.as_bytes());
 }
 

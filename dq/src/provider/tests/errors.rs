@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::job::{JobId, Record, State, TopicName};
+use crate::job::{JobId, Record, State, TopicName, limits};
 use crate::provider::error::Doing;
 use crate::provider::{CallError, Invalid, Reason, Refusal, Target};
 use crate::store::{CommandKind, GiveUp, OnDuplicate, Repair, StoreError};
@@ -44,7 +44,7 @@ fn only_an_add_that_the_store_did_not_get_or_take_may_be_repeated() {
     let invalid = [
         Invalid::BadPayload { topic: topic.clone(), source: serde_json::from_str::<u8>("").unwrap_err() },
         Invalid::PayloadTooLarge { topic, size: 2, limit: 1 },
-        Invalid::HeadersTooLarge { size: 2, limit: 1 },
+        Invalid::OverLimit(limits::CONTROLS.check(1).unwrap_err()),
         TopicName::new("").unwrap_err().into(),
         Invalid::BadDuration { field: "after", source: dq_grammar::parse_duration("soon").unwrap_err() },
         Invalid::TooLong { field: "after", delay: LONGEST_DELAY * 2, limit: LONGEST_DELAY },

@@ -9,9 +9,13 @@ use super::journal::{Fault, Journal, OpenError, Torn};
 use super::opening::{Loader, try_open};
 use super::options::FileOptions;
 use crate::environment::WallClock;
-use crate::job::{Fence, TopicKey};
+use crate::job::limits::{FENCE, OverLimit};
+use crate::job::{Fence, JobId, TopicKey};
 use crate::store::memory::{CHANGES_VERSION, MemoryStore};
 use crate::store::{StoreError, TopicCounts};
+
+/// How many jobs over a limit are named of each topic.
+const MOST_OVER: usize = 100;
 
 /// How often the files are read again that a running process replaces meanwhile.
 const READINGS: usize = 10;
@@ -73,6 +77,10 @@ pub struct Checked {
     pub torn: Option<Torn>,
     /// Damaged snapshots that were not needed.
     pub passed_over: Vec<String>,
+    /// Jobs that no node will run, because another program made them larger than dq does: topic, id and why, of a topic the first 100.
+    pub over_limit: Vec<(TopicKey, JobId, OverLimit)>,
+    /// The fence above which every later one is, if no import may bring it.
+    pub large_fence: Option<Fence>,
 }
 
 /// What a sound topic holds.
@@ -125,19 +133,23 @@ fn check_once(disk: &dyn Disk) -> Result<Checked, CheckError> {
         let (path, topic) = (disk.path(), topic.clone());
         CheckError::Inconsistent { path, topic, what }
     };
-    let mut topics = Vec::new();
+    let (mut topics, mut over_limit) = (Vec::new(), Vec::new());
     for topic in memory.known_topics() {
         let counts = memory.counts_now(&topic)?;
         let of_all = counts.delayed + counts.running + counts.unacked + counts.dead + counts.done;
         if !memory.is_consistent(&topic)? {
             return Err(inconsistent(&topic, format!("its {of_all} jobs and their places differ")));
         }
+        let over = memory.over_limit(&topic, MOST_OVER)?.into_iter();
+        over_limit.extend(over.map(|(id, over)| (topic.clone(), id, over)));
         if of_all + counts.broadcasts > 0 {
             topics.push(TopicChecked { topic, counts });
         }
     }
     let (highest, reserved) = (memory.highest_fence()?, Fence(read.reserved));
+    let large_fence = Some(highest.max(reserved)).filter(|fence| FENCE.check(fence.0).is_err());
     if highest > reserved
+        && large_fence.is_none()
         && let Some(first) = topics.first()
     {
         return Err(inconsistent(&first.topic, format!("fence {} is above the reserved {}", highest.0, reserved.0)));
@@ -149,6 +161,8 @@ fn check_once(disk: &dyn Disk) -> Result<Checked, CheckError> {
         is_sealed: read.is_sealed,
         torn: read.torn,
         passed_over: read.passed_over.iter().map(ToString::to_string).collect(),
+        over_limit,
+        large_fence,
     })
 }
 

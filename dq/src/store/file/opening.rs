@@ -26,9 +26,6 @@ use crate::time::Timestamp;
 /// Reading that takes longer than this is worth a line in the log.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// No clock reaches a larger fence: 2^53 µs end in the year 2255.
-const LAST_FENCE: u64 = 1 << 53;
-
 /// How long a full disk is left alone.
 const FULL_PAUSE: Duration = Duration::from_millis(500);
 
@@ -96,13 +93,13 @@ pub(super) fn journal_options(options: &FileOptions) -> Options {
 
 /// The fence that the journal reserves. One that no clock reaches is none: the store would have no fence left.
 fn reserved(path: &str, fence: u64) -> Fence {
-    if fence <= LAST_FENCE {
+    if Fence(fence) <= Fence::LAST {
         return Fence(fence);
     }
     tracing::error!(
         path,
         fence,
-        "the journal reserves a fence that dq never gives out, so it is damaged or forged; dq ignores that fence"
+        "the journal has a fence that no dq gives out, so the next ones follow the clock again; find out which program wrote it, and lower the fences in your own databases"
     );
     Fence::default()
 }

@@ -30,7 +30,6 @@ impl Broadcasts {
     }
 
     /// All broadcasts, in no order.
-    #[cfg(any(test, feature = "testing"))]
     pub(super) fn iter(&self) -> impl Iterator<Item = (&JobId, &(Timestamp, Record))> {
         self.records.iter()
     }

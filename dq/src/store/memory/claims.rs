@@ -7,7 +7,7 @@ use super::leases::lease_end;
 use super::now::Now;
 use super::places::TimedPlace;
 use super::topic::Topic;
-use crate::job::{Fence, NodeId, Sequence};
+use crate::job::{NodeId, Sequence};
 use crate::store::step::{Claim, Sequenced, Sweep, Swept, Transfer, Transferred};
 use crate::store::{Gate, JobMove, StoreError};
 use crate::time::{Timestamp, millis_ceil};
@@ -26,7 +26,7 @@ impl Topic {
         let (ahead, gate) = (now.floor().after(request.lookahead), self.gate(now));
         let latest = gate.latest(ahead);
         let due = (TimedPlace::Delayed, latest, request.limit, request.bytes);
-        let claims = self.claim(now, node, due, (request.last_seen, request.lease))?;
+        let claims = self.claim(now, node, due, (request.last_seen, request.lease));
         self.record.claimed(now, node, &claims, true);
         self.cut_leases(now);
         let waiting = self.jobs.index(TimedPlace::Delayed);
@@ -66,7 +66,7 @@ impl Topic {
             node,
             (TimedPlace::Unacked, aged, request.limit, request.bytes),
             (request.last_seen, request.lease),
-        )?;
+        );
         self.record.claimed(now, node, &claims, false);
         let more_histories = self.histories.forget(now.floor(), request.limit);
         let dead = self.jobs.index(TimedPlace::Dead);
@@ -93,12 +93,8 @@ impl Topic {
         node: &NodeId,
         (place, latest, limit, bytes): (TimedPlace, Option<Timestamp>, usize, usize),
         (last_seen, lease): (Sequence, Duration),
-    ) -> Result<Vec<Claim>, StoreError> {
-        let Some(next) = self.fence.0.checked_add(1) else {
-            let source = "the topic has given out the largest fence, which only a damaged or forged record can name; export its jobs, remove the store, and import them";
-            return Err(StoreError::Other { operation: "claim", source: source.into() });
-        };
-        let fence = Fence(now.micros().max(next));
+    ) -> Vec<Claim> {
+        let fence = self.fence.next_at(now.micros());
         let end = lease_end(now, lease);
         let claim = |latest| self.jobs.claim((place, latest, limit, bytes), node, (fence, end));
         let claims = latest.map_or_else(Vec::new, claim);
@@ -110,7 +106,7 @@ impl Topic {
         }
         self.jobs.set_lease(node, end);
         self.take_sequence(now, node, last_seen);
-        Ok(claims)
+        claims
     }
 
     /// Removes the earliest jobs of a place while `is_past` of (number of jobs, time of the earliest), at most `limit`.

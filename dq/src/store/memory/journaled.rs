@@ -11,9 +11,11 @@ use std::sync::Arc;
 use super::MemoryStore;
 use super::changes::{BadChanges, DumpCursor, PassedOver, Replay};
 use super::durable::Sink;
+use super::topic::Topic;
 use super::topics::Topics;
 use crate::environment::StoreClock;
-use crate::job::{Fence, JobId, TopicKey};
+use crate::job::limits::{FENCE, OverLimit, SCHEDULE_NAME};
+use crate::job::{Fence, JobId, State, TopicKey};
 use crate::store::{StoreError, TopicCounts};
 
 /// How much a page of a dump has.
@@ -40,13 +42,37 @@ impl MemoryStore {
         applied.map_err(|_| BadChanges::stopped())?
     }
 
-    /// No claim of any topic gets this fence or a smaller one.
+    /// No claim of any topic gets this fence or a smaller one. It is the last reservation, which covers every fence that was given out;
+    /// a topic with one that is over the limit has got it back from before a repair.
     ///
     /// # Errors
     /// [`StoreError::Other`] if a topic is stopped because one of its steps panicked.
     pub fn raise_fence(&self, fence: Fence) -> Result<(), StoreError> {
         self.topics.raise_fence(fence);
-        self.topics.all().into_iter().try_for_each(|(_, cell)| cell.with("open", |topic| topic.raise_fence(fence)))
+        let raise = |topic: &mut Topic| match FENCE.check(topic.fence.0) {
+            Ok(()) => topic.raise_fence(fence),
+            Err(_) => topic.fence = fence,
+        };
+        self.topics.all().into_iter().try_for_each(|(_, cell)| cell.with("open", raise))
+    }
+
+    /// Lets the next fence of a topic follow the clock again, if the last one is over the limit. Returns whether it was.
+    pub(super) fn lower_fence(&self, topic: &TopicKey) -> Result<bool, StoreError> {
+        let is_large = |fence: Fence| FENCE.check(fence.0).is_err();
+        let was_large = self.topics.cell(topic).with("repair", |topic| {
+            let was_large = is_large(topic.fence);
+            if was_large {
+                topic.fence = Fence::default();
+            }
+            was_large
+        })?;
+        // New topics begin with that of the journal, until no topic is left that needs it.
+        let fences = self.topics.all().into_iter().map(|(_, cell)| cell.with("repair", |topic| topic.fence));
+        let fences = fences.collect::<Result<Vec<_>, _>>()?;
+        if !fences.into_iter().any(is_large) {
+            self.topics.lower_fence(Fence(FENCE.most));
+        }
+        Ok(was_large)
     }
 
     /// The highest fence that any topic has given out.
@@ -66,6 +92,24 @@ impl MemoryStore {
         self.topics
             .cell(topic)
             .with("check", |topic| topic.jobs.len() == topic.jobs.in_places() && topic.jobs.is_consistent())
+    }
+
+    /// The jobs and broadcasts of a topic that no node will run, because they are over a limit of the format; at most `most`.
+    ///
+    /// # Errors
+    /// As [`raise_fence`](Self::raise_fence).
+    pub fn over_limit(&self, topic: &TopicKey, most: usize) -> Result<Vec<(JobId, OverLimit)>, StoreError> {
+        self.topics.cell(topic).query("check", |topic, _| {
+            let jobs = topic.jobs.iter().map(|(id, slot)| (id, &slot.record, slot.place.state()));
+            let broadcasts = topic.broadcasts.iter().map(|(id, (_, record))| (id, record, State::Delayed));
+            let over = jobs.chain(broadcasts).filter_map(|(id, record, state)| {
+                let name = id.schedule_name().map_or(Ok(()), |name| SCHEDULE_NAME.check(name.len() as u64));
+                Some((id.clone(), record.over_limit(state).or(name.err())?))
+            });
+            let mut over: Vec<_> = over.take(most).collect();
+            over.sort_by(|(a, _), (b, _)| a.cmp(b));
+            Ok(over)
+        })
     }
 
     /// How many jobs of a topic are in each state.
@@ -94,7 +138,7 @@ impl MemoryStore {
     /// # Errors
     /// As [`raise_fence`](Self::raise_fence).
     pub fn begin_dump(&self, topic: &TopicKey) -> Result<DumpCursor, StoreError> {
-        self.topics.cell(topic).with("dump", super::topic::Topic::begin_dump)
+        self.topics.cell(topic).with("dump", Topic::begin_dump)
     }
 
     /// Gives a dump up: its pages are of no use.
@@ -102,7 +146,7 @@ impl MemoryStore {
     /// # Errors
     /// As [`raise_fence`](Self::raise_fence).
     pub fn give_up_dump(&self, topic: &TopicKey) -> Result<(), StoreError> {
-        self.topics.cell(topic).with("dump", super::topic::Topic::give_up_dump)
+        self.topics.cell(topic).with("dump", Topic::give_up_dump)
     }
 
     /// Writes the next page of a dump behind what is in `into`, under the lock of the topic. Returns whether it was the last.

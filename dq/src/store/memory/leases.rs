@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use super::now::Now;
-use super::places::{PendingCommand, Place, SlotMut};
+use super::places::{End, Ended, PendingCommand, Place, SlotMut};
 use super::topic::Topic;
 use crate::job::{JobId, NodeId, Sequence, Token};
 use crate::store::StoreError;
@@ -110,10 +110,29 @@ impl Topic {
     pub(crate) fn isolate(&mut self, now: Now, node: &NodeId, request: &Isolate) -> Result<Isolated, StoreError> {
         let notes = self.sequences.is_current(now, node, request.last_seen).then(|| {
             let runs = request.runs.iter();
-            runs.map(|(id, token)| self.note(node, id, *token, |slot| slot.set_isolation(request.isolation))).collect()
+            let verdict = |(id, token): &(JobId, Token)| match request.isolation {
+                Some(isolation) => self.note(node, id, *token, |slot| slot.set_isolation(isolation)),
+                None => self.end_of(node, id, *token),
+            };
+            runs.map(verdict).collect()
         });
         self.extend_lease(now, node, request.last_seen, request.lease);
         Ok(Isolated { lease_status: self.lease_status(node), notes })
+    }
+
+    /// Under which end a run is. Changes nothing.
+    fn end_of(&self, node: &NodeId, id: &JobId, token: Token) -> NoteVerdict {
+        let slot = self.jobs.get(id).filter(|_| self.jobs.is_run(node, id, token));
+        let Some(slot) = slot else { return NoteVerdict::Stale };
+        let pending = match &slot.place {
+            Place::Running(run) => run.pending.as_deref(),
+            Place::Timed(..) => None,
+        };
+        match pending.filter(|pending| pending.is_unfenced_end()).and_then(|pending| pending.end) {
+            Some(End { how: Ended::Cancelled, .. }) => NoteVerdict::Cancelled,
+            Some(_) => NoteVerdict::Ended,
+            None => NoteVerdict::Done,
+        }
     }
 
     /// Notes that no attempt is left; keeps the parking fence, which only the store sets.

@@ -8,8 +8,11 @@ use super::MemoryStore;
 use super::durable::Waits;
 use super::now::Now;
 use super::topic::Topic;
-use crate::job::{JobId, State, TopicKey};
-use crate::store::{Examined, JobPlace, PageRequest, Pending, Query, QueryReply as Reply, Repair, StoreError};
+use crate::job::limits::FENCE;
+use crate::job::{Fence, JobId, State, TopicKey};
+use crate::store::{
+    Examined, FindingCode, JobPlace, Mismatch, PageRequest, Pending, Query, QueryReply as Reply, Repair, StoreError,
+};
 
 impl MemoryStore {
     /// The answer, or what comes once the answer is durable.
@@ -57,10 +60,16 @@ impl MemoryStore {
                 Reply::Statistics(self.look(name, topic, |topic, _| topic.statistics(from, to))?)
             }
             Query::Counts { topic } => Reply::Counts(self.look(name, topic, |topic, now| Ok(topic.counts(now)))?),
-            // A job has one slot with one place, so nothing can disagree.
-            Query::Examine { .. } => Reply::Examine(Examined::default()),
+            // A job has one slot with one place, so nothing else can disagree.
+            Query::Examine { topic, .. } => {
+                let fence = self.look(name, topic, |topic, _| Ok(topic.fence))?;
+                Reply::Examine(Examined { mismatches: large_fence(topic, fence).collect(), ..Examined::default() })
+            }
             Query::ExamineKeys { .. } => Reply::ExamineKeys(Examined::default()),
-            Query::Repair { repair: Repair::Mismatch { .. }, .. } => Reply::Repair(false),
+            Query::Repair { topic, repair: Repair::Mismatch { mismatch, .. } } => {
+                let is_known = mismatch.code == FindingCode::FenceTooLarge && self.topics.known(topic).is_some();
+                Reply::Repair(is_known && self.lower_fence(topic)?)
+            }
             Query::Dangers {} => Reply::Dangers(Vec::new()),
         };
         Ok(ready(Ok(reply)).boxed())
@@ -78,6 +87,13 @@ impl MemoryStore {
             None => look(&Topic::default(), Now::from_micros(self.topics.clock.micros())),
         }
     }
+}
+
+/// What is wrong with the last fence of a topic.
+fn large_fence(key: &TopicKey, fence: Fence) -> impl Iterator<Item = Mismatch> {
+    let (code, topic) = (FindingCode::FenceTooLarge, key.topic.clone());
+    let found = Mismatch { code, topic, id: "fence".into(), detail: fence.to_string() };
+    FENCE.check(fence.0).err().map(|_| found).into_iter()
 }
 
 /// The first job of each state that has an order of time.

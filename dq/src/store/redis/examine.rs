@@ -10,6 +10,7 @@ use super::all_nodes::{with_all_nodes, with_nodes};
 use super::keys::Keys;
 use super::reply::Reply;
 use super::scripts::{ScriptCall, Scripts, Step};
+use crate::job::limits::FENCE;
 use crate::job::{JobId, NodeId, SCHEDULE_PREFIX, TopicKey};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{Examine, Examined, FindingCode, MOST_EXAMINED, Mismatch, PROTOCOL_VERSION, StoreError};
@@ -51,6 +52,8 @@ pub(super) struct KeyPage {
     /// The size of the largest record in a page of jobs, and whether one has a retention.
     largest: usize,
     retains: bool,
+    /// The last fence; empty where there is none.
+    fence: String,
 }
 
 impl KeyPage {
@@ -75,6 +78,7 @@ impl KeyPage {
             notes,
             largest: reply.count()?,
             retains: reply.is_set()?,
+            fence: text(&reply.bytes_or_nothing()?),
         })
     }
 
@@ -105,7 +109,14 @@ impl KeyPage {
         let wrong = self.found.iter().flat_map(|(id, letters)| {
             wrong_with(id, letters).into_iter().map(|(code, detail)| (code, id.clone(), detail))
         });
-        wrong.chain(self.notes_behind()).collect()
+        wrong.chain(self.notes_behind()).chain(self.large_fence()).collect()
+    }
+
+    /// What is wrong with the last fence. No dq writes one that is not a number.
+    fn large_fence(&self) -> Option<(FindingCode, String, String)> {
+        let fence = self.fence.parse::<u64>().unwrap_or(if self.fence.is_empty() { 0 } else { u64::MAX });
+        let is_wrong = self.part == JOBS && FENCE.check(fence).is_err();
+        is_wrong.then(|| (FindingCode::FenceTooLarge, "fence".into(), self.fence.clone()))
     }
 
     /// What the topic does not note of the jobs of this page.

@@ -193,8 +193,9 @@ impl RedisLink {
 
     fn isolate(&self, request: &Isolate) -> Pending<Answer> {
         let isolation = match request.isolation {
-            Isolation::Grouped => "+",
-            Isolation::Alone => "!",
+            Some(Isolation::Grouped) => "+",
+            Some(Isolation::Alone) => "!",
+            None => "",
         };
         let call = self.call(Step::Isolate).arg(request.last_seen.0).arg(millis(request.lease)).arg(isolation);
         let call = request.runs.iter().fold(call, |call, (id, token)| call.arg(id.as_str()).arg(token.to_string()));
@@ -359,6 +360,7 @@ const fn note_of(letter: char) -> NoteVerdict {
     match letter {
         'd' => NoteVerdict::Done,
         'e' => NoteVerdict::Ended,
+        'c' => NoteVerdict::Cancelled,
         _ => NoteVerdict::Stale,
     }
 }

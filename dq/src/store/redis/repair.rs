@@ -7,11 +7,13 @@ use super::keys::Key;
 use super::reply::Reply;
 use super::scripts::Step;
 use super::{RedisStore, metadata_bytes};
+use crate::job::limits::FENCE;
 use crate::job::{NodeId, TopicKey};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{FindingCode, GiveUp, Mismatch, StoreError};
 
 const SET_ASIDE: &str = include_str!("lua/set_aside.lua");
+const FORGET: &str = include_str!("lua/forget.lua");
 const RAISE: &str = include_str!("lua/raise.lua");
 
 impl RedisStore {
@@ -34,6 +36,9 @@ impl RedisStore {
             }
             FindingCode::NotesBehind => {
                 cmd.arg("EVAL").arg(RAISE).arg(1).arg(keys.name(Key::Meta, "")).arg(id).arg(detail);
+            }
+            FindingCode::FenceTooLarge => {
+                cmd.arg("EVAL").arg(FORGET).arg(1).arg(keys.name(Key::Meta, "")).arg(id).arg(FENCE.most);
             }
             FindingCode::NoExpiry => {
                 // As the scripts set it: a day for a sequence number, an hour for the calls of a producer.

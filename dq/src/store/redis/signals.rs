@@ -20,7 +20,8 @@ use self::task::SubscriptionTask;
 use super::connect::Connector;
 use super::keys::{Key, Keyspace};
 use crate::job::{JobId, NodeId, TopicKey};
-use crate::store::{BroadcastMessage, CommandKind, Feed, Interest, Signal, Signals, StoreError};
+use crate::store::step::LONGEST_LEASE;
+use crate::store::{BroadcastMessage, CommandKind, Feed, Interest, LATEST_DUE, Signal, Signals, StoreError};
 use crate::time::Timestamp;
 
 /// How long a connection may be silent before the task checks that it still works. The cost counts among the commands
@@ -116,7 +117,8 @@ fn broadcast_of(message: &Bytes) -> Option<Signal> {
     Some(Signal::Broadcast(BroadcastMessage { number, id, record: message.slice(end + 1..) }))
 }
 
-/// `due`, `due MS`, `lease MS NODE`, `broadcast`, `paused`, `state`, or `command VERB ID`. A due time that does not parse counts as none.
+/// `due`, `due MS`, `lease MS NODE`, `broadcast`, `paused`, `state`, or `command VERB ID`. Any program may have written it,
+/// so its numbers are bounded as those of a store are. A due time that does not parse counts as none.
 fn hint_of(message: &[u8]) -> Option<Signal> {
     match std::str::from_utf8(message).ok()? {
         "due" => Some(Signal::Due(None)),
@@ -125,10 +127,11 @@ fn hint_of(message: &[u8]) -> Option<Signal> {
         "state" => Some(Signal::StateChanged),
         text => {
             if let Some(ms) = text.strip_prefix("due ") {
-                return Some(Signal::Due(ms.parse().ok().map(Timestamp::from_millis)));
+                return Some(Signal::Due(ms.parse().ok().map(Timestamp::from_millis).filter(|due| *due <= LATEST_DUE)));
             }
             if let Some((ms, node)) = text.strip_prefix("lease ").and_then(|rest| rest.split_once(' ')) {
-                return Some(Signal::Lease(NodeId::new(node), Duration::from_millis(ms.parse().ok()?)));
+                let lasts = Duration::from_millis(ms.parse().ok()?).min(LONGEST_LEASE);
+                return Some(Signal::Lease(NodeId::new(node), lasts));
             }
             let (verb, id) = text.strip_prefix("command ")?.split_once(' ')?;
             let verb = match verb {
@@ -138,6 +141,27 @@ fn hint_of(message: &[u8]) -> Option<Signal> {
                 _ => return None,
             };
             Some(Signal::Command(verb, JobId::new(id).ok()?))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_a_hint_are_bounded() {
+        let most = u64::MAX;
+        assert_eq!(hint_of(format!("due {most}").as_bytes()), Some(Signal::Due(None)));
+        assert_eq!(hint_of(b"due 7"), Some(Signal::Due(Some(Timestamp::from_millis(7)))));
+        let lease = |lasts| Some(Signal::Lease(NodeId::new("n"), lasts));
+        assert_eq!(hint_of(format!("lease {most} n").as_bytes()), lease(LONGEST_LEASE));
+        assert_eq!(hint_of(b"lease 7 n"), lease(Duration::from_millis(7)));
+        assert_eq!(moves_of(format!("7\t{most}").as_bytes()), None);
+        for other in
+            [&b"lease 99999999999999999999 n"[..], b"command stop a", b"\xff", b"", b"lease 1", b"command cancel "]
+        {
+            assert_eq!(hint_of(other), None);
         }
     }
 }

@@ -5,6 +5,7 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion}
 
 #[cfg(feature = "tls")]
 use super::tls::Certificates;
+use crate::store::masked_server;
 
 /// A URL that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,11 +48,10 @@ fn wrong_part(url: &str) -> Option<String> {
     let port = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map(|(_, port)| port);
     match port {
         _ if host.is_empty() => Some("it names no host".to_owned()),
-        Some(port) if port.parse::<u16>().is_err() => {
-            Some(format!("the port `{}` is no number from 1 to 65535", port.escape_debug()))
-        }
+        // Not quoted: it may be a password whose `@HOST` is missing.
+        Some(port) if port.parse::<u16>().is_err() => Some("the port is not a number from 1 to 65535".to_owned()),
         _ if database.parse::<u32>().is_err() && !database.is_empty() => {
-            Some(format!("the database `{}` is no number", database.escape_debug()))
+            Some("the database is not a number".to_owned())
         }
         _ => None,
     }
@@ -193,7 +193,7 @@ fn masked(url: &str) -> String {
     };
     // A password may contain any of these characters, so user and password end at the last `@`.
     let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("***@", rest));
-    format!("{scheme}://{user}{}", rest.split(['?', '#']).next().unwrap_or_default())
+    format!("{scheme}://{user}{}", masked_server(rest.split(['?', '#']).next().unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -245,14 +245,31 @@ mod tests {
     #[test]
     fn a_malformed_url_names_the_part_that_is_wrong() {
         for (url, part) in [
-            ("redis://host:99999", "the port `99999` is no number from 1 to 65535"),
-            ("redis://me:secret@host:x/1", "the port `x` is no number"),
-            ("redis://host/abc", "the database `abc` is no number"),
+            ("redis://host:99999", "the port is not a number from 1 to 65535"),
+            ("redis://me:secret@host:x/1", "the port is not a number"),
+            ("redis://host/abc", "the database is not a number"),
             ("redis://", "it names no host"),
         ] {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains(&format!("Redis server: {part}")) && !error.contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_password_whose_host_is_missing_is_not_shown_as_a_port() {
+        for url in [
+            "redis://me:secret",
+            "redis://:secret",
+            "redis://me:secret/1",
+            "redis://me:p@ss:secret",
+            "redis://me:7/secret",
+        ] {
+            let error = Address::parse(url).unwrap_err().to_string();
+            assert!(!error.contains("secret") && error.contains("where only HOST is required"), "{url}: {error}");
+        }
+        assert_eq!(masked("redis://me:1234567"), "redis://***");
+        assert_eq!(masked("redis://[::1]:6379/3"), "redis://[::1]:6379/3");
+        assert_eq!(masked("redis://[::1]"), "redis://[::1]");
     }
 
     #[test]

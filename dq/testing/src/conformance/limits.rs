@@ -1,10 +1,11 @@
-//! Requests of nodes over their limits (rule 5).
+//! Requests of nodes over their limits, and records over those of the format (rule 5).
 
+use super::copies::{copy, import_of};
 use super::producer::job;
 use super::topic::{FALLBACK, LEASE, MAX_CRASHES, Topic, isolate_of, ms, secs};
-use dq::job::{Deliver, Isolation, State};
+use dq::job::{Codec, Deliver, Isolation, Metadata, Record, State, limits};
 use dq::store::step::{Change, Publish, Reclaim, Reconcile, USUAL_BYTES};
-use dq::store::{NewJob, Request, StoreError};
+use dq::store::{ChangeKind, CopyPlace, JobChange, JobCopy, NewJob, Numbered, OnDuplicate, Request, StoreError};
 
 /// The store refuses a request over its limit as a whole, and it takes no sequence number (rule 5).
 pub async fn request_over_its_limit_changes_nothing(t: &Topic) {
@@ -34,4 +35,31 @@ pub async fn request_over_its_limit_changes_nothing(t: &Topic) {
     assert_eq!(t.transfer("n", 1_000).await.claims.len(), 1);
     t.crash("n").await;
     assert!(!t.metadata("a").await.exhausted, "it was not noted as alone");
+}
+
+/// The store refuses a batch with one record over a limit of the format as a whole (rule 5).
+pub async fn record_over_a_limit_of_the_format_changes_nothing(t: &Topic) {
+    let payload = vec![b'1'; limits::PAYLOAD.most as usize + 1];
+    let record = |metadata: &Metadata, payload: &[u8]| Record::new(metadata, Codec::Json, payload);
+    let control = Metadata { headers: vec![("h".into(), "a\x1bb".into())], ..Metadata::default() };
+    t.add_all(vec![job("there")]).await;
+    for record in [record(&Metadata::default(), &payload), record(&control, b"1")] {
+        let items = vec![job("a"), NewJob { record: record.clone(), ..job("b") }];
+        let added = t.producer.add(t.numbered(items)).await.expect_err("it is too large");
+        let what = ChangeKind::Update(record.clone());
+        let changes = vec![JobChange { id: job("there").id, what, if_version: None, by: None }];
+        let changed = t.producer.change(t.numbered(changes)).await.expect_err("it is too large");
+        let copies =
+            vec![copy("c", CopyPlace::Dead, t.now()), JobCopy { record, ..copy("d", CopyPlace::Dead, t.now()) }];
+        let Numbered { number, .. } = t.numbered::<()>(Vec::new());
+        let imported =
+            t.producer.import(number, import_of(copies, OnDuplicate::Keep)).await.expect_err("it is too large");
+        for error in [added, changed, imported] {
+            assert!(matches!(error, StoreError::OverLimit { .. }) && error.nothing_done(), "{error}");
+        }
+    }
+    for name in ["a", "b", "c", "d"] {
+        assert_eq!(t.state(name).await, None, "{name}");
+    }
+    assert_eq!(t.metadata("there").await, Metadata::default());
 }

@@ -161,6 +161,7 @@ macro_rules! store_behaviours {
             noted_job_stays_running
             stale_token_notes_nothing
             isolate_answers_for_each_run
+            ends_of_runs_are_read
             late_isolate_notes_nothing
             nothing_starts_under_an_unfenced_end
             nothing_starts_under_an_end_with_a_replacement
@@ -392,7 +393,8 @@ macro_rules! store_behaviours {
             get_is_bounded_by_bytes
             removed_records_are_bounded_by_bytes;
         limits:
-            request_over_its_limit_changes_nothing;
+            request_over_its_limit_changes_nothing
+            record_over_a_limit_of_the_format_changes_nothing;
         audit:
             audit_finds_no_job_that_has_a_place
             recover_touches_no_job_that_has_a_place
@@ -421,6 +423,8 @@ macro_rules! store_behaviours {
             job_and_broadcast_of_an_id_are_two_copies
             imported_earlier_head_is_signalled
             import_raises_the_fence
+            import_of_a_fence_that_no_clock_reaches_is_refused
+            a_fence_that_no_clock_reaches_is_found_and_repaired
             repeated_import_does_nothing
             imported_record_comes_back
             import_over_the_limit_changes_nothing;

@@ -2,8 +2,8 @@
 
 use super::producer::{job, replacing, with_payload};
 use super::topic::{Topic, isolate_of, ms};
-use dq::job::{Cause, Fence, Isolation, Metadata, State, Token};
-use dq::store::step::{Change, Claim, NoteVerdict};
+use dq::job::{Cause, Fence, Isolation, Metadata, Sequence, State, Token};
+use dq::store::step::{Change, Claim, Isolate, NoteVerdict};
 use dq::store::{NewJob, OnDuplicate};
 
 fn exhausted() -> Metadata {
@@ -51,6 +51,30 @@ pub async fn isolate_answers_for_each_run(t: &Topic) {
     let all: Vec<_> = claims.iter().collect();
     let notes = t.isolate_all("n", Isolation::Grouped, &all).await;
     assert_eq!(notes, [NoteVerdict::Done, NoteVerdict::Stale, NoteVerdict::Ended, NoteVerdict::Done]);
+}
+
+/// `isolate` without an isolation notes nothing, and says under which unfenced end each run is: a node reads that before it stops a
+/// handler (rule 13).
+pub async fn ends_of_runs_are_read(t: &Topic) {
+    t.add_all(["a", "b", "c", "d", "e", "f"].map(job).into()).await;
+    let claims = t.claims("n").await;
+    t.delete("b").await;
+    t.cancel("c").await;
+    t.ack_outside("d").await;
+    t.ack_run("e", claims[4].token.fence).await;
+    t.end("n", &claims[5], Change::Ack).await;
+    let all: Vec<_> = claims.iter().collect();
+    let read = Isolate { isolation: None, ..isolate_of(t.last_seen("n"), Isolation::Alone, &all) };
+    let late = Isolate { last_seen: Sequence(read.last_seen.0 + 1), ..read.clone() };
+    assert_eq!(t.link("n").step(late).await.expect("isolate is answered").notes, None);
+    let isolated = t.link("n").step(read).await.expect("isolate is answered");
+    use NoteVerdict as V;
+    assert_eq!(isolated.notes, Some(vec![V::Done, V::Ended, V::Cancelled, V::Ended, V::Done, V::Stale]));
+    for _ in 0..4 {
+        t.crash("n").await;
+        assert_eq!(t.state("a").await, Some(State::Delayed), "no run was noted as alone, so no crash convicts the job");
+        t.claim("n", "a").await;
+    }
 }
 
 /// `isolate` notes nothing under another sequence number: it may be late, and others may run beside the job by now (rules

@@ -411,5 +411,5 @@ impl Topic {
 /// The request that notes how these claims are about to run.
 pub(super) fn isolate_of(last_seen: Sequence, isolation: Isolation, claims: &[&Claim]) -> Isolate {
     let runs = claims.iter().map(|claim| (claim.id.clone(), claim.token)).collect();
-    Isolate { last_seen, lease: LEASE, isolation, runs }
+    Isolate { last_seen, lease: LEASE, isolation: Some(isolation), runs }
 }

@@ -259,7 +259,7 @@ impl ClusterState {
             Operation::Isolate { by, sequence: t, job: id, token, alone } => {
                 let n = self.sender(*by, *id);
                 let (last_seen, runs) = (sequence(&n, *t), vec![(job(*id), self.token(*id, *token))]);
-                let isolation = if *alone { Isolation::Alone } else { Isolation::Grouped };
+                let isolation = Some(if *alone { Isolation::Alone } else { Isolation::Grouped });
                 ModelRequest::Step(n, Isolate { last_seen, lease: ms(15_000), isolation, runs }.into())
             }
             Operation::Exhaust { by, sequence: t, job: id, token } => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dq::job::{Isolation, NodeId, ProducerId, TopicKey};
+use dq::job::{NodeId, ProducerId, TopicKey};
 use dq::store::step::Isolate;
 use dq::store::{
     self, AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Interest, JobChange, Link, NewJob, Numbered,
@@ -146,7 +146,7 @@ impl Connections {
             ) => {
                 // Not a renewal, which may have a connection of its own.
                 let (last_seen, lease) = (dq::job::Sequence(0), std::time::Duration::ZERO);
-                let nothing = Isolate { last_seen, lease, isolation: Isolation::Grouped, runs: Vec::new() };
+                let nothing = Isolate { last_seen, lease, isolation: None, runs: Vec::new() };
                 self.link(by).step(nothing).await?;
             }
             _ => {}

@@ -170,7 +170,7 @@ impl Invariants {
                 let notes = isolated.notes.iter().flatten();
                 for ((id, _), _) in request.runs.iter().zip(notes).filter(|(_, note)| **note == NoteVerdict::Done) {
                     let was = change.was(id)?;
-                    let row = was.row.clone().map(|row| Row { isolation: Some(request.isolation), ..row });
+                    let row = was.row.clone().map(|row| Row { isolation: request.isolation.or(row.isolation), ..row });
                     change.becomes(id, Some(&JobView { row, ..was.clone() }))?;
                     touched.insert(id.clone());
                 }

@@ -54,7 +54,7 @@ impl AlteredLink {
         let quarantined = claims.iter().filter(|claim| without("19") && claim.crashes + 1 >= CAPS.crashes);
         for claim in quarantined {
             let (id, token, lease) = (claim.id.clone(), claim.token, NodeSettings::default().lease);
-            let (isolation, runs) = (Isolation::Alone, vec![(id, token)]);
+            let (isolation, runs) = (Some(Isolation::Alone), vec![(id, token)]);
             answer_of(self.inner.step(Isolate { last_seen, lease, isolation, runs }))?;
         }
         Ok(())

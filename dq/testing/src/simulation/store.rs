@@ -283,9 +283,10 @@ fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -
         (Request::Settle(Settle { outcomes, .. }), Answer::Settle(settled)) => {
             Did::Settle { node, outcomes: outcomes.into_iter().zip(settled.verdicts.iter().cloned()).collect() }
         }
+        (Request::Isolate(Isolate { isolation: None, .. }), _) => Did::Nothing,
         (Request::Isolate(Isolate { runs, isolation, .. }), Answer::Isolate(Isolated { notes: Some(notes), .. })) => {
             let runs = runs.into_iter().zip(notes).map(|((id, token), note)| (id, token, *note)).collect();
-            Did::Note { node, runs, isolation: Some(isolation) }
+            Did::Note { node, runs, isolation }
         }
         (Request::Exhaust(_), Answer::Exhaust(_)) if without("15") => Did::Nothing,
         (Request::Exhaust(Exhaust { id, token, .. }), Answer::Exhaust(answer)) => {

@@ -42,6 +42,11 @@ impl Machine {
                 self.runs.on_isolated(runs, isolated.notes, may_not, is_good, &mut self.moment);
                 self.lease.compare(isolated.lease_status, &self.moment);
             }
+            (Answer::Isolate(isolated), Subject::Commands(runs)) => {
+                self.lease.renewed_if(isolated.lease_status, sent, named);
+                self.runs.on_commands_read(runs, isolated.notes, &self.moment.held);
+                self.lease.compare(isolated.lease_status, &self.moment);
+            }
             (Answer::Exhaust(noted), Subject::Run(id, token)) => {
                 self.lease.renewed_if(noted.lease_status, sent, named);
                 let may_start =
@@ -190,6 +195,7 @@ impl Machine {
     fn send_again(&mut self, kind: Option<RequestKind>) {
         self.lease.send_again(kind);
         self.claims.send_again(kind);
+        self.runs.send_again(kind);
         self.moment.held.send_again(kind);
     }
 }

@@ -97,7 +97,7 @@ type Step = fn(&mut Machine) -> Option<Duration>;
 
 /// Everything that may be due, in this order. One comes after those whose work it watches: timeouts after starts, the heartbeat after all
 /// that renews the lease. A step that panics rests, and the others go on; no name is that of a kind of request.
-const STEPS: [(&str, Step); 14] = [
+const STEPS: [(&str, Step); 15] = [
     ("connecting", |machine| machine.moment.flight.reconnect(machine.moment.now)),
     ("stopping", Machine::stop),
     ("comparing", |machine| machine.lease.reconcile(&mut machine.moment)),
@@ -107,6 +107,7 @@ const STEPS: [(&str, Step); 14] = [
     ("expiry", Machine::expire_lease),
     ("timeouts", Machine::check_runs),
     ("rests", |machine| machine.moment.held.end_rests(machine.moment.now)),
+    ("commands", Machine::read_commands),
     ("exhausting", |machine| machine.outcomes.exhaust(&mut machine.moment)),
     ("settling", |machine| machine.outcomes.settle(&mut machine.moment)),
     ("renewing", |machine| machine.lease.renew(&mut machine.moment)),
@@ -352,6 +353,14 @@ impl Machine {
         None
     }
 
+    /// Reads the commands of which signals have told: signals are hints.
+    fn read_commands(&mut self) -> Option<Duration> {
+        if !self.lease.agrees() {
+            return None;
+        }
+        self.runs.read_commands(&mut self.moment)
+    }
+
     fn check_runs(&mut self) -> Option<Duration> {
         let again = self.runs.check(&mut self.moment);
         self.route();
@@ -416,7 +425,7 @@ impl Machine {
             Signal::Lease(node, lasts) if node != self.parts.id => self.lease.told_of_lease(lasts, self.moment.now),
             Signal::StateChanged | Signal::Resubscribed => self.claims.state_may_have_changed(),
             Signal::Paused => self.claims.on_paused(self.moment.flight.busy(&[RequestKind::Transfer]), self.moment.now),
-            Signal::Command(kind, id) => self.runs.on_command(kind, &id, &mut self.moment.held),
+            Signal::Command(kind, id) => self.runs.on_command(kind, id, &mut self.moment.held),
             Signal::Lease(..)
             | Signal::BroadcastDue
             | Signal::Broadcast(_)

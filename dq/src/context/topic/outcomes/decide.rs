@@ -185,7 +185,7 @@ impl Outcomes {
         match note {
             NoteVerdict::Stale => drop(moment.held.remove(&id)),
             NoteVerdict::Done if may_start => moment.push(Effect::FinalRetry(id)),
-            NoteVerdict::Done | NoteVerdict::Ended => moment.held.roll_back(&id),
+            NoteVerdict::Done | NoteVerdict::Ended | NoteVerdict::Cancelled => moment.held.roll_back(&id),
         }
     }
 }

@@ -24,6 +24,7 @@ use super::stage::{HeldJob, Mode, Stage};
 use crate::context::topic::moment::Moment;
 use crate::job::{Cause, Metadata, Suspicion};
 use crate::listener::{AckMode, Failure};
+use crate::schedule::checked;
 use crate::store::step::{Change, Claim};
 use crate::time::Timestamp;
 use report::Together;
@@ -60,7 +61,7 @@ impl Outcomes {
             (metadata, Stage::settling(Change::Dead))
         };
         moment.held.defects.at(&claim.id);
-        let read = claim.record.metadata();
+        let read = checked(&claim.id, &claim.record);
         let sentence = moment.held.defects.sentence(&claim.id, || read.clone().unwrap_or_default());
         let (metadata, stage) = match (sentence, read) {
             (Some(metadata), _) => (metadata, Stage::settling(Change::Dead)),

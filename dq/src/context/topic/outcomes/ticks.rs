@@ -33,10 +33,17 @@ impl Outcomes {
     pub(super) fn tick_of(&mut self, claim: &Claim, clock: Timestamp, moment: &mut Moment) -> Option<Stage> {
         let name = schedule_name(&claim.id)?;
         let topic = &self.parts.key.topic;
-        let schedule = match Definition::read(&claim.record) {
-            Ok(schedule) => schedule,
+        // A tick is a change, so one that was begun before it does nothing behind it (rule 30).
+        let version = claim.record.fixed().version.saturating_add(1);
+        let read = Definition::read(&claim.record);
+        let run = read.and_then(|schedule| {
+            let run = schedule.run(name, claim.token.due, clock, version)?;
+            Ok((schedule, run))
+        });
+        let (schedule, (tick, has_missed)) = match run {
+            Ok(run) => run,
             Err(error) => {
-                tracing::error!(%topic, schedule = name, error, "this node cannot read the schedule, and gives it back for a minute: use the version of dq that wrote it, or add the schedule again");
+                tracing::error!(%topic, schedule = name, %error, "this node cannot read the schedule, and gives it back for a minute: use the version of dq that wrote it, or add the schedule again");
                 return Some(again_after(UNREADABLE_PAUSE));
             }
         };
@@ -44,9 +51,6 @@ impl Outcomes {
         if code.is_none() && matches!(schedule.origin, Origin::Code { .. }) {
             self.name_stranger(name, moment.now);
         }
-        // A tick is a change, so one that was begun before it does nothing behind it (rule 30).
-        let version = claim.record.fixed().version.saturating_add(1);
-        let (tick, has_missed) = schedule.run(name, claim.token.due, clock, version);
         let topic = &self.parts.key.topic;
         if has_missed {
             let (since, jobs) = (schedule.tick, tick.jobs.len());

@@ -214,7 +214,8 @@ impl Runs {
     }
 
     fn send_isolate(&self, isolation: Isolation, runs: Vec<(JobId, Token)>, moment: &mut Moment) {
-        moment.send(Isolate { last_seen: moment.flight.last_seen(), lease: self.parts.node.lease, isolation, runs });
+        let (last_seen, isolation) = (moment.flight.last_seen(), Some(isolation));
+        moment.send(Isolate { last_seen, lease: self.parts.node.lease, isolation, runs });
     }
 
     /// The store has answered how these jobs run; `None`: it noted nothing, because the request was late. A topic that `may_not`
@@ -238,7 +239,7 @@ impl Runs {
                 Some(_) if !is_isolating => moment.held.end_alone(&id), // it gave way
                 _ if !is_isolating => {}
                 Some(NoteVerdict::Stale) => drop(moment.held.remove(&id)),
-                Some(NoteVerdict::Ended) => moment.held.roll_back(&id),
+                Some(NoteVerdict::Ended | NoteVerdict::Cancelled) => moment.held.roll_back(&id),
                 Some(NoteVerdict::Done) if may_not => moment.held.roll_back(&id),
                 Some(NoteVerdict::Done) if is_good => match moment.held.take_entry(&id) {
                     Some(entry) => self.start_held(&id, entry, moment),

@@ -16,6 +16,7 @@ mod listener;
 mod rollback;
 mod table;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use futures_util::future::BoxFuture;
 use super::held::Held;
 use super::run::{PreparedRun, Runners, Tasks};
 use super::{Parts, Warned};
+use crate::job::JobId;
 use crate::listener::ErasedBatches;
 use isolation::Isolations;
 use table::Table;
@@ -49,6 +51,8 @@ pub(super) struct Runs {
     /// The listener, if it takes batches.
     batches: Option<Arc<dyn ErasedBatches>>,
     isolations: Isolations,
+    /// Running jobs for which a signal tells of a cancel, and whether the store was asked whether there is one.
+    cancels: BTreeMap<JobId, bool>,
     /// Since when runs starve, if they do.
     starving_since: Option<Duration>,
     /// Shared by all jobs without headers, which are most.
@@ -71,6 +75,7 @@ impl Runs {
             tasks: Arc::new(tasks),
             batches: parts.listener.clone().batches(),
             isolations: Isolations::default(),
+            cancels: BTreeMap::new(),
             starving_since: None,
             no_headers: Arc::from([]),
             handlers_gone: false,

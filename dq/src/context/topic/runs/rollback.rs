@@ -1,27 +1,71 @@
 //! Rollback: runs that are taken back, so that their jobs wait again, or go back as they were, with due time and attempt unchanged.
 
+use std::time::Duration;
+
 use super::Runs;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
 use crate::context::topic::run::RunId;
 use crate::context::topic::stage::Stage;
-use crate::job::JobId;
-use crate::store::CommandKind;
+use crate::job::{JobId, Token};
+use crate::store::step::{Isolate, MOST_JOBS, NoteVerdict};
+use crate::store::{CommandKind, RequestKind};
 
 impl Runs {
-    /// A program sent a command for a running job. A job that has not started goes back, and the pending command takes effect
-    /// in that step. A cancel also fires the token of a running handler, which may stop; the pending command takes effect
-    /// however the handler ends.
-    pub(crate) fn on_command(&mut self, kind: CommandKind, id: &JobId, held: &mut Held) {
-        held.defects.at(id);
-        if held.get(id).is_some_and(|job| job.stage == Stage::Waiting) {
-            held.roll_back(id);
-        } else if let Some(run_id) = held.run_of(id) {
+    /// A signal tells of a command for a running job. A job that has not started goes back, and if there is such a command it takes
+    /// effect in that step. A cancel also fires the token of a running handler, which may stop; but a signal is a hint, so the store is
+    /// asked first. The pending command takes effect however the handler ends.
+    pub(crate) fn on_command(&mut self, kind: CommandKind, id: JobId, held: &mut Held) {
+        held.defects.at(&id);
+        if held.get(&id).is_some_and(|job| job.stage == Stage::Waiting) {
+            held.roll_back(&id);
+        } else if let Some(run_id) = held.run_of(&id) {
             if self.wait_again(run_id, held) {
-                held.roll_back(id);
+                held.roll_back(&id);
             } else if kind == CommandKind::Cancel {
-                self.table.ask_to_stop(run_id, id);
+                self.cancels.insert(id, false);
             }
+        }
+    }
+
+    /// Asks the store whether the jobs were cancelled of which signals say so.
+    pub(crate) fn read_commands(&mut self, moment: &mut Moment) -> Option<Duration> {
+        self.cancels.retain(|id, asked| *asked || moment.held.run_of(id).is_some());
+        if self.cancels.values().all(|asked| *asked) {
+            return None;
+        }
+        if !moment.can_send(RequestKind::Isolate) {
+            return moment.pause_end(RequestKind::Isolate);
+        }
+        let (last_seen, lease) = (moment.flight.last_seen(), self.parts.node.lease);
+        let new = self.cancels.iter_mut().filter(|(_, asked)| !**asked).take(MOST_JOBS);
+        let runs = new.filter_map(|(id, asked)| {
+            *asked = true;
+            Some((id.clone(), moment.held.get(id)?.token))
+        });
+        let runs = runs.collect();
+        moment.send(Isolate { last_seen, lease, isolation: None, runs });
+        None
+    }
+
+    /// The store has answered under which ends these runs are; `None`: the request was late.
+    pub(crate) fn on_commands_read(&mut self, runs: Vec<(JobId, Token)>, notes: Option<Vec<NoteVerdict>>, held: &Held) {
+        let Some(notes) = notes else { return self.send_again(None) };
+        for ((id, token), note) in runs.into_iter().zip(notes) {
+            self.cancels.remove(&id);
+            if note == NoteVerdict::Cancelled
+                && held.under(&id, token).is_some()
+                && let Some(run_id) = held.run_of(&id)
+            {
+                self.table.ask_to_stop(run_id, &id);
+            }
+        }
+    }
+
+    /// Requests (of one kind, or all) will not be answered, so the store is asked again.
+    pub(crate) fn send_again(&mut self, kind: Option<RequestKind>) {
+        if kind.is_none_or(|kind| kind == RequestKind::Isolate) {
+            self.cancels.values_mut().for_each(|asked| *asked = false);
         }
     }
 

@@ -98,7 +98,6 @@ impl Jobs {
     }
 
     /// Every job, in no order.
-    #[cfg(any(test, feature = "testing"))]
     pub(super) fn iter(&self) -> impl Iterator<Item = (&JobId, &Slot)> {
         self.slots.iter()
     }

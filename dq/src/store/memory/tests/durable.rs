@@ -146,7 +146,7 @@ fn answers_that_promise_something_wait_for_their_changes_and_a_claim_only_for_it
     assert!(dq.ask(Renew { last_seen: Sequence(2), lease: LEASE }).1.is_empty());
     assert!(dq.ask(Scan).1.is_empty());
     assert!(dq.ask(Wake).1.is_empty());
-    let (last_seen, lease, isolation) = (Sequence(2), LEASE, crate::job::Isolation::Alone);
+    let (last_seen, lease, isolation) = (Sequence(2), LEASE, Some(crate::job::Isolation::Alone));
     let runs = vec![(claim.id.clone(), claim.token)];
     assert_eq!(dq.ask(Isolate { last_seen, lease, isolation, runs }).1, ["isolate 3"]);
     let (id, token, metadata) = (claim.id.clone(), claim.token, Metadata::default());

@@ -182,7 +182,7 @@ impl Bench {
     }
 
     fn isolate(&mut self, name: &str, text: &str, token: Token) -> NoteVerdict {
-        let isolation = crate::job::Isolation::Alone;
+        let isolation = Some(crate::job::Isolation::Alone);
         let request =
             Isolate { last_seen: self.sequence(name), lease: LEASE, isolation, runs: vec![(id(text), token)] };
         self.topic.isolate(self.now, &node(name), &request).unwrap().notes.unwrap()[0]

@@ -112,7 +112,7 @@ write('HSET', crashes, crash_fields)
 write('HSET', broadcast_jobs, broadcast_fields)
 for place, list in pairs(members) do write('ZADD', keys[place], list) end
 if not is_refused then
-  if tonumber(fence) > tonumber(last_fence or 0) then redis.call('HSET', meta, 'fence', fence) end
+  if tonumber(fence) > (tonumber(last_fence or 0) or 0) then redis.call('HSET', meta, 'fence', fence) end
   -- include note.lua
 end
 local answer = 'i' .. table.concat(answers)

@@ -1,4 +1,4 @@
---[[ isolate: notes how quarantined jobs are about to run. They stay RUNNING. Renews.
+--[[ isolate: notes how quarantined jobs are about to run, or only reads under which ends runs are. They stay RUNNING. Renews.
 
 KEYS[1]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[2]  {app:topic}:leases         ZSET    node -> end of its lease, ms
@@ -8,11 +8,11 @@ KEYS[5]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
-ARGV[4]  isolation: + (grouped) or ! (alone)
+ARGV[4]  isolation: + (grouped), ! (alone), or nothing: notes nothing
 ARGV[5..] id, token of each run, at most 1000 of them
 
 Returns  {1, sequence number, rows, notes}; a letter for each run: d (done), s (stale: the row has another token or is
-         gone) or e (ended: the job is under an unfenced end). {0, sequence number, rows, ''} under another sequence
+         gone), e (ended: the job is under an unfenced end) or, only if nothing is noted, c (that end is a cancel). {0, sequence number, rows, ''} under another sequence
          number: nothing is noted
 Holds    rules 6, 8, 10, 13, 19
 Cost     O(runs + log nodes)
@@ -33,9 +33,10 @@ if is_current then
   for i, id in ipairs(ids) do
     notes[i] = 's'
     if rows[i] == tokens[i] then
-      notes[i] = is_unfenced_end(parse_command(commands[i])) and 'e' or 'd'
+      local command = parse_command(commands[i])
+      notes[i] = is_unfenced_end(command) and (isolation == '' and command.ending == 'c' and 'c' or 'e') or 'd'
     end
-    if notes[i] == 'd' then
+    if notes[i] == 'd' and isolation ~= '' then
       local count = parse_crashes(counts[i])
       written[#written + 1] = id
       written[#written + 1] = crashes_text(count, isolation)

@@ -23,7 +23,9 @@ local ROLE_SLACK = 200
 -- include metadata.lua
 -- include lapse.lua
 local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published', 'paused', 'draining', 'events', 'history')
-local publisher, publisher_until, number, paused, draining = roles[1], roles[2], tonumber(roles[3] or 0), roles[4], roles[5]
+local publisher, publisher_until, number, paused, draining = roles[1], roles[2], tonumber(roles[3] or 0) or 0, roles[4], roles[5]
+-- Numbers begin again where doubles are no longer exact: no dq counts so far.
+if not (number >= 0 and number < 9007199254739991) then number = 0 end
 local events, history, note, keep_notes, tells_moves = roles[6], roles[7]
 -- include recorder.lua
 local latest, opens_at, drained_at = floor, nil, nil

@@ -9,7 +9,11 @@ use crate::time::Timestamp;
 pub(super) fn moves_of(message: &[u8]) -> Option<Moves> {
     let mut lines = std::str::from_utf8(message).ok()?.split('\n');
     let (at, more) = lines.next()?.split_once('\t')?;
-    let mut moves = Moves { at: Timestamp::from_millis(at.parse().ok()?), moves: Vec::new(), more: more.parse().ok()? };
+    let mut moves = Moves {
+        at: Timestamp::from_millis(at.parse().ok()?),
+        moves: Vec::new(),
+        more: more.parse().ok().map(u32::into)?,
+    };
     for line in lines {
         match move_of(line) {
             Some(known) => moves.moves.push(known),

@@ -34,7 +34,9 @@ impl Checker {
         let due = run.token.due;
         // It may be claimed before it is due.
         let clock = Timestamp::floor_micros(run.claimed_at).max(due);
-        let (wanted, _) = schedule.run(name, due, clock, 0);
+        let Ok((wanted, _)) = schedule.run(name, due, clock, 0) else {
+            return self.bad(format!("[30] {id} ticks, and its name is not valid"));
+        };
         if asked(tick) != asked(&wanted) {
             self.bad(format!("[30] {id} asks for {:?}, not for {:?}", asked(tick), asked(&wanted)));
         }

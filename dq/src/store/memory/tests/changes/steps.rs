@@ -105,7 +105,7 @@ fn note(bench: &mut Bench, name: &str, b: u8, c: u8) {
         bench.topic.exhaust(bench.now, &node, request);
     } else {
         let isolation = if b % 3 == 1 { Isolation::Alone } else { Isolation::Grouped };
-        let request = Isolate { last_seen, lease: LEASE, isolation, runs: vec![(id(name), token)] };
+        let request = Isolate { last_seen, lease: LEASE, isolation: Some(isolation), runs: vec![(id(name), token)] };
         bench.topic.isolate(bench.now, &node, &request).unwrap();
     }
 }

@@ -1,0 +1,62 @@
+//! What a schedule in a store may be: no version of dq writes one over a limit of the format.
+
+use super::definition::{Definition, JobOfTick};
+use super::times::Times;
+use crate::job::limits::{INTERVAL, OverLimit, SCHEDULE_NAME, SCHEDULE_PAYLOAD, TIME};
+use crate::job::{BadName, BadRecord, JobId, Metadata, Record};
+use crate::time::{Timestamp, millis_ceil};
+
+/// Why a record is not a schedule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadSchedule {
+    /// A newer version of dq, or another program, wrote the record.
+    #[error("{0}")]
+    Unreadable(String),
+    /// It is over a limit of the format, so no version of dq wrote it.
+    #[error(transparent)]
+    OverLimit(#[from] OverLimit),
+    /// A name in it is not valid.
+    #[error(transparent)]
+    BadName(#[from] BadName),
+}
+
+/// Reads the metadata of a job that a store had, and checks all of the job by the limits of the format: if it keeps a schedule, that
+/// too.
+///
+/// # Errors
+/// [`BadRecord`]. A schedule that another version of dq may read is none.
+pub fn checked(id: &JobId, record: &Record) -> Result<Metadata, BadRecord> {
+    let metadata = record.checked()?;
+    if let Some(name) = id.schedule_name() {
+        SCHEDULE_NAME.check(name.len() as u64)?;
+        if let Err(BadSchedule::OverLimit(over)) = Definition::read(record) {
+            return Err(over.into());
+        }
+    }
+    Ok(metadata)
+}
+
+impl Definition {
+    /// Checks what was read.
+    pub(super) fn check(&self) -> Result<(), OverLimit> {
+        #[cfg_attr(not(feature = "cron"), expect(irrefutable_let_patterns, reason = "a cron line has no interval"))]
+        if let Times::Every(interval) = &self.ticks.times {
+            INTERVAL.check(millis_ceil(*interval))?;
+        }
+        let times = [Some(self.tick), self.ticks.start, self.ticks.end].into_iter().flatten().map(Timestamp::as_millis);
+        let periods = [self.jitter, self.job.expires_after.unwrap_or_default()].map(millis_ceil);
+        times.chain(periods).try_for_each(|ms| TIME.check(ms))?;
+        self.job.check()
+    }
+}
+
+impl JobOfTick {
+    /// Checks the jobs of a schedule by the limits of the format.
+    pub(crate) fn check(&self) -> Result<(), OverLimit> {
+        SCHEDULE_PAYLOAD.check(self.record.payload_length())?;
+        match self.record.checked() {
+            Err(BadRecord::OverLimit(over)) => Err(over),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What a journal may have that no dq wrote into it: jobs over a limit of the format, and fences that no dq gives out.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use dq::environment::TokioClock;
+use dq::job::{
+    AppName, Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName, limits,
+};
+use dq::prelude::*;
+use dq::store::file::journal::{Frame, Holder, Journal, Options, Position as At};
+use dq::store::file::{Commits, FileStore, check_on};
+use dq::store::memory::{CHANGES_VERSION, MemoryStore, Position, Sink};
+use dq::store::step::{Reconcile, Sequenced, Transfer, USUAL_BYTES};
+use dq::store::{BatchAnswer, Due, Examine, NewJob, Numbered, OnDuplicate, Pending, Repair, Store, StoreError};
+use dq::testing::Harness;
+use dq_testing::disk::SimulatedDisk;
+use dq_tests::limits::{Sample, samples};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "t")]
+struct Text(String);
+
+#[delay_listener(register = false)]
+async fn run(job: Job<Text>, ran: &UnboundedSender<String>) -> Result<(), JobError> {
+    Ok(ran.send(job.id().to_string())?)
+}
+
+/// Keeps the changes of a step.
+#[derive(Debug, Default)]
+struct Changes(Mutex<Vec<u8>>);
+
+impl Sink for Changes {
+    fn admit(&self, _operation: &'static str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn append(&self, _topic: &TopicKey, changes: &[u8], _fence: Fence) -> Position {
+        self.0.lock().unwrap().extend_from_slice(changes);
+        Position(1)
+    }
+
+    fn confirm(&self, _operation: &'static str, _position: Position) -> Option<Pending<()>> {
+        None
+    }
+
+    fn confirm_fence(&self, _operation: &'static str, _fence: Fence) -> Option<Pending<()>> {
+        None
+    }
+}
+
+fn key() -> TopicKey {
+    TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("t").unwrap() }
+}
+
+/// A record within all limits that has so many bytes.
+fn record_of(length: usize) -> Record {
+    let headers = vec![("h".to_owned(), "y".repeat(length.saturating_sub(1_024).min(5_000)))];
+    let metadata = if length < 6_100 { Metadata::default() } else { Metadata { headers, ..Metadata::default() } };
+    let empty = Record::new(&metadata, Codec::Json, b"").as_bytes().len();
+    Record::new(&metadata, Codec::Json, &vec![b'z'; length - empty])
+}
+
+/// The changes of an add of this job, which a store would refuse: those of another job whose record has as many bytes.
+async fn changes_of(sample: &Sample) -> Vec<u8> {
+    let record = sample.record();
+    let other = record_of(record.as_bytes().len());
+    let changes = Arc::<Changes>::default();
+    let store = MemoryStore::journaled(Arc::new(TokioClock::new()), changes.clone());
+    let new = NewJob {
+        id: JobId::new("0".repeat(sample.id().len())).unwrap(),
+        generated: false,
+        due: Due::At(dq::time::Timestamp::from_millis(1)),
+        expires_after: None,
+        record: other.clone(),
+        on_duplicate: OnDuplicate::Reject,
+        deliver: Deliver::Queue,
+    };
+    let added = store.producer(&key(), &ProducerId::new("p")).add(Numbered { number: 1, items: vec![new] }).await;
+    assert!(matches!(added, Ok(BatchAnswer::Done(_))), "{added:?}");
+    let mut bytes = changes.0.lock().unwrap().clone();
+    let mut put = |old: &[u8], new: &[u8]| {
+        let at = bytes.windows(old.len()).position(|window| window == old).expect("the change has it");
+        bytes[at..at + old.len()].copy_from_slice(new);
+    };
+    put(other.as_bytes(), record.as_bytes());
+    put("0".repeat(sample.id().len()).as_bytes(), sample.id().as_bytes());
+    bytes
+}
+
+/// Writes a journal that no dq would write.
+fn write(disk: &SimulatedDisk, frames: &[Vec<u8>], reserved: u64) {
+    let options = Options::new(7, Holder { pid: None, since: None }, u32::from(CHANGES_VERSION));
+    let nothing = |_: At, _: Frame<'_>| Ok::<_, std::io::Error>(());
+    let (journal, _) = Journal::open(Arc::new(disk.clone()), &options, nothing).unwrap();
+    let topic = journal.topic(&key().to_string()).unwrap();
+    journal.reserve(reserved).unwrap();
+    for frame in frames {
+        journal.append(topic, 1, frame).unwrap();
+        journal.commit().unwrap();
+    }
+    journal.seal().unwrap();
+}
+
+fn store_on(disk: &SimulatedDisk) -> Arc<FileStore> {
+    let store = FileStore::on(Arc::new(disk.clone()), Arc::new(TokioClock::new()));
+    Arc::new(store.with(|options| options.commits = Commits::AtOnce))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_of_a_journal_that_is_over_a_limit_is_named_by_the_check_and_dead_with_its_payload() {
+    let wanted = |sample: &Sample| !matches!(sample.limit.name, "FENCE" | "TIME" | "ID");
+    for sample in samples().into_iter().filter(wanted) {
+        let disk = SimulatedDisk::default();
+        write(&disk, &[changes_of(&sample).await], 1);
+        let is_of_store = !matches!(sample.limit.name, "INTERVAL" | "SCHEDULE_PAYLOAD" | "CONTROLS");
+        let over: Vec<_> = check_on(&disk).unwrap().over_limit.into_iter().map(|(_, id, _)| id.to_string()).collect();
+        let runs = sample.is_within() || sample.limit == limits::CONTROLS;
+        let named = if sample.is_within() || !is_of_store { vec![] } else { vec![sample.id()] };
+        assert_eq!(over, named, "{}", sample.name());
+        let (sender, mut ran) = unbounded_channel::<String>();
+        let dq = Harness::start_on(store_on(&disk), 7, |factory| factory.provide(sender).listener::<run>()).await;
+        if runs {
+            let got = ran.recv().await.unwrap();
+            let name = sample.id().strip_prefix("dq:schedule:").map(|name| format!("dq:tick:{name}@"));
+            assert!(got.starts_with(&name.unwrap_or(sample.id())), "{got} for {}", sample.name());
+            continue;
+        }
+        let topic = dq.provider().topic("t").unwrap();
+        let dead = loop {
+            let found = topic.get(sample.id()).await.unwrap();
+            match found.filter(|job| job.state() == dq::job::State::Dead) {
+                Some(dead) => break dead,
+                None => dq.advance(Duration::from_millis(1)).await,
+            }
+        };
+        assert_eq!(dead.raw_payload().unwrap().1, sample.record().payload().unwrap().1, "{}", sample.name());
+        assert_eq!(dead.details.unwrap().cause, Some(dq::job::Cause::Decode), "{}", sample.name());
+    }
+}
+
+/// The fence of a claim of a new job.
+async fn claimed(store: &FileStore, name: &str) -> u64 {
+    store.prepare().await.unwrap();
+    let producer = store.producer(&key(), &ProducerId::new(name));
+    let new = NewJob { id: JobId::new(name).unwrap(), ..job() };
+    producer.add(Numbered { number: 1, items: vec![new] }).await.unwrap();
+    let link = store.link(&key(), &NodeId::new("n"));
+    let reconcile = Reconcile { last_seen: Sequence(0), after: None, limit: 10 };
+    let Sequenced::Done(page) = link.step(reconcile).await.unwrap() else { panic!("a first reconcile is let in") };
+    let (last_seen, lease) = (page.lease_status.sequence, Duration::from_secs(15));
+    let (bytes, lookahead) = (USUAL_BYTES, Duration::ZERO);
+    let transfer = Transfer { last_seen, limit: 10, bytes, lease, fallback: lease, lookahead };
+    let Sequenced::Done(claimed) = link.step(transfer).await.unwrap() else { panic!("the number is right") };
+    claimed.claims[0].token.fence.0
+}
+
+fn job() -> NewJob {
+    NewJob {
+        id: JobId::new("x").unwrap(),
+        generated: false,
+        due: Due::After(Duration::ZERO),
+        expires_after: None,
+        record: Record::new(&Metadata::default(), Codec::Json, b"1"),
+        on_duplicate: OnDuplicate::Replace,
+        deliver: Deliver::Queue,
+    }
+}
+
+#[tokio::test]
+async fn a_reservation_at_the_end_of_the_numbers_stops_no_topic_and_the_next_fence_follows_the_clock() {
+    for (reserved, is_large, grows) in
+        [(1 << 52, false, true), ((1 << 52) + 1, true, true), ((1 << 53) - 1, true, false), (u64::MAX, true, false)]
+    {
+        let disk = SimulatedDisk::default();
+        write(&disk, &[], reserved);
+        assert_eq!(check_on(&disk).unwrap().large_fence.is_some(), is_large, "{reserved}");
+        let fence = claimed(&store_on(&disk), "a").await;
+        assert_eq!(fence == reserved.wrapping_add(1), grows, "{fence} after {reserved}");
+        assert!(grows || fence < 1 << 52, "{fence} after {reserved}");
+        // The next process goes on from there.
+        assert!(claimed(&store_on(&disk), "b").await > fence, "{reserved}");
+    }
+}
+
+#[tokio::test]
+async fn a_repaired_fence_stays_repaired_after_a_clean_end() {
+    let disk = SimulatedDisk::default();
+    write(&disk, &[], (1 << 52) + 7);
+    let store = store_on(&disk);
+    assert_eq!(claimed(&store, "a").await, (1 << 52) + 8);
+    let found = store.examine(&key(), Examine::default()).await.unwrap().mismatches.remove(0);
+    assert!(store.repair(&key(), &Repair::Mismatch(found)).await.unwrap());
+    let fence = claimed(&store, "b").await;
+    drop(store);
+    assert_eq!(check_on(&disk).unwrap().large_fence, None);
+    let next = claimed(&store_on(&disk), "c").await;
+    assert!(fence < next && next < 1 << 52, "{fence} {next}");
+}

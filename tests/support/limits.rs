@@ -1,0 +1,154 @@
+//! Jobs at and beyond each limit of the format, made from the table of limits: what every door of a store lets in or refuses.
+
+use std::time::Duration;
+
+use dq::job::limits::{self, Limit};
+use dq::job::{Codec, Deliver, Metadata, Record};
+use dq::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times};
+use dq::time::Timestamp;
+
+/// A job with as much of what a limit bounds as `size` says.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// The limit.
+    pub limit: Limit,
+    /// The size.
+    pub size: u64,
+}
+
+/// What the metadata of a sample have.
+#[derive(Debug, Clone, Default)]
+pub struct Texts {
+    /// The retry policy.
+    pub retry: Option<String>,
+    /// The headers.
+    pub headers: Vec<(String, String)>,
+    /// The last error.
+    pub error: Option<String>,
+}
+
+/// Samples of each limit: the least and the most that is allowed, and one less and one more.
+pub fn samples() -> Vec<Sample> {
+    let sizes = |limit: &Limit| [limit.least.checked_sub(1), Some(limit.least), Some(limit.most), Some(limit.most + 1)];
+    let of = |limit: &Limit| {
+        let mut sizes: Vec<_> = sizes(limit).into_iter().flatten().collect();
+        sizes.dedup();
+        sizes.into_iter().map(|size| Sample { limit: *limit, size }).collect::<Vec<_>>()
+    };
+    limits::ALL.iter().flat_map(of).collect()
+}
+
+fn text(size: u64) -> String {
+    "x".repeat(usize::try_from(size).expect("a sample fits into memory"))
+}
+
+impl Sample {
+    fn is(&self, limit: Limit) -> bool {
+        self.limit == limit
+    }
+
+    /// Whether the limit allows it.
+    pub fn is_within(&self) -> bool {
+        self.limit.check(self.size).is_ok()
+    }
+
+    /// Its id; perhaps not a valid one.
+    pub fn id(&self) -> String {
+        match self.limit {
+            limits::ID => text(self.size),
+            limits::SCHEDULE_NAME => format!("dq:schedule:{}", text(self.size)),
+            limits::SCHEDULE_PAYLOAD | limits::INTERVAL => format!("dq:schedule:{}", self.name()),
+            _ => self.name(),
+        }
+    }
+
+    /// A word for it.
+    pub fn name(&self) -> String {
+        format!("{}-{}", self.limit.name.to_lowercase(), self.size)
+    }
+
+    /// The payload of its jobs: a JSON text.
+    pub fn payload(&self) -> String {
+        let size = if self.is(limits::PAYLOAD) || self.is(limits::SCHEDULE_PAYLOAD) { self.size.max(2) } else { 2 };
+        format!("\"{}\"", text(size - 2))
+    }
+
+    /// The texts of its record.
+    pub fn texts(&self) -> Texts {
+        match self.limit {
+            limits::HEADERS if self.size < 5 => Texts::default(),
+            limits::HEADERS => Texts { headers: vec![("h".into(), text(self.size - 5))], ..Texts::default() },
+            limits::CONTROLS => {
+                Texts { headers: vec![("h".into(), "\r".repeat(self.size as usize))], ..Texts::default() }
+            }
+            limits::RETRY => Texts { retry: Some(text(self.size)), ..Texts::default() },
+            limits::ERROR => Texts { error: Some(text(self.size)), ..Texts::default() },
+            _ => Texts::default(),
+        }
+    }
+
+    /// The interval of its schedule, if it is one.
+    pub fn every(&self) -> Option<Duration> {
+        match self.limit {
+            limits::INTERVAL => Some(Duration::from_millis(self.size)),
+            limits::SCHEDULE_NAME | limits::SCHEDULE_PAYLOAD => Some(Duration::from_secs(60)),
+            _ => None,
+        }
+    }
+
+    /// Its record, as another program might write it.
+    pub fn record(&self) -> Record {
+        let Some(every) = self.every() else { return raw(&self.texts(), self.payload().as_bytes()) };
+        let definition = Definition {
+            ticks: Ticks { times: Times::Every(every), start: None, end: None },
+            on_missed: OnMissed::Once,
+            overlap: Overlap::Allow,
+            jitter: Duration::ZERO,
+            job: JobOfTick {
+                record: Record::new(&Metadata::default(), Codec::Json, self.payload().as_bytes()),
+                expires_after: None,
+                deliver: Deliver::Queue,
+            },
+            tick: Timestamp::from_millis(1_000),
+            last: None,
+            origin: Origin::Call,
+            made: false,
+            pause: None,
+        };
+        definition.to_record(0)
+    }
+}
+
+/// A record with these texts, whatever their sizes.
+fn raw(texts: &Texts, payload: &[u8]) -> Record {
+    let mut block = Vec::new();
+    let put = |to: &mut Vec<u8>, bytes: &[u8]| {
+        to.extend_from_slice(&u16::try_from(bytes.len()).expect("a text of a record is short").to_le_bytes());
+        to.extend_from_slice(bytes);
+    };
+    let mut flags = 0;
+    if let Some(retry) = &texts.retry {
+        flags |= 1 << 4;
+        put(&mut block, retry.as_bytes());
+    }
+    if !texts.headers.is_empty() {
+        flags |= 1 << 5;
+        let mut headers = Vec::new();
+        for (name, value) in &texts.headers {
+            put(&mut headers, name.as_bytes());
+            put(&mut headers, value.as_bytes());
+        }
+        put(&mut block, &headers);
+    }
+    if let Some(error) = &texts.error {
+        flags |= 1 << 6;
+        put(&mut block, error.as_bytes());
+    }
+    let mut bytes = vec![9 << 4, flags];
+    if flags != 0 {
+        put(&mut bytes, &block);
+    }
+    bytes.push(b'J');
+    bytes.extend_from_slice(payload);
+    Record::from_bytes(bytes.into())
+}
