@@ -140,15 +140,18 @@ impl Cell {
         query: impl FnOnce(&Topic, Now) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let inside = self.lock(operation)?;
-        query(&inside.topic, Now::from_micros(self.clock.micros()))
+        let now = Now::from_micros(self.clock.micros());
+        let answer = catch_unwind(AssertUnwindSafe(|| query(&inside.topic, now)));
+        drop(inside); // a query that panics has changed nothing
+        answer.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     pub(super) fn subscribe(&self, interest: Interest) -> Result<Signals, StoreError> {
         Ok(self.lock("signals")?.subscribers.subscribe(interest))
     }
 
-    /// Fails for good once a query has panicked, or what restores the topic after a panic of a step: it may be half-changed. The other
-    /// topics go on.
+    /// Fails for good once a replay or a dump has panicked, or what restores the topic after a panic of a step: it may be half-changed.
+    /// The other topics go on.
     fn lock(&self, operation: &'static str) -> Result<MutexGuard<'_, Inside>, StoreError> {
         self.inside.lock().map_err(|_| StoreError::Other {
             operation,

@@ -143,7 +143,7 @@ fn no_text_is_taken_for_metadata() {
 #[test]
 fn what_no_version_writes_is_refused() {
     assert_eq!(Metadata::decode(&[0x97, 0, 0, 0, 0, 0, 0, 0, 0]), Err(BadRecord::Damaged("delay")));
-    assert_eq!(Metadata::decode(&[0x90, FAILED, 0, 0, 8]), Err(BadRecord::Damaged("cause")));
+    assert_eq!(Metadata::decode(&[0x90, FAILED, 0, 0, 9]), Err(BadRecord::Damaged("cause")));
     assert_eq!(Metadata::decode(&[0x90, ERROR, 3, 0, 0, 0, 0]), Err(BadRecord::Damaged("length")));
     assert_eq!(Metadata::decode(&[0x90, ERROR, 3, 0, 1, 0, 0xFF]), Err(BadRecord::Damaged("text")));
     assert_eq!(Metadata::decode(&[0x90]), Err(BadRecord::TooShort));
