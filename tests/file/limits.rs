@@ -92,7 +92,8 @@ async fn changes_of(sample: &Sample) -> Vec<u8> {
 
 /// Writes a journal that no dq would write.
 fn write(disk: &SimulatedDisk, frames: &[Vec<u8>], reserved: u64) {
-    let options = Options::new(7, Holder { pid: None, since: None }, u32::from(CHANGES_VERSION));
+    let options =
+        Options::new(7, Holder { pid: None, host: None, process: None, since: None }, u32::from(CHANGES_VERSION));
     let nothing = |_: At, _: Frame<'_>| Ok::<_, std::io::Error>(());
     let (journal, _) = Journal::open(Arc::new(disk.clone()), &options, nothing).unwrap();
     let topic = journal.topic(&key().to_string()).unwrap();
@@ -192,7 +193,7 @@ async fn a_repaired_fence_stays_repaired_after_a_clean_end() {
     let store = store_on(&disk);
     assert_eq!(claimed(&store, "a").await, (1 << 52) + 8);
     let found = store.examine(&key(), Examine::default()).await.unwrap().mismatches.remove(0);
-    assert!(store.repair(&key(), &Repair::Mismatch(found)).await.unwrap());
+    assert!(store.repair(&key(), &Repair::Mismatch { mismatch: found, nodes: Vec::new() }).await.unwrap());
     let fence = claimed(&store, "b").await;
     drop(store);
     assert_eq!(check_on(&disk).unwrap().large_fence, None);

@@ -150,7 +150,9 @@ async fn every_script_calculates_exactly_with_fences_up_to_the_last_exact_number
             id: "a".into(),
             detail: "rr".into(),
         };
-        assert!(topic.store.repair(&topic.key, &Repair::Mismatch(twice)).await.unwrap());
+        assert!(
+            topic.store.repair(&topic.key, &Repair::Mismatch { mismatch: twice, nodes: Vec::new() }).await.unwrap()
+        );
         assert_eq!(server.command(&["HGET", "dq:{shop:t}:running:m", "a"]), format!("{}:1", last + 4));
         let (node, seen) = (dq::job::NodeId::new("m"), dq::time::Timestamp::from_millis(5));
         let reclaim = Reclaim { node, seen, limit: 10, bytes: USUAL_BYTES, max_crashes: 3 };
@@ -175,8 +177,20 @@ async fn a_fence_that_no_dq_gives_out_stops_no_topic_and_is_found_and_repaired()
         assert!(fences[0] < 1 << 52 && fences[0] < fences[1], "{fences:?} after {last}");
 
         server.command(&["HSET", "dq:{shop:t}:meta", "fence", &last]);
-        assert!(topic.store.repair(&topic.key, &Repair::Mismatch(examined.mismatches[0].clone())).await.unwrap());
-        assert!(!topic.store.repair(&topic.key, &Repair::Mismatch(examined.mismatches[0].clone())).await.unwrap());
+        assert!(
+            topic
+                .store
+                .repair(&topic.key, &Repair::Mismatch { mismatch: examined.mismatches[0].clone(), nodes: Vec::new() })
+                .await
+                .unwrap()
+        );
+        assert!(
+            !topic
+                .store
+                .repair(&topic.key, &Repair::Mismatch { mismatch: examined.mismatches[0].clone(), nodes: Vec::new() })
+                .await
+                .unwrap()
+        );
         assert_eq!(topic.store.examine(&topic.key, Examine::default()).await.unwrap().mismatches, []);
     }
 }

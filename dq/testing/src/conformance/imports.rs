@@ -221,7 +221,7 @@ pub async fn a_fence_that_no_clock_reaches_is_found_and_repaired(t: &Topic) {
     assert_eq!(t.running("n", "a").await.token.fence, Fence((1 << 52) + 1));
     let found = examined().await;
     assert_eq!((found.len(), found[0].code), (1, FindingCode::FenceTooLarge));
-    let repair = Repair::Mismatch(found[0].clone());
+    let repair = Repair::Mismatch { mismatch: found[0].clone(), nodes: Vec::new() };
     for is_there in [true, false] {
         assert_eq!(t.store.repair(&t.key, &repair).await.expect("repair is answered"), is_there);
     }
