@@ -264,9 +264,9 @@ async fn the_doctor_names_a_job_that_is_over_a_limit_and_makes_it_dead_with_its_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_broadcast_that_another_program_published_is_heard_within_a_limit_and_fails_beyond_it() {
+async fn a_broadcast_that_another_program_published_arrives_within_a_limit_and_fails_beyond_it() {
     let server = RedisServer::start();
-    let (node, mut heard) = node(&server).await;
+    let (node, mut arrived) = node(&server).await;
     let mut failed = 0;
     let wanted = |sample: &Sample| matches!(sample.limit.name, "PAYLOAD" | "HEADERS" | "RETRY" | "ERROR" | "ID");
     for (n, sample) in samples().into_iter().filter(wanted).enumerate() {
@@ -276,7 +276,7 @@ async fn a_broadcast_that_another_program_published_is_heard_within_a_limit_and_
         let words: [&[u8]; 3] = [b"PUBLISH", b"dq:{shop:news}:broadcast", &message];
         ask(&mut server.connect(), &words);
         match (sample.is_within(), sample.limit == limits::ID) {
-            (true, _) => assert_eq!(heard.recv().await.unwrap(), id),
+            (true, _) => assert_eq!(arrived.recv().await.unwrap(), id),
             (false, true) => {} // it is no broadcast
             (false, false) => {
                 failed += 1;
@@ -286,7 +286,7 @@ async fn a_broadcast_that_another_program_published_is_heard_within_a_limit_and_
             }
         }
     }
-    assert!(heard.try_recv().is_err());
+    assert!(arrived.try_recv().is_err());
     node.shutdown(Duration::ZERO).await;
 }
 

@@ -4,6 +4,7 @@
 //! What is hidden here belongs to the contract of stores (`dq::store`) or to the macros, and may change with every
 //! version.
 
+mod checked;
 mod crashes;
 mod delay_job;
 mod id;

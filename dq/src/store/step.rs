@@ -255,8 +255,7 @@ pub struct Isolate {
 pub struct Isolated {
     /// The lease status after the step.
     pub lease_status: LeaseStatus,
-    /// Whether it was noted, for each run in the order of the request; `None`: the request named another sequence number, so
-    /// nothing was noted.
+    /// What was noted, for each run in the order of the request; `None`: nothing, because of another sequence number.
     pub notes: Option<Vec<NoteVerdict>>,
 }
 
@@ -323,8 +322,7 @@ impl RowCursor {
 pub struct Reconcile {
     /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
-    /// `None` asks for the first page, which takes a new sequence number. A later page continues there and must name that
-    /// number.
+    /// `None` asks for the first page, which takes a new sequence number. A later page continues there and names that number.
     pub after: Option<RowCursor>,
     /// The most rows to return, 1 to [`MOST_JOBS`]. A row has at most 300 bytes.
     pub limit: usize,

@@ -16,7 +16,7 @@ use crate::context::topic::stats::Quarantine;
 use crate::environment::{Alone, Entry, Outlook, Ticket};
 use crate::job::{Isolation, JobId, Suspicion, Token};
 use crate::store::RequestKind;
-use crate::store::step::{Isolate, NoteVerdict};
+use crate::store::step::{Isolate, MOST_JOBS, NoteVerdict};
 
 /// What a topic knows of its quarantined jobs, beside what it holds.
 #[derive(Debug, Default)]
@@ -39,6 +39,26 @@ impl Isolations {
 }
 
 impl Runs {
+    /// Asks the store whether the jobs were cancelled of which signals say so.
+    pub(crate) fn read_commands(&mut self, moment: &mut Moment) -> Option<Duration> {
+        self.cancels.retain(|id, asked| *asked || moment.held.run_of(id).is_some());
+        if self.cancels.values().all(|asked| *asked) {
+            return None;
+        }
+        if !moment.can_send(RequestKind::Isolate) {
+            return moment.pause_end(RequestKind::Isolate);
+        }
+        let (last_seen, lease) = (moment.flight.last_seen(), self.parts.node.lease);
+        let new = self.cancels.iter_mut().filter(|(_, asked)| !**asked).take(MOST_JOBS);
+        let runs = new.filter_map(|(id, asked)| {
+            *asked = true;
+            Some((id.clone(), moment.held.get(id)?.token))
+        });
+        let runs = runs.collect();
+        moment.send(Isolate { last_seen, lease, isolation: None, runs });
+        None
+    }
+
     /// Lets others start beside the job that is alone, because the lease has ended: the store may have convicted the job already,
     /// whatever happens now.
     pub(crate) fn end_alone(&self, held: &mut Held) {

@@ -1,14 +1,12 @@
 //! Rollback: runs that are taken back, so that their jobs wait again, or go back as they were, with due time and attempt unchanged.
 
-use std::time::Duration;
-
 use super::Runs;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
 use crate::context::topic::run::RunId;
 use crate::context::topic::stage::Stage;
 use crate::job::{JobId, Token};
-use crate::store::step::{Isolate, MOST_JOBS, NoteVerdict};
+use crate::store::step::NoteVerdict;
 use crate::store::{CommandKind, RequestKind};
 
 impl Runs {
@@ -26,26 +24,6 @@ impl Runs {
                 self.cancels.insert(id, false);
             }
         }
-    }
-
-    /// Asks the store whether the jobs were cancelled of which signals say so.
-    pub(crate) fn read_commands(&mut self, moment: &mut Moment) -> Option<Duration> {
-        self.cancels.retain(|id, asked| *asked || moment.held.run_of(id).is_some());
-        if self.cancels.values().all(|asked| *asked) {
-            return None;
-        }
-        if !moment.can_send(RequestKind::Isolate) {
-            return moment.pause_end(RequestKind::Isolate);
-        }
-        let (last_seen, lease) = (moment.flight.last_seen(), self.parts.node.lease);
-        let new = self.cancels.iter_mut().filter(|(_, asked)| !**asked).take(MOST_JOBS);
-        let runs = new.filter_map(|(id, asked)| {
-            *asked = true;
-            Some((id.clone(), moment.held.get(id)?.token))
-        });
-        let runs = runs.collect();
-        moment.send(Isolate { last_seen, lease, isolation: None, runs });
-        None
     }
 
     /// The store has answered under which ends these runs are; `None`: the request was late.
