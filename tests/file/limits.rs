@@ -148,21 +148,26 @@ async fn claimed(store: &FileStore, name: &str) -> u64 {
     let producer = store.producer(&key(), &ProducerId::new(name));
     let new = NewJob { id: JobId::new(name).unwrap(), ..job() };
     producer.add(Numbered { number: 1, items: vec![new] }).await.unwrap();
-    let link = store.link(&key(), &NodeId::new("n"));
+    let link = store.link(&key(), &NodeId::new(name));
     let reconcile = Reconcile { last_seen: Sequence(0), after: None, limit: 10 };
     let Sequenced::Done(page) = link.step(reconcile).await.unwrap() else { panic!("a first reconcile is let in") };
-    let (last_seen, lease) = (page.lease_status.sequence, Duration::from_secs(15));
+    let (mut last_seen, lease) = (page.lease_status.sequence, Duration::from_secs(15));
     let (bytes, lookahead) = (USUAL_BYTES, Duration::ZERO);
-    let transfer = Transfer { last_seen, limit: 10, bytes, lease, fallback: lease, lookahead };
-    let Sequenced::Done(claimed) = link.step(transfer).await.unwrap() else { panic!("the number is right") };
-    claimed.claims[0].token.fence.0
+    loop {
+        let transfer = Transfer { last_seen, limit: 10, bytes, lease, fallback: lease, lookahead };
+        let Sequenced::Done(claimed) = link.step(transfer).await.unwrap() else { panic!("the number is right") };
+        if let Some(claim) = claimed.claims.first() {
+            return claim.token.fence.0;
+        }
+        last_seen = claimed.lease_status.sequence;
+    }
 }
 
 fn job() -> NewJob {
     NewJob {
         id: JobId::new("x").unwrap(),
         generated: false,
-        due: Due::After(Duration::ZERO),
+        due: Due::At(dq::time::Timestamp::from_millis(1)),
         expires_after: None,
         record: Record::new(&Metadata::default(), Codec::Json, b"1"),
         on_duplicate: OnDuplicate::Replace,

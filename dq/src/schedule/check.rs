@@ -1,24 +1,11 @@
 //! What a schedule in a store may be: no version of dq writes one over a limit of the format.
 
+use super::bad_schedule::BadSchedule;
 use super::definition::{Definition, JobOfTick};
 use super::times::Times;
 use crate::job::limits::{INTERVAL, OverLimit, SCHEDULE_NAME, SCHEDULE_PAYLOAD, TIME};
-use crate::job::{BadName, BadRecord, JobId, Metadata, Record};
+use crate::job::{BadRecord, JobId, Metadata, Record};
 use crate::time::{Timestamp, millis_ceil};
-
-/// Why a record is not a schedule.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadSchedule {
-    /// A newer version of dq, or another program, wrote the record.
-    #[error("{0}")]
-    Unreadable(String),
-    /// It is over a limit of the format, so no version of dq wrote it.
-    #[error(transparent)]
-    OverLimit(#[from] OverLimit),
-    /// A name in it is not valid.
-    #[error(transparent)]
-    BadName(#[from] BadName),
-}
 
 /// Reads the metadata of a job that a store had, and checks all of the job by the limits of the format: if it keeps a schedule, that
 /// too.

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use dq_grammar::LONGEST_SCHEDULE;
 use serde::{Deserialize, Serialize};
 
-use super::check::BadSchedule;
+use super::bad_schedule::BadSchedule;
 use super::missed::OnMissed;
 use super::times::{Ticks, Times};
 use crate::job::{BadName, Codec, Deliver, JobId, Metadata, Record, SCHEDULE_PREFIX, check_id};

@@ -5,9 +5,11 @@
 //! | `times` | the ticks of an interval or a cron line, between a start and an end |
 //! | `missed` | what a node does at a tick, and with those that were missed |
 //! | `periodic` | the schedules that the code of a program defines |
+//! | `bad_schedule` | why a record is not a schedule |
 //! | `check` | what a schedule in a store may be |
 //! | `definition` | a schedule as the store keeps it, and what its run asks of the store |
 
+mod bad_schedule;
 mod check;
 mod definition;
 mod missed;
@@ -15,7 +17,9 @@ mod periodic;
 mod times;
 
 #[doc(hidden)]
-pub use check::{BadSchedule, checked};
+pub use bad_schedule::BadSchedule;
+#[doc(hidden)]
+pub use check::checked;
 #[doc(hidden)]
 pub use definition::{Definition, JobOfTick, Origin, check_reserved, schedule_id, schedule_name};
 pub use definition::{Overlap, SchedulePause};

@@ -147,9 +147,11 @@ fn check_once(disk: &dyn Disk) -> Result<Checked, CheckError> {
         }
     }
     let (highest, reserved) = (memory.highest_fence()?, Fence(read.reserved));
-    let large_fence = Some(highest.max(reserved)).filter(|fence| FENCE.check(fence.0).is_err());
+    let is_large = |fence: &Fence| FENCE.check(fence.0).is_err();
+    let large_fence = Some(reserved).filter(is_large);
+    // A large fence above the reservation is one from before a repair.
     if highest > reserved
-        && large_fence.is_none()
+        && !is_large(&highest)
         && let Some(first) = topics.first()
     {
         return Err(inconsistent(&first.topic, format!("fence {} is above the reserved {}", highest.0, reserved.0)));

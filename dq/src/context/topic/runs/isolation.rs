@@ -48,14 +48,13 @@ impl Runs {
         if !moment.can_send(RequestKind::Isolate) {
             return moment.pause_end(RequestKind::Isolate);
         }
-        let (last_seen, lease) = (moment.flight.last_seen(), self.parts.node.lease);
         let new = self.cancels.iter_mut().filter(|(_, asked)| !**asked).take(MOST_JOBS);
         let runs = new.filter_map(|(id, asked)| {
             *asked = true;
             Some((id.clone(), moment.held.get(id)?.token))
         });
         let runs = runs.collect();
-        moment.send(Isolate { last_seen, lease, isolation: None, runs });
+        self.send_isolate(None, runs, moment);
         None
     }
 
@@ -119,7 +118,7 @@ impl Runs {
             return (Some(until).filter(|until| *until > moment.now), false);
         }
         let runs = vec![(id.clone(), job.token)];
-        self.send_isolate(Isolation::Grouped, runs, moment);
+        self.send_isolate(Some(Isolation::Grouped), runs, moment);
         (None, true)
     }
 
@@ -211,7 +210,7 @@ impl Runs {
             None => Isolation::Grouped,
         };
         self.log_isolated(isolation, &runs, moment);
-        self.send_isolate(isolation, runs, moment);
+        self.send_isolate(Some(isolation), runs, moment);
     }
 
     /// At WARN once a minute: a process that dies again and again is nothing that dq can mend.
@@ -233,8 +232,9 @@ impl Runs {
         }
     }
 
-    fn send_isolate(&self, isolation: Isolation, runs: Vec<(JobId, Token)>, moment: &mut Moment) {
-        let (last_seen, isolation) = (moment.flight.last_seen(), Some(isolation));
+    /// Without an isolation the store only answers under which ends the runs are.
+    fn send_isolate(&self, isolation: Option<Isolation>, runs: Vec<(JobId, Token)>, moment: &mut Moment) {
+        let last_seen = moment.flight.last_seen();
         moment.send(Isolate { last_seen, lease: self.parts.node.lease, isolation, runs });
     }
 
