@@ -71,7 +71,7 @@ inline tell(n) {
     :: told_until[0] > 0 || told_until[1] > 0 -> skip
     :: else ->
 #else
-    :: (told[tell_place] == hearer || told[tell_place] == ALL + n) && told_until[tell_place] > 0 -> skip
+    :: told[tell_place] == hearer && told_until[tell_place] > 0 -> skip
     :: else ->
 #endif
         told[tell_place] = hearer; told_until[tell_place] = LEASE;

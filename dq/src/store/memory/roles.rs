@@ -68,9 +68,8 @@ impl Roles {
         let other = others.find(|(_, held)| held.node != *node && now.floor() <= held.until);
         let (place, holder) = other.map_or((1, None), |(place, held)| (place, Some(held.node.clone())));
         let to = holder.map_or_else(|| Told::All { but: node.clone() }, Told::One);
-        let is_known = |(end, told): &(Timestamp, Told)| {
-            now.floor() < *end && (*told == to || *told == Told::All { but: node.clone() })
-        };
+        // A node that has a role now may have come after all were told.
+        let is_known = |(end, told): &(Timestamp, Told)| now.floor() < *end && *told == to;
         if self.told[place].as_ref().is_some_and(|told| is_known(told) && told.0 <= end) {
             return None;
         }

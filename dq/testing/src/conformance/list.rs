@@ -299,6 +299,7 @@ macro_rules! store_behaviours {
             lease_that_ends_before_the_told_one_is_told
             lease_of_the_told_node_is_told_to_another
             new_watcher_is_told_of_a_new_lease
+            a_node_that_comes_after_all_were_told_is_told
             new_lease_is_told_to_all_nodes_when_the_watcher_does_not_listen
             lease_of_a_sweep_is_told;
         broadcasts:

@@ -119,6 +119,16 @@ pub async fn new_watcher_is_told_of_a_new_lease(t: &Topic) {
     assert_eq!(told(t, &mut nodes).await, only(2, "n"));
 }
 
+/// A node that takes a role after all nodes were told of a lease is told of the next one: it was not there (rule 20).
+pub async fn a_node_that_comes_after_all_were_told_is_told(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.end("n", &claim, Change::Ack).await;
+    assert!(t.transfer("o", 1).await.role.is_some());
+    let mut o = t.subscribe("o").await;
+    t.running("n", "b").await;
+    assert!(o.received_all(t).await.contains(&Signal::Lease(t.node("n"), LEASE)));
+}
+
 /// A lease is told to all nodes when the node with the role does not listen, or when its role has lapsed (rules 20, 23).
 pub async fn new_lease_is_told_to_all_nodes_when_the_watcher_does_not_listen(t: &Topic) {
     assert_eq!(t.transfer("w", 1).await.role, Some(Role::Watcher));

@@ -3,9 +3,9 @@
 Needs    node, lease; meta; watcher, watcher_until, watcher_told, standby, standby_until, standby_told: fields of meta; LONGEST_LEASE;
          call, format, changes of the part `claim`; clock
 Gives    in changes, who was told, and when the lease ends: another node that has a role, or all nodes (`*` and the node of the lease) if
-         none has or the one that has does not listen. It does nothing if they were told of another lease that ends before: then they
-         look at all leases
-Cost     a PUBLISH once a lease; two when the node does not listen
+         none has or the one that has does not listen. It does nothing if the same node, or all while none has a role, were told of
+         another lease that ends before: then they look at all leases. A node that has a role now may have come after all were told
+Cost     a PUBLISH once a lease; two while the node does not listen
 ]]
 local role, holder, told, lasts = 'standby', false, standby_told, math.min(lease, LONGEST_LEASE)
 if watcher and watcher ~= node and floor <= (tonumber(watcher_until or '') or -1) then
@@ -14,7 +14,7 @@ elseif standby and standby ~= node and floor <= (tonumber(standby_until or '') o
   holder = standby
 end
 local all, told_end, was_told = '*' .. node, string.match(told or '', '^(%d+) (.*)$')
-local told_until = (was_told == holder or was_told == all) and tonumber(told_end) or 0
+local told_until = was_told == (holder or all) and tonumber(told_end) or 0
 if told_until <= floor or told_until > floor + lasts then
   local text, wake = format('lease %d %s', lasts, node), string.sub(meta, 1, -5) .. 'wake'
   if not holder or redis.pcall('PUBLISH', wake .. ':' .. holder, text) == 0 then
