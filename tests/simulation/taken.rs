@@ -299,8 +299,8 @@ pub const TAKEN: [Taken; 38] = [
         Profile::NoClock,
         500,
         "a tick whose token is not that of the row does nothing; here it adds its jobs",
-        "a job of a tick is there again after it has ended",
-        "RETURNED after its end",
+        "a job of a tick is there that no tick has added, or again after its end",
+        "dq:tick:",
     ),
     taken(
         "told",
