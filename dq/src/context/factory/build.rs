@@ -35,7 +35,7 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    /// The topics with their listeners and those of the schedules that are theirs.
+    /// The topics with their listeners and the schedules of each.
     pub(super) fn topics(
         &mut self,
         app: &AppName,

@@ -97,7 +97,7 @@ impl Topic {
         Self { machine, wire, parts, order, reports, left: VecDeque::new(), signals, process_changes }
     }
 
-    /// Runs until the node stops. After a panic the topic goes on from what it holds.
+    /// Runs until the node stops. After a panic the topic continues from what it holds.
     ///
     /// # Panics
     /// If it panics again and again, although nothing is to blame for it.

@@ -96,7 +96,7 @@ pub(super) struct Machine {
 type Step = fn(&mut Machine) -> Option<Duration>;
 
 /// Everything that may be due, in this order. One comes after those whose work it watches: timeouts after starts, the heartbeat after all
-/// that renews the lease. A step that panics rests, and the others go on; no name is that of a kind of request.
+/// that renews the lease. A step that panics rests, and the others continue; no kind of request has one of these names.
 const STEPS: [(&str, Step); 15] = [
     ("connecting", |machine| machine.moment.flight.reconnect(machine.moment.now)),
     ("stopping", Machine::stop),
