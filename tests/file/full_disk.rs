@@ -70,7 +70,11 @@ async fn what_waits_for_a_full_disk_is_answered_once_there_is_room() {
     let mut waiting = Vec::new();
     let refused = loop {
         if waiting.len() < 100 {
-            waiting.push(rig.add_all(vec![job(&waiting.len().to_string(), &"1".repeat(200))]));
+            let mut added = rig.add_all(vec![job(&waiting.len().to_string(), &"1".repeat(200))]);
+            if !waits(&mut added) {
+                break now(added).unwrap_err();
+            }
+            waiting.push(added);
         }
         if let Err(refused) = rig.store.contact().await {
             break refused;
