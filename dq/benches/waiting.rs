@@ -1,341 +1,265 @@
-//! What should keep waiting jobs in order of their due times: a `BTreeSet` of (due, id), as the memory store has it, or a
-//! hierarchical timing wheel? `cargo bench -p dq --bench waiting`
+//! What should keep waiting jobs in order of their due times: an ordered set, a ring of time slots, or the leaves that the memory store
+//! has? `cargo bench -p dq --bench waiting [-- --quick]`
 //!
-//! One million jobs due over one hour in ticks of a millisecond; 10 % are cancelled, the rest drained at most 100 at a
-//! time, once tick by tick as they fall due and once as a backlog that is due already. Both sides take the same jobs and
-//! must give the same ones in the same order of due times. Sides alternate; medians and ranges of five rounds; CPU time
-//! where the system reports it, because other programs disturb that less than the wall clock.
+//! So many jobs are due over one hour, or all in one millisecond. A tenth of them is cancelled; then jobs leave and come back with a new
+//! due time within the hour, as where the number that waits stays the same; in the end all are drained. All sides take the same jobs and
+//! must give the same ones in the same order. Sides alternate; medians and ranges of five rounds and more; CPU time of a million and
+//! more, where the system reports it, because other programs disturb that less than the wall clock.
 //!
-//! The wheel is the smallest fair one: seven levels of 64 slots, one word of occupancy for each level, linked entries in a
-//! slab, cancelled by handle, and a level for times beyond 2^42 ms. The benchmark does not ask for what it cannot do: order
-//! by id within a tick, pages in order, and a clock that jumps back.
+//! The ring is that of document 002: 4,096 slots of 64 ms around one index that advances, with the jobs of later rounds aside, and each
+//! slot is ordered when it is reached.
 
 #![allow(clippy::print_stdout, reason = "the table is what the program is for")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::hint::black_box;
+use std::mem;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use dq::job::JobId;
 use dq::time::Timestamp;
 
-const JOBS: usize = 1_000_000;
+mod job {
+    pub(crate) use dq::job::JobId;
+}
+mod time {
+    pub(crate) use dq::time::Timestamp;
+}
+#[allow(dead_code, reason = "the store asks for more")]
+#[path = "../src/store/memory/time_index.rs"]
+mod time_index;
+
+use time_index::TimeIndex;
+
 const HOUR_MS: u64 = 3_600_000;
-const BATCH: usize = 100;
 const ROUNDS: usize = 5;
 const START_MS: u64 = 1_763_000_000_000;
 
-/// What both sides can do.
+type At = (Timestamp, JobId);
+
+/// What each side can do.
 trait Index: Default {
-    type Handle;
-    fn insert(&mut self, due: u64, id: JobId) -> Self::Handle;
-    fn cancel(&mut self, handle: Self::Handle);
-    fn head(&mut self) -> Option<u64>;
-    fn take(&mut self, until: u64, limit: usize, taken: &mut Vec<(u64, JobId)>);
+    fn insert(&mut self, at: At);
+    fn cancel(&mut self, at: &At);
+    fn pop(&mut self) -> Option<At>;
 }
 
-#[derive(Default)]
-struct Ordered(BTreeSet<(Timestamp, JobId)>);
-
-impl Index for Ordered {
-    type Handle = (Timestamp, JobId);
-
-    fn insert(&mut self, due: u64, id: JobId) -> Self::Handle {
-        let due = Timestamp::from_millis(due);
-        self.0.insert((due, id.clone()));
-        (due, id)
+impl Index for BTreeSet<At> {
+    fn insert(&mut self, at: At) {
+        self.insert(at);
     }
 
-    fn cancel(&mut self, handle: Self::Handle) {
-        self.0.remove(&handle);
+    fn cancel(&mut self, at: &At) {
+        self.remove(at);
     }
 
-    fn head(&mut self) -> Option<u64> {
-        self.0.first().map(|(due, _)| due.as_millis())
-    }
-
-    fn take(&mut self, until: u64, limit: usize, taken: &mut Vec<(u64, JobId)>) {
-        while taken.len() < limit && self.head().is_some_and(|head| head <= until) {
-            taken.extend(self.0.pop_first().map(|(due, id)| (due.as_millis(), id)));
-        }
+    fn pop(&mut self) -> Option<At> {
+        self.pop_first()
     }
 }
 
-const LEVELS: usize = 7;
-const SLOT_BITS: u32 = 6;
-const SLOTS: usize = 1 << SLOT_BITS;
-const NONE: u32 = u32::MAX;
+impl Index for TimeIndex {
+    fn insert(&mut self, (at, id): At) {
+        self.insert(at, id);
+    }
 
-/// Where an entry hangs: a slot of a level, or the overflow.
-#[derive(Clone, Copy, PartialEq)]
-enum Home {
-    Slot(usize, usize),
-    Overflow,
+    fn cancel(&mut self, (at, id): &At) {
+        self.remove(*at, id);
+    }
+
+    fn pop(&mut self) -> Option<At> {
+        self.pop_due(Timestamp::from_millis(u64::MAX))
+    }
 }
 
-struct Entry {
-    due: u64,
-    id: Option<JobId>,
-    home: Home,
-    before: u32,
-    behind: u32,
+const SLOT_MS: u64 = 64;
+const SLOTS: u64 = 4_096;
+
+struct Ring {
+    /// The slot that was reached last.
+    reached: u64,
+    /// What is due up to it.
+    front: BTreeSet<At>,
+    /// The slots of the next round, and how many ids they have.
+    slots: Vec<Vec<At>>,
+    in_slots: usize,
+    /// What is due in later rounds.
+    later: BTreeMap<u64, Vec<At>>,
 }
 
-struct Wheel {
-    rotated: u64,
-    entries: Vec<Entry>,
-    free: u32,
-    heads: [[u32; SLOTS]; LEVELS],
-    occupied: [u64; LEVELS],
-    overflow: BTreeMap<(u64, u32), ()>,
-}
-
-impl Default for Wheel {
+impl Default for Ring {
     fn default() -> Self {
-        Self {
-            rotated: START_MS,
-            entries: Vec::new(),
-            free: NONE,
-            heads: [[NONE; SLOTS]; LEVELS],
-            occupied: [0; LEVELS],
-            overflow: BTreeMap::new(),
-        }
+        let slots = (0..SLOTS).map(|_| Vec::new()).collect();
+        Self { reached: START_MS / SLOT_MS, front: BTreeSet::new(), slots, in_slots: 0, later: BTreeMap::new() }
     }
 }
 
-impl Wheel {
-    fn home(&self, due: u64) -> Home {
-        let differing = (self.rotated ^ due) | (SLOTS as u64 - 1);
-        let level = ((63 - differing.leading_zeros()) / SLOT_BITS) as usize;
-        if level >= LEVELS {
-            return Home::Overflow;
+impl Ring {
+    /// Where this id is, if it is not at the front.
+    fn place(&mut self, at: &At) -> Option<&mut Vec<At>> {
+        let slot = at.0.as_millis() / SLOT_MS;
+        if slot <= self.reached {
+            return None;
         }
-        Home::Slot(level, (due >> (level as u32 * SLOT_BITS)) as usize % SLOTS)
-    }
-
-    fn hang(&mut self, at: u32) {
-        let due = self.entries[at as usize].due.max(self.rotated);
-        let home = self.home(due);
-        let mut behind = NONE;
-        match home {
-            Home::Slot(level, slot) => {
-                behind = std::mem::replace(&mut self.heads[level][slot], at);
-                self.occupied[level] |= 1 << slot;
-                if behind != NONE {
-                    self.entries[behind as usize].before = at;
-                }
-            }
-            Home::Overflow => drop(self.overflow.insert((due, at), ())),
-        }
-        let entry = &mut self.entries[at as usize];
-        (entry.home, entry.before, entry.behind) = (home, NONE, behind);
-    }
-
-    fn unhang(&mut self, at: u32) {
-        let Entry { due, home, before, behind, .. } = self.entries[at as usize];
-        let Home::Slot(level, slot) = home else {
-            self.overflow.remove(&(due, at));
-            return;
-        };
-        if behind != NONE {
-            self.entries[behind as usize].before = before;
-        }
-        if before != NONE {
-            self.entries[before as usize].behind = behind;
-            return;
-        }
-        self.heads[level][slot] = behind;
-        if behind == NONE {
-            self.occupied[level] &= !(1 << slot);
-        }
-    }
-
-    fn release(&mut self, at: u32) -> (u64, JobId) {
-        let free = std::mem::replace(&mut self.free, at);
-        let entry = &mut self.entries[at as usize];
-        entry.behind = free;
-        (entry.due, entry.id.take().expect("it was in use"))
-    }
-
-    /// The first occupied slot: its level, itself, and when it begins.
-    fn first(&self) -> Option<(usize, usize, u64)> {
-        (0..LEVELS).find(|level| self.occupied[*level] != 0).map(|level| {
-            let slot = self.occupied[level].trailing_zeros() as usize;
-            let shift = level as u32 * SLOT_BITS;
-            let round = self.rotated >> (shift + SLOT_BITS) << (shift + SLOT_BITS);
-            (level, slot, round | (slot as u64) << shift)
+        let is_next = slot < self.reached + SLOTS;
+        Some(if is_next {
+            &mut self.slots[(slot % SLOTS) as usize]
+        } else {
+            self.later.entry(slot / SLOTS).or_default()
         })
     }
 
-    /// Advances to the first tick with a job, at most to `until`, and returns that job; redistributes slots of higher levels.
-    fn rotate(&mut self, until: u64) -> Option<(usize, u64)> {
-        loop {
-            let Some((level, slot, begin)) = self.first() else {
-                let due = self.overflow.first_key_value()?.0.0;
-                if due > until {
-                    return None;
-                }
-                self.rotated = due;
-                while let Some(((due, at), ())) = self.overflow.first_key_value().map(|(key, ())| (*key, ())) {
-                    if self.home(due) == Home::Overflow {
-                        break;
-                    }
-                    self.overflow.pop_first();
-                    self.hang(at);
-                }
-                continue;
-            };
-            if begin > until {
-                return None;
+    fn is_in_slots(&self, at: &At) -> bool {
+        (self.reached + 1..self.reached + SLOTS).contains(&(at.0.as_millis() / SLOT_MS))
+    }
+
+    fn put(&mut self, at: At) {
+        self.in_slots += usize::from(self.is_in_slots(&at));
+        match self.place(&at) {
+            Some(ids) => ids.push(at),
+            None => drop(self.front.insert(at)),
+        }
+    }
+
+    /// Advances to the next slot that has an id.
+    fn reach(&mut self) {
+        while self.front.is_empty() {
+            self.reached += 1;
+            if self.in_slots == 0 {
+                let Some((round, _)) = self.later.first_key_value() else { return };
+                self.reached = round * SLOTS;
             }
-            if level == 0 {
-                return Some((slot, begin));
+            if self.reached.is_multiple_of(SLOTS) {
+                let round = self.later.remove(&(self.reached / SLOTS)).unwrap_or_default();
+                round.into_iter().for_each(|at| self.put(at));
             }
-            self.rotated = self.rotated.max(begin);
-            let mut at = std::mem::replace(&mut self.heads[level][slot], NONE);
-            self.occupied[level] &= !(1 << slot);
-            while at != NONE {
-                let behind = self.entries[at as usize].behind;
-                self.hang(at);
-                at = behind;
+            let ids = mem::take(&mut self.slots[(self.reached % SLOTS) as usize]);
+            self.in_slots -= ids.len();
+            if self.front.is_empty() {
+                self.front = ids.into_iter().collect();
+            } else {
+                self.front.extend(ids);
             }
         }
     }
 }
 
-impl Index for Wheel {
-    type Handle = u32;
-
-    fn insert(&mut self, due: u64, id: JobId) -> u32 {
-        let entry = Entry { due, id: Some(id), home: Home::Overflow, before: NONE, behind: NONE };
-        let at = self.free;
-        let at = if at == NONE {
-            self.entries.push(entry);
-            (self.entries.len() - 1) as u32
-        } else {
-            self.free = self.entries[at as usize].behind;
-            self.entries[at as usize] = entry;
-            at
-        };
-        self.hang(at);
-        at
+impl Index for Ring {
+    fn insert(&mut self, at: At) {
+        self.put(at);
+        self.reach();
     }
 
-    fn cancel(&mut self, at: u32) {
-        self.unhang(at);
-        self.release(at);
-    }
-
-    /// When to look again: the first tick with a job, or the begin of the first slot of a higher level.
-    fn head(&mut self) -> Option<u64> {
-        let overflow = || self.overflow.first_key_value().map(|((due, _), ())| *due);
-        self.first().map(|(_, _, begin)| begin.max(self.rotated)).or_else(overflow)
-    }
-
-    fn take(&mut self, until: u64, limit: usize, taken: &mut Vec<(u64, JobId)>) {
-        while taken.len() < limit
-            && let Some((slot, begin)) = self.rotate(until)
-        {
-            self.rotated = begin;
-            while taken.len() < limit && self.heads[0][slot] != NONE {
-                let at = self.heads[0][slot];
-                self.unhang(at);
-                taken.push(self.release(at));
+    fn cancel(&mut self, at: &At) {
+        let is_in_slots = self.is_in_slots(at);
+        match self.place(at) {
+            None => drop(self.front.remove(at)),
+            Some(ids) => {
+                let known = ids.iter().position(|known| known == at).expect("it waits");
+                ids.swap_remove(known);
+                self.in_slots -= usize::from(is_in_slots);
             }
         }
+        self.reach();
+    }
+
+    fn pop(&mut self) -> Option<At> {
+        let first = self.front.pop_first();
+        self.reach();
+        first
     }
 }
 
-/// The CPU time of this thread; the wall-clock time where the system does not report it.
-fn spent() -> Duration {
+/// The CPU time of this thread; the wall-clock time where the system does not report it, or only in steps that are too long.
+fn spent(is_long: bool) -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let stats = fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let stats = fs::read_to_string("/proc/thread-self/schedstat").ok().filter(|_| is_long);
     let nanos = stats.and_then(|line| line.split(' ').next()?.parse().ok());
     nanos.map_or_else(|| START.elapsed(), Duration::from_nanos)
 }
 
-/// The times of a round, and its result.
-struct Round {
-    insert: Duration,
-    cancel: Duration,
-    drain: Duration,
-    dues: u64,
-}
-
-fn run<I: Index>(jobs: &[(u64, JobId)], backlog: bool) -> Round {
-    let mut index = I::default();
-    let start = spent();
-    let mut handles: Vec<_> = jobs.iter().map(|(due, id)| Some(index.insert(*due, id.clone()))).collect();
-    let insert = spent() - start;
-    let start = spent();
-    for handle in handles.iter_mut().step_by(10) {
-        index.cancel(handle.take().expect("each is cancelled once"));
-    }
-    let cancel = spent() - start;
-    drop(handles);
-    let (mut dues, mut drained, mut last) = (0_u64, 0, 0);
-    let mut taken = Vec::with_capacity(BATCH);
-    let start = spent();
-    while let Some(head) = index.head() {
-        index.take(if backlog { START_MS + HOUR_MS } else { head }, BATCH, &mut taken);
-        for (due, id) in taken.drain(..) {
-            assert!(due >= last, "drained in order of due times");
-            last = due;
-            dues = dues.wrapping_mul(31).wrapping_add(due);
-            drained += 1;
-            black_box(id);
-        }
-    }
-    let drain = spent() - start;
-    assert_eq!(drained, jobs.len() - jobs.len().div_ceil(10), "nothing is lost");
-    Round { insert, cancel, drain, dues }
-}
-
-fn jobs() -> Vec<(u64, JobId)> {
+/// Numbers without a pattern, the same in each run.
+fn numbers() -> impl FnMut() -> u64 {
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
-    let mut next = || {
+    move || {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
         random
+    }
+}
+
+/// The times of a round an operation: insert, cancel, drain, and what a job costs that leaves and comes back; and its result.
+fn run<I: Index>(jobs: &[At]) -> ([f64; 4], u64) {
+    let mut index = I::default();
+    let timed = |operations: usize, work: &mut dyn FnMut()| {
+        let start = spent(jobs.len() >= 1_000_000);
+        work();
+        (spent(jobs.len() >= 1_000_000) - start).as_nanos() as f64 / operations as f64
     };
-    let job = |i: u64| (START_MS + next() % HOUR_MS, JobId::generated(i, next()));
-    (0..JOBS as u64).map(job).collect()
-}
-
-/// Median and range in nanoseconds an operation.
-fn summary(times: &[Duration], operations: usize) -> String {
-    let mut nanos: Vec<_> = times.iter().map(|time| time.as_nanos() / operations as u128).collect();
-    nanos.sort_unstable();
-    format!("{} [{}-{}]", nanos[nanos.len() / 2], nanos[0], nanos[nanos.len() - 1])
-}
-
-fn print(side: &str, rounds: &[Round]) {
-    let column = |time: fn(&Round) -> Duration| rounds.iter().map(time).collect::<Vec<_>>();
-    let cancelled = JOBS.div_ceil(10);
-    println!(
-        "| {side} | {} | {} | {} | {} |",
-        summary(&column(|round| round.insert), JOBS),
-        summary(&column(|round| round.cancel), cancelled),
-        summary(&column(|round| round.drain), JOBS - cancelled),
-        summary(&column(|round| round.insert + round.cancel + round.drain), JOBS),
-    );
+    let insert = timed(jobs.len(), &mut || jobs.iter().for_each(|at| index.insert(at.clone())));
+    let cancelled = jobs.len().div_ceil(10);
+    let cancel = timed(cancelled, &mut || jobs.iter().step_by(10).for_each(|at| index.cancel(at)));
+    let (mut next, mut result) = (numbers(), 0_u64);
+    let moves = (jobs.len() - cancelled).min(200_000);
+    let comes_back = timed(moves, &mut || {
+        for _ in 0..moves {
+            let (at, id) = index.pop().expect("as many wait as before");
+            index.insert((Timestamp::from_millis(at.as_millis() + next() % HOUR_MS), id));
+        }
+    });
+    let (mut drained, mut last) = (0, Timestamp::EPOCH);
+    let drain = timed(jobs.len() - cancelled, &mut || {
+        while let Some((at, id)) = index.pop() {
+            assert!(at >= last, "drained in order of due times");
+            (last, drained) = (at, drained + 1);
+            result = result.wrapping_mul(31).wrapping_add(at.as_millis());
+            black_box(id);
+        }
+    });
+    assert_eq!(drained, jobs.len() - cancelled, "nothing is lost");
+    ([insert, cancel, drain, comes_back], result)
 }
 
 fn main() {
-    let jobs = jobs();
-    println!("| side | insert ns | cancel ns | drain ns | a job ns |\n|---|---|---|---|---|");
-    for (name, backlog) in [("as they fall due", false), ("backlog", true)] {
-        let (mut ordered, mut wheel) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            ordered.push(run::<Ordered>(&jobs, backlog));
-            wheel.push(run::<Wheel>(&jobs, backlog));
+    let is_quick = std::env::args().any(|word| word == "--quick");
+    println!(
+        "| waiting, due over | side | insert ns | cancel ns | drain ns | leaves and comes back ns |\n|---|---|---|---|---|---|"
+    );
+    for (count, span) in
+        [(1_000, HOUR_MS), (100_000, HOUR_MS), (1_000_000, HOUR_MS), (1_000_000, 1), (10_000_000, HOUR_MS)]
+    {
+        if is_quick && count > 100_000 {
+            continue;
         }
-        let same = ordered.iter().chain(&wheel).all(|round| round.dues == ordered[0].dues);
-        assert!(same, "both sides drain the same due times in the same order");
-        print(&format!("BTreeSet, {name}"), &ordered);
-        print(&format!("wheel, {name}"), &wheel);
+        let mut next = numbers();
+        let job = |i: u64| (Timestamp::from_millis(START_MS + next() % span), JobId::generated(i, next()));
+        let jobs: Vec<At> = (0..count).map(job).collect();
+        let sides = [
+            ("ordered set", run::<BTreeSet<At>> as fn(&[At]) -> _),
+            ("ring", run::<Ring>),
+            ("leaves", run::<TimeIndex>),
+        ];
+        let mut rounds = vec![Vec::new(); sides.len()];
+        let mut results = BTreeSet::new();
+        for _ in 0..(ROUNDS * 1_000_000 / count as usize).clamp(1, 101) {
+            for (side, (_, run)) in sides.iter().enumerate() {
+                let (times, result) = run(&jobs);
+                rounds[side].push(times);
+                results.insert(result);
+            }
+        }
+        assert_eq!(results.len(), 1, "all sides drain the same due times in the same order");
+        for ((side, _), rounds) in sides.iter().zip(rounds) {
+            let column = |n: usize| {
+                let mut times: Vec<f64> = rounds.iter().map(|times| times[n]).collect();
+                times.sort_unstable_by(f64::total_cmp);
+                format!("{:.0} [{:.0} to {:.0}]", times[times.len() / 2], times[0], times[times.len() - 1])
+            };
+            let span = if span == 1 { "a millisecond" } else { "an hour" };
+            println!("| {count}, {span} | {side} | {} | {} | {} | {} |", column(0), column(1), column(2), column(3));
+        }
     }
 }

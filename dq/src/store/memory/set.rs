@@ -56,7 +56,7 @@ impl Topic {
     /// How many jobs wait that a draining topic still runs.
     pub(super) fn left(&self, gate: Gate) -> usize {
         match gate {
-            Gate::Until(drained) => self.jobs.index(TimedPlace::Delayed).until(drained).take(MOST_LEFT).count(),
+            Gate::Until(drained) => self.jobs.index(TimedPlace::Delayed).count_due(drained).min(MOST_LEFT),
             Gate::Open | Gate::Closed(_) => 0,
         }
     }

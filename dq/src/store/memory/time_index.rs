@@ -1,25 +1,33 @@
 //! Ids in order of time: the index of each place that a job leaves by time, and of the waiting broadcasts.
 //!
-//! It is a `BTreeSet` of (time, id), which gives an exact order, an immediate head, bounded draining and pages from any
-//! point. It has no latest time, and a clock that jumps does not disturb it. A hierarchical timing wheel saves 0.2 µs of the
-//! 0.7 to 0.8 µs that a job costs here with a million waiting (`benches/waiting.rs`), but it has no order of ids within a
-//! tick, no pages, and no way back when the clock jumps back. dq needs all three.
-//!
-//! [`Leaves`] beside it count its ids, so that a count walks over leaves and not over ids. A leaf has the ids from its bound up to the
-//! bound of the next one, as on Redis; here it is only their number. A full leaf is split in halves, and an empty one goes. A count is
-//! exact: it walks over the ids of the two leaves in which its span begins and ends.
+//! The ids are in leaves. A leaf has the ids from its bound up to the bound of the next one, in no order until it is the first: then it is
+//! sorted, once, and its ids leave in order. So an add puts its id behind the others of a leaf, and only the leaf that is reached next
+//! costs comparisons. The idea is that of a calendar queue (R. Brown, Communications of the ACM 31, 1988), whose slots are sorted when
+//! their day comes. Here a slot is not a span of time but up to [`FULL`] ids, so it needs no width that fits all delays and no overflow for
+//! the far ones, it has an exact order, and a clock that jumps back does not disturb it. `benches/waiting.rs` compares it with an ordered
+//! set, with a hierarchical timing wheel and with a ring of slots of equal width.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
 use crate::job::JobId;
 use crate::time::Timestamp;
 
-/// Ids, each with a time, in order of time, then id. A change costs O(log n).
+/// A time and an id.
+type At = (Timestamp, JobId);
+
+/// A leaf of this many ids is split in halves, and one that falls to a quarter joins the leaf before it.
+pub(super) const FULL: usize = 256;
+
+/// Ids, each with a time, in order of time, then id. A change costs O(log n), and so many comparisons as a leaf has ids if it removes an id
+/// that is not among the first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TimeIndex {
-    ids: BTreeSet<At>,
-    leaves: Leaves,
+    /// The earliest ids, in order. There are none only if the index is empty.
+    first: VecDeque<At>,
+    /// The other leaves, each under its bound. None is empty.
+    rest: BTreeMap<At, Vec<At>>,
+    len: usize,
 }
 
 /// What is before each id at this time, and behind each earlier one.
@@ -30,27 +38,67 @@ fn start_of(at: Timestamp) -> Option<At> {
 
 impl TimeIndex {
     pub(super) fn insert(&mut self, at: Timestamp, id: JobId) {
-        let at = (at, id);
-        let new = self.ids.insert(at.clone());
-        debug_assert!(new, "an id is in an index once");
-        self.leaves.add(&self.ids, &at);
+        let new = (at, id);
+        self.len += 1;
+        let Some((_, leaf)) = self.rest.range_mut::<At, _>(..=&new).next_back() else {
+            let behind = self.first.partition_point(|known| *known < new);
+            self.first.insert(behind, new);
+            if self.first.len() == FULL {
+                let later = self.first.split_off(FULL / 2);
+                self.rest.insert(later[0].clone(), later.into());
+            }
+            return;
+        };
+        leaf.push(new);
+        if leaf.len() == FULL {
+            leaf.select_nth_unstable(FULL / 2);
+            let later = leaf.split_off(FULL / 2);
+            leaf.shrink_to_fit(); // ids that come in order never fill it again
+            self.rest.insert(later[0].clone(), later);
+        }
     }
 
     pub(super) fn remove(&mut self, at: Timestamp, id: &JobId) {
-        let at = (at, id.clone());
-        let known = self.ids.remove(&at);
-        debug_assert!(known, "the index has {id} at the time that its slot says");
-        self.leaves.remove(&at);
+        let old = (at, id.clone());
+        let known = match self.rest.range_mut::<At, _>(..=&old).next_back() {
+            Some((bound, leaf)) => {
+                let known = leaf.iter().position(|known| *known == old).map(|known| leaf.swap_remove(known));
+                let sparse = (leaf.len() <= FULL / 4).then(|| bound.clone());
+                self.join(sparse);
+                known
+            }
+            None => self.first.binary_search(&old).ok().and_then(|known| self.first.remove(known)),
+        };
+        debug_assert!(known.is_some(), "the index has {id} at the time that its slot says");
+        self.len -= usize::from(known.is_some());
+        self.reach();
+    }
+
+    /// Gives the ids of a leaf to the one before it.
+    fn join(&mut self, bound: Option<At>) {
+        let ids = bound.and_then(|bound| self.rest.remove(&bound)).unwrap_or_default();
+        self.len -= ids.len();
+        ids.into_iter().for_each(|(at, id)| self.insert(at, id));
+    }
+
+    /// Sorts the next leaf if the first has none left.
+    fn reach(&mut self) {
+        if self.first.is_empty()
+            && let Some((_, mut next)) = self.rest.pop_first()
+        {
+            next.sort_unstable();
+            self.first = next.into();
+        }
     }
 
     /// The earliest time.
     pub(super) fn head(&self) -> Option<Timestamp> {
-        self.ids.first().map(|(at, _)| *at)
+        self.first().map(|(at, _)| *at)
     }
 
     /// The earliest id and its time.
-    pub(super) fn first(&self) -> Option<&(Timestamp, JobId)> {
-        self.ids.first()
+    pub(super) fn first(&self) -> Option<&At> {
+        self.first.front()
     }
 
     /// Whether the head is at `until` or earlier.
@@ -60,104 +108,74 @@ impl TimeIndex {
 
     /// The ids at `until` or earlier, earliest first.
     pub(super) fn until(&self, until: Timestamp) -> impl Iterator<Item = &JobId> {
-        self.ids.iter().take_while(move |(at, _)| *at <= until).map(|(_, id)| id)
+        self.after(None).take_while(move |(at, _)| *at <= until).map(|(_, id)| id)
     }
 
-    /// Removes and returns the earliest id and its time.
-    pub(super) fn pop_first(&mut self) -> Option<(Timestamp, JobId)> {
-        let first = self.ids.pop_first();
-        self.leaves.remove_first();
+    /// Removes and returns the earliest id and its time, if that is `until` or earlier.
+    pub(super) fn pop_due(&mut self, until: Timestamp) -> Option<At> {
+        if !self.is_due(until) {
+            return None;
+        }
+        self.len -= 1;
+        let first = self.first.pop_front();
+        self.reach();
         first
     }
 
     /// Whether the index has this id at this time.
     pub(super) fn contains(&self, at: Timestamp, id: &JobId) -> bool {
-        self.ids.contains(&(at, id.clone()))
+        let asked = (at, id.clone());
+        let leaf = self.rest.range::<At, _>(..=&asked).next_back();
+        leaf.map_or_else(|| self.first.contains(&asked), |(_, leaf)| leaf.contains(&asked))
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.ids.len()
+    pub(super) const fn len(&self) -> usize {
+        self.len
     }
 
     /// The number of ids at `until` or earlier. O(leaves of them).
     pub(super) fn count_due(&self, until: Timestamp) -> usize {
-        let end = until.as_millis().checked_add(1).map(Timestamp::from_millis).and_then(start_of);
-        self.leaves.count(&self.ids, (Bound::Unbounded, end.as_ref().map_or(Bound::Unbounded, Bound::Excluded)))
+        let end = until.as_millis().checked_add(1).map(Timestamp::from_millis);
+        self.count(Timestamp::from_millis(0), end)
     }
 
     /// The number of ids from `from` on and before `to`. O(leaves of them).
     pub(super) fn count_between(&self, from: Timestamp, to: Timestamp) -> usize {
-        let span = start_of(from).zip(start_of(to.max(from)));
-        span.map_or(0, |(from, to)| self.leaves.count(&self.ids, (Bound::Included(&from), Bound::Excluded(&to))))
+        self.count(from, Some(to))
     }
 
-    /// The ids after this one, in order.
-    pub(super) fn after(&self, after: Option<(Timestamp, JobId)>) -> impl Iterator<Item = &(Timestamp, JobId)> {
-        self.ids.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded))
-    }
-}
-
-/// A time and an id.
-pub(super) type At = (Timestamp, JobId);
-
-/// A leaf of this many ids is split.
-pub(super) const LONGEST: usize = 256;
-
-/// The leaves of an index.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Leaves {
-    /// How many ids are before the first bound. It is zero only if there is no id.
-    pub(super) first: usize,
-    /// The bounds, each with the number of ids from there up to the next one; none is zero.
-    pub(super) rest: BTreeMap<At, usize>,
-}
-
-impl Leaves {
-    /// Counts an id that has just come to `ids`. O(log leaves).
-    pub(super) fn add(&mut self, ids: &BTreeSet<At>, new: &At) {
-        let leaf = self.rest.range_mut::<At, _>((Bound::Unbounded, Bound::Included(new))).next_back();
-        let (from, count) =
-            leaf.map_or((Bound::Unbounded, &mut self.first), |(bound, count)| (Bound::Included(bound), count));
-        *count += 1;
-        if *count < LONGEST {
-            return;
+    /// It looks at the ids of the two leaves in which the span begins and ends; the leaves between are in it as a whole.
+    fn count(&self, from: Timestamp, to: Option<Timestamp>) -> usize {
+        let is_in = |(at, _): &&At| *at >= from && to.is_none_or(|to| *at < to);
+        let (Some(start), end) = (start_of(from), to.and_then(start_of)) else { return 0 };
+        if to.is_some_and(|to| to <= from) {
+            return 0;
         }
-        if let Some(middle) = ids.range::<At, _>((from, Bound::Unbounded)).nth(LONGEST / 2).cloned() {
-            *count = LONGEST / 2;
-            self.rest.insert(middle, LONGEST - LONGEST / 2);
-        }
+        let begins = self.rest.range::<At, _>(..=&start).next_back();
+        let begins = begins
+            .map_or_else(|| self.first.iter().filter(is_in).count(), |(_, leaf)| leaf.iter().filter(is_in).count());
+        let end = end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut leaves = self.rest.range::<At, _>((Bound::Excluded(&start), end)).map(|(_, leaf)| leaf);
+        let ends = leaves.next_back().map_or(0, |leaf| leaf.iter().filter(is_in).count());
+        begins + leaves.map(Vec::len).sum::<usize>() + ends
     }
 
-    /// Counts out an id. O(log leaves), and O(1) for one of the first leaf.
-    pub(super) fn remove(&mut self, old: &At) {
-        match self.rest.range_mut::<At, _>((Bound::Unbounded, Bound::Included(old))).next_back() {
-            Some((_, count)) if *count > 1 => *count -= 1,
-            Some((bound, _)) => {
-                let bound = bound.clone();
-                self.rest.remove(&bound);
-            }
-            None => self.remove_first(),
-        }
+    /// The ids after this one, in order. It sorts a copy of each leaf that it comes to.
+    pub(super) fn after(&self, after: Option<At>) -> impl Iterator<Item = &At> {
+        let begins = after.as_ref().and_then(|after| self.rest.range::<At, _>(..=after).next_back());
+        let from = begins.map_or(Bound::Unbounded, |(bound, _)| Bound::Included(bound));
+        let later = self.rest.range::<At, _>((from, Bound::Unbounded)).flat_map(|(_, leaf)| {
+            let mut ids: Vec<_> = leaf.iter().collect();
+            ids.sort_unstable();
+            ids
+        });
+        self.first.iter().chain(later).filter(move |id| after.as_ref().is_none_or(|after| *id > after))
     }
 
-    /// Counts out the earliest id. O(1), nearly always.
-    pub(super) fn remove_first(&mut self) {
-        self.first = self.first.saturating_sub(1);
-        if self.first == 0 {
-            self.first = self.rest.pop_first().map_or(0, |(_, count)| count);
-        }
-    }
-
-    /// How many of `ids` are in a span. O(leaves of the span).
-    pub(super) fn count(&self, ids: &BTreeSet<At>, span: (Bound<&At>, Bound<&At>)) -> usize {
-        let mut bounds = self.rest.range::<At, _>(span);
-        let Some((last, last_count)) = bounds.next_back() else { return ids.range::<At, _>(span).count() };
-        let first = bounds.clone().next().map_or(last, |(bound, _)| bound);
-        let whole: usize = bounds.map(|(_, count)| count).sum();
-        let behind = match span.1 {
-            Bound::Unbounded => *last_count,
-            end => ids.range::<At, _>((Bound::Included(last), end)).count(),
-        };
-        ids.range::<At, _>((span.0, Bound::Excluded(first))).count() + whole + behind
+    /// The number of leaves, and for how many ids they have room.
+    #[cfg(test)]
+    pub(super) fn leaves(&self) -> (usize, usize) {
+        let room = self.rest.values().map(Vec::capacity).sum::<usize>() + self.first.capacity();
+        (self.rest.len() + 1, room)
     }
 }

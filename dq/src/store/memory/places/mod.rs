@@ -210,13 +210,14 @@ impl Jobs {
             return Vec::new();
         }
         let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: BTreeSet::new() });
+        let mut due: Vec<_> = std::iter::from_fn(|| index.pop_due(until)).take(limit).collect();
         // All slots are looked up before the first one changes. With many jobs waiting each lookup misses the caches, and lookups that
         // do not depend on each other wait for the memory together.
-        let size = |id| self.slots.get(id).map_or(0, |slot: &Slot| slot.record.as_bytes().len());
-        let count = fitting(index.until(until).take(limit).map(size), bytes);
+        let size = |(_, id): &(_, JobId)| self.slots.get(id).map_or(0, |slot: &Slot| slot.record.as_bytes().len());
+        let count = fitting(due.iter().map(size), bytes);
+        due.drain(count..).for_each(|(at, id)| index.insert(at, id));
         let mut claims = Vec::with_capacity(count);
-        for _ in 0..count {
-            let (due, id) = index.pop_first().expect("it was counted");
+        for (due, id) in due {
             let slot = self.slots.get_mut(&id).expect("an indexed job has a slot");
             let token = Token { fence, due };
             slot.place = Place::Running(Box::new(Run { node: node.clone(), token, isolation: None, pending: None }));
@@ -294,7 +295,7 @@ impl Jobs {
     /// As a step leaves the indexes that panics between two changes.
     #[cfg(test)]
     pub(super) fn break_index(&mut self) {
-        _ = self.timed[TimedPlace::Delayed as usize].pop_first();
+        _ = self.timed[TimedPlace::Delayed as usize].pop_due(Timestamp::from_millis(u64::MAX));
     }
 
     /// A step has panicked between two changes: makes the indexes again from the slots, which have one place each.

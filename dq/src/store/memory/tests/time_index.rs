@@ -1,18 +1,18 @@
 //! Ids in order of time, and how they are counted; and the time of a step.
 
 use std::collections::BTreeSet;
-use std::ops::Bound;
+
+use proptest::prelude::*;
 
 use super::*;
-use crate::store::memory::time_index::{At, LONGEST, Leaves, TimeIndex};
+use crate::store::memory::time_index::{FULL, TimeIndex};
 
 fn at(ms: u64) -> Timestamp {
     Timestamp::from_millis(ms)
 }
 
 fn take(waiting: &mut TimeIndex, until: Timestamp, limit: usize) -> Vec<(Timestamp, JobId)> {
-    let due = || waiting.is_due(until).then(|| waiting.pop_first()).flatten();
-    std::iter::from_fn(due).take(limit).collect()
+    std::iter::from_fn(|| waiting.pop_due(until)).take(limit).collect()
 }
 
 #[test]
@@ -42,45 +42,70 @@ fn a_clock_that_jumps_back_hides_no_id() {
     assert_eq!(take(&mut waiting, at(100), 10), [(at(100), id("old"))]);
 }
 
+type At = (Timestamp, JobId);
+
+/// Three ids share a time.
 fn numbered(n: u64) -> At {
-    (Timestamp::from_millis(n / 3), JobId::new(format!("{n:09}")).unwrap())
+    (at(n / 3), id(&format!("{n:09}")))
 }
 
-/// Numbers that jump about, and none of them twice.
-fn numbers(count: u64) -> impl Iterator<Item = u64> {
-    (0..count).map(|n| n * 7_919 % 10_007)
+fn insert(index: &mut TimeIndex, (at, id): At) {
+    index.insert(at, id);
+}
+
+/// Asks both for all that an index tells, with spans and pages that begin at each of these numbers.
+fn agree(index: &TimeIndex, set: &BTreeSet<At>, numbers: &[u64]) {
+    assert_eq!((index.len(), index.first()), (set.len(), set.first()));
+    assert!(index.after(None).eq(set));
+    for [from, to] in numbers.iter().flat_map(|from| [0, 1, 40, 20_000].map(|more| [*from, from + more])) {
+        let (cursor, [from, to]) = (numbered(from), [from, to].map(|n| numbered(n).0));
+        assert!(index.after(Some(cursor.clone())).take(300).eq(set.iter().filter(|id| **id > cursor).take(300)));
+        assert_eq!(index.contains(cursor.0, &cursor.1), set.contains(&cursor));
+        assert_eq!(index.count_due(to), set.iter().filter(|(at, _)| *at <= to).count());
+        let between = set.iter().filter(|(at, _)| (from..to).contains(at)).count();
+        assert_eq!(index.count_between(from, to), between, "{from:?} to {to:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn an_index_tells_what_an_ordered_set_tells_whatever_came_and_went(
+        steps in prop::collection::vec((0_u8..4, 0..6_000_u64, 1..700_u64), 1..24),
+    ) {
+        let (mut index, mut set) = (TimeIndex::default(), BTreeSet::new());
+        for (kind, from, count) in &steps {
+            let stride = [1, 7, 13, 1][usize::from(*kind)];
+            for id in (0..*count).map(|n| numbered(from + n * stride)) {
+                if *kind == 3 {
+                    let due = set.first().filter(|(due, _)| *due <= at(from / 2)).cloned();
+                    due.iter().for_each(|due| drop(set.take(due)));
+                    assert_eq!(index.pop_due(at(from / 2)), due);
+                } else if *kind == 2 {
+                    if set.remove(&id) {
+                        index.remove(id.0, &id.1);
+                    }
+                } else if set.insert(id.clone()) {
+                    insert(&mut index, id);
+                }
+            }
+            agree(&index, &set, &[0, *from, from + count / 2, from + count]);
+        }
+    }
 }
 
 #[test]
-fn counts_are_those_of_the_ids_whatever_came_and_went() {
-    let (mut ids, mut leaves) = (BTreeSet::new(), Leaves::default());
-    let agree = |ids: &BTreeSet<At>, leaves: &Leaves| {
-        for (from, to) in [(0, 20_000), (0, 1), (17, 18), (100, 9_000), (5_000, 5_300), (9_999, 10_050)] {
-            let (from, to) = (numbered(from), numbered(to));
-            let span = (Bound::Included(&from), Bound::Excluded(&to));
-            assert_eq!(leaves.count(ids, span), ids.range::<At, _>(span).count(), "{from:?} to {to:?}");
-        }
-        assert_eq!(leaves.count(ids, (Bound::Unbounded, Bound::Unbounded)), ids.len());
-        assert_eq!(leaves.first + leaves.rest.values().sum::<usize>(), ids.len());
-        assert!(leaves.rest.values().chain([&leaves.first]).all(|count| *count < LONGEST), "{leaves:?}");
-    };
-    for n in numbers(10_000) {
-        ids.insert(numbered(n));
-        leaves.add(&ids, &numbered(n));
+fn the_memory_of_ids_that_went_is_free_again() {
+    let mut index = TimeIndex::default();
+    let all = || (0..100_000).map(|n| numbered(n * 7_919 % 100_003));
+    all().for_each(|id| insert(&mut index, id));
+    for (at, id) in all().skip(1).step_by(2).chain(all().step_by(2).skip(1).step_by(2)) {
+        index.remove(at, &id);
     }
-    assert!((40..160).contains(&leaves.rest.len()), "{} leaves", leaves.rest.len());
-    agree(&ids, &leaves);
-    for n in numbers(8_000) {
-        ids.remove(&numbered(n));
-        leaves.remove(&numbered(n));
-    }
-    agree(&ids, &leaves);
-    while ids.pop_first().is_some() {
-        leaves.remove_first();
-        assert_eq!(leaves.first == 0, ids.is_empty(), "the first leaf has ids while there are any");
-    }
-    assert!(leaves.rest.is_empty());
-    agree(&ids, &leaves);
+    assert_eq!(index.len(), 25_000);
+    let (leaves, room) = index.leaves();
+    assert!(leaves < 25_000 / (FULL / 4), "{leaves} leaves");
+    assert!(room < 4 * 25_000, "room for {room} ids");
 }
 
 #[test]
