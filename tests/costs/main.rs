@@ -24,15 +24,15 @@ mod bounds {
     /// The same, due in two hours.
     pub(crate) const BYTES_WAITING_LONG: f64 = 225.0;
     /// Allocations of a typed add with an id of its own that waits for its answer, on the memory store.
-    pub(crate) const ALLOCATIONS_ADD: f64 = 11.0;
+    pub(crate) const ALLOCATIONS_ADD: f64 = 9.2;
     /// Allocations of a job of an `add_many` of 100, on the memory store.
-    pub(crate) const ALLOCATIONS_ADD_MANY: f64 = 6.0;
+    pub(crate) const ALLOCATIONS_ADD_MANY: f64 = 4.5;
     /// Allocations of a run, from its transfer to its ack, on the memory store.
-    pub(crate) const ALLOCATIONS_RUN: f64 = 7.2;
+    pub(crate) const ALLOCATIONS_RUN: f64 = 4.9;
     /// Allocations of a job in a batch of 100 that a producer adds to Redis.
     pub(crate) const ALLOCATIONS_REDIS_ADD: f64 = 0.5;
     /// Allocations of a job that a link claims from Redis and acks, 100 at a time.
-    pub(crate) const ALLOCATIONS_REDIS_RUN: f64 = 3.8;
+    pub(crate) const ALLOCATIONS_REDIS_RUN: f64 = 1.8;
     /// Times that dq's own thread goes to sleep for a job that falls due alone, on the memory store.
     pub(crate) const WAKEUPS_ALONE: f64 = 2.5;
 }

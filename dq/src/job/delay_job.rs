@@ -6,6 +6,7 @@ use std::time::Duration;
 use dq_grammar::BadName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use smol_str::ToSmolStr;
 
 use super::id::JobId;
 
@@ -134,6 +135,6 @@ pub trait ToJobId {
 #[diagnostic::do_not_recommend]
 impl<T: Display + ?Sized> ToJobId for T {
     fn to_job_id(&self) -> Result<JobId, BadName> {
-        JobId::new(self.to_string())
+        JobId::new(self.to_smolstr()) // no allocation up to 23 bytes
     }
 }

@@ -8,9 +8,8 @@ use std::slice::Iter;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tokio_util::sync::CancellationToken;
-
 use super::channel::{Channel, Decided};
+use super::control::RunControl;
 use super::failure::JobError;
 use super::job::Job;
 use super::returned::{Returned, returned};
@@ -49,12 +48,12 @@ pub struct Batch<P> {
     /// In the order of their places.
     jobs: Vec<Job<P>>,
     outcomes: Arc<dyn Outcomes>,
-    token: CancellationToken,
+    run: Arc<RunControl>,
 }
 
 impl<P> Batch<P> {
-    pub(crate) const fn new(jobs: Vec<Job<P>>, outcomes: Arc<dyn Outcomes>, token: CancellationToken) -> Self {
-        Self { jobs, outcomes, token }
+    pub(crate) const fn new(jobs: Vec<Job<P>>, outcomes: Arc<dyn Outcomes>, run: Arc<RunControl>) -> Self {
+        Self { jobs, outcomes, run }
     }
 
     /// The job is finished, as after [`Channel::ack`].
@@ -115,7 +114,7 @@ impl<P> Batch<P> {
     /// Completes when dq gives the whole batch up: its timeout passed, the node lost its lease, or the grace of a shutdown ended.
     /// [`Job::cancelled`] is for one job, and completes then, too. Cancel safe.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + 'static + use<P> {
-        self.token.clone().cancelled_owned()
+        self.run.token().cancelled_owned()
     }
 
     #[track_caller]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use futures_util::future::BoxFuture;
-use tokio_util::sync::CancellationToken;
 
 use super::batch::Outcomes;
 use super::channel::Channel;
+use super::control::RunControl;
 use super::delay_listener::{DelayListener, RetryDelay};
 use super::failure::Failure;
 use super::job::{Delivery, Job};
@@ -50,12 +50,12 @@ pub trait ErasedListener: fmt::Debug + Send + Sync + 'static {
 /// A listener of any payload type that takes batches.
 pub trait ErasedBatches: fmt::Debug + Send + Sync + 'static {
     /// Decodes the payloads and calls the handler with those that decode. `outcomes` gets what is decided before the handler
-    /// returns, by the places of the jobs in this list; what this returns is for the others. `token` is that of the whole batch.
+    /// returns, by the places of the jobs in this list; what this returns is for the others. `run` is that of the whole batch.
     fn call_batch(
         self: Arc<Self>,
         jobs: Vec<(Record, Delivery)>,
         outcomes: Arc<dyn Outcomes>,
-        token: CancellationToken,
+        run: Arc<RunControl>,
     ) -> BoxFuture<'static, Returned>;
 }
 

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
-use tokio_util::sync::CancellationToken;
 
 use super::batch::{Batch, Outcomes};
 use super::batch_listener::BatchListener;
 use super::channel::Decision;
+use super::control::RunControl;
 use super::delay_listener::RetryDelay;
 use super::erased::{Asked, ErasedBatches, ErasedListener, HandlerCall, decode};
 use super::failure::Failure;
@@ -68,7 +68,7 @@ impl<L: BatchListener> ErasedBatches for ErasedBatch<L> {
         self: Arc<Self>,
         jobs: Vec<(Record, Delivery)>,
         outcomes: Arc<dyn Outcomes>,
-        token: CancellationToken,
+        run: Arc<RunControl>,
     ) -> BoxFuture<'static, Returned> {
         Box::pin(async move {
             let mut decoded = Vec::with_capacity(jobs.len());
@@ -81,15 +81,15 @@ impl<L: BatchListener> ErasedBatches for ErasedBatch<L> {
             if decoded.is_empty() {
                 return Returned::Decided(Decision::Ack); // of no job
             }
-            returned(self.0.on_batch(Batch::new(decoded, outcomes, token)).await)
+            returned(self.0.on_batch(Batch::new(decoded, outcomes, run)).await)
         })
     }
 }
 
 impl<L: BatchListener> ErasedBatch<L> {
     async fn call_one(self: Arc<Self>, record: Record, delivery: Delivery) -> Returned {
-        let (only, token) = (Arc::<Only>::default(), delivery.token.clone());
-        let rest = self.call_batch(vec![(record, delivery)], only.clone(), token).await;
+        let (only, run) = (Arc::<Only>::default(), delivery.run.clone());
+        let rest = self.call_batch(vec![(record, delivery)], only.clone(), run).await;
         only.first().take().unwrap_or(rest)
     }
 }

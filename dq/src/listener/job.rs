@@ -6,8 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tokio_util::sync::CancellationToken;
-
+use super::control::RunControl;
 use crate::job::{Fence, JobId, TopicName};
 use crate::time::Timestamp;
 
@@ -26,8 +25,8 @@ pub struct Delivery {
     pub attempt: u32,
     /// The headers that the job was added with.
     pub headers: Arc<[(String, String)]>,
-    /// dq cancels it when it asks the run to stop.
-    pub token: CancellationToken,
+    /// Tells when dq asks the run to stop.
+    pub run: Arc<RunControl>,
 }
 
 /// A job, as its handler receives it: the payload, to which it dereferences, and the facts of this run.
@@ -107,12 +106,12 @@ impl<P> Job<P> {
     /// }
     /// ```
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + 'static + use<P> {
-        self.delivery.token.clone().cancelled_owned()
+        self.delivery.run.token().cancelled_owned()
     }
 
     /// Returns whether dq has asked this run to stop; see [`cancelled`](Self::cancelled). Cheap enough for a loop.
     pub fn is_cancelled(&self) -> bool {
-        self.delivery.token.is_cancelled()
+        self.delivery.run.is_cancelled()
     }
 
     /// The payload.

@@ -8,6 +8,7 @@
 mod batch;
 mod batch_listener;
 mod channel;
+mod control;
 mod delay_listener;
 mod erased;
 mod erased_batch;
@@ -28,6 +29,8 @@ pub use batch::{Batch, Outcomes};
 pub use batch_listener::BatchListener;
 #[doc(hidden)]
 pub use channel::{Channel, Decided, Decision};
+#[doc(hidden)]
+pub use control::RunControl;
 #[doc(hidden)]
 pub use delay_listener::{Declared, DelayListener, UnackedDecision};
 #[doc(hidden)]

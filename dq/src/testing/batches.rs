@@ -2,8 +2,6 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio_util::sync::CancellationToken;
-
 use super::fakes::FakeJob;
 use crate::DelayJob;
 use crate::job::JobId;
@@ -48,7 +46,7 @@ pub fn batch<P: DelayJob>(payloads: impl IntoIterator<Item = P>) -> (Batch<P>, B
     });
     let jobs: Vec<_> = jobs.collect();
     let decisions = BatchDecisions(Arc::new(Noted(Mutex::new(vec![None; jobs.len()]))));
-    (Batch::new(jobs, decisions.0.clone(), CancellationToken::new()), decisions)
+    (Batch::new(jobs, decisions.0.clone(), Arc::default()), decisions)
 }
 
 /// What a handler has decided about the jobs of a [`batch`].

@@ -4,8 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tokio_util::sync::CancellationToken;
-
 use crate::DelayJob;
 use crate::config::NodeSettings;
 use crate::environment::{Environment, Seeded, TokioClock};
@@ -64,7 +62,7 @@ impl<P: DelayJob> FakeJob<P> {
             due: SystemTime::now().into(),
             attempt: 0,
             headers: Arc::from([]),
-            token: CancellationToken::new(),
+            run: Arc::default(),
         };
         Self { payload, delivery }
     }
@@ -133,8 +131,8 @@ impl<P: DelayJob> FakeJob<P> {
     /// # }
     /// ```
     pub fn build_cancellable(self) -> (Job<P>, impl FnOnce() + Send + Sync + 'static + use<P>) {
-        let token = self.delivery.token.clone();
-        (self.build(), move || token.cancel())
+        let run = self.delivery.run.clone();
+        (self.build(), move || run.cancel())
     }
 }
 

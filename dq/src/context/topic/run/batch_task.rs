@@ -6,13 +6,12 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio_util::sync::CancellationToken;
-
 use super::begin::RunId;
 use super::report::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of};
 use crate::job::Record;
 use crate::listener::Delivery;
 use crate::listener::Outcomes;
+use crate::listener::RunControl;
 use crate::listener::{ErasedBatches, Returned};
 
 /// A batch that waits for a runner.
@@ -21,7 +20,7 @@ pub(crate) struct BatchWork {
     /// By their places.
     pub(crate) jobs: Vec<(Record, Delivery)>,
     pub(crate) report: Arc<BatchReport>,
-    pub(crate) cancel: CancellationToken,
+    pub(crate) control: Arc<RunControl>,
 }
 
 /// What a batch has reported to the topic.

@@ -1,8 +1,9 @@
 //! The jobs of a run: one, or those of a batch that are not decided yet.
 
-use tokio_util::sync::CancellationToken;
+use std::sync::Arc;
 
 use crate::job::{JobId, Token};
+use crate::listener::RunControl;
 
 /// A job of a run.
 #[derive(Debug)]
@@ -10,7 +11,7 @@ pub(crate) struct RunJob {
     pub(crate) id: JobId,
     pub(crate) token: Token,
     /// Asks the handler to stop working on it.
-    pub(crate) cancel: CancellationToken,
+    pub(crate) control: Arc<RunControl>,
 }
 
 /// The jobs of a run.
@@ -27,20 +28,20 @@ pub(crate) struct BatchJobs {
     left: usize,
     /// Of the records of all jobs.
     pub(crate) bytes: usize,
-    /// The parent of the tokens of the jobs.
-    cancel: CancellationToken,
+    /// That of the whole batch.
+    control: Arc<RunControl>,
 }
 
 impl RunJobs {
-    /// A batch with these jobs, whose tokens are children of `cancel`.
-    pub(crate) fn batch(jobs: Vec<RunJob>, bytes: usize, cancel: CancellationToken) -> Self {
+    /// A batch with these jobs, whose controls are of the batch `control`.
+    pub(crate) fn batch(jobs: Vec<RunJob>, bytes: usize, control: Arc<RunControl>) -> Self {
         let left = jobs.len();
-        Self::Batch(BatchJobs { jobs: jobs.into_iter().map(Some).collect(), left, bytes, cancel })
+        Self::Batch(BatchJobs { jobs: jobs.into_iter().map(Some).collect(), left, bytes, control })
     }
 
     /// These jobs, which have no place in a batch of the user any more.
     pub(crate) fn all(jobs: Vec<RunJob>) -> Self {
-        Self::batch(jobs, 0, CancellationToken::new())
+        Self::batch(jobs, 0, Arc::default())
     }
 
     /// How many jobs are not decided.
@@ -71,18 +72,18 @@ impl RunJobs {
     /// Asks the handler to stop.
     pub(crate) fn cancel(&self) {
         match self {
-            Self::One(job) => job.cancel.cancel(),
-            Self::Batch(batch) => batch.cancel.cancel(),
+            Self::One(job) => job.control.cancel(),
+            Self::Batch(batch) => batch.control.cancel(),
         }
     }
 
     /// Asks the handler to stop working on this job.
     pub(crate) fn cancel_job(&self, id: &JobId) {
         match self {
-            Self::One(job) => job.cancel.cancel(),
+            Self::One(job) => job.control.cancel(),
             Self::Batch(batch) => {
                 if let Some(job) = batch.jobs.iter().flatten().find(|job| job.id == *id) {
-                    job.cancel.cancel();
+                    job.control.cancel();
                 }
             }
         }
@@ -126,15 +127,15 @@ mod tests {
 
     #[test]
     fn each_job_leaves_its_batch_once_and_the_others_keep_their_places() {
-        let all = CancellationToken::new();
+        let all = Arc::<RunControl>::default();
         let token = Token { fence: Fence(1), due: Timestamp::EPOCH };
-        let job = |id| RunJob { id: JobId::new(id).unwrap(), token, cancel: all.child_token() };
+        let job = |id| RunJob { id: JobId::new(id).unwrap(), token, control: RunControl::of_batch(&all) };
         let mut jobs = RunJobs::batch(["a", "b", "c"].map(job).into(), 7, all.clone());
         jobs.cancel_job(&JobId::new("b").unwrap());
         let RunJobs::Batch(batch) = &mut jobs else { panic!("it is a batch") };
         assert_eq!(batch.place(&JobId::new("b").unwrap()), Some(1));
         let taken = batch.take(1).unwrap();
-        assert_eq!((taken.id.as_str(), taken.cancel.is_cancelled()), ("b", true));
+        assert_eq!((taken.id.as_str(), taken.control.is_cancelled()), ("b", true));
         assert!(batch.take(1).is_none() && batch.take(9).is_none());
         assert_eq!((batch.left(), batch.place(&taken.id)), (2, None));
         let left: Vec<_> = jobs.into_list().into_iter().map(|(place, job)| (place, job.id.to_string())).collect();

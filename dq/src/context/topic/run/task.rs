@@ -6,15 +6,14 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::{AbortRegistration, Abortable};
 use tracing::{Instrument, Span};
 
 use super::batch_task::BatchWork;
-use super::begin::{Begin, RunId};
+use super::begin::RunId;
 use super::report::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of, text, wanted_retry};
 use crate::environment::Entry;
 use crate::job::Record;
-use crate::listener::{Delivery, Failure, UnackedDecision};
+use crate::listener::{Delivery, Failure, RunControl, UnackedDecision};
 use crate::listener::{HandlerCall, Returned};
 use crate::telemetry;
 
@@ -22,7 +21,7 @@ use crate::telemetry;
 pub(crate) struct RunTask {
     tasks: Arc<Tasks>,
     run: RunId,
-    begin: Arc<Begin>,
+    control: Arc<RunControl>,
     /// Its process counts it among the running handlers until it ends.
     entry: Option<Entry>,
     /// Its job is held, so its handler must not start without a valid lease.
@@ -31,8 +30,14 @@ pub(crate) struct RunTask {
 }
 
 impl RunTask {
-    pub(crate) const fn new(tasks: Arc<Tasks>, run: RunId, begin: Arc<Begin>, entry: Entry, needs_lease: bool) -> Self {
-        Self { tasks, run, begin, entry: Some(entry), needs_lease, ended: Ended::Dropped }
+    pub(crate) const fn new(
+        tasks: Arc<Tasks>,
+        run: RunId,
+        control: Arc<RunControl>,
+        entry: Entry,
+        needs_lease: bool,
+    ) -> Self {
+        Self { tasks, run, control, entry: Some(entry), needs_lease, ended: Ended::Dropped }
     }
 
     /// Calls the handler. If it fails, asks `retry_delay` for each job that has no outcome and whose number of failed runs is known.
@@ -48,8 +53,8 @@ impl RunTask {
         let handler = async move {
             match work {
                 Work::One { call, record, delivery, .. } => listener.call(call, record, delivery).await,
-                Work::Batch(BatchWork { listener, jobs, report, cancel }) => {
-                    listener.call_batch(jobs, report, cancel).await
+                Work::Batch(BatchWork { listener, jobs, report, control }) => {
+                    listener.call_batch(jobs, report, control).await
                 }
             }
         };
@@ -60,7 +65,7 @@ impl RunTask {
         self.trace_end();
         let left = batch.as_ref().map(|report| report.close());
         if (failed.is_some() || left.as_ref().is_some_and(|left| !left.is_empty()))
-            && !self.begin.is_given_up()
+            && !self.control.is_given_up()
             && let Some(failure) = self.failed(is_swept)
         {
             self.ask(failure, |task, failure| match (failed, left) {
@@ -94,7 +99,7 @@ impl RunTask {
     /// Whether the run begins: it was not given back before, and the lease is still valid, if it needs one (rule 21).
     fn begins(&mut self) -> bool {
         let now = self.tasks.environment.now();
-        let begins = (!self.needs_lease || self.tasks.lease.is_good(now)) && self.begin.begin(now);
+        let begins = (!self.needs_lease || self.tasks.lease.is_good(now)) && self.control.begin(now);
         if !begins {
             self.ended = Ended::GivenBack;
         } else if let Some(entry) = &self.entry {
@@ -138,7 +143,6 @@ impl Drop for RunTask {
 pub(crate) struct PreparedRun {
     pub(crate) task: RunTask,
     pub(crate) work: Work,
-    pub(crate) abort: AbortRegistration,
     pub(crate) span: Span,
 }
 
@@ -160,10 +164,14 @@ impl PreparedRun {
     /// Runs the handler, unless the run was given back. Dropping what this returns reports how the run ended; `None`: it was
     /// given up, and that is reported.
     pub(crate) async fn run(self) -> Option<RunTask> {
-        let Self { task, work, abort, span } = self;
+        let Self { task, work, span } = self;
+        let control = Arc::clone(&task.control);
         let run = async move {
-            let ended = Abortable::new(task.handle(work), abort).await;
-            ended.inspect_err(|_| telemetry::mark_failed("given up: it took too long, or its job was lost")).ok()
+            let ended = control.until_given_up(task.handle(work)).await;
+            if ended.is_none() {
+                telemetry::mark_failed("given up: it took too long, or its job was lost");
+            }
+            ended
         };
         run.instrument(span).await
     }
@@ -183,8 +191,7 @@ mod tests {
     use std::sync::Mutex;
     use std::time::Duration;
 
-    use futures_util::future::{AbortHandle, BoxFuture};
-    use tokio_util::sync::CancellationToken;
+    use futures_util::future::BoxFuture;
 
     use tokio::sync::mpsc;
 
@@ -206,12 +213,11 @@ mod tests {
                 due: Timestamp::EPOCH,
                 attempt: 0,
                 headers: Arc::from([]),
-                token: CancellationToken::new(),
+                run: Arc::default(),
             };
             let record = Record::new(&Metadata::default(), Codec::Json, b"{}");
-            let (_, abort) = AbortHandle::new_pair();
             let work = Work::One { call: HandlerCall::OnDue, record, delivery, failed: None };
-            Self { task, work, abort, span: Span::none() }
+            Self { task, work, span: Span::none() }
         }
     }
 

@@ -13,10 +13,8 @@
 //! runtime begins a run again, the topic starts and claims nothing, and keeps renewing its lease. The tasks that were given back
 //! tell it: each ends at its first poll.
 
+use std::sync::Arc;
 use std::time::Duration;
-
-use futures_util::FutureExt;
-use futures_util::future::Abortable;
 
 use super::table::{Check, first_check};
 use super::{Runs, longest_wait};
@@ -24,8 +22,7 @@ use crate::context::topic::moment::{Effect, Moment};
 use crate::context::topic::run::{BEGINS_WITHIN, Ended, Failed, RunId, RunJob, RunJobs};
 use crate::context::topic::stage::{Mode, Stage};
 use crate::job::{Cause, JobId};
-use crate::listener::Failure;
-use crate::listener::{HandlerCall, Returned};
+use crate::listener::{Failure, HandlerCall, Returned, RunControl};
 
 /// How long `retry_delay` may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -67,7 +64,7 @@ impl Runs {
         if dropped {
             self.on_handlers_gone(moment);
         } else {
-            let began = run.begin.at().unwrap_or(moment.now);
+            let began = run.control.began_at().unwrap_or(moment.now);
             self.parts.stats.ran(moment.now.saturating_sub(began));
             self.on_began(began, moment);
         }
@@ -180,15 +177,18 @@ impl Runs {
             moment.held.defects.at(id);
             moment.held.set(id, Stage::Running(run_id));
         }
-        let (run, task, abort) = self.new_run(run_id, asked, entry, false, moment.now);
+        let control = Arc::<RunControl>::default();
+        let (run, task) = self.new_run(run_id, (asked, control.clone()), entry, false, moment.now);
         self.table.insert(run_id, run);
         self.table.asks(run_id, failed_run, moment.now + ANSWERS_WITHIN);
-        self.asking.push(Box::pin(Abortable::new(task.ask_only(failed, failure), abort).map(drop)));
+        self.asking.push(Box::pin(async move {
+            control.until_given_up(task.ask_only(failed, failure)).await.unwrap_or_default()
+        }));
     }
 
     /// `retry_delay` takes too long, or the runtime does not begin to call it.
     fn on_unanswered(&mut self, run_id: RunId, moment: &mut Moment) {
-        let asked = self.table.get_mut(run_id).is_some_and(|run| run.begin.at().is_some());
+        let asked = self.table.get_mut(run_id).is_some_and(|run| run.control.began_at().is_some());
         let Some(id) = self.settings_decide(run_id, moment) else { return };
         if !asked {
             return self.begin_starvation(Some(&id), moment.now);

@@ -8,20 +8,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{AbortHandle, AbortRegistration};
-use tokio_util::sync::CancellationToken;
-
 use super::table::Run;
 use super::{Runs, longest_wait};
 use crate::context::topic::moment::Moment;
 use crate::context::topic::run::{
-    BatchReport, BatchWork, Begin, PayloadFunction, PreparedRun, RunId, RunJob, RunJobs, RunTask, Work, making,
+    BatchReport, BatchWork, PayloadFunction, PreparedRun, RunId, RunJob, RunJobs, RunTask, Work, making,
 };
 use crate::context::topic::stage::{HeldJob, Mode, Stage};
 use crate::environment::Entry;
 use crate::job::{JobId, Suspicion, Token};
 use crate::listener::HandlerCall;
-use crate::listener::{AckMode, Delivery};
+use crate::listener::{AckMode, Delivery, RunControl};
 use crate::store::step::Change;
 use crate::telemetry;
 
@@ -107,7 +104,7 @@ impl Runs {
     }
 
     /// What a run of a held job knows of it.
-    fn delivery(&self, id: &JobId, job: &HeldJob, cancel: CancellationToken) -> Delivery {
+    fn delivery(&self, id: &JobId, job: &HeldJob, run: Arc<RunControl>) -> Delivery {
         Delivery {
             topic: self.parts.key.topic.clone(),
             id: id.clone(),
@@ -118,7 +115,7 @@ impl Runs {
                 [] => self.no_headers.clone(),
                 headers => headers.into(),
             },
-            token: cancel,
+            run,
         }
     }
 
@@ -130,8 +127,8 @@ impl Runs {
     /// Starts a handler for a held job. The end of a `detached` run settles nothing.
     fn start(&mut self, id: &JobId, call: HandlerCall, entry: Entry, detached: bool, moment: &mut Moment) {
         let Some(job) = moment.held.get(id) else { return };
-        let cancel = CancellationToken::new();
-        let delivery = self.delivery(id, job, cancel.clone());
+        let control = Arc::<RunControl>::default();
+        let delivery = self.delivery(id, job, control.clone());
         let (token, record) = (job.token, job.record.clone());
         let failed = self.asks_after(job, &call).filter(|_| !detached);
         let run_id = self.table.next_id();
@@ -142,30 +139,30 @@ impl Runs {
         if !detached {
             moment.held.set(id, Stage::Running(run_id));
         }
-        let jobs = RunJobs::One(RunJob { id: id.clone(), token, cancel });
-        let (run, task, abort) = self.new_run(run_id, jobs, entry, !detached, moment.now);
+        let jobs = RunJobs::One(RunJob { id: id.clone(), token, control: control.clone() });
+        let (run, task) = self.new_run(run_id, (jobs, control), entry, !detached, moment.now);
         self.table.insert(run_id, Run { detached, ..run });
         let work = Work::One { call, record, delivery, failed };
-        self.starting.push(PreparedRun { task, work, abort, span });
+        self.starting.push(PreparedRun { task, work, span });
     }
 
     /// Starts a batch with this job and those that wait behind it.
     fn start_batch(&mut self, first: &JobId, entry: Entry, moment: &mut Moment) {
         let (Some(listener), held) = (self.batches.clone(), &mut moment.held) else { return };
         let settings = &self.parts.topic;
-        let (run_id, cancel, mut bytes) = (self.table.next_id(), CancellationToken::new(), 0);
+        let (run_id, control, mut bytes) = (self.table.next_id(), Arc::<RunControl>::default(), 0);
         let (mut jobs, mut work, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut next = Some(first.clone());
         while let Some(id) = next {
             held.defects.at(&id);
             let Some(job) = held.get(&id) else { break };
             let goes_alone = job.crashes > 0 || held.defects.accuses(&id);
-            let (token, cancel) = (job.token, cancel.child_token());
+            let (token, control) = (job.token, RunControl::of_batch(&control));
             bytes += job.size();
             failed.push(self.asks_after(job, &HandlerCall::OnDue));
-            work.push((job.record.clone(), self.delivery(&id, job, cancel.clone())));
+            work.push((job.record.clone(), self.delivery(&id, job, control.clone())));
             held.set(&id, Stage::Running(run_id));
-            jobs.push(RunJob { id, token, cancel });
+            jobs.push(RunJob { id, token, control });
             let has_room = !goes_alone && jobs.len() < settings.batch;
             next = has_room.then(|| held.next_to_start(Suspicion::Ordinary)).flatten().map(|(id, _)| id).filter(|id| {
                 held.get(id).is_some_and(|job| {
@@ -180,24 +177,23 @@ impl Runs {
         );
         telemetry::link(&span, work.iter().map(|(_, delivery)| &*delivery.headers));
         let report = Arc::new(BatchReport::new(self.tasks.clone(), run_id, failed));
-        let work = Work::Batch(BatchWork { listener, jobs: work, report, cancel: cancel.clone() });
-        let jobs = RunJobs::batch(jobs, bytes, cancel);
-        let (run, task, abort) = self.new_run(run_id, jobs, entry, true, moment.now);
+        let work = Work::Batch(BatchWork { listener, jobs: work, report, control: control.clone() });
+        let jobs = RunJobs::batch(jobs, bytes, control.clone());
+        let (run, task) = self.new_run(run_id, (jobs, control), entry, true, moment.now);
         self.table.insert(run_id, run);
-        self.starting.push(PreparedRun { task, work, abort, span });
+        self.starting.push(PreparedRun { task, work, span });
     }
 
-    /// A run of these jobs, its task, and what ends that early.
+    /// A run of these jobs, and its task.
     pub(super) fn new_run(
         &self,
         run_id: RunId,
-        jobs: RunJobs,
+        (jobs, control): (RunJobs, Arc<RunControl>),
         entry: Entry,
         needs_lease: bool,
         now: Duration,
-    ) -> (Run, RunTask, AbortRegistration) {
-        let (begin, (handle, abort)) = (Arc::<Begin>::default(), AbortHandle::new_pair());
-        let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, needs_lease);
-        (Run::new(jobs, now, begin, handle), task, abort)
+    ) -> (Run, RunTask) {
+        let task = RunTask::new(self.tasks.clone(), run_id, control.clone(), entry, needs_lease);
+        (Run::new(jobs, now, control), task)
     }
 }

@@ -9,10 +9,9 @@ use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::AbortHandle;
-
-use crate::context::topic::run::{BEGINS_WITHIN, BatchJobs, Begin, Failed, RunId, RunJob, RunJobs};
+use crate::context::topic::run::{BEGINS_WITHIN, BatchJobs, Failed, RunId, RunJob, RunJobs};
 use crate::job::JobId;
+use crate::listener::RunControl;
 
 /// A run that was not given up.
 #[derive(Debug)]
@@ -20,8 +19,8 @@ pub(super) struct Run {
     pub(super) jobs: RunJobs,
     /// When its task was handed over to the user's runtime.
     pub(super) started: Duration,
-    /// Whether and when its task was polled for the first time: from then on its timeout counts.
-    pub(super) begin: Arc<Begin>,
+    /// Whether and when its task was polled for the first time, from when on its timeout counts; and what ends it early.
+    pub(super) control: Arc<RunControl>,
     /// Its handler has failed, and its task asks `retry_delay`, until then at most.
     pub(super) asking: Option<Box<(Failed, Duration)>>,
     /// When it is checked next, if that is not the first time.
@@ -30,15 +29,14 @@ pub(super) struct Run {
     pub(super) starved: bool,
     /// The job was acked on claim: the end of the run settles nothing.
     pub(super) detached: bool,
-    pub(super) abort: AbortHandle,
 }
 
 impl Run {
     /// A run whose task is handed over at `started`.
-    pub(super) const fn new(jobs: RunJobs, started: Duration, begin: Arc<Begin>, abort: AbortHandle) -> Self {
+    pub(super) const fn new(jobs: RunJobs, started: Duration, control: Arc<RunControl>) -> Self {
         let (asking, check_at) = (None, None);
         let (starved, detached) = (false, false);
-        Self { jobs, started, begin, asking, check_at, starved, detached, abort }
+        Self { jobs, started, control, asking, check_at, starved, detached }
     }
 }
 
@@ -167,7 +165,7 @@ impl Table {
     pub(super) fn leave_batch(&mut self, run_id: RunId, id: &JobId) -> bool {
         let Some(place) = self.batch_mut(run_id).and_then(|batch| batch.place(id)) else { return false };
         let Some(job) = self.take_job(run_id, place) else { return false };
-        job.cancel.cancel();
+        job.control.cancel();
         if self.batch_mut(run_id).is_some_and(|batch| batch.left() == 0) {
             self.give_up(run_id);
         }
@@ -181,16 +179,15 @@ impl Table {
             return Some(run);
         }
         let run = self.remove(run_id)?;
-        run.begin.give_up();
+        run.control.give_up();
         run.jobs.cancel();
-        run.abort.abort();
         self.abandoned.insert(run_id, Abandoned { job: run.jobs.only().cloned(), timed_out: None });
         Some(run)
     }
 
     /// Gives a run back that has not begun, so that it never will; `None`: it has begun.
     pub(super) fn give_back(&mut self, run_id: RunId) -> Option<Run> {
-        if !self.running.get(&run_id)?.begin.give_back() {
+        if !self.running.get(&run_id)?.control.give_back() {
             return None;
         }
         self.given_back.insert(run_id);
@@ -262,13 +259,14 @@ impl Table {
     pub(super) fn check(&mut self, run_id: RunId, timeout: Option<Duration>, now: Duration) -> Check {
         self.checked = self.checked.max(run_id);
         let Some(run) = self.running.get(&run_id) else { return Check::Nothing };
-        let due = match (&run.asking, run.begin.at()) {
+        let due = match (&run.asking, run.control.began_at()) {
             (Some(asking), _) => Some((asking.1, Check::Unanswered)),
             (None, Some(began)) => timeout.map(|timeout| (began + timeout, Check::TimedOut)),
             (None, None) => Some((run.started + BEGINS_WITHIN, Check::Starved)),
         };
         // A run that has not begun may begin at once, and then times out no earlier than this.
-        let soonest = timeout.filter(|_| run.begin.at().is_none()).map_or(Duration::MAX, |timeout| now + timeout);
+        let soonest =
+            timeout.filter(|_| run.control.began_at().is_none()).map_or(Duration::MAX, |timeout| now + timeout);
         match due {
             Some((at, check)) if now >= at => return check,
             due => self.check_at(run_id, due.map(|(at, _)| at.min(soonest))),
@@ -313,9 +311,8 @@ impl Drop for Table {
     /// A topic is dropped when its node is killed or its task panicked. Its handlers must not outlive it.
     fn drop(&mut self) {
         for run in self.running.values() {
-            run.begin.give_back();
+            run.control.give_up();
             run.jobs.cancel();
-            run.abort.abort();
         }
     }
 }
@@ -328,8 +325,6 @@ pub(super) fn first_check(timeout: Option<Duration>) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio_util::sync::CancellationToken;
-
     use crate::job::{Fence, Token};
     use crate::listener::Failure;
     use crate::time::Timestamp;
@@ -338,14 +333,13 @@ mod tests {
     const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
 
     /// A run that is handed over then; what its task knows of it is returned.
-    fn hand_over(runs: &mut Table, started: Duration) -> (RunId, Arc<Begin>) {
-        let (run_id, begin) = (runs.next_id(), Arc::<Begin>::default());
+    fn hand_over(runs: &mut Table, started: Duration) -> (RunId, Arc<RunControl>) {
+        let (run_id, control) = (runs.next_id(), Arc::<RunControl>::default());
         let token = Token { fence: Fence(run_id.number()), due: Timestamp::EPOCH };
         let id = JobId::new(run_id.number().to_string()).unwrap();
-        let abort = AbortHandle::new_pair().0;
-        let jobs = RunJobs::One(RunJob { id, token, cancel: CancellationToken::new() });
-        runs.insert(run_id, Run::new(jobs, started, begin.clone(), abort));
-        (run_id, begin)
+        let jobs = RunJobs::One(RunJob { id, token, control: control.clone() });
+        runs.insert(run_id, Run::new(jobs, started, control.clone()));
+        (run_id, control)
     }
 
     /// All checks up to `end` with a result, and their times in seconds.
