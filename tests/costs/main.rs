@@ -24,7 +24,7 @@ mod bounds {
     /// The same, due in two hours.
     pub(crate) const BYTES_WAITING_LONG: f64 = 225.0;
     /// Allocations of a typed add with an id of its own that waits for its answer, on the memory store.
-    pub(crate) const ALLOCATIONS_ADD: f64 = 9.2;
+    pub(crate) const ALLOCATIONS_ADD: f64 = 8.2;
     /// Allocations of a job of an `add_many` of 100, on the memory store.
     pub(crate) const ALLOCATIONS_ADD_MANY: f64 = 4.5;
     /// Allocations of a run, from its transfer to its ack, on the memory store.

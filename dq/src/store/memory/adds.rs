@@ -25,12 +25,12 @@ impl Topic {
             return Ok(kept);
         }
         self.takes_jobs()?;
-        let mut chosen = HashSet::with_hasher(FixedState::default());
+        let (mut chosen, is_alone) = (HashSet::with_hasher(FixedState::default()), batch.items.len() == 1);
         let mut outcomes = Vec::with_capacity(batch.items.len());
         let extends = |job: &&NewJob| !job.generated && matches!(job.on_duplicate, OnDuplicate::Extend { .. });
         let left_out = self.over_the_bytes(batch.items.iter().filter(extends).map(|job| (&job.id, self.moved_by(job))));
         for job in batch.items {
-            let is_new = job.generated || chosen.insert(job.id.clone());
+            let is_new = job.generated || is_alone || chosen.insert(job.id.clone());
             outcomes.push(match is_new {
                 true if left_out.contains(&job.id) => AddOutcome::Later,
                 true => self.add_one(now, producer, job),
