@@ -33,10 +33,10 @@ pub(super) struct SmartSleep {
     /// The earliest head that signals have named since the last transfer was sent.
     signalled: Option<Timestamp>,
     lead: Lead,
-    /// When the head is due for which the watcher sleeps, by the store's clock, in µs.
-    aim: Option<u64>,
+    /// When the head is due for which the watcher sleeps, by the store's clock, in µs, and how much earlier it wakes.
+    aim: Option<(u64, Duration)>,
     /// The same of the transfer in flight, if nothing else woke the node.
-    aimed: Option<u64>,
+    aimed: Option<(u64, Duration)>,
 }
 
 /// What the store's clock showed, at the latest at this time of the node's clock.
@@ -88,10 +88,11 @@ impl SmartSleep {
     pub(super) fn head_is(&mut self, due: Timestamp) {
         match self.store_clock {
             Some(store) if self.role == Some(Role::Watcher) => {
-                let at = store.reaches(due).saturating_sub(self.lead.get());
+                let lead = self.lead.get();
+                let at = store.reaches(due).saturating_sub(lead);
                 if at < self.until {
                     self.until = at;
-                    self.aim = Some(micros(due));
+                    self.aim = Some((micros(due), lead));
                     self.sleeps_out = false;
                 }
                 self.signalled = Some(self.signalled.map_or(due, |known| known.min(due)));
@@ -133,13 +134,13 @@ impl SmartSleep {
         self.role = answer.role;
         self.sleeps_out = !answer.more && answer.sleep.as_millis() >= self.fallback.as_millis();
         let mut came_early = false;
-        if let Some(due) = self.aimed.take() {
-            self.lead.arrived(due, answer.micros);
+        if let Some((due, lead)) = self.aimed.take() {
+            self.lead.arrived(lead, due, answer.micros);
             came_early = answer.micros < due;
         }
         let aims = answer.role == Some(Role::Watcher) && !self.sleeps_out;
         let lead = if aims && !came_early { self.lead.get() } else { Duration::ZERO };
-        self.aim = aims.then(|| answer.micros.saturating_add(answer.sleep.as_micros() as u64));
+        self.aim = aims.then(|| (answer.micros.saturating_add(answer.sleep.as_micros() as u64), lead));
         self.until = now + answer.sleep.saturating_sub(lead);
         self.store_clock = Some(StoreTime { micros: answer.micros, at: now });
         if let Some(due) = self.signalled.take() {
