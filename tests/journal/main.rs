@@ -6,6 +6,7 @@ mod cuts;
 mod faults;
 mod fixture;
 mod flips;
+mod follow;
 mod full;
 mod growth;
 mod history;

@@ -2,11 +2,11 @@
 //! back. No input may panic, and without a forged CRC no input may lead to frames that were never appended, or leave a gap.
 
 use dq::store::file::disk::Disk;
-use dq::store::file::journal::OpenError;
+use dq::store::file::journal::{Journal, OpenError};
 use dq_testing::disk::SimulatedDisk;
 
 use crate::corpora::Corpus;
-use crate::fixture::{UNIT, numbers, open, options, read};
+use crate::fixture::{UNIT, keep, numbers, open, options, read};
 use crate::random::Random;
 
 /// What the runs of a loop found.
@@ -81,6 +81,11 @@ pub fn run(corpora: &[Corpus], random: &Random, counts: &mut Counts) {
     }
     // What can be read can be opened, and goes on; what cannot be read cannot be opened.
     let before = read(&disk).ok().map(|(_, frames)| frames.len());
+    // Whoever follows it reads the same, and then nothing more.
+    let mut followed = Vec::new();
+    let follower = Journal::follow(&disk, 1, keep(&mut followed)).ok().flatten();
+    let is_followed = follower.is_some_and(|mut follower| follower.read_on(&disk, keep(&mut followed)).is_ok());
+    assert!(before.is_none() || (is_followed && before == Some(followed.len())), "{before:?}, {is_followed}");
     let after = open(&disk, &options()).ok().map(|(_, _, frames)| frames.len());
     assert_eq!(before, after);
     let again = open(&disk, &options()).ok().map(|(_, _, frames)| frames.len());

@@ -85,9 +85,6 @@ fn report(path: &Path, checked: &Checked, out: &mut impl Write) -> io::Result<()
     if let Some(fence) = checked.large_fence {
         writeln!(out, "the fence {fence} is above the limit: run `dq doctor --repair` on the store")?;
     }
-    for snapshot in &checked.passed_over {
-        writeln!(out, "not needed, but damaged: {snapshot}")?;
-    }
     if !checked.is_sealed {
         writeln!(out, "it was not closed cleanly, or a program uses it now")?;
     }

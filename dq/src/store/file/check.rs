@@ -75,8 +75,6 @@ pub struct Checked {
     /// What the next opening cuts from the end: it was being written when the process or the machine stopped, or is being written
     /// now.
     pub torn: Option<Torn>,
-    /// Damaged snapshots that were not needed.
-    pub passed_over: Vec<String>,
     /// Jobs that no node will run, because another program made them larger than dq does: topic, id and why, of a topic the first 100.
     pub over_limit: Vec<(TopicKey, JobId, OverLimit)>,
     /// The fence above which every later one is, if no import may bring it.
@@ -162,7 +160,6 @@ fn check_once(disk: &dyn Disk) -> Result<Checked, CheckError> {
         frames: read.frames,
         is_sealed: read.is_sealed,
         torn: read.torn,
-        passed_over: read.passed_over.iter().map(ToString::to_string).collect(),
         over_limit,
         large_fence,
     })

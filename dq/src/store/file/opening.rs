@@ -142,9 +142,6 @@ fn report(path: &str, recovered: &Recovered, took: Duration) {
             "the end of the journal was half-written when the program or the machine stopped; it was never confirmed and is cut off"
         );
     }
-    for error in &recovered.passed_over {
-        tracing::warn!(%error, "a snapshot is damaged; an older one and the journal since then have everything");
-    }
     let (frames, is_new, is_sealed) = (recovered.frames, recovered.is_new, recovered.is_sealed);
     if took > SLOW {
         tracing::info!(path, frames, ?took, "the store is open");

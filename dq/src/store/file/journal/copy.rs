@@ -23,13 +23,12 @@ impl Journal {
     /// As [`read`](Self::read), and [`OpenError::Io`] of the disk that is written.
     pub fn copy(from: &dyn Disk, to: &dyn Disk, content: u32) -> Result<u64, OpenError> {
         let mut nothing = |_: Position, _: Frame<'_>| Ok::<_, Box<dyn Error + Send + Sync>>(());
-        let mut replay = Replay::new(&mut nothing);
         let files = Files::list(from)?;
         if let Some(newest) = files.segments.last() {
             watermark(to, *newest, &[])?;
         }
         let mut copied = 0;
-        recover(from, &files, content, &mut replay, &mut |file, end| {
+        recover(from, &files, content, (&mut Replay::default(), &mut nothing), &mut |file, end| {
             copied += end;
             Ok(copy_file(file, end, to)?)
         })?;

@@ -118,6 +118,19 @@ pub enum OpenError {
         /// Why it must be there.
         what: String,
     },
+    /// What the journal has takes more memory than it may. In MiB.
+    #[error(
+        "{path} needs about {need} MiB of memory for its jobs, and `memory_limit` is {limit} MiB: raise it, use a machine with more \
+         memory, or move the jobs with `dq export`, which needs little"
+    )]
+    TooLarge {
+        /// The directory.
+        path: String,
+        /// What it needs.
+        need: u64,
+        /// What it may take.
+        limit: u64,
+    },
     /// The disk refused something.
     #[error(transparent)]
     Io(#[from] Fault),

@@ -18,6 +18,8 @@ pub(super) struct Files {
     /// The bytes of all segments, with the zeros behind their groups.
     pub(super) segment_bytes: u64,
     pub(super) snapshots: Vec<u64>,
+    /// The bytes of the newest snapshot.
+    pub(super) snapshot_bytes: u64,
     /// The segments that were durable when their watermarks were made.
     pub(super) watermarks: Vec<u64>,
     pub(super) unfinished: Vec<String>,
@@ -53,7 +55,12 @@ impl Files {
                     files.segments.push(first);
                     files.segment_bytes += entry.bytes;
                 }
-                FileName::Snapshot(begin) => files.snapshots.push(begin),
+                FileName::Snapshot(begin) => {
+                    if files.snapshots.iter().all(|older| *older < begin) {
+                        files.snapshot_bytes = entry.bytes;
+                    }
+                    files.snapshots.push(begin);
+                }
                 FileName::Watermark(first) => files.watermarks.push(first),
                 FileName::Unfinished => files.unfinished.push(entry.name),
                 FileName::Foreign => {

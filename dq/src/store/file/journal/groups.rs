@@ -115,6 +115,14 @@ impl Groups {
         Err(OpenError::Damaged { file: self.path.clone(), offset, what: what.into() })
     }
 
+    /// Forgets what it has of the file, which may have grown since.
+    pub(super) fn refresh(&mut self) -> Result<(), Fault> {
+        let length = self.file.length();
+        self.length = length.map_err(|source| Fault { file: self.path.clone(), doing: "read", source })?;
+        self.window.clear();
+        Ok(())
+    }
+
     /// The position of an offset.
     pub(super) const fn position(&self, offset: u64) -> u64 {
         self.header.first + offset

@@ -3,12 +3,14 @@
 //!
 //! * [`Journal::open`] gives all frames to a callback, [`Journal::append`] takes new ones, [`Journal::commit`] makes them durable.
 //! * [`Journal::snapshot`] begins a [`SnapshotWriter`], which replaces the journal up to where it began.
-//! * [`Journal::seal`] closes it cleanly; [`Journal::read`] looks at it beside a process that uses it, and [`Journal::copy`] copies it.
+//! * [`Journal::seal`] closes it cleanly; [`Journal::read`] looks at it beside a process that uses it, [`Journal::follow`] again
+//!   and again, and [`Journal::copy`] copies it.
 
 mod appending;
 mod copy;
 mod error;
 mod files;
+mod follow;
 mod frame;
 mod group;
 mod groups;
@@ -27,6 +29,7 @@ mod writer;
 
 pub use appending::{Growth, Journal};
 pub use error::{Fault, JournalError, OpenError, SnapshotError};
+pub use follow::Follower;
 pub use frame::{FIRST_OWN_KIND, MOST_FRAME, TopicNumber, UNIT};
 pub use group::MOST_GROUP;
 pub use header::FORMAT;

@@ -35,8 +35,8 @@ impl Journal {
         let lock = lock(&*disk, &options.holder)?;
         let files = Files::list(&*disk)?;
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
-        let mut replay = Replay::new(&mut apply);
-        let found = recover(&*disk, &files, options.content, &mut replay, &mut |_, _| Ok(()))?;
+        let mut replay = Replay::default();
+        let found = recover(&*disk, &files, options.content, (&mut replay, &mut apply), &mut |_, _| Ok(()))?;
         let (topics, reserved) = (std::mem::take(&mut replay.topics), replay.reserved);
         let known = Known { topics, reserved, is_sealed: replay.is_sealed, frame_bytes: replay.frame_bytes };
         let start = match &found {
@@ -88,10 +88,18 @@ impl Journal {
         mut apply: impl FnMut(Position, Frame<'_>) -> Result<(), E>,
     ) -> Result<Recovered, OpenError> {
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
-        let mut replay = Replay::new(&mut apply);
+        let mut replay = Replay::default();
         let files = Files::list(disk)?;
-        let found = recover(disk, &files, content, &mut replay, &mut |_, _| Ok(()))?;
+        let found = recover(disk, &files, content, (&mut replay, &mut apply), &mut |_, _| Ok(()))?;
         Ok(report(found, &files, &replay))
+    }
+
+    /// The bytes of the newest snapshot, which were in memory together; 0 without one.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`].
+    pub fn snapshot_bytes(disk: &dyn Disk) -> Result<u64, OpenError> {
+        Ok(Files::list(disk)?.snapshot_bytes)
     }
 
     /// Whether a directory has no journal yet.
@@ -116,7 +124,7 @@ fn all_topics(topics: &Topics) -> Vec<(TopicNumber, String)> {
     topics.all().map(|(number, name)| (number, name.to_owned())).collect()
 }
 
-fn report(found: Option<Found>, files: &Files, replay: &Replay<'_>) -> Recovered {
+fn report(found: Option<Found>, files: &Files, replay: &Replay) -> Recovered {
     let nothing = Recovered {
         end: Position(UNIT as u64),
         is_new: true,
@@ -128,7 +136,6 @@ fn report(found: Option<Found>, files: &Files, replay: &Replay<'_>) -> Recovered
         reserved: replay.reserved,
         frames: replay.frames,
         topics: all_topics(&replay.topics),
-        passed_over: Vec::new(),
     };
     let Some(found) = found else { return nothing };
     Recovered {
@@ -137,7 +144,6 @@ fn report(found: Option<Found>, files: &Files, replay: &Replay<'_>) -> Recovered
         is_sealed: replay.is_sealed && found.last.torn.is_none(),
         torn: found.last.torn,
         snapshot: found.snapshot.map(|snapshot| (Position(snapshot.begin), Position(snapshot.end))),
-        passed_over: found.passed_over,
         ..nothing
     }
 }

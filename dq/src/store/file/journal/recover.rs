@@ -7,7 +7,7 @@ use super::group::GroupHeader;
 use super::groups::{Groups, Next};
 use super::header::{FileHeader, Holds};
 use super::position::{FileName, Position};
-use super::replay::Replay;
+use super::replay::{Apply, Replay};
 use crate::store::file::disk::Disk;
 
 /// What was found when a journal was opened.
@@ -33,8 +33,6 @@ pub struct Recovered {
     pub frames: u64,
     /// The topics of these files.
     pub topics: Vec<(TopicNumber, String)>,
-    /// Damaged snapshots that were not needed, because an older one and all segments since then are there.
-    pub passed_over: Vec<OpenError>,
 }
 
 /// What was cut from the end of a journal.
@@ -72,7 +70,6 @@ impl Last {
 pub(super) struct Found {
     pub(super) snapshot: Option<Snapshot>,
     pub(super) last: Last,
-    pub(super) passed_over: Vec<OpenError>,
 }
 
 /// What else is done with each file that was read, up to an offset.
@@ -83,7 +80,7 @@ pub(super) fn recover(
     disk: &dyn Disk,
     files: &Files,
     content: u32,
-    replay: &mut Replay<'_>,
+    (replay, apply): (&mut Replay, &mut Apply<'_>),
     visit: &mut Visit<'_>,
 ) -> Result<Option<Found>, OpenError> {
     if let Some(watermark) = files.lacks_segments() {
@@ -93,12 +90,12 @@ pub(super) fn recover(
     if files.segments.is_empty() && files.snapshots.is_empty() {
         return Ok(None);
     }
-    let (snapshot, passed_over) = choose(disk, files, content)?;
+    let snapshot = newest_snapshot(disk, files, content)?;
     let mut identity = None;
     if let Some(snapshot) = &snapshot {
         (replay.begin, replay.end) = (snapshot.begin, snapshot.end);
         identity = Some(snapshot.identity);
-        visit(&mut read_snapshot(disk, snapshot.begin, content, replay)?, snapshot.bytes)?;
+        visit(&mut read_snapshot(disk, snapshot.begin, content, (&mut *replay, &mut *apply))?, snapshot.bytes)?;
     }
     let segments = files.segments_from(replay.begin).unwrap_or_default();
     let mut last = None;
@@ -109,7 +106,7 @@ pub(super) fn recover(
             return Err(OpenError::Foreign { file: file.path, what });
         }
         let next = segments.get(index + 1).copied();
-        let end = read_segment(&mut file, next, replay)?;
+        let end = read_segment(&mut file, next, (&mut *replay, &mut *apply))?;
         if let Some(next) = next {
             check_gap(disk, first + end.offset, next)?;
         }
@@ -122,42 +119,37 @@ pub(super) fn recover(
         let what = format!("it ends at position {}, but the snapshot needs it up to {}", last.end(), replay.end);
         return Err(OpenError::Damaged { file, offset, what });
     }
-    Ok(Some(Found { snapshot, last, passed_over }))
+    Ok(Some(Found { snapshot, last }))
 }
 
-/// The newest sound snapshot, and those that are damaged. There are segments from where it began.
-fn choose(disk: &dyn Disk, files: &Files, content: u32) -> Result<(Option<Snapshot>, Vec<OpenError>), OpenError> {
-    let mut damaged = Vec::new();
-    for begin in files.snapshots.iter().rev() {
-        if files.segments_from(*begin).is_none() {
-            break;
-        }
-        match Snapshot::check(disk, *begin, content) {
-            Ok(snapshot) => return Ok((Some(snapshot), damaged)),
-            Err(error @ OpenError::Damaged { .. }) => damaged.push(error),
-            Err(error) => return Err(error),
-        }
+/// The newest snapshot, which must be sound: it was durable before it got its name, and what it replaces is gone or goes. `None` if the
+/// journal has its beginning. There are segments from where it began.
+fn newest_snapshot(disk: &dyn Disk, files: &Files, content: u32) -> Result<Option<Snapshot>, OpenError> {
+    let newest = files.snapshots.last().copied();
+    if let Some(begin) = newest.filter(|begin| files.segments_from(*begin).is_some()) {
+        return Snapshot::check(disk, begin, content).map(Some);
     }
     if files.segments.first() == Some(&0) {
-        return Ok((None, damaged));
+        return Ok(None);
     }
-    if !damaged.is_empty() {
-        return Err(damaged.swap_remove(0));
-    }
-    let what = match files.snapshots.last() {
-        Some(begin) => format!("{} needs the journal from there on", FileName::snapshot(*begin)),
+    let what = match newest {
+        Some(begin) => format!("{} needs the journal from there on", FileName::snapshot(begin)),
         None => "no snapshot replaces the start of the journal".to_owned(),
     };
-    let file = FileName::segment(files.snapshots.last().copied().unwrap_or(0));
-    Err(OpenError::Missing { path: disk.path(), file, what })
+    Err(OpenError::Missing { path: disk.path(), file: FileName::segment(newest.unwrap_or(0)), what })
 }
 
-fn read_snapshot(disk: &dyn Disk, begin: u64, content: u32, replay: &mut Replay<'_>) -> Result<Groups, OpenError> {
+fn read_snapshot(
+    disk: &dyn Disk,
+    begin: u64,
+    content: u32,
+    (replay, apply): (&mut Replay, &mut Apply<'_>),
+) -> Result<Groups, OpenError> {
     let mut file = Groups::open(disk, Holds::Snapshot, begin, content)?;
     replay.start_file(&file);
     while file.offset < file.length {
         match file.next()? {
-            Next::Group(offset, header) => replay.group(&mut file, offset, &header)?,
+            Next::Group(offset, header) => replay.group(&mut file, (offset, &header), apply)?,
             Next::Nothing(offset) => return file.damaged(offset, "it changed while it was read"),
         }
     }
@@ -166,14 +158,18 @@ fn read_snapshot(disk: &dyn Disk, begin: u64, content: u32, replay: &mut Replay<
 
 /// Reads a segment up to its end: where the next one starts, or the first bytes that are no group and that no later group names as
 /// synced.
-fn read_segment(file: &mut Groups, next: Option<u64>, replay: &mut Replay<'_>) -> Result<Last, OpenError> {
+fn read_segment(
+    file: &mut Groups,
+    next: Option<u64>,
+    (replay, apply): (&mut Replay, &mut Apply<'_>),
+) -> Result<Last, OpenError> {
     replay.start_file(file);
     let mut group = None;
     let is_over = |file: &Groups| next.is_some_and(|next| file.position(file.offset) >= next);
     while !is_over(file) && file.offset < file.length {
         match file.next()? {
             Next::Group(offset, header) => {
-                replay.group(file, offset, &header)?;
+                replay.group(file, (offset, &header), apply)?;
                 group = Some((offset, header));
             }
             Next::Nothing(damage) => {

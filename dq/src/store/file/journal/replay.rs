@@ -43,8 +43,8 @@ pub enum Origin {
 pub(super) type Apply<'a> = dyn FnMut(Position, Frame<'_>) -> Result<(), Box<dyn Error + Send + Sync>> + 'a;
 
 /// What the frames have told so far.
-pub(super) struct Replay<'a> {
-    pub(super) apply: &'a mut Apply<'a>,
+#[derive(Debug, Default)]
+pub(super) struct Replay {
     pub(super) topics: Topics,
     pub(super) reserved: u64,
     /// The first and last position of the snapshot.
@@ -62,22 +62,7 @@ pub(super) struct Replay<'a> {
     named: BTreeSet<TopicNumber>,
 }
 
-impl<'a> Replay<'a> {
-    pub(super) fn new(apply: &'a mut Apply<'a>) -> Self {
-        Self {
-            apply,
-            topics: Topics::default(),
-            reserved: 0,
-            begin: 0,
-            end: 0,
-            frames: 0,
-            frame_bytes: 0,
-            is_sealed: false,
-            is_older: false,
-            named: BTreeSet::new(),
-        }
-    }
-
+impl Replay {
     /// Starts a file.
     pub(super) fn start_file(&mut self, file: &Groups) {
         self.named.clear();
@@ -85,7 +70,12 @@ impl<'a> Replay<'a> {
     }
 
     /// Gives the frames of a group to the user: all of a snapshot, and those of the journal that end after the snapshot began.
-    pub(super) fn group(&mut self, file: &mut Groups, offset: u64, header: &GroupHeader) -> Result<(), OpenError> {
+    pub(super) fn group(
+        &mut self,
+        file: &mut Groups,
+        (offset, header): (u64, &GroupHeader),
+        apply: &mut Apply<'_>,
+    ) -> Result<(), OpenError> {
         let (of, path) = (file.header, file.path.clone());
         let body = file.body(offset, header)?;
         for (end, raw) in frames(body) {
@@ -101,10 +91,14 @@ impl<'a> Replay<'a> {
             if origin != Origin::Snapshot && !is_known {
                 self.frame_bytes += (FRAME_HEADER + raw.bytes.len()) as u64;
             }
-            self.frame(Position(position), (raw, of.content, origin), is_known).map_err(|problem| match problem {
-                Problem::Damage(what) => OpenError::Damaged { file: path.clone(), offset: end, what: what.to_owned() },
-                Problem::Refused(source) => OpenError::Refused { file: path.clone(), offset: end, source },
-            })?;
+            self.frame(Position(position), (raw, of.content, origin), is_known, apply).map_err(
+                |problem| match problem {
+                    Problem::Damage(what) => {
+                        OpenError::Damaged { file: path.clone(), offset: end, what: what.to_owned() }
+                    }
+                    Problem::Refused(source) => OpenError::Refused { file: path.clone(), offset: end, source },
+                },
+            )?;
         }
         Ok(())
     }
@@ -114,6 +108,7 @@ impl<'a> Replay<'a> {
         position: Position,
         (raw, content, origin): (RawFrame<'_>, u32, Origin),
         is_known: bool,
+        apply: &mut Apply<'_>,
     ) -> Result<(), Problem> {
         self.is_sealed = raw.kind == SEAL;
         match raw.kind {
@@ -139,7 +134,7 @@ impl<'a> Replay<'a> {
         }
         self.frames += 1;
         let frame = Frame { topic: raw.topic, name, kind: raw.kind, bytes: raw.bytes, content, origin };
-        (self.apply)(position, frame).map_err(Problem::Refused)
+        apply(position, frame).map_err(Problem::Refused)
     }
 
     fn name(&mut self, raw: &RawFrame<'_>) -> Result<(), Problem> {
