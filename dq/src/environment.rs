@@ -22,6 +22,7 @@ use crate::time::Timestamp;
 mod clock;
 mod entropy;
 mod host;
+mod memory;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod precise;
 mod process;
@@ -31,6 +32,7 @@ mod thread;
 pub use clock::{Boottime, Clock, StoreClock, TokioClock, WallClock};
 pub use entropy::{Entropy, OsEntropy, Seeded};
 pub(crate) use host::host_name;
+pub(crate) use memory::{free_memory, most_memory};
 pub use process::Process;
 pub(crate) use process::{Alone, Changes, Entry, Outlook, Ticket};
 pub(crate) use spawn::panic_message;

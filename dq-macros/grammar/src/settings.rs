@@ -60,6 +60,9 @@ macro_rules! node_settings {
         /// How many bytes the unanswered adds and commands of a provider may have, over all its topics; further callers wait. One
         /// request, or one `add_many`, that is larger passes alone.
         unanswered_bytes: [usize] = 64 * 1024 * 1024, in 1..=1024 * 1024 * 1024;
+        /// How many bytes of memory the jobs of a `file:` store may take, as the store counts it: further adds, imports and growing
+        /// updates are refused, outcomes and ticks never. Otherwise three quarters of what the machine or the container has.
+        memory_limit: [Option<usize>] = None, in 1024 * 1024..=usize::MAX;
     } };
 }
 

@@ -9,6 +9,7 @@ use dq::store::{Store, StoreError};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::failure::Failure;
+use crate::files::view;
 
 /// How long one answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -35,6 +36,21 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
         Ok(Ok(())) => Ok(store),
         Ok(Err(source)) => Err(Failure::Store { what, source }),
         Err(_) => Err(Failure::silent(&what, ANSWER)),
+    }
+}
+
+/// As [`open`], but a directory that a running program holds is looked at.
+///
+/// # Errors
+/// As [`open`].
+pub async fn open_to_look(url: &str) -> Result<Arc<dyn Store>, Failure> {
+    match open(url).await {
+        Err(Failure::Held { holder, .. }) => {
+            let view = view(url, &holder)?;
+            view.contact().await.map_err(|source| not_prepared(&view.url(), source))?;
+            Ok(Arc::new(view))
+        }
+        opened => opened,
     }
 }
 

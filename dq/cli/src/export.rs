@@ -1,11 +1,14 @@
 //! `dq export`: writes everything that a store keeps of an app's topics as JSON lines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use dq::job::{AppName, Fence, State, TopicKey, TopicName};
+use dq::store::file::{Parts, check};
 use dq::store::step::USUAL_BYTES;
 use dq::store::{CopyPlace, Cursor, ExportPart, ExportRequest, Exported, Store, TopicCounts};
 
@@ -130,33 +133,41 @@ pub async fn export(
     out: &mut dyn Write,
     progress: &Progress,
 ) -> Result<Report, Failure> {
-    let topics = topics_of(store, app, choice, repeating).await?;
-    let mut counts = Vec::with_capacity(topics.len());
-    for key in topics {
-        let before = counts_of(store, &key, repeating).await?;
-        if choice.misses_running() && before.running > 0 {
-            return Err(Failure::Running { topic: key.topic, running: before.running });
-        }
-        counts.push((key, before));
-    }
-    let parts = choice.parts();
-    let of_topic = |before: &TopicCounts| parts.iter().map(|part| count(before, *part) as u64).sum::<u64>();
-    progress.expect_jobs(counts.iter().map(|(_, before)| of_topic(before)).sum());
+    let mut writer = Writer::new(app, choice, out, progress);
+    writer.store(store, repeating).await?;
+    writer.end()
+}
 
-    let mut writer = Writer { out, progress, report: Report::default() };
-    writer.line(&Line::Export(Start { format: FORMAT, app: app.clone() }))?;
-    for (key, before) in counts {
-        let read = writer.topic(store, &key, &parts, repeating).await?;
-        let after = counts_of(store, &key, repeating).await?;
-        match changed(&key.topic, &before, &read, &after) {
-            Some(what) if choice.running => writer.report.changed.push(what),
-            Some(what) => return Err(Failure::Changed(what)),
-            None => {}
-        }
+/// Writes the export of a directory, which is read part by part: it needs little memory, and a program may use the directory.
+///
+/// # Errors
+/// As [`export`].
+pub async fn export_directory(
+    path: &Path,
+    app: &AppName,
+    choice: &Choice,
+    out: &mut dyn Write,
+    progress: &Progress,
+) -> Result<Report, Failure> {
+    let parts = Parts::of(path)?;
+    if parts.count() > 1 && choice.misses_running() {
+        refuse_running(path, app, choice)?;
     }
-    let jobs = writer.report.jobs.values().sum();
-    writer.line(&Line::End(End { jobs }))?;
-    Ok(writer.report)
+    let mut writer = Writer::new(app, choice, out, progress);
+    for part in parts.read() {
+        writer.store(&part?, Repeating(Duration::ZERO)).await?;
+    }
+    writer.end()
+}
+
+/// Refuses a directory of several parts with RUNNING jobs before anything is written.
+fn refuse_running(path: &Path, app: &AppName, choice: &Choice) -> Result<(), Failure> {
+    let is_chosen =
+        |key: &TopicKey| key.app == *app && (choice.topics.is_empty() || choice.topics.contains(&key.topic));
+    match check(path)?.topics.into_iter().find(|topic| topic.counts.running > 0 && is_chosen(&topic.topic)) {
+        Some(topic) => Err(Failure::Running { topic: topic.topic.topic, running: topic.counts.running }),
+        None => Ok(()),
+    }
 }
 
 /// The topics to export, in order.
@@ -188,12 +199,64 @@ async fn counts_of(store: &dyn Store, key: &TopicKey, repeating: Repeating) -> R
 
 /// Writes lines and counts them.
 struct Writer<'a> {
+    app: &'a AppName,
+    choice: &'a Choice,
     out: &'a mut dyn Write,
     progress: &'a Progress,
+    /// The first line is written.
+    is_started: bool,
+    expected: u64,
+    topics: BTreeSet<TopicName>,
     report: Report,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(app: &'a AppName, choice: &'a Choice, out: &'a mut dyn Write, progress: &'a Progress) -> Self {
+        let (topics, report) = (BTreeSet::new(), Report::default());
+        Self { app, choice, out, progress, is_started: false, expected: 0, topics, report }
+    }
+
+    /// Writes what a store has of the app.
+    async fn store(&mut self, store: &dyn Store, repeating: Repeating) -> Result<(), Failure> {
+        let topics = topics_of(store, self.app, self.choice, repeating).await?;
+        let mut counts = Vec::with_capacity(topics.len());
+        for key in topics {
+            let before = counts_of(store, &key, repeating).await?;
+            if self.choice.misses_running() && before.running > 0 {
+                return Err(Failure::Running { topic: key.topic, running: before.running });
+            }
+            counts.push((key, before));
+        }
+        let parts = self.choice.parts();
+        let of_topic = |before: &TopicCounts| parts.iter().map(|part| count(before, *part) as u64).sum::<u64>();
+        self.expected += counts.iter().map(|(_, before)| of_topic(before)).sum::<u64>();
+        self.progress.expect_jobs(self.expected);
+        self.start()?;
+        for (key, before) in counts {
+            let read = self.topic(store, &key, &parts, repeating).await?;
+            let after = counts_of(store, &key, repeating).await?;
+            match changed(&key.topic, &before, &read, &after) {
+                Some(what) if self.choice.running => self.report.changed.push(what),
+                Some(what) => return Err(Failure::Changed(what)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.is_started, true) {
+            return Ok(());
+        }
+        self.line(&Line::Export(Start { format: FORMAT, app: self.app.clone() }))
+    }
+
+    fn end(mut self) -> Result<Report, Failure> {
+        let jobs = self.report.jobs.values().sum();
+        self.line(&Line::End(End { jobs }))?;
+        Ok(Report { topics: self.topics.len(), ..self.report })
+    }
+
     fn line(&mut self, line: &Line) -> Result<(), Failure> {
         let mut text = serde_json::to_vec(line).map_err(|error| Failure::Write(error.into()))?;
         text.push(b'\n');
@@ -212,7 +275,7 @@ impl Writer<'_> {
         parts: &[ExportPart],
         repeating: Repeating,
     ) -> Result<BTreeMap<ExportPart, usize>, Failure> {
-        self.report.topics += 1;
+        self.topics.insert(key.topic.clone());
         let mut read = BTreeMap::new();
         let mut is_named = false;
         for part in parts {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dq::context::BadStoreUrl;
 use dq::job::{BadName, JobId, State, TopicName};
-use dq::provider::CallError;
+use dq::provider::{CallError, Reason};
 use dq::store::StoreError;
 use dq::store::file::CheckError;
 
@@ -104,8 +104,8 @@ pub enum Failure {
     Usage(String),
     /// A running program holds the directory of a `file:` store.
     #[error(
-        "{path} is in use by {holder}. A `file:` store admits one program at a time: look at it in the dashboard of the program that runs, or stop that \
-         program and run this command again; `dq check` reads the directory meanwhile, and `dq backup` copies it"
+        "{path} is in use by {holder}. A `file:` store admits one program at a time: make changes in the dashboard of the program that runs, or stop \
+         that program and run this command again. Verbs that look, `dq export`, `dq check` and `dq backup` work meanwhile"
     )]
     Held {
         /// The directory.
@@ -229,7 +229,18 @@ macro_rules! calls {
     )+ };
 }
 
-calls!(CallError, BadName);
+calls!(BadName);
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        if let CallError::NotDone { reason: Reason::Store(reason), .. } = &error
+            && let StoreError::Held { path, holder } = &**reason
+        {
+            return Self::Held { path: path.clone(), holder: holder.clone() };
+        }
+        Self::Call(error.into())
+    }
+}
 
 impl Failure {
     /// The exit code; the help of the program and `docs/guide/command-line.md` list them.

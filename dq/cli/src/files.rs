@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use dq::store::file::{CheckError, Checked, Saved, backup, check, compact, salvage};
+use dq::store::file::{CheckError, Checked, FileView, NewDirectory, Saved, backup, check, compact, salvage};
 
 use crate::failure::Failure;
 
@@ -13,7 +13,22 @@ pub(crate) fn directory_of(url: &str) -> Option<PathBuf> {
     Some(PathBuf::from(path.strip_prefix("//").unwrap_or(path)))
 }
 
-/// An export reads a directory, so it makes none.
+/// The new directory that a URL names, to be filled; `None` for another URL, and for a directory that has a store.
+pub(crate) fn new_directory(url: &str) -> Result<Option<NewDirectory>, Failure> {
+    Ok(directory_of(url).map(NewDirectory::at).transpose()?.flatten())
+}
+
+/// A view of the directory of this URL, which `holder` uses. Says so on stderr.
+pub(crate) fn view(url: &str, holder: &str) -> Result<FileView, Failure> {
+    let path = directory_of(url).unwrap_or_default();
+    crate::say(format_args!(
+        "{holder} uses {}: this is what its files have now. They have no leases, statistics and signals, and changes are refused",
+        path.display()
+    ))?;
+    Ok(FileView::of(path, holder)?)
+}
+
+/// Whoever looks at a directory makes none.
 pub(crate) fn must_exist(url: &str) -> Result<(), Failure> {
     match directory_of(url) {
         Some(path) if !path.is_dir() => Err(CheckError::NoDirectory { path: path.display().to_string() }.into()),

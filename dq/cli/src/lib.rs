@@ -34,6 +34,7 @@ pub mod when;
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use arguments::{Arguments, Command};
 use clap::CommandFactory;
@@ -48,7 +49,7 @@ use screen::{Screen, can_be_asked};
 use session::Session;
 use verbs::change::Change;
 
-pub use ask::{Repeating, open};
+pub use ask::{Repeating, open, open_to_look};
 
 /// Does what the command line says. What was asked for goes to stdout, all else to stderr.
 ///
@@ -127,14 +128,17 @@ pub async fn run_in(session: &mut Session<'_>, command: Command) -> Result<(), F
 async fn run_export(common: &Common, arguments: &ExportArguments) -> Result<(), Failure> {
     let url = arguments.url.clone().map_or_else(|| common.store(), Ok)?;
     let app = common.app()?;
-    files::must_exist(&url)?;
-    let store = open(&url).await?;
     let out = io::stdout();
     // On a terminal the lines themselves show how far it is.
     let progress = if out.is_terminal() { Progress::hidden() } else { Progress::of_jobs() };
     let mut out = io::BufWriter::new(out.lock());
-    let repeating = Repeating(common.long_wait());
-    let done = export::export(&*store, &app, &arguments.choice, repeating, &mut out, &progress).await;
+    let done = match files::directory_of(&url) {
+        Some(path) => export::export_directory(&path, &app, &arguments.choice, &mut out, &progress).await,
+        None => {
+            let (store, repeating) = (open(&url).await?, Repeating(common.long_wait()));
+            export::export(&*store, &app, &arguments.choice, repeating, &mut out, &progress).await
+        }
+    };
     progress.end();
     let report = done?;
     out.flush().map_err(Failure::Write)?;
@@ -147,7 +151,11 @@ async fn run_export(common: &Common, arguments: &ExportArguments) -> Result<(), 
 
 async fn run_import(common: &Common, arguments: &ImportArguments) -> Result<(), Failure> {
     let (url, file) = arguments.store_and_file();
-    let store = open(&url.map_or_else(|| common.store(), |url| Ok(url.to_owned()))?).await?;
+    let url = url.map_or_else(|| common.store(), |url| Ok(url.to_owned()))?;
+    let store: Arc<dyn Store> = match files::new_directory(&url)? {
+        Some(new) => Arc::new(new),
+        None => open(&url).await?,
+    };
     let (input, progress): (Box<dyn io::Read>, _) = match &file {
         Some(path) => {
             let (file, bytes) = open_file(path)?;
@@ -155,7 +163,7 @@ async fn run_import(common: &Common, arguments: &ImportArguments) -> Result<(), 
         }
         None => (Box::new(io::stdin().lock()), Progress::of_jobs()),
     };
-    let producer = Environment::on_this_runtime(std::sync::Arc::new(dq::environment::OsEntropy::new())).producer_id();
+    let producer = Environment::on_this_runtime(Arc::new(dq::environment::OsEntropy::new())).producer_id();
     let options = import::Options {
         app: common.app.clone(),
         on_duplicate: arguments.on_duplicate.into(),

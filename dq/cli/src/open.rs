@@ -8,7 +8,7 @@ use dq::config::NodeSettings;
 use dq::environment::{Environment, OsEntropy};
 use dq::job::AppName;
 
-use crate::ask::open;
+use crate::ask::open_to_look;
 use crate::failure::Failure;
 use crate::files::must_exist;
 use crate::frame::Common;
@@ -28,7 +28,7 @@ pub async fn administrator(common: &Common) -> Result<Provider, Failure> {
 /// As [`administrator`].
 pub async fn administrator_of(url: &str, app: AppName, wait: Duration) -> Result<Provider, Failure> {
     must_exist(url)?;
-    let store = open(url).await?;
+    let store = open_to_look(url).await?;
     let environment = Environment::on_this_runtime(Arc::new(OsEntropy::new()));
     let mut settings = NodeSettings::default();
     settings.call_total = wait;

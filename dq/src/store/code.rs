@@ -45,16 +45,16 @@ macro_rules! codes {
 
 const FIND_WHO: &str = "find out which program changes keys of dq";
 const EVICTED: &str = "set `maxmemory-policy` to `noeviction`, and find out which program changes keys of dq";
-const MORE_MEMORY: &str = "raise `maxmemory`, or delete what you do not need";
+const MORE_MEMORY: &str = "raise `maxmemory`, or the `memory_limit` of a `file:` store, or delete what you do not need";
 
 codes! {
     /// The server removes keys when its memory is full.
     EvictsJobs "evicts-jobs" Error "" "set `maxmemory-policy` to `noeviction`";
     /// A restart of the server loses jobs.
     NotPersistent "not-persistent" Warning "" "set `appendonly` to `yes`";
-    /// At least 80 % of the memory that the server may use are in use.
+    /// At least 80 % of the memory that the store may use are in use.
     MemoryNearlyFull "memory-nearly-full" Warning "" MORE_MEMORY;
-    /// At least 95 % of the memory that the server may use are in use.
+    /// At least 95 % of the memory that the store may use are in use.
     MemoryFull "memory-full" Error "" MORE_MEMORY;
     /// The server is older than dq needs.
     OldServer "old-server" Error "" "upgrade the server to Redis 6.2 or later";

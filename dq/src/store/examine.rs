@@ -100,9 +100,9 @@ pub enum DangerKind {
     NotPersistent,
     /// Fewer replicas are connected than `durability` waits for.
     TooFewReplicas,
-    /// At least 80 % of the memory that the server may use are in use.
+    /// At least 80 % of the memory that the store may use are in use.
     MemoryNearlyFull,
-    /// At least 95 % of the memory that the server may use are in use.
+    /// At least 95 % of the memory that the store may use are in use.
     MemoryFull,
     /// The disk of the store is full, so it takes no steps until there is room.
     DiskFull,

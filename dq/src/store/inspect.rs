@@ -135,3 +135,22 @@ pub struct TopicCounts {
     /// The earliest due time of a DELAYED job.
     pub head: Option<Timestamp>,
 }
+
+impl TopicCounts {
+    /// Adds the jobs of another part of the topic.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self { clock, delayed, ready, running, unacked, dead, done, broadcasts, head } = *other;
+        self.clock = clock;
+        self.head = self.head.into_iter().chain(head).min();
+        let sums = [
+            (&mut self.delayed, delayed),
+            (&mut self.ready, ready),
+            (&mut self.running, running),
+            (&mut self.unacked, unacked),
+            (&mut self.dead, dead),
+            (&mut self.done, done),
+            (&mut self.broadcasts, broadcasts),
+        ];
+        sums.into_iter().for_each(|(sum, more)| *sum += more);
+    }
+}

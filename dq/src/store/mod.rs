@@ -31,6 +31,7 @@ mod limits;
 mod link;
 mod masked;
 pub mod memory;
+mod memory_use;
 mod moves;
 mod operations;
 mod outage;
@@ -65,6 +66,7 @@ pub use history::{
 pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
 pub use link::{Link, LinkOptions, Pending};
 pub(crate) use masked::masked_server;
+pub use memory_use::MemoryUse;
 #[cfg(feature = "redis")]
 pub(crate) use moves::escaped;
 pub use moves::{JobMove, LISTENING, MOST_MOVES, MOVES_BYTES, Moves};
@@ -112,6 +114,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Subscribes to the signals of a topic. The subscription starts when the future completes. Any signal may be lost.
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>>;
+
+    /// What the jobs take in memory, if the store keeps them in the memory of this process. Asks nothing: `health()` reads it.
+    fn memory_use(&self) -> Option<MemoryUse> {
+        None
+    }
 
     /// A [link](Self::link_with) with the usual options.
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {

@@ -62,6 +62,8 @@ metrics! {
     OUTAGES = Counter "dq_store_outages_total" [] "Outages of the store that began.";
     OUTAGE_SECONDS = Counter "dq_store_outage_seconds_total" [] "How long the outages lasted that are over, in whole seconds.";
     OUT_OF_REACH = Gauge "dq_store_outage" [] "1 while the store does not answer or refuses what it is asked, otherwise 0.";
+    MEMORY = Gauge "dq_store_memory_bytes" [] "What the jobs of a `file:` store take in memory, as the store counts it.";
+    MEMORY_LIMIT = Gauge "dq_store_memory_limit_bytes" [] "How much they may take before adds are refused; 0: there is no limit.";
     HELD = Gauge "dq_jobs_held" ["topic"] "Jobs that this node holds.";
     RUNNING = Gauge "dq_handlers_running" ["topic"] "Handlers of this node that have a permit.";
     WAITING = Gauge "dq_jobs_waiting" ["topic"] "Jobs of this node that wait for a permit.";

@@ -182,6 +182,18 @@ async fn only_a_store_with_replicas_can_wait_for_them() {
 }
 
 #[tokio::test]
+async fn a_memory_limit_is_for_a_store_in_files_that_dq_makes() {
+    let shop = || ContextFactory::new("shop").without_listeners().variables([("DQ_MEMORY_LIMIT", "2097152")]);
+    let error = refused(shop().store("memory:")).await.to_string();
+    assert!(
+        error.contains("`memory_limit` is 2097152 (DQ_MEMORY_LIMIT), but it must be unset on `memory:`"),
+        "{error}"
+    );
+    let error = refused(shop().store(dq_tests::memory::MemoryFixture::empty().store())).await.to_string();
+    assert!(error.contains("beside a store that was made by hand: write it where that store is made"), "{error}");
+}
+
+#[tokio::test]
 async fn an_error_about_an_unsupported_store_names_the_supported_ones() {
     for scheme in ["redis+sentinel://host", "redis+cluster://host"] {
         let error = refused(ContextFactory::new("shop").store(scheme).variables(NONE).without_listeners()).await;

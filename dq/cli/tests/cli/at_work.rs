@@ -41,15 +41,44 @@ fn the_flag_outweighs_the_variable_and_that_the_file() {
 }
 
 #[test]
-fn a_directory_that_a_program_holds_is_said_with_what_to_do() {
+fn verbs_that_look_show_the_files_of_a_directory_that_a_program_holds_and_changes_are_refused() {
     let url = format!("file:{}", directory("held").display());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let provider = runtime.block_on(dq::Provider::connect("shop", url.as_str())).unwrap();
-    let words = ["is in use by", "admits one program at a time", "dashboard", "`dq check`"];
-    fails(1, &["topics", "--store", &url, "--app", "shop"], "", &words);
+    let jobs = provider.topic("orders").unwrap();
+    runtime.block_on(async { jobs.add_json("7").id("a").after(std::time::Duration::from_secs(900)).await }).unwrap();
+    let frame = ["--store", &url, "--app", "shop"];
+    let verbs: [&[&str]; 9] = [
+        &["topics"],
+        &["topic", "orders"],
+        &["nodes", "orders"],
+        &["jobs", "orders"],
+        &["show", "orders", "a", "--payload"],
+        &["why", "orders", "a"],
+        &["doctor"],
+        &["timeline", "orders", "--scale", "minute"],
+        &["schedules", "list", "orders"],
+    ];
+    for verb in verbs {
+        let seen = done(&[verb, &frame].concat(), "");
+        assert!(
+            seen.stderr.contains("this is what its files have now") && seen.stderr.contains("process "),
+            "{seen:?}"
+        );
+    }
+    assert!(done(&[&["show", "orders", "a", "--payload"][..], &frame].concat(), "").stdout.contains('7'));
+    assert!(done(&["export", &url, "--app", "shop"], "").stdout.contains(r#""id":"a""#));
+    let words = ["is in use by", "admits one program at a time", "dashboard"];
+    let changes: [&[&str]; 3] =
+        [&["add", "orders", "8"], &["delete", "orders", "a", "--yes"], &["pause", "orders", "--reason", "no"]];
+    for change in changes {
+        fails(1, &[change, &frame[..]].concat(), "", &words);
+    }
+    fails(1, &["import", &url], &export_of(&[topic("orders"), job("b", "delayed")]), &words);
     runtime.block_on(provider.close());
-    drop((provider, runtime));
-    done(&["topics", "--store", &url, "--app", "shop"], "");
+    drop((jobs, provider, runtime));
+    let after = done(&[&["jobs", "orders"][..], &frame].concat(), "");
+    assert!(after.stdout.contains('a') && !after.stderr.contains("its files"), "{after:?}");
 }
 
 #[test]

@@ -59,6 +59,9 @@ fn what_is_no_store_is_refused_and_nothing_is_made() {
 #[test]
 fn a_compact_directory_holds_the_same_in_fewer_bytes() {
     let folder = three_jobs();
+    for id in ["10", "11"] {
+        done(&["add", "orders", "1", "--id", id, "--delay", "1h", "--store", &folder.url(), "--app", "shop"], "");
+    }
     let before = done(&["export", &folder.url(), "--app", "shop"], "").stdout;
     let compacted = done(&["compact", path(&folder)], "").stderr;
     let numbers: Vec<u64> = compacted.split(' ').filter_map(|word| word.parse().ok()).collect();

@@ -37,9 +37,9 @@ impl ContextFactory {
         check_provided(&self.injector, &mut problems);
         listeners.check_needs(&self.injector, &own().map(|(_, type_id)| type_id), &mut problems);
         problems.extend(check_durability(&node, self.store.is_some(), &layers).map(Problem::from));
-        let durability = node.settings.durability;
+        problems.extend(check_memory_limit(&node, self.store.is_some(), &layers).map(Problem::from));
         let store_at = if self.store.is_none() { layers.store().map(|(_, at)| at.clone()) } else { None };
-        let store = choose_store(self.store, &layers, self.shared_store_only, durability);
+        let store = choose_store(self.store, &layers, self.shared_store_only, &node.settings);
         let store = store.map_err(|problem| problems.push(*problem));
         let environment = self.environment.map_or_else(Environment::of_this_runtime, Ok);
         let environment = environment.map_err(|error| problems.push(Problem::NoThread(error)));
@@ -186,16 +186,30 @@ fn check_durability(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) 
     Some(SettingProblem::OutOfRange { setting, value, at, limit, write })
 }
 
+/// Only a `file:` store that dq makes from a URL takes the memory of this process by a limit.
+fn check_memory_limit(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) -> Option<SettingProblem> {
+    let bytes = node.settings.memory_limit?;
+    let (limit, write) = match layers.store() {
+        _ if made => ("unset beside a store that was made by hand".to_owned(), "it where that store is made"),
+        Some((url, _)) if !stores::is_file(url) => {
+            (format!("unset on `{}`", without_secrets(url)), "no `memory_limit`: it is for `file:`")
+        }
+        _ => return None,
+    };
+    let (setting, at) = (Setting { topic: None, key: "memory_limit" }, node.source("memory_limit"));
+    Some(SettingProblem::OutOfRange { setting, value: bytes.to_string(), at, limit, write: write.to_owned() })
+}
+
 fn choose_store(
     made: Option<Arc<dyn Store>>,
     layers: &Layers,
     shared: bool,
-    durability: Durability,
+    settings: &NodeSettings,
 ) -> Result<Arc<dyn Store>, Box<Problem>> {
     if let Some(store) = made {
         return Ok(store);
     }
     let (url, at) = layers.store().ok_or(Problem::NoStore)?;
-    stores::open(url, shared, durability)
+    stores::open(url, shared, settings)
         .map_err(|why| Box::new(Problem::StoreUrl { at: at.clone(), url: without_secrets(url), why }))
 }

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::nearest;
+use crate::config::{NodeSettings, nearest};
 use crate::context::problems::BadStoreUrl;
 use crate::environment::{StoreClock, TokioClock, WallClock};
 use crate::job::AppName;
 use crate::store::file::{Commits, FileStore};
 use crate::store::memory::MemoryStore;
-use crate::store::{Durability, Store, masked_server};
+use crate::store::{Store, masked_server};
 
 /// The store of a factory: a URL, or a store that the program made.
 #[derive(Debug, Clone)]
@@ -68,12 +68,12 @@ impl<S: Store> IntoStore for Arc<S> {
 /// # Errors
 /// [`BadStoreUrl`] if the URL names no store of this build.
 pub fn open_store(url: &str) -> Result<Arc<dyn Store>, BadStoreUrl> {
-    open(url, true, Durability::Local)
+    open(url, true, &NodeSettings::default())
 }
 
 /// Makes the store behind a URL, without connecting to it. `shared` refuses a store that no node could reach, and
-/// `memory:` ignores `durability`.
-pub(crate) fn open(url: &str, shared: bool, durability: Durability) -> Result<Arc<dyn Store>, BadStoreUrl> {
+/// `memory:` ignores the settings.
+pub(crate) fn open(url: &str, shared: bool, settings: &NodeSettings) -> Result<Arc<dyn Store>, BadStoreUrl> {
     let Some((scheme, rest)) = url.split_once(':') else { return Err(unknown(url, url)) };
     Ok(match (scheme, rest) {
         ("memory", "") if shared => return Err(BadStoreUrl::Private),
@@ -85,10 +85,12 @@ pub(crate) fn open(url: &str, shared: bool, durability: Durability) -> Result<Ar
                 return Err(BadStoreUrl::Name(bad));
             }
         },
-        ("file", rest) => Arc::new(file_store(&directory(rest)?, durability)),
+        ("file", rest) => Arc::new(file_store(&directory(rest)?, settings)),
         // It reads the URL itself.
         #[cfg(feature = "redis")]
-        ("redis" | "rediss", _) => Arc::new(crate::store::redis::RedisStore::new(url)?.with_durability(durability)),
+        ("redis" | "rediss", _) => {
+            Arc::new(crate::store::redis::RedisStore::new(url)?.with_durability(settings.durability))
+        }
         _ => match NOT_BUILT.iter().find(|known| known.strip_suffix(':') == Some(scheme)) {
             Some(&scheme) => return Err(BadStoreUrl::NotBuilt { scheme }),
             None => return Err(unknown(scheme, url)),
@@ -103,9 +105,12 @@ fn memory_clock() -> Arc<dyn StoreClock> {
 }
 
 /// The store in a directory; under a paused clock, where no other thread may work, without its thread.
-fn file_store(path: &Path, durability: Durability) -> FileStore {
+fn file_store(path: &Path, settings: &NodeSettings) -> FileStore {
     FileStore::new(path).with(|options| {
-        options.durability = durability;
+        options.durability = settings.durability;
+        if let Some(limit) = settings.memory_limit {
+            options.memory_limit = Some(limit as u64);
+        }
         if TokioClock::is_paused() {
             (options.clock, options.commits) = (Arc::new(TokioClock::new()), Commits::AtOnce);
         }
@@ -171,7 +176,7 @@ mod tests {
     use super::*;
 
     fn refused(url: &str) -> String {
-        open(url, false, Durability::Local).unwrap_err().to_string()
+        open(url, false, &NodeSettings::default()).unwrap_err().to_string()
     }
 
     #[tokio::test]
@@ -184,7 +189,7 @@ mod tests {
     #[test]
     fn memory_is_private_or_has_a_name() {
         for url in ["memory:", "memory:jobs.1"] {
-            assert_eq!(open(url, false, Durability::Local).unwrap().url(), url);
+            assert_eq!(open(url, false, &NodeSettings::default()).unwrap().url(), url);
         }
         assert!(matches!(open_store("memory:"), Err(BadStoreUrl::Private)), "no node could reach it");
         assert_eq!(refused("memory://x"), "the store name `//x` contains '/', allowed are A-Z a-z 0-9 . _ -");
@@ -201,6 +206,13 @@ mod tests {
             let text = refused(url);
             assert!(text.contains("names no directory: write `file:./dq-data/NAME`"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_file_store_has_the_memory_limit_of_the_settings() {
+        let settings = NodeSettings { memory_limit: Some(2_097_152), ..NodeSettings::default() };
+        let store = format!("{:?}", open("file:./dq-data/a", false, &settings).unwrap());
+        assert!(store.contains("memory_limit: Some(2097152)"), "{store}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Health: the state of a node, for readiness probes and people.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 use serde::Serialize;
 use tokio::sync::Notify;
@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use super::channel_stats::{ChannelHealth, ChannelStats};
 use crate::context::condition::Condition;
 use crate::context::topic::stats::{TopicHealth, TopicStats};
+use crate::store::{MemoryUse, Store};
 
 /// The state of a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -21,6 +22,8 @@ pub struct Health {
     pub node: String,
     /// The store, without secrets.
     pub store: String,
+    /// What the jobs take in memory, and how much they may, of a store that keeps them in the memory of this process.
+    pub memory: Option<MemoryUse>,
     /// The settings of the node, as `lease = 15s, renewal = 5s, ..`.
     pub settings: String,
     /// Whether every topic and broadcast channel is in touch with the store and none is stopping. Suitable for a readiness probe.
@@ -65,6 +68,8 @@ pub(super) struct HealthRegistry {
     pub(super) app: String,
     pub(super) node: String,
     pub(super) store: String,
+    /// It ends with the node, whatever still reads the health.
+    pub(super) uses: Weak<dyn Store>,
     pub(super) settings: String,
     pub(super) topics: Vec<Arc<TopicStats>>,
     pub(super) channels: Vec<Arc<ChannelStats>>,
@@ -83,6 +88,7 @@ impl HealthRegistry {
             app: self.app.clone(),
             node: self.node.clone(),
             store: self.store.clone(),
+            memory: self.uses.upgrade().and_then(|store| store.memory_use()),
             settings: self.settings.clone(),
             ready: conditions.all(|condition| *condition == Condition::Working),
             degraded: topics.iter().any(|topic| topic.late.is_some() || topic.starved.is_some()),

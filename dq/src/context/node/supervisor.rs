@@ -114,6 +114,7 @@ fn registry(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>, out
         app: plan.app.to_string(),
         node: plan.node.to_string(),
         store: plan.store.url(),
+        uses: Arc::downgrade(&plan.store),
         settings: plan.listing.to_string(),
         topics: plan.topics.iter().map(topic).collect(),
         channels: channels.iter().map(channel).collect(),

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::check::{CheckError, directory, existing, repeated};
 use super::disk::Disk;
 use super::journal::{Fault, Journal, OpenError};
+use super::reading::{CheckError, directory, existing, repeated};
 use crate::store::memory::CHANGES_VERSION;
 
 /// Copies the store of a directory to a new one, also while a process uses it: everything that was confirmed before this call, and perhaps

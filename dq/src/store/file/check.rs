@@ -1,64 +1,22 @@
 //! For a directory that no process uses: whether it is sound, and making it small.
 
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::disk::Disk;
-use super::journal::{Fault, Journal, OpenError, Torn};
-use super::opening::{Loader, try_open};
+use super::journal::{Journal, Torn};
+use super::opening::try_open;
 use super::options::FileOptions;
+use super::parts::{load, parts_of};
+use super::reading::{CheckError, bytes_of, existing, repeated};
 use crate::environment::WallClock;
 use crate::job::limits::{FENCE, OverLimit};
 use crate::job::{Fence, JobId, TopicKey};
-use crate::store::memory::{CHANGES_VERSION, MemoryStore};
+use crate::store::memory::Part;
 use crate::store::{StoreError, TopicCounts};
 
 /// How many jobs over a limit are named of each topic.
 const MOST_OVER: usize = 100;
-
-/// How often the files are read again that a running process replaces meanwhile.
-const READINGS: usize = 10;
-
-/// Why a directory is not sound, or could not be checked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CheckError {
-    /// There is no such directory.
-    #[error("{path} is no directory")]
-    NoDirectory {
-        /// Its path.
-        path: String,
-    },
-    /// The directory holds no journal.
-    #[error("{path} holds no store: it has no journal")]
-    NoStore {
-        /// Its path.
-        path: String,
-    },
-    /// A copy needs an empty directory.
-    #[error("{path} is not empty: name a directory that does not exist yet")]
-    NotEmpty {
-        /// Its path.
-        path: String,
-    },
-    /// The files are damaged, foreign or of a newer version, or cannot be read.
-    #[error(transparent)]
-    Files(#[from] OpenError),
-    /// The files can be read, but a job is in no place or in several, or a fence is beyond what was reserved: a defect of dq.
-    #[error("topic {topic} of {path} is wrong, which is a defect of dq: {what}")]
-    Inconsistent {
-        /// The path of the directory.
-        path: String,
-        /// The topic.
-        topic: TopicKey,
-        /// What is wrong.
-        what: String,
-    },
-    /// The store refused.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// What a sound directory holds.
 #[derive(Debug, Clone)]
@@ -92,8 +50,8 @@ pub struct TopicChecked {
 }
 
 /// Reads the whole directory and checks it: every frame is sound, every change fits the one before it, and each job is in exactly one
-/// place. Changes nothing. A process may use the directory meanwhile; then the check is of a moment during it. Blocks; it needs as
-/// much memory as the store.
+/// place. Changes nothing. A process may use the directory meanwhile; then the check is of a moment during it, and of a large
+/// directory, which is read part by part, of several. Blocks; it needs less than 300 MiB of memory, however many jobs there are.
 ///
 /// # Errors
 /// [`CheckError`] names the first thing that is wrong.
@@ -106,24 +64,28 @@ pub fn check(path: impl AsRef<Path>) -> Result<Checked, CheckError> {
 /// # Errors
 /// As [`check()`].
 pub fn check_on(disk: &dyn Disk) -> Result<Checked, CheckError> {
-    repeated(|| check_once(disk))
+    let mut parts = parts_of(disk)?.into_iter().map(|part| repeated(|| check_once(disk, part)));
+    let first = parts.next().expect("there is a part")?;
+    parts.try_fold(first, |checked, part| Ok(checked.with(part?)))
 }
 
-/// Reads again as long as a running process removes files meanwhile, which a snapshot has replaced.
-pub(super) fn repeated<T>(mut read: impl FnMut() -> Result<T, CheckError>) -> Result<T, CheckError> {
-    for _ in 1..READINGS {
-        match read() {
-            Err(CheckError::Files(OpenError::Io(Fault { source, .. }))) if source.kind() == ErrorKind::NotFound => {}
-            done => return done,
+impl Checked {
+    /// With the jobs of another part.
+    fn with(mut self, other: Self) -> Self {
+        for TopicChecked { topic, counts } in other.topics {
+            match self.topics.binary_search_by(|known| known.topic.cmp(&topic)) {
+                Ok(at) => self.topics[at].counts.add(&counts),
+                Err(at) => self.topics.insert(at, TopicChecked { topic, counts }),
+            }
         }
+        self.frames = self.frames.max(other.frames);
+        self.over_limit.extend(other.over_limit);
+        Self { topics: self.topics, frames: self.frames, over_limit: self.over_limit, ..other }
     }
-    read()
 }
 
-fn check_once(disk: &dyn Disk) -> Result<Checked, CheckError> {
-    let memory = MemoryStore::new(Arc::new(WallClock));
-    let mut loader = Loader::new(&memory);
-    let read = Journal::read(disk, u32::from(CHANGES_VERSION), |_, frame| loader.load(&frame))?;
+fn check_once(disk: &dyn Disk, part: Part) -> Result<Checked, CheckError> {
+    let (memory, read) = load(disk, part)?;
     if read.is_new {
         return Err(CheckError::NoStore { path: disk.path() });
     }
@@ -175,32 +137,8 @@ pub fn compact(path: impl AsRef<Path>) -> Result<(u64, u64), CheckError> {
         return Err(CheckError::NoStore { path: disk.path() });
     }
     let before = bytes_of(&*disk)?;
-    let opened = try_open(Arc::clone(&disk), &FileOptions::new(Arc::new(WallClock)))?;
+    let opened = try_open(&disk, &FileOptions::new(Arc::new(WallClock)))?;
     opened.snapshots.take().map_err(|error| StoreError::Other { operation: "compact", source: error.into() })?;
     drop(opened);
     Ok((before, bytes_of(&*disk)?))
-}
-
-pub(super) fn bytes_of(disk: &dyn Disk) -> Result<u64, CheckError> {
-    let listed = disk.list().map_err(|source| OpenError::Io(Fault { file: disk.path(), doing: "list", source }))?;
-    Ok(listed.iter().map(|entry| entry.bytes).sum())
-}
-
-/// The directory, which must exist: a check makes none.
-pub(super) fn existing(path: &Path) -> Result<Arc<dyn Disk>, CheckError> {
-    if !path.is_dir() {
-        return Err(CheckError::NoDirectory { path: path.display().to_string() });
-    }
-    directory(path)
-}
-
-/// The directory, which is made if it is missing.
-pub(super) fn directory(path: &Path) -> Result<Arc<dyn Disk>, CheckError> {
-    #[cfg(unix)]
-    return match super::disk::Directory::open(path) {
-        Ok(directory) => Ok(Arc::new(directory)),
-        Err(source) => Err(OpenError::Io(Fault { file: path.display().to_string(), doing: "open", source }).into()),
-    };
-    #[cfg(not(unix))]
-    Err(super::opening::halted(&"`file:` needs a Unix system").into())
 }

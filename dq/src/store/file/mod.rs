@@ -6,24 +6,31 @@
 //!
 //! * [`disk`] is what the store needs of a file system, [`journal`] the engine above it, which knows nothing about jobs.
 //! * `sink` takes the changes of the steps and confirms them (`progress`, `fences`); `snapshots` replaces old parts of the journal.
+//! * `loader` turns what the journal has into rows, of all jobs or of one part (`parts`); `reading` finds directories.
 //! * `opening` reads a directory and starts the thread that writes (`bell` wakes it), `opened` is an open one, `shared` finds it again in the same process.
-//! * [`compact()`] is for a directory that no process uses; [`check()`] and [`backup()`] only read.
+//! * [`compact()`] is for a directory that no process uses; [`check()`], [`backup()`], [`Parts`] and [`FileView`] only read, also beside a
+//!   process that uses it. [`NewDirectory`] takes imports without keeping them in memory.
 
 mod backup;
 mod bell;
 mod check;
 pub mod disk;
 mod fences;
+mod filling;
 pub mod journal;
+mod loader;
 mod opened;
 mod opening;
 mod options;
+mod parts;
 mod progress;
+mod reading;
 mod salvage;
 #[cfg(unix)]
 mod shared;
 mod sink;
 mod snapshots;
+mod view;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -34,16 +41,20 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    Danger, DangerKind, Durability, Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store,
-    StoreError,
+    Danger, DangerKind, Durability, Interest, Link, LinkOptions, MemoryUse, Producer, Query, QueryReply, Signals,
+    Store, StoreError,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{NodeId, ProducerId, TopicKey};
 
 pub use backup::{backup, backup_on};
-pub use check::{CheckError, Checked, TopicChecked, check, check_on, compact};
+pub use check::{Checked, TopicChecked, check, check_on, compact};
+pub use filling::NewDirectory;
 pub use options::{Commits, FileOptions};
+pub use parts::Parts;
+pub use reading::CheckError;
 pub use salvage::{Saved, salvage, salvage_on};
+pub use view::FileView;
 
 use disk::Disk;
 use opened::{Connection, Opened};
@@ -141,11 +152,13 @@ impl FileStore {
     }
 
     fn dangers(&self) -> Result<Vec<Danger>, StoreError> {
-        match self.opened("dangers")?.admit("dangers") {
-            Err(StoreError::Full { reason, .. }) => Ok(vec![Danger { kind: DangerKind::DiskFull, text: reason }]),
-            Err(StoreError::Halted { reason, .. }) => Ok(vec![Danger { kind: DangerKind::Halted, text: reason }]),
-            admitted => admitted.map(|()| Vec::new()),
-        }
+        let of_disk = match self.opened("dangers")?.admit("dangers") {
+            Err(StoreError::Full { reason, .. }) => Some(Danger { kind: DangerKind::DiskFull, text: reason }),
+            Err(StoreError::Halted { reason, .. }) => Some(Danger { kind: DangerKind::Halted, text: reason }),
+            admitted => admitted.map(|()| None)?,
+        };
+        let of_memory = self.memory_use().and_then(|used| used.danger("the jobs take", "`memory_limit`"));
+        Ok(of_disk.into_iter().chain(of_memory).collect())
     }
 }
 
@@ -166,7 +179,7 @@ fn open_now(at: &At, options: &FileOptions) -> Result<Arc<Opened>, StoreError> {
         At::Path(path) => shared::open(path, options),
         #[cfg(not(unix))]
         At::Path(_) => Err(opening::halted(&"`file:` needs a Unix system; use `redis:` here")),
-        At::Disk(disk) => opening::open(Arc::clone(disk), options).map(Arc::new),
+        At::Disk(disk) => opening::open(disk, options).map(Arc::new),
     }
 }
 
@@ -198,6 +211,10 @@ impl Store for FileStore {
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         self.connect(|memory| memory.producer(topic, producer))
+    }
+
+    fn memory_use(&self) -> Option<MemoryUse> {
+        self.opened.get()?.memory.memory_use()
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {

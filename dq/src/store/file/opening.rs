@@ -1,26 +1,23 @@
 //! Reads a directory and starts what writes to it.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry::{Occupied, Vacant};
-use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use foldhash::fast::FixedState;
-
 use super::disk::Disk;
-use super::journal::{Fault, Frame, Holder, Journal, OpenError, Options, Origin, Recovered, TopicNumber};
+use super::journal::{Fault, Holder, Journal, OpenError, Options, Recovered};
+use super::loader::{Loader, reserved};
 use super::opened::Opened;
 use super::options::{Commits, FileOptions};
-use super::sink::{CHANGES, JournalSink};
+use super::parts::need;
+use super::sink::JournalSink;
 use super::snapshots::Snapshots;
 use crate::environment::{Entropy, OsEntropy, host_name, start_thread};
-use crate::job::{AppName, Fence, TopicKey, TopicName};
-use crate::store::memory::{CHANGES_VERSION, MemoryStore, PassedOver, Replay, Sink};
+use crate::store::memory::{CHANGES_VERSION, MemoryStore, Part, Sink};
 use crate::store::{Durability, StoreError};
+use crate::telemetry::{gauge, table};
 use crate::time::Timestamp;
 
 /// Reading that takes longer than this is worth a line in the log.
@@ -49,18 +46,20 @@ pub(super) fn this_process() -> u64 {
 }
 
 /// Opens the journal of a disk and loads what it has.
-pub(super) fn open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Opened, StoreError> {
+pub(super) fn open(disk: &Arc<dyn Disk>, options: &FileOptions) -> Result<Opened, StoreError> {
     try_open(disk, options).map_err(|error| not_opened(&error))
 }
 
 /// As [`open`], with the error of the journal.
-pub(super) fn try_open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Opened, OpenError> {
+pub(super) fn try_open(disk: &Arc<dyn Disk>, options: &FileOptions) -> Result<Opened, OpenError> {
     let began = options.clock.micros();
     let path = disk.path();
     let sink = Arc::new(JournalSink::new(options));
     let memory = MemoryStore::journaled(Arc::clone(&options.clock), Arc::clone(&sink) as Arc<dyn Sink>);
-    let mut loader = Loader::new(&memory);
-    let (journal, recovered) = Journal::open(disk, &journal_options(options), |_, frame| loader.load(&frame))?;
+    if let Some(limit) = options.memory_limit {
+        memory.limit_memory(limit);
+    }
+    let (journal, recovered) = load(disk, options, &memory)?;
     memory.raise_fence(reserved(&path, recovered.reserved)).map_err(|error| OpenError::Refused {
         file: path.clone(),
         offset: 0,
@@ -77,6 +76,29 @@ pub(super) fn try_open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Ope
     Ok(Opened::new(memory, sink, snapshots, thread))
 }
 
+/// Opens the journal and loads what it has, if that may take so much memory. Outcomes and ticks are never refused, so the jobs may have
+/// taken more than the limit: a start allows an eighth more.
+fn load(disk: &Arc<dyn Disk>, options: &FileOptions, memory: &MemoryStore) -> Result<(Journal, Recovered), OpenError> {
+    let limit = options.memory_limit.unwrap_or(u64::MAX);
+    let most = limit.saturating_add(limit / 8);
+    let too_large = || {
+        let need = need(&**disk).unwrap_or(most).max(most);
+        OpenError::TooLarge { path: disk.path(), need: need >> 20, limit: limit >> 20 }
+    };
+    if Journal::snapshot_bytes(&**disk)? > most {
+        return Err(too_large());
+    }
+    let mut loader = Loader::new(memory, Part::WHOLE).up_to(most);
+    let options = journal_options(options);
+    match Journal::open(Arc::clone(disk), &options, |_, frame| loader.load(&frame)) {
+        Err(OpenError::Refused { .. }) if loader.is_over() => {
+            memory.forget();
+            Err(too_large())
+        }
+        opened => opened,
+    }
+}
+
 /// What the journal of a store is opened with.
 pub(super) fn journal_options(options: &FileOptions) -> Options {
     let since = Some(Timestamp::from_millis(options.clock.micros() / 1_000));
@@ -91,19 +113,6 @@ pub(super) fn journal_options(options: &FileOptions) -> Options {
     }
 }
 
-/// The fence that the journal reserves. One that no clock reaches is none: the store would have no fence left.
-fn reserved(path: &str, fence: u64) -> Fence {
-    if Fence(fence) <= Fence::LAST {
-        return Fence(fence);
-    }
-    tracing::error!(
-        path,
-        fence,
-        "the journal has a fence that no dq gives out, so the next ones follow the clock again; find out which program wrote it, and lower the fences in your own databases"
-    );
-    Fence::default()
-}
-
 /// Starts the thread that writes and syncs the journal, if the store has one.
 fn start_commits(sink: &Arc<JournalSink>, snapshots: Snapshots) -> io::Result<Option<JoinHandle<()>>> {
     if sink.commits != Commits::OnOwnThread {
@@ -115,7 +124,12 @@ fn start_commits(sink: &Arc<JournalSink>, snapshots: Snapshots) -> io::Result<Op
 
 /// Writes and syncs the journal until the store closes. Whoever comes during a sync shares the next one.
 fn commit_all(sink: &JournalSink, snapshots: &Snapshots) {
+    let [used, limit] = [&table::MEMORY, &table::MEMORY_LIMIT].map(|metric| gauge(metric, &[]));
     loop {
+        if let Some(memory) = snapshots.memory_use() {
+            used.set(memory.bytes as f64);
+            limit.set(memory.limit.unwrap_or_default() as f64);
+        }
         sink.bell.wait();
         if sink.bell.is_closing() {
             return;
@@ -148,46 +162,4 @@ fn report(path: &str, recovered: &Recovered, took: Duration) {
     } else {
         tracing::debug!(path, frames, ?took, is_new, is_sealed, "the store is open");
     }
-}
-
-/// Applies the frames of a journal to a store.
-pub(super) struct Loader<'a> {
-    memory: &'a MemoryStore,
-    topics: HashMap<TopicNumber, TopicKey, FixedState>,
-}
-
-impl<'a> Loader<'a> {
-    pub(super) fn new(memory: &'a MemoryStore) -> Self {
-        Self { memory, topics: HashMap::default() }
-    }
-
-    pub(super) fn load(&mut self, frame: &Frame<'_>) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.load_known(frame).map(drop)
-    }
-
-    /// As [`load`](Self::load). Returns the topic, and the rows that it does not have and the frame is of.
-    pub(super) fn load_known(
-        &mut self,
-        frame: &Frame<'_>,
-    ) -> Result<(&TopicKey, PassedOver), Box<dyn Error + Send + Sync>> {
-        if frame.kind != CHANGES {
-            return Err(format!("frames of kind {} are unknown", frame.kind).into());
-        }
-        let topic = match self.topics.entry(frame.topic) {
-            Occupied(known) => known.into_mut(),
-            Vacant(unknown) => {
-                let key = topic_of(frame.name).ok_or_else(|| format!("`{}` is no name of a topic", frame.name))?;
-                unknown.insert(key)
-            }
-        };
-        let replay = if frame.origin == Origin::Journal { Replay::Strict } else { Replay::WithinDump };
-        let passed = self.memory.replay(topic, frame.bytes, replay)?;
-        Ok((topic, passed))
-    }
-}
-
-/// The topic behind `APP:TOPIC`; no app has a colon.
-fn topic_of(name: &str) -> Option<TopicKey> {
-    let (app, topic) = name.split_once(':')?;
-    Some(TopicKey { app: AppName::new(app).ok()?, topic: TopicName::new(topic).ok()? })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::environment::StoreClock;
+use crate::environment::{StoreClock, most_memory};
 use crate::store::Durability;
 
 /// Who writes and syncs the journal.
@@ -34,6 +34,9 @@ pub struct FileOptions {
     pub segment_bytes: u64,
     /// Steps are refused while more bytes than this wait to be written. Default: 256 MiB.
     pub unwritten_bytes: u64,
+    /// Adds, imports and growing updates are refused once the jobs take so much memory, as the store counts it. Default: three
+    /// quarters of what the machine or the container has, if the system tells; otherwise there is no limit.
+    pub memory_limit: Option<u64>,
 }
 
 impl FileOptions {
@@ -45,6 +48,7 @@ impl FileOptions {
             snapshot_bytes: 64 << 20,
             segment_bytes: 64 << 20,
             unwritten_bytes: 256 << 20,
+            memory_limit: most_memory().map(|most| most / 4 * 3),
         }
     }
 }

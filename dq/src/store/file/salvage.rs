@@ -5,17 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::backup::must_be_empty;
-use super::check::{CheckError, Checked, check_on, directory, existing};
+use super::check::{Checked, check_on};
 use super::disk::Disk;
 use super::journal::{Journal, Unsound};
-use super::opening::{Loader, journal_options};
+use super::loader::Loader;
+use super::opening::journal_options;
 use super::options::{Commits, FileOptions};
+use super::reading::{CheckError, directory, existing};
 use super::sink::JournalSink;
 use super::snapshots::Snapshots;
 use crate::environment::WallClock;
 use crate::job::{Fence, JobId, TopicKey};
 use crate::store::StoreError;
-use crate::store::memory::{CHANGES_VERSION, MemoryStore, Sink};
+use crate::store::memory::{CHANGES_VERSION, MemoryStore, Part, Sink};
 
 /// What was saved of a damaged directory, and what was not.
 #[derive(Debug)]
@@ -52,7 +54,7 @@ pub fn salvage_on(from: &dyn Disk, to: &Arc<dyn Disk>) -> Result<Saved, CheckErr
     options.commits = Commits::ByHand;
     let sink = Arc::new(JournalSink::new(&options));
     let memory = MemoryStore::journaled(Arc::clone(&options.clock), Arc::clone(&sink) as Arc<dyn Sink>);
-    let mut loader = Loader::new(&memory);
+    let mut loader = Loader::new(&memory, Part::WHOLE);
     let mut lost = BTreeSet::new();
     let read = Journal::salvage(from, u32::from(CHANGES_VERSION), |_, frame| {
         let (topic, passed) = loader.load_known(&frame)?;

@@ -45,7 +45,7 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Arc<Opened>, St
         if let Some(opened) = open.get(&key).and_then(Weak::upgrade) {
             return Ok(opened);
         }
-        match try_open(Arc::clone(&disk), options) {
+        match try_open(&disk, options) {
             Ok(opened) => {
                 let opened = Arc::new(opened);
                 open.retain(|_, opened| opened.strong_count() > 0);

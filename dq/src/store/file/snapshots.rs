@@ -9,6 +9,7 @@ use super::sink::{CHANGES, JournalSink};
 use crate::environment::start_thread;
 use crate::job::TopicKey;
 use crate::store::memory::{DumpCursor, MemoryStore, PageSize};
+use crate::store::{MemoryUse, Store};
 
 /// What is copied under the lock of a topic at a time: well below a millisecond.
 const PAGE: PageSize = PageSize { rows: 256, bytes: 128 << 10 };
@@ -53,6 +54,11 @@ impl From<super::journal::JournalError> for Failed {
 impl Snapshots {
     pub(super) fn new(memory: MemoryStore, sink: Arc<JournalSink>, growth: u64) -> Self {
         Self { memory, sink, growth, retry_from: Arc::default(), running: Arc::default() }
+    }
+
+    /// What the jobs take in memory.
+    pub(super) fn memory_use(&self) -> Option<MemoryUse> {
+        self.memory.memory_use()
     }
 
     /// Starts a snapshot if the journal has grown enough since the last one and none is being taken. Returns at once.

@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 
 use super::change::{Edit, LATEST_EXPIRY, Present};
 use super::now::Now;
-use super::places::{AddedJob, PendingCommand, Place, Replacement, Slot, TimedPlace};
+use super::places::{AddedJob, PendingCommand, Place, Replacement, Slot, TimedPlace, bytes_of_row};
 use super::topic::Topic;
 use crate::job::{Deliver, JobId, Metadata, ProducerId, Record, State};
 use crate::store::{AddOutcome, BatchAnswer, Due, JobMove, LAST_VERSION, NewJob, Numbered, OnDuplicate, StoreError};
@@ -25,6 +25,8 @@ impl Topic {
             return Ok(kept);
         }
         self.takes_jobs()?;
+        let bytes = batch.items.iter().map(|job| bytes_of_row(&job.id, job.record.as_bytes().len()));
+        self.memory.take("add", bytes.sum())?;
         let (mut chosen, is_alone) = (HashSet::with_hasher(FixedState::default()), batch.items.len() == 1);
         let mut outcomes = Vec::with_capacity(batch.items.len());
         let extends = |job: &&NewJob| !job.generated && matches!(job.on_duplicate, OnDuplicate::Extend { .. });
@@ -113,8 +115,8 @@ impl Topic {
             OnDuplicate::Keep | OnDuplicate::Reject => return AddOutcome::Exists(State::Running),
         };
         let mut slot = self.jobs.get_mut(id).expect("its state is known");
-        let pending = slot.pending_mut().expect("the state of the job is RUNNING");
-        pending.replacement = Some(Replacement { job: new, conditional });
+        let replace = |pending: &mut PendingCommand| pending.replacement = Some(Replacement { job: new, conditional });
+        slot.change_pending(replace).expect("the state of the job is RUNNING");
         self.record.note(id, || JobMove::ReplacementWaits);
         outcome
     }
@@ -159,9 +161,12 @@ impl Topic {
         let edit = Edit { version, first_added: Some(first), payload: Some(&new.record) };
         if is_replacement {
             let mut slot = self.jobs.get_mut(id).expect("its state is known");
-            let old = slot.pending_mut().and_then(|pending| pending.replacement.as_mut()).expect("a replacement waits");
-            old.job.record = edit.of(&old.job.record, Some((old.job.due, due)));
-            (old.job.due, old.conditional) = (due, false);
+            let extend = |pending: &mut PendingCommand| {
+                let old = pending.replacement.as_mut().expect("a replacement waits");
+                old.job.record = edit.of(&old.job.record, Some((old.job.due, due)));
+                (old.job.due, old.conditional) = (due, false);
+            };
+            slot.change_pending(extend).expect("a replacement waits");
         } else {
             let heads = self.heads();
             self.edit(id, &edit, |_| due);

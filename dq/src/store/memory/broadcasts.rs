@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::places::{TouchedIds, fitting};
+use super::places::{TouchedIds, bytes_of_row, fitting};
 use super::time_index::TimeIndex;
 use crate::job::{JobId, Record};
 use crate::time::Timestamp;
@@ -18,6 +18,8 @@ pub(super) struct Broadcasts {
     pub(super) touched: TouchedIds,
     /// How many broadcasts were published so far.
     pub(super) published: u64,
+    /// What they take in memory, about.
+    pub(super) bytes: u64,
 }
 
 impl Broadcasts {
@@ -52,6 +54,7 @@ impl Broadcasts {
             return None;
         }
         let (due, record) = self.records.remove(id)?;
+        self.bytes -= bytes_of_row(id, record.as_bytes().len());
         self.touched.add(id);
         self.by_due.remove(due, id);
         Some(record)
@@ -62,14 +65,17 @@ impl Broadcasts {
         self.remove(&id);
         self.touched.add(&id);
         self.by_due.insert(due, id.clone());
+        self.bytes += bytes_of_row(&id, record.as_bytes().len());
         self.records.insert(id, (due, record));
     }
 
     /// A step has panicked between two changes: makes the index again.
     pub(super) fn restore(&mut self) {
         self.by_due = TimeIndex::default();
-        for (id, (due, _)) in &self.records {
+        self.bytes = 0;
+        for (id, (due, record)) in &self.records {
             self.by_due.insert(*due, id.clone());
+            self.bytes += bytes_of_row(id, record.as_bytes().len());
         }
     }
 

@@ -113,6 +113,7 @@ impl Cell {
             inside.topic.restore();
         }
         let told = inside.topic.end_step(now);
+        inside.topic.count_memory();
         if let Some(sink) = &self.sink {
             inside.append(sink);
         }
@@ -130,7 +131,10 @@ impl Cell {
 
     /// Changes the topic as a replay or a dump does: it is no step, so it sends no signals and hands nothing over.
     pub(super) fn with<T>(&self, operation: &'static str, act: impl FnOnce(&mut Topic) -> T) -> Result<T, StoreError> {
-        Ok(act(&mut self.lock(operation)?.topic))
+        let topic = &mut self.lock(operation)?.topic;
+        let done = act(topic);
+        topic.count_memory();
+        Ok(done)
     }
 
     /// Reads the topic.

@@ -69,7 +69,15 @@ impl Topic {
         if let Some(kept) = self.calls.kept(now, producer, batch.number, "change")? {
             return Ok(kept);
         }
-        let left_out = self.over_the_bytes(batch.items.iter().map(|item| (&item.id, self.broadcast_size(&item.id))));
+        let mut left_out =
+            self.over_the_bytes(batch.items.iter().map(|item| (&item.id, self.broadcast_size(&item.id))));
+        if let Err(full) = self.memory.take("change", batch.items.iter().map(|item| self.growth(item)).sum()) {
+            // The changes of other callers need no room. What grows comes again, and is refused once it comes without them.
+            left_out.extend(batch.items.iter().filter(|item| self.growth(item) > 0).map(|item| item.id.clone()));
+            if batch.items.iter().all(|item| left_out.contains(&item.id)) {
+                return Err(full);
+            }
+        }
         let heads = self.heads();
         let mut outcomes = Vec::with_capacity(batch.items.len());
         for item in &batch.items {
@@ -81,6 +89,15 @@ impl Topic {
         self.signal_new_heads(now, heads);
         self.calls.keep(now, producer, batch.number, outcomes.clone());
         Ok(BatchAnswer::Done(outcomes))
+    }
+
+    /// By how many bytes the payloads grow.
+    fn growth(&self, JobChange { id, what, .. }: &JobChange) -> u64 {
+        let ChangeKind::Update(new) = what else { return 0 };
+        let of_job = self.jobs.get(id).map(|slot| &slot.record);
+        let of_broadcast = self.broadcasts.get(id).map(|(_, record)| record);
+        let grows = |old: &Record| new.payload_length().saturating_sub(old.payload_length());
+        of_job.into_iter().chain(of_broadcast).map(grows).sum()
     }
 
     pub(super) fn broadcast_size(&self, id: &JobId) -> usize {

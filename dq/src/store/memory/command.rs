@@ -160,7 +160,7 @@ impl Topic {
     /// Changes the pending command of a running job.
     fn change_pending<T>(&mut self, id: &JobId, change: impl FnOnce(&mut PendingCommand) -> T) -> T {
         let mut slot = self.jobs.get_mut(id).expect("its state is known");
-        change(slot.pending_mut().expect("the state of the job is RUNNING"))
+        slot.change_pending(change).expect("the state of the job is RUNNING")
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::ops::Bound;
 
-use super::places::TouchedIds;
+use super::places::{TouchedIds, bytes_of_row};
 use crate::job::JobId;
 use crate::store::history::append;
 use crate::store::{HistorySetting, JobMove, MOST_ENDED_HISTORIES};
@@ -25,6 +25,8 @@ pub(super) struct Histories {
     by_id: BTreeMap<JobId, History>,
     /// Those of jobs that are gone, by the time at which they are forgotten.
     ended: BTreeSet<(Timestamp, JobId)>,
+    /// What they take in memory, about.
+    pub(super) bytes: u64,
     /// Those that the step has changed.
     pub(super) touched: TouchedIds,
 }
@@ -42,7 +44,7 @@ impl Histories {
     pub(super) fn set(&mut self, setting: HistorySetting) {
         self.setting = setting;
         if !self.are_kept() {
-            (self.by_id, self.ended) = (BTreeMap::new(), BTreeSet::new());
+            (self.by_id, self.ended, self.bytes) = (BTreeMap::new(), BTreeSet::new(), 0);
         }
     }
 
@@ -70,6 +72,7 @@ impl Histories {
             }
             let known = self.by_id.get_mut(id);
             let mut text = known.map(|history| mem::take(&mut history.text)).unwrap_or_default();
+            self.bytes -= text.len() as u64;
             made.into_iter().for_each(|made| append(&mut text, now, made, most));
             self.put(id, Some(History { text, until: is_gone.then(|| now.after(after)) }));
         }
@@ -82,10 +85,12 @@ impl Histories {
     pub(super) fn put(&mut self, id: &JobId, history: Option<History>) {
         self.touched.add(id);
         let until = history.as_ref().and_then(|history| history.until);
+        self.bytes += history.as_ref().map_or(0, |new| bytes_of_row(id, new.text.len()));
         let old = match history {
             Some(history) => self.by_id.insert(id.clone(), history),
             None => self.by_id.remove(id),
         };
+        self.bytes -= old.as_ref().map_or(0, |old| bytes_of_row(id, old.text.len()));
         if let Some(until) = old.and_then(|old| old.until) {
             self.ended.remove(&(until, id.clone()));
         }

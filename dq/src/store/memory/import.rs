@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use foldhash::fast::FixedState;
 
 use super::now::Now;
-use super::places::{Place, Slot, TimedPlace};
+use super::places::{Place, Slot, TimedPlace, bytes_of_row};
 use super::topic::Topic;
 use crate::job::{JobId, ProducerId, State};
 use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, JobMove, OnDuplicate, StoreError};
@@ -23,6 +23,8 @@ impl Topic {
             return Ok(kept);
         }
         self.takes_jobs()?;
+        let bytes = import.copies.iter().map(|copy| bytes_of_row(&copy.id, copy.record.as_bytes().len()));
+        self.memory.take("import", bytes.sum())?;
         let mut named = HashSet::with_hasher(FixedState::default());
         let outcomes: Vec<_> = import
             .copies

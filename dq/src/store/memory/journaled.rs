@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::MemoryStore;
-use super::changes::{BadChanges, DumpCursor, PassedOver, Replay};
+use super::changes::{BadChanges, DumpCursor, Part, PassedOver, Replay};
 use super::durable::Sink;
 use super::topic::Topic;
 use super::topics::Topics;
@@ -33,12 +33,36 @@ impl MemoryStore {
         Self { name: None, topics: Arc::new(Topics::journaled(clock, sink)) }
     }
 
+    /// Gives up all topics, and with them their memory. The store is of no use then.
+    pub(in crate::store) fn forget(&self) {
+        self.topics.forget();
+    }
+
+    /// From now on adds, imports and growing updates are refused that would take more memory than this.
+    pub fn limit_memory(&self, bytes: u64) {
+        self.topics.budget.set_limit(bytes);
+    }
+
     /// Applies changes of a step, or a page of a dump. What it does is not handed to the sink.
     ///
     /// # Errors
     /// [`BadChanges`]: the topic is then half-changed, so the store must not be used.
     pub fn replay(&self, topic: &TopicKey, changes: &[u8], replay: Replay) -> Result<PassedOver, BadChanges> {
-        let applied = self.topics.cell(topic).with("replay", |topic| topic.apply(changes, replay));
+        self.replay_of(topic, changes, replay, Part::WHOLE)
+    }
+
+    /// As [`replay`](Self::replay), of the jobs of one part.
+    ///
+    /// # Errors
+    /// As [`replay`](Self::replay).
+    pub fn replay_of(
+        &self,
+        topic: &TopicKey,
+        changes: &[u8],
+        replay: Replay,
+        part: Part,
+    ) -> Result<PassedOver, BadChanges> {
+        let applied = self.topics.cell(topic).with("replay", |topic| topic.apply_of(changes, replay, part));
         applied.map_err(|_| BadChanges::stopped())?
     }
 

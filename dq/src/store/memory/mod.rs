@@ -24,12 +24,13 @@
 //!   Every step that ends a run calls `exit`, which obeys the pending command. `changes` turns what a step has done into bytes for a
 //!   journal, and such bytes into the same state again.
 //! * **State**, which the steps may change: `places` (the jobs; only this folder changes a job, its place and the indexes),
-//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `histories` (of jobs) and `signals`. `recorder` is what the current
+//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `budget` (memory), `histories` (of jobs) and `signals`. `recorder` is what the current
 //!   step did to jobs: steps say it there once, and when the step ends, those who listen, the histories and the statistics read it.
 //!   `time_index` and `now` are the values that the state consists of.
 
 mod adds;
 mod broadcasts;
+mod budget;
 mod calls;
 mod cell;
 mod change;
@@ -70,10 +71,10 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::{Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
+use super::{Interest, Link, LinkOptions, MemoryUse, Producer, Query, QueryReply, Signals, Store, StoreError};
 use crate::environment::StoreClock;
 use crate::job::{NodeId, ProducerId, TopicKey};
-pub use changes::{BadChanges, CHANGES_VERSION, Damage, DumpCursor, PassedOver, Replay};
+pub use changes::{BadChanges, CHANGES_VERSION, Damage, DumpCursor, Part, PassedOver, Replay};
 pub use durable::{Position, Sink};
 pub use journaled::PageSize;
 #[cfg(any(test, feature = "testing"))]
@@ -111,6 +112,10 @@ impl Store for MemoryStore {
 
     fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
         self.answer(query).unwrap_or_else(|error| Box::pin(ready(Err(error))))
+    }
+
+    fn memory_use(&self) -> Option<MemoryUse> {
+        Some(self.topics.budget.now())
     }
 
     fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {

@@ -34,7 +34,7 @@ impl MemoryStore {
         let mut topics = snapshot.0.clone();
         for (key, cell) in self.topics.all() {
             let old = topics.remove(&key).unwrap_or_default();
-            cell.with("restore", |topic| *topic = old)?;
+            cell.with("restore", |topic| *topic = Topic { memory: topic.memory.clone(), ..old })?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@
 //! The steps are in files of their own; the list is in the module docs of [`memory`](super).
 
 use super::broadcasts::Broadcasts;
+use super::budget::Share;
 use super::calls::Calls;
 use super::histories::Histories;
 use super::now::Now;
@@ -38,6 +39,8 @@ pub(crate) struct Topic {
     pub(super) unsaved: Unsaved,
     /// The newest fence that was given out.
     pub(super) fence: Fence,
+    /// What it takes of the memory of the store.
+    pub(super) memory: Share,
 }
 
 /// The settings that steps have changed since the journal has got them: those of the topic as a whole, and those of histories.
@@ -87,6 +90,11 @@ impl Topic {
         debug_assert_eq!(self.jobs.len(), self.jobs.in_places(), "a job is in exactly one place");
         debug_assert!(self.jobs.len() > 32 || self.jobs.is_consistent(), "slots and indexes agree");
         self.notices.take()
+    }
+
+    /// Counts what the topic takes in memory now.
+    pub(super) fn count_memory(&mut self) {
+        self.memory.count(self.jobs.bytes() + self.broadcasts.bytes + self.histories.bytes);
     }
 
     /// Whether the topic keeps no job and no broadcast.

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::budget::{Budget, Share};
 use super::cell::Cell;
 use super::durable::{Sink, TopicSink};
 use super::topic::Topic;
@@ -25,12 +26,13 @@ pub(super) struct Topics {
     sink: Option<Arc<dyn Sink>>,
     /// The fence that a new topic begins with.
     fence: AtomicU64,
+    pub(super) budget: Arc<Budget>,
     cells: Mutex<Cells>,
 }
 
 impl Topics {
     pub(super) fn new(clock: Arc<dyn StoreClock>) -> Self {
-        Self { clock, sink: None, fence: AtomicU64::default(), cells: Mutex::default() }
+        Self { clock, sink: None, fence: AtomicU64::default(), budget: Arc::default(), cells: Mutex::default() }
     }
 
     pub(super) fn journaled(clock: Arc<dyn StoreClock>, sink: Arc<dyn Sink>) -> Self {
@@ -66,13 +68,18 @@ impl Topics {
         topics
     }
 
+    pub(super) fn forget(&self) {
+        self.lock().clear();
+    }
+
     /// The topic; its first use creates it.
     pub(super) fn cell(&self, topic: &TopicKey) -> Arc<Cell> {
         let mut cells = self.lock();
         if let Some(cell) = cells.get(&topic.app).and_then(|of_app| of_app.get(&topic.topic)) {
             return Arc::clone(cell);
         }
-        let new = Topic { fence: self.fence(), ..Topic::default() };
+        let memory = Share::of(Arc::clone(&self.budget));
+        let new = Topic { fence: self.fence(), memory, ..Topic::default() };
         let sink = self.sink.clone().map(|sink| TopicSink { topic: topic.clone(), sink });
         let cell = Arc::new(Cell::new(Arc::clone(&self.clock), new, sink));
         cells.entry(topic.app.clone()).or_default().insert(topic.topic.clone(), Arc::clone(&cell));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redis::Value;
 
 use super::queries::Queries;
-use crate::store::{Danger, DangerKind, Durability, StoreError};
+use crate::store::{Danger, DangerKind, Durability, MemoryUse, StoreError};
 
 /// The oldest server whose commands the scripts use.
 const OLDEST: (u32, u32) = (6, 2);
@@ -86,14 +86,12 @@ fn warnings_in(info: &str, durability: Durability) -> Vec<Warning> {
 
 /// What it means that so many bytes of so many are in use; a limit of zero is none.
 fn about_memory(used: u64, most: u64) -> Option<Warning> {
-    let percent = used.saturating_mul(100).checked_div(most)?;
-    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-    let text = format!("the server uses {percent} % of its `maxmemory` ({} of {} MiB)", mib(used), mib(most));
-    match percent {
-        0..80 => None,
-        80..95 => Some((Danger { kind: DangerKind::MemoryNearlyFull, text }, "raise it before adds are refused")),
-        _ => Some((Danger { kind: DangerKind::MemoryFull, text }, "raise it, or the server refuses adds")),
-    }
+    let danger = MemoryUse { bytes: used, limit: Some(most) }.danger("the server uses", "its `maxmemory`")?;
+    let advice = match danger.kind {
+        DangerKind::MemoryFull => "raise it, or the server refuses adds",
+        _ => "raise it before adds are refused",
+    };
+    Some((danger, advice))
 }
 
 /// Whether this line of `INFO` is a replica that is connected: `slave0:ip=127.0.0.1,port=6380,state=online,..`

@@ -1,9 +1,13 @@
 //! Bytes → rows.
 
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
 use super::super::histories::History;
 use super::super::places::{Log, Place, Run, Slot};
 use super::super::topic::Topic;
-use super::read::{BadChanges, Damage, Reader};
+use super::read::{BadChanges, Damage, Reader, record_of};
 use super::{bits, kind};
 use crate::job::{Fence, JobId, Token};
 use crate::store::step::DEAD_LEASE;
@@ -19,6 +23,32 @@ pub enum Replay {
     WithinDump,
 }
 
+/// Which jobs are loaded: all, or one part of several, by their ids. So a directory that is larger than the memory is read part by part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    number: u64,
+    of: u64,
+}
+
+impl Part {
+    /// All jobs.
+    pub const WHOLE: Self = Self { number: 0, of: 1 };
+
+    /// So many parts, which have about equally many jobs.
+    pub fn each(of: u64) -> impl Iterator<Item = Self> {
+        (0..of.max(1)).map(move |number| Self { number, of: of.max(1) })
+    }
+
+    fn is_whole(self) -> bool {
+        self == Self::WHOLE
+    }
+
+    fn has(self, id: &JobId) -> bool {
+        // Another seed than that of the tables, in which the jobs of a part would collide.
+        self.is_whole() || FixedState::with_seed(self.of).hash_one(id.as_str()) % self.of == self.number
+    }
+}
+
 /// The rows that changes are of and that the topic does not have. Only within a dump; else there are none.
 #[derive(Debug, Default)]
 pub struct PassedOver {
@@ -29,21 +59,28 @@ pub struct PassedOver {
 }
 
 impl Topic {
-    /// Makes the topic what it was after these changes, or after this page of a dump. Applying the same changes again, in
-    /// order, changes nothing. Every node that holds a job is taken for dead: its rows are free for reclaim at once (rule 20).
+    /// Makes the topic what it was after these changes, or after this page of a dump, as far as they are of jobs of this part. Applying
+    /// the same changes again, in order, changes nothing. Every node that holds a job is taken for dead: its rows are free for reclaim
+    /// at once (rule 20).
     ///
     /// # Errors
     /// [`BadChanges`]; the changes before the damage are applied then, so the topic is of no use. Never panics, whatever the
     /// bytes are.
-    pub(crate) fn apply(&mut self, changes: &[u8], replay: Replay) -> Result<PassedOver, BadChanges> {
+    pub(crate) fn apply_of(&mut self, changes: &[u8], replay: Replay, part: Part) -> Result<PassedOver, BadChanges> {
         let log = self.jobs.log();
         self.set_log(Log::Off);
-        let applied = self.apply_groups(&mut Reader::new(changes), replay);
+        let applied = self.apply_groups(&mut Reader::new(changes), replay, part);
         self.set_log(log);
         applied
     }
 
-    fn apply_groups(&mut self, reader: &mut Reader<'_>, replay: Replay) -> Result<PassedOver, BadChanges> {
+    /// As [`apply_of`](Self::apply_of), of all jobs.
+    #[cfg(test)]
+    pub(crate) fn apply(&mut self, changes: &[u8], replay: Replay) -> Result<PassedOver, BadChanges> {
+        self.apply_of(changes, replay, Part::WHOLE)
+    }
+
+    fn apply_groups(&mut self, reader: &mut Reader<'_>, replay: Replay, part: Part) -> Result<PassedOver, BadChanges> {
         let mut passed = PassedOver::default();
         while let Some(kind) = reader.group()? {
             match kind {
@@ -55,7 +92,9 @@ impl Topic {
                 | kind::HISTORY
                 | kind::HISTORY_GONE => {
                     while let Some(id) = reader.item()? {
-                        match self.apply_item(reader, kind, &id)? {
+                        let is_loaded = part.has(&id);
+                        match self.apply_item(reader, kind, &id, is_loaded)? {
+                            _ if !is_loaded => {}
                             true => {}
                             false if replay == Replay::Strict => return Err(reader.bad(Damage::NoRow(id))),
                             false if kind == kind::PART => passed.changed.push(id),
@@ -64,7 +103,9 @@ impl Topic {
                         }
                     }
                 }
-                kind::CLAIM => self.apply_claims(reader, replay, &mut passed.changed)?,
+                kind::CLAIM => self.apply_claims(reader, replay, part, &mut passed.changed)?,
+                // The rows of the node may all be in other parts.
+                kind::LEASE if !part.is_whole() => self.apply_leases(reader, Replay::WithinDump)?,
                 kind::LEASE => self.apply_leases(reader, replay)?,
                 kind::STATE => reader.state(&mut self.settings)?,
                 kind::HISTORY_SETTING => self.histories.set(reader.history_setting()?),
@@ -74,28 +115,39 @@ impl Topic {
         Ok(passed)
     }
 
-    /// Applies a change of what this id stands for. Returns whether the topic has what can change so.
-    fn apply_item(&mut self, reader: &mut Reader<'_>, kind: u8, id: &JobId) -> Result<bool, BadChanges> {
+    /// Applies a change of what this id stands for, or only reads it. Returns whether the topic has what can change so.
+    fn apply_item(
+        &mut self,
+        reader: &mut Reader<'_>,
+        kind: u8,
+        id: &JobId,
+        is_loaded: bool,
+    ) -> Result<bool, BadChanges> {
         match kind {
-            kind::PUT => self.apply_put(reader, id)?,
+            kind::PUT => self.apply_put(reader, id, is_loaded)?,
             kind::PART => return self.apply_part(reader, id),
             kind::GONE => return Ok(self.jobs.remove(id).is_some()),
             kind::BROADCAST => {
-                let due = reader.time()?;
-                self.broadcasts.insert(id.clone(), reader.record()?, due);
+                let (due, record) = (reader.time()?, reader.bytes()?);
+                if is_loaded {
+                    self.broadcasts.insert(id.clone(), record_of(record), due);
+                }
             }
             kind::BROADCAST_GONE => return Ok(self.broadcasts.remove(id).is_some()),
             kind::HISTORY => {
                 let until = reader.number()?.checked_sub(1).map(Timestamp::from_millis);
-                let text = std::str::from_utf8(reader.bytes()?).map_err(|_| reader.bad(Damage::Name))?.to_owned();
-                self.histories.put(id, Some(History { text, until }));
+                let text = std::str::from_utf8(reader.bytes()?).map_err(|_| reader.bad(Damage::Name))?;
+                if is_loaded {
+                    self.histories.put(id, Some(History { text: text.to_owned(), until }));
+                }
             }
-            _ => self.histories.put(id, None),
+            _ if is_loaded => self.histories.put(id, None),
+            _ => {}
         }
         Ok(true)
     }
 
-    fn apply_put(&mut self, reader: &mut Reader<'_>, id: &JobId) -> Result<(), BadChanges> {
+    fn apply_put(&mut self, reader: &mut Reader<'_>, id: &JobId, is_loaded: bool) -> Result<(), BadChanges> {
         const OF_RUN: u8 = bits::GROUPED | bits::ALONE | bits::PENDING | bits::RELEASED;
         let flags = reader.byte()?;
         let place = reader.place(flags & bits::PLACE)?;
@@ -113,7 +165,11 @@ impl Topic {
             }
         };
         let crashes = if flags & bits::CRASHES == 0 { 0 } else { reader.crashes()? };
-        self.jobs.insert(id.clone(), Slot::new(reader.record()?, crashes, place));
+        let record = reader.bytes()?;
+        if !is_loaded {
+            return Ok(());
+        }
+        self.jobs.insert(id.clone(), Slot::new(record_of(record), crashes, place));
         if let Some(node) = node {
             self.jobs.set_lease(&node, lease_of_dead(flags & bits::RELEASED != 0));
         }
@@ -162,6 +218,7 @@ impl Topic {
         &mut self,
         reader: &mut Reader<'_>,
         replay: Replay,
+        part: Part,
         passed: &mut Vec<JobId>,
     ) -> Result<(), BadChanges> {
         let (node, fence) = (reader.node()?, reader.fence()?);
@@ -171,6 +228,8 @@ impl Topic {
             if self.jobs.get(&id).is_some() {
                 let run = Run { node: node.clone(), token, isolation: None, pending: None };
                 self.jobs.relocate(&id, &Place::Running(Box::new(run)));
+            } else if !part.has(&id) {
+                continue;
             } else if replay == Replay::Strict {
                 return Err(reader.bad(Damage::NoRow(id)));
             } else {

@@ -17,7 +17,7 @@ mod read;
 mod settings;
 mod write;
 
-pub use apply::{PassedOver, Replay};
+pub use apply::{Part, PassedOver, Replay};
 pub use read::{BadChanges, Damage};
 
 pub use dump::DumpCursor;

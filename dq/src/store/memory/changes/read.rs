@@ -63,6 +63,11 @@ const MOST_NODE_BYTES: usize = 256;
 /// Fences grow by a microsecond a step; so much larger ones would leave no room.
 const LAST_FENCE: u64 = u64::MAX >> 1;
 
+/// A record of its own, of these bytes.
+pub(super) fn record_of(bytes: &[u8]) -> Record {
+    Record::from_bytes(Bytes::copy_from_slice(bytes))
+}
+
 /// Reads changes.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
@@ -135,7 +140,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn record(&mut self) -> Result<Record, BadChanges> {
-        self.bytes().map(|bytes| Record::from_bytes(Bytes::copy_from_slice(bytes)))
+        self.bytes().map(record_of)
     }
 
     pub(super) fn crashes(&mut self) -> Result<u32, BadChanges> {

@@ -21,7 +21,7 @@ use crate::store::step::{Claim, DEAD_LEASE};
 use crate::time::Timestamp;
 
 pub(super) use slot::{
-    AddedJob, End, Ended, Holder, PendingCommand, Place, Replacement, Run, Slot, SlotMut, TimedPlace,
+    AddedJob, End, Ended, Holder, PendingCommand, Place, Replacement, Run, Slot, SlotMut, TimedPlace, bytes_of_row,
 };
 pub(super) use touched::{Log, Touch, TouchedIds};
 
@@ -84,6 +84,8 @@ pub(super) struct Jobs {
     /// The jobs that keep schedules.
     schedules: BTreeSet<JobId>,
     touched: Touched,
+    /// What all of it takes in memory, about.
+    bytes: u64,
 }
 
 impl Jobs {
@@ -94,7 +96,7 @@ impl Jobs {
     /// The job `id`, to change it.
     pub(super) fn get_mut<'a>(&'a mut self, id: &'a JobId) -> Option<SlotMut<'a>> {
         let slot = self.slots.get_mut(id)?;
-        Some(SlotMut { id, slot, touched: &mut self.touched })
+        Some(SlotMut { id, slot, touched: &mut self.touched, bytes: &mut self.bytes })
     }
 
     /// Every job, in no order.
@@ -113,6 +115,11 @@ impl Jobs {
 
     pub(super) fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// What the jobs take in memory, about.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The sum of all places, which must be the number of jobs.
@@ -176,7 +183,9 @@ impl Jobs {
         self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
         enter(&mut self.schedules, &id);
         let place = slot.place.clone();
+        self.bytes += bytes_of_row(&id, slot.records());
         if let Some(old) = self.slots.insert(id.clone(), slot) {
+            self.bytes -= bytes_of_row(&id, old.records());
             self.vacate(&id, &old.place);
         }
         self.occupy(id, &place);
@@ -191,6 +200,7 @@ impl Jobs {
                 let slot = entry.insert(Slot::new(record, 0, Place::Timed(TimedPlace::Delayed, due)));
                 self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
                 enter(&mut self.schedules, &id);
+                self.bytes += bytes_of_row(&id, slot.records());
                 self.timed[TimedPlace::Delayed as usize].insert(due, id);
                 None
             }
@@ -244,6 +254,7 @@ impl Jobs {
     /// Removes a job from whichever place it is in.
     pub(super) fn remove(&mut self, id: &JobId) -> Option<Record> {
         let slot = self.slots.remove(id)?;
+        self.bytes -= bytes_of_row(id, slot.records());
         self.touched.remove(id);
         if id.schedule_name().is_some() {
             self.schedules.remove(id);
@@ -262,6 +273,7 @@ impl Jobs {
         let slot = self.slots.get_mut(id).expect("only known jobs move");
         self.touched.change(id, &mut slot.touched, Touch::PLACE);
         let from = mem::replace(&mut slot.place, to.clone());
+        self.bytes = self.bytes + to.replacement_size() as u64 - from.replacement_size() as u64;
         self.vacate(id, &from);
         self.occupy(id.clone(), to);
     }
@@ -313,6 +325,11 @@ impl Jobs {
             }
         }
         self.slots = slots;
+        self.bytes = self.counted();
+    }
+
+    fn counted(&self) -> u64 {
+        self.slots.iter().map(|(id, slot)| bytes_of_row(id, slot.records())).sum()
     }
 
     pub(super) const fn log(&self) -> Log {
@@ -353,6 +370,7 @@ impl Jobs {
             Place::Running(run) => self.holders.get(&run.node).is_some_and(|holder| holder.rows.contains(id)),
         };
         self.len() == self.in_places()
+            && self.bytes == self.counted()
             && self.slots.iter().all(indexed)
             && self.holders.values().all(|holder| !holder.rows.is_empty())
             && self.schedules.iter().all(|id| self.slots.contains_key(id))

@@ -121,12 +121,37 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// The bytes of the replacement that waits for the end of the run.
+    pub(super) fn replacement_size(&self) -> usize {
+        match self {
+            Self::Running(run) => size_of_replacement(run.pending.as_deref()),
+            Self::Timed(..) => 0,
+        }
+    }
+
     pub(crate) const fn state(&self) -> State {
         match self {
             Self::Timed(place, _) => place.state(),
             Self::Running(_) => State::Running,
         }
     }
+}
+
+fn size_of_replacement(pending: Option<&PendingCommand>) -> usize {
+    pending.and_then(|pending| pending.replacement.as_ref()).map_or(0, |new| new.job.record.as_bytes().len())
+}
+
+/// What a job takes in memory beside the bytes of its record and of a long id: its slot, its place in the indexes, and the room that
+/// the tables keep free.
+const JOB: usize = 320;
+
+/// An id of up to this many bytes needs no memory of its own.
+const SHORT_ID: usize = 23;
+
+/// What a row with this id and so many bytes of records takes in memory.
+pub(crate) fn bytes_of_row(id: &JobId, records: usize) -> u64 {
+    let id = id.as_str().len();
+    (JOB + records + if id > SHORT_ID { id } else { 0 }) as u64
 }
 
 /// What the store keeps of one job. Nothing outside this folder gets a mutable one: steps change it through [`SlotMut`].
@@ -165,7 +190,12 @@ impl Slot {
 
     /// The size of the record of that replacement.
     pub(crate) fn replacement_size(&self) -> usize {
-        self.replacement().map_or(0, |new| new.job.record.as_bytes().len())
+        self.place.replacement_size()
+    }
+
+    /// The bytes of its records.
+    pub(super) fn records(&self) -> usize {
+        self.record.as_bytes().len() + self.replacement_size()
     }
 }
 
@@ -190,6 +220,8 @@ pub(crate) struct SlotMut<'a> {
     pub(super) id: &'a JobId,
     pub(super) slot: &'a mut Slot,
     pub(super) touched: &'a mut Touched,
+    /// What all jobs of the topic take in memory.
+    pub(super) bytes: &'a mut u64,
 }
 
 impl Deref for SlotMut<'_> {
@@ -203,6 +235,14 @@ impl Deref for SlotMut<'_> {
 impl SlotMut<'_> {
     fn change(&mut self, what: Touch) {
         self.touched.change(self.id, &mut self.slot.touched, what);
+    }
+
+    /// Changes the records of the job.
+    fn change_records<T>(&mut self, change: impl FnOnce(&mut Slot) -> T) -> T {
+        let before = self.slot.records() as u64;
+        let changed = change(self.slot);
+        *self.bytes = *self.bytes + self.slot.records() as u64 - before;
+        changed
     }
 
     pub(crate) fn set_crashes(&mut self, crashes: u32) {
@@ -223,23 +263,30 @@ impl SlotMut<'_> {
     pub(crate) fn set_metadata(&mut self, metadata: &Metadata) {
         // Bytes that are not a record become the payload of a new one.
         let is_record = self.slot.record.metadata_bytes().is_some();
-        self.slot.record = self.slot.record.with_metadata(metadata);
+        self.change_records(|slot| slot.record = slot.record.with_metadata(metadata));
         self.change(if is_record { Touch::METADATA } else { Touch::WHOLE });
     }
 
     /// Gives the job another record: one with other metadata, and perhaps with another payload.
     pub(crate) fn set_record(&mut self, record: Record, has_other_payload: bool) {
         let is_whole = has_other_payload || self.slot.record.metadata_bytes().is_none();
-        self.slot.record = record;
+        self.change_records(|slot| slot.record = record);
         self.change(if is_whole { Touch::WHOLE } else { Touch::METADATA });
     }
 
     /// Sets the isolation and the pending command of a run. Returns false if the job is not RUNNING.
     pub(crate) fn set_notes(&mut self, isolation: Option<Isolation>, pending: Option<Box<PendingCommand>>) -> bool {
-        let Place::Running(run) = &mut self.slot.place else { return false };
-        (run.isolation, run.pending) = (isolation, pending);
-        self.change(Touch::NOTES);
-        true
+        let is_running = self.change_records(|slot| match &mut slot.place {
+            Place::Running(run) => {
+                (run.isolation, run.pending) = (isolation, pending);
+                true
+            }
+            Place::Timed(..) => false,
+        });
+        if is_running {
+            self.change(Touch::NOTES);
+        }
+        is_running
     }
 
     /// Notes how the run was started; does nothing to a job that is not RUNNING.
@@ -250,19 +297,21 @@ impl SlotMut<'_> {
         }
     }
 
-    /// The pending command of a run, to change it; `None` if the job is not RUNNING.
-    pub(crate) fn pending_mut(&mut self) -> Option<&mut PendingCommand> {
+    /// Changes the pending command of a run; `None` if the job is not RUNNING.
+    pub(crate) fn change_pending<T>(&mut self, change: impl FnOnce(&mut PendingCommand) -> T) -> Option<T> {
         self.change(Touch::NOTES);
-        match &mut self.slot.place {
-            Place::Running(run) => Some(run.pending.get_or_insert_default()),
+        self.change_records(|slot| match &mut slot.place {
+            Place::Running(run) => Some(change(run.pending.get_or_insert_default())),
             Place::Timed(..) => None,
-        }
+        })
     }
 
     /// Removes the pending command of a run.
     pub(crate) fn take_pending(&mut self) -> Option<PendingCommand> {
-        let Place::Running(run) = &mut self.slot.place else { return None };
-        let pending = run.pending.take()?;
+        let pending = self.change_records(|slot| match &mut slot.place {
+            Place::Running(run) => run.pending.take(),
+            Place::Timed(..) => None,
+        })?;
         self.change(Touch::NOTES);
         Some(*pending)
     }

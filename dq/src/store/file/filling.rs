@@ -1,0 +1,128 @@
+//! Fills a new directory with imports, which are on the disk and nowhere else: so an import needs little memory.
+
+use std::future::ready;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::future::BoxFuture;
+
+use super::disk::Disk;
+use super::journal::{Frame, Journal, JournalError};
+use super::opened::Connection;
+use super::opening::journal_options;
+use super::options::{Commits, FileOptions};
+use super::reading::{CheckError, directory};
+use super::sink::JournalSink;
+use crate::environment::WallClock;
+use crate::job::{NodeId, ProducerId, TopicKey};
+use crate::store::memory::{MemoryStore, Sink};
+use crate::store::{
+    Batch, BatchReply, Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Signals, Store, StoreError,
+};
+
+/// A new directory that takes imports and nothing else. It does not know the jobs that it has: one that comes twice replaces the first.
+/// Dropping it closes the directory.
+#[derive(Debug)]
+pub struct NewDirectory(Arc<Filling>);
+
+#[derive(Debug)]
+struct Filling {
+    path: String,
+    sink: Arc<JournalSink>,
+    /// The highest fence that an import named.
+    fence: AtomicU64,
+}
+
+impl NewDirectory {
+    /// Makes the directory, or takes one that has no store yet; `None` if it has one. Blocks.
+    ///
+    /// # Errors
+    /// [`CheckError`]: the disk refuses, or another process uses the directory.
+    pub fn at(path: impl AsRef<Path>) -> Result<Option<Self>, CheckError> {
+        let disk = directory(path.as_ref())?;
+        Self::on(disk)
+    }
+
+    /// As [`at`](Self::at), on a disk that the program made.
+    ///
+    /// # Errors
+    /// As [`at`](Self::at).
+    pub fn on(disk: Arc<dyn Disk>) -> Result<Option<Self>, CheckError> {
+        if !Journal::is_missing(&*disk)? {
+            return Ok(None);
+        }
+        let mut options = FileOptions::new(Arc::new(WallClock));
+        options.commits = Commits::AtOnce;
+        let (path, sink) = (disk.path(), Arc::new(JournalSink::new(&options)));
+        let nothing = |_, _: Frame<'_>| Ok::<_, std::io::Error>(());
+        let (journal, _) = Journal::open(disk, &journal_options(&options), nothing)?;
+        sink.start(Arc::new(journal));
+        Ok(Some(Self(Arc::new(Filling { path, sink, fence: AtomicU64::new(0) }))))
+    }
+
+    fn refused(&self, operation: &'static str) -> StoreError {
+        let reason = format!("{} is being filled by an import", self.0.path);
+        StoreError::Unsupported { operation, reason }
+    }
+}
+
+impl Filling {
+    fn close(&self) -> Result<(), JournalError> {
+        let journal = self.sink.journal();
+        journal.reserve(self.fence.load(Ordering::Relaxed))?;
+        journal.seal()
+    }
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::warn!(%error, "the journal could not be closed cleanly; nothing that was confirmed is lost");
+        }
+    }
+}
+
+impl Store for NewDirectory {
+    fn url(&self) -> String {
+        format!("file:{}", self.0.path)
+    }
+
+    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        Box::pin(ready(match query {
+            Query::Open { .. } => Ok(QueryReply::Open(())),
+            query => Err(self.refused(query.name())),
+        }))
+    }
+
+    fn link_with(&self, _: &TopicKey, _: &NodeId, _: LinkOptions) -> Arc<dyn Link> {
+        Arc::new(Connection::<dyn Link>(None))
+    }
+
+    fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
+        Arc::new(Importer { to: Arc::clone(&self.0), topic: topic.clone(), producer: producer.clone() })
+    }
+
+    fn signals<'a>(&'a self, _: &'a TopicKey, _: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
+        Box::pin(ready(Err(self.refused("signals"))))
+    }
+}
+
+/// The imports of one topic.
+#[derive(Debug)]
+struct Importer {
+    to: Arc<Filling>,
+    topic: TopicKey,
+    producer: ProducerId,
+}
+
+impl Producer for Importer {
+    fn ask(&self, batch: Batch) -> Pending<BatchReply> {
+        if let Batch::Import { import, .. } = &batch {
+            self.to.fence.fetch_max(import.fence.0, Ordering::Relaxed);
+        }
+        // Its changes go to the journal, and the rest of it goes with the batch.
+        let memory = MemoryStore::journaled(Arc::new(WallClock), Arc::clone(&self.to.sink) as Arc<dyn Sink>);
+        memory.producer(&self.topic, &self.producer).ask(batch)
+    }
+}

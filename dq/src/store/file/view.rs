@@ -1,0 +1,156 @@
+//! Looks at a directory that another process uses: read-only, from its files.
+
+use std::fmt;
+use std::future::ready;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+
+use super::disk::Disk;
+use super::journal::{Follower, Journal};
+use super::loader::Loader;
+use super::opening::halted;
+use super::reading::{CheckError, existing, repeated};
+use crate::environment::{WallClock, free_memory};
+use crate::job::{NodeId, ProducerId, TopicKey};
+use crate::store::memory::{CHANGES_VERSION, MemoryStore, Part};
+use crate::store::{
+    Answer, Batch, BatchReply, Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Request, Signals,
+    Store, StoreError,
+};
+
+/// A view of a directory that another process uses. Each query first reads what was written since the last one, so its answer is as new as
+/// the files are; changes fail with [`StoreError::Held`]. The view has what the journal has: no leases, roles, statistics and signals.
+///
+/// It takes as much memory as the jobs, and refuses to take more than half of what the machine has left.
+pub struct FileView {
+    disk: Arc<dyn Disk>,
+    holder: String,
+    most_memory: u64,
+    seen: Mutex<Option<Seen>>,
+}
+
+/// What was read so far.
+#[derive(Debug)]
+struct Seen {
+    loader: Loader,
+    follower: Follower,
+}
+
+impl fmt::Debug for FileView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileView").field("url", &self.url()).field("holder", &self.holder).finish_non_exhaustive()
+    }
+}
+
+impl FileView {
+    /// A view of this directory, and who uses it. Nothing is read yet.
+    ///
+    /// # Errors
+    /// [`CheckError`]: there is no such directory, or it cannot be read.
+    pub fn of(path: impl AsRef<Path>, holder: &str) -> Result<Self, CheckError> {
+        Ok(Self::on(existing(path.as_ref())?, holder))
+    }
+
+    /// As [`of`](Self::of), on a disk that the program made.
+    pub fn on(disk: Arc<dyn Disk>, holder: &str) -> Self {
+        let most_memory = free_memory().map_or(u64::MAX, |free| free / 2);
+        Self { disk, holder: holder.to_owned(), most_memory, seen: Mutex::new(None) }
+    }
+
+    /// The same view, whose jobs may take so much memory.
+    #[must_use]
+    pub fn with_memory(self, most_memory: u64) -> Self {
+        Self { most_memory, ..self }
+    }
+
+    /// The jobs as the files have them now. Blocks.
+    fn now(&self) -> Result<MemoryStore, StoreError> {
+        // A reading that panicked has left nothing behind, because it is taken out meanwhile.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut known) = seen.take()
+            && let Ok(true) = known.follower.read_on(&*self.disk, |_, frame| known.loader.load(&frame))
+        {
+            return Ok(seen.insert(known).loader.memory.clone());
+        }
+        let read = repeated(|| self.read()).map_err(|error| match error {
+            CheckError::Store(error) => error,
+            error => halted(&error),
+        })?;
+        Ok(seen.insert(read).loader.memory.clone())
+    }
+
+    fn read(&self) -> Result<Seen, CheckError> {
+        let memory = MemoryStore::new(Arc::new(WallClock));
+        let mut loader = Loader::new(&memory, Part::WHOLE).up_to(self.most_memory);
+        let read = Journal::follow(&*self.disk, u32::from(CHANGES_VERSION), |_, frame| loader.load(&frame));
+        if loader.is_over() {
+            let reason = "the jobs take more than half of the memory that this machine has left: look at them in the dashboard of the \
+                          program that uses them; `dq export` and `dq check` need little memory";
+            return Err(StoreError::Full { operation: "view", reason: reason.to_owned() }.into());
+        }
+        let follower = read?.ok_or_else(|| CheckError::NoStore { path: self.disk.path() })?;
+        Ok(Seen { loader, follower })
+    }
+
+    fn held(&self) -> StoreError {
+        StoreError::Held { path: self.disk.path(), holder: self.holder.clone() }
+    }
+}
+
+impl Store for FileView {
+    fn url(&self) -> String {
+        format!("file:{}", self.disk.path())
+    }
+
+    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
+        match query {
+            Query::KeepHistory { .. } | Query::Repair { .. } | Query::Listen { .. } => {
+                Box::pin(ready(Err(self.held())))
+            }
+            query => match self.now() {
+                Ok(memory) => Box::pin(async move { memory.ask(query).await }),
+                Err(error) => Box::pin(ready(Err(error))),
+            },
+        }
+    }
+
+    fn link_with(&self, _: &TopicKey, _: &NodeId, _: LinkOptions) -> Arc<dyn Link> {
+        Arc::new(OnlyLooks { path: self.disk.path(), holder: self.holder.clone() })
+    }
+
+    fn producer(&self, _: &TopicKey, _: &ProducerId) -> Arc<dyn Producer> {
+        Arc::new(OnlyLooks { path: self.disk.path(), holder: self.holder.clone() })
+    }
+
+    fn signals<'a>(&'a self, _: &'a TopicKey, _: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
+        Box::pin(ready(Err(self.held())))
+    }
+}
+
+/// A link or producer of a view, which changes nothing.
+#[derive(Debug)]
+struct OnlyLooks {
+    path: String,
+    holder: String,
+}
+
+impl OnlyLooks {
+    fn refuse<T: Send + 'static>(&self) -> Pending<T> {
+        let error = StoreError::Held { path: self.path.clone(), holder: self.holder.clone() };
+        Box::pin(ready(Err(error)))
+    }
+}
+
+impl Link for OnlyLooks {
+    fn ask(&self, _: Request) -> Pending<Answer> {
+        self.refuse()
+    }
+}
+
+impl Producer for OnlyLooks {
+    fn ask(&self, _: Batch) -> Pending<BatchReply> {
+        self.refuse()
+    }
+}

@@ -1,0 +1,130 @@
+//! Directories that are read part by part, and filled without being read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dq::environment::WallClock;
+use dq::job::{Fence, Metadata, ProducerId, State};
+use dq::store::file::{FileStore, NewDirectory, Parts, check_on};
+use dq::store::step::Change;
+use dq::store::{
+    BatchAnswer, CopyPlace, ExportPart, ExportRequest, Import, ImportOutcome, JobCopy, OnDuplicate, Store, StoreError,
+};
+use dq::time::Timestamp;
+use dq_testing::disk::{Fate, SimulatedDisk};
+
+use crate::rig::{Rig, job, key, now};
+
+/// All copies that a store has, by their ids, as often as they are there.
+fn copies(store: &dyn Store) -> Vec<JobCopy> {
+    let mut copies = Vec::new();
+    for part in ExportPart::ALL {
+        let request = ExportRequest { part, after: None, limit: 1_000, bytes: 1 << 20 };
+        let page = now(store.export(&key(), request)).unwrap();
+        assert!(page.next.is_none());
+        copies.extend(page.copies);
+    }
+    copies
+}
+
+/// A directory with jobs in several states, a snapshot, and changes since.
+fn mixed() -> SimulatedDisk {
+    let disk = SimulatedDisk::new();
+    let mut rig = Rig::open(&disk);
+    for round in 0..12 {
+        let ids: Vec<_> = (0..20).map(|n| format!("{round}.{n}")).collect();
+        rig.added(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+        let claims = rig.transfer(9);
+        rig.store.commit().unwrap();
+        let claims = rig.claimed(claims).unwrap();
+        let error = Metadata { error: Some("no".into()), attempts: 3, ..Metadata::default() };
+        // Three of each round stay RUNNING.
+        let settled = rig.settle(vec![
+            (&claims[0], Change::Ack, None),
+            (&claims[1], Change::Ack, None),
+            (&claims[2], Change::Dead, Some(error.clone())),
+            (&claims[3], Change::Park, None),
+            (&claims[4], Change::Retry(std::time::Duration::from_secs(9)), Some(error)),
+            (&claims[5], Change::Ack, None),
+        ]);
+        rig.store.commit().unwrap();
+        now(settled).unwrap();
+    }
+    disk
+}
+
+#[test]
+fn each_job_is_in_one_part_and_all_parts_are_the_whole() {
+    let disk = mixed();
+    let whole = Rig::open(&disk.copy());
+    let mut expected: BTreeMap<_, _> = copies(&*whole.store).into_iter().map(|copy| (copy.id.clone(), copy)).collect();
+    let (mut smallest, mut largest) = (usize::MAX, 0);
+    for part in Parts::on(Arc::new(disk), 7).read() {
+        let part = copies(&part.unwrap());
+        (smallest, largest) = (smallest.min(part.len()), largest.max(part.len()));
+        for copy in part {
+            let known = expected.remove(&copy.id).unwrap_or_else(|| panic!("{copy:?} is in two parts"));
+            assert_eq!(JobCopy { at: known.at, ..copy }, known);
+        }
+    }
+    assert_eq!(expected, BTreeMap::new());
+    assert!(smallest > 10 && largest < 60, "{smallest} to {largest} of about 200");
+}
+
+#[test]
+fn a_damaged_directory_is_refused_in_every_part() {
+    let disk = mixed();
+    let name = "snapshot-";
+    let entries = dq::store::file::disk::Disk::list(&disk).unwrap();
+    let name = entries.iter().find(|entry| entry.name.starts_with(name)).unwrap().name.clone();
+    let mut bytes = disk.file(&name);
+    bytes[5_000] ^= 1;
+    disk.put(&name, &bytes);
+    let parts = Parts::on(Arc::new(disk), 3);
+    assert!(parts.read().all(|part| part.unwrap_err().to_string().contains("is damaged at offset")));
+}
+
+fn copy(number: usize, at: u64) -> JobCopy {
+    let job = job(&number.to_string(), "1");
+    let place = [CopyPlace::Delayed, CopyPlace::Dead, CopyPlace::Broadcast][number % 3];
+    JobCopy { id: job.id, record: job.record, crashes: 0, place, at: Timestamp::from_millis(at) }
+}
+
+#[test]
+fn what_was_imported_into_a_new_directory_is_there_after_a_power_cut_and_above_its_fence() {
+    let disk = SimulatedDisk::new();
+    let new = NewDirectory::on(Arc::new(disk.clone())).unwrap().expect("it is new");
+    let producer = new.producer(&key(), &ProducerId::new("p"));
+    for number in 0..30 {
+        let copies = (0..10).map(|n| copy(number * 10 + n, 1_763_000_000_000)).collect();
+        let import = Import { copies, on_duplicate: OnDuplicate::Keep, fence: Fence(1 << 51) };
+        let BatchAnswer::Done(outcomes) = now(producer.import(number as u64 + 1, import)).unwrap() else {
+            panic!("the batch is not late")
+        };
+        assert_eq!(outcomes, [ImportOutcome::Added; 10]);
+    }
+    let is_there = |disk: &SimulatedDisk| {
+        let counts = check_on(disk).unwrap().topics[0].counts;
+        assert_eq!((counts.delayed + counts.dead + counts.broadcasts, counts.dead), (300, 100));
+    };
+    is_there(&disk.cut(|_| Fate::Lost));
+    drop((producer, new));
+    assert!(check_on(&disk).unwrap().is_sealed);
+    is_there(&disk);
+    assert!(NewDirectory::on(Arc::new(disk.clone())).unwrap().is_none(), "it has a store now");
+    let mut rig = Rig::open(&disk);
+    let claims = rig.transfer(1);
+    rig.store.commit().unwrap();
+    assert!(rig.claimed(claims).unwrap()[0].token.fence > Fence(1 << 51));
+}
+
+#[test]
+fn a_directory_that_is_filled_takes_nothing_but_imports() {
+    let new = NewDirectory::on(Arc::new(SimulatedDisk::new())).unwrap().expect("it is new");
+    assert!(matches!(now(new.counts(&key())), Err(StoreError::Unsupported { .. })));
+    let link = new.link(&key(), &dq::job::NodeId::new("n"));
+    assert!(now(link.step(dq::store::step::Wake)).unwrap_err().nothing_done());
+    let file = FileStore::on(Arc::new(SimulatedDisk::new()), Arc::new(WallClock));
+    assert_eq!(file.memory_use(), None, "it is not open");
+    assert_eq!(State::Delayed, CopyPlace::Broadcast.state());
+}

@@ -1,0 +1,102 @@
+//! A view of a directory that another process uses.
+
+use std::sync::Arc;
+
+use dq::job::{JobId, Metadata, NodeId, ProducerId};
+use dq::store::file::FileView;
+use dq::store::file::disk::Disk;
+use dq::store::step::{Change, Wake};
+use dq::store::{Interest, Numbered, Query, Store, StoreError, TopicCounts};
+use dq_testing::disk::SimulatedDisk;
+
+use crate::rig::{Rig, job, key, now};
+
+fn view_of(disk: &SimulatedDisk) -> FileView {
+    FileView::on(Arc::new(disk.clone()), "process 7")
+}
+
+fn counts(view: &FileView) -> TopicCounts {
+    now(view.counts(&key())).unwrap()
+}
+
+#[test]
+fn a_view_has_what_was_written_and_follows_each_step() {
+    let disk = SimulatedDisk::new();
+    let mut rig = Rig::open(&disk);
+    rig.added(&["a", "b"]);
+    let view = view_of(&disk);
+    assert_eq!(counts(&view).delayed, 2);
+    // So many that files begin and snapshots replace them.
+    for round in 0..60 {
+        rig.added(&[&format!("{round}.1"), &format!("{round}.2")]);
+        let claims = rig.transfer(1);
+        rig.store.commit().unwrap();
+        let claims = rig.claimed(claims).unwrap();
+        assert_eq!(counts(&view).running, 1, "round {round}");
+        let settled = rig.settle(vec![(&claims[0], Change::Ack, None::<Metadata>)]);
+        rig.store.commit().unwrap();
+        now(settled).unwrap();
+        assert_eq!((counts(&view).delayed, counts(&view).running), (3 + round, 0), "round {round}");
+    }
+    drop(rig);
+    let mut rig = Rig::open(&disk);
+    rig.added(&["after another start"]);
+    assert_eq!(counts(&view).delayed, 63);
+    let seen = now(view.get(&key(), &[JobId::new("after another start").unwrap()])).unwrap();
+    assert!(seen[0].is_some());
+}
+
+#[test]
+fn a_view_reads_what_is_new_and_not_all_again() {
+    let disk = SimulatedDisk::new();
+    let mut rig = Rig::try_open(&disk, |options| {
+        (options.segment_bytes, options.snapshot_bytes) = (64 << 20, 1 << 40);
+    })
+    .unwrap();
+    let payload = "1".repeat(100_000);
+    let added = rig.add_all((0..40).map(|n| job(&n.to_string(), &payload)).collect());
+    rig.store.commit().unwrap();
+    now(added).unwrap();
+    let view = view_of(&disk);
+    assert_eq!(counts(&view).delayed, 40);
+    // What was read is damaged: whoever reads it again is refused.
+    let name = disk.list().unwrap().into_iter().find(|entry| entry.name.starts_with("journal-")).unwrap().name;
+    let mut bytes = disk.file(&name);
+    bytes[5_000] ^= 1;
+    disk.put(&name, &bytes);
+    for round in 0..10 {
+        rig.added(&[&format!("new {round}")]);
+        assert_eq!(counts(&view).delayed, 41 + round);
+    }
+    let refused = now(view_of(&disk).counts(&key())).unwrap_err();
+    assert!(refused.to_string().contains("is damaged at offset"), "{refused}");
+}
+
+#[test]
+fn a_view_that_needs_too_much_memory_ends_and_says_what_needs_little() {
+    let disk = SimulatedDisk::new();
+    let mut rig = Rig::open(&disk);
+    rig.added(&["a", "b", "c"]);
+    let refused = now(view_of(&disk).with_memory(500).counts(&key())).unwrap_err();
+    assert!(matches!(&refused, StoreError::Full { .. }), "{refused}");
+    assert!(refused.to_string().contains("`dq export` and `dq check` need little memory"), "{refused}");
+    assert_eq!(now(view_of(&disk).with_memory(5_000).counts(&key())).unwrap().delayed, 3);
+}
+
+#[test]
+fn a_view_changes_nothing_and_names_who_uses_the_directory() {
+    let disk = SimulatedDisk::new();
+    let mut rig = Rig::open(&disk);
+    rig.added(&["a"]);
+    let (view, before) = (view_of(&disk), disk.written());
+    let held = |error: StoreError| {
+        assert!(matches!(&error, StoreError::Held { holder, .. } if holder == "process 7"), "{error}");
+        assert!(error.nothing_done() && !error.is_outage(), "nobody repeats it");
+    };
+    let producer = view.producer(&key(), &ProducerId::new("p"));
+    held(now(producer.add(Numbered { number: 1, items: vec![job("b", "1")] })).unwrap_err());
+    held(now(view.link(&key(), &NodeId::new("n")).step(Wake)).unwrap_err());
+    held(now(view.signals(&key(), Interest { node: None, broadcasts: false, moves: true })).map(drop).unwrap_err());
+    held(now(view.ask(Query::Listen { topic: &key() })).unwrap_err());
+    assert_eq!((counts(&view).delayed, disk.written()), (1, before));
+}
