@@ -9,8 +9,9 @@ use std::time::Duration;
 use dq::store::file::CheckError;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::backups::Backups;
 use crate::child::Process;
-use crate::ledger::{Entry, Ledger, now};
+use crate::ledger::{Entry, Ledger, now, read};
 use crate::process::{Part, rng};
 use crate::server::Server;
 use crate::{Kind, Storm};
@@ -66,6 +67,8 @@ pub async fn run(storm: &Storm, kills: Option<u64>, seed: u64, folder: &Path) ->
         share: vec![1, 0],
         is_alone: true,
     };
+    let directory = url.strip_prefix("file:").filter(|_| storm.backup);
+    let backups = directory.map(|directory| Backups::start(directory.into(), folder.join("copies")));
     let (jobs, mut number) = (storm.jobs.unwrap_or(0), 0);
     while number < kills || confirmed.load(Relaxed) < jobs {
         number += 1;
@@ -87,6 +90,9 @@ pub async fn run(storm: &Storm, kills: Option<u64>, seed: u64, folder: &Path) ->
         if number % 50 == 0 {
             println!("{number} kills, {} jobs", confirmed.load(Relaxed));
         }
+    }
+    if let Some(backups) = backups {
+        wrong.extend(backups.stop(&read(folder).expect("the files can be read")));
     }
     // The last process adds nothing and finishes all jobs. Then another one lists what is left.
     let last = Part { jobs: Some(0), ..part(number + 1) };

@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
+mod backups;
 mod checker;
 mod child;
 mod faults;
@@ -80,6 +81,9 @@ struct Storm {
     /// Where `file` keeps its directory; beside the files of the storm if nothing is said.
     #[arg(long)]
     directory: Option<PathBuf>,
+    /// Copies the directory each second, and checks that each copy has what was confirmed before. Only `file`.
+    #[arg(long)]
+    backup: bool,
     /// Redis keeps nothing on disk, so that a restart loses jobs: shows that the checker finds them.
     #[arg(long)]
     forgets: bool,

@@ -39,8 +39,9 @@ fn a_process_that_is_killed_again_and_again_loses_nothing_on_redis() {
 
 #[test]
 fn a_process_that_is_killed_again_and_again_loses_nothing_in_a_directory() {
-    let said = storm(&["--store", "file", "--kills", "15", "--rate", "300"]);
+    let said = storm(&["--store", "file", "--kills", "15", "--rate", "300", "--backup"]);
     assert_eq!(count(&said, "owner killed"), 15, "{said}");
+    assert!(said.contains(" copies, which had "), "{said}");
 }
 
 #[test]
