@@ -10,14 +10,12 @@ mod read;
 
 pub(crate) use health::{healthz, readyz};
 
-use axum::Json;
 use axum::extract::DefaultBodyLimit;
 use axum::extract::rejection::JsonRejection;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
+use axum::{Json, Router};
 use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::app::Shared;
 use crate::failure::Failure;
@@ -26,46 +24,53 @@ use crate::guard::problem;
 /// The most bytes of a request.
 const MOST_BYTES: usize = (1 << 20) + (16 << 10);
 
-#[derive(OpenApi)]
-#[openapi(
-    info(title = "dq", description = "Delayed jobs: look at them, change them, and add them. Times in answers are milliseconds since the Unix epoch, durations milliseconds."),
-    security(("token" = [])),
-    tags((name = "topics"), (name = "jobs"), (name = "schedules"), (name = "changes"), (name = "store"))
-)]
-struct Described;
+/// Serves handlers, and describes them by their attributes, which have the same paths once more: a test compares them.
+macro_rules! routes {
+    ($($path:literal $($method:ident($($handler:ident)::+)),+;)+) => {
+        #[derive(OpenApi)]
+        #[openapi(
+            info(title = "dq", description = "Delayed jobs: look at them, change them, and add them. Times in answers are milliseconds since the Unix epoch, durations milliseconds."),
+            security(("token" = [])),
+            tags((name = "topics"), (name = "jobs"), (name = "schedules"), (name = "changes"), (name = "store")),
+            paths($($($($handler)::+),+),+)
+        )]
+        struct Described;
 
-/// All routes with their description.
-fn described() -> OpenApiRouter<Shared> {
-    OpenApiRouter::with_openapi(Described::openapi())
-        .routes(routes!(read::topics))
-        .routes(routes!(read::topic))
-        .routes(routes!(read::nodes))
-        .routes(routes!(read::timeline))
-        .routes(routes!(read::past))
-        .routes(routes!(read::jobs, add::add))
-        .routes(routes!(read::job, change::delete))
-        .routes(routes!(read::why))
-        .routes(routes!(read::schedules))
-        .routes(routes!(read::doctor))
-        .routes(routes!(change::requeue))
-        .routes(routes!(change::ack))
-        .routes(routes!(change::run_now))
-        .routes(routes!(change::reschedule))
-        .routes(routes!(change::pause))
-        .routes(routes!(change::resume))
-        .routes(routes!(change::drain))
-        .routes(routes!(change::undrain))
-        .routes(routes!(change::pause_schedule))
-        .routes(routes!(change::resume_schedule))
-        .routes(routes!(change::remove_schedule))
-        .routes(routes!(bulk::step))
+        fn served() -> Router<Shared> {
+            Router::new()$(.route($path, MethodRouter::new()$(.$method($($handler)::+))+))+
+        }
+    };
+}
+
+routes! {
+    "/topics" get(read::topics);
+    "/topics/{topic}" get(read::topic);
+    "/topics/{topic}/nodes" get(read::nodes);
+    "/topics/{topic}/timeline" get(read::timeline);
+    "/topics/{topic}/past" get(read::past);
+    "/topics/{topic}/jobs" get(read::jobs), post(add::add);
+    "/topics/{topic}/jobs/{id}" get(read::job), delete(change::delete);
+    "/topics/{topic}/jobs/{id}/why" get(read::why);
+    "/topics/{topic}/jobs/{id}/requeue" post(change::requeue);
+    "/topics/{topic}/jobs/{id}/ack" post(change::ack);
+    "/topics/{topic}/jobs/{id}/run-now" post(change::run_now);
+    "/topics/{topic}/jobs/{id}/reschedule" post(change::reschedule);
+    "/topics/{topic}/pause" post(change::pause);
+    "/topics/{topic}/resume" post(change::resume);
+    "/topics/{topic}/drain" post(change::drain);
+    "/topics/{topic}/undrain" post(change::undrain);
+    "/topics/{topic}/schedules" get(read::schedules);
+    "/topics/{topic}/schedules/{id}" delete(change::remove_schedule);
+    "/topics/{topic}/schedules/{id}/pause" post(change::pause_schedule);
+    "/topics/{topic}/schedules/{id}/resume" post(change::resume_schedule);
+    "/topics/{topic}/bulk" post(bulk::step);
+    "/doctor" get(read::doctor);
 }
 
 /// The routes below `/api/v1`.
-pub(crate) fn router() -> axum::Router<Shared> {
-    let (router, document) = described().split_for_parts();
-    let document = document::finished(document);
-    router
+pub(crate) fn router() -> Router<Shared> {
+    let document = document::finished(Described::openapi());
+    served()
         .route("/openapi.json", get(move || std::future::ready(Json(document))))
         .fallback(|| std::future::ready(problem(&Failure::NotThere("such path"))))
         .layer(DefaultBodyLimit::max(MOST_BYTES))
