@@ -5,6 +5,7 @@
 mod access;
 mod actions;
 mod api;
+mod assets;
 mod browser;
 mod changes;
 mod chromium;
