@@ -29,6 +29,10 @@ const MORE_THAN_ANY_SHIFT: i64 = 2 * 24 * 3600;
 const MOST_TRANSITIONS: usize = 1_000;
 /// How many zones an error proposes.
 const PROPOSALS: usize = 3;
+/// The most bytes of a line: a list of every second of a minute, minute of an hour and so on has fewer.
+const LONGEST_LINE: usize = 1_000;
+/// A zone with more bytes resembles none, and to compare it would take long: the time grows with the square.
+const LONGEST_ZONE: usize = 64;
 
 /// A cron line and the zone of its local times.
 #[derive(Clone)]
@@ -138,7 +142,10 @@ impl Cron {
     /// [`BadCron`], also if no date matches the line.
     pub fn parse(line: &str, zone: &str) -> Result<Self, BadCron> {
         let text = line.trim();
-        let bad = |reason: String| BadCron::Line { line: text.into(), reason };
+        let bad = |reason: String| BadCron::Line { line: text.chars().take(140).collect(), reason };
+        if text.len() > LONGEST_LINE {
+            return Err(bad(format!("it is {} bytes long; the limit is {LONGEST_LINE}", text.len())));
+        }
         let fields = text.split_whitespace().count();
         if !(text.starts_with('@') && fields == 1 || fields == 5 || fields == 6) {
             return Err(bad(format!("it has {fields} fields")));
@@ -294,8 +301,10 @@ fn unknown_zone(zone: &str) -> BadCron {
         let city = name.rsplit('/').next().unwrap_or(&name);
         strsim::jaro_winkler(&wanted, &name).max(strsim::jaro_winkler(&wanted, city))
     };
-    let mut names: Vec<_> = db()
-        .available()
+    let known = (zone.len() <= LONGEST_ZONE).then(|| db().available());
+    let mut names: Vec<_> = known
+        .into_iter()
+        .flatten()
         .map(|name| (likeness(name.as_str()), name.to_string()))
         .filter(|(like, _)| *like > 0.85)
         .collect();

@@ -52,23 +52,20 @@ impl Ticks {
         anchor.checked_add(count.checked_mul(interval)?).map(Timestamp::from_millis)
     }
 
-    /// The last tick after `after` and up to `now`; `None` if there is none. It looks back in steps that grow sixtyfold, so it
-    /// walks over few ticks, however often they are and however long ago `after` is.
+    /// The last tick after `after` and up to `now`; `None` if there is none. It halves the time in which that tick may be, so it asks for
+    /// few ticks, however often they are, however long ago `after` is, and whenever the schedule has ended.
     pub fn last_between(&self, after: Timestamp, now: Timestamp) -> Option<Timestamp> {
-        let mut look_back = Duration::from_secs(1);
-        loop {
-            let from = now.before(look_back).max(after);
-            let mut last = None;
-            let mut tick = self.next_after(from);
-            while let Some(at) = tick.filter(|tick| *tick <= now) {
-                last = Some(at);
-                tick = self.next_after(at);
+        let next = |from| self.next_after(from).filter(|tick| *tick <= now);
+        // There is no tick after `none` and up to `now`.
+        let (mut last, mut none) = (next(after)?, now);
+        while last < none {
+            let middle = Timestamp::from_millis(last.as_millis().midpoint(none.as_millis()));
+            match next(middle) {
+                Some(tick) => last = tick,
+                None => none = middle,
             }
-            if last.is_some() || from == after {
-                return last;
-            }
-            look_back = look_back.saturating_mul(60);
         }
+        Some(last)
     }
 }
 
@@ -112,6 +109,23 @@ mod tests {
         let rare = every(Duration::from_secs(24 * 3600), None, None);
         assert_eq!(rare.last_between(at(0), at(3 * 86_400_000 + 5)), Some(at(3 * 86_400_000)));
         assert_eq!(rare.last_between(at(3 * 86_400_000), at(3 * 86_400_000 + 5)), None);
+        let ended = every(Duration::from_millis(1), None, Some(at(7)));
+        assert_eq!(ended.last_between(at(0), at(1 << 47)), Some(at(7)));
+    }
+
+    /// Whatever the ticks are, the last one is that of a walk over all of them.
+    #[test]
+    fn the_last_tick_is_that_of_a_walk() {
+        for (interval, start, end) in
+            [(1, None, None), (7, Some(at(3)), None), (5, None, Some(at(31))), (90, None, None)]
+        {
+            let ticks = every(Duration::from_millis(interval), start, end);
+            for (after, now) in (0..50).flat_map(|after| (0..50).map(move |now| (at(after), at(now)))) {
+                let walk = std::iter::successors(ticks.next_after(after), |tick| ticks.next_after(*tick));
+                let last = walk.take_while(|tick| *tick <= now).last();
+                assert_eq!(ticks.last_between(after, now), last, "{interval} {after:?} {now:?}");
+            }
+        }
     }
 
     #[cfg(feature = "cron")]

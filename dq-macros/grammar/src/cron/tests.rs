@@ -170,3 +170,16 @@ fn every_zone_fires_at_no_time_too_few_and_none_too_many_in_two_years() {
     }
     assert!(zones > 400 && seen.len() > 40, "{zones} zones, {} clocks", seen.len());
 }
+
+/// To look for zones that resemble a name took time with the square of its length: 14 s for 38 kB.
+#[test]
+fn a_line_or_zone_that_is_far_too_long_is_refused_without_a_proposal() {
+    let long = "Europe/Berlin".repeat(100_000);
+    let BadCron::Zone { proposals, .. } = Cron::parse("0 9 * * *", &long).unwrap_err() else { panic!("it is a zone") };
+    assert_eq!(proposals, [""; 0]);
+    let all = |most: u32| (0..=most).map(|number| number.to_string()).collect::<Vec<_>>().join(",");
+    let line = format!("{} {} {} * * *", all(59), all(59), all(23));
+    assert!(Cron::parse(&line, "UTC").is_ok());
+    let error = Cron::parse(&format!("{}0 * * * *", "0,".repeat(100_000)), "UTC").unwrap_err().to_string();
+    assert!(error.contains("is 200009 bytes long; the limit is 1000") && error.len() < 400, "{error}");
+}
