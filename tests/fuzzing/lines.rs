@@ -1,0 +1,163 @@
+//! Export lines: an import of them, a node that runs the jobs, and an export that another store takes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use dq::environment::TokioClock;
+use dq::job::{JobId, ProducerId};
+use dq::store::memory::MemoryStore;
+use dq::store::{OnDuplicate, Store};
+use dq_cli::Repeating;
+use dq_cli::export::{self, Choice};
+use dq_cli::failure::Failure;
+use dq_cli::import::{self, Options};
+use dq_cli::progress::Progress;
+use serde_json::{Value, json};
+
+use crate::draw::{Draw, NOW};
+use crate::grammar;
+use crate::node::{Node, key, lasting, paused};
+use crate::target::Found;
+
+/// How many lines a node gets at a time.
+const LINES: u64 = 12;
+const REPEATING: Repeating = Repeating(Duration::from_secs(5));
+
+/// The line of a job.
+fn line(draw: &Draw, number: u64) -> Value {
+    let id = if draw.one_in(9) { grammar::id(draw) } else { format!("{number}{}", draw.word()) };
+    let state = draw.pick(&["delayed", "delayed", "delayed", "unacked", "dead", "done", "broadcast"]);
+    let at = if draw.one_in(4) { draw.number() } else { NOW - 50_000 + draw.below(100_000) };
+    let mut line = json!({ "topic": "t", "id": id, "state": state, "at": at });
+    if draw.one_in(3) {
+        line["record_base64"] = json!(BASE64_STANDARD.encode(grammar::record(draw)));
+        return line;
+    }
+    let numbers = ["crashes", "attempts", "delay", "expires_at", "retain", "parked_by", "version", "first_added"];
+    for field in numbers.into_iter().filter(|_| draw.one_in(6)) {
+        line[field] = json!(if draw.one_in(3) { draw.number() } else { draw.below(9) });
+    }
+    if draw.one_in(5) {
+        line["cause"] = json!(draw.pick(&["error", "panic", "timeout", "crash", "decode", "expired", "defect", "why"]));
+    }
+    if draw.one_in(6) {
+        line["exhausted"] = json!(draw.one_in(2));
+    }
+    if draw.one_in(4) {
+        line["retry"] = json!(grammar::retry(draw));
+    }
+    if draw.one_in(4) {
+        line["headers"] = (0..draw.below(4)).map(|_| json!([draw.text(), draw.text()])).collect();
+    }
+    if draw.one_in(4) {
+        line["error"] = json!(draw.text());
+    }
+    let is_schedule = line["id"].as_str().is_some_and(|id| id.starts_with("dq:schedule:"));
+    line["payload"] = if is_schedule { grammar::definition(draw) } else { grammar::value(draw, 3) };
+    if draw.one_in(30) {
+        line[draw.text()] = grammar::value(draw, 1);
+    }
+    line
+}
+
+async fn imported(store: &dyn Store, text: &str) -> Result<(), Failure> {
+    let (producer, on_duplicate) = (ProducerId::new("fuzz"), OnDuplicate::Keep);
+    let options = Options { app: None, on_duplicate, partial: true, repeating: REPEATING, producer };
+    import::import(store, &options, text.as_bytes(), &Progress::hidden()).await.map(drop)
+}
+
+fn memory() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new(Arc::new(TokioClock::at(NOW * 1_000))))
+}
+
+/// Imports each line by itself, so that a bad one stops no other. Returns the ids of the jobs that the store took.
+async fn import_all(store: &dyn Store, draw: &Draw, found: &mut Found) -> Vec<JobId> {
+    let start = format!(
+        "{{\"export\":{{\"format\":1,\"app\":\"test\"}}}}\n{{\"topic\":{{\"topic\":\"t\",\"fence\":{}}}}}\n",
+        draw.below(9)
+    );
+    let mut ids = Vec::new();
+    for number in 0..LINES {
+        let line = line(draw, number);
+        let text = json!({ "job": line }).to_string();
+        let text = if draw.one_in(30) { draw.spoiled(&text) } else { text };
+        let is_accepted = imported(store, &format!("{start}{text}\n")).await.is_ok();
+        found.input(is_accepted);
+        // A broadcast is gone once it is published.
+        let stays = is_accepted && line["state"] != "broadcast";
+        let id = line["id"].as_str().and_then(|id| JobId::new(id).ok());
+        ids.extend(id.filter(|_| stays));
+    }
+    ids
+}
+
+/// What is in the store must be within the limits, as for a caller.
+async fn check_limits(store: &dyn Store, ids: &[JobId], found: &mut Found) {
+    for stored in store.get(&key(), ids).await.expect("a memory store answers").into_iter().flatten() {
+        if let Err(over) = stored.record.check_new() {
+            found.let_in(format!("a record that is over a limit: {over}"));
+        }
+    }
+}
+
+async fn exported(store: &dyn Store) -> Result<String, Failure> {
+    let mut out = Vec::new();
+    let choice = Choice { topics: Vec::new(), states: Vec::new(), running: true };
+    export::export(store, &key().app, &choice, REPEATING, &mut out, &Progress::hidden()).await?;
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}
+
+/// Does something to a job that a person or program may do.
+async fn change(node: &Node, draw: &Draw, id: &JobId) -> bool {
+    let topic = node.dq.provider().topic("t").expect("it is a topic");
+    let id = id.as_str();
+    match draw.below(12) {
+        0 => drop(topic.reschedule(id, Duration::from_millis(draw.time())).await),
+        1 => drop(topic.extend_by(id, Duration::from_millis(draw.number())).await),
+        2 => drop(topic.run_now(id).await),
+        3 => drop(topic.update_json(id, grammar::value(draw, 2)).await),
+        4 => drop(topic.requeue(id).await),
+        5 => return topic.delete(id).await.is_ok(),
+        6 => return topic.ack(id).await.is_ok(),
+        _ => {}
+    }
+    false
+}
+
+/// Jobs are imported, changed, run, retried and parked by a node, exported, and imported into another store.
+pub fn lines(draw: &Draw, found: &mut Found) {
+    paused(async {
+        let store = memory();
+        let ids = import_all(&*store, draw, found).await;
+        check_limits(&*store, &ids, found).await;
+        let mut ids = lasting(&*store, ids).await;
+        let node = Node::start(store.clone()).await;
+        let mut left = Vec::new();
+        for id in ids.drain(..) {
+            if !change(&node, draw, &id).await {
+                left.push(id);
+            }
+        }
+        node.runs_innocent_jobs(found).await;
+        node.looks(found).await;
+        node.still_has(&left, found).await;
+        let before = store.counts(&key()).await.expect("a memory store answers");
+        match exported(&*store).await {
+            Err(failure) => found.lost(format!("it cannot be exported: {failure}")),
+            Ok(text) => {
+                let other = memory();
+                if let Err(failure) = imported(&*other, &text).await {
+                    return found.lost(format!("the export cannot be imported: {failure}"));
+                }
+                let after = other.counts(&key()).await.expect("a memory store answers");
+                let sum =
+                    |counts: &dq::store::TopicCounts| counts.delayed + counts.running + counts.unacked + counts.dead;
+                if sum(&before) != sum(&after) {
+                    found.lost(format!("an export lost jobs: {before:?}, {after:?}"));
+                }
+            }
+        }
+    });
+}
