@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 38] = [
+pub const TAKEN: [Taken; 39] = [
     taken(
         "2",
         Profile::Killers,
@@ -165,6 +165,14 @@ pub const TAKEN: [Taken; 38] = [
         "one step adds the jobs of a tick and moves the schedule on; here the jobs are added in a step of their own, and the node dies before the second",
         "the schedule has its tick again",
         "waits with",
+    ),
+    taken(
+        "34",
+        Profile::Panics,
+        500,
+        "a job is convicted of a panic once the task has panicked at it again; here the first panic convicts each job whose outcome the node sends next",
+        "a job is DEAD for a panic that another job, or no job, may have caused",
+        "is DEAD by a defect",
     ),
     taken(
         "begin",

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 38] = [
+pub const RULES: [&str; 39] = [
     "2",
     "6",
     "7",
@@ -23,6 +23,7 @@ pub const RULES: [&str; 38] = [
     "28",
     "29",
     "30",
+    "34",
     "begin",
     "bytes",
     "connect",

@@ -20,9 +20,10 @@ use super::sim::Sim;
 use super::sync::lock;
 use super::version::stamp_tick;
 use dq::config::NodeSettings;
-use dq::job::{JobId, NodeId, ProducerId, Sequence, TopicKey};
+use dq::job::{Cause, JobId, Metadata, NodeId, ProducerId, Sequence, TopicKey};
+use dq::schedule::schedule_name;
 use dq::store::step::{
-    Change, Claim, Exhaust, Isolate, Isolated, Reclaimed, Reconcile, Renew, RowCursor, Sequenced, Settle,
+    Change, Claim, Exhaust, Isolate, Isolated, Outcome, Reclaimed, Reconcile, Renew, RowCursor, Sequenced, Settle,
 };
 use dq::store::{
     Answer, Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Request, RequestKind, Signals, Store,
@@ -176,6 +177,7 @@ impl FaultyLink {
                         stamp_tick(tick);
                     }
                 }
+                self.convict_at_once(&mut settle.outcomes);
             }
             Request::Reclaim(reclaim) => {
                 reclaim.limit = reclaim.limit.min(FEW);
@@ -185,6 +187,17 @@ impl FaultyLink {
             _ => {}
         }
         request
+    }
+
+    /// Without rule 34 the first panic of a node convicts each job whose outcome it sends next.
+    fn convict_at_once(&self, outcomes: &mut [Outcome]) {
+        if !without("34") || lock(&self.checker).panics_of(&self.node) != 1 {
+            return;
+        }
+        for outcome in outcomes.iter_mut().filter(|outcome| schedule_name(&outcome.id).is_none()) {
+            outcome.change = Change::Dead;
+            outcome.metadata = Some(Metadata { cause: Some(Cause::Defect), ..Metadata::default() });
+        }
     }
 }
 

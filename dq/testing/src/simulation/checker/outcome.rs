@@ -26,8 +26,8 @@ impl Checker {
         let mut runs = self.runs.values().filter(|other| {
             self.fell && self.jumped && (&other.node, other.token, other.version) == (node, run.token, run.version)
         });
-        if outcome.change == Change::Dead && self.may_give_up(node, outcome) {
-            return;
+        if outcome.change == Change::Dead && cause_of(outcome) == Some(Cause::Defect) {
+            return self.note_defect(node, outcome);
         }
         if !self.fits(&run, outcome, exhausted) && !runs.any(|other| self.fits(other, outcome, exhausted)) {
             self.bad(format!(
@@ -52,10 +52,17 @@ impl Checker {
         }
     }
 
-    /// Whether a job may have become DEAD because dq panicked at it.
-    fn may_give_up(&self, node: &NodeId, outcome: &Outcome) -> bool {
-        let panics = self.node_records.get(node).map_or(0, |record| record.panics);
-        panics >= 2 && outcome.metadata.as_ref().and_then(|metadata| metadata.cause) == Some(Cause::Defect)
+    /// A job is DEAD because dq has panicked at it, which takes two panics (rule 34).
+    fn note_defect(&mut self, node: &NodeId, outcome: &Outcome) {
+        let panics = self.panics_of(node);
+        if panics < 2 {
+            self.bad(format!("[34] {} is DEAD by a defect, but {node} has panicked {panics} times", outcome.id));
+        }
+    }
+
+    /// How often the tasks of a node have panicked.
+    pub(in crate::simulation) fn panics_of(&self, node: &NodeId) -> u32 {
+        self.node_records.get(node).map_or(0, |record| record.panics)
     }
 
     /// Returns whether an outcome fits what the handlers of the run did.
@@ -78,7 +85,7 @@ impl Checker {
             Change::Rollback => true,
             Change::Tick(_) => schedule_name(&outcome.id).is_some() && outcome.token == run.token,
             Change::Dead => {
-                let cause = outcome.metadata.as_ref().and_then(|metadata| metadata.cause);
+                let cause = cause_of(outcome);
                 let without_final = cause == Some(Cause::Decode) || cause == Some(Cause::Expired) && run.expired;
                 without_final || run.started.contains(&HandlerKind::Final) || exhausted && without("15")
             }
@@ -99,14 +106,19 @@ impl Checker {
     }
 }
 
+/// What a job is DEAD by.
+fn cause_of(outcome: &Outcome) -> Option<Cause> {
+    outcome.metadata.as_ref()?.cause
+}
+
 /// Returns whether the handler was polled whose failure this outcome tells: a retry costs an attempt, and a job without
 /// attempts is DEAD only after its `final_retry`.
 fn was_polled(run: &Run, outcome: &Outcome) -> bool {
     match outcome.change {
         Change::Retry(_) => run.polled.iter().any(|kind| *kind != HandlerKind::Final),
         Change::Dead => {
-            let cause = outcome.metadata.as_ref().and_then(|metadata| metadata.cause);
-            matches!(cause, Some(Cause::Decode | Cause::Expired)) || run.polled.contains(&HandlerKind::Final)
+            matches!(cause_of(outcome), Some(Cause::Decode | Cause::Expired))
+                || run.polled.contains(&HandlerKind::Final)
         }
         _ => true,
     }
