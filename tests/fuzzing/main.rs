@@ -27,7 +27,7 @@ const CORPUS: &str = include_str!("corpus.txt");
 const MOST_PRINTED: usize = 5;
 
 struct Arguments {
-    executions: u64,
+    executions: Option<u64>,
     from: u64,
     target: Option<String>,
     most: Duration,
@@ -38,7 +38,7 @@ fn usage() -> String {
     format!(
         "tests/fuzz [OPTION ...]\n\
          generates inputs, gives them to dq, and prints a table of what came of it; exits with 1 after a finding\n\n\
-         \x20 --executions N   inputs of each target (1000)\n\
+         \x20 --executions N   inputs of each target (as many as in the short run)\n\
          \x20 --target NAME    only this one\n\
          \x20 --from SEED      the first seed (0); a seed generates the same inputs each time\n\
          \x20 --seconds N      end each target after this time\n\n\
@@ -47,12 +47,12 @@ fn usage() -> String {
 }
 
 fn arguments(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
-    let mut arguments = Arguments { executions: 1_000, from: 0, target: None, most: Duration::MAX };
+    let mut arguments = Arguments { executions: None, from: 0, target: None, most: Duration::MAX };
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("`{word}` needs a value"))?;
         let number = || value.parse::<u64>().map_err(|_| format!("`{word}` needs a number, not `{value}`"));
         match word.as_str() {
-            "--executions" => arguments.executions = number()?,
+            "--executions" => arguments.executions = Some(number()?),
             "--from" => arguments.from = number()?,
             "--seconds" => arguments.most = Duration::from_secs(number()?),
             "--target" if TARGETS.iter().any(|target| target.name == value) => arguments.target = Some(value),
@@ -73,7 +73,7 @@ fn kept(name: &str) -> impl Iterator<Item = u64> {
 fn fuzz(target: &target::Target, arguments: &Arguments, mut report: impl FnMut(u64, &str)) -> Found {
     let (mut found, start) = (Found::default(), Instant::now());
     for seed in kept(target.name).chain(arguments.from..) {
-        if found.executions >= arguments.executions || start.elapsed() > arguments.most {
+        if found.executions >= arguments.executions.unwrap_or(target.short) || start.elapsed() > arguments.most {
             break;
         }
         target.run(seed, &mut found).iter().for_each(|what| report(seed, what));
@@ -123,7 +123,7 @@ mod tests {
         target::count_panics();
         let mut all = String::new();
         for target in &TARGETS {
-            let arguments = Arguments { executions: target.short, from: 0, target: None, most: Duration::MAX };
+            let arguments = Arguments { executions: None, from: 0, target: None, most: Duration::MAX };
             let found =
                 fuzz(target, &arguments, |seed, what| all += &format!("{} --from {seed}: {what}\n", target.name));
             if found.accepted == 0 || found.executions < target.short {

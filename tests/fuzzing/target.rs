@@ -18,7 +18,7 @@ pub struct Target {
     pub name: &'static str,
     /// What it generates, and what it does with it.
     pub about: &'static str,
-    /// How many inputs the short run of `cargo test` has.
+    /// How many inputs a short run has.
     pub short: u64,
     /// Generates some inputs, and gives them to dq.
     pub run: fn(&Draw, &mut Found),

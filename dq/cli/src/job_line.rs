@@ -103,7 +103,8 @@ impl JobLine {
             topic: topic.clone(),
             id: copy.id.clone(),
             state: copy.place,
-            at: copy.at.as_millis(),
+            // The retry of a job may be due later than any import may be: this is late enough.
+            at: copy.at.as_millis().min(limits::TIME.most),
             crashes: copy.crashes,
             attempts: 0,
             cause: None,

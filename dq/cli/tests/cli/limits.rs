@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dq::environment::WallClock;
-use dq::job::{AppName, JobId, ProducerId, TopicName, limits};
+use dq::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, TopicName, limits};
 use dq::store::memory::MemoryStore;
 use dq::store::{CopyPlace, JobCopy, OnDuplicate};
 use dq::time::Timestamp;
@@ -82,4 +82,13 @@ async fn an_import_takes_what_is_within_a_limit_and_refuses_what_is_beyond_it_wi
         }
     }
     assert!(refused > limits::ALL.len(), "{refused}");
+}
+
+#[test]
+fn what_an_export_says_of_a_job_that_is_due_after_every_limit_can_be_imported() {
+    let (id, place, at) = (JobId::new("a").unwrap(), CopyPlace::Delayed, Timestamp::from_millis(u64::MAX));
+    let record = Record::new(&Metadata::default(), Codec::Json, b"1");
+    let copy = JobCopy { id, record, crashes: 0, place, at };
+    let read = JobLine::of(&TopicName::new("t").unwrap(), &copy).into_copy().unwrap();
+    assert_eq!(read, JobCopy { at: Timestamp::from_millis(limits::TIME.most), ..copy });
 }
