@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::ContextFactory;
 use super::build::{Maker, Prepared, ResolvedTopic};
@@ -23,6 +24,9 @@ use crate::job::AppName;
 use crate::listener::Injector;
 use crate::provider::Provider;
 use crate::store::{Durability, Store};
+
+/// The longest time that a call may take.
+const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
 impl ContextFactory {
     /// Checks everything and makes the plan. Reports every problem at once.
@@ -49,6 +53,8 @@ impl ContextFactory {
                 Unreachable::Fails | Unreachable::Ignored => node.settings.call_total,
                 Unreachable::Waits => node.settings.call_timeout,
             };
+            // A value that is out of range is among the problems, and still must not overflow the clock.
+            let limit = limit.min(LONGEST_CALL);
             let (store_at, unreachable) = (store_at.as_ref(), self.unreachable);
             let contact = FirstContact { app, store: &**store, store_at, environment, limit, unreachable };
             refused = contact.make(&listeners, self.selection.without_listeners, &mut problems).await;
