@@ -57,8 +57,8 @@ pub fn words(draw: &Draw, found: &mut Found) {
     if draw.one_in(4) {
         text = draw.spoiled(&text);
     }
-    // Only the name of a `file:` store leaves something behind.
-    let is_store = !text.trim_start().starts_with("file") && open_store(&text).is_ok();
+    // A store in a directory would leave that behind.
+    let is_store = (text.starts_with("redis") || text.starts_with("memory:")) && open_store(&text).is_ok();
     let read = [
         parse_duration(&text).is_ok(),
         parse_time(&text).is_some(),

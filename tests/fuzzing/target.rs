@@ -3,12 +3,16 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::draw::Draw;
 
 /// The panics of all threads, those that dq catches included.
 static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// Where the last one was.
+static LAST: Mutex<String> = Mutex::new(String::new());
 
 /// No run may take longer: an input that does is a way to keep dq busy.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -62,8 +66,10 @@ impl Found {
 
 /// Counts panics instead of printing them.
 pub fn count_panics() {
-    std::panic::set_hook(Box::new(|_| {
+    std::panic::set_hook(Box::new(|panic| {
         PANICS.fetch_add(1, Relaxed);
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        *LAST.lock().unwrap_or_else(PoisonError::into_inner) = place;
     }));
 }
 
@@ -87,7 +93,8 @@ impl Target {
         let panics = PANICS.load(Relaxed) - before;
         found.panics += panics;
         if panics > 0 {
-            found.what.push(format!("{panics} panics"));
+            let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+            found.what.push(format!("{panics} panics, the last at {last}"));
         }
         std::mem::take(&mut found.what)
     }
