@@ -182,7 +182,7 @@ impl Runs {
         self.table.insert(run_id, run);
         self.table.asks(run_id, failed_run, moment.now + ANSWERS_WITHIN);
         self.asking.push(Box::pin(async move {
-            control.until_given_up(task.ask_only(failed, failure)).await.unwrap_or_default()
+            control.until_given_up(task.ask_only(failed, failure)).await.unwrap_or_default();
         }));
     }
 
