@@ -376,6 +376,21 @@ mod tests {
         assert!(Definition::read(&Record::from_bytes(bytes::Bytes::from_static(b"what?"))).is_err());
     }
 
+    #[test]
+    fn a_schedule_whose_jobs_are_over_a_limit_of_jobs_is_not_read() {
+        let mut schedule = hourly();
+        let header = |value: &str| Metadata { headers: vec![("a".into(), value.into())], ..Metadata::default() };
+        let parked = |fence| Metadata { parked_by: Some(crate::job::Fence(fence)), ..Metadata::default() };
+        for (metadata, is_read) in
+            [(header("b"), true), (header("\u{1b}[2J"), false), (parked(1 << 52), true), (parked((1 << 52) + 1), false)]
+        {
+            schedule.job.record = Record::new(&metadata, Codec::Json, b"{}");
+            let read = Definition::read(&schedule.to_record(0));
+            assert_eq!(read.is_ok(), is_read, "{read:?}");
+            assert!(is_read || matches!(read, Err(BadSchedule::OverLimit(_))), "{read:?}");
+        }
+    }
+
     #[cfg(feature = "cron")]
     #[test]
     fn a_cron_line_is_kept_with_its_zone_and_policies() {

@@ -129,6 +129,7 @@ impl RedisLink {
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
         let call = call.arg(millis(request.lookahead));
         let (answer, link, fallback) = (self.connection.ask_list(call), self.clone(), request.fallback);
+        let lookahead = request.lookahead;
         Box::pin(async move {
             let mut reply = answer.await?;
             let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
@@ -141,6 +142,7 @@ impl RedisLink {
             let (holder, end) = (reply.node()?, reply.time()?);
             let foreign_lease = (!holder.as_str().is_empty()).then_some((holder, end));
             let (claims, foreign_rows) = claims_of(&mut reply)?;
+            check_due(&claims, clock.after(lookahead))?;
             link.drop_foreign_rows(&foreign_rows, &mut lease_status);
             let dropped = reply.ids()?;
             let (state, left) = told(&mut reply, clock)?;
@@ -341,6 +343,14 @@ fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<ForeignRow>), StoreEr
     }
 }
 
+/// The node would hold a job until it is due, and renew its lease until then. A transfer claims none that is due later than this.
+fn check_due(claims: &[Claim], latest: Timestamp) -> Result<(), StoreError> {
+    match claims.iter().find(|claim| claim.token.due > latest) {
+        Some(claim) => Err(malformed("transfer", &format!("the job {} that it claims is not due", claim.id))),
+        None => Ok(()),
+    }
+}
+
 fn token_of(text: &[u8]) -> Option<Token> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
@@ -362,5 +372,28 @@ const fn note_of(letter: char) -> NoteVerdict {
         'e' => NoteVerdict::Ended,
         'c' => NoteVerdict::Cancelled,
         _ => NoteVerdict::Stale,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Codec, Fence, JobId, Metadata, Record};
+
+    #[test]
+    fn an_answer_with_a_claim_of_a_job_that_is_not_due_is_refused() {
+        let claim = |due| Claim {
+            id: JobId::new("a").unwrap(),
+            token: Token { fence: Fence(1), due: Timestamp::from_millis(due) },
+            record: Record::new(&Metadata::default(), Codec::Json, b"1"),
+            crashes: 0,
+        };
+        let checked = |dues: &[u64]| {
+            let claims: Vec<_> = dues.iter().map(|due| claim(*due)).collect();
+            check_due(&claims, Timestamp::from_millis(5)).map_err(|error| error.to_string())
+        };
+        assert_eq!(checked(&[1, 5]), Ok(()));
+        let refused = checked(&[1, 6, 2]).unwrap_err();
+        assert!(refused.contains("malformed: the job a that it claims is not due"), "{refused}");
     }
 }
