@@ -5,6 +5,7 @@ use std::time::Duration;
 use dq::prelude::*;
 use dq::telemetry::{METRICS, MetricKind};
 use dq::testing::Harness;
+use dq_tests::file::Folder;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,10 @@ use crate::scripted_listener::handler_takes;
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "measured", delay = "1s")]
 struct Measured(#[job(id)] u32);
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "in-files", delay = "1h")]
+struct InFiles;
 
 /// The job 1 fails until it is DEAD; the job 2 takes three seconds.
 #[delay_listener(register = false, retry = "1s", timeout = "5s")]
@@ -30,9 +35,22 @@ fn recorder() -> PrometheusHandle {
     PrometheusBuilder::new().set_buckets(&[0.5, 2.0, 10.0]).unwrap().install_recorder().unwrap()
 }
 
+/// Only a `file:` store reports what its jobs take in memory. Its thread follows no paused clock.
+fn use_a_file_store() {
+    let uses = async {
+        let folder = Folder::unmade();
+        let factory = ContextFactory::new("shop").store(folder.url()).without_inventory().without_listeners();
+        let dq = factory.variables([("", ""); 0]).start().await.unwrap();
+        dq.provider().add(InFiles).await.unwrap();
+        dq.shutdown(Duration::ZERO).await;
+    };
+    std::thread::spawn(|| tokio::runtime::Runtime::new().unwrap().block_on(uses)).join().unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_metric_is_reported_with_its_labels() {
     let page = recorder();
+    use_a_file_store();
     let harness = Harness::start(|factory| factory.listener::<measured>()).await;
     let jobs = harness.provider().clone();
     jobs.add_many((0..3).map(Measured)).await.unwrap().all().unwrap();
