@@ -63,7 +63,7 @@ impl<S: Store> IntoStore for Arc<S> {
 }
 
 /// Makes the store behind a URL, without connecting to it, for programs that move or inspect jobs. A store that no node could
-/// reach is refused. [`Durability::Local`].
+/// reach is refused. Its settings are the defaults.
 ///
 /// # Errors
 /// [`BadStoreUrl`] if the URL names no store of this build.
