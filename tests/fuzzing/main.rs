@@ -72,11 +72,15 @@ fn kept(name: &str) -> impl Iterator<Item = u64> {
 /// Runs the inputs of the corpus, and then those of the seeds from the first one on.
 fn fuzz(target: &target::Target, arguments: &Arguments, mut report: impl FnMut(u64, &str)) -> Found {
     let (mut found, start) = (Found::default(), Instant::now());
-    for seed in kept(target.name).chain(arguments.from..) {
-        if found.executions >= arguments.executions.unwrap_or(target.short) || start.elapsed() > arguments.most {
+    let mut run = |seed, found: &mut Found| target.run(seed, found).iter().for_each(|what| report(seed, what));
+    kept(target.name).for_each(|seed| run(seed, &mut found));
+    // Those of the corpus do not count, or a run of one seed would end before it.
+    let most = found.executions + arguments.executions.unwrap_or(target.short);
+    for seed in arguments.from.. {
+        if found.executions >= most || start.elapsed() > arguments.most {
             break;
         }
-        target.run(seed, &mut found).iter().for_each(|what| report(seed, what));
+        run(seed, &mut found);
     }
     found
 }
