@@ -1,26 +1,10 @@
 //! Reading on from where a journal was read before, beside the process that writes it.
 
-use std::sync::Arc;
-
 use dq::store::file::journal::{Follower, Journal};
 use dq_testing::disk::SimulatedDisk;
 
-use crate::fixture::{Read, content, keep, numbers, open, options};
-
-fn append(journal: &Journal, range: std::ops::Range<u64>) {
-    let topic = journal.topic("orders").unwrap();
-    for number in range {
-        journal.append(topic, 0, &content(number)).unwrap();
-        journal.commit().unwrap();
-    }
-}
-
-fn snapshot(journal: &Arc<Journal>, range: std::ops::Range<u64>) {
-    let topic = journal.topic("orders").unwrap();
-    let mut writer = journal.snapshot().unwrap();
-    range.for_each(|number| writer.append(topic, 0, &content(number)).unwrap());
-    writer.finish().unwrap();
-}
+use crate::fixture::{Read, keep, numbers, open, options};
+use crate::written::{append, snapshot};
 
 fn follow(disk: &SimulatedDisk) -> (Follower, Vec<Read>) {
     let mut frames = Vec::new();

@@ -18,3 +18,4 @@ mod random;
 mod real;
 mod snapshots;
 mod watermarks;
+mod written;

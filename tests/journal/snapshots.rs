@@ -1,33 +1,17 @@
 //! Snapshots that are interrupted, damaged, or cut.
 
-use std::sync::Arc;
-
 use dq::store::file::disk::Disk;
 use dq::store::file::journal::{Journal, OpenError, SnapshotError};
 use dq_testing::disk::SimulatedDisk;
 
 use crate::fixture::{UNIT, content, keep, numbers, open, options, read};
+use crate::written::{append, snapshot};
 
 fn names(disk: &SimulatedDisk, prefix: &str) -> Vec<String> {
     let mut names: Vec<String> = disk.list().unwrap().into_iter().map(|entry| entry.name).collect();
     names.retain(|name| name.starts_with(prefix));
     names.sort();
     names
-}
-
-fn append(journal: &Journal, range: std::ops::Range<u64>) {
-    let topic = journal.topic("orders").unwrap();
-    for number in range {
-        journal.append(topic, 0, &content(number)).unwrap();
-        journal.commit().unwrap();
-    }
-}
-
-fn snapshot(journal: &Arc<Journal>, range: std::ops::Range<u64>) {
-    let topic = journal.topic("orders").unwrap();
-    let mut writer = journal.snapshot().unwrap();
-    range.for_each(|number| writer.append(topic, 0, &content(number)).unwrap());
-    writer.finish().unwrap();
 }
 
 /// A disk as a power cut may leave it between the second snapshot and the removal of the first: both are there, and all segments.

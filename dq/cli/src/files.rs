@@ -18,7 +18,7 @@ pub(crate) fn new_directory(url: &str) -> Result<Option<NewDirectory>, Failure> 
     Ok(directory_of(url).map(NewDirectory::at).transpose()?.flatten())
 }
 
-/// A view of the directory of this URL, which `holder` uses. Says so on stderr.
+/// A view of the directory of this URL, which `holder` uses. It tells the user on stderr.
 pub(crate) fn view(url: &str, holder: &str) -> Result<FileView, Failure> {
     let path = directory_of(url).unwrap_or_default();
     crate::say(format_args!(
@@ -28,7 +28,7 @@ pub(crate) fn view(url: &str, holder: &str) -> Result<FileView, Failure> {
     Ok(FileView::of(path, holder)?)
 }
 
-/// Whoever looks at a directory makes none.
+/// A verb that looks at a directory does not make one.
 pub(crate) fn must_exist(url: &str) -> Result<(), Failure> {
     match directory_of(url) {
         Some(path) if !path.is_dir() => Err(CheckError::NoDirectory { path: path.display().to_string() }.into()),

@@ -1,6 +1,6 @@
 //! The checks of metadata and records by the table of [limits](super::limits).
 
-use super::limits::{CONTROLS, ERROR, HEADERS, OverLimit, PAYLOAD, RETRY};
+use super::limits::{CONTROLS, ERROR, FENCE, HEADERS, OverLimit, PAYLOAD, RETRY};
 use super::metadata::{BadRecord, Metadata};
 use super::record::Record;
 use super::state::State;
@@ -60,6 +60,7 @@ impl Record {
     /// [`OverLimit`].
     #[doc(hidden)]
     pub fn check_new(&self) -> Result<(), OverLimit> {
+        FENCE.check(self.fixed().parked_by.unwrap_or_default().0)?;
         match self.checked() {
             Ok(metadata) => metadata.check_new(),
             Err(BadRecord::OverLimit(over)) => Err(over),

@@ -2,7 +2,7 @@
 //!
 //! The runtime of the handlers may be busy or blocked for long. So a timeout counts from the first poll, and a run whose task
 //! was not polled can still be given back as if it had never been. One compare-exchange decides between the two,
-//! so exactly one of them wins, and a run that nobody ends early costs no message.
+//! so exactly one of them wins, and a run that ends by itself costs no message.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -28,7 +28,7 @@ pub struct RunControl {
     cancelled: AtomicBool,
     /// What tells that it was cancelled. Few handlers wait for that, so it is made when one does.
     token: Mutex<Option<CancellationToken>>,
-    /// That of the batch, whose end is the end of each of its jobs.
+    /// The control of its batch: what cancels the batch cancels each of its jobs.
     batch: Option<Arc<Self>>,
 }
 

@@ -3,7 +3,7 @@
 use super::bad_schedule::BadSchedule;
 use super::definition::{Definition, JobOfTick};
 use super::times::Times;
-use crate::job::limits::{FENCE, INTERVAL, OverLimit, SCHEDULE_NAME, SCHEDULE_PAYLOAD, TIME};
+use crate::job::limits::{INTERVAL, OverLimit, SCHEDULE_NAME, SCHEDULE_PAYLOAD, TIME};
 use crate::job::{BadRecord, JobId, Metadata, Record};
 use crate::time::{Timestamp, millis_ceil};
 
@@ -41,7 +41,6 @@ impl JobOfTick {
     /// Checks the jobs of a schedule by the limits of the format.
     pub(crate) fn check(&self) -> Result<(), OverLimit> {
         SCHEDULE_PAYLOAD.check(self.record.payload_length())?;
-        FENCE.check(self.record.fixed().parked_by.unwrap_or_default().0)?;
         self.record.check_new()
     }
 }

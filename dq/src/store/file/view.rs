@@ -26,7 +26,7 @@ use crate::store::{
 /// It takes as much memory as the jobs, and refuses to take more than half of what the machine has left.
 pub struct FileView {
     disk: Arc<dyn Disk>,
-    holder: String,
+    refusing: Arc<OnlyLooks>,
     most_memory: u64,
     seen: Mutex<Option<Seen>>,
 }
@@ -40,7 +40,10 @@ struct Seen {
 
 impl fmt::Debug for FileView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileView").field("url", &self.url()).field("holder", &self.holder).finish_non_exhaustive()
+        f.debug_struct("FileView")
+            .field("url", &self.url())
+            .field("holder", &self.refusing.holder)
+            .finish_non_exhaustive()
     }
 }
 
@@ -56,7 +59,8 @@ impl FileView {
     /// As [`of`](Self::of), on a disk that the program made.
     pub fn on(disk: Arc<dyn Disk>, holder: &str) -> Self {
         let most_memory = free_memory().map_or(u64::MAX, |free| free / 2);
-        Self { disk, holder: holder.to_owned(), most_memory, seen: Mutex::new(None) }
+        let refusing = Arc::new(OnlyLooks { path: disk.path(), holder: holder.to_owned() });
+        Self { disk, refusing, most_memory, seen: Mutex::new(None) }
     }
 
     /// The same view, whose jobs may take so much memory.
@@ -93,10 +97,6 @@ impl FileView {
         let follower = read?.ok_or_else(|| CheckError::NoStore { path: self.disk.path() })?;
         Ok(Seen { loader, follower })
     }
-
-    fn held(&self) -> StoreError {
-        StoreError::Held { path: self.disk.path(), holder: self.holder.clone() }
-    }
 }
 
 impl Store for FileView {
@@ -106,9 +106,7 @@ impl Store for FileView {
 
     fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
         match query {
-            Query::KeepHistory { .. } | Query::Repair { .. } | Query::Listen { .. } => {
-                Box::pin(ready(Err(self.held())))
-            }
+            Query::KeepHistory { .. } | Query::Repair { .. } | Query::Listen { .. } => self.refusing.refuse(),
             query => match self.now() {
                 Ok(memory) => Box::pin(async move { memory.ask(query).await }),
                 Err(error) => Box::pin(ready(Err(error))),
@@ -117,15 +115,15 @@ impl Store for FileView {
     }
 
     fn link_with(&self, _: &TopicKey, _: &NodeId, _: LinkOptions) -> Arc<dyn Link> {
-        Arc::new(OnlyLooks { path: self.disk.path(), holder: self.holder.clone() })
+        self.refusing.clone()
     }
 
     fn producer(&self, _: &TopicKey, _: &ProducerId) -> Arc<dyn Producer> {
-        Arc::new(OnlyLooks { path: self.disk.path(), holder: self.holder.clone() })
+        self.refusing.clone()
     }
 
     fn signals<'a>(&'a self, _: &'a TopicKey, _: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
-        Box::pin(ready(Err(self.held())))
+        self.refusing.refuse()
     }
 }
 

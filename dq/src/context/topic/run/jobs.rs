@@ -28,7 +28,7 @@ pub(crate) struct BatchJobs {
     left: usize,
     /// Of the records of all jobs.
     pub(crate) bytes: usize,
-    /// That of the whole batch.
+    /// Controls the whole batch.
     control: Arc<RunControl>,
 }
 
