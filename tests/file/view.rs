@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use dq::ContextFactory;
+use dq::inspect::Reason;
 use dq::job::{JobId, Metadata, NodeId, ProducerId};
 use dq::store::file::FileView;
 use dq::store::file::disk::Disk;
@@ -70,6 +72,23 @@ fn a_view_reads_what_is_new_and_not_all_again() {
     }
     let refused = now(view_of(&disk).counts(&key())).unwrap_err();
     assert!(refused.to_string().contains("is damaged at offset"), "{refused}");
+}
+
+#[tokio::test]
+async fn nothing_is_said_of_listeners_and_leases_that_a_view_does_not_know() {
+    let disk = SimulatedDisk::new();
+    let mut rig = Rig::open(&disk);
+    rig.added(&["a", "b"]);
+    let claims = rig.transfer(1);
+    rig.store.commit().unwrap();
+    let running = rig.claimed(claims).unwrap()[0].id.clone();
+    let factory = ContextFactory::new(key().app.as_str()).store(Arc::new(view_of(&disk)) as Arc<dyn Store>);
+    let dq = factory.without_inventory().without_listeners().variables([("", ""); 0]).start().await.unwrap();
+    let inspector = dq.provider().inspect();
+    let seen = inspector.topic(key().topic.as_str()).await.unwrap();
+    assert!(seen.ready > 0 && seen.has_listener() && !seen.needs_listener(), "{seen:?}");
+    let why = inspector.why(key().topic.as_str(), running.as_str()).await.unwrap();
+    assert!(matches!(why.reasons[..], [Reason::Running { lease: None, .. }]), "{why:?}");
 }
 
 #[test]

@@ -50,6 +50,8 @@ pub struct InspectedTopic {
     pub watchers: Vec<InspectedNode>,
     /// How much ran in the last five minutes, and how late it was claimed; `None` where the topic kept no statistics for a day.
     pub rates: Option<Rates>,
+    /// Nobody knows who listens: these are the files of another program, without leases.
+    pub hides_leases: bool,
     /// Why the store cannot show the topic, for example because one of its keys has the wrong type; then all else but the name is empty
     /// or zero. Only in a page of topics: reading the one topic fails with this error.
     pub error: Option<String>,
@@ -96,7 +98,7 @@ pub struct TopicsPage {
 
 impl InspectedTopic {
     pub(super) fn new(topic: TopicName, seen: TopicOverview) -> Self {
-        let TopicOverview { counts, state, holders, nodes, watcher, standby, recent } = seen;
+        let TopicOverview { counts, state, holders, nodes, watcher, standby, recent, hides_leases } = seen;
         let watching = |(node, until)| InspectedNode::new(node, until, 0);
         Self {
             topic,
@@ -115,6 +117,7 @@ impl InspectedTopic {
             nodes: nodes.into_iter().map(InspectedNode::holding).collect(),
             watchers: watcher.into_iter().chain(standby).map(watching).collect(),
             rates: recent.map(|recent| Rates::new(counts.clock, &recent)),
+            hides_leases,
             error: None,
         }
     }
@@ -139,17 +142,21 @@ impl InspectedTopic {
             nodes: Vec::new(),
             watchers: Vec::new(),
             rates: None,
+            hides_leases: false,
             error: Some(error),
         }
     }
 
-    /// Whether jobs are due, no node holds any, and none is about to come. A page of topics can say this, too.
+    /// Whether jobs are due, no node holds any, and none is about to come. A page of topics can say this, too. False where nobody knows.
     pub fn needs_listener(&self) -> bool {
-        self.ready > 0 && self.holders == 0 && !self.watchers.iter().any(|node| node.until > self.clock)
+        !self.hides_leases
+            && self.ready > 0
+            && self.holders == 0
+            && !self.watchers.iter().any(|node| node.until > self.clock)
     }
 
-    /// Whether a node listens: its lease has not ended, or it is about to come.
+    /// Whether a node listens: its lease has not ended, or it is about to come. True where nobody knows.
     pub fn has_listener(&self) -> bool {
-        self.nodes.iter().chain(&self.watchers).any(|node| node.until > self.clock)
+        self.hides_leases || self.nodes.iter().chain(&self.watchers).any(|node| node.until > self.clock)
     }
 }

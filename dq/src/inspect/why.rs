@@ -98,9 +98,12 @@ fn crashed(job: &InspectedJob) -> Option<Reason> {
 fn runs(topic: &InspectedTopic, job: &InspectedJob) -> Reason {
     let holder = job.node.as_ref().and_then(|node| topic.nodes.iter().find(|seen| seen.node == *node));
     match holder {
-        Some(holder) if holder.until <= topic.clock => {
+        Some(holder) if holder.until <= topic.clock && !topic.hides_leases => {
             Reason::LeaseRanOut { node: holder.node.clone(), at: holder.until }
         }
-        _ => Reason::Running { node: job.node.clone(), lease: holder.map(|holder| holder.until) },
+        _ => Reason::Running {
+            node: job.node.clone(),
+            lease: holder.filter(|_| !topic.hides_leases).map(|holder| holder.until),
+        },
     }
 }

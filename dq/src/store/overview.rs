@@ -30,6 +30,8 @@ pub struct TopicOverview {
     /// What the topic counted in the present minute and the [`RECENT_MINUTES`](super::RECENT_MINUTES) before it, in sum; `None`: it
     /// counted nothing for a day.
     pub recent: Option<MinuteCounts>,
+    /// Nobody knows who listens, because the store shows the files of another program, and leases and roles are not in them.
+    pub hides_leases: bool,
 }
 
 /// A node that holds jobs of a topic.

@@ -85,7 +85,7 @@ impl Engine for Alone {
         let mut settled = Vec::new();
         for work in work {
             match work {
-                Work::Add(ids, due) => jobs.extend(ids.iter().map(|id| NewJob {
+                Work::Add(added) => jobs.extend(added.iter().map(|(id, due)| NewJob {
                     id: JobId::new(id).unwrap(),
                     generated: true,
                     due: Due::At(Timestamp::from_millis(*due)),

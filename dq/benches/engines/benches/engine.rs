@@ -18,8 +18,8 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// What a caller wants done durably.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// New jobs: ids, when all of them are due, and the payload of each.
-    Add(Vec<String>, u64),
+    /// New jobs: the id of each, and when it is due.
+    Add(Vec<(String, u64)>),
     /// These jobs have run, under this fence.
     Ack(Vec<String>, u64),
 }
@@ -27,7 +27,7 @@ pub(crate) enum Work {
 impl Work {
     const fn added(&self) -> usize {
         match self {
-            Self::Add(ids, _) => ids.len(),
+            Self::Add(jobs) => jobs.len(),
             Self::Ack(..) => 0,
         }
     }
@@ -126,6 +126,9 @@ fn run<E: Engine>(engine: &mut E, mut orders: mpsc::UnboundedReceiver<Order>, wo
             None => true,
         };
         work.clear();
-        callers.drain(..).for_each(|caller| caller.send(()).unwrap());
+        // Nobody waits any more for the acks of a line that has ended.
+        for caller in callers.drain(..) {
+            let _ = caller.send(());
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! The `file:` store of dq beside SQLite and redb, doing the same durable work in one run: adds, and whole lives as transactions on
-//! an index of due times. Callers who come during a commit share the next one, on all sides, and nobody is answered before the sync.
+//! an index of due times, without a backlog and with one whose due times are random. Callers who come during a commit share the next one, on all sides, and nobody is answered before the sync.
 //! The engines do nothing else. dq is measured twice: whole, with encoding, handlers and all, and as its store alone in the place of
 //! an engine. The table has two lines for each engine; the column `bare` is the engine.
 //!
@@ -12,21 +12,23 @@ mod engine;
 #[path = "../../node/job.rs"]
 mod job;
 #[path = "../../node/listener.rs"]
+#[allow(dead_code, reason = "the handler here also makes room for the next job")]
 mod listener;
 mod redb;
 mod sqlite;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dq::prelude::*;
 use dq::store::file::FileStore;
-use dq_bench::{Arguments, Bench, Cost, Meter, Side};
+use dq::time::Timestamp;
+use dq_bench::{Arguments, Bench, Cost, Lateness, Meter, Side};
 use engine::{Engine, Queue, Work, next_id, now};
-use job::nothing;
-use listener::{Tally, do_nothing};
-use tokio::sync::mpsc;
+use job::{Nothing, nothing};
+use listener::Tally;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 /// How the callers add: callers, jobs a call, and which part of the jobs; `runs`: the jobs run, and are acked.
@@ -37,49 +39,88 @@ struct Line {
     batch: usize,
     part: usize,
     runs: bool,
+    /// How many jobs wait all the time. If any do, a job is added for each that ends, and due times are random.
+    waiting: usize,
 }
 
-const LINES: [Line; 5] = [
-    Line { name: "adds, one caller", callers: 1, batch: 1, part: 16, runs: false },
-    Line { name: "adds, 64 callers", callers: 64, batch: 1, part: 1, runs: false },
-    Line { name: "adds, 1,024 callers", callers: 1_024, batch: 1, part: 1, runs: false },
-    Line { name: "lives, 64 callers, a job each", callers: 64, batch: 1, part: 1, runs: true },
-    Line { name: "lives, 16 callers, 100 jobs each", callers: 16, batch: 100, part: 1, runs: true },
+const LINES: [Line; 8] = [
+    Line { name: "adds, one caller", callers: 1, batch: 1, part: 16, runs: false, waiting: 0 },
+    Line { name: "adds, 64 callers", callers: 64, batch: 1, part: 1, runs: false, waiting: 0 },
+    Line { name: "adds, 1,024 callers", callers: 1_024, batch: 1, part: 1, runs: false, waiting: 0 },
+    Line { name: "lives, 64 callers, a job each", callers: 64, batch: 1, part: 1, runs: true, waiting: 0 },
+    Line { name: "lives, 16 callers, 100 jobs each", callers: 16, batch: 100, part: 1, runs: true, waiting: 0 },
+    Line { name: "lives, 1,000 wait", callers: 4, batch: 100, part: 1, runs: true, waiting: 1_000 },
+    Line { name: "lives, 200,000 wait", callers: 16, batch: 100, part: 1, runs: true, waiting: 200_000 },
+    Line { name: "lives, 1,000,000 wait", callers: 16, batch: 100, part: 1, runs: true, waiting: 1_000_000 },
 ];
+
+impl Line {
+    /// A random due time. Its range would let 400,000 jobs a second fall due, which is more than any side does.
+    fn due(&self, from: u64) -> u64 {
+        if !self.runs {
+            return from + 600_000;
+        }
+        let range = (self.waiting / 200).max(1);
+        from + fastrand::u64(..range as u64)
+    }
+
+    fn calls(&self, jobs: usize) -> usize {
+        jobs / self.batch / self.callers * self.callers
+    }
+
+    /// A permit for each job that callers may add now. While jobs wait, only the end of one lets another be added.
+    fn room(&self, jobs: usize) -> Room {
+        Room(Arc::new(Semaphore::new(if self.waiting > 0 { 0 } else { jobs })))
+    }
+}
+
+/// How many jobs may be added.
+#[derive(Debug, Clone)]
+struct Room(Arc<Semaphore>);
+
+impl Room {
+    async fn take(&self, jobs: usize) {
+        self.0.acquire_many(jobs as u32).await.unwrap().forget();
+    }
+}
 
 /// What one side has cost in one round.
 struct Spent {
     cost: Cost,
-    /// Bytes that the process has given to the system to write, for each job, and what of it goes to the disk, in whole pages.
+    /// Bytes that the process has given to the system to write, for each job.
     given: f64,
-    pages: f64,
+    /// The 99th percentile of a call that adds, ms.
+    add: f64,
 }
 
-/// Bytes that this process has written so far: as it gave them to the system, and as the pages that go to the disk.
-fn written() -> [f64; 2] {
+/// Bytes that this process has given to the system to write so far.
+fn written() -> f64 {
     let io = std::fs::read_to_string("/proc/self/io").unwrap();
-    let of = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap();
-    [of("wchar:"), of("write_bytes:")]
+    io.lines().find_map(|line| line.strip_prefix("wchar:")?.trim().parse().ok()).unwrap()
 }
 
 /// A meter of a side.
 struct Measured {
     meter: Meter,
-    written: [f64; 2],
+    written: f64,
+    adds: Lateness,
 }
 
 impl Measured {
-    fn start() -> Self {
-        Self { written: written(), meter: Meter::start() }
+    fn start(calls: usize) -> Self {
+        Self { written: written(), meter: Meter::start(), adds: Lateness::of(calls) }
     }
 
-    fn end(self, jobs: usize) -> Spent {
+    async fn end(self, jobs: usize) -> Spent {
         let cost = self.meter.end(jobs);
-        let [given, pages] = written();
-        let each = |now: f64, before: f64| (now - before) / jobs as f64;
-        Spent { cost, given: each(given, self.written[0]), pages: each(pages, self.written[1]) }
+        let given = (written() - self.written) / jobs as f64;
+        let add = self.adds.all().await.value_at_quantile(0.99) as f64 / 1e3;
+        Spent { cost, given, add }
     }
 }
+
+/// How many jobs of a backlog are added in one call.
+const BATCH: usize = 1_000;
 
 /// An empty folder on the disk of the build. Dropping it removes it.
 struct Folder(PathBuf);
@@ -99,40 +140,64 @@ impl Drop for Folder {
     }
 }
 
+/// Starts the callers of a line, which add by calls of `add` with the due times of their jobs.
+async fn call<F: Future<Output = ()> + Send>(
+    line: Line,
+    jobs: usize,
+    room: &Room,
+    adds: &Lateness,
+    add: impl Fn(Vec<u64>) -> F + Clone + Send + 'static,
+) {
+    let mut callers = JoinSet::new();
+    for _ in 0..line.callers {
+        let (add, room, adds) = (add.clone(), room.clone(), adds.clone());
+        callers.spawn(async move {
+            for _ in 0..line.calls(jobs) / line.callers {
+                room.take(line.batch).await;
+                let due = (0..line.batch).map(|_| line.due(now())).collect();
+                let begun = Instant::now();
+                add(due).await;
+                adds.note(begun.elapsed());
+            }
+        });
+    }
+    callers.join_all().await;
+}
+
 async fn engine<E: Engine>(line: Line, jobs: usize) -> Spent {
     let folder = Folder::new();
-    let tally = Tally::of(jobs);
+    let (tally, room) = (Tally::of(jobs), line.room(jobs));
     let (sender, mut claims) = mpsc::channel(2);
     let (queue, thread) = Queue::start::<E>(&folder.0, line.runs.then_some(sender));
-    let measured = Measured::start();
-    let (acking, acked) = (queue.clone(), tally.clone());
+    // Nobody takes the claims yet, so these jobs wait although many are due.
+    for _ in 0..line.waiting / BATCH {
+        queue.order(Work::Add((0..BATCH).map(|_| (next_id(), line.due(now()))).collect())).await;
+    }
+    let measured = Measured::start(line.calls(jobs));
+    let (acking, acked, ended) = (queue.clone(), tally.clone(), room.clone());
     let worker = tokio::spawn(async move {
         let mut acks = JoinSet::new();
         while let Some(claimed) = claims.recv().await {
-            let (queue, tally) = (acking.clone(), acked.clone());
+            let (queue, tally, room) = (acking.clone(), acked.clone(), ended.clone());
             acks.spawn(async move {
                 let ran = claimed.ids.len();
                 queue.order(Work::Ack(claimed.ids, claimed.fence)).await;
+                room.0.add_permits(ran);
                 (0..ran).for_each(|_| tally.count());
             });
         }
         acks.join_all().await;
     });
-    let mut callers = JoinSet::new();
-    for _ in 0..line.callers {
-        let queue = queue.clone();
-        callers.spawn(async move {
-            for _ in 0..jobs / line.callers / line.batch {
-                let due = if line.runs { now() } else { now() + 600_000 };
-                queue.order(Work::Add((0..line.batch).map(|_| next_id()).collect(), due)).await;
-            }
-        });
-    }
-    callers.join_all().await;
+    let adding = queue.clone();
+    let add = move |due: Vec<u64>| {
+        let queue = adding.clone();
+        async move { queue.order(Work::Add(due.into_iter().map(|due| (next_id(), due)).collect())).await }
+    };
+    call(line, jobs, &room, &measured.adds, add).await;
     if line.runs {
         tally.all().await;
     }
-    let spent = measured.end(jobs);
+    let spent = measured.end(jobs).await;
     worker.abort();
     let _ = worker.await;
     drop(queue);
@@ -140,38 +205,52 @@ async fn engine<E: Engine>(line: Line, jobs: usize) -> Spent {
     spent
 }
 
+#[delay_listener(register = false)]
+async fn end(job: Job<Nothing>, tally: &Tally, room: &Room) -> Result<(), JobError> {
+    std::hint::black_box(&job);
+    room.0.add_permits(1);
+    tally.count();
+    Ok(())
+}
+
+/// Adds a job for each due time.
+async fn add(provider: &Provider, due: Vec<u64>) {
+    let at = |due| Timestamp::from_millis(due);
+    if let [due] = due[..] {
+        provider.add(nothing()).at(at(due)).await.unwrap();
+    } else {
+        let added = provider.add_many_at(due.into_iter().map(|due| (nothing(), at(due)))).await.unwrap();
+        assert!(added.iter().all(Result::is_ok));
+    }
+}
+
 async fn dq(line: Line, jobs: usize) -> Spent {
     let folder = Folder::new();
     let factory = ContextFactory::new("bench").store(Arc::new(FileStore::new(&folder.0)) as Arc<dyn dq::store::Store>);
     let factory = factory.without_inventory().variables([("", ""); 0]);
-    let tally = Tally::of(jobs);
+    let (tally, room) = (Tally::of(jobs), line.room(jobs));
     let factory = match line.runs {
-        true => factory.listener::<do_nothing>().provide(tally.clone()),
+        true => factory.listener::<end>().provide(tally.clone()).provide(room.clone()),
         false => factory.without_listeners(),
     };
     let dq = factory.start().await.unwrap();
     dq.ready().await;
-    let measured = Measured::start();
-    let mut callers = JoinSet::new();
-    for _ in 0..line.callers {
-        let provider = dq.provider().clone();
-        callers.spawn(async move {
-            let after = if line.runs { "0s" } else { "10m" };
-            for _ in 0..jobs / line.callers / line.batch {
-                if line.batch == 1 {
-                    provider.add(nothing()).after(after).await.unwrap();
-                } else {
-                    let added = provider.add_many((0..line.batch).map(|_| nothing())).after(after).await.unwrap();
-                    assert!(added.iter().all(Result::is_ok));
-                }
-            }
-        });
+    let begins = now() + line.waiting as u64 / 50;
+    for _ in 0..line.waiting / BATCH {
+        add(dq.provider(), (0..BATCH).map(|_| line.due(begins)).collect()).await;
     }
-    callers.join_all().await;
+    tokio::time::sleep(Duration::from_millis(begins.saturating_sub(now()))).await;
+    let measured = Measured::start(line.calls(jobs));
+    let provider = dq.provider().clone();
+    let adding = move |due| {
+        let provider = provider.clone();
+        async move { add(&provider, due).await }
+    };
+    call(line, jobs, &room, &measured.adds, adding).await;
     if line.runs {
         tally.all().await;
     }
-    let spent = measured.end(jobs);
+    let spent = measured.end(jobs).await;
     dq.shutdown(Duration::from_secs(1)).await;
     spent
 }
@@ -179,7 +258,7 @@ async fn dq(line: Line, jobs: usize) -> Spent {
 fn record(bench: &mut Bench, side: Side, name: &str, spent: &Spent) {
     bench.record_cost(side, name, &spent.cost);
     bench.record(side, &format!("{name}: written"), "bytes/job", spent.given);
-    bench.record(side, &format!("{name}: pages"), "bytes/job", spent.pages);
+    bench.record(side, &format!("{name}: a call that adds, p99"), "ms", spent.add);
 }
 
 /// Measures all sides, which take turns in being the first.

@@ -30,8 +30,8 @@ impl Engine for Redb {
             let mut running = all.open_table(RUNNING).unwrap();
             for work in work {
                 match work {
-                    Work::Add(ids, due) => {
-                        for id in ids {
+                    Work::Add(jobs) => {
+                        for (id, due) in jobs {
                             assert!(records.insert(id.as_str(), PAYLOAD.as_bytes()).unwrap().is_none());
                             waiting.insert((*due, id.as_str()), ()).unwrap();
                         }

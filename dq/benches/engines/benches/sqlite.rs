@@ -39,7 +39,7 @@ impl Engine for Sqlite {
             let mut ack = all.prepare_cached("DELETE FROM jobs WHERE id = ?1 AND fence = ?2").unwrap();
             for work in work {
                 match work {
-                    Work::Add(ids, due) => ids.iter().for_each(|id| {
+                    Work::Add(jobs) => jobs.iter().for_each(|(id, due)| {
                         add.execute(params![id, signed(*due), PAYLOAD.as_bytes()]).unwrap();
                     }),
                     Work::Ack(ids, fence) => ids.iter().for_each(|id| {

@@ -108,7 +108,7 @@ impl Store for FileView {
         match query {
             Query::KeepHistory { .. } | Query::Repair { .. } | Query::Listen { .. } => self.refusing.refuse(),
             query => match self.now() {
-                Ok(memory) => Box::pin(async move { memory.ask(query).await }),
+                Ok(memory) => Box::pin(async move { memory.ask(query).await.map(without_leases) }),
                 Err(error) => Box::pin(ready(Err(error))),
             },
         }
@@ -125,6 +125,14 @@ impl Store for FileView {
     fn signals<'a>(&'a self, _: &'a TopicKey, _: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
         self.refusing.refuse()
     }
+}
+
+/// An answer that does not take leases that it does not know for leases that have ended.
+fn without_leases(mut reply: QueryReply) -> QueryReply {
+    if let QueryReply::Overview(seen) = &mut reply {
+        seen.hides_leases = true;
+    }
+    reply
 }
 
 /// A link or producer of a view, which changes nothing.

@@ -141,6 +141,7 @@ impl Topic {
             watcher,
             standby,
             recent: self.statistics.recent(now),
+            hides_leases: false,
         })
     }
 

@@ -49,7 +49,7 @@ impl RedisStore {
         let (watcher, standby) = (role(&mut reply)?, role(&mut reply)?);
         let state = state_of(&mut reply, counts.clock)?;
         let recent = recent(&mut reply, counts.clock)?;
-        Ok(TopicOverview { counts, state, holders, nodes: seen, watcher, standby, recent })
+        Ok(TopicOverview { counts, state, holders, nodes: seen, watcher, standby, recent, hides_leases: false })
     }
 
     pub(super) async fn due_counts_of(

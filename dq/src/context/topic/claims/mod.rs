@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`transfer`] | claims due jobs, never more than can start soon; prunes jobs, and claims UNACKED ones for `process_unacked` |
 //! | [`smart_sleep`] | when the next transfer is due |
+//! | [`store_clock`] | when the store's clock shows a due time |
 //! | [`permits`] | how many jobs there is room for |
 //! | [`pause`] | what the node knows of a pause, and of the state of the topic |
 //!
@@ -13,6 +14,7 @@ mod lead;
 mod pause;
 mod permits;
 mod smart_sleep;
+mod store_clock;
 mod transfer;
 
 use std::sync::Arc;

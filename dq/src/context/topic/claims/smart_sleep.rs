@@ -6,11 +6,13 @@
 //! at once. A signal that arrives while a transfer is in flight counts for the next one, because what is known of signals is
 //! cleared before the request is sent.
 //!
-//! The watcher leaves a little before its head is due, by what its transfers took on their way (`lead`).
+//! The watcher counts the time to its head by the best that it knows of the store's clock (`store_clock`), and leaves a little before
+//! its head is due, by what its transfers took on their way (`lead`).
 
 use std::time::Duration;
 
 use super::lead::Lead;
+use super::store_clock::StoreClock;
 use crate::store::step::{Role, Transferred};
 use crate::time::Timestamp;
 
@@ -29,7 +31,9 @@ pub(super) struct SmartSleep {
     sleeps_out: bool,
     role: Option<Role>,
     called_wake_at: Option<Duration>,
-    store_clock: Option<StoreTime>,
+    store_clock: Option<StoreClock>,
+    /// When the transfer in flight, or the last one, left.
+    sent_at: Duration,
     /// The earliest head that signals have named since the last transfer was sent.
     signalled: Option<Timestamp>,
     lead: Lead,
@@ -37,21 +41,6 @@ pub(super) struct SmartSleep {
     aim: Option<(u64, Duration)>,
     /// The same of the transfer in flight, if nothing else woke the node.
     aimed: Option<(u64, Duration)>,
-}
-
-/// What the store's clock showed, at the latest at this time of the node's clock.
-#[derive(Debug, Clone, Copy)]
-struct StoreTime {
-    micros: u64,
-    at: Duration,
-}
-
-impl StoreTime {
-    /// When the store's clock certainly shows `due`, unless it has been set since.
-    const fn reaches(self, due: Timestamp) -> Duration {
-        let ahead = micros(due).saturating_sub(self.micros);
-        self.at.saturating_add(Duration::from_micros(ahead))
-    }
 }
 
 const fn micros(time: Timestamp) -> u64 {
@@ -70,6 +59,7 @@ impl SmartSleep {
             role: None,
             called_wake_at: None,
             store_clock: None,
+            sent_at: now,
             signalled: None,
             lead: Lead::default(),
             aim: None,
@@ -89,7 +79,7 @@ impl SmartSleep {
         match self.store_clock {
             Some(store) if self.role == Some(Role::Watcher) => {
                 let lead = self.lead.get();
-                let at = store.reaches(due).saturating_sub(lead);
+                let at = store.shows_due(due).saturating_sub(lead);
                 if at < self.until {
                     self.until = at;
                     self.aim = Some((micros(due), lead));
@@ -121,10 +111,11 @@ impl SmartSleep {
     }
 
     /// A transfer is sent now, with this fallback.
-    pub(super) const fn sent(&mut self, fallback: Duration) {
+    pub(super) const fn sent(&mut self, fallback: Duration, now: Duration) {
         self.aimed = if self.woken || self.more { None } else { self.aim };
         self.woken = false;
         self.fallback = fallback;
+        self.sent_at = now;
         self.signalled = None;
     }
 
@@ -138,11 +129,17 @@ impl SmartSleep {
             self.lead.arrived(lead, due, answer.micros);
             came_early = answer.micros < due;
         }
-        let aims = answer.role == Some(Role::Watcher) && !self.sleeps_out;
-        let lead = if aims && !came_early { self.lead.get() } else { Duration::ZERO };
-        self.aim = aims.then(|| (answer.micros.saturating_add(answer.sleep.as_micros() as u64), lead));
-        self.until = now + answer.sleep.saturating_sub(lead);
-        self.store_clock = Some(StoreTime { micros: answer.micros, at: now });
+        // What was known has led here too early, so it does not count.
+        let known = if came_early { None } else { self.store_clock };
+        let clock = StoreClock::heard(known, answer.micros, self.sent_at, now);
+        self.store_clock = Some(clock);
+        let head = answer.micros.saturating_add(answer.sleep.as_micros() as u64);
+        let lead = if came_early { Duration::ZERO } else { self.lead.get() };
+        self.aim = (answer.role == Some(Role::Watcher) && !self.sleeps_out).then_some((head, lead));
+        self.until = match self.aim {
+            Some(_) => clock.shows(head).saturating_sub(lead),
+            None => now + answer.sleep,
+        };
         if let Some(due) = self.signalled.take() {
             // The head may be one that the store did not know when it answered. Was it due then, the signal may be younger.
             if micros(due) >= answer.micros { self.head_is(due) } else { self.wake() }
@@ -194,7 +191,7 @@ mod tests {
 
     fn sleeping(role: Option<Role>) -> SmartSleep {
         let mut sleep = SmartSleep::new(Duration::ZERO);
-        sleep.sent(FALLBACK);
+        sleep.sent(FALLBACK, Duration::ZERO);
         sleep.answered(&answer(role), 10 * MS);
         assert!(!sleep.is_awake(109 * MS) && sleep.is_awake(110 * MS));
         sleep
@@ -218,7 +215,7 @@ mod tests {
     fn only_a_sleep_that_nothing_shortened_is_slept_out() {
         let whole = || {
             let mut sleep = SmartSleep::new(Duration::ZERO);
-            sleep.sent(FALLBACK);
+            sleep.sent(FALLBACK, Duration::ZERO);
             sleep.answered(&Transferred { sleep: FALLBACK, ..answer(Some(Role::Watcher)) }, 10 * MS);
             sleep
         };
@@ -248,19 +245,19 @@ mod tests {
     #[test]
     fn a_head_signalled_during_a_transfer_counts_behind_its_answer() {
         let mut sleep = sleeping(Some(Role::Watcher));
-        sleep.sent(FALLBACK);
+        sleep.sent(FALLBACK, 10 * MS);
         sleep.head_is(Timestamp::from_millis(CLOCK + 30));
         sleep.answered(&answer(Some(Role::Watcher)), 12 * MS);
         assert_eq!(sleep.wakes_at(), Duration::from_micros(41_300));
-        sleep.sent(FALLBACK);
+        sleep.sent(FALLBACK, 10 * MS);
         sleep.head_is(Timestamp::from_millis(CLOCK));
         sleep.answered(&answer(Some(Role::Watcher)), 12 * MS);
         assert!(sleep.is_awake(12 * MS), "it was due at the answer, and may be younger");
-        sleep.sent(FALLBACK);
+        sleep.sent(FALLBACK, 10 * MS);
         sleep.head_is(Timestamp::from_millis(CLOCK + 30));
         sleep.answered(&answer(None), 12 * MS);
         assert!(sleep.is_awake(12 * MS), "the node is no longer the watcher");
-        sleep.sent(FALLBACK);
+        sleep.sent(FALLBACK, 10 * MS);
         sleep.answered(&answer(Some(Role::Watcher)), 12 * MS);
         assert_eq!(sleep.wakes_at(), 112 * MS, "a signal from before the transfer is in its answer");
     }

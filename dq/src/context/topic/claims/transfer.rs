@@ -43,7 +43,7 @@ impl Claims {
     fn send_transfer(&mut self, limit: usize, moment: &mut Moment) {
         let (last_seen, bytes) = (moment.flight.last_seen(), moment.flight.limits(RequestKind::Transfer).1);
         let (lease, fallback, lookahead) = (self.parts.node.lease, self.fallback(), self.parts.topic.lookahead);
-        self.sleep.sent(fallback);
+        self.sleep.sent(fallback, moment.now);
         moment.send(Transfer { last_seen, limit, bytes, lease, fallback, lookahead });
     }
 
