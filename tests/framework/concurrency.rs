@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use dq::config::TopicOverrides;
+use dq::inspect::Reason;
 use dq::prelude::*;
 use dq_tests::Fault;
 use tokio::time::Instant;
@@ -122,6 +124,54 @@ async fn each_topic_has_its_own_concurrency_on_each_node() {
     dq.provider().add_many((0..50).map(test_job)).await.unwrap().all().unwrap();
     other.advance(HOUR).await;
     assert_eq!(meter.most.load(Relaxed), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_nodes_together_run_no_more_than_cluster_concurrency_and_no_slot_stays_empty() {
+    let (script, meter) = metered(10 * MS);
+    let three = |topic: TopicOverrides| topic.concurrency(20).cluster_concurrency(3);
+    let dq = script.start(three).await;
+    let other = script.beside(&dq, 2, three).await;
+    dq.provider().add_many((0..300).map(test_job)).await.unwrap().all().unwrap();
+    dq.advance(500 * MS).await;
+    let why = dq.provider().inspect().why("work", "299").await.unwrap();
+    assert_eq!(why.reasons[0], Reason::NoSlot { running: 3, limit: 3 });
+    // A hundred rounds of three, each woken by the end of the one before it.
+    dq.advance(1_000 * MS).await;
+    assert_eq!((meter.most.load(Relaxed), script.log.take().len()), (3, 300));
+    dq.provider().set_cluster_concurrency::<TestJob>(5).by("anna").await.unwrap();
+    dq.provider().add_many((300..600).map(test_job)).await.unwrap().all().unwrap();
+    other.advance(MINUTE).await;
+    assert_eq!((meter.most.load(Relaxed), script.log.take().len()), (5, 300));
+    assert_eq!(dq.provider().topic_state::<TestJob>().await.unwrap().concurrency.unwrap().by, "anna");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_slots_of_a_dead_node_are_free_when_its_lease_is_over() {
+    let (stuck, script) = (Script::hangs(), Script::acks());
+    let one = |topic: TopicOverrides| topic.cluster_concurrency(1).timeout("0s");
+    let dq = stuck.start(one).await;
+    dq.provider().add(test_job("first")).await.unwrap();
+    dq.settle().await;
+    let other = script.beside(&dq, 2, one).await;
+    dq.provider().add(test_job("second")).await.unwrap();
+    other.advance(MINUTE).await;
+    assert_eq!(script.log.take(), [""; 0], "the only slot is taken");
+    dq.kill();
+    // A lease, and a watch of one and a half renewals.
+    other.advance(23 * SECOND).await;
+    assert_eq!(script.log.take().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_claims_no_more_than_it_can_start_where_slots_are_few() {
+    let (script, _) = metered(10 * MS);
+    let dq = script.start(|topic| topic.concurrency(4).cluster_concurrency(100)).await;
+    dq.provider().add_many((0..400).map(test_job)).await.unwrap().all().unwrap();
+    for _ in 0..50 {
+        dq.advance(7 * MS).await;
+        assert!(dq.counts::<TestJob>().await.running <= 4, "a job that waits for a permit would hold a slot");
+    }
 }
 
 #[tokio::test(start_paused = true)]

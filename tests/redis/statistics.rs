@@ -13,7 +13,11 @@ const KEY: &str = "dq:{shop:t}:statistics";
 
 fn counting(server: &RedisServer) -> Topic {
     let mut topic = Topic::on(&server.url());
-    topic.link = topic.store.link_with(&topic.key, &NodeId::new("n"), dq::store::LinkOptions { counts: true });
+    topic.link = topic.store.link_with(
+        &topic.key,
+        &NodeId::new("n"),
+        dq::store::LinkOptions { counts: true, ..Default::default() },
+    );
     topic
 }
 

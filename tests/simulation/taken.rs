@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 39] = [
+pub const TAKEN: [Taken; 40] = [
     taken(
         "2",
         Profile::Killers,
@@ -285,6 +285,14 @@ pub const TAKEN: [Taken; 39] = [
         "a refused subscription is made again over a new connection; here over the old one, on which nothing comes",
         "a job waits until its node wakes for another reason",
         "late without a fault",
+    ),
+    taken(
+        "slots",
+        Profile::All,
+        500,
+        "no more jobs are RUNNING on all nodes than may be; here a transfer does not know how many may",
+        "more jobs run than an operator has allowed",
+        "are RUNNING on all nodes",
     ),
     taken(
         "swept",

@@ -13,7 +13,7 @@ use crate::verbs::change::{DeleteArguments, RequeueArguments, RescheduleArgument
 use crate::verbs::doctor::DoctorArguments;
 use crate::verbs::jobs::JobsArguments;
 use crate::verbs::nodes::NodesArguments;
-use crate::verbs::pause::{DrainArguments, PauseArguments};
+use crate::verbs::pause::{DrainArguments, LimitArguments, PauseArguments};
 use crate::verbs::schedules::SchedulesCommand;
 use crate::verbs::shell::ShellName;
 use crate::verbs::show::{OneJob, ShowArguments};
@@ -90,6 +90,8 @@ pub enum Command {
     Pause(PauseArguments),
     /// Drains a topic: it takes no new jobs, and nodes run only what is due now.
     Drain(DrainArguments),
+    /// Sets how many jobs of a topic run at a time on all nodes.
+    Limit(LimitArguments),
     /// Ends the pause and the drain of a topic.
     Resume {
         /// The topic

@@ -40,6 +40,7 @@ pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
 pub(crate) fn check_topic(name: &str, topic: &Resolved<TopicSettings>) -> Vec<SettingProblem> {
     let mut limits = Limits::within_ranges(Some(name), topic);
     limits.histories();
+    limits.slots();
     limits.whole_milliseconds();
     limits.retries();
     limits.problems
@@ -151,6 +152,15 @@ impl Limits<'_, TopicSettings> {
         if !is.history_after.is_zero() && is.history.is_none() {
             let write = "`history = 20` beside it".into();
             self.refuse("history_after", "0s where `history` is not set".into(), write);
+        }
+    }
+
+    /// A job that is acked on claim holds no slot while it runs.
+    fn slots(&mut self) {
+        let is = &self.resolved.settings;
+        if is.cluster_concurrency.is_some() && is.ack == AckMode::OnClaim {
+            let write = format!("`ack = {}`, or take `cluster_concurrency` away", AckMode::OnReturn.quoted());
+            self.refuse("cluster_concurrency", "absent where `ack` is on_claim".into(), write);
         }
     }
 
@@ -324,6 +334,18 @@ mod tests {
             [
                 "`batch` of topic `t` is 1001 (DQ_BATCH), but it must be between 1 and 1000: write `batch = 1000` or less",
                 "`batch_bytes` of topic `t` is 0 (DQ_BATCH_BYTES), but it must be between 1 and 16777216: write `batch_bytes = 1` or more",
+            ]
+        );
+    }
+
+    #[test]
+    fn jobs_that_are_acked_on_claim_have_no_limit_over_all_nodes() {
+        assert_eq!(topic(&[("cluster_concurrency", "5")]), [""; 0]);
+        assert_eq!(
+            topic(&[("cluster_concurrency", "5"), ("ack", "on_claim")]),
+            [
+                "`cluster_concurrency` of topic `t` is 5 (DQ_CLUSTER_CONCURRENCY), but it must be absent where `ack` is on_claim: \
+                 write `ack = \"on_return\"`, or take `cluster_concurrency` away"
             ]
         );
     }

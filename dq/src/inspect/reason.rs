@@ -73,6 +73,13 @@ pub enum Reason {
         /// Until when that node was expected.
         until: Option<Timestamp>,
     },
+    /// As many jobs of the topic run on all nodes as may.
+    NoSlot {
+        /// How many run.
+        running: usize,
+        /// How many may run.
+        limit: usize,
+    },
     /// Other jobs have been due for longer, and nodes take those first.
     Behind {
         /// How many.
@@ -167,6 +174,9 @@ impl fmt::Display for Reason {
             Self::NoListener { last: Some(node), until } => {
                 write!(f, "no node listens to the topic; the last one was {node}")?;
                 until.map_or(Ok(()), |until| write!(f, ", which did not come back by {until}"))
+            }
+            Self::NoSlot { running, limit } => {
+                write!(f, "the topic runs {running} of {limit} jobs on all nodes together, so this one waits until one of them has ended")
             }
             Self::Behind { earlier, is_exact } => {
                 let about = if *is_exact { "" } else { "about " };

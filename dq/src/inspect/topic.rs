@@ -50,6 +50,8 @@ pub struct InspectedTopic {
     pub watchers: Vec<InspectedNode>,
     /// How much ran in the last five minutes, and how late it was claimed; `None` where the topic kept no statistics for a day.
     pub rates: Option<Rates>,
+    /// How many jobs may be RUNNING on all nodes together, if due jobs waited for that when a node last asked for some.
+    pub shut: Option<usize>,
     /// Nobody knows who listens: these are the files of another program, without leases.
     pub hides_leases: bool,
     /// Why the store cannot show the topic, for example because one of its keys has the wrong type; then all else but the name is empty
@@ -98,7 +100,7 @@ pub struct TopicsPage {
 
 impl InspectedTopic {
     pub(super) fn new(topic: TopicName, seen: TopicOverview) -> Self {
-        let TopicOverview { counts, state, holders, nodes, watcher, standby, recent, hides_leases } = seen;
+        let TopicOverview { counts, state, holders, nodes, watcher, standby, recent, shut, hides_leases } = seen;
         let watching = |(node, until)| InspectedNode::new(node, until, 0);
         Self {
             topic,
@@ -117,6 +119,7 @@ impl InspectedTopic {
             nodes: nodes.into_iter().map(InspectedNode::holding).collect(),
             watchers: watcher.into_iter().chain(standby).map(watching).collect(),
             rates: recent.map(|recent| Rates::new(counts.clock, &recent)),
+            shut,
             hides_leases,
             error: None,
         }
@@ -142,6 +145,7 @@ impl InspectedTopic {
             nodes: Vec::new(),
             watchers: Vec::new(),
             rates: None,
+            shut: None,
             hides_leases: false,
             error: Some(error),
         }

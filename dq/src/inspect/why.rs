@@ -75,6 +75,9 @@ fn waits(topic: &InspectedTopic, job: &InspectedJob, due: Timestamp, earlier: Du
         reasons
             .push(Reason::NoListener { last: last.map(|seen| seen.node.clone()), until: last.map(|seen| seen.until) });
     }
+    if let Some(limit) = topic.shut.filter(|limit| due <= now && topic.running >= *limit) {
+        reasons.push(Reason::NoSlot { running: topic.running, limit });
+    }
     if let Some(at) = job.expires_at.filter(|at| *at < now) {
         reasons.push(Reason::Expired { at });
     }

@@ -66,7 +66,9 @@ pub use topic::TopicProvider;
 #[doc(hidden)] // documented at the root
 pub use typed::Provider;
 
-pub use crate::store::{CommandOutcome, Cursor, Drain, JobMove, JobPlace, Pause, TopicCounts, TopicDelay, TopicState};
+pub use crate::store::{
+    CommandOutcome, Cursor, Drain, JobMove, JobPlace, Pause, TopicConcurrency, TopicCounts, TopicDelay, TopicState,
+};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! Calls that change the state of a topic as a whole: pause, resume, drain, undrain, and the default delay (rule 29).
+//! Calls that change the state of a topic as a whole: pause, resume, drain, undrain, the default delay (rule 29), and how many jobs run at a
+//! time (rule 29).
 //!
 //! Each call is a producer of its own with one call, number 1. So it is repeated until it is answered, and done once.
 
@@ -15,9 +16,11 @@ use super::inputs::read;
 use super::retries::{Retries, repeat};
 use super::root::Caller;
 use super::sending::{in_time, on_own_thread};
+use super::typed::Provider;
+use crate::job::DelayJob;
 use crate::store::{
     BatchAnswer, Drain, Due, LONGEST_AUTHOR, LONGEST_REASON, Pause, Pending, Producer, SetTopic, StoreError,
-    TopicChange, TopicDelay, TopicSet, TopicState,
+    TopicChange, TopicConcurrency, TopicDelay, TopicSet, TopicState,
 };
 use crate::time::{Delay, IntoDelay, Timestamp};
 
@@ -26,9 +29,11 @@ const OPERATION: &str = "set";
 /// Roughly the bytes of a call, for the bound on unanswered requests.
 const CALL_BYTES: usize = LONGEST_AUTHOR + LONGEST_REASON;
 
-/// Changes a setting of a topic: a [`Pause`], a [`Drain`] or a [`TopicDelay`]. Made by [`Provider::pause`](super::Provider::pause),
+/// Changes a setting of a topic: a [`Pause`], a [`Drain`], a [`TopicDelay`] or a [`TopicConcurrency`]. Made by [`Provider::pause`](super::Provider::pause),
 /// [`resume`](super::Provider::resume), [`drain`](super::Provider::drain), [`undrain`](super::Provider::undrain),
-/// [`set_default_delay`](super::Provider::set_default_delay) and [`clear_default_delay`](super::Provider::clear_default_delay).
+/// [`set_default_delay`](super::Provider::set_default_delay), [`clear_default_delay`](super::Provider::clear_default_delay),
+/// [`set_cluster_concurrency`](super::Provider::set_cluster_concurrency) and
+/// [`clear_cluster_concurrency`](super::Provider::clear_cluster_concurrency).
 /// With `REASON` it needs a [`reason`](Call::reason).
 ///
 /// Resolves to the setting before and now. Calling again is safe: a second pause replaces reason and end of the first.
@@ -59,6 +64,12 @@ impl TopicSetting for Drain {
     }
 }
 
+impl TopicSetting for TopicConcurrency {
+    fn of(state: TopicState) -> Option<Self> {
+        state.concurrency
+    }
+}
+
 impl TopicSetting for TopicDelay {
     fn of(state: TopicState) -> Option<Self> {
         state.delay
@@ -73,6 +84,66 @@ pub struct TopicChanged<T> {
     pub before: Option<T>,
     /// What is there now.
     pub now: Option<T>,
+}
+
+impl Provider {
+    /// Pauses the topic of `J` on all its nodes: none claims or starts a job of it any more. Handlers that run end as usual. Adds and
+    /// commands go on; what becomes due waits, and so do broadcasts, which may expire meanwhile. A pause survives restarts, and
+    /// `health()` and the log name it.
+    ///
+    /// ```no_run
+    /// # use dq::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "charge")]
+    /// # struct Charge { #[job(id)] order: u64 }
+    /// # async fn pause(jobs: dq::Provider) -> Result<(), dq::Error> {
+    /// jobs.pause::<Charge>().reason("the bank is down").lasting("2h").by("anna").await?;
+    /// jobs.resume::<Charge>().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pause<J: DelayJob>(&self) -> Call<ChangeTopic<Pause, true>> {
+        self.on::<J, _>(|topic| topic.pause())
+    }
+
+    /// Ends the pause of the topic of `J`: its nodes go on at once, earliest due first. A topic that is not paused stays as it is.
+    pub fn resume<J: DelayJob>(&self) -> Call<ChangeTopic<Pause>> {
+        self.on::<J, _>(|topic| topic.resume())
+    }
+
+    /// Drains the topic of `J`: adds fail with [`Refusal::Draining`](super::Refusal::Draining), replacements too. Its nodes run what was due when the drain began;
+    /// what waits for a later time stays, and so do retries.
+    pub fn drain<J: DelayJob>(&self) -> Call<ChangeTopic<Drain, true>> {
+        self.on::<J, _>(|topic| topic.drain())
+    }
+
+    /// Ends the draining of the topic of `J`.
+    pub fn undrain<J: DelayJob>(&self) -> Call<ChangeTopic<Drain>> {
+        self.on::<J, _>(|topic| topic.undrain())
+    }
+
+    /// Sets the delay of jobs of `J` that any program adds from now on without `after` or `at`: a `Duration` or a text such as
+    /// `"15m"`; at most ten years. The store keeps it and applies it when it adds a job. It overrides the payload's delay, and it is
+    /// the delay of a later [`rejoin`](crate::listener::Channel::rejoin) too.
+    pub fn set_default_delay<J: DelayJob>(&self, delay: impl IntoDelay) -> Call<ChangeTopic<TopicDelay>> {
+        self.on::<J, _>(|topic| topic.set_default_delay(delay))
+    }
+
+    /// Takes the default delay of the topic of `J` away: then that of the payload counts again.
+    pub fn clear_default_delay<J: DelayJob>(&self) -> Call<ChangeTopic<TopicDelay>> {
+        self.on::<J, _>(|topic| topic.clear_default_delay())
+    }
+
+    /// Sets how many jobs of `J` run at a time on all nodes together from now on, 1 to 1,000,000. The store keeps it, and it outweighs the
+    /// setting `cluster_concurrency` of the nodes. What runs goes on. With `ack = "on_claim"` a job counts only until its ack.
+    pub fn set_cluster_concurrency<J: DelayJob>(&self, limit: usize) -> Call<ChangeTopic<TopicConcurrency>> {
+        self.on::<J, _>(|topic| topic.set_cluster_concurrency(limit))
+    }
+
+    /// Takes that away: then the setting `cluster_concurrency` of each node counts again.
+    pub fn clear_cluster_concurrency<J: DelayJob>(&self) -> Call<ChangeTopic<TopicConcurrency>> {
+        self.on::<J, _>(|topic| topic.clear_cluster_concurrency())
+    }
 }
 
 impl<T: TopicSetting, const REASON: bool> Call<ChangeTopic<T, REASON>> {
@@ -93,7 +164,7 @@ impl<T: TopicSetting> Call<ChangeTopic<T, true>> {
     pub fn reason(self, text: impl Into<String>) -> Self {
         self.with(|verb| match &mut verb.change {
             TopicChange::Pause { reason, .. } | TopicChange::Drain { reason } => *reason = text.into(),
-            TopicChange::Resume | TopicChange::Undrain | TopicChange::Delay(_) => {}
+            TopicChange::Resume | TopicChange::Undrain | TopicChange::Delay(_) | TopicChange::Concurrency(_) => {}
         })
     }
 }
@@ -130,7 +201,7 @@ impl<T: TopicSetting, const REASON: bool> Verb for ChangeTopic<T, REASON> {
                 *until = delay.map(|time| read("lasting", time)).transpose()?.map(Due::After).or(*until);
             }
             TopicChange::Delay(set) => *set = delay.map(|delay| read("delay", delay)).transpose()?,
-            TopicChange::Drain { .. } | TopicChange::Resume | TopicChange::Undrain => {}
+            TopicChange::Drain { .. } | TopicChange::Resume | TopicChange::Undrain | TopicChange::Concurrency(_) => {}
         }
         let set = SetTopic { by: by.unwrap_or_else(this_process), change };
         if let Err(StoreError::OverLimit { what, size, limit }) = set.check() {

@@ -20,7 +20,9 @@ use super::seen::{Seen, SeenSchedule};
 use super::setting::{ChangeTopic, TopicSetting};
 use crate::job::{BadName, JobDefaults, JobId, State, ToJobId, TopicName};
 use crate::schedule::{SchedulePause, schedule_id};
-use crate::store::{CommandKind, Drain, Pause, Stored, TopicChange, TopicCounts, TopicDelay, TopicState};
+use crate::store::{
+    CommandKind, Drain, Pause, Stored, TopicChange, TopicConcurrency, TopicCounts, TopicDelay, TopicState,
+};
 use crate::time::{Delay, IntoDelay};
 
 /// Adds jobs to one topic, sends commands for them and queries them, without a payload type: for tools. Made by
@@ -110,6 +112,18 @@ impl TopicProvider {
     /// Takes the default delay of the topic away, as [`Provider::clear_default_delay`](super::Provider::clear_default_delay) does.
     pub fn clear_default_delay(&self) -> Call<ChangeTopic<TopicDelay>> {
         self.set(TopicChange::Delay(None), None)
+    }
+
+    /// Sets how many jobs of the topic run at a time on all nodes, as
+    /// [`Provider::set_cluster_concurrency`](super::Provider::set_cluster_concurrency) does.
+    pub fn set_cluster_concurrency(&self, limit: usize) -> Call<ChangeTopic<TopicConcurrency>> {
+        self.set(TopicChange::Concurrency(Some(limit)), None)
+    }
+
+    /// Lets the code of the nodes say again how many jobs run at a time, as
+    /// [`Provider::clear_cluster_concurrency`](super::Provider::clear_cluster_concurrency) does.
+    pub fn clear_cluster_concurrency(&self) -> Call<ChangeTopic<TopicConcurrency>> {
+        self.set(TopicChange::Concurrency(None), None)
     }
 
     fn set<T: TopicSetting, const REASON: bool>(

@@ -20,13 +20,12 @@ use super::root::{Caller, Root};
 use super::schedule::AddSchedule;
 use super::schedule_change::ChangeSchedule;
 use super::seen::{Seen, SeenSchedule};
-use super::setting::ChangeTopic;
 use super::topic::TopicProvider;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::inspect::Inspector;
 use crate::job::{AppName, BadName, DelayJob, State, ToJobId, TopicName, to_json};
-use crate::store::{Drain, LONGEST_AUTHOR, Outage, Pause, Store, TopicCounts, TopicDelay, TopicState};
+use crate::store::{LONGEST_AUTHOR, Outage, Store, TopicCounts, TopicState};
 use crate::time::{IntoDelay, Timestamp};
 
 /// Adds jobs, sends commands for them and queries them. Cheap to clone; all clones are one provider.
@@ -97,7 +96,7 @@ impl Provider {
     }
 
     /// A call to the topic of `J`.
-    fn on<J: DelayJob, V: Verb>(&self, call: impl FnOnce(TopicProvider) -> Call<V>) -> Call<V> {
+    pub(super) fn on<J: DelayJob, V: Verb>(&self, call: impl FnOnce(TopicProvider) -> Call<V>) -> Call<V> {
         self.of::<J>().map_or_else(Call::bad, call)
     }
 
@@ -326,54 +325,8 @@ impl Provider {
         self.drafts::<J, _>(jobs.into_iter().map(|job| (job, None)))
     }
 
-    /// Pauses the topic of `J` on all its nodes: none claims or starts a job of it any more. Handlers that run end as usual. Adds and
-    /// commands go on; what becomes due waits, and so do broadcasts, which may expire meanwhile. A pause survives restarts, and
-    /// `health()` and the log name it.
-    ///
-    /// ```no_run
-    /// # use dq::prelude::*;
-    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
-    /// # #[job(topic = "charge")]
-    /// # struct Charge { #[job(id)] order: u64 }
-    /// # async fn pause(jobs: dq::Provider) -> Result<(), dq::Error> {
-    /// jobs.pause::<Charge>().reason("the bank is down").lasting("2h").by("anna").await?;
-    /// jobs.resume::<Charge>().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn pause<J: DelayJob>(&self) -> Call<ChangeTopic<Pause, true>> {
-        self.on::<J, _>(|topic| topic.pause())
-    }
-
-    /// Ends the pause of the topic of `J`: its nodes go on at once, earliest due first. A topic that is not paused stays as it is.
-    pub fn resume<J: DelayJob>(&self) -> Call<ChangeTopic<Pause>> {
-        self.on::<J, _>(|topic| topic.resume())
-    }
-
-    /// Drains the topic of `J`: adds fail with [`Refusal::Draining`](super::Refusal::Draining), replacements too. Its nodes run what was due when the drain began;
-    /// what waits for a later time stays, and so do retries.
-    pub fn drain<J: DelayJob>(&self) -> Call<ChangeTopic<Drain, true>> {
-        self.on::<J, _>(|topic| topic.drain())
-    }
-
-    /// Ends the draining of the topic of `J`.
-    pub fn undrain<J: DelayJob>(&self) -> Call<ChangeTopic<Drain>> {
-        self.on::<J, _>(|topic| topic.undrain())
-    }
-
-    /// Sets the delay of jobs of `J` that any program adds from now on without `after` or `at`: a `Duration` or a text such as
-    /// `"15m"`; at most ten years. The store keeps it and applies it when it adds a job. It overrides the payload's delay, and it is
-    /// the delay of a later [`rejoin`](crate::listener::Channel::rejoin) too.
-    pub fn set_default_delay<J: DelayJob>(&self, delay: impl IntoDelay) -> Call<ChangeTopic<TopicDelay>> {
-        self.on::<J, _>(|topic| topic.set_default_delay(delay))
-    }
-
-    /// Takes the default delay of the topic of `J` away: then that of the payload counts again.
-    pub fn clear_default_delay<J: DelayJob>(&self) -> Call<ChangeTopic<TopicDelay>> {
-        self.on::<J, _>(|topic| topic.clear_default_delay())
-    }
-
-    /// Reads whether the topic of `J` is paused or drains, and its default delay, each with who set it and when, once the returned
+    /// Reads whether the topic of `J` is paused or drains, its default delay, and how many of its jobs run at a time,
+    /// each with who set it and when, once the returned
     /// [`Query`] is awaited.
     pub fn topic_state<J: DelayJob>(&self) -> Call<Query<TopicState>> {
         self.on::<J, _>(|topic| topic.state())

@@ -17,6 +17,9 @@ pub struct LinkOptions {
     /// The topic counts what the steps of the link do, minute by minute: what they claim, and how the runs end (rule 31).
     /// [`Store::statistics`](super::Store::statistics) has what was counted.
     pub counts: bool,
+    /// How many jobs of the topic may be RUNNING on all nodes together, as the code of the node says; `None`: any number. What was
+    /// [set](super::TopicChange::Concurrency) for the topic outweighs it (rule 29).
+    pub concurrency: Option<usize>,
 }
 
 /// The steps of one node on one topic, in the order of the calls. Answers come in that order too, except that `renew` and

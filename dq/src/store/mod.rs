@@ -80,10 +80,11 @@ pub use producer::{
 pub use signals::{BroadcastMessage, Feed, Interest, Signal, Signals};
 pub(crate) use statistics::MINUTE;
 pub use statistics::{LATENESS_BOUNDS, MOST_MINUTES, MinuteCounts, RECENT_MINUTES};
-pub(crate) use topic_state::Gate;
 pub use topic_state::{
-    Drain, LONGEST_AUTHOR, LONGEST_REASON, MOST_LEFT, Pause, SetTopic, TopicChange, TopicDelay, TopicSet, TopicState,
+    Drain, LONGEST_AUTHOR, LONGEST_REASON, MOST_CONCURRENCY, MOST_LEFT, Pause, SetTopic, TopicChange, TopicConcurrency,
+    TopicDelay, TopicSet, TopicState,
 };
+pub(crate) use topic_state::{Gate, Slots};
 
 pub(crate) use operations::other_kind;
 use operations::{operations, query_calls};

@@ -30,6 +30,8 @@ pub struct TopicOverview {
     /// What the topic counted in the present minute and the [`RECENT_MINUTES`](super::RECENT_MINUTES) before it, in sum; `None`: it
     /// counted nothing for a day.
     pub recent: Option<MinuteCounts>,
+    /// How many jobs may be RUNNING on all nodes together, if due jobs waited for that when a node last asked for some (rule 29).
+    pub shut: Option<usize>,
     /// Nobody knows who listens, because the store shows the files of another program, and leases and roles are not in them.
     pub hides_leases: bool,
 }

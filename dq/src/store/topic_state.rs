@@ -1,4 +1,5 @@
-//! The state of a topic as a whole: whether it is paused, whether it drains, and its default delay (rule 29).
+//! The state of a topic as a whole: whether it is paused, whether it drains, its default delay (rule 29), and how many of its jobs run at
+//! a time on all nodes (rule 29).
 
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ pub const LONGEST_AUTHOR: usize = 256;
 
 /// How many jobs a step counts at most that a draining topic still has to run.
 pub const MOST_LEFT: usize = 10_000;
+
+/// The most jobs that [`TopicChange::Concurrency`] may let run at a time.
+pub const MOST_CONCURRENCY: usize = 1_000_000;
 
 /// A topic is paused: no node claims its jobs, and its broadcasts wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -57,6 +61,18 @@ pub struct TopicDelay {
     pub since: Timestamp,
 }
 
+/// How many jobs of a topic run at a time on all nodes together, as somebody has set it. It outweighs what the code of the nodes says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ClusterConcurrency))]
+pub struct TopicConcurrency {
+    /// How many, at least 1.
+    pub limit: usize,
+    /// Who set it.
+    pub by: String,
+    /// When, by the store's clock.
+    pub since: Timestamp,
+}
+
 /// The state of a topic as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -67,6 +83,8 @@ pub struct TopicState {
     pub drain: Option<Drain>,
     /// The topic has a default delay.
     pub delay: Option<TopicDelay>,
+    /// How many of its jobs run at a time on all nodes; `None`: as many as the code of the nodes says.
+    pub concurrency: Option<TopicConcurrency>,
 }
 
 /// A change of the state of a topic.
@@ -90,6 +108,8 @@ pub enum TopicChange {
     Undrain,
     /// Sets the default delay; `None`: the topic has none any more.
     Delay(Option<Duration>),
+    /// Sets how many jobs run at a time on all nodes, 1 to [`MOST_CONCURRENCY`]; `None`: what the code of the nodes says counts again.
+    Concurrency(Option<usize>),
 }
 
 /// Request of the step `set`: a change, and who makes it.
@@ -144,7 +164,7 @@ impl Gate {
 impl TopicState {
     /// Whether nobody has set anything.
     pub const fn is_default(&self) -> bool {
-        self.pause.is_none() && self.drain.is_none() && self.delay.is_none()
+        self.pause.is_none() && self.drain.is_none() && self.delay.is_none() && self.concurrency.is_none()
     }
 
     /// The state that counts at this time: a pause that has ended by itself is none.
@@ -192,6 +212,10 @@ impl TopicState {
                 answer.now.delay = delay.map(|delay| TopicDelay { delay: whole_millis(delay), by, since: clock });
                 answer.before.delay = std::mem::replace(&mut self.delay, answer.now.delay.clone());
             }
+            TopicChange::Concurrency(limit) => {
+                answer.now.concurrency = limit.map(|limit| TopicConcurrency { limit, by, since: clock });
+                answer.before.concurrency = std::mem::replace(&mut self.concurrency, answer.now.concurrency.clone());
+            }
         }
         answer
     }
@@ -202,14 +226,45 @@ impl SetTopic {
     pub(crate) const fn check(&self) -> Result<(), StoreError> {
         let reason = match &self.change {
             TopicChange::Pause { reason, .. } | TopicChange::Drain { reason } => reason.len(),
-            TopicChange::Resume | TopicChange::Undrain | TopicChange::Delay(_) => 0,
+            TopicChange::Resume | TopicChange::Undrain | TopicChange::Delay(_) | TopicChange::Concurrency(_) => 0,
         };
+        if let TopicChange::Concurrency(Some(size)) = self.change
+            && (size == 0 || size > MOST_CONCURRENCY)
+        {
+            let what = "the number of jobs that run at a time (at least 1)";
+            return Err(StoreError::OverLimit { what, size, limit: MOST_CONCURRENCY });
+        }
         let (what, size, limit) = if reason > LONGEST_REASON {
             ("the size of the reason in bytes", reason, LONGEST_REASON)
         } else {
             ("the size of the author in bytes", self.by.len(), LONGEST_AUTHOR)
         };
         limited(what, size, limit)
+    }
+}
+
+/// How many jobs of a topic may be RUNNING on all nodes together (rule 29).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slots {
+    /// `None`: as many as are due.
+    limit: Option<usize>,
+    running: usize,
+}
+
+impl Slots {
+    /// What the state of the topic says, or else the code of the node that asks.
+    pub(crate) fn of(state: &TopicState, by_code: Option<usize>, running: usize) -> Self {
+        Self { limit: state.concurrency.as_ref().map(|set| set.limit).or(by_code), running }
+    }
+
+    /// How many of so many jobs may be claimed now.
+    pub(crate) fn take(self, wanted: usize) -> usize {
+        self.limit.map_or(wanted, |limit| wanted.min(limit.saturating_sub(self.running)))
+    }
+
+    /// The limit, if nothing may be claimed once so many jobs more are RUNNING.
+    pub(crate) fn shut_by(self, claimed: usize) -> Option<usize> {
+        self.limit.filter(|limit| self.running + claimed >= *limit)
     }
 }
 

@@ -9,6 +9,7 @@
 //! | command | no handler begins after a confirmed delete or ack of a job that did not run |
 //! | duplicate | a job begins again only after an outcome that says so, or for a reason among the events |
 //! | process | no process ends of itself |
+//! | slots | no more jobs of a topic run at a time than its `cluster_concurrency`, on nodes that had no fault |
 //! | attempt | the attempt that a handler is told is the number of failed runs |
 
 mod commands;
@@ -18,6 +19,7 @@ mod lost;
 mod outcomes;
 mod reasons;
 mod repeats;
+mod slots;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -56,6 +58,12 @@ impl Report {
         self.findings.push(Finding { rule, id: id.to_owned(), what });
     }
 
+    fn most(&mut self, what: &str, number: u64) {
+        if number > 0 {
+            self.counts.insert(what.to_owned(), number);
+        }
+    }
+
     fn count(&mut self, what: impl Into<String>) {
         *self.counts.entry(what.into()).or_default() += 1;
     }
@@ -74,6 +82,7 @@ pub fn verify(logs: &[Log]) -> Report {
     for listing in &facts.listings {
         lost::check(listing, &facts, &mut report);
     }
+    slots::check(&facts, &mut report);
     lost::count(&facts, &mut report);
     facts.reasons.count(&mut report);
     report

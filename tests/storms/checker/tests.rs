@@ -273,3 +273,21 @@ fn what_happened_is_counted() {
     }
     assert_eq!(counts["adds confirmed"], 1);
 }
+
+/// Six runs of jobs that rejoin, on two nodes, each begins 10 ms after the one before it and takes `takes` ms.
+fn six_rejoins(takes: u64) -> Storm {
+    let at = |storm: Storm, n: u64, at, entry| storm.note(if n % 2 == 0 { "node-0.1" } else { "node-1.1" }, at, entry);
+    (0..6).fold(storm(), |storm, n| {
+        let (id, begins) = (format!("r{n}"), 5_000 + 10 * n);
+        let storm = at(storm, n, begins, Entry::Start { id: id.clone(), fence: n + 1, due: 1_100_000, attempt: 0 });
+        at(storm, n, begins + takes, Entry::End { id, fence: n + 1, end: End::Rejoin(300) })
+    })
+}
+
+#[test]
+fn no_more_jobs_run_at_a_time_than_have_a_slot() {
+    let broken = |storm: Storm| storm.found().into_iter().filter(|(rule, _)| *rule == "slots").count();
+    assert_eq!(broken(six_rejoins(50)), 0, "the first ends as the sixth begins");
+    assert_eq!(broken(six_rejoins(51)), 1);
+    assert_eq!(broken(six_rejoins(51).event("node-1.1", "stalled", 5_015)), 0, "it may have lost its leases");
+}

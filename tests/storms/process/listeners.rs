@@ -51,12 +51,12 @@ async fn handle<P: Send + Sync>(
 }
 
 macro_rules! listener {
-    ($payload:ident, $listener:ident, $kind:ident, $topic:literal, $retry:literal) => {
+    ($payload:ident, $listener:ident, $kind:ident, $topic:literal, $retry:literal $(, slots $slots:literal)?) => {
         #[derive(Debug, Serialize, Deserialize, DelayJob)]
         #[job(topic = $topic)]
         struct $payload(Work);
 
-        #[delay_listener(topic = $topic, retry = $retry)]
+        #[delay_listener(topic = $topic, retry = $retry $(, cluster_concurrency = $slots)?)]
         struct $listener {
             ledger: Arc<Ledger>,
         }
@@ -78,7 +78,7 @@ macro_rules! listener {
 
 listener!(ToAck, OnAck, Ack, "ack", "none");
 listener!(ToRetry, OnRetry, Retry, "retry", "200ms x 20");
-listener!(ToRejoin, OnRejoin, Rejoin, "rejoin", "none");
+listener!(ToRejoin, OnRejoin, Rejoin, "rejoin", "none", slots 5); // `SLOTS`
 listener!(ToPark, OnPark, Park, "park", "none");
 listener!(ToDelete, OnDelete, Deleted, "deleted", "none");
 listener!(ToCut, OnCut, Cut, "cut", "none");

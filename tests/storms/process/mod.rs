@@ -9,7 +9,7 @@ mod listing;
 mod stalls;
 mod verdicts;
 mod webhook;
-mod work;
+pub mod work;
 
 use std::fs::File;
 use std::io::BufRead;

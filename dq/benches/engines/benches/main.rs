@@ -155,9 +155,9 @@ async fn call<F: Future<Output = ()> + Send>(
             for _ in 0..line.calls(jobs) / line.callers {
                 room.take(line.batch).await;
                 let due = (0..line.batch).map(|_| line.due(now())).collect();
-                let begun = Instant::now();
+                let start = Instant::now();
                 add(due).await;
-                adds.note(begun.elapsed());
+                adds.note(start.elapsed());
             }
         });
     }

@@ -207,6 +207,25 @@ fn a_pause_says_who_and_why_and_a_resume_ends_it() {
 }
 
 #[test]
+fn a_limit_of_what_runs_is_set_and_taken_away() {
+    on_each_store("limit", |shop| {
+        let set = shop.json(&["limit", "orders", "3", "--by", "anna"]);
+        assert_eq!(
+            (&set[0]["now"]["concurrency"]["limit"], &set[0]["now"]["concurrency"]["by"]),
+            (&3.into(), &"anna".into())
+        );
+        assert_eq!(
+            shop.wrote(&["limit", "orders", "4"]),
+            "orders runs 4 jobs at a time on all nodes; what runs goes on\n"
+        );
+        assert_eq!(shop.json(&["topic", "orders"])[0]["state"]["concurrency"]["limit"], 4);
+        assert!(shop.wrote(&["limit", "orders", "--clear"]).starts_with("orders runs as many jobs as the code says; "));
+        assert_eq!(shop.wrote(&["limit", "orders", "--clear"]), "orders had no limit but that of the code\n");
+        assert_eq!(shop.ran(&["limit", "orders", "0"]).code, 1);
+    });
+}
+
+#[test]
 fn schedules_are_listed_paused_resumed_and_removed() {
     on_each_store("schedules", |shop| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -25,13 +25,16 @@ impl Topic {
         }
         let (ahead, gate) = (now.floor().after(request.lookahead), self.gate(now));
         let latest = gate.latest(ahead);
-        let due = (TimedPlace::Delayed, latest, request.limit, request.bytes);
+        let slots = self.slots();
+        let due = (TimedPlace::Delayed, latest, slots.take(request.limit), request.bytes);
         let claims = self.claim(now, node, due, (request.last_seen, request.lease));
         self.record.claimed(now, node, &claims, true);
         self.cut_leases(now);
         let waiting = self.jobs.index(TimedPlace::Delayed);
         let more = latest.is_some_and(|latest| waiting.is_due(latest));
-        let head = gate.opens(waiting.head(), Transfer::comes_ahead(request.lookahead));
+        self.shut = slots.shut_by(claims.len()).filter(|_| more);
+        let more = more && self.shut.is_none();
+        let head = gate.opens(waiting.head(), Transfer::comes_ahead(request.lookahead)).filter(|_| self.shut.is_none());
         let (role, wake_at) = self.roles.assign(node, now, head, now.after(request.fallback));
         let others = self.jobs.holders().iter().filter(|(other, _)| *other != node);
         let earliest = others.min_by_key(|(_, holder)| holder.lease);
@@ -60,13 +63,10 @@ impl Topic {
         let is_past = |kept: usize, since: Timestamp| kept > request.dead_most || since <= dead_before;
         let pruned_dead = self.prune(TimedPlace::Dead, request.limit, is_past);
         // A topic that is paused or drains claims nothing here.
-        let aged = (self.gate(now) == Gate::Open).then(|| ago(now, request.unacked_age));
-        let claims = self.claim(
-            now,
-            node,
-            (TimedPlace::Unacked, aged, request.limit, request.bytes),
-            (request.last_seen, request.lease),
-        );
+        let most = self.slots().take(request.limit);
+        let aged = (self.gate(now) == Gate::Open && most > 0).then(|| ago(now, request.unacked_age));
+        let claims =
+            self.claim(now, node, (TimedPlace::Unacked, aged, most, request.bytes), (request.last_seen, request.lease));
         self.record.claimed(now, node, &claims, false);
         let more_histories = self.histories.forget(now.floor(), request.limit);
         let dead = self.jobs.index(TimedPlace::Dead);

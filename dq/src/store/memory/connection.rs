@@ -11,22 +11,22 @@ use super::now::Now;
 use super::topic::Topic;
 use crate::job::{NodeId, ProducerId};
 use crate::store::step::{Audited, Recovered, Scan, Wake};
-use crate::store::{Answer, Batch, BatchReply, Link, Pending, Producer, Request, StoreError};
+use crate::store::{Answer, Batch, BatchReply, Link, LinkOptions, Pending, Producer, Request, StoreError};
 
 /// The link of one node to one topic.
 #[derive(Debug)]
 pub(super) struct MemoryLink {
     pub(super) cell: Arc<Cell>,
     pub(super) node: NodeId,
-    /// Whether the topic counts what its steps do.
-    pub(super) counts: bool,
+    pub(super) options: LinkOptions,
 }
 
 impl Link for MemoryLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
         let kind = request.kind();
         self.cell.ask(kind.name(), Waits::of(kind), |topic, now| {
-            topic.record.count(self.counts);
+            topic.record.count(self.options.counts);
+            topic.slots_by_code = self.options.concurrency;
             topic.answer(now, &self.node, request)
         })
     }

@@ -141,6 +141,7 @@ impl Topic {
             watcher,
             standby,
             recent: self.statistics.recent(now),
+            shut: self.shut,
             hides_leases: false,
         })
     }

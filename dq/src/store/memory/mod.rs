@@ -119,7 +119,7 @@ impl Store for MemoryStore {
     }
 
     fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
-        Arc::new(MemoryLink { cell: self.topics.cell(topic), node: node.clone(), counts: options.counts })
+        Arc::new(MemoryLink { cell: self.topics.cell(topic), node: node.clone(), options })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {

@@ -6,7 +6,7 @@ use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::ProducerId;
 use crate::store::{
-    BatchAnswer, Due, Gate, MOST_LEFT, SetTopic, Signal, StoreError, TopicChange, TopicSet, TopicState,
+    BatchAnswer, Due, Gate, MOST_LEFT, SetTopic, Signal, Slots, StoreError, TopicChange, TopicSet, TopicState,
 };
 
 impl Topic {
@@ -23,7 +23,7 @@ impl Topic {
         }
         match set.change {
             TopicChange::Pause { .. } => self.notices.push(Recipient::Nodes, Signal::Paused),
-            TopicChange::Resume | TopicChange::Drain { .. } | TopicChange::Undrain => {
+            TopicChange::Resume | TopicChange::Drain { .. } | TopicChange::Undrain | TopicChange::Concurrency(_) => {
                 self.notices.push(Recipient::Nodes, Signal::StateChanged);
             }
             TopicChange::Delay(_) => {}
@@ -46,6 +46,11 @@ impl Topic {
     /// What nodes may take now.
     pub(super) fn gate(&self, now: Now) -> Gate {
         self.settings.gate(now.floor())
+    }
+
+    /// How many jobs may be claimed, however many are due.
+    pub(super) fn slots(&self) -> Slots {
+        Slots::of(&self.settings, self.slots_by_code, self.jobs.in_runs())
     }
 
     /// The state for the answer of a step; `None` where nobody has set anything.

@@ -30,8 +30,12 @@ pub(crate) struct Topic {
     pub(super) calls: Calls,
     pub(super) roles: Roles,
     pub(super) notices: Notices,
-    /// Whether it is paused, drains, or has a default delay.
+    /// Whether it is paused, drains, has a default delay, and how many of its jobs run at a time.
     pub(super) settings: TopicState,
+    /// What the node of the present step says of that.
+    pub(super) slots_by_code: Option<usize>,
+    /// How many jobs may be RUNNING, if due jobs wait because so many are, and nobody was told yet that a slot is free.
+    pub(super) shut: Option<usize>,
     pub(super) record: Recorder,
     pub(super) statistics: Statistics,
     pub(super) histories: Histories,
@@ -64,6 +68,10 @@ impl Topic {
 
     /// The step ends: what it recorded becomes part of the histories and of the statistics. Returns what to tell those who listen.
     pub(super) fn end_step(&mut self, now: Now) -> Option<Moves> {
+        if self.shut.is_some_and(|limit| self.jobs.in_runs() < limit) {
+            self.shut = None;
+            self.signal_head(now, now.floor());
+        }
         let (moves, counts) = self.record.take();
         if let Some(counts) = counts {
             self.statistics.add(now, &counts);

@@ -20,7 +20,7 @@ use crate::store::step::{
     Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
     Transferred, USUAL_BYTES, Verdict, Wake,
 };
-use crate::store::{Answer, Link, Pending, Request, RequestKind, StoreError};
+use crate::store::{Answer, Link, LinkOptions, Pending, Request, RequestKind, StoreError};
 use crate::time::Timestamp;
 
 /// The link of one node to one topic.
@@ -32,8 +32,7 @@ pub(super) struct RedisLink {
     pub(super) scripts: Arc<Scripts>,
     pub(super) keys: Keys,
     pub(super) node: NodeId,
-    /// Whether the topic counts what the steps do.
-    pub(super) counts: bool,
+    pub(super) options: LinkOptions,
     /// How many jobs were dropped that no answer reports.
     pub(super) dropped: Arc<AtomicUsize>,
 }
@@ -45,7 +44,7 @@ impl RedisLink {
 
     /// A call of a step that counts if the topic does; otherwise it has none of the last `without` keys.
     fn counting(&self, step: Step, without: usize, owner: &str) -> ScriptCall {
-        let without = if self.counts { 0 } else { without };
+        let without = if self.options.counts { 0 } else { without };
         self.scripts.call_with_first(step, step.keys().len() - without, &self.keys, owner)
     }
 }
@@ -127,7 +126,7 @@ impl RedisLink {
         let node = self.node.as_str();
         let call = self.counting(Step::Transfer, 1, node).arg(node).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
-        let call = call.arg(millis(request.lookahead));
+        let call = call.arg(millis(request.lookahead)).arg(self.options.concurrency.unwrap_or(0));
         let (answer, link, fallback) = (self.connection.ask_list(call), self.clone(), request.fallback);
         let lookahead = request.lookahead;
         Box::pin(async move {
@@ -269,7 +268,7 @@ impl RedisLink {
     fn sweep(&self, request: &Sweep) -> Pending<Answer> {
         let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
         let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
-        let call = call.arg(request.bytes);
+        let call = call.arg(request.bytes).arg(self.options.concurrency.unwrap_or(0));
         let (answer, link) = (self.connection.ask_list(call), self.clone());
         Box::pin(async move {
             let mut reply = answer.await?;

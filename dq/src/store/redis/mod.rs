@@ -256,7 +256,7 @@ impl Store for RedisStore {
             scripts,
             keys,
             node: node.clone(),
-            counts: options.counts,
+            options,
             dropped: Arc::default(),
         })
     }

@@ -48,8 +48,9 @@ impl RedisStore {
         }
         let (watcher, standby) = (role(&mut reply)?, role(&mut reply)?);
         let state = state_of(&mut reply, counts.clock)?;
+        let shut = reply.text()?.parse().ok();
         let recent = recent(&mut reply, counts.clock)?;
-        Ok(TopicOverview { counts, state, holders, nodes: seen, watcher, standby, recent, hides_leases: false })
+        Ok(TopicOverview { counts, state, holders, nodes: seen, watcher, standby, recent, shut, hides_leases: false })
     }
 
     pub(super) async fn due_counts_of(

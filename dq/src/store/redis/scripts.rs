@@ -46,7 +46,7 @@ macro_rules! steps {
 }
 
 steps! {
-    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs Statistics];
+    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs Unacked Dead Done Statistics];
     Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs Schedules Statistics];
     Renew "renew" [Running Leases Sequence];
     Isolate "isolate" [Running Leases Sequence Pending Crashes];
@@ -107,7 +107,7 @@ const PARTS: &[(&str, &str)] = parts! {
     "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua"
     "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
     "news.lua" "note.lua" "order.lua" "outcomes.lua" "overrides.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
-    "recorder.lua" "roles.lua" "scan_rows.lua" "signal.lua" "special.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua"
+    "recorder.lua" "roles.lua" "scan_rows.lua" "shut.lua" "signal.lua" "slot_free.lua" "slots.lua" "special.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua"
 };
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.

@@ -1,7 +1,7 @@
 //! The state of a topic as a whole, as the scripts keep it (rule 29).
 //!
-//! Each setting is one field of `meta`: `SINCE:NUMBER:BY:REASON`. SINCE is a time in ms. NUMBER is the end of a pause in ms, or the
-//! default delay in ms; without it the field is empty. In BY and REASON `%` and two hexadecimal digits stand for a byte that would
+//! Each setting is one field of `meta`: `SINCE:NUMBER:BY:REASON`. SINCE is a time in ms. NUMBER is the end of a pause in ms, the
+//! default delay in ms, or how many jobs run at a time; without it the field is empty. In BY and REASON `%` and two hexadecimal digits stand for a byte that would
 //! disturb a script, an error or a kept answer: a control character, a blank, `%`, `:` or `;`.
 
 use std::fmt::Write as _;
@@ -12,7 +12,8 @@ use super::scripts::{ScriptCall, Step};
 use super::{LAST_MS, RedisStore, micros, millis};
 use crate::job::TopicKey;
 use crate::store::{
-    BatchAnswer, Drain, Due, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicSet, TopicState,
+    BatchAnswer, Drain, Due, Pause, SetTopic, StoreError, TopicChange, TopicConcurrency, TopicDelay, TopicSet,
+    TopicState,
 };
 use crate::time::Timestamp;
 
@@ -58,10 +59,22 @@ fn delay(text: &str) -> Option<TopicDelay> {
     Some(TopicDelay { delay: Duration::from_millis(number.unwrap_or_default()), by, since })
 }
 
-/// Reads the three settings in an answer; each is empty if it is missing. A pause that has ended by itself is none.
+fn concurrency(text: &str) -> Option<TopicConcurrency> {
+    let Entry { since, number, by, .. } = Entry::read(text)?;
+    let limit = number.and_then(|number| usize::try_from(number).ok()).filter(|limit| *limit > 0)?;
+    Some(TopicConcurrency { limit, by, since })
+}
+
+/// Reads the four settings in an answer; each is empty if it is missing. A pause that has ended by itself is none.
 pub(super) fn state_of(reply: &mut Reply, clock: Timestamp) -> Result<TopicState, StoreError> {
-    let (paused, draining, usual) = (reply.text()?, reply.text()?, reply.text()?);
-    Ok(TopicState { pause: pause(&paused), drain: drain(&draining), delay: delay(&usual) }.at(clock))
+    let (paused, draining, usual, together) = (reply.text()?, reply.text()?, reply.text()?, reply.text()?);
+    let state = TopicState {
+        pause: pause(&paused),
+        drain: drain(&draining),
+        delay: delay(&usual),
+        concurrency: concurrency(&together),
+    };
+    Ok(state.at(clock))
 }
 
 /// Reads what `transfer`, `sweep` and `scan` answer: the settings, or nothing where there are none. The number behind them is
@@ -99,6 +112,8 @@ pub(super) fn write(call: ScriptCall, number: u64, set: &SetTopic) -> ScriptCall
         TopicChange::Undrain => ("draining", "-".into(), ""),
         TopicChange::Delay(None) => ("delay", "-".into(), ""),
         TopicChange::Delay(Some(delay)) => ("delay", format!("={}", millis(*delay)), ""),
+        TopicChange::Concurrency(None) => ("concurrency", "-".into(), ""),
+        TopicChange::Concurrency(Some(limit)) => ("concurrency", format!("={limit}"), ""),
     };
     call.arg(number).arg(field).arg(value).arg(format!("{}:{}", encoded(&set.by), encoded(reason)))
 }
@@ -116,6 +131,7 @@ pub(super) fn set(mut reply: Reply, change: &TopicChange) -> Result<BatchAnswer<
         TopicChange::Pause { .. } | TopicChange::Resume => TopicState { pause: pause(text), ..TopicState::default() },
         TopicChange::Drain { .. } | TopicChange::Undrain => TopicState { drain: drain(text), ..TopicState::default() },
         TopicChange::Delay(_) => TopicState { delay: delay(text), ..TopicState::default() },
+        TopicChange::Concurrency(_) => TopicState { concurrency: concurrency(text), ..TopicState::default() },
     };
     Ok(BatchAnswer::Done(vec![TopicSet { before: state(before), now: state(now) }]))
 }

@@ -468,6 +468,14 @@ macro_rules! store_behaviours {
             default_delay_applies_to_jobs_of_every_kind
             default_delay_may_be_much_longer_or_shorter_than_the_usual_one
             default_delay_is_kept_with_its_author;
+        slots:
+            no_more_jobs_run_on_all_nodes_than_may
+            every_end_of_a_run_gives_its_slot_back
+            free_slot_wakes_the_watcher_once
+            slot_of_a_dead_node_wakes_the_watcher
+            limit_that_was_set_outweighs_the_code
+            sweep_takes_slots_too
+            limit_is_within_its_bounds;
         examining:
             sound_topic_has_no_mismatch
             job_that_does_not_decode_is_given_up_with_its_payload

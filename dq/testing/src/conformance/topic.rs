@@ -20,7 +20,7 @@ use dq::store::step::{
     Reconciled, Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred,
     USUAL_BYTES, Verdict, Wake,
 };
-use dq::store::{Link, Producer, Store};
+use dq::store::{Link, LinkOptions, Producer, Store};
 use dq::time::Timestamp;
 
 /// The lease that these nodes request.
@@ -175,9 +175,14 @@ impl Topic {
 
     /// From now on the topic counts the steps of this node, which has sent none.
     pub fn counts_steps_of(&self, node: &str) {
-        let link = self.store.link_with(&self.key, &self.node(node), dq::store::LinkOptions { counts: true });
+        self.linked(node, LinkOptions { counts: true, ..LinkOptions::default() });
+    }
+
+    /// A node with a link of its own kind, which has sent nothing.
+    pub(super) fn linked(&self, node: &str, options: LinkOptions) {
+        let link = self.store.link_with(&self.key, &self.node(node), options);
         let before = lock(&self.nodes).insert(node.into(), Node { link, last_seen: Sequence(0), entered: false });
-        assert!(before.is_none(), "{node} has a link that does not count");
+        assert!(before.is_none(), "{node} has another link already");
     }
 
     /// The node's last seen sequence number.

@@ -56,7 +56,7 @@ impl Sim {
         answer
     }
 
-    /// Opens a topic before a step that finds something to take: without `29` a transfer, without `swept` a sweep and without
+    /// Opens a topic before a step that finds something to take: without `29` and `slots` a transfer, without `swept` a sweep and without
     /// `published` a publish of a paused topic, and without `drained` a transfer of one that drains. Returns what closes it again.
     pub(super) fn open_for(self: &Arc<Self>, key: &TopicKey, kind: RequestKind) -> Option<TopicChange> {
         if !is_any_away() {
@@ -77,6 +77,9 @@ impl Sim {
             RequestKind::Transfer if without("29") && waits(State::Delayed, Duration::ZERO) => paused()?,
             RequestKind::Transfer if without("drained") && waits(State::Delayed, Duration::ZERO) => {
                 (TopicChange::Undrain, TopicChange::Drain { reason: state.drain.clone()?.reason })
+            }
+            RequestKind::Transfer if without("slots") && waits(State::Delayed, Duration::ZERO) => {
+                (TopicChange::Concurrency(None), TopicChange::Concurrency(Some(state.concurrency.as_ref()?.limit)))
             }
             RequestKind::Sweep if without("swept") && waits(State::Unacked, UNACKED_AGE) => paused()?,
             RequestKind::Publish

@@ -1,4 +1,5 @@
-//! Programs that pause and drain topics, set their default delays, and add and remove schedules (rules 29 and 30).
+//! Programs that pause and drain topics, set their default delays and how many jobs run at a time, and add and remove schedules (rules 29,
+//! 30 and 35).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,7 +22,7 @@ use dq::time::Timestamp;
 const WHO: &str = "an operator";
 
 impl Sim {
-    /// Pauses or drains a topic, mostly for a time, or sets its default delay.
+    /// Pauses or drains a topic, mostly for a time, or sets its default delay or how many of its jobs run at a time.
     pub(super) async fn set_topic(self: &Arc<Self>, provider: &Provider, topic: u64, random: &RandomSource) {
         let key = self.keys[topic as usize].clone();
         let Ok(provider) = provider.topic(key.topic.as_str()) else { return };
@@ -29,7 +30,7 @@ impl Sim {
         let time = Duration::from_millis(millis);
         let at = self.cluster.now() + millis * MS;
         // Without an answer the checker knows what the store did.
-        match random.below(9) {
+        match random.below(13) {
             0 | 1 => drop(provider.pause().reason("it is paused for a time").by(WHO).lasting(time).await),
             2 | 3 => {
                 self.end_later(at, topic);
@@ -41,7 +42,9 @@ impl Sim {
                 drop(provider.drain().reason("it drains").by(WHO).await);
             }
             7 => drop(provider.set_default_delay(time / 5).by(WHO).await),
-            _ => drop(provider.clear_default_delay().by(WHO).await),
+            8 => drop(provider.clear_default_delay().by(WHO).await),
+            9 => drop(provider.clear_cluster_concurrency().by(WHO).await),
+            _ => drop(provider.set_cluster_concurrency(random.pick(&[1, 1, 2, 4])).by(WHO).await),
         }
     }
 
@@ -135,6 +138,7 @@ impl Sim {
                 drop(topic.resume().by(WHO).await);
                 drop(topic.undrain().by(WHO).await);
                 drop(topic.clear_default_delay().by(WHO).await);
+                drop(topic.clear_cluster_concurrency().by(WHO).await);
                 for name in schedules {
                     drop(topic.remove_schedule(&name).await);
                 }

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 39] = [
+pub const RULES: [&str; 40] = [
     "2",
     "6",
     "7",
@@ -38,6 +38,7 @@ pub const RULES: [&str; 39] = [
     "replaced",
     "reserve",
     "resubscribe",
+    "slots",
     "swept",
     "sync",
     "ticked",

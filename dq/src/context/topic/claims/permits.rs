@@ -52,7 +52,7 @@ impl Claims {
         let is_wanted_elsewhere = self.permits.is_shared() || load.jobs.quarantined() > 0;
         let ahead = match is_wanted_elsewhere || self.parts.topic.ack == AckMode::OnClaim || self.takes_batches {
             true => 0,
-            false => self.prefetch.ahead(now).min(MOST_AHEAD),
+            false => self.ahead(now).min(MOST_AHEAD),
         };
         Room { permits: granted, used: load.handed_over - load.without_permit(granted), ahead }
     }
@@ -95,12 +95,12 @@ impl Claims {
             let room = if self.waiting.is_full() {
                 usize::from(load.handed_over == 0)
             } else {
-                (free * self.batch_size()).min(MOST_JOBS) + self.prefetch.ahead(moment.now).max(fewest)
+                (free * self.batch_size()).min(MOST_JOBS) + self.ahead(moment.now).max(fewest)
             };
             let waiting = load.jobs.waiting - overtaken + arriving.len();
             (room.saturating_sub(waiting), waiting, room)
         } else {
-            let ahead = if self.waiting.is_full() { 0 } else { self.prefetch.ahead(moment.now) }.max(fewest);
+            let ahead = if self.waiting.is_full() { 0 } else { self.ahead(moment.now) }.max(fewest);
             let most = granted + ahead;
             let wanting = load.jobs.needing_permits() - overtaken + load.without_job + arriving.len();
             let waiting = load.jobs.ordinary_waiting() + load.without_permit(granted) + arriving.len();
@@ -109,6 +109,12 @@ impl Claims {
         // Each transfer costs a round trip, so while jobs wait for a permit, the node claims only a quarter of its limit or more.
         let free = free.min(asked);
         if waiting > 0 && free < asked.min(most / 4) { 0 } else { free }
+    }
+
+    /// How many jobs the node takes beyond its permits. None where the number of jobs that run on all nodes is limited: they would hold
+    /// slots that another node could use.
+    fn ahead(&mut self, now: Duration) -> usize {
+        if self.has_slots { 0 } else { self.prefetch.ahead(now) }
     }
 
     /// How many jobs share a permit at most.

@@ -131,7 +131,7 @@ impl SmartSleep {
         }
         // What was known has led here too early, so it does not count.
         let known = if came_early { None } else { self.store_clock };
-        let clock = StoreClock::heard(known, answer.micros, self.sent_at, now);
+        let clock = StoreClock::after(known, answer.micros, self.sent_at, now);
         self.store_clock = Some(clock);
         let head = answer.micros.saturating_add(answer.sleep.as_micros() as u64);
         let lead = if came_early { Duration::ZERO } else { self.lead.get() };

@@ -52,7 +52,7 @@ impl StoreClock {
     }
 
     /// Takes in another answer, whose request left at `sent`.
-    pub(super) fn heard(known: Option<Self>, micros: u64, sent: Duration, at: Duration) -> Self {
+    pub(super) fn after(known: Option<Self>, micros: u64, sent: Duration, at: Duration) -> Self {
         let new = Self::new(micros, at);
         let Some(best) = known.map(|known| known.best) else { return new };
         let holds = at.saturating_sub(best.at) <= KEPT && micros >= best.micros;
@@ -89,7 +89,7 @@ mod tests {
     /// An answer to a request that left at a time of the node's clock, took so long to the store, and so long back.
     fn answer(known: Option<StoreClock>, sent: Duration, there: Duration, back: Duration, zero: u64) -> StoreClock {
         let executed = sent + there;
-        StoreClock::heard(known, zero + executed.as_micros() as u64, sent, executed + back)
+        StoreClock::after(known, zero + executed.as_micros() as u64, sent, executed + back)
     }
 
     #[test]

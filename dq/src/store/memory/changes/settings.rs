@@ -5,16 +5,19 @@ use std::time::Duration;
 use super::kind;
 use super::read::{BadChanges, Damage, Reader};
 use super::write::Groups;
-use crate::store::{Drain, HistorySetting, LONGEST_AUTHOR, LONGEST_REASON, Pause, TopicDelay, TopicState};
+use crate::store::{
+    Drain, HistorySetting, LONGEST_AUTHOR, LONGEST_REASON, Pause, TopicConcurrency, TopicDelay, TopicState,
+};
 use crate::time::{Timestamp, millis_ceil};
 
 const PAUSE: &str = "pause";
 const DRAIN: &str = "drain";
 const DELAY: &str = "delay";
+const CONCURRENCY: &str = "concurrency";
 
 /// The setting is there.
 const IS_SET: u8 = 1;
-/// A number follows: the end of a pause, or the delay.
+/// A number follows: the end of a pause, the delay, or how many jobs run at a time.
 const HAS_NUMBER: u8 = 1 << 1;
 
 /// A setting, as it is written.
@@ -27,7 +30,7 @@ struct Entry<'a> {
 
 impl Groups<'_> {
     pub(super) fn state(&mut self, state: &TopicState) {
-        let TopicState { pause, drain, delay } = state;
+        let TopicState { pause, drain, delay, concurrency } = state;
         let pause = pause.as_ref().map(|Pause { reason, until, by, since }| Entry {
             since: *since,
             number: until.map(Timestamp::as_millis),
@@ -41,9 +44,15 @@ impl Groups<'_> {
             by,
             reason: "",
         });
+        let concurrency = concurrency.as_ref().map(|TopicConcurrency { limit, by, since }| Entry {
+            since: *since,
+            number: Some(*limit as u64),
+            by,
+            reason: "",
+        });
         self.cut();
         self.start(kind::STATE);
-        for (name, entry) in [(PAUSE, &pause), (DRAIN, &drain), (DELAY, &delay)] {
+        for (name, entry) in [(PAUSE, &pause), (DRAIN, &drain), (DELAY, &delay), (CONCURRENCY, &concurrency)] {
             self.text(name);
             self.entry(entry.as_ref());
         }
@@ -92,6 +101,13 @@ impl<'a> Reader<'a> {
                 name if name == DELAY.as_bytes() => {
                     state.delay = self.entry()?.map(|Entry { since, number, by, .. }| TopicDelay {
                         delay: Duration::from_millis(number.unwrap_or_default()),
+                        by: by.to_owned(),
+                        since,
+                    });
+                }
+                name if name == CONCURRENCY.as_bytes() => {
+                    state.concurrency = self.entry()?.map(|Entry { since, number, by, .. }| TopicConcurrency {
+                        limit: usize::try_from(number.unwrap_or_default()).unwrap_or(usize::MAX).max(1),
                         by: by.to_owned(),
                         since,
                     });

@@ -27,8 +27,8 @@ if holders then return {1, holders} end
 local places = 0
 for n = 1, #NODES do places = places + redis.call('HLEN', KEYS[FIRST + n - 1]) end
 local later, bound = redis.call('HLEN', far_jobs), redis.call('ZRANGE', far, 0, 0)[1]
-local far_at, far_lost, paused, draining, usual =
-  unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay'))
+local far_at, far_lost, paused, draining, usual, concurrency =
+  unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'concurrency'))
 local opens_at, drained_at, left = nil, nil, 0
 if paused or draining then
   -- include gate.lua

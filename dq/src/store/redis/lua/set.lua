@@ -1,11 +1,11 @@
---[[ set: pauses or drains a topic, ends that, or sets its default delay.
+--[[ set: pauses or drains a topic, ends that, or sets its default delay, or how many of its jobs run at a time.
 
 KEYS[1]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[2]  {app:topic}:meta            HASH     protocol, paused, draining, delay
+KEYS[2]  {app:topic}:meta            HASH     protocol, paused, draining, delay, concurrency
 KEYS[3]  {app:topic}:wake            CHANNEL  signals for every node
 ARGV[1]  number of the call
-ARGV[2]  paused, draining or delay: the field
-ARGV[3]  - (it goes), '' (it has no number), +µs or @ms (the end of a pause), or =ms (a delay)
+ARGV[2]  paused, draining, delay or concurrency: the field
+ARGV[3]  - (it goes), '' (it has no number), +µs or @ms (the end of a pause), or =n (a delay in ms, or a number of jobs)
 ARGV[4]  BY:REASON, without blanks, `;` and further `:`
 
 Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `s`, the field as it was, `;` and the field as it is, each empty
@@ -27,7 +27,7 @@ if value ~= '-' then
   local kind, time = string.sub(value, 1, 1), tonumber(string.sub(value, 2)) or ''
   if kind == '+' then time = after(time) end
   -- Whoever changes a pause or the reason to drain leaves its beginning.
-  local since = field ~= 'delay' and string.match(before, '^%d+') or int(floor)
+  local since = (field == 'paused' or field == 'draining') and string.match(before, '^%d+') or int(floor)
   now = since .. ':' .. (time == '' and '' or int(time)) .. ':' .. author
 end
 redis.call('HDEL', meta, field)

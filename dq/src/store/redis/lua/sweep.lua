@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[7]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[8]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, events, history
+KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, events, history
 KEYS[11] {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
@@ -19,6 +19,7 @@ ARGV[5]  age: how long a job is UNACKED before it is claimed, ms
 ARGV[6]  how long DEAD jobs are kept, ms
 ARGV[7]  how many DEAD jobs are kept
 ARGV[8]  the most bytes of records; one record may have more
+ARGV[9]  how many jobs may be RUNNING on all nodes, as the code of the node says; 0: any number
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock ms, ids, tokens (each and how many jobs have it, one after the other), records (ids and records packed with `cmsgpack` if they
@@ -73,6 +74,10 @@ if history then
   end
 end
 local place, latest, are_elsewhere = unacked, parked_until, are_delayed
+local together, in_runs = concurrency or ARGV[9] ~= '0', nil
+if together then
+  -- rare slots.lua
+end
 local watcher_told, standby, standby_until, standby_told =
   unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told'))
 -- include claim.lua
@@ -82,7 +87,7 @@ local function has_until(place, time)
   return head and tonumber(head) <= time
 end
 local more = more_histories or has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
-  or has_until(unacked, parked_until)
+  or has_until(unacked, latest)
 keep_notes()
 -- include told.lua
 return {

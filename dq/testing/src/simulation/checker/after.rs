@@ -32,6 +32,7 @@ impl Checker {
                 self.check_gone(did, id, old, (job, micros), [new, publish]);
             }
             if job.row.is_some() && after.is_none_or(|job| job.row.is_none()) {
+                self.note_slot(self.expected.rows.len(), micros);
                 self.check_left(did, id, old, job, after, new);
             }
             self.check_replacement(did, id, job, after, publish);

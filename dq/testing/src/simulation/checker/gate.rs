@@ -9,13 +9,15 @@ pub(super) struct Gate {
     pub(super) state: TopicState,
     /// When a pause or a drain was last set or ended, in ms on the store's clock.
     pub(super) set_at: u64,
+    /// When a run ended last while as many were RUNNING as may, in ms.
+    pub(super) slot_at: u64,
 }
 
 impl Gate {
     /// Since when nodes may take what they may take now, in ms.
     pub(super) fn open_since(&self) -> u64 {
         let ended = self.state.pause.as_ref().and_then(|pause| pause.until);
-        self.set_at.max(ended.map_or(0, Timestamp::as_millis))
+        self.set_at.max(self.slot_at).max(ended.map_or(0, Timestamp::as_millis))
     }
 
     pub(super) fn pause(&self, clock: Timestamp) -> Option<&Pause> {
@@ -29,6 +31,11 @@ impl Gate {
         }
         let drain = self.state.drain.as_ref()?;
         due.is_none_or(|due| drain.since < due).then(|| format!("in a topic that drains since {}", drain.since))
+    }
+
+    /// Whether so many jobs that are RUNNING are as many as may be.
+    pub(super) fn is_full(&self, running: usize) -> bool {
+        self.state.concurrency.as_ref().is_some_and(|set| running >= set.limit)
     }
 
     /// What an answer must tell.

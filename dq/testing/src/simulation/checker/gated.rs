@@ -19,6 +19,7 @@ impl Checker {
             TopicChange::Delay(_) => return gate.state.delay = now.delay,
             TopicChange::Pause { .. } | TopicChange::Resume => gate.state.pause = now.pause,
             TopicChange::Drain { .. } | TopicChange::Undrain => gate.state.drain = now.drain,
+            TopicChange::Concurrency(_) => gate.state.concurrency = now.concurrency,
         }
         gate.set_at = micros / 1000;
     }
@@ -32,6 +33,22 @@ impl Checker {
     pub(super) fn check_may_take(&mut self, id: &JobId, due: Option<Timestamp>, micros: u64) {
         if let Some(why) = self.expected.gate.refuses(due, Timestamp::floor_micros(micros)) {
             self.bad(format!("[29] {id} is claimed {why}"));
+        }
+    }
+
+    /// A job was claimed, and its row is there.
+    pub(super) fn check_slots(&mut self, id: &JobId) {
+        let running = self.expected.rows.len();
+        if let Some(set) = self.expected.gate.state.concurrency.as_ref().filter(|set| running > set.limit) {
+            let text = format!("[29] with {id} {running} jobs are RUNNING on all nodes, and {} may be", set.limit);
+            self.bad(text);
+        }
+    }
+
+    /// A run is over.
+    pub(super) fn note_slot(&mut self, running_before: usize, micros: u64) {
+        if self.expected.gate.is_full(running_before) {
+            self.expected.gate.slot_at = micros / 1000;
         }
     }
 

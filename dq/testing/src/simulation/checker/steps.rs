@@ -205,6 +205,7 @@ impl Checker {
         }
         let number = self.runs.len() as u64 + 1;
         self.expected.rows.insert((node.clone(), claim.id.clone()), number);
+        self.check_slots(&claim.id);
         let fixed = claim.record.fixed();
         let now = Timestamp::floor_micros(micros);
         let now = if aged { now } else { now.max(claim.token.due) }; // it may be claimed before it is due

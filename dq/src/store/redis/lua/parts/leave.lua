@@ -2,7 +2,7 @@
 job's place; an end from outside outweighs the run's outcome; then the outcome decides.
 
 Needs    jobs, metadata, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending, replacements, crashes,
-         meta, wake; node ('' if there is none); far_jobs and schedules, if an outcome is n; version, clock, bulk, signal, metadata, pending, recorder
+         meta, wake; shut: field of meta; node ('' if there is none); far_jobs and schedules, if an outcome is n; version, clock, bulk, signal, metadata, pending, recorder
 Gives    leave(id, token, text, command, crash_text, outcome, argument, new, cap): plans the end of one run of the job with
          the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t (rejoin: as added, after µs, at
          ms), r (retry after µs), b (rollback), p (park), x (dead), d (drop), n (a tick of a schedule) or c (reclaim; `cap` is the crash cap, or nil
@@ -290,6 +290,9 @@ local function write_plan()
   write_list('ZADD', unacked, 'unacked')
   write_list('ZADD', dead, 'dead')
   write_list('ZADD', done, 'done')
+  if shut and rawget(plan, 'removed_rows') then
+    -- include slot_free.lua
+  end
   signal_earlier('d', head, earliest)
   signal_earlier('b', broadcast_head, earliest_broadcast)
 end

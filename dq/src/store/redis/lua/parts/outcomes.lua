@@ -1,7 +1,7 @@
 --[[ outcomes: a settle of outcomes that are not only acks, or of acks of jobs that leave something behind: a retention, or what a
-pending command says.
+pending command says; or while due jobs wait for a slot.
 
-Needs    what `settle` has: its keys and arguments, acks, others, protocol, watcher, watcher_until, events, history, rare, has_pending,
+Needs    what `settle` has: its keys and arguments, acks, others, protocol, watcher, watcher_until, events, history, shut, rare, has_pending,
          stale; note, keep_notes and tells_moves, which have no values yet
 Returns  the answer of the step
 Holds    what `settle` holds: it reads and checks everything before its first write
@@ -94,6 +94,9 @@ if #planned > 0 then
     leave(ids[i], tokens[i], texts[ids[i]], parse_command(commands[k]), crash_texts[k], outcome, argument, new)
   end
   end_plan()
+end
+if shut and #plain > 0 then
+  -- include slot_free.lua
 end
 local sequence_number, rows = update_lease()
 keep_notes()
