@@ -176,6 +176,8 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     let mut kept = n("kept");
     kept["retain"] = "1h".into();
     reader.call(ADD, "welcome-mail", "", kept).await;
+    let reports = shop.topic("export-report").unwrap();
+    reports.set_cluster_concurrency(1).await.unwrap();
     for id in ["r1", "r2", "r3", "r4", "r5", "r6"] {
         reader.call(ADD, "export-report", "", n(id)).await;
         // No two are due at the same moment.
@@ -189,6 +191,9 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     reader.why("fraud-review", "parked", &["unacked"]).await;
     reader.why("welcome-mail", "kept", &["done"]).await;
     reader.why("export-report", "r1", &["running"]).await;
+    reader.why("export-report", "r6", &["no_slot"]).await;
+    reader.get("/topics/{topic}", "export-report", "").await;
+    reports.clear_cluster_concurrency().await.unwrap();
     reader.why("export-report", "r6", &["behind", "busy"]).await;
     for (topic, state) in
         [("charge-card", "dead"), ("fraud-review", "unacked"), ("welcome-mail", "done"), ("export-report", "running")]
