@@ -143,6 +143,9 @@ async fn all_nodes_together_run_no_more_than_cluster_concurrency_and_no_slot_sta
     dq.provider().add_many((300..600).map(test_job)).await.unwrap().all().unwrap();
     other.advance(MINUTE).await;
     assert_eq!((meter.most.load(Relaxed), script.log.take().len()), (5, 300));
+    assert_eq!(dq.health().topics[0].cluster_concurrency.as_ref().map(|set| set.limit), Some(5));
+    let listed = dq.topic_settings("work").unwrap();
+    assert_eq!(listed.get("cluster_concurrency").map(|listed| listed.value.as_str()), Some("5"));
     assert_eq!(dq.provider().topic_state::<TestJob>().await.unwrap().concurrency.unwrap().by, "anna");
 }
 

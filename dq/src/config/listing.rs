@@ -50,6 +50,14 @@ impl Listing {
         self
     }
 
+    /// The same, and how many jobs of the topic run at a time on all nodes, as the store keeps it.
+    pub(crate) fn with_slots(mut self, limit: usize, by: String, since: Timestamp) -> Self {
+        for listed in self.0.iter_mut().filter(|listed| listed.key == "cluster_concurrency") {
+            (listed.value, listed.source) = (limit.to_string(), Source::Store { by: by.clone(), since });
+        }
+        self
+    }
+
     /// Every setting, in the order of [`NodeSettings`](super::NodeSettings) or [`TopicSettings`](super::TopicSettings). That of a node
     /// begins with the `store`, if a URL chose it.
     pub fn all(&self) -> &[Listed] {

@@ -12,7 +12,7 @@ use crate::config::{Listing, Source};
 use crate::context::takeover;
 use crate::job::TopicName;
 use crate::provider::Provider;
-use crate::store::TopicDelay;
+use crate::store::{TopicConcurrency, TopicDelay};
 
 /// A running node, from [`ContextFactory::start`](crate::context::ContextFactory::start).
 ///
@@ -48,8 +48,13 @@ impl Context {
     /// If the topic has a [default delay](Provider::set_default_delay), it is the last one, `delay`, with who set it and when, as far as
     /// this node knows: it learns of a change with its next request to the store, within `fallback_scan`.
     pub fn topic_settings(&self, topic: &str) -> Option<Listing> {
-        let listing = self.topics.get(topic)?.clone();
+        let mut listing = self.topics.get(topic)?.clone();
         let state = self.health().topics.into_iter().find(|state| state.topic == topic);
+        if let Some(TopicConcurrency { limit, by, since }) =
+            state.as_ref().and_then(|state| state.cluster_concurrency.clone())
+        {
+            listing = listing.with_slots(limit, by, since);
+        }
         Some(match state.and_then(|state| state.default_delay) {
             Some(TopicDelay { delay, by, since }) => listing.with_delay(delay, by, since),
             None => listing,
