@@ -78,7 +78,7 @@ macro_rules! listener {
 
 listener!(ToAck, OnAck, Ack, "ack", "none");
 listener!(ToRetry, OnRetry, Retry, "retry", "200ms x 20");
-listener!(ToRejoin, OnRejoin, Rejoin, "rejoin", "none", slots 5); // `SLOTS`
+listener!(ToRejoin, OnRejoin, Rejoin, "rejoin", "none", slots 3); // `SLOTS`
 listener!(ToPark, OnPark, Park, "park", "none");
 listener!(ToDelete, OnDelete, Deleted, "deleted", "none");
 listener!(ToCut, OnCut, Cut, "cut", "none");

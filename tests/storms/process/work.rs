@@ -28,7 +28,7 @@ pub const RETRY_MS: u64 = 200;
 /// How often a job of `dead` is retried.
 pub const DEAD_RETRIES: u32 = 2;
 /// How many jobs that rejoin run at a time on all nodes, as in the attribute of their listener.
-pub const SLOTS: usize = 5;
+pub const SLOTS: usize = 3;
 /// The pause of a rejoin, ms.
 pub const REJOIN_MS: u64 = 300;
 
