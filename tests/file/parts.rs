@@ -7,25 +7,11 @@ use dq::environment::WallClock;
 use dq::job::{Fence, Metadata, ProducerId, State};
 use dq::store::file::{FileStore, NewDirectory, Parts, check_on};
 use dq::store::step::Change;
-use dq::store::{
-    BatchAnswer, CopyPlace, ExportPart, ExportRequest, Import, ImportOutcome, JobCopy, OnDuplicate, Store, StoreError,
-};
+use dq::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, Store, StoreError};
 use dq::time::Timestamp;
 use dq_testing::disk::{Fate, SimulatedDisk};
 
-use crate::rig::{Rig, job, key, now};
-
-/// All copies that a store has, by their ids, as often as they are there.
-fn copies(store: &dyn Store) -> Vec<JobCopy> {
-    let mut copies = Vec::new();
-    for part in ExportPart::ALL {
-        let request = ExportRequest { part, after: None, limit: 1_000, bytes: 1 << 20 };
-        let page = now(store.export(&key(), request)).unwrap();
-        assert!(page.next.is_none());
-        copies.extend(page.copies);
-    }
-    copies
-}
+use crate::rig::{Rig, copies, job, key, now};
 
 /// A directory with jobs in several states, a snapshot, and changes since.
 fn mixed() -> SimulatedDisk {
