@@ -37,14 +37,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::{OnceCell, oneshot};
+use tokio::sync::OnceCell;
 
 use super::memory::MemoryStore;
 use super::{
     Danger, DangerKind, Durability, Interest, Link, LinkOptions, MemoryUse, Producer, Query, QueryReply, Signals,
     Store, StoreError,
 };
-use crate::environment::{StoreClock, WallClock, start_thread};
+use crate::environment::{StoreClock, WallClock};
 use crate::job::{NodeId, ProducerId, TopicKey};
 
 pub use backup::{backup, backup_on};
@@ -167,10 +167,7 @@ async fn open(at: At, options: FileOptions) -> Result<Arc<Opened>, StoreError> {
     if options.commits != Commits::OnOwnThread {
         return open_now(&at, &options);
     }
-    let (sender, receiver) = oneshot::channel();
-    let open = move || drop(sender.send(open_now(&at, &options)));
-    start_thread("dq-open", open).map_err(|error| opening::halted(&error))?;
-    receiver.await.map_err(|_| opening::halted(&"reading it panicked, which is a defect of dq"))?
+    opening::on_own_thread("dq-open", move || open_now(&at, &options)).await
 }
 
 fn open_now(at: &At, options: &FileOptions) -> Result<Arc<Opened>, StoreError> {

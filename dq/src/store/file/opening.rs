@@ -6,6 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use super::disk::Disk;
 use super::journal::{Fault, Holder, Journal, OpenError, Options, Recovered};
 use super::loader::{Loader, reserved};
@@ -37,6 +39,16 @@ pub(super) fn not_opened(error: &OpenError) -> StoreError {
         OpenError::Held { path, holder } => StoreError::Held { path: path.clone(), holder: holder.to_string() },
         error => halted(error),
     }
+}
+
+/// Reads files on a thread of its own, because that blocks.
+pub(super) async fn on_own_thread<T: Send + 'static>(
+    name: &str,
+    read: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let (sender, receiver) = oneshot::channel();
+    start_thread(name, move || drop(sender.send(read()))).map_err(|error| halted(&error))?;
+    receiver.await.map_err(|_| halted(&"reading it panicked, which is a defect of dq"))?
 }
 
 /// A random number of this process.
