@@ -32,6 +32,8 @@ struct Filling {
     sink: Arc<JournalSink>,
     /// The highest fence that an import named.
     fence: AtomicU64,
+    /// What all jobs so far will take in memory.
+    memory: AtomicU64,
 }
 
 impl NewDirectory {
@@ -58,7 +60,7 @@ impl NewDirectory {
         let nothing = |_, _: Frame<'_>| Ok::<_, std::io::Error>(());
         let (journal, _) = Journal::open(disk, &journal_options(&options), nothing)?;
         sink.start(Arc::new(journal));
-        Ok(Some(Self(Arc::new(Filling { path, sink, fence: AtomicU64::new(0) }))))
+        Ok(Some(Self(Arc::new(Filling { path, sink, fence: AtomicU64::new(0), memory: AtomicU64::new(0) }))))
     }
 
     fn refused(&self, operation: &'static str) -> StoreError {
@@ -123,6 +125,9 @@ impl Producer for Importer {
         }
         // Its changes go to the journal, and the rest of it goes with the batch.
         let memory = MemoryStore::journaled(Arc::new(WallClock), Arc::clone(&self.to.sink) as Arc<dyn Sink>);
-        memory.producer(&self.topic, &self.producer).ask(batch)
+        memory.count_others(self.to.memory.load(Ordering::Relaxed));
+        let answer = memory.producer(&self.topic, &self.producer).ask(batch);
+        self.to.memory.store(memory.memory_use().unwrap_or_default().bytes, Ordering::Relaxed);
+        answer
     }
 }

@@ -70,6 +70,11 @@ fn least_parts(disk: &dyn Disk) -> Result<u64, CheckError> {
     Ok((bytes_of(disk)? * MOST_GROWTH).div_ceil(PART_BYTES).max(1))
 }
 
+/// Whether the jobs of a directory may take more memory than this.
+pub(super) fn may_need(disk: &dyn Disk, most: u64) -> bool {
+    bytes_of(disk).is_ok_and(|bytes| bytes.saturating_mul(MOST_GROWTH) > most)
+}
+
 /// What the jobs of a directory take in memory, about: one part of them is loaded, and stands for the others.
 pub(super) fn need(disk: &dyn Disk) -> Result<u64, CheckError> {
     let parts = least_parts(disk)?;

@@ -43,6 +43,11 @@ impl MemoryStore {
         self.topics.budget.set_limit(bytes);
     }
 
+    /// Counts these bytes of memory, which other jobs take that the store does not have.
+    pub(in crate::store) fn count_others(&self, bytes: u64) {
+        self.topics.budget.count(bytes);
+    }
+
     /// Applies changes of a step, or a page of a dump. What it does is not handed to the sink.
     ///
     /// # Errors
