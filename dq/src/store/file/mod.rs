@@ -9,7 +9,7 @@
 //! * `loader` turns what the journal has into rows, of all jobs or of one part (`parts`); `reading` finds directories.
 //! * `opening` reads a directory and starts the thread that writes (`bell` wakes it), `opened` is an open one, `shared` finds it again in the same process.
 //! * [`compact()`] is for a directory that no process uses; [`check()`], [`backup()`], [`Parts`] and [`FileView`] only read, also beside a
-//!   process that uses it. [`NewDirectory`] takes imports without keeping them in memory.
+//!   process that uses it. [`NewDirectory`] takes imports and keeps only their places in memory (`known`).
 
 mod backup;
 mod bell;
@@ -18,6 +18,7 @@ pub mod disk;
 mod fences;
 mod filling;
 pub mod journal;
+mod known;
 mod loader;
 mod opened;
 mod opening;
