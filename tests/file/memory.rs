@@ -151,6 +151,15 @@ fn a_start_that_needs_more_memory_than_it_may_take_names_both_and_changes_nothin
         assert!(text.contains(&said) && text.contains("`dq export`, which needs little"), "{text}");
     }
     assert_eq!(crate::rig::bytes(&disk), crate::rig::bytes(&before));
+    // The last group names the need, so what is before it is not read, and not even damage there is found.
+    let damaged = disk.copy();
+    let name = format!("journal-{:020}.dq", 0);
+    let mut bytes = damaged.file(&name);
+    bytes[5_000] ^= 1;
+    damaged.put(&name, &bytes);
+    let refused_by = |limit: u64| Rig::try_open(&damaged, limited(limit)).map(drop).unwrap_err().to_string();
+    assert!(refused_by(4 << 20).contains(&said), "{}", refused_by(4 << 20));
+    assert!(refused_by(limit).contains("is damaged at offset"), "{}", refused_by(limit));
     // An eighth more than the limit is no obstacle, because outcomes are never refused.
     drop(Rig::try_open(&disk, limited(need - need / 10)).unwrap());
     // With a snapshot, whose size alone is too much.

@@ -4,28 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dq::environment::WallClock;
-use dq::job::{Fence, Metadata, ProducerId, State};
+use dq::job::{Fence, JobId, Metadata, ProducerId, State};
+use dq::store::file::journal::Journal;
 use dq::store::file::{FileStore, NewDirectory, Parts, check_on};
+use dq::store::memory::CHANGES_VERSION;
 use dq::store::step::Change;
-use dq::store::{
-    BatchAnswer, CopyPlace, ExportPart, ExportRequest, Import, ImportOutcome, JobCopy, OnDuplicate, Store, StoreError,
-};
+use dq::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, Store, StoreError};
 use dq::time::Timestamp;
 use dq_testing::disk::{Fate, SimulatedDisk};
 
-use crate::rig::{Rig, job, key, now};
-
-/// All copies that a store has, by their ids, as often as they are there.
-fn copies(store: &dyn Store) -> Vec<JobCopy> {
-    let mut copies = Vec::new();
-    for part in ExportPart::ALL {
-        let request = ExportRequest { part, after: None, limit: 1_000, bytes: 1 << 20 };
-        let page = now(store.export(&key(), request)).unwrap();
-        assert!(page.next.is_none());
-        copies.extend(page.copies);
-    }
-    copies
-}
+use crate::rig::{Rig, copies, job, key, now};
 
 /// A directory with jobs in several states, a snapshot, and changes since.
 fn mixed() -> SimulatedDisk {
@@ -85,7 +73,7 @@ fn a_damaged_directory_is_refused_in_every_part() {
 }
 
 fn copy(number: usize, at: u64) -> JobCopy {
-    let job = job(&number.to_string(), "1");
+    let job = job(&number.to_string(), &number.to_string());
     let place = [CopyPlace::Delayed, CopyPlace::Dead, CopyPlace::Broadcast][number % 3];
     JobCopy { id: job.id, record: job.record, crashes: 0, place, at: Timestamp::from_millis(at) }
 }
@@ -112,10 +100,43 @@ fn what_was_imported_into_a_new_directory_is_there_after_a_power_cut_and_above_i
     assert!(check_on(&disk).unwrap().is_sealed);
     is_there(&disk);
     assert!(NewDirectory::on(Arc::new(disk.clone())).unwrap().is_none(), "it has a store now");
+    let noted = Journal::noted_memory(&disk, u32::from(CHANGES_VERSION)).unwrap();
     let mut rig = Rig::open(&disk);
+    let used = rig.store.memory_use().unwrap().bytes;
+    assert_eq!(noted, Some(used >> 10 << 10), "the last group tells a start what it needs");
     let claims = rig.transfer(1);
     rig.store.commit().unwrap();
     assert!(rig.claimed(claims).unwrap()[0].token.fence > Fence(1 << 51));
+}
+
+#[test]
+fn an_import_into_a_new_directory_does_with_ids_that_come_again_what_any_import_does() {
+    for on_duplicate in [OnDuplicate::Keep, OnDuplicate::Replace, OnDuplicate::Reject] {
+        let (filled, usual) = (SimulatedDisk::new(), Rig::open(&SimulatedDisk::new()));
+        let new = NewDirectory::on(Arc::new(filled.clone())).unwrap().expect("it is new");
+        // Ids that come again, in other places and with other payloads; an id of a job and of a broadcast; and one twice in a batch.
+        let batches = [(0..10, 0), (5..20, 1), (18..25, 2), (0..3, 1), (30..33, 0)].map(|(ids, shift)| {
+            let copies = ids.clone().chain([ids.start]).map(|number: usize| {
+                let new = copy(number * 3 + (number + shift) % 3, 1_763_000_000_000 + shift as u64);
+                JobCopy { id: JobId::new(number.to_string()).unwrap(), ..new }
+            });
+            copies.collect::<Vec<_>>()
+        });
+        for (number, copies) in (1..).zip(batches) {
+            let outcomes = [&new as &dyn Store, &*usual.store].map(|store| {
+                let import = Import { copies: copies.clone(), on_duplicate, fence: Fence(1) };
+                let imported = store.producer(&key(), &ProducerId::new("p")).import(number, import);
+                usual.store.commit().unwrap();
+                let BatchAnswer::Done(outcomes) = now(imported).unwrap() else { panic!("the batch is not late") };
+                outcomes
+            });
+            assert_eq!(outcomes[0], outcomes[1], "{on_duplicate:?}, batch {number}");
+        }
+        drop(new);
+        let mut sorted = [copies(&*Rig::open(&filled).store), copies(&*usual.store)];
+        sorted.iter_mut().for_each(|copies| copies.sort_by(|a, b| (&a.id, a.place).cmp(&(&b.id, b.place))));
+        assert_eq!(sorted[0], sorted[1], "{on_duplicate:?}");
+    }
 }
 
 #[test]

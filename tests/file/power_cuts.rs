@@ -1,14 +1,18 @@
 //! A power cut at every operation of a run, whatever the disk had written of what was not synced.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use dq::job::Metadata;
-use dq::store::file::{FileOptions, check_on};
+use dq::store::file::{FileOptions, FileView, check_on};
 use dq::store::step::Change;
 use dq::store::{Durability, StoreError};
 use dq_testing::disk::{Fate, Operation, SimulatedDisk};
 
-use crate::rig::{Rig, job, now, waits};
+use crate::rig::{Rig, copies, job, now, waits};
+
+/// What disks and systems write at once: a sector, and a page.
+const BLOCKS: [usize; 2] = [512, 4_096];
 
 /// What callers know.
 #[derive(Debug, Default, Clone)]
@@ -26,13 +30,18 @@ struct Known {
 }
 
 impl Known {
-    /// What the next process finds is one of the states that the callers' knowledge allows.
-    fn check(&self, disk: &SimulatedDisk, what: &str) {
-        match check_on(disk) {
-            Ok(_) | Err(dq::store::file::CheckError::NoStore { .. }) => {}
+    /// What the next process finds is one of the states that the callers' knowledge allows, and a view of the directory shows the same.
+    fn check(&self, disk: &SimulatedDisk, view: &FileView, what: &str) {
+        let is_new = match check_on(disk) {
+            Ok(_) => false,
+            Err(dq::store::file::CheckError::NoStore { .. }) => true,
             Err(error) => panic!("{what}: {error}"),
-        }
+        };
+        // Before the next process has made the directory there may be nothing to see.
+        let seen = (!is_new).then(|| copies(view));
         let mut rig = Rig::open(disk);
+        let found = copies(&*rig.store);
+        assert_eq!(seen.unwrap_or_default(), found, "{what}: a view sees what the next process finds");
         for id in &self.added {
             let found = rig.get(&[id]).remove(0);
             if self.ended.contains(id) {
@@ -49,11 +58,21 @@ impl Known {
         rig.store.commit().unwrap();
         let claims = rig.claimed(claims).unwrap();
         assert!(claims[0].token.fence.0 > self.fence, "{what}: the fence {:?} falls", claims[0].token.fence);
+        assert_eq!(copies(view), copies(&*rig.store), "{what}: a view follows the next process");
     }
 }
 
+fn view_of(disk: &SimulatedDisk) -> FileView {
+    FileView::on(Arc::new(disk.clone()), "process 7")
+}
+
 /// A run of adds, claims, acks, retries and deletes. It ends with the first error, which is that of the disk.
-fn run(disk: &SimulatedDisk, known: &mut Known, with: impl FnOnce(&mut FileOptions)) -> Result<(), StoreError> {
+fn run(
+    disk: &SimulatedDisk,
+    known: &mut Known,
+    view: &FileView,
+    with: impl FnOnce(&mut FileOptions),
+) -> Result<(), StoreError> {
     let mut rig = Rig::try_open(disk, with)?;
     for round in 0..12 {
         let ids: Vec<_> = (0..3).map(|n| format!("{round}.{n}")).collect();
@@ -87,6 +106,7 @@ fn run(disk: &SimulatedDisk, known: &mut Known, with: impl FnOnce(&mut FileOptio
         now(settled)?;
         known.ended.insert(first.id.to_string());
         known.attempts.insert(second.id.to_string(), attempts.into());
+        assert_eq!(copies(view), copies(&*rig.store), "round {round}: a view beside the run");
     }
     Ok(())
 }
@@ -101,30 +121,40 @@ fn drawn(seed: u64, number: usize) -> u64 {
 fn a_power_cut_at_every_operation_loses_nothing_that_was_confirmed_and_brings_nothing_back() {
     let whole = SimulatedDisk::new();
     let mut known = Known::default();
-    run(&whole, &mut known, |_| {}).unwrap();
-    known.check(&whole.copy(), "after a kill of the process");
+    run(&whole, &mut known, &view_of(&whole), |_| {}).unwrap();
+    let killed = whole.copy();
+    known.check(&killed, &view_of(&killed), "after a kill of the process");
     let operations: u64 = Operation::ALL.iter().map(|operation| whole.count(*operation)).sum();
     assert!(whole.count(Operation::Rename) > 1, "snapshots are taken");
     assert!(whole.count(Operation::Remove) > 0, "and replace files");
     let mut cuts = 0;
-    for off_at in 0..operations {
-        let disk = SimulatedDisk::new();
+    for (off_at, block) in (0..operations).zip(BLOCKS.into_iter().cycle()) {
+        let disk = SimulatedDisk::with_block(block);
+        let (mut known, view) = (Known::default(), view_of(&disk));
         disk.off_at(off_at);
-        let mut known = Known::default();
         // A snapshot that fails is no error of the run.
-        let ran = run(&disk, &mut known, |_| {});
+        let ran = run(&disk, &mut known, &view, |_| {});
         assert!(ran.is_err() || off_at + 20 > operations, "operation {off_at} of {operations} was not needed");
         let units = disk.units();
-        for kept in 0..=units {
-            let fate = |unit| if unit < kept { Fate::Kept } else { Fate::Lost };
-            known.check(&disk.cut(fate), &format!("off at {off_at}, the first {kept} of {units} units"));
+        let mut cut = |what: &str, fate: &mut dyn FnMut(usize) -> Fate| {
+            let after = disk.cut(fate);
+            known.check(
+                &after,
+                &view_of(&after),
+                &format!("blocks of {block}, off at {off_at} of {units} units, {what}"),
+            );
             cuts += 1;
+        };
+        for kept in 0..=units {
+            cut(&format!("the first {kept}"), &mut |unit| if unit < kept { Fate::Kept } else { Fate::Lost });
         }
         for seed in 0..12 {
-            let fate = |unit| [Fate::Kept, Fate::Lost, Fate::Garbled][(drawn(seed, unit) % 3) as usize];
-            known.check(&disk.cut(fate), &format!("off at {off_at}, seed {seed}"));
-            cuts += 1;
+            let fates = [Fate::Kept, Fate::Lost, Fate::Garbled];
+            cut(&format!("seed {seed}"), &mut |unit| fates[(drawn(seed, unit) % 3) as usize]);
         }
+        // Only the process was killed, and the view has stayed.
+        disk.off_at(u64::MAX);
+        known.check(&disk, &view, &format!("killed at {off_at}"));
     }
     assert!(cuts > 1_000, "only {cuts} cuts");
 }

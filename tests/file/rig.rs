@@ -12,8 +12,8 @@ use dq::store::step::{
     Transferred, USUAL_BYTES,
 };
 use dq::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, DangerKind, Due, Link, NewJob, Numbered,
-    OnDuplicate, Pending, Producer, Store, StoreError, Stored,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, DangerKind, Due, ExportPart, ExportRequest, JobCopy,
+    Link, NewJob, Numbered, OnDuplicate, Pending, Producer, Store, StoreError, Stored,
 };
 use dq::testing::ManualClock;
 use dq_testing::disk::SimulatedDisk;
@@ -59,6 +59,23 @@ pub fn store_on(disk: &SimulatedDisk, clock: &Arc<ManualClock>) -> FileStore {
 /// The answer, which must be there.
 pub fn now<T>(pending: impl Future<Output = T>) -> T {
     pending.now_or_never().expect("the answer is there")
+}
+
+/// The answer, which another thread gives.
+pub fn awaited<T>(pending: impl Future<Output = T>) -> T {
+    futures_executor::block_on(pending)
+}
+
+/// All copies that a store has, by their ids, as often as they are there.
+pub fn copies(store: &dyn Store) -> Vec<JobCopy> {
+    let mut copies = Vec::new();
+    for part in ExportPart::ALL {
+        let request = ExportRequest { part, after: None, limit: 1_000, bytes: 1 << 20 };
+        let page = awaited(store.export(&key(), request)).unwrap();
+        assert!(page.next.is_none());
+        copies.extend(page.copies);
+    }
+    copies
 }
 
 /// Whether the answer must still be waited for.

@@ -9,7 +9,7 @@ use dq::store::file::{Saved, check_on, salvage_on};
 use dq::store::step::Change;
 use dq_testing::disk::SimulatedDisk;
 
-use crate::rig::{Rig, key, now};
+use crate::rig::{Rig, copies, key, now};
 
 /// How many directories are damaged. Of 2,000 once, 1,738 were saved whole, and each of the others told what is missing.
 const ROUNDS: usize = 300;
@@ -37,9 +37,9 @@ fn damaged() -> (SimulatedDisk, BTreeSet<String>, BTreeSet<String>) {
     (disk.copy(), added, left)
 }
 
-fn salvaged(disk: &SimulatedDisk) -> (SimulatedDisk, Saved) {
+fn salvaged(disk: &SimulatedDisk, parts: u64) -> (SimulatedDisk, Saved) {
     let to = SimulatedDisk::new();
-    let saved = salvage_on(disk, &(Arc::new(to.clone()) as Arc<dyn Disk>)).unwrap();
+    let saved = salvage_on(disk, &(Arc::new(to.clone()) as Arc<dyn Disk>), parts).unwrap();
     (to, saved)
 }
 
@@ -54,7 +54,7 @@ fn a_sound_directory_is_saved_whole() {
     let (disk, added, left) = damaged();
     let names: Vec<_> = disk.list().unwrap().into_iter().map(|entry| entry.name).collect();
     assert!(names.iter().any(|name| name.starts_with("snapshot-")), "{names:?}");
-    let (to, saved) = salvaged(&disk);
+    let (to, saved) = salvaged(&disk, 1);
     assert!(saved.unsound.is_empty() && saved.lost.is_empty(), "{saved:?}");
     assert_eq!(present(&to, &added), left);
 }
@@ -75,12 +75,24 @@ fn a_job_that_only_later_changes_name_is_named() {
     bytes[4_096 + 48 + 60] ^= 1;
     disk.put(&name, &bytes);
     assert!(check_on(&disk).is_err(), "the directory does not open");
-    let (to, saved) = salvaged(&disk);
+    let (to, saved) = salvaged(&disk, 3);
     let named: Vec<(&TopicKey, &str)> = saved.lost.iter().map(|(topic, id)| (topic, id.as_str())).collect();
     assert_eq!(named, [(&key(), "lost")]);
     let [range] = &saved.unsound[..] else { panic!("one range: {:?}", saved.unsound) };
     assert!(range.file.ends_with(&name) && range.offset == 4_096, "{range:?}");
     assert!(Rig::open(&to).has("kept"));
+}
+
+/// Part by part the same is saved, and the same is missing.
+fn is_the_same_in_parts(damaged: &SimulatedDisk, whole: &SimulatedDisk, saved: &Saved, what: &str) {
+    let (to, in_parts) = salvaged(damaged, 5);
+    assert_eq!((&in_parts.unsound, &in_parts.lost), (&saved.unsound, &saved.lost), "{what}");
+    let copies_of = |disk: &SimulatedDisk| {
+        let mut copies = copies(&*Rig::open(&disk.copy()).store);
+        copies.sort_by(|a, b| a.id.cmp(&b.id));
+        copies
+    };
+    assert_eq!(copies_of(&to), copies_of(whole), "{what}");
 }
 
 #[test]
@@ -110,7 +122,8 @@ fn of_any_damaged_directory_every_sound_job_is_saved_and_what_is_missing_is_name
             }
             _ => {}
         }
-        let (to, saved) = salvaged(&damaged);
+        let (to, saved) = salvaged(&damaged, 1);
+        is_the_same_in_parts(&damaged, &to, &saved, &format!("round {round}"));
         let found = present(&to, &added);
         let missing: Vec<_> = left.difference(&found).collect();
         whole += usize::from(missing.is_empty());

@@ -1,24 +1,25 @@
 //! A view of a directory that another process uses.
 
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex, mpsc};
 
 use dq::ContextFactory;
 use dq::inspect::Reason;
 use dq::job::{JobId, Metadata, NodeId, ProducerId};
 use dq::store::file::FileView;
-use dq::store::file::disk::Disk;
+use dq::store::file::disk::{Access, Disk, DiskFile, Entry, Locked};
 use dq::store::step::{Change, Wake};
 use dq::store::{Interest, Numbered, Query, Store, StoreError, TopicCounts};
 use dq_testing::disk::SimulatedDisk;
 
-use crate::rig::{Rig, job, key, now};
+use crate::rig::{Rig, awaited, job, key, now};
 
 fn view_of(disk: &SimulatedDisk) -> FileView {
     FileView::on(Arc::new(disk.clone()), "process 7")
 }
 
 fn counts(view: &FileView) -> TopicCounts {
-    now(view.counts(&key())).unwrap()
+    awaited(view.counts(&key())).unwrap()
 }
 
 #[test]
@@ -44,7 +45,7 @@ fn a_view_has_what_was_written_and_follows_each_step() {
     let mut rig = Rig::open(&disk);
     rig.added(&["after another start"]);
     assert_eq!(counts(&view).delayed, 63);
-    let seen = now(view.get(&key(), &[JobId::new("after another start").unwrap()])).unwrap();
+    let seen = awaited(view.get(&key(), &[JobId::new("after another start").unwrap()])).unwrap();
     assert!(seen[0].is_some());
 }
 
@@ -70,7 +71,7 @@ fn a_view_reads_what_is_new_and_not_all_again() {
         rig.added(&[&format!("new {round}")]);
         assert_eq!(counts(&view).delayed, 41 + round);
     }
-    let refused = now(view_of(&disk).counts(&key())).unwrap_err();
+    let refused = awaited(view_of(&disk).counts(&key())).unwrap_err();
     assert!(refused.to_string().contains("is damaged at offset"), "{refused}");
 }
 
@@ -96,10 +97,10 @@ fn a_view_that_needs_too_much_memory_ends_and_says_what_needs_little() {
     let disk = SimulatedDisk::new();
     let mut rig = Rig::open(&disk);
     rig.added(&["a", "b", "c"]);
-    let refused = now(view_of(&disk).with_memory(500).counts(&key())).unwrap_err();
+    let refused = awaited(view_of(&disk).with_memory(500).counts(&key())).unwrap_err();
     assert!(matches!(&refused, StoreError::Full { .. }), "{refused}");
     assert!(refused.to_string().contains("`dq export` and `dq check` need little memory"), "{refused}");
-    assert_eq!(now(view_of(&disk).with_memory(5_000).counts(&key())).unwrap().delayed, 3);
+    assert_eq!(awaited(view_of(&disk).with_memory(5_000).counts(&key())).unwrap().delayed, 3);
 }
 
 #[test]
@@ -118,4 +119,70 @@ fn a_view_changes_nothing_and_names_who_uses_the_directory() {
     held(now(view.signals(&key(), Interest { node: None, broadcasts: false, moves: true })).map(drop).unwrap_err());
     held(now(view.ask(Query::Listen { topic: &key() })).unwrap_err());
     assert_eq!((counts(&view).delayed, disk.written()), (1, before));
+}
+
+/// A disk that lists its files only once it is told to.
+#[derive(Debug)]
+struct Slow {
+    disk: SimulatedDisk,
+    asked: tokio::sync::mpsc::UnboundedSender<()>,
+    go_on: Mutex<mpsc::Receiver<()>>,
+    never_on: std::thread::ThreadId,
+}
+
+impl Disk for Slow {
+    fn path(&self) -> String {
+        self.disk.path()
+    }
+
+    fn list(&self) -> io::Result<Vec<Entry>> {
+        assert_ne!(std::thread::current().id(), self.never_on, "the thread of the runtime reads files");
+        if self.asked.send(()).is_ok() {
+            _ = self.go_on.lock().unwrap().recv();
+        }
+        self.disk.list()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        self.disk.create(name)
+    }
+
+    fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn DiskFile>> {
+        self.disk.open(name, access)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.disk.sync()
+    }
+
+    fn room(&self) -> io::Result<Option<u64>> {
+        self.disk.room()
+    }
+
+    fn lock(&self, name: &str, holder: &str) -> io::Result<Locked> {
+        self.disk.lock(name, holder)
+    }
+}
+
+#[tokio::test]
+async fn a_view_that_waits_for_a_slow_disk_holds_up_nobody_else() {
+    let disk = SimulatedDisk::new();
+    Rig::open(&disk).added(&["a", "b"]);
+    let ((asked, mut is_asked), (go_on, told)) = (tokio::sync::mpsc::unbounded_channel(), mpsc::channel());
+    let slow = Slow { disk, asked, go_on: Mutex::new(told), never_on: std::thread::current().id() };
+    let view = FileView::on(Arc::new(slow), "process 7");
+    let answer = tokio::spawn(async move { view.counts(&key()).await });
+    is_asked.recv().await.unwrap();
+    // The disk waits, and this runtime, which has one thread, does not.
+    assert!(!answer.is_finished());
+    drop((go_on, is_asked));
+    assert_eq!(answer.await.unwrap().unwrap().delayed, 2);
 }

@@ -1,9 +1,9 @@
 //! Directories to start mutations and fixtures from. The frames of each have the numbers from 0 on.
 
-use dq::store::file::disk::Disk;
 use dq::store::file::journal::{Options, Position};
 use dq_testing::disk::SimulatedDisk;
 
+use crate::early::files_of;
 use crate::fixture::{UNIT, content, numbers, open, options, read};
 
 /// A directory, and what is known of it.
@@ -57,10 +57,7 @@ pub fn corpus(frames: u64, group: u64, in_snapshot: u64, is_sealed: bool) -> Cor
         journal.commit().unwrap();
     }
     drop(journal);
-    let mut files: Vec<_> = disk.list().unwrap().into_iter().map(|entry| entry.name).collect();
-    files.retain(|name| name.ends_with(".dq"));
-    let files = files.into_iter().map(|name| (name.clone(), disk.file(&name))).collect();
-    let corpus = Corpus { files, frames, in_snapshot, synced };
+    let corpus = Corpus { files: files_of(&disk), frames, in_snapshot, synced };
     let (recovered, found) = read(&corpus.disk()).unwrap();
     assert_eq!(numbers(&found), (0..frames).collect::<Vec<_>>());
     assert_eq!((recovered.reserved, recovered.is_sealed), (10_000, is_sealed));

@@ -4,6 +4,7 @@ use dq::store::file::disk::Disk;
 use dq::store::file::journal::{OpenError, Options};
 use dq_testing::disk::SimulatedDisk;
 
+use crate::early::{Early, Files, files_of};
 use crate::fixture::{UNIT, content, numbers, open, options, read};
 
 /// What a flip may lead to besides everything being there.
@@ -18,38 +19,51 @@ enum Allowed {
 /// Flips bits of every file and reads the journal: every bit up to 16 bytes after what is not zero, and some of the zeros behind that.
 fn flip_every_bit(disk: &SimulatedDisk, expected: &[u64], last_group: usize, allowed: Allowed) -> (usize, usize) {
     let (mut refused, mut torn) = (0, 0);
-    for entry in disk.list().unwrap() {
-        if !entry.name.ends_with(".dq") {
-            continue;
-        }
-        let mut bytes = disk.file(&entry.name);
+    let mut files = files_of(disk);
+    for at in 0..files.len() {
+        let (name, mut bytes) = files[at].clone();
         let is_content: Vec<bool> =
             (0..bytes.len()).map(|at| bytes[at.saturating_sub(16)..=at].iter().any(|byte| *byte != 0)).collect();
         for bit in (0..bytes.len() * 8).filter(|bit| is_content[bit / 8] || bit % 509 == 0) {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            disk.put(&entry.name, &bytes);
+            disk.put(&name, &bytes);
+            let early = name.starts_with("journal-").then(|| Early::follow(&files, &name, UNIT)).flatten();
+            files[at].1.clone_from(&bytes);
+            let mut seen = expected.to_vec();
             match read(disk) {
                 Ok((recovered, frames)) => {
                     let found = numbers(&frames);
+                    seen.clone_from(&found);
                     if found != expected {
-                        assert!(allowed == Allowed::ErrorOrTornTail, "bit {bit} of {}", entry.name);
-                        assert_eq!(found, expected[..expected.len() - last_group], "bit {bit} of {}", entry.name);
+                        assert!(allowed == Allowed::ErrorOrTornTail, "bit {bit} of {}", name);
+                        assert_eq!(found, expected[..expected.len() - last_group], "bit {bit} of {}", name);
                         assert!(recovered.torn.is_some());
                         torn += 1;
                     }
                 }
                 Err(OpenError::Damaged { file, .. } | OpenError::Foreign { file, .. }) => {
-                    assert!(file.ends_with(&entry.name));
+                    assert!(file.ends_with(&name));
                     refused += 1;
                 }
-                Err(other) => panic!("bit {bit} of {}: {other}", entry.name),
+                Err(other) => panic!("bit {bit} of {}: {other}", name),
             }
+            is_refused_or_seen(early, &files, &seen, &format!("bit {bit} of {}", name));
             bytes[bit / 8] ^= 1 << (bit % 8);
+            files[at].1.clone_from(&bytes);
         }
-        disk.put(&entry.name, &bytes);
+        disk.put(&name, &bytes);
     }
     assert_eq!(numbers(&read(disk).unwrap().1), expected);
     (refused, torn)
+}
+
+/// Whoever had read up to the segment with the flip sees what the files have, or is told: a view never stays behind in silence.
+fn is_refused_or_seen(early: Option<Early>, files: &Files, seen: &[u64], what: &str) {
+    match early.map(|early| early.read_on(files)) {
+        Some(Ok((true, frames))) => assert_eq!(numbers(&frames), seen, "{what}, followed"),
+        Some(Ok((false, _)) | Err(OpenError::Damaged { .. })) | None => {}
+        Some(Err(other)) => panic!("{what}, followed: {other}"),
+    }
 }
 
 fn short_journal(is_sealed: bool) -> SimulatedDisk {

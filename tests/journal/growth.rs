@@ -1,6 +1,6 @@
 //! What one caller costs, and what decides when a snapshot is due.
 
-use dq::store::file::journal::{Options, TopicNumber};
+use dq::store::file::journal::{Journal, Options, TopicNumber};
 use dq_testing::disk::{Operation, SimulatedDisk};
 
 use crate::fixture::{UNIT, open, options};
@@ -56,4 +56,29 @@ fn growth_is_counted_in_bytes_of_frames_and_padding_apart() {
     drop(journal);
     let (journal, ..) = open(&disk, &options()).unwrap();
     assert_eq!(journal.growth().unwrap().frames, since.frames);
+}
+
+#[test]
+fn the_last_group_says_what_the_state_takes_in_memory_and_a_start_keeps_that() {
+    let disk = SimulatedDisk::new();
+    let noted = || Journal::noted_memory(&disk, 1).unwrap();
+    let (journal, ..) = open(&disk, &options()).unwrap();
+    let append = |journal: &Journal| {
+        journal.append(TopicNumber::NONE, 0, &[7; CONTENT]).unwrap();
+        journal.commit().unwrap();
+    };
+    append(&journal);
+    assert_eq!(noted(), None);
+    for number in 1..40 {
+        journal.note_memory(number << 20);
+        assert_eq!(noted(), Some((number - 1) << 20).filter(|bytes| *bytes > 0), "it is in the next group");
+        append(&journal);
+        assert_eq!(noted(), Some(number << 20));
+    }
+    drop(journal);
+    for _ in 0..2 {
+        // The last group moves to a new segment, and the program dies before it writes another.
+        drop(open(&disk, &options()).unwrap());
+        assert_eq!(noted(), Some(39 << 20));
+    }
 }

@@ -13,6 +13,7 @@ use dq_testing::disk::SimulatedDisk;
 
 use crate::fixture::{UNIT, options};
 use crate::random::Random;
+use crate::watcher::Watcher;
 
 const PUT: u8 = 1;
 const REMOVE: u8 = 2;
@@ -26,7 +27,7 @@ pub struct State {
 }
 
 impl State {
-    fn apply(&mut self, frame: &Frame<'_>) {
+    pub fn apply(&mut self, frame: &Frame<'_>) {
         let number = |at: usize| u64::from_le_bytes(frame.bytes[at..at + 8].try_into().unwrap());
         match frame.kind {
             PUT => {
@@ -58,9 +59,20 @@ pub fn reopen(disk: &SimulatedDisk) -> Result<(Arc<Journal>, Recovered, State), 
     Ok((Arc::new(journal), recovered, state))
 }
 
+/// Writes the step after those that were recovered, and returns the state then.
+pub fn step_after(journal: &Journal, state: &State) -> State {
+    let after = State { last: state.last + 1, ..state.clone() };
+    journal.append(TopicNumber::NONE, LAST, &after.last.to_le_bytes()).unwrap();
+    journal.commit().unwrap();
+    after
+}
+
 /// What a run did.
 #[derive(Debug, Default)]
 pub struct History {
+    disk: SimulatedDisk,
+    /// Who looks at the files after each commit.
+    pub watcher: Watcher,
     /// The state after each step, from 0 on.
     states: Vec<State>,
     /// The last step that a commit confirmed.
@@ -76,7 +88,7 @@ pub struct History {
 impl History {
     /// Runs on a disk until the end or the first error of the journal.
     pub fn run(disk: &SimulatedDisk, steps: u64) -> Self {
-        let mut history = Self { states: vec![State::default()], ..Self::default() };
+        let mut history = Self { disk: disk.clone(), states: vec![State::default()], ..Self::default() };
         if let Ok((journal, ..)) = reopen(disk) {
             history.error = history.go_on(&journal, steps).err();
         }
@@ -130,6 +142,8 @@ impl History {
     pub fn commit(&mut self, journal: &Journal) -> Result<(), JournalError> {
         journal.commit()?;
         self.confirmed = self.last();
+        let seen = self.watcher.check(&self.disk, "after a commit");
+        assert_eq!(Some(&seen), self.states.last());
         Ok(())
     }
 

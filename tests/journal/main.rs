@@ -3,6 +3,7 @@
 mod basics;
 mod corpora;
 mod cuts;
+mod early;
 mod faults;
 mod fixture;
 mod flips;
@@ -17,5 +18,6 @@ mod power;
 mod random;
 mod real;
 mod snapshots;
+mod watcher;
 mod watermarks;
 mod written;

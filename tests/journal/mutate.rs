@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 mod corpora;
+mod early;
 mod fixture;
 mod mutation;
 mod random;

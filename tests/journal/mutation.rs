@@ -6,6 +6,7 @@ use dq::store::file::journal::{Journal, OpenError};
 use dq_testing::disk::SimulatedDisk;
 
 use crate::corpora::Corpus;
+use crate::early::{Early, files_of};
 use crate::fixture::{UNIT, keep, numbers, open, options, read};
 use crate::random::Random;
 
@@ -52,6 +53,7 @@ enum Change {
 pub fn run(corpora: &[Corpus], random: &Random, counts: &mut Counts) {
     let corpus = &corpora[random.below(corpora.len())];
     let disk = corpus.disk();
+    let early = followed_early(corpus, random);
     let mut changes = Vec::new();
     for _ in 0..=random.below(3) {
         changes.push(change(&disk, corpus, random));
@@ -81,6 +83,17 @@ pub fn run(corpora: &[Corpus], random: &Random, counts: &mut Counts) {
     }
     // What can be read can be opened, and goes on; what cannot be read cannot be opened.
     let before = read(&disk).ok().map(|(_, frames)| frames.len());
+    let read_on = early.map(|early| (early.frames.len(), early.read_on(&files_of(&disk))));
+    if let Some((known, Ok((true, frames)))) = read_on
+        && !is_forged
+    {
+        let found = numbers(&frames);
+        assert!(found.iter().copied().eq(0..found.len() as u64), "frames that were never appended: {found:?}");
+        assert!((known..=corpus.frames as usize).contains(&found.len()), "{} after {known}", found.len());
+        // Damage of what it had read before is no obstacle, and of the rest it is told.
+        let whole = before.map_or(corpus.frames as usize, |fresh| fresh.max(known));
+        assert!(changes.len() > 1 || is_shorter || found.len() == whole, "{} of {whole}", found.len());
+    }
     // Whoever follows it reads the same, and then nothing more.
     let mut followed = Vec::new();
     let follower = Journal::follow(&disk, 1, keep(&mut followed)).ok().flatten();
@@ -92,6 +105,13 @@ pub fn run(corpora: &[Corpus], random: &Random, counts: &mut Counts) {
     if !is_forged {
         assert_eq!(after, again);
     }
+}
+
+/// Follows the directory of a corpus as it was at some time before it was complete.
+fn followed_early(corpus: &Corpus, random: &Random) -> Option<Early> {
+    let segments: Vec<_> = corpus.files.iter().filter(|(name, _)| name.starts_with("journal-")).collect();
+    let (name, bytes) = segments[random.below(segments.len())];
+    Early::follow(&corpus.files, name, UNIT * (1 + random.below(bytes.len() / UNIT)))
 }
 
 fn change(disk: &SimulatedDisk, corpus: &Corpus, random: &Random) -> Change {

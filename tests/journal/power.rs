@@ -1,9 +1,13 @@
 //! Power cuts: what was not synced is there in part, and what was confirmed is there.
 
+use std::sync::Arc;
+
+use dq::store::file::journal::Journal;
 use dq_testing::disk::{Fate, Operation, SimulatedDisk};
 
-use crate::history::{History, State, reopen};
+use crate::history::{History, State, reopen, step_after};
 use crate::random::Random;
+use crate::watcher::Watcher;
 
 const STEPS: u64 = 25;
 
@@ -26,10 +30,20 @@ fn run_until(number: u64, block: usize) -> (SimulatedDisk, History) {
     (disk, history)
 }
 
+/// Checks what the next program finds, and that whoever watches sees the same before it starts and after that.
 fn check(disk: &SimulatedDisk, history: &History, what: &str) -> State {
-    let (_, recovered, state) = reopen(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
-    history.check(&recovered, &state);
+    let mut watcher = Watcher::default();
+    let seen = watcher.check(disk, what);
+    let (_, state) = next_program(disk, history, &mut watcher, what);
+    assert_eq!(seen, state, "{what}");
     state
+}
+
+fn next_program(disk: &SimulatedDisk, history: &History, watcher: &mut Watcher, what: &str) -> (Arc<Journal>, State) {
+    let (journal, recovered, state) = reopen(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
+    history.check(&recovered, &state);
+    assert_eq!(watcher.check(disk, what), state, "{what}");
+    (journal, state)
 }
 
 /// Cuts the power at each operation of a run. Returns the cuts, and how many of them left more than was confirmed.
@@ -64,10 +78,14 @@ fn cut_at_each_operation(block: usize) -> (usize, usize) {
 
 #[test]
 fn a_power_cut_takes_nothing_that_was_confirmed() {
-    for block in BLOCKS {
-        let (cuts, later) = cut_at_each_operation(block);
-        assert!(cuts > 40_000 && later > 1_000, "{cuts} cuts, {later} found more");
-    }
+    std::thread::scope(|scope| {
+        for block in BLOCKS {
+            scope.spawn(move || {
+                let (cuts, later) = cut_at_each_operation(block);
+                assert!(cuts > 40_000 && later > 1_000, "{cuts} cuts, {later} found more");
+            });
+        }
+    });
 }
 
 #[test]
@@ -106,4 +124,23 @@ fn a_process_that_is_killed_at_any_operation_loses_nothing_that_was_confirmed() 
         let after = check(&copy.cut(|_| Fate::Lost), &history, &format!("operation {number}, then the power"));
         assert_eq!(after, seen, "operation {number}");
     }
+}
+
+#[test]
+fn whoever_watches_a_program_that_is_killed_at_any_operation_sees_what_the_next_one_finds() {
+    let (mut readings, mut runs) = (0, 0);
+    for number in 0..operations().len() as u64 {
+        let (disk, mut history) = run_until(number, BLOCKS[1]);
+        let (mut watcher, what) = (std::mem::take(&mut history.watcher), format!("operation {number}"));
+        watcher.check(&disk, &what);
+        // The machine is still there, and the lock of the program is free.
+        disk.off_at(u64::MAX);
+        let before = watcher.readings;
+        let (journal, state) = next_program(&disk, &history, &mut watcher, &what);
+        let after = step_after(&journal, &state);
+        assert_eq!(watcher.check(&disk, &what), after, "{what}");
+        readings += watcher.readings - before;
+        runs += 1;
+    }
+    assert!(readings > 0 && readings < runs, "{readings} readings from the beginning in {runs} runs");
 }

@@ -2,13 +2,14 @@
 
 use std::future::ready;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 
 use super::disk::Disk;
 use super::journal::{Frame, Journal, JournalError};
+use super::known::{Known, Print};
 use super::opened::Connection;
 use super::opening::journal_options;
 use super::options::{Commits, FileOptions};
@@ -18,10 +19,11 @@ use crate::environment::WallClock;
 use crate::job::{NodeId, ProducerId, TopicKey};
 use crate::store::memory::{MemoryStore, Sink};
 use crate::store::{
-    Batch, BatchReply, Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Signals, Store, StoreError,
+    Batch, BatchAnswer, BatchReply, CopyPlace, ImportOutcome, Interest, JobCopy, Link, LinkOptions, Pending, Producer,
+    Query, QueryReply, Signals, Store, StoreError,
 };
 
-/// A new directory that takes imports and nothing else. It does not know the jobs that it has: one that comes twice replaces the first.
+/// A new directory that takes imports and nothing else. Of the jobs that it has it knows only the places, in 16 to 32 bytes of memory each.
 /// Dropping it closes the directory.
 #[derive(Debug)]
 pub struct NewDirectory(Arc<Filling>);
@@ -32,6 +34,9 @@ struct Filling {
     sink: Arc<JournalSink>,
     /// The highest fence that an import named.
     fence: AtomicU64,
+    /// What all jobs so far will take in memory.
+    memory: AtomicU64,
+    known: Mutex<Known>,
 }
 
 impl NewDirectory {
@@ -58,7 +63,13 @@ impl NewDirectory {
         let nothing = |_, _: Frame<'_>| Ok::<_, std::io::Error>(());
         let (journal, _) = Journal::open(disk, &journal_options(&options), nothing)?;
         sink.start(Arc::new(journal));
-        Ok(Some(Self(Arc::new(Filling { path, sink, fence: AtomicU64::new(0) }))))
+        Ok(Some(Self(Arc::new(Filling {
+            path,
+            sink,
+            fence: AtomicU64::new(0),
+            memory: AtomicU64::new(0),
+            known: Mutex::new(Known::new()),
+        }))))
     }
 
     fn refused(&self, operation: &'static str) -> StoreError {
@@ -68,6 +79,21 @@ impl NewDirectory {
 }
 
 impl Filling {
+    /// A print and its place are put together, so a panic of another thread has left nothing half-done.
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the copies that a batch has put.
+    fn note(&self, prints: Vec<(Print, CopyPlace)>, outcomes: &[ImportOutcome]) {
+        let mut known = self.known();
+        for ((print, place), outcome) in prints.into_iter().zip(outcomes) {
+            if matches!(outcome, ImportOutcome::Added | ImportOutcome::Replaced(_)) {
+                known.put(print, place);
+            }
+        }
+    }
+
     fn close(&self) -> Result<(), JournalError> {
         let journal = self.sink.journal();
         journal.reserve(self.fence.load(Ordering::Relaxed))?;
@@ -118,11 +144,39 @@ struct Importer {
 
 impl Producer for Importer {
     fn ask(&self, batch: Batch) -> Pending<BatchReply> {
-        if let Batch::Import { import, .. } = &batch {
-            self.to.fence.fetch_max(import.fence.0, Ordering::Relaxed);
-        }
         // Its changes go to the journal, and the rest of it goes with the batch.
         let memory = MemoryStore::journaled(Arc::new(WallClock), Arc::clone(&self.to.sink) as Arc<dyn Sink>);
-        memory.producer(&self.topic, &self.producer).ask(batch)
+        let producer = memory.producer(&self.topic, &self.producer);
+        let Batch::Import { import, .. } = &batch else { return producer.ask(batch) };
+        self.to.fence.fetch_max(import.fence.0, Ordering::Relaxed);
+        let prints = match self.put_known(&memory, &import.copies) {
+            Ok(prints) => prints,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        let used = |memory: &MemoryStore| memory.memory_use().unwrap_or_default().bytes;
+        let known = used(&memory);
+        memory.count_others(self.to.memory.load(Ordering::Relaxed));
+        let answer = producer.ask(batch);
+        self.to.memory.store(used(&memory) - known, Ordering::Relaxed);
+        let to = Arc::clone(&self.to);
+        Box::pin(async move {
+            let answer = answer.await?;
+            if let BatchReply::Import(BatchAnswer::Done(outcomes)) = &answer {
+                to.note(prints, outcomes);
+            }
+            Ok(answer)
+        })
+    }
+}
+
+impl Importer {
+    /// Puts the places of those of these copies that are there already into the store of a batch. Returns what stands for each copy.
+    fn put_known(&self, memory: &MemoryStore, copies: &[JobCopy]) -> Result<Vec<(Print, CopyPlace)>, StoreError> {
+        let known = self.to.known();
+        let prints: Vec<_> = copies.iter().map(|copy| (known.print(&self.topic, copy), copy.place)).collect();
+        let places =
+            copies.iter().zip(&prints).filter_map(|(copy, (print, _))| Some((copy.id.clone(), known.place(print)?)));
+        memory.put_places(&self.topic, places.collect())?;
+        Ok(prints)
     }
 }

@@ -9,7 +9,7 @@
 //! * `loader` turns what the journal has into rows, of all jobs or of one part (`parts`); `reading` finds directories.
 //! * `opening` reads a directory and starts the thread that writes (`bell` wakes it), `opened` is an open one, `shared` finds it again in the same process.
 //! * [`compact()`] is for a directory that no process uses; [`check()`], [`backup()`], [`Parts`] and [`FileView`] only read, also beside a
-//!   process that uses it. [`NewDirectory`] takes imports without keeping them in memory.
+//!   process that uses it. [`NewDirectory`] takes imports and keeps only their places in memory (`known`).
 
 mod backup;
 mod bell;
@@ -18,6 +18,7 @@ pub mod disk;
 mod fences;
 mod filling;
 pub mod journal;
+mod known;
 mod loader;
 mod opened;
 mod opening;
@@ -37,14 +38,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::{OnceCell, oneshot};
+use tokio::sync::OnceCell;
 
 use super::memory::MemoryStore;
 use super::{
     Danger, DangerKind, Durability, Interest, Link, LinkOptions, MemoryUse, Producer, Query, QueryReply, Signals,
     Store, StoreError,
 };
-use crate::environment::{StoreClock, WallClock, start_thread};
+use crate::environment::{StoreClock, WallClock};
 use crate::job::{NodeId, ProducerId, TopicKey};
 
 pub use backup::{backup, backup_on};
@@ -167,10 +168,7 @@ async fn open(at: At, options: FileOptions) -> Result<Arc<Opened>, StoreError> {
     if options.commits != Commits::OnOwnThread {
         return open_now(&at, &options);
     }
-    let (sender, receiver) = oneshot::channel();
-    let open = move || drop(sender.send(open_now(&at, &options)));
-    start_thread("dq-open", open).map_err(|error| opening::halted(&error))?;
-    receiver.await.map_err(|_| opening::halted(&"reading it panicked, which is a defect of dq"))?
+    opening::on_own_thread("dq-open", move || open_now(&at, &options)).await
 }
 
 fn open_now(at: &At, options: &FileOptions) -> Result<Arc<Opened>, StoreError> {

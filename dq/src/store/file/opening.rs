@@ -6,17 +6,19 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use super::disk::Disk;
 use super::journal::{Fault, Holder, Journal, OpenError, Options, Recovered};
 use super::loader::{Loader, reserved};
 use super::opened::Opened;
 use super::options::{Commits, FileOptions};
-use super::parts::need;
+use super::parts::{may_need, need};
 use super::sink::JournalSink;
 use super::snapshots::Snapshots;
 use crate::environment::{Entropy, OsEntropy, host_name, start_thread};
 use crate::store::memory::{CHANGES_VERSION, MemoryStore, Part, Sink};
-use crate::store::{Durability, StoreError};
+use crate::store::{Durability, Store, StoreError};
 use crate::telemetry::{gauge, table};
 use crate::time::Timestamp;
 
@@ -37,6 +39,16 @@ pub(super) fn not_opened(error: &OpenError) -> StoreError {
         OpenError::Held { path, holder } => StoreError::Held { path: path.clone(), holder: holder.to_string() },
         error => halted(error),
     }
+}
+
+/// Reads files on a thread of its own, because that blocks.
+pub(super) async fn on_own_thread<T: Send + 'static>(
+    name: &str,
+    read: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let (sender, receiver) = oneshot::channel();
+    start_thread(name, move || drop(sender.send(read()))).map_err(|error| halted(&error))?;
+    receiver.await.map_err(|_| halted(&"reading it panicked, which is a defect of dq"))?
 }
 
 /// A random number of this process.
@@ -67,6 +79,7 @@ pub(super) fn try_open(disk: &Arc<dyn Disk>, options: &FileOptions) -> Result<Op
     })?;
     let took = Duration::from_micros(options.clock.micros().saturating_sub(began));
     report(&path, &recovered, took);
+    journal.note_memory(memory.memory_use().unwrap_or_default().bytes);
     let journal = Arc::new(journal);
     sink.start(Arc::clone(&journal));
     let snapshots = Snapshots::new(memory.clone(), Arc::clone(&sink), options.snapshot_bytes);
@@ -81,19 +94,24 @@ pub(super) fn try_open(disk: &Arc<dyn Disk>, options: &FileOptions) -> Result<Op
 fn load(disk: &Arc<dyn Disk>, options: &FileOptions, memory: &MemoryStore) -> Result<(Journal, Recovered), OpenError> {
     let limit = options.memory_limit.unwrap_or(u64::MAX);
     let most = limit.saturating_add(limit / 8);
-    let too_large = || {
-        let need = need(&**disk).unwrap_or(most).max(most);
-        OpenError::TooLarge { path: disk.path(), need: need >> 20, limit: limit >> 20 }
-    };
+    let too_large = |need: u64| OpenError::TooLarge { path: disk.path(), need: need >> 20, limit: limit >> 20 };
+    let find_need = || need(&**disk).unwrap_or(most).max(most);
+    // If the files cannot be read, the opening says why.
+    if may_need(&**disk, most)
+        && let Ok(Some(noted)) = Journal::noted_memory(&**disk, u32::from(CHANGES_VERSION))
+        && noted > most
+    {
+        return Err(too_large(noted));
+    }
     if Journal::snapshot_bytes(&**disk)? > most {
-        return Err(too_large());
+        return Err(too_large(find_need()));
     }
     let mut loader = Loader::new(memory, Part::WHOLE).up_to(most);
     let options = journal_options(options);
     match Journal::open(Arc::clone(disk), &options, |_, frame| loader.load(&frame)) {
         Err(OpenError::Refused { .. }) if loader.is_over() => {
             memory.forget();
-            Err(too_large())
+            Err(too_large(find_need()))
         }
         opened => opened,
     }

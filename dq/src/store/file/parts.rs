@@ -60,8 +60,16 @@ impl Parts {
 
 /// The parts in which a directory is read.
 pub(super) fn parts_of(disk: &dyn Disk) -> Result<Vec<Part>, CheckError> {
+    parts_read_by(disk, |part| Ok(repeated(|| load(disk, part))?.0))
+}
+
+/// The parts in which a directory is read by `load`.
+pub(super) fn parts_read_by(
+    disk: &dyn Disk,
+    load: impl FnOnce(Part) -> Result<MemoryStore, CheckError>,
+) -> Result<Vec<Part>, CheckError> {
     let least = least_parts(disk)?;
-    let parts = if least == 1 { 1 } else { need(disk)?.div_ceil(PART_BYTES) };
+    let parts = if least == 1 { 1 } else { need_by(disk, least, load)?.div_ceil(PART_BYTES) };
     Ok(Part::each(parts).collect())
 }
 
@@ -70,11 +78,22 @@ fn least_parts(disk: &dyn Disk) -> Result<u64, CheckError> {
     Ok((bytes_of(disk)? * MOST_GROWTH).div_ceil(PART_BYTES).max(1))
 }
 
+/// Whether the jobs of a directory may take more memory than this.
+pub(super) fn may_need(disk: &dyn Disk, most: u64) -> bool {
+    bytes_of(disk).is_ok_and(|bytes| bytes.saturating_mul(MOST_GROWTH) > most)
+}
+
 /// What the jobs of a directory take in memory, about: one part of them is loaded, and stands for the others.
 pub(super) fn need(disk: &dyn Disk) -> Result<u64, CheckError> {
-    let parts = least_parts(disk)?;
-    let part = Part::each(parts).next().unwrap_or(Part::WHOLE);
-    let (memory, _) = repeated(|| load(disk, part))?;
+    need_by(disk, least_parts(disk)?, |part| Ok(repeated(|| load(disk, part))?.0))
+}
+
+fn need_by(
+    disk: &dyn Disk,
+    parts: u64,
+    load: impl FnOnce(Part) -> Result<MemoryStore, CheckError>,
+) -> Result<u64, CheckError> {
+    let memory = load(Part::each(parts).next().unwrap_or(Part::WHOLE))?;
     let MemoryUse { bytes, .. } = memory.memory_use().unwrap_or_default();
     // A few large jobs may all be in other parts.
     Ok((bytes * parts).max(Journal::snapshot_bytes(disk)?))

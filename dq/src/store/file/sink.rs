@@ -135,6 +135,10 @@ impl Sink for JournalSink {
         }
     }
 
+    fn note_memory(&self, bytes: u64) {
+        self.journal().note_memory(bytes);
+    }
+
     fn confirm(&self, operation: &'static str, position: memory::Position) -> Option<Pending<()>> {
         let position = Position(position.0);
         let is_awaited = !matches!(self.durability, Durability::Interval(_));

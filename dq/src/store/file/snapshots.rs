@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::journal::{Growth, Recovered, SnapshotError, Taken};
+use super::journal::{Growth, Recovered, SnapshotError, SnapshotWriter, Taken, TopicNumber};
 use super::sink::{CHANGES, JournalSink};
 use crate::environment::start_thread;
 use crate::job::TopicKey;
@@ -139,23 +139,33 @@ impl Snapshots {
     /// Takes a snapshot.
     pub(super) fn take(&self) -> Result<Taken, Failed> {
         let mut writer = self.sink.journal().snapshot()?;
-        let mut dumps = Dumps::begin(&self.memory)?;
-        let mut page = Vec::new();
-        while let Some((topic, is_done)) = dumps.next(&mut page)? {
-            if self.sink.bell.is_closing() {
-                return Err(Failed::Closing);
-            }
-            if !page.is_empty() {
-                writer.append(self.sink.number(&topic)?, CHANGES, &page)?;
-                page.clear();
-            }
-            if !is_done {
-                // A step that waits for the lock of the topic comes first.
-                thread::yield_now();
-            }
-        }
+        write_all(&self.memory, &mut writer, |topic| {
+            if self.sink.bell.is_closing() { Err(Failed::Closing) } else { Ok(self.sink.number(topic)?) }
+        })?;
         Ok(writer.finish()?)
     }
+}
+
+/// Writes everything that a store has into a snapshot. `number` tells the number of a topic before each page of it.
+pub(super) fn write_all(
+    memory: &MemoryStore,
+    writer: &mut SnapshotWriter,
+    number: impl Fn(&TopicKey) -> Result<TopicNumber, Failed>,
+) -> Result<(), Failed> {
+    let mut dumps = Dumps::begin(memory)?;
+    let mut page = Vec::new();
+    while let Some((topic, is_done)) = dumps.next(&mut page)? {
+        let number = number(&topic)?;
+        if !page.is_empty() {
+            writer.append(number, CHANGES, &page)?;
+            page.clear();
+        }
+        if !is_done {
+            // A step that waits for the lock of the topic comes first.
+            thread::yield_now();
+        }
+    }
+    Ok(())
 }
 
 /// The dumps of all topics. Dropping it gives up those that are not finished.

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use super::disk::Disk;
 use super::journal::{Follower, Journal};
 use super::loader::Loader;
-use super::opening::halted;
+use super::opening::{halted, on_own_thread};
 use super::reading::{CheckError, existing, repeated};
 use crate::environment::{WallClock, free_memory};
 use crate::job::{NodeId, ProducerId, TopicKey};
@@ -23,12 +23,14 @@ use crate::store::{
 /// A view of a directory that another process uses. Each query first reads what was written since the last one, so its answer is as new as
 /// the files are; changes fail with [`StoreError::Held`]. The view has what the journal has: no leases, roles, statistics and signals.
 ///
-/// It takes as much memory as the jobs, and refuses to take more than half of what the machine has left.
+/// It takes as much memory as the jobs, and refuses to take more than half of what the machine has left. Cheap to clone; the clones are
+/// one view.
+#[derive(Clone)]
 pub struct FileView {
     disk: Arc<dyn Disk>,
     refusing: Arc<OnlyLooks>,
     most_memory: u64,
-    seen: Mutex<Option<Seen>>,
+    seen: Arc<Mutex<Option<Seen>>>,
 }
 
 /// What was read so far.
@@ -60,7 +62,7 @@ impl FileView {
     pub fn on(disk: Arc<dyn Disk>, holder: &str) -> Self {
         let most_memory = free_memory().map_or(u64::MAX, |free| free / 2);
         let refusing = Arc::new(OnlyLooks { path: disk.path(), holder: holder.to_owned() });
-        Self { disk, refusing, most_memory, seen: Mutex::new(None) }
+        Self { disk, refusing, most_memory, seen: Arc::default() }
     }
 
     /// The same view, whose jobs may take so much memory.
@@ -107,10 +109,11 @@ impl Store for FileView {
     fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
         match query {
             Query::KeepHistory { .. } | Query::Repair { .. } | Query::Listen { .. } => self.refusing.refuse(),
-            query => match self.now() {
-                Ok(memory) => Box::pin(async move { memory.ask(query).await.map(without_leases) }),
-                Err(error) => Box::pin(ready(Err(error))),
-            },
+            query => Box::pin(async move {
+                let view = self.clone();
+                let memory = on_own_thread("dq-view", move || view.now()).await?;
+                memory.ask(query).await.map(without_leases)
+            }),
         }
     }
 

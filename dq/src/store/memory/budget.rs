@@ -23,6 +23,11 @@ impl Budget {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
+    /// So many bytes more are used.
+    pub(super) fn count(&self, more: u64) {
+        self.used.fetch_add(more, Ordering::Relaxed);
+    }
+
     pub(super) fn now(&self) -> MemoryUse {
         MemoryUse {
             bytes: self.used.load(Ordering::Relaxed),
@@ -49,9 +54,14 @@ impl Share {
             && bytes != self.counted
         {
             // The sum wraps back: it never counts out more than it has counted in.
-            budget.used.fetch_add(bytes.wrapping_sub(self.counted), Ordering::Relaxed);
+            budget.count(bytes.wrapping_sub(self.counted));
             self.counted = bytes;
         }
+    }
+
+    /// What all topics of the store take.
+    pub(super) fn of_store(&self) -> u64 {
+        self.budget.as_ref().map_or(0, |budget| budget.now().bytes)
     }
 
     /// Refuses a step that needs so many bytes more than there is room for. A step that needs none always passes.

@@ -42,6 +42,7 @@ impl Inside {
         if self.changes.is_empty() {
             return;
         }
+        to.sink.note_memory(self.topic.memory.of_store());
         let mut from = 0;
         for end in cuts.into_iter().chain([self.changes.len()]) {
             // Whoever waits for the last part waits for all of them.

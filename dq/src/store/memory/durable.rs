@@ -29,6 +29,10 @@ pub trait Sink: fmt::Debug + Send + Sync + 'static {
     /// does no harm if a crash takes the later parts.
     fn append(&self, topic: &TopicKey, changes: &[u8], fence: Fence) -> Position;
 
+    /// Tells what the jobs of the store take in memory, before the changes of each step. A sink that notes it lets a later opening know
+    /// how much it needs.
+    fn note_memory(&self, _bytes: u64) {}
+
     /// Waits until everything up to `position` is as durable as the store promises; `None` if it is already, or if the store
     /// promises nothing. The error must be one that means *unknown*: the step was done, and may be lost.
     fn confirm(&self, operation: &'static str, position: Position) -> Option<Pending<()>>;

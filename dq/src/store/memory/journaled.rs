@@ -16,7 +16,7 @@ use super::topics::Topics;
 use crate::environment::StoreClock;
 use crate::job::limits::{FENCE, OverLimit, SCHEDULE_NAME};
 use crate::job::{Fence, JobId, State, TopicKey};
-use crate::store::{StoreError, TopicCounts};
+use crate::store::{CopyPlace, StoreError, TopicCounts};
 
 /// How much a page of a dump has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,20 @@ impl MemoryStore {
     /// From now on adds, imports and growing updates are refused that would take more memory than this.
     pub fn limit_memory(&self, bytes: u64) {
         self.topics.budget.set_limit(bytes);
+    }
+
+    /// Counts these bytes of memory, which other jobs take that the store does not have.
+    pub(in crate::store) fn count_others(&self, bytes: u64) {
+        self.topics.budget.count(bytes);
+    }
+
+    /// Puts rows of which only the places are known. They are not handed to the sink.
+    pub(in crate::store) fn put_places(
+        &self,
+        topic: &TopicKey,
+        places: Vec<(JobId, CopyPlace)>,
+    ) -> Result<(), StoreError> {
+        self.topics.cell(topic).with("import", |topic| topic.put_places(places))
     }
 
     /// Applies changes of a step, or a page of a dump. What it does is not handed to the sink.

@@ -1,6 +1,6 @@
 //! Appending and committing.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::error::JournalError;
@@ -22,6 +22,8 @@ pub struct Journal {
     pub(super) identity: u64,
     pub(super) content: u32,
     pub(super) synced: AtomicU64,
+    /// What the state of the user takes in memory, in KiB.
+    pub(super) memory: AtomicU32,
     pub(super) poison: OnceLock<JournalError>,
     pub(super) is_snapshot_running: AtomicBool,
     /// Where the last snapshot began, and its bytes.
@@ -67,6 +69,11 @@ impl Journal {
         Ok(self.open_tail()?.reserve(number))
     }
 
+    /// From now on each group says that the state of the user takes so many bytes in memory: [`noted_memory`](Self::noted_memory).
+    pub fn note_memory(&self, bytes: u64) {
+        self.memory.store(u32::try_from(bytes >> 10).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
     /// Writes and syncs all that was appended before this call, and returns up to where everything is synced. One caller writes at
     /// a time, the others wait for it. Without anything to write it returns at once.
     ///
@@ -82,7 +89,7 @@ impl Journal {
                 None => self.tail()?.take(),
             };
             let Some(mut closed) = next else { break };
-            if let Err(fault) = writer.write(&mut closed) {
+            if let Err(fault) = writer.write(&mut closed, self.memory.load(Ordering::Relaxed)) {
                 let error = JournalError::from(fault);
                 if let JournalError::Poisoned(_) = error {
                     // Whoever fails first says why.

@@ -114,7 +114,7 @@ impl Snapshot {
             }
             let (offset, header) = match file.next()? {
                 Next::Group(offset, header) => (offset, header),
-                Next::Nothing(offset) => return file.damaged(offset, "there is no sound group"),
+                Next::Nothing { at, .. } => return file.damaged(at, "there is no sound group"),
             };
             for (_, frame) in frames(file.body(offset, &header)?) {
                 if frame.kind == END && frame.bytes.len() == 16 {

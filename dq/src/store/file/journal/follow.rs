@@ -83,7 +83,8 @@ impl Follower {
         while self.file.offset < self.file.length {
             match self.file.next()? {
                 Next::Group(offset, header) => self.replay.group(&mut self.file, (offset, &header), apply)?,
-                Next::Nothing(_) => break,
+                // A group that is half-written is sound the next time.
+                Next::Nothing { at, later } => return self.file.must_be_torn(at, later),
             }
         }
         Ok(())

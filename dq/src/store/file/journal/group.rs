@@ -42,6 +42,8 @@ pub(super) struct GroupHeader {
     pub(super) bytes: u32,
     pub(super) frames: u32,
     body_crc: u32,
+    /// What the state of the user took in memory when the group was written, in KiB; 0: that is not known.
+    pub(super) memory: u32,
 }
 
 impl GroupHeader {
@@ -58,6 +60,7 @@ impl GroupHeader {
             bytes: u32_at(bytes, 32),
             frames: u32_at(bytes, 36),
             body_crc: u32_at(bytes, 40),
+            memory: u32_at(bytes, 44),
         };
         let fits = header.frames >= 1 && header.frames as usize <= header.bytes as usize / FRAME_HEADER;
         (fits && header.synced <= position).then_some(header)
@@ -72,6 +75,7 @@ impl GroupHeader {
         bytes[32..36].copy_from_slice(&self.bytes.to_le_bytes());
         bytes[36..40].copy_from_slice(&self.frames.to_le_bytes());
         bytes[40..44].copy_from_slice(&self.body_crc.to_le_bytes());
+        bytes[44..48].copy_from_slice(&self.memory.to_le_bytes());
         let crc = crc32fast::hash(&bytes[8..]);
         bytes[4..8].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -177,7 +181,7 @@ impl Building {
     }
 
     /// Writes the header and the zeros behind the frames. Returns the bytes of the group. May be called again.
-    pub(super) fn finish(&mut self, stamp: Stamp, synced: u64) -> &[u8] {
+    pub(super) fn finish(&mut self, stamp: Stamp, synced: u64, memory: u32) -> &[u8] {
         let body = &self.bytes[GROUP_HEADER..self.filled];
         let header = GroupHeader {
             position: self.position,
@@ -185,6 +189,7 @@ impl Building {
             bytes: u32::try_from(body.len()).expect("at most MOST_GROUP"),
             frames: self.frames,
             body_crc: crc32fast::hash(body),
+            memory,
         };
         self.bytes[..GROUP_HEADER].copy_from_slice(&header.encode(stamp));
         self.bytes.resize(header.length(UNIT) as usize, 0);

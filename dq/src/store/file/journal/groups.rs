@@ -29,8 +29,13 @@ pub(super) struct Groups {
 pub(super) enum Next {
     /// A sound group, from this offset on.
     Group(u64, GroupHeader),
-    /// No sound group: where that shows.
-    Nothing(u64),
+    /// No sound group.
+    Nothing {
+        /// Where that shows.
+        at: u64,
+        /// The offset of a later group that says that what is here was synced.
+        later: Option<u64>,
+    },
 }
 
 impl Groups {
@@ -134,13 +139,16 @@ impl Groups {
     /// Of the disk; and [`OpenError::Beyond`], because what is sound is never cut.
     pub(super) fn next(&mut self) -> Result<Next, OpenError> {
         let mut found = self.look()?;
-        if let Next::Nothing(_) = found {
+        if let Next::Nothing { .. } = found {
             found = self.look_again()?;
         }
-        if let Next::Nothing(_) = found
-            && self.later_group(self.offset)?.is_some()
+        if let Next::Nothing { .. } = found
+            && let Some(offset) = self.later_group()?
         {
             found = self.look_again()?;
+            if let Next::Nothing { later, .. } = &mut found {
+                *later = Some(offset);
+            }
         }
         if let Next::Group(_, header) = found {
             self.offset += header.length(self.header.unit());
@@ -158,7 +166,7 @@ impl Groups {
         let offset = self.offset;
         let (stamp, position) = (self.stamp, self.position(offset));
         let Some(header) = GroupHeader::decode(self.bytes(offset, GROUP_HEADER)?, stamp, position) else {
-            return Ok(Next::Nothing(offset));
+            return Ok(Next::Nothing { at: offset, later: None });
         };
         if header.bytes as usize > MOST_GROUP {
             return Err(self.beyond(offset, "group", header.bytes.into(), MOST_GROUP));
@@ -166,7 +174,7 @@ impl Groups {
         let body = offset + GROUP_HEADER as u64;
         match header.check(self.bytes(body, header.bytes as usize)?) {
             Ok(()) => Ok(Next::Group(offset, header)),
-            Err(Unsound::From(at)) => Ok(Next::Nothing(body + at as u64)),
+            Err(Unsound::From(at)) => Ok(Next::Nothing { at: body + at as u64, later: None }),
             Err(Unsound::Beyond { at, bytes }) => Err(self.beyond(body + at as u64, "frame", bytes as u64, MOST_FRAME)),
         }
     }
@@ -180,10 +188,23 @@ impl Groups {
         self.bytes(offset + GROUP_HEADER as u64, header.bytes as usize)
     }
 
-    /// The offset of the first header of a group behind `offset` that says that `offset` was synced.
-    pub(super) fn later_group(&mut self, offset: u64) -> Result<Option<u64>, Fault> {
-        let position = self.position(offset);
-        self.later_header(offset, |header| header.synced > position)
+    /// The offset of the first header of a later group that says that the next one was synced.
+    fn later_group(&mut self) -> Result<Option<u64>, Fault> {
+        let position = self.position(self.offset);
+        self.later_header(self.offset, |header| header.synced > position)
+    }
+
+    /// Refuses the file if it says that what is here was synced, where [`next`](Self::next) has found no group.
+    pub(super) fn must_be_torn(&self, at: u64, later: Option<u64>) -> Result<(), OpenError> {
+        if self.position(self.offset) < self.header.synced {
+            return self.damaged(at, "there is no sound group, but its header says that it was synced");
+        }
+        match later {
+            Some(later) => {
+                self.damaged(at, format!("there is no sound group, but the group at {later} says that it was synced"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The offset of the first header of a group behind `offset` that is of this kind.

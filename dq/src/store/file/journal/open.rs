@@ -1,7 +1,7 @@
 //! Opening a journal.
 
 use std::error::Error;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::appending::Journal;
@@ -9,6 +9,8 @@ use super::error::{OpenError, tried};
 use super::files::Files;
 use super::frame::{TopicNumber, UNIT};
 use super::group::Stamp;
+use super::groups::{Groups, Next};
+use super::header::Holds;
 use super::options::{Holder, Options};
 use super::position::{LOCK, Position};
 use super::recover::{Found, Recovered, recover};
@@ -38,7 +40,8 @@ impl Journal {
         let mut replay = Replay::default();
         let found = recover(&*disk, &files, options.content, (&mut replay, &mut apply), &mut |_, _| Ok(()))?;
         let (topics, reserved) = (std::mem::take(&mut replay.topics), replay.reserved);
-        let known = Known { topics, reserved, is_sealed: replay.is_sealed, frame_bytes: replay.frame_bytes };
+        let Replay { is_sealed, frame_bytes, memory, .. } = replay;
+        let known = Known { topics, reserved, is_sealed, frame_bytes, memory };
         let start = match &found {
             Some(found) => Start::after(&*disk, &files, found, known, options)?,
             None => Start::new_journal(&*disk, &files, options)?,
@@ -67,6 +70,7 @@ impl Journal {
             identity,
             content: options.content,
             synced: AtomicU64::new(end),
+            memory: AtomicU32::new(memory),
             poison: OnceLock::new(),
             is_snapshot_running: AtomicBool::new(false),
             snapshot_begin: AtomicU64::new(begin),
@@ -100,6 +104,26 @@ impl Journal {
     /// [`OpenError::Io`].
     pub fn snapshot_bytes(disk: &dyn Disk) -> Result<u64, OpenError> {
         Ok(Files::list(disk)?.snapshot_bytes)
+    }
+
+    /// What the state of the user took in memory when the last group was written; `None` if that was not noted. Reads the last segment only.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn noted_memory(disk: &dyn Disk, content: u32) -> Result<Option<u64>, OpenError> {
+        let mut last = None;
+        for first in Files::list(disk)?.segments.into_iter().rev() {
+            let mut file = Groups::open(disk, Holds::Journal, first, content)?;
+            while file.offset < file.length
+                && let Next::Group(_, header) = file.next()?
+            {
+                last = Some(u64::from(header.memory) << 10);
+            }
+            if last.is_some() {
+                break;
+            }
+        }
+        Ok(last.filter(|bytes| *bytes > 0))
     }
 
     /// Whether a directory has no journal yet.

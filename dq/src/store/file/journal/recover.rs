@@ -150,7 +150,7 @@ fn read_snapshot(
     while file.offset < file.length {
         match file.next()? {
             Next::Group(offset, header) => replay.group(&mut file, (offset, &header), apply)?,
-            Next::Nothing(offset) => return file.damaged(offset, "it changed while it was read"),
+            Next::Nothing { at, .. } => return file.damaged(at, "it changed while it was read"),
         }
     }
     Ok(file)
@@ -172,22 +172,13 @@ fn read_segment(
                 replay.group(file, (offset, &header), apply)?;
                 group = Some((offset, header));
             }
-            Next::Nothing(damage) => {
-                let offset = file.offset;
-                let later = match next {
-                    Some(next) => {
-                        Some(format!("the next segment says that everything before position {next} was synced"))
-                    }
-                    None if file.position(offset) < file.header.synced => {
-                        Some("its header says that it was synced".to_owned())
-                    }
-                    None => {
-                        file.later_group(offset)?.map(|later| format!("the group at {later} says that it was synced"))
-                    }
-                };
-                if let Some(later) = later {
-                    return file.damaged(damage, format!("there is no sound group, but {later}"));
+            Next::Nothing { at, later } => {
+                if let Some(next) = next {
+                    let what = format!("the next segment says that everything before position {next} was synced");
+                    return file.damaged(at, format!("there is no sound group, but {what}"));
                 }
+                file.must_be_torn(at, later)?;
+                let offset = file.offset;
                 let bytes = file.bytes_behind(offset)?;
                 let torn = (bytes > 0).then(|| Torn { file: file.path.clone(), offset, bytes });
                 return Ok(Last { header: file.header, offset, group, torn });

@@ -54,6 +54,8 @@ pub(super) struct Replay {
     pub(super) frames: u64,
     /// The bytes of the frames of the journal since the snapshot began.
     pub(super) frame_bytes: u64,
+    /// As in the last group of the journal.
+    pub(super) memory: u32,
     /// Whether the last frame closed the journal.
     pub(super) is_sealed: bool,
     /// Whether a file has an older version of the format.
@@ -77,6 +79,9 @@ impl Replay {
         apply: &mut Apply<'_>,
     ) -> Result<(), OpenError> {
         let (of, path) = (file.header, file.path.clone());
+        if of.holds == Holds::Journal {
+            self.memory = header.memory;
+        }
         let body = file.body(offset, header)?;
         for (end, raw) in frames(body) {
             let end = offset + GROUP_HEADER as u64 + end as u64;

@@ -231,7 +231,7 @@ impl<'a> Walk<'a> {
                     self.frames(file, offset, length, &mut read, give)?;
                     read.offset = file.offset;
                 }
-                Next::Nothing(_) => {
+                Next::Nothing { .. } => {
                     let later = file.later_header(offset, |_| true)?;
                     let stop = later.unwrap_or(end).min(end);
                     let bytes = file.bytes_behind(offset)?.min(stop - offset);

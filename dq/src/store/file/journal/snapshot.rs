@@ -134,7 +134,7 @@ impl SnapshotWriter {
 
     fn write(&mut self) -> Result<(), Fault> {
         let offset = self.group.position - self.begin;
-        let bytes = self.group.finish(Stamp::snapshot(self.journal.identity), self.begin);
+        let bytes = self.group.finish(Stamp::snapshot(self.journal.identity), self.begin, 0);
         let unfinished = FileName::unfinished(&self.name);
         tried("write", &*self.journal.disk, &unfinished, self.file.write_at(offset, bytes))?;
         self.unsynced += bytes.len();

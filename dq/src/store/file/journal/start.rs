@@ -34,6 +34,8 @@ pub(super) struct Known {
     pub(super) is_sealed: bool,
     /// Bytes of frames since the snapshot began.
     pub(super) frame_bytes: u64,
+    /// As in the last group.
+    pub(super) memory: u32,
 }
 
 impl Start {
@@ -43,7 +45,7 @@ impl Start {
         let (content, identity) = (options.content, options.identity);
         let header = FileHeader { format: FORMAT, holds: Holds::Journal, content, identity, first: 0, synced: 0 };
         let tail = Tail::new(options.segment_bytes, (0, 0, true), Topics::default(), 0);
-        let start = Self::segment(disk, header, tail)?;
+        let start = Self::segment(disk, header, tail, 0)?;
         watermark(disk, 0, &[])?;
         Ok(start)
     }
@@ -74,7 +76,7 @@ impl Start {
                 append_again(disk, &last.header, group, &mut tail)?;
                 content = last.header.content;
             }
-            Self::segment(disk, FileHeader { format: FORMAT, content, first, ..last.header }, tail)?
+            Self::segment(disk, FileHeader { format: FORMAT, content, first, ..last.header }, tail, known.memory)?
         } else {
             let at = (last.header.first, last.end(), false);
             Self::in_place(disk, last, Tail::new(options.segment_bytes, at, known.topics, known.reserved))?
@@ -106,10 +108,10 @@ impl Start {
     }
 
     /// Makes a segment with all that was appended again.
-    fn segment(disk: &dyn Disk, header: FileHeader, mut tail: Tail) -> Result<Self, Fault> {
+    fn segment(disk: &dyn Disk, header: FileHeader, mut tail: Tail, memory: u32) -> Result<Self, Fault> {
         let (mut groups, mut end) = (Vec::new(), header.first + UNIT as u64);
         while let Some(mut closed) = tail.take() {
-            groups.extend_from_slice(closed.group.finish(Stamp::journal(header.identity), header.first));
+            groups.extend_from_slice(closed.group.finish(Stamp::journal(header.identity), header.first, memory));
             end = closed.group.next();
         }
         let header = FileHeader { synced: end, ..header };

@@ -32,7 +32,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Writes a group and syncs it. The group may be written again if there was no room for it.
-    pub(super) fn write(&mut self, closed: &mut Closed) -> Result<(), Fault> {
+    pub(super) fn write(&mut self, closed: &mut Closed, memory: u32) -> Result<(), Fault> {
         if closed.segment != self.segment {
             let first = closed.segment;
             let (content, identity, synced) = (self.content, self.stamp.identity, first + UNIT as u64);
@@ -42,7 +42,7 @@ impl Writer {
             (self.file, self.zeroed, self.segment) = (made.0, made.1, first);
         }
         let (offset, end) = (closed.group.position - self.segment, closed.group.next() - self.segment);
-        let bytes = closed.group.finish(self.stamp, self.synced);
+        let bytes = closed.group.finish(self.stamp, self.synced, memory);
         let name = FileName::segment(self.segment);
         tried("write", &*self.disk, &name, self.file.write_at(offset, bytes))?;
         if end > self.zeroed {

@@ -5,11 +5,12 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 
 use super::super::histories::History;
-use super::super::places::{Log, Place, Run, Slot};
+use super::super::places::{Log, Place, Run, Slot, TimedPlace};
 use super::super::topic::Topic;
 use super::read::{BadChanges, Damage, Reader, record_of};
 use super::{bits, kind};
 use crate::job::{Fence, JobId, Token};
+use crate::store::CopyPlace;
 use crate::store::step::DEAD_LEASE;
 use crate::time::Timestamp;
 
@@ -72,6 +73,20 @@ impl Topic {
         let applied = self.apply_groups(&mut Reader::new(changes), replay, part);
         self.set_log(log);
         applied
+    }
+
+    /// Puts rows of which only the places are known: so an import finds what earlier ones have put elsewhere.
+    pub(crate) fn put_places(&mut self, places: Vec<(JobId, CopyPlace)>) {
+        let log = self.jobs.log();
+        self.set_log(Log::Off);
+        for (id, place) in places {
+            let (record, at) = (record_of(&[]), Timestamp::EPOCH);
+            match TimedPlace::ALL.into_iter().find(|timed| timed.copied() == place) {
+                Some(timed) => self.jobs.insert(id, Slot::new(record, 0, Place::Timed(timed, at))),
+                None => self.broadcasts.insert(id, record, at),
+            }
+        }
+        self.set_log(log);
     }
 
     /// As [`apply_of`](Self::apply_of), of all jobs.
