@@ -41,6 +41,7 @@ mod seat;
 mod seen;
 mod sending;
 mod setting;
+mod state;
 mod topic;
 mod typed;
 
