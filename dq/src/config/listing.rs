@@ -51,9 +51,9 @@ impl Listing {
     }
 
     /// The same, and how many jobs of the topic run at a time on all nodes, as the store keeps it.
-    pub(crate) fn with_slots(mut self, limit: usize, by: String, since: Timestamp) -> Self {
+    pub(crate) fn with_slots(mut self, limit: usize, by: &str, since: Timestamp) -> Self {
         for listed in self.0.iter_mut().filter(|listed| listed.key == "cluster_concurrency") {
-            (listed.value, listed.source) = (limit.to_string(), Source::Store { by: by.clone(), since });
+            (listed.value, listed.source) = (limit.to_string(), Source::Store { by: by.to_owned(), since });
         }
         self
     }

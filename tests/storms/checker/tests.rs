@@ -277,7 +277,9 @@ fn what_happened_is_counted() {
 
 /// Six runs of jobs that rejoin, on two nodes, each begins 10 ms after the one before it and takes `takes` ms.
 fn six_rejoins(takes: u64) -> Storm {
-    let at = |storm: Storm, n: u64, at, entry| storm.note(if n % 2 == 0 { "node-0.1" } else { "node-1.1" }, at, entry);
+    let at = |storm: Storm, n: u64, at, entry| {
+        storm.note(if n.is_multiple_of(2) { "node-0.1" } else { "node-1.1" }, at, entry)
+    };
     (0..6).fold(storm(), |storm, n| {
         let (id, begins) = (format!("r{n}"), 5_000 + 10 * n);
         let storm = at(storm, n, begins, Entry::Start { id: id.clone(), fence: n + 1, due: 1_100_000, attempt: 0 });

@@ -51,9 +51,9 @@ impl Context {
         let mut listing = self.topics.get(topic)?.clone();
         let state = self.health().topics.into_iter().find(|state| state.topic == topic);
         if let Some(TopicConcurrency { limit, by, since }) =
-            state.as_ref().and_then(|state| state.cluster_concurrency.clone())
+            state.as_ref().and_then(|state| state.cluster_concurrency.as_ref())
         {
-            listing = listing.with_slots(limit, by, since);
+            listing = listing.with_slots(*limit, by, *since);
         }
         Some(match state.and_then(|state| state.default_delay) {
             Some(TopicDelay { delay, by, since }) => listing.with_delay(delay, by, since),
