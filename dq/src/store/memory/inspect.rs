@@ -152,8 +152,9 @@ impl Topic {
         let mut holders = self.jobs.holders().range::<NodeId, _>((after, Bound::Unbounded));
         let page: Vec<_> = holders.by_ref().take(request.limit.max(1)).collect();
         let next = page.last().map(|(node, _)| (*node).clone()).filter(|_| holders.next().is_some());
-        let asked = |holder: &Holder| request.job.as_ref().is_none_or(|id| holder.rows.contains(id));
-        let nodes = page.into_iter().filter(|(_, holder)| asked(holder)).map(seen).collect();
+        let holds = |node: &NodeId, id| self.jobs.get(id).and_then(Slot::run).is_some_and(|run| run.node == *node);
+        let asked = |node| request.job.as_ref().is_none_or(|id| holds(node, id));
+        let nodes = page.into_iter().filter(|(node, _)| asked(node)).map(seen).collect();
         Ok(NodesPage { nodes, next })
     }
 

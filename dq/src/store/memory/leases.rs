@@ -5,7 +5,6 @@
 //! A request that names another sequence number than the stored one claims and renews nothing: the store may be executing it
 //! late.
 
-use std::ops::Bound;
 use std::time::Duration;
 
 use super::now::Now;
@@ -71,8 +70,7 @@ impl Topic {
 
     fn rows_after(&self, node: &NodeId, after: Option<&JobId>, limit: usize) -> (Vec<(JobId, Token)>, bool) {
         let Some(holder) = self.jobs.holders().get(node) else { return (Vec::new(), false) };
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut ids = holder.rows.range::<JobId, _>((from, Bound::Unbounded));
+        let mut ids = holder.rows.after(after);
         let rows = ids.by_ref().take(limit).filter_map(|id| match &self.jobs.get(id)?.place {
             Place::Running(run) => Some((id.clone(), run.token)),
             Place::Timed(..) => None,

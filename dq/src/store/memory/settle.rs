@@ -67,9 +67,8 @@ impl Topic {
             return Ok(Reclaimed::default());
         }
         let max_crashes = (holder.lease != Timestamp::EPOCH).then_some(request.max_crashes);
-        let rows = holder.rows.iter().take(request.limit);
-        let count = fitting(rows.clone().map(|id| self.replacement_size(id)), request.bytes);
-        let rows: Vec<JobId> = rows.take(count).cloned().collect();
+        let mut rows: Vec<JobId> = holder.rows.after(None).take(request.limit).cloned().collect();
+        rows.truncate(fitting(rows.iter().map(|id| self.replacement_size(id)), request.bytes));
         for id in &rows {
             self.leave_running(now, id, Exit::Reclaimed { max_crashes });
         }

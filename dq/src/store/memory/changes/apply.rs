@@ -176,7 +176,7 @@ impl Topic {
                 let token = Token { fence: reader.fence()?, due: reader.time()? };
                 let (isolation, pending) = reader.notes(flags)?;
                 self.raise_fence(token.fence);
-                (Place::Running(Box::new(Run { node: node.clone(), token, isolation, pending })), Some(node))
+                (Place::Running(Box::new(Run { isolation, pending, ..Run::new(node.clone(), token) })), Some(node))
             }
         };
         let crashes = if flags & bits::CRASHES == 0 { 0 } else { reader.crashes()? };
@@ -241,8 +241,7 @@ impl Topic {
         while let Some(id) = reader.item()? {
             let token = Token { fence, due: reader.time()? };
             if self.jobs.get(&id).is_some() {
-                let run = Run { node: node.clone(), token, isolation: None, pending: None };
-                self.jobs.relocate(&id, &Place::Running(Box::new(run)));
+                self.jobs.relocate(&id, Place::Running(Box::new(Run::new(node.clone(), token))));
             } else if !part.has(&id) {
                 continue;
             } else if replay == Replay::Strict {

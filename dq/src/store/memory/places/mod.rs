@@ -5,6 +5,7 @@
 //! run, and the crash count is part of the slot, so none of them can outlive its owner. A holder, and with it a lease,
 //! exists exactly while it has rows (rule 8).
 
+mod rows;
 mod slot;
 mod touched;
 
@@ -25,6 +26,7 @@ pub(super) use slot::{
 };
 pub(super) use touched::{Log, Touch, TouchedIds};
 
+use rows::{Position, Rows};
 use touched::Touched;
 
 /// The holders of jobs, each with its lease and rows.
@@ -74,12 +76,41 @@ pub(super) fn is_released(holders: &Holders, slot: &Slot) -> bool {
     slot.run().and_then(|run| holders.get(&run.node)).is_some_and(Holder::is_released)
 }
 
+/// The index of each [`TimedPlace`].
+type Timed = [TimeIndex; 4];
+
+/// Puts an id in the index of its place, or gives its run a row. A node that is not known to hold jobs is of a process that has ended.
+fn occupy(timed: &mut Timed, holders: &mut Holders, id: JobId, place: &mut Place) {
+    match place {
+        Place::Timed(place, at) => timed[*place as usize].insert(*at, id),
+        Place::Running(run) => {
+            let holder = holders.entry(run.node.clone());
+            let rows = &mut holder.or_insert_with(|| Holder { lease: DEAD_LEASE, rows: Rows::default() }).rows;
+            run.position = rows.next_position(run.token.fence);
+            rows.extend(run.token.fence, [id].into_iter());
+        }
+    }
+}
+
+fn vacate(timed: &mut Timed, holders: &mut Holders, id: &JobId, place: &Place) {
+    match place {
+        Place::Timed(place, at) => timed[*place as usize].remove(*at, id),
+        Place::Running(run) => {
+            let holder = holders.get_mut(&run.node).expect("a run has a holder");
+            let known = holder.rows.remove(run.token.fence, run.position);
+            debug_assert!(known, "a run has a row");
+            if holder.rows.is_empty() {
+                holders.remove(&run.node);
+            }
+        }
+    }
+}
+
 /// The jobs of a topic.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Jobs {
     slots: HashMap<JobId, Slot, FixedState>,
-    /// The index of each [`TimedPlace`].
-    timed: [TimeIndex; 4],
+    timed: Timed,
     holders: Holders,
     /// The jobs that keep schedules.
     schedules: BTreeSet<JobId>,
@@ -155,8 +186,7 @@ impl Jobs {
         let first = after.as_ref().map_or(Bound::Unbounded, |(node, _)| Bound::Included(node.clone()));
         self.holders.range((first, Bound::Unbounded)).flat_map(move |(node, holder)| {
             let last_id = after.as_ref().filter(|(last, _)| last == node).map(|(_, id)| id);
-            let from = last_id.map_or(Bound::Unbounded, Bound::Excluded);
-            holder.rows.range::<JobId, _>((from, Bound::Unbounded)).map(move |id| (node, id))
+            holder.rows.after(last_id).map(move |id| (node, id))
         })
     }
 
@@ -182,13 +212,13 @@ impl Jobs {
     pub(super) fn insert(&mut self, id: JobId, mut slot: Slot) {
         self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
         enter(&mut self.schedules, &id);
-        let place = slot.place.clone();
         self.bytes += bytes_of_row(&id, slot.records());
-        if let Some(old) = self.slots.insert(id.clone(), slot) {
+        if let Some(old) = self.slots.remove(&id) {
             self.bytes -= bytes_of_row(&id, old.records());
-            self.vacate(&id, &old.place);
+            vacate(&mut self.timed, &mut self.holders, &id, &old.place);
         }
-        self.occupy(id, &place);
+        occupy(&mut self.timed, &mut self.holders, id.clone(), &mut slot.place);
+        self.slots.insert(id, slot);
     }
 
     /// Puts a job in DELAYED. If its id is known, returns the record and changes nothing.
@@ -219,22 +249,22 @@ impl Jobs {
         if limit == 0 || !index.is_due(until) {
             return Vec::new();
         }
-        let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: BTreeSet::new() });
+        let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: Rows::default() });
         let mut due: Vec<_> = std::iter::from_fn(|| index.pop_due(until)).take(limit).collect();
         // All slots are looked up before the first one changes. With many jobs waiting each lookup misses the caches, and lookups that
         // do not depend on each other wait for the memory together.
         let size = |(_, id): &(_, JobId)| self.slots.get(id).map_or(0, |slot: &Slot| slot.record.as_bytes().len());
         let count = fitting(due.iter().map(size), bytes);
         due.drain(count..).for_each(|(at, id)| index.insert(at, id));
-        let mut claims = Vec::with_capacity(count);
-        for (due, id) in due {
+        let (mut claims, first) = (Vec::with_capacity(count), holder.rows.next_position(fence));
+        for (position, (due, id)) in (first.0..).map(Position).zip(due) {
             let slot = self.slots.get_mut(&id).expect("an indexed job has a slot");
             let token = Token { fence, due };
-            slot.place = Place::Running(Box::new(Run { node: node.clone(), token, isolation: None, pending: None }));
+            slot.place = Place::Running(Box::new(Run { position, ..Run::new(node.clone(), token) }));
             self.touched.change(&id, &mut slot.touched, Touch::CLAIMED);
-            holder.rows.insert(id.clone());
             claims.push(Claim { id, token, record: slot.record.clone(), crashes: slot.crashes });
         }
+        holder.rows.extend(fence, claims.iter().map(|claim| claim.id.clone()));
         claims
     }
 
@@ -259,49 +289,23 @@ impl Jobs {
         if id.schedule_name().is_some() {
             self.schedules.remove(id);
         }
-        self.vacate(id, &slot.place);
+        vacate(&mut self.timed, &mut self.holders, id, &slot.place);
         Some(slot.record)
     }
 
     /// Moves a known job to another place that it leaves by time.
     pub(super) fn move_to(&mut self, id: &JobId, place: TimedPlace, at: Timestamp) {
-        self.relocate(id, &Place::Timed(place, at));
+        self.relocate(id, Place::Timed(place, at));
     }
 
     /// Moves a known job to another place.
-    pub(super) fn relocate(&mut self, id: &JobId, to: &Place) {
+    pub(super) fn relocate(&mut self, id: &JobId, to: Place) {
         let slot = self.slots.get_mut(id).expect("only known jobs move");
         self.touched.change(id, &mut slot.touched, Touch::PLACE);
-        let from = mem::replace(&mut slot.place, to.clone());
-        self.bytes = self.bytes + to.replacement_size() as u64 - from.replacement_size() as u64;
-        self.vacate(id, &from);
-        self.occupy(id.clone(), to);
-    }
-
-    /// Puts an id in the index of its place. A node that is not known to hold jobs is of a process that has ended.
-    fn occupy(&mut self, id: JobId, place: &Place) {
-        match place {
-            Place::Timed(place, at) => self.timed[*place as usize].insert(*at, id),
-            Place::Running(run) => {
-                let holder = self.holders.entry(run.node.clone());
-                let holder = holder.or_insert_with(|| Holder { lease: DEAD_LEASE, rows: BTreeSet::new() });
-                holder.rows.insert(id);
-            }
-        }
-    }
-
-    fn vacate(&mut self, id: &JobId, place: &Place) {
-        match place {
-            Place::Timed(place, at) => self.timed[*place as usize].remove(*at, id),
-            Place::Running(run) => {
-                let holder = self.holders.get_mut(&run.node).expect("a run has a holder");
-                let known = holder.rows.remove(id);
-                debug_assert!(known, "a run has a row");
-                if holder.rows.is_empty() {
-                    self.holders.remove(&run.node);
-                }
-            }
-        }
+        self.bytes = self.bytes + to.replacement_size() as u64 - slot.place.replacement_size() as u64;
+        vacate(&mut self.timed, &mut self.holders, id, &slot.place);
+        slot.place = to;
+        occupy(&mut self.timed, &mut self.holders, id.clone(), &mut slot.place);
     }
 
     /// As a step leaves the indexes that panics between two changes.
@@ -312,12 +316,12 @@ impl Jobs {
 
     /// A step has panicked between two changes: makes the indexes again from the slots, which have one place each.
     pub(super) fn restore(&mut self) {
-        let slots = mem::take(&mut self.slots);
+        let mut slots = mem::take(&mut self.slots);
         let holders = mem::take(&mut self.holders);
         (self.timed, self.schedules) = Default::default();
-        for (id, slot) in &slots {
+        for (id, slot) in &mut slots {
             enter(&mut self.schedules, id);
-            self.occupy(id.clone(), &slot.place);
+            occupy(&mut self.timed, &mut self.holders, id.clone(), &mut slot.place);
         }
         for (node, holder) in holders {
             if let Some(known) = self.holders.get_mut(&node) {
@@ -367,7 +371,10 @@ impl Jobs {
     pub(super) fn is_consistent(&self) -> bool {
         let indexed = |(id, slot): (&JobId, &Slot)| match &slot.place {
             Place::Timed(place, at) => self.index(*place).contains(*at, id),
-            Place::Running(run) => self.holders.get(&run.node).is_some_and(|holder| holder.rows.contains(id)),
+            Place::Running(run) => {
+                let row = self.holders.get(&run.node).and_then(|holder| holder.rows.get(run.token.fence, run.position));
+                row == Some(id)
+            }
         };
         self.len() == self.in_places()
             && self.bytes == self.counted()

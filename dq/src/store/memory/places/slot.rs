@@ -4,9 +4,9 @@
 //! that finds a job RUNNING changes only its pending command, and the step that takes the job out of RUNNING obeys it. The pending
 //! command is part of the run, so it cannot outlive the run.
 
-use std::collections::BTreeSet;
 use std::ops::Deref;
 
+use super::rows::{Position, Rows};
 use super::touched::{Touch, Touched};
 use crate::job::{Deliver, Fence, Isolation, JobId, Metadata, NodeId, Record, State, Token};
 use crate::store::CopyPlace;
@@ -107,10 +107,19 @@ impl PendingCommand {
 pub(crate) struct Run {
     pub(crate) node: NodeId,
     pub(crate) token: Token,
+    /// Where its row is.
+    pub(crate) position: Position,
     /// How the quarantined job was started (rule 19).
     pub(crate) isolation: Option<Isolation>,
     /// Boxed because few runs have one.
     pub(crate) pending: Option<Box<PendingCommand>>,
+}
+
+impl Run {
+    /// A run whose row gets its position once the job is in this place.
+    pub(crate) const fn new(node: NodeId, token: Token) -> Self {
+        Self { node, token, position: Position(0), isolation: None, pending: None }
+    }
 }
 
 /// The place of a job.
@@ -204,7 +213,7 @@ impl Slot {
 pub(crate) struct Holder {
     /// The end of the lease; [`Timestamp::EPOCH`]: the node has released it, and the rows may be reclaimed at once.
     pub(crate) lease: Timestamp,
-    pub(crate) rows: BTreeSet<JobId>,
+    pub(crate) rows: Rows,
 }
 
 impl Holder {
