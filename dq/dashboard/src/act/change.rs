@@ -21,16 +21,26 @@ pub(crate) enum When {
 /// What to do.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    Pause { reason: String, lasting: Option<String> },
+    Pause {
+        reason: String,
+        lasting: Option<String>,
+    },
     Resume,
-    Drain { reason: String },
+    Drain {
+        reason: String,
+    },
     Undrain,
+    /// How many jobs of a topic run at a time on all nodes; `None`: what the code of the nodes says counts again.
+    Limit(Option<usize>),
     Requeue(String),
     Delete(String),
     Ack(String),
     RunNow(String),
     Reschedule(String, When),
-    PauseSchedule { name: String, reason: String },
+    PauseSchedule {
+        name: String,
+        reason: String,
+    },
     ResumeSchedule(String),
     RemoveSchedule(String),
 }
@@ -99,6 +109,7 @@ impl Change {
             Self::Resume => "resume",
             Self::Drain { .. } => "drain",
             Self::Undrain => "undrain",
+            Self::Limit(_) => "limit",
             Self::Requeue(_) => "requeue",
             Self::Delete(_) => "delete",
             Self::Ack(_) => "ack",
@@ -112,7 +123,7 @@ impl Change {
 
     fn id(&self) -> &str {
         match self {
-            Self::Pause { .. } | Self::Resume | Self::Drain { .. } | Self::Undrain => "",
+            Self::Pause { .. } | Self::Resume | Self::Drain { .. } | Self::Undrain | Self::Limit(_) => "",
             Self::Requeue(id) | Self::Delete(id) | Self::Ack(id) | Self::RunNow(id) | Self::Reschedule(id, _) => id,
             Self::PauseSchedule { name, .. } | Self::ResumeSchedule(name) | Self::RemoveSchedule(name) => name,
         }
@@ -152,6 +163,11 @@ async fn perform(provider: &Provider, user: &User, topic: &str, change: Change) 
             topic.drain().reason(reason).by(by()).await?;
             Applied::DONE
         }
+        Change::Limit(Some(jobs)) => {
+            topic.set_cluster_concurrency(jobs).by(by()).await?;
+            Applied::DONE
+        }
+        Change::Limit(None) => Applied::if_changed(topic.clear_cluster_concurrency().by(by()).await?.before.is_some()),
         Change::Undrain => Applied::if_changed(topic.undrain().by(by()).await?.before.is_some()),
         Change::PauseSchedule { name, reason } => {
             topic.pause_schedule(name, reason).by(by()).await?;

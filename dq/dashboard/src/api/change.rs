@@ -31,6 +31,14 @@ pub(super) struct Due {
     when: String,
 }
 
+/// How many jobs run at a time.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Limit {
+    /// 1 to 1,000,000; `null`: what the code of the nodes says counts again.
+    jobs: Option<usize>,
+}
+
 /// The body of a change that needs none: `{}`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -144,6 +152,19 @@ pub(super) async fn drain(
 ) -> Answer {
     let ReasonGiven { reason, .. } = body(sent).map_err(failed)?;
     done(&app, &visit, &topic, Change::Drain { reason }).await
+}
+
+/// Sets how many jobs of a topic run at a time on all nodes together. What runs goes on.
+#[utoipa::path(post, path = "/topics/{topic}/limit", tag = "changes", request_body = Limit, params(("topic" = String, Path)),
+    responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 503, body = Problem)))]
+pub(super) async fn limit(
+    State(app): State<Shared>,
+    visit: Visit,
+    Path(topic): Path<String>,
+    sent: Body<Limit>,
+) -> Answer {
+    let Limit { jobs } = body(sent).map_err(failed)?;
+    done(&app, &visit, &topic, Change::Limit(jobs)).await
 }
 
 /// Pauses a schedule; `id` is its name.

@@ -59,6 +59,7 @@ routes! {
     "/topics/{topic}/resume" post(change::resume);
     "/topics/{topic}/drain" post(change::drain);
     "/topics/{topic}/undrain" post(change::undrain);
+    "/topics/{topic}/limit" post(change::limit);
     "/topics/{topic}/schedules" get(read::schedules);
     "/topics/{topic}/schedules/{id}" delete(change::remove_schedule);
     "/topics/{topic}/schedules/{id}/pause" post(change::pause_schedule);

@@ -99,7 +99,7 @@ fn states(frame: &Frame, topic: &InspectedTopic) -> Markup {
     }
 }
 
-/// Pause, drain and default delay, each with what changes it.
+/// Pause, drain, default delay and the number of jobs that run at a time, the first two with what changes them.
 fn settings(frame: &Frame, topic: &InspectedTopic) -> Markup {
     let (name, now) = (topic.topic.as_str(), topic.clock);
     let button = |action: &str, label: &str| {
@@ -124,6 +124,16 @@ fn settings(frame: &Frame, topic: &InspectedTopic) -> Markup {
                 @if let Some(delay) = &topic.state.delay {
                     p { "Default delay " b { (duration(delay.delay)) } ", set by " (delay.by) ", " (moment(delay.since, now)) }
                 } @else { p { "No default delay in the store." } }
+            }
+            @if topic.state.concurrency.is_some() || topic.shut.is_some() {
+                div {
+                    @if let Some(set) = &topic.state.concurrency {
+                        p { (number(set.limit)) " jobs at a time on all nodes, set by " b { (set.by) } ", " (moment(set.since, now)) }
+                    }
+                    @if let Some(limit) = topic.shut {
+                        p { span.badge.odd { "full" } " " (number(topic.running)) " of " (number(limit)) " run, and due jobs wait for one of them to end" }
+                    }
+                }
             }
         }
     }

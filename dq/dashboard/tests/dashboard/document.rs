@@ -176,8 +176,7 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     let mut kept = n("kept");
     kept["retain"] = "1h".into();
     reader.call(ADD, "welcome-mail", "", kept).await;
-    let reports = shop.topic("export-report").unwrap();
-    reports.set_cluster_concurrency(1).await.unwrap();
+    reader.call("POST /topics/{topic}/limit", "export-report", "", json!({ "jobs": 1 })).await;
     for id in ["r1", "r2", "r3", "r4", "r5", "r6"] {
         reader.call(ADD, "export-report", "", n(id)).await;
         // No two are due at the same moment.
@@ -193,7 +192,9 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     reader.why("export-report", "r1", &["running"]).await;
     reader.why("export-report", "r6", &["no_slot"]).await;
     reader.get("/topics/{topic}", "export-report", "").await;
-    reports.clear_cluster_concurrency().await.unwrap();
+    let page = reader.program.get("/topic?topic=export-report").await;
+    assert!(page.body.contains("1 of 1 run, and due jobs wait for one of them to end"), "{}", page.body);
+    reader.call("POST /topics/{topic}/limit", "export-report", "", json!({ "jobs": null })).await;
     reader.why("export-report", "r6", &["behind", "busy"]).await;
     for (topic, state) in
         [("charge-card", "dead"), ("fraud-review", "unacked"), ("welcome-mail", "done"), ("export-report", "running")]
