@@ -6,7 +6,9 @@ use dq_testing::simulation::{EXTRA_CRASHES, KillReport, Killing, simulate_kills}
 const CAP: u32 = 3;
 
 fn run(killing: Killing, without: Option<&'static str>) -> KillReport {
-    let report = simulate_kills(1, killing, without, false);
+    // With other seeds as few as none of 150,000 jobs is there whenever its process happens to be killed.
+    let seed = if killing == Killing::FromOutside { 2 } else { 1 };
+    let report = simulate_kills(seed, killing, without, false);
     println!("{killing:?}, without {without:?}: {report:#?}");
     report
 }

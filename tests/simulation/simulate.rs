@@ -27,22 +27,25 @@ fn main() -> ExitCode {
     }
 }
 
-/// The first seed that shows that the rule is missing, and what the checker says.
-fn first(taken: &taken::Taken) -> Option<(u64, String)> {
+/// The first seed in which the checker says what the row does. A rule that is missing may show in another way before.
+fn first(taken: &taken::Taken) -> Option<u64> {
     let mut options = Options::default();
     (options.without, options.profile) = (Some(taken.rule), Some(taken.faults));
-    (0..taken.within).find_map(|seed| Some((seed, simulate(seed, &options).found?)))
+    (0..taken.within).find(|seed| {
+        let found = simulate(*seed, &options).found;
+        if let Some(what) = found.as_ref().filter(|what| !what.contains(taken.says)) {
+            eprintln!("rule {}, seed {seed}: the checker says: {what}", taken.rule);
+        }
+        found.is_some_and(|what| what.contains(taken.says))
+    })
 }
 
 fn print_rules() -> ExitCode {
     let mut missed = false;
     for taken in &taken::TAKEN {
         let first = first(taken);
-        missed |= first.as_ref().is_none_or(|(_, what)| !what.contains(taken.says));
-        println!("{}", taken.row(&first.as_ref().map_or("not found".into(), |(seed, _)| seed.to_string())));
-        if let Some((_, what)) = first.filter(|(_, what)| !what.contains(taken.says)) {
-            eprintln!("rule {}: the checker says: {what}", taken.rule);
-        }
+        missed |= first.is_none();
+        println!("{}", taken.row(&first.map_or("not found".into(), |seed| seed.to_string())));
     }
     if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

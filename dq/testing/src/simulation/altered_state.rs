@@ -69,6 +69,11 @@ impl Sim {
             let is_over = |at: Timestamp| at.after(age) <= clock;
             checker.before.jobs.values().any(|job| job.state == place && job.at.is_some_and(is_over))
         };
+        // A full topic claims nothing, whatever else it sees.
+        let is_full = kind == RequestKind::Transfer && !without("slots") && checker.is_full();
+        if is_full {
+            return None;
+        }
         let paused = || {
             let pause = state.pause.clone()?;
             Some((TopicChange::Resume, TopicChange::Pause { reason: pause.reason, until: pause.until.map(Due::At) }))

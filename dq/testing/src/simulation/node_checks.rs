@@ -49,7 +49,9 @@ impl Sim {
                 process.unresponsive_since.store(now, Relaxed);
                 process.mute_since.store(now, Relaxed);
             }
-            let long = |since: &AtomicU64| now >= since.load(Relaxed) + LONG;
+            // What it sends after a pause may claim, because its first answer is lost only then.
+            let awake = process.paused_until.load(Relaxed);
+            let long = |since: &AtomicU64| now >= since.load(Relaxed).max(awake) + LONG;
             let unresponsive = process.is_unresponsive() && long(&process.unresponsive_since);
             if !(unresponsive || process.is_mute() && long(&process.mute_since)) {
                 continue;

@@ -45,6 +45,11 @@ impl Checker {
         }
     }
 
+    /// Whether as many jobs are RUNNING as may be.
+    pub(in crate::simulation) fn is_full(&self) -> bool {
+        self.expected.gate.is_full(self.expected.rows.len())
+    }
+
     /// A run is over.
     pub(super) fn note_slot(&mut self, running_before: usize, micros: u64) {
         if self.expected.gate.is_full(running_before) {
