@@ -1,12 +1,11 @@
 //! The effective settings, for the start log and for `health()`.
 
 use std::fmt;
-use std::time::Duration;
 
 use super::layer::Resolved;
 use super::settings::{Key, Keyed};
 use super::source::Source;
-use super::value::show_duration;
+use super::value::Value;
 use crate::time::Timestamp;
 
 /// A setting, its value, and where the value came from.
@@ -44,16 +43,12 @@ impl Listing {
         self
     }
 
-    /// The same, and the default delay of the topic that the store keeps.
-    pub(crate) fn with_delay(mut self, delay: Duration, by: String, since: Timestamp) -> Self {
-        self.0.push(Listed { key: "delay", value: show_duration(delay), source: Source::Store { by, since } });
-        self
-    }
-
-    /// The same, and how many jobs of the topic run at a time on all nodes, as the store keeps it.
-    pub(crate) fn with_slots(mut self, limit: usize, by: &str, since: Timestamp) -> Self {
-        for listed in self.0.iter_mut().filter(|listed| listed.key == "cluster_concurrency") {
-            (listed.value, listed.source) = (limit.to_string(), Source::Store { by: by.to_owned(), since });
+    /// The same, with a value that the store keeps for all nodes: it takes the place of the setting of that name, or comes last.
+    pub(crate) fn with_stored(mut self, key: &'static str, value: &impl Value, by: String, since: Timestamp) -> Self {
+        let stored = Listed { key, value: value.show(), source: Source::Store { by, since } };
+        match self.0.iter_mut().find(|listed| listed.key == key) {
+            Some(listed) => *listed = stored,
+            None => self.0.push(stored),
         }
         self
     }

@@ -49,16 +49,16 @@ impl Context {
     /// this node knows: it learns of a change with its next request to the store, within `fallback_scan`.
     pub fn topic_settings(&self, topic: &str) -> Option<Listing> {
         let mut listing = self.topics.get(topic)?.clone();
-        let state = self.health().topics.into_iter().find(|state| state.topic == topic);
-        if let Some(TopicConcurrency { limit, by, since }) =
-            state.as_ref().and_then(|state| state.cluster_concurrency.as_ref())
-        {
-            listing = listing.with_slots(*limit, by, *since);
+        let Some(state) = self.health().topics.into_iter().find(|state| state.topic == topic) else {
+            return Some(listing);
+        };
+        if let Some(TopicConcurrency { limit, by, since }) = state.cluster_concurrency {
+            listing = listing.with_stored("cluster_concurrency", &limit, by, since);
         }
-        Some(match state.and_then(|state| state.default_delay) {
-            Some(TopicDelay { delay, by, since }) => listing.with_delay(delay, by, since),
-            None => listing,
-        })
+        if let Some(TopicDelay { delay, by, since }) = state.default_delay {
+            listing = listing.with_stored("delay", &delay, by, since);
+        }
+        Some(listing)
     }
 
     /// The topics that this node listens to, in order of their names.

@@ -70,8 +70,7 @@ impl Sim {
             checker.before.jobs.values().any(|job| job.state == place && job.at.is_some_and(is_over))
         };
         // A full topic claims nothing, whatever else it sees.
-        let is_full = kind == RequestKind::Transfer && !without("slots") && checker.is_full();
-        if is_full {
+        if kind == RequestKind::Transfer && !without("slots") && checker.is_full() {
             return None;
         }
         let paused = || {

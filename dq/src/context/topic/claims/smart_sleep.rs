@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use super::lead::Lead;
-use super::store_clock::StoreClock;
+use super::store_clock::{StoreClock, micros};
 use crate::store::step::{Role, Transferred};
 use crate::time::Timestamp;
 
@@ -41,10 +41,6 @@ pub(super) struct SmartSleep {
     aim: Option<(u64, Duration)>,
     /// The same of the transfer in flight, if nothing else woke the node.
     aimed: Option<(u64, Duration)>,
-}
-
-const fn micros(time: Timestamp) -> u64 {
-    time.as_millis().saturating_mul(1_000)
 }
 
 impl SmartSleep {

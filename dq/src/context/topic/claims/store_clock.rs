@@ -10,12 +10,12 @@ use crate::time::Timestamp;
 
 /// How long an answer counts, unless a better one comes.
 const KEPT: Duration = Duration::from_secs(2);
-/// In this time two clocks of machines that work drift apart by less than 1.
+/// Two clocks drift apart by less than one part in this many.
 const DRIFT: u32 = 10_000;
 
 /// What the store's clock showed, at the latest at this time of the node's clock.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct StoreTime {
+struct StoreTime {
     micros: u64,
     at: Duration,
 }
@@ -33,7 +33,7 @@ impl StoreTime {
     }
 }
 
-const fn micros(time: Timestamp) -> u64 {
+pub(super) const fn micros(time: Timestamp) -> u64 {
     time.as_millis().saturating_mul(1_000)
 }
 
@@ -46,7 +46,7 @@ pub(super) struct StoreClock {
 
 impl StoreClock {
     /// What an answer says that has arrived at `at`.
-    pub(super) const fn new(micros: u64, at: Duration) -> Self {
+    const fn new(micros: u64, at: Duration) -> Self {
         let newest = StoreTime { micros, at };
         Self { newest, best: newest }
     }
