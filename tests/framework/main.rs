@@ -27,6 +27,7 @@ mod pausing;
 mod pending;
 mod periodic;
 mod provider;
+mod rates;
 mod rejoins;
 mod restarts;
 mod retries;

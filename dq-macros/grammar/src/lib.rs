@@ -1,4 +1,4 @@
-//! The rules for the texts that dq reads: names, durations, retry policies and settings.
+//! The rules for the texts that dq reads: names, durations, rates, retry policies and settings.
 //!
 //! The library reads them at run time, the macros at compile time, and both by these rules. Use this crate through
 //! `dq`.
@@ -7,6 +7,7 @@
 mod cron;
 mod duration;
 mod name;
+mod rate;
 mod retry;
 mod settings;
 
@@ -14,5 +15,6 @@ mod settings;
 pub use cron::{BadCron, Cron, RepeatedTime, SkippedTime};
 pub use duration::{BadDuration, LONGEST_DELAY, SHORTEST_INTERVAL, parse_duration, parse_time};
 pub use name::{BadName, LONGEST_ID, LONGEST_NAME, LONGEST_SCHEDULE, check_app, check_id, check_topic};
+pub use rate::{BadRate, Rate};
 pub use retry::{BadRetry, RetryPolicy};
 pub use settings::{ATTRIBUTE_KEYS, AttributeKey, DAY, HOUR, Kind, MINUTE, MS, SECOND};

@@ -77,6 +77,10 @@ macro_rules! topic_settings {
         /// leases: a handler that runs beyond the lease of its node may still run while another takes its place. A node then claims no
         /// more than it can start. `set_cluster_concurrency` outweighs it on all nodes. Not with `ack = "on_claim"`.
         cluster_concurrency: [Option<usize>] = None, in 1..=1_000_000, attribute "10";
+        /// How many jobs of the topic all nodes together start within a period, such as `"100/s"`, `"1000/h"` or `"100/s, burst 20"`: no more
+        /// in any such period of the store's clock, spaced evenly but for the burst. Each claim counts: first runs, retries, rejoins and
+        /// `process_unacked`. A node then claims no more than it can start. `set_limit` outweighs it on all nodes.
+        rate: [Option<Rate>] = None, attribute "\"100/s\"";
         /// How long a handler may run before dq drops it, including `final_retry` and `process_unacked`. Zero or `"none"`: no limit.
         timeout: [Option<Duration>] = Some(30 * SECOND), in MS..=LONGEST_DELAY, attribute "\"5s\"";
         /// What happens after a timeout: `"retry"`, as after any failure, or `"immediate"`, the next attempt without a delay.
@@ -145,6 +149,8 @@ pub enum Kind {
     Flag,
     /// A retry policy.
     Retry,
+    /// A rate, or `"none"`.
+    Rate,
     /// One of these texts.
     Choice(&'static [&'static str]),
 }
@@ -155,6 +161,9 @@ macro_rules! kind {
     };
     ([Option<Duration>] $range:expr) => {
         Kind::Limit
+    };
+    ([Option<Rate>]) => {
+        Kind::Rate
     };
     ([$($number:tt)+] $range:expr) => {
         Kind::Number($range)

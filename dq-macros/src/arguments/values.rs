@@ -2,10 +2,12 @@
 //!
 //! A check that finds a mistake notes it and returns `None`.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
-use dq_grammar::{Kind, LONGEST_DELAY, RetryPolicy, check_topic, parse_duration};
+use dq_grammar::{Kind, LONGEST_DELAY, Rate, RetryPolicy, check_topic, parse_duration};
 use syn::{LitStr, Path};
 
 use super::{Argument, Value};
@@ -96,7 +98,11 @@ impl Argument {
             Kind::Number(range) => self.number(range.clone(), errors).map(|number| number.to_string()),
             Kind::Flag => self.flag(errors).map(|flag| flag.to_string()),
             Kind::Choice(choices) => self.choice(choices, errors).map(str::to_owned),
-            Kind::Retry => self.retry(errors).map(|policy| policy.value()),
+            Kind::Retry => self.parsed::<RetryPolicy>(errors).map(LitStr::value),
+            Kind::Rate => match self.text(errors)? {
+                text if text.value() == "none" => Some(text.value()),
+                _ => self.parsed::<Rate>(errors).map(LitStr::value),
+            },
             Kind::Time | Kind::Limit => {
                 let text = self.text(errors)?;
                 let is_none = matches!(kind, Kind::Limit) && text.value() == "none";
@@ -105,11 +111,11 @@ impl Argument {
         }
     }
 
-    /// A retry policy.
-    pub(crate) fn retry(&self, errors: &mut Errors) -> Option<LitStr> {
+    /// The text of a `T`, such as a retry policy.
+    pub(crate) fn parsed<T: FromStr<Err: Display>>(&self, errors: &mut Errors) -> Option<&LitStr> {
         let text = self.text(errors)?;
-        match text.value().parse::<RetryPolicy>() {
-            Ok(_) => Some(text.clone()),
+        match text.value().parse::<T>() {
+            Ok(_) => Some(text),
             Err(bad) => {
                 errors.at(text, bad);
                 None

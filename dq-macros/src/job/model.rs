@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dq_grammar::RetryPolicy;
 use syn::{Data, DeriveInput, Fields, LitStr, Type};
 
 use super::id::{self, IdSource};
@@ -54,7 +55,7 @@ impl Model {
         match &*argument.name() {
             "topic" => self.topic = argument.topic(errors),
             "delay" => self.delay = argument.duration(errors),
-            "retry" => self.retry = argument.retry(errors),
+            "retry" => self.retry = argument.parsed::<RetryPolicy>(errors).cloned(),
             "expires_after" => {
                 self.expires_after = argument.duration(errors);
                 if self.expires_after == Some(Duration::ZERO) {

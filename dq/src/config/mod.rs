@@ -76,10 +76,10 @@ pub use problem::{Setting, SettingProblem};
 pub use settings::{NodeSettings, TopicSettings};
 pub use source::{Source, SourceLocation};
 #[doc(hidden)]
-pub use topic::IntoRetry;
+pub use topic::IntoSetting;
 pub use topic::TopicOverrides;
 
-pub use crate::store::Durability;
+pub use crate::store::{BadRate, Durability, Rate};
 
 pub(crate) use file::read as read_file;
 pub(crate) use layer::{Layer, Resolved, SettingChange};

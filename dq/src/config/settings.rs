@@ -9,6 +9,7 @@ use dq_grammar::{DAY, HOUR, MINUTE, MS, SECOND, node_settings, topic_settings};
 
 use super::value::{Value, Written};
 use crate::job::RetryPolicy;
+use crate::store::Rate;
 use crate::listener::{AckMode, OnTimeout};
 use crate::store::Durability;
 use crate::time::LONGEST_DELAY;
@@ -115,6 +116,13 @@ topic_settings!(settings
     /// Settings of one topic on this node.
     TopicSettings);
 
+impl TopicSettings {
+    /// Whether all nodes together run or start only so many jobs.
+    pub(crate) const fn is_limited(&self) -> bool {
+        self.cluster_concurrency.is_some() || self.rate.is_some()
+    }
+}
+
 impl NodeSettings {
     /// The most jobs in one `add_many`.
     pub const MOST_BATCH: usize = 1_000;
@@ -147,11 +155,18 @@ macro_rules! setter {
             self.set(stringify!($name), Ok(most), |settings: &mut $settings, most| settings.$name = Some(*most))
         }
     };
+    ($settings:ident $name:ident [Option<Rate>] $($doc:tt)+) => {
+        $($doc)+
+        #[track_caller]
+        pub fn $name(self, rate: impl $crate::config::IntoSetting<Rate>) -> Self {
+            self.set(stringify!($name), rate.into_setting(), |settings: &mut $settings, rate| settings.$name = Some(*rate))
+        }
+    };
     ($settings:ident $name:ident [RetryPolicy] $($doc:tt)+) => {
         $($doc)+
         #[track_caller]
-        pub fn $name(self, policy: impl $crate::config::IntoRetry) -> Self {
-            self.set(stringify!($name), policy.into_retry(), |settings: &mut $settings, policy| settings.$name.clone_from(policy))
+        pub fn $name(self, policy: impl $crate::config::IntoSetting<RetryPolicy>) -> Self {
+            self.set(stringify!($name), policy.into_setting(), |settings: &mut $settings, policy| settings.$name.clone_from(policy))
         }
     };
     ($settings:ident $name:ident [$type:ty] $($doc:tt)+) => {

@@ -7,6 +7,7 @@ use super::settings::{TopicSettings, setters};
 use super::source::{Source, SourceLocation};
 use super::value::{Value, Written};
 use crate::job::RetryPolicy;
+use crate::store::Rate;
 use crate::listener::{AckMode, OnTimeout};
 
 /// The settings of a topic that [`ContextFactory::topic`](crate::ContextFactory::topic) changes on this node.
@@ -44,29 +45,34 @@ impl TopicOverrides {
     }
 }
 
-/// A value that can be a retry policy: a [`RetryPolicy`], or its text.
-pub trait IntoRetry {
-    /// Makes the policy.
+/// What can be a setting of type `T`, such as a [`RetryPolicy`] or a [`Rate`]: a value of it, or its text.
+pub trait IntoSetting<T> {
+    /// Makes the value.
     ///
     /// # Errors
     /// What is wrong with the text.
-    fn into_retry(self) -> Result<RetryPolicy, String>;
+    fn into_setting(self) -> Result<T, String>;
 }
 
-impl IntoRetry for RetryPolicy {
-    fn into_retry(self) -> Result<RetryPolicy, String> {
-        Ok(self)
-    }
-}
+macro_rules! into_setting {
+    ($($type:ty),+) => { $(
+        impl IntoSetting<$type> for $type {
+            fn into_setting(self) -> Result<$type, String> {
+                Ok(self)
+            }
+        }
 
-impl IntoRetry for &str {
-    fn into_retry(self) -> Result<RetryPolicy, String> {
-        RetryPolicy::read(Written::Text(self))
-    }
-}
+        impl IntoSetting<$type> for &str {
+            fn into_setting(self) -> Result<$type, String> {
+                <$type>::read(Written::Text(self))
+            }
+        }
 
-impl IntoRetry for String {
-    fn into_retry(self) -> Result<RetryPolicy, String> {
-        self.as_str().into_retry()
-    }
+        impl IntoSetting<$type> for String {
+            fn into_setting(self) -> Result<$type, String> {
+                <$type>::read(Written::Text(&self))
+            }
+        }
+    )+ };
 }
+into_setting!(RetryPolicy, Rate);

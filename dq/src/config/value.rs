@@ -6,7 +6,7 @@ use dq_grammar::parse_duration;
 
 use crate::job::RetryPolicy;
 use crate::listener::{AckMode, OnTimeout};
-use crate::store::Durability;
+use crate::store::{Durability, Rate};
 
 /// A value in a config file or in an environment variable, where every value is a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,19 +110,24 @@ macro_rules! number {
 }
 number!(u32, usize);
 
-/// A number; `"none"` means no limit.
-impl Value for Option<usize> {
-    fn read(written: Written<'_>) -> Result<Self, String> {
-        if written == Written::Text("none") {
-            return Ok(None);
-        }
-        usize::read(written).map(Some).map_err(|bad| format!("{bad}, or \"none\" for no limit"))
-    }
+macro_rules! limit {
+    ($($limit:ty),+) => { $(
+        /// A limit; `"none"` means that there is none.
+        impl Value for Option<$limit> {
+            fn read(written: Written<'_>) -> Result<Self, String> {
+                if written == Written::Text("none") {
+                    return Ok(None);
+                }
+                <$limit>::read(written).map(Some).map_err(|bad| format!("{bad}, or \"none\" for no limit"))
+            }
 
-    fn show(&self) -> String {
-        self.map_or_else(|| "none".into(), |limit| limit.to_string())
-    }
+            fn show(&self) -> String {
+                self.as_ref().map_or_else(|| "none".into(), Value::show)
+            }
+        }
+    )+ };
 }
+limit!(usize, Rate);
 
 impl Value for bool {
     fn read(written: Written<'_>) -> Result<Self, String> {
@@ -144,6 +149,19 @@ impl Value for RetryPolicy {
         match written {
             Written::Text(text) => text.parse().map_err(|bad: crate::job::BadRetry| bad.to_string()),
             other => refused(other, "a retry policy such as \"none\", \"1m, 5m, 1h\" or \"exponential 10s x 5\""),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for Rate {
+    fn read(written: Written<'_>) -> Result<Self, String> {
+        match written {
+            Written::Text(text) => text.parse().map_err(|bad: crate::store::BadRate| bad.to_string()),
+            other => refused(other, "a rate such as \"100/s\" or \"1000/h, burst 50\""),
         }
     }
 

@@ -80,6 +80,13 @@ pub enum Reason {
         /// How many may run.
         limit: usize,
     },
+    /// The topic has spent its rate.
+    RateSpent {
+        /// When the rate lets the next job start.
+        opens: Timestamp,
+        /// The store's clock.
+        now: Timestamp,
+    },
     /// Other jobs have been due for longer, and nodes take those first.
     Behind {
         /// How many.
@@ -177,6 +184,9 @@ impl fmt::Display for Reason {
             }
             Self::NoSlot { running, limit } => {
                 write!(f, "the topic runs {running} of {limit} jobs on all nodes together, so this one waits until one of them has ended")
+            }
+            Self::RateSpent { opens, now } => {
+                write!(f, "the topic has spent its rate, which lets the next job start in {}", format_duration(opens.since(*now)))
             }
             Self::Behind { earlier, is_exact } => {
                 let about = if *is_exact { "" } else { "about " };

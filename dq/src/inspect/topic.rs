@@ -52,6 +52,8 @@ pub struct InspectedTopic {
     pub rates: Option<Rates>,
     /// How many jobs may be RUNNING on all nodes together, if due jobs waited for that when a node last asked for some.
     pub shut: Option<usize>,
+    /// When the rate of the topic lets the next job start, if not yet.
+    pub opens: Option<Timestamp>,
     /// Nobody knows who listens: these are the files of another program, without leases.
     pub hides_leases: bool,
     /// Why the store cannot show the topic, for example because one of its keys has the wrong type; then all else but the name is empty
@@ -100,7 +102,7 @@ pub struct TopicsPage {
 
 impl InspectedTopic {
     pub(super) fn new(topic: TopicName, seen: TopicOverview) -> Self {
-        let TopicOverview { counts, state, holders, nodes, watcher, standby, recent, shut, hides_leases } = seen;
+        let TopicOverview { counts, state, holders, nodes, watcher, standby, recent, shut, opens, hides_leases } = seen;
         let watching = |(node, until)| InspectedNode::new(node, until, 0);
         Self {
             topic,
@@ -120,6 +122,7 @@ impl InspectedTopic {
             watchers: watcher.into_iter().chain(standby).map(watching).collect(),
             rates: recent.map(|recent| Rates::new(counts.clock, &recent)),
             shut,
+            opens,
             hides_leases,
             error: None,
         }
@@ -146,6 +149,7 @@ impl InspectedTopic {
             watchers: Vec::new(),
             rates: None,
             shut: None,
+            opens: None,
             hides_leases: false,
             error: Some(error),
         }

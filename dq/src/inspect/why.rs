@@ -81,7 +81,9 @@ fn waits(topic: &InspectedTopic, job: &InspectedJob, due: Timestamp, earlier: Du
     if let Some(at) = job.expires_at.filter(|at| *at < now) {
         reasons.push(Reason::Expired { at });
     }
-    if reasons.is_empty() {
+    let may_run = reasons.is_empty();
+    reasons.extend(topic.opens.filter(|_| due <= now && may_run).map(|opens| Reason::RateSpent { opens, now }));
+    if may_run {
         let DueCount { jobs, is_exact } = earlier;
         reasons.extend((jobs > 0).then_some(Reason::Behind { earlier: jobs, is_exact }));
         let busy: Vec<InspectedNode> = topic.nodes.iter().filter(|node| node.jobs > 0).cloned().collect();

@@ -85,6 +85,12 @@ impl<P> Batch<P> {
         self.decide(job, Channel::new().rejoin_after(delay));
     }
 
+    /// The job runs again after `delay`, and until then no node starts a job of its topic, as after [`Channel::back_off`].
+    #[track_caller]
+    pub fn back_off(&self, job: &Job<P>, delay: impl IntoDelay) {
+        self.decide(job, Channel::new().back_off(delay));
+    }
+
     /// The job runs again at `time`, as after [`Channel::rejoin_at`]. This spends no attempt.
     #[track_caller]
     pub fn rejoin_at(&self, job: &Job<P>, time: SystemTime) {

@@ -9,6 +9,9 @@ use dq_grammar::BadDuration;
 
 use crate::time::{IntoDelay, LONGEST_DELAY};
 
+/// The longest [`Channel::back_off`].
+const LONGEST_BACK_OFF: Duration = dq_grammar::DAY;
+
 /// Decides the outcome of one run. Each method consumes the channel and makes the [`Decided`] that the handler returns.
 ///
 /// ```
@@ -40,6 +43,8 @@ pub enum Decision {
     Rejoin,
     /// The job runs again, after this delay.
     RejoinAfter(Duration),
+    /// The job runs again after this delay, and until then no node starts a job of the topic.
+    BackOff(Duration),
     /// The job runs again, at this time; if the time has passed, after the delay the job was added with.
     RejoinAt(SystemTime),
     /// The job is UNACKED until a call from outside ends it.
@@ -89,6 +94,22 @@ impl Channel {
             )),
             Ok(delay) => Decision::RejoinAfter(delay),
             Err(bad @ BadDuration { .. }) => Decision::BadDelay(format!("rejoin_after: {bad}")),
+        })
+    }
+
+    /// The job runs again after `delay`, and until then no node starts a job of its topic: for a service that answers 429 or is down. The topic
+    /// is paused in the step that settles the job, for so long and by this node, so `why`, `health()` and the dashboard show it, and a
+    /// [`resume`](crate::Provider::resume) ends it early. A longer pause stays as it is. This spends no attempt. At most a day; zero is a second.
+    ///
+    /// Handlers that run go on, and may back off as well. A text that is not a delay, or a longer delay, makes the run a failure.
+    pub fn back_off(self, delay: impl IntoDelay) -> Decided {
+        Decided(match delay.into_delay().duration() {
+            Ok(delay) if delay > LONGEST_BACK_OFF => Decision::BadDelay(format!(
+                "back_off: the delay is {}, but at most a day is allowed",
+                humantime::format_duration(delay)
+            )),
+            Ok(delay) => Decision::BackOff(delay),
+            Err(bad @ BadDuration { .. }) => Decision::BadDelay(format!("back_off: {bad}")),
         })
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use super::error::StoreError;
+use super::rate::Rate;
 use super::operations::{Answer, Request, RequestKind, StepRequest, other_kind};
 
 /// The answer to a request that is in flight.
@@ -20,6 +21,8 @@ pub struct LinkOptions {
     /// How many jobs of the topic may be RUNNING on all nodes together, as the code of the node says; `None`: any number. What was
     /// [set](super::TopicChange::Concurrency) for the topic outweighs it (rule 29).
     pub concurrency: Option<usize>,
+    /// How many jobs of the topic all nodes together may claim within a period, as the code of the node says; `None`: any number.
+    pub rate: Option<Rate>,
 }
 
 /// The steps of one node on one topic, in the order of the calls. Answers come in that order too, except that `renew` and

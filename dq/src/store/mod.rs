@@ -38,6 +38,7 @@ mod outage;
 mod outage_meter;
 mod overview;
 mod producer;
+mod rate;
 #[cfg(feature = "redis")]
 pub mod redis;
 mod signals;
@@ -77,6 +78,8 @@ pub use producer::{
     AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Import, ImportOutcome, NewJob, Numbered,
     OnDuplicate, Producer,
 };
+pub(crate) use rate::Pace;
+pub use rate::{BadRate, Rate};
 pub use signals::{BroadcastMessage, Feed, Interest, Signal, Signals};
 pub(crate) use statistics::MINUTE;
 pub use statistics::{LATENESS_BOUNDS, MOST_MINUTES, MinuteCounts, RECENT_MINUTES};

@@ -32,6 +32,8 @@ pub struct TopicOverview {
     pub recent: Option<MinuteCounts>,
     /// How many jobs may be RUNNING on all nodes together, if due jobs waited for that when a node last asked for some (rule 29).
     pub shut: Option<usize>,
+    /// When the rate of the topic lets the next job be claimed, if not yet (rule 29).
+    pub opens: Option<Timestamp>,
     /// Nobody knows who listens, because the store shows the files of another program, and leases and roles are not in them.
     pub hides_leases: bool,
 }

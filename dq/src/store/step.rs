@@ -163,6 +163,8 @@ pub enum RejoinDue {
     After(Duration),
     /// At this time; if it has passed, after the delay that the job was added with.
     At(Timestamp),
+    /// After this delay, until which the topic is paused (rule 29): by the node, unless it is paused for longer.
+    BackOff(Duration),
 }
 
 /// What a run asks the store to do with its job.

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::due::Due;
 use super::error::{StoreError, limited};
+use crate::job::{JobId, NodeId};
 use crate::time::Timestamp;
 
 /// The longest reason, in bytes.
@@ -219,6 +220,25 @@ impl TopicState {
         }
         answer
     }
+}
+
+impl TopicState {
+    /// A handler of this job backed off: pauses the topic until then, unless it is paused for longer. Returns whether it changed.
+    pub(crate) fn back_off(&mut self, clock: Timestamp, id: &JobId, node: &NodeId, until: Timestamp) -> bool {
+        let pause = self.pause.take().filter(|pause| pause.until.is_none_or(|until| clock < until));
+        if pause.as_ref().is_some_and(|pause| pause.until.is_none_or(|end| until <= end)) {
+            self.pause = pause;
+            return false;
+        }
+        let since = pause.map_or(clock, |pause| pause.since);
+        self.pause = Some(Pause { reason: back_off_reason(id), until: Some(until), by: node.to_string(), since });
+        true
+    }
+}
+
+/// Why a topic is paused after a handler of this job backed off.
+fn back_off_reason(id: &JobId) -> String {
+    format!("the handler of job {id} backed off")
 }
 
 impl SetTopic {

@@ -9,7 +9,7 @@ use super::places::TimedPlace;
 use super::topic::Topic;
 use crate::job::{NodeId, Sequence};
 use crate::store::step::{Claim, Sequenced, Sweep, Swept, Transfer, Transferred};
-use crate::store::{Gate, JobMove, StoreError};
+use crate::store::{Gate, JobMove, Pace, StoreError};
 use crate::time::{Timestamp, millis_ceil};
 
 impl Topic {
@@ -25,16 +25,19 @@ impl Topic {
         }
         let (ahead, gate) = (now.floor().after(request.lookahead), self.gate(now));
         let latest = gate.latest(ahead);
-        let slots = self.slots();
-        let due = (TimedPlace::Delayed, latest, slots.take(request.limit), request.bytes);
+        let (slots, pace) = (self.slots(), self.pace(now));
+        let limit = slots.take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
+        let due = (TimedPlace::Delayed, latest, limit, request.bytes);
         let claims = self.claim(now, node, due, (request.last_seen, request.lease));
+        let opens = self.spend(now, pace, claims.len());
         self.record.claimed(now, node, &claims, true);
         self.cut_leases(now);
         let waiting = self.jobs.index(TimedPlace::Delayed);
         let more = latest.is_some_and(|latest| waiting.is_due(latest));
         self.shut = slots.shut_by(claims.len()).filter(|_| more);
-        let more = more && self.shut.is_none();
+        let more = more && self.shut.is_none() && opens.is_none();
         let head = gate.opens(waiting.head(), Transfer::comes_ahead(request.lookahead)).filter(|_| self.shut.is_none());
+        let head = head.map(|head| opens.map_or(head, |opens| head.max(opens)));
         let (role, wake_at) = self.roles.assign(node, now, head, now.after(request.fallback));
         let others = self.jobs.holders().iter().filter(|(other, _)| *other != node);
         let earliest = others.min_by_key(|(_, holder)| holder.lease);
@@ -63,10 +66,12 @@ impl Topic {
         let is_past = |kept: usize, since: Timestamp| kept > request.dead_most || since <= dead_before;
         let pruned_dead = self.prune(TimedPlace::Dead, request.limit, is_past);
         // A topic that is paused or drains claims nothing here.
-        let most = self.slots().take(request.limit);
-        let aged = (self.gate(now) == Gate::Open && most > 0).then(|| ago(now, request.unacked_age));
+        let pace = self.pace(now);
+        let most = self.slots().take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
+        let aged = (self.gate(now) == Gate::Open).then(|| ago(now, request.unacked_age));
         let claims =
             self.claim(now, node, (TimedPlace::Unacked, aged, most, request.bytes), (request.last_seen, request.lease));
+        self.spend(now, pace, claims.len());
         self.record.claimed(now, node, &claims, false);
         let more_histories = self.histories.forget(now.floor(), request.limit);
         let dead = self.jobs.index(TimedPlace::Dead);
@@ -107,6 +112,15 @@ impl Topic {
         self.jobs.set_lease(node, end);
         self.take_sequence(now, node, last_seen);
         claims
+    }
+
+    /// So many jobs are claimed under this rate. Returns when the next may be, if not now.
+    fn spend(&mut self, now: Now, pace: Option<Pace>, claimed: usize) -> Option<Timestamp> {
+        let next = pace?.next(claimed);
+        if claimed > 0 {
+            self.opens = Some(next);
+        }
+        (next > now.micros()).then(|| Timestamp::from_millis(next.div_ceil(1_000)))
     }
 
     /// Removes the earliest jobs of a place while `is_past` of (number of jobs, time of the earliest), at most `limit`.

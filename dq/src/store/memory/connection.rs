@@ -26,7 +26,7 @@ impl Link for MemoryLink {
         let kind = request.kind();
         self.cell.ask(kind.name(), Waits::of(kind), |topic, now| {
             topic.record.count(self.options.counts);
-            topic.slots_by_code = self.options.concurrency;
+            topic.by_code = self.options;
             topic.answer(now, &self.node, request)
         })
     }

@@ -53,6 +53,9 @@ impl Topic {
         let PendingCommand { end, replacement } = slot.take_pending().unwrap_or_default();
         let parked_by = slot.record.fixed().parked_by;
         let run = EndedRun { node, token, isolation, crashes: slot.take_crashes(), parked_by };
+        if let Exit::Settled(Change::Rejoin(RejoinDue::BackOff(delay)), _) = &exit {
+            self.back_off(now, id, &run.node, now.after(*delay));
+        }
         let ended = end.filter(|end| end.applies(token.fence, parked_by)).map(|end| end.how);
         if let Some(replacement) = replacement.filter(|new| ended.is_some() || !new.conditional) {
             if let (None, Exit::Settled(Change::Tick(tick), _)) = (ended, &exit) {
@@ -168,7 +171,7 @@ impl Topic {
 
     fn due_again(&self, now: Now, id: &JobId, again: RejoinDue) -> Timestamp {
         match again {
-            RejoinDue::After(delay) => now.after(delay),
+            RejoinDue::After(delay) | RejoinDue::BackOff(delay) => now.after(delay),
             RejoinDue::At(at) if at > now.floor() => at,
             RejoinDue::AsAdded | RejoinDue::At(_) => {
                 now.after(self.jobs.get(id).map(|slot| slot.record.fixed().delay).unwrap_or_default())

@@ -142,6 +142,7 @@ impl Topic {
             standby,
             recent: self.statistics.recent(now),
             shut: self.shut,
+            opens: self.opens.filter(|at| *at > now.micros()).map(|at| Timestamp::from_millis(at.div_ceil(1_000))),
             hides_leases: false,
         })
     }

@@ -4,10 +4,11 @@ use super::now::Now;
 use super::places::TimedPlace;
 use super::signals::Recipient;
 use super::topic::Topic;
-use crate::job::ProducerId;
+use crate::job::{JobId, NodeId, ProducerId};
 use crate::store::{
-    BatchAnswer, Due, Gate, MOST_LEFT, SetTopic, Signal, Slots, StoreError, TopicChange, TopicSet, TopicState,
+    BatchAnswer, Due, Gate, MOST_LEFT, Pace, SetTopic, Signal, Slots, StoreError, TopicChange, TopicSet, TopicState,
 };
+use crate::time::Timestamp;
 
 impl Topic {
     /// Changes the state of the topic as a whole, and signals all nodes if that concerns them.
@@ -38,6 +39,14 @@ impl Topic {
         Ok(BatchAnswer::Done(vec![answer]))
     }
 
+    /// Pauses the topic until then, because a handler backed off.
+    pub(super) fn back_off(&mut self, now: Now, id: &JobId, node: &NodeId, until: Timestamp) {
+        if self.settings.back_off(now.floor(), id, node, until) {
+            self.unsaved.state = true;
+            self.notices.push(Recipient::Nodes, Signal::Paused);
+        }
+    }
+
     /// The state that counts now.
     pub(crate) fn topic_state(&self, now: Now) -> TopicState {
         self.settings.clone().at(now.floor())
@@ -50,7 +59,13 @@ impl Topic {
 
     /// How many jobs may be claimed, however many are due.
     pub(super) fn slots(&self) -> Slots {
-        Slots::of(&self.settings, self.slots_by_code, self.jobs.in_runs())
+        Slots::of(&self.settings, self.by_code.concurrency, self.jobs.in_runs())
+    }
+
+    /// How many jobs the rate lets nodes claim, if there is one.
+    pub(super) fn pace(&self, now: Now) -> Option<Pace> {
+        let rate = self.by_code.rate?;
+        Some(Pace::new(rate, self.opens.unwrap_or_else(|| Pace::after(rate, self.fence.0)), now.micros()))
     }
 
     /// The state for the answer of a step; `None` where nobody has set anything.

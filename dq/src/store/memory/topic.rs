@@ -18,7 +18,7 @@ use super::roles::Roles;
 use super::sequences::Sequences;
 use super::signals::{Notice, Notices};
 use crate::job::{Fence, JobId, NodeId, State};
-use crate::store::{HistorySetting, Moves, Signal, StoreError, TopicState};
+use crate::store::{HistorySetting, LinkOptions, Moves, Signal, StoreError, TopicState};
 use crate::time::Timestamp;
 
 /// The state of one topic.
@@ -33,7 +33,9 @@ pub(crate) struct Topic {
     /// Whether it is paused, drains, has a default delay, and how many of its jobs run at a time.
     pub(super) settings: TopicState,
     /// What the node of the present step says of that.
-    pub(super) slots_by_code: Option<usize>,
+    pub(super) by_code: LinkOptions,
+    /// When the rate lets the next claim come, in µs; `None`: what the last fence says.
+    pub(super) opens: Option<u64>,
     /// How many jobs may be RUNNING, if due jobs wait because so many are, and nobody was told yet that a slot is free.
     pub(super) shut: Option<usize>,
     pub(super) record: Recorder,

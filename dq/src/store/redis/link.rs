@@ -12,7 +12,7 @@ use super::keys::Keys;
 use super::outcomes::{Sorted, sort};
 use super::reply::{Reply, malformed};
 use super::scripts::{ScriptCall, Scripts, Step};
-use super::topic_state::told;
+use super::topic_state::{rate_text, told};
 use super::{metadata_bytes, micros, millis};
 use crate::job::{Isolation, JobId, NodeId, Token};
 use crate::store::step::{
@@ -126,7 +126,7 @@ impl RedisLink {
         let node = self.node.as_str();
         let call = self.counting(Step::Transfer, 1, node).arg(node).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
-        let call = call.arg(millis(request.lookahead)).arg(self.options.concurrency.unwrap_or(0));
+        let call = self.limits(call.arg(millis(request.lookahead)));
         let (answer, link, fallback) = (self.connection.ask_list(call), self.clone(), request.fallback);
         let lookahead = request.lookahead;
         Box::pin(async move {
@@ -265,10 +265,20 @@ impl RedisLink {
         Box::pin(async move { answer.await?.lease_status().map(Answer::Release) })
     }
 
+    /// Adds what the code of the node limits.
+    fn limits(&self, call: ScriptCall) -> ScriptCall {
+        let LinkOptions { concurrency, rate, .. } = self.options;
+        let call = call.arg(concurrency.unwrap_or(0));
+        match rate {
+            Some(rate) => call.arg(rate_text(rate)),
+            None => call.arg(""),
+        }
+    }
+
     fn sweep(&self, request: &Sweep) -> Pending<Answer> {
         let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
         let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
-        let call = call.arg(request.bytes).arg(self.options.concurrency.unwrap_or(0));
+        let call = self.limits(call.arg(request.bytes));
         let (answer, link) = (self.connection.ask_list(call), self.clone());
         Box::pin(async move {
             let mut reply = answer.await?;

@@ -79,6 +79,7 @@ fn code_of(change: &Change) -> (&'static str, Argument) {
         Change::Rejoin(RejoinDue::AsAdded) => ("j", 0),
         Change::Rejoin(RejoinDue::After(delay)) => ("J", micros(*delay)),
         Change::Rejoin(RejoinDue::At(at)) => ("t", millis_of(*at)),
+        Change::Rejoin(RejoinDue::BackOff(delay)) => ("o", micros(*delay)),
         Change::Retry(after) => ("r", micros(*after)),
         Change::Rollback => ("b", 0),
         Change::Park => ("p", 0),

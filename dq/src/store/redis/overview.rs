@@ -49,8 +49,10 @@ impl RedisStore {
         let (watcher, standby) = (role(&mut reply)?, role(&mut reply)?);
         let state = state_of(&mut reply, counts.clock)?;
         let shut = reply.text()?.parse().ok();
+        let opens = reply.text()?.parse().ok().map(|micros: u64| Timestamp::from_millis(micros.div_ceil(1_000)));
+        let opens = opens.filter(|at| *at > counts.clock);
         let recent = recent(&mut reply, counts.clock)?;
-        Ok(TopicOverview { counts, state, holders, nodes: seen, watcher, standby, recent, shut, hides_leases: false })
+        Ok(TopicOverview { counts, state, holders, nodes: seen, watcher, standby, recent, shut, opens, hides_leases: false })
     }
 
     pub(super) async fn due_counts_of(

@@ -104,10 +104,10 @@ macro_rules! parts {
 }
 
 const PARTS: &[(&str, &str)] = parts! {
-    "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua"
-    "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
+    "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua"
+    "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "limits.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
     "news.lua" "note.lua" "order.lua" "outcomes.lua" "overrides.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
-    "recorder.lua" "roles.lua" "scan_rows.lua" "shut.lua" "signal.lua" "slot_free.lua" "slots.lua" "special.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua"
+    "recorder.lua" "roles.lua" "scan_rows.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua"
 };
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.

@@ -12,7 +12,7 @@ use super::scripts::{ScriptCall, Step};
 use super::{LAST_MS, RedisStore, micros, millis};
 use crate::job::TopicKey;
 use crate::store::{
-    BatchAnswer, Drain, Due, Pause, SetTopic, StoreError, TopicChange, TopicConcurrency, TopicDelay, TopicSet,
+    BatchAnswer, Drain, Due, Pause, Rate, SetTopic, StoreError, TopicChange, TopicConcurrency, TopicDelay, TopicSet,
     TopicState,
 };
 use crate::time::Timestamp;
@@ -63,6 +63,11 @@ fn concurrency(text: &str) -> Option<TopicConcurrency> {
     let Entry { since, number, by, .. } = Entry::read(text)?;
     let limit = number.and_then(|number| usize::try_from(number).ok()).filter(|limit| *limit > 0)?;
     Some(TopicConcurrency { limit, by, since })
+}
+
+/// A rate, as scripts read it.
+pub(super) fn rate_text(rate: Rate) -> String {
+    format!("{}/{}/{}", rate.jobs(), rate.period().as_millis(), rate.burst())
 }
 
 /// Reads the four settings in an answer; each is empty if it is missing. A pause that has ended by itself is none.

@@ -476,6 +476,13 @@ macro_rules! store_behaviours {
             limit_that_was_set_outweighs_the_code
             sweep_takes_slots_too
             limit_is_within_its_bounds;
+        rates:
+            no_window_has_more_claims_than_the_rate_and_its_burst
+            burst_comes_back_in_a_quiet_time
+            watcher_comes_when_the_rate_opens
+            sweep_spends_the_rate
+            claims_before_a_rate_count_as_one
+            back_off_pauses_the_topic_in_the_same_step;
         examining:
             sound_topic_has_no_mismatch
             job_that_does_not_decode_is_given_up_with_its_payload

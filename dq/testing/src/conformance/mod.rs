@@ -66,6 +66,7 @@ pub mod reclaim;
 pub mod reconcile;
 pub mod roles;
 pub mod settle;
+pub mod rates;
 pub mod slots;
 pub mod statistics;
 pub mod ticks;

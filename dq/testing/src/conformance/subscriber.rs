@@ -16,7 +16,7 @@ const MARKER: &str = "~marker-";
 /// The subscription of one node.
 #[derive(Debug)]
 pub(super) struct Subscriber {
-    signals: Signals,
+    pub(super) signals: Signals,
     /// The number of marker broadcasts so far.
     markers: AtomicU64,
     name: String,

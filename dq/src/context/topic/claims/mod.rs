@@ -67,8 +67,8 @@ pub(super) struct Claims {
     /// When to sweep next.
     sweep_at: Duration,
     takes_batches: bool,
-    /// How many jobs run on all nodes together is limited, for all that this node knows.
-    has_slots: bool,
+    /// How many jobs all nodes together run or start is limited, for all that this node knows.
+    is_limited: bool,
 }
 
 impl Claims {
@@ -81,7 +81,7 @@ impl Claims {
             pausing: Pausing::default(),
             sweep_at: now + parts.environment.random_below(SWEEP_PERIOD),
             takes_batches,
-            has_slots: parts.topic.cluster_concurrency.is_some(),
+            is_limited: parts.topic.is_limited(),
             parts,
         }
     }

@@ -111,10 +111,10 @@ impl Claims {
         if waiting > 0 && free < asked.min(most / 4) { 0 } else { free }
     }
 
-    /// How many jobs the node takes beyond its permits. None where the number of jobs that run on all nodes is limited: they would hold
-    /// slots that another node could use.
+    /// How many jobs the node takes beyond its permits. None where all nodes together are limited: they would hold slots that another node
+    /// could use, and start later than their rate counts them.
     fn ahead(&mut self, now: Duration) -> usize {
-        if self.has_slots { 0 } else { self.prefetch.ahead(now) }
+        if self.is_limited { 0 } else { self.prefetch.ahead(now) }
     }
 
     /// How many jobs share a permit at most.

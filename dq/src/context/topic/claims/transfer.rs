@@ -16,6 +16,9 @@ use crate::store::step::{Role, Sweep, Swept, Transfer, Transferred};
 /// The pause between two sweeps. Ages are days, and an idle topic must cost next to nothing.
 pub(super) const SWEEP_PERIOD: Duration = Duration::from_secs(300);
 
+/// The pause after a sweep that could do nothing of what there is to do, because a limit of all nodes lets nothing be claimed.
+const LIMITED_PAUSE: Duration = Duration::from_secs(5);
+
 impl Claims {
     /// Sends a transfer when one is due. A node that has a role and no room gives the role up and wakes others.
     pub(crate) fn transfer(&mut self, load: Load, moment: &mut Moment) -> Option<Duration> {
@@ -128,7 +131,8 @@ impl Claims {
         }
         self.on_state(swept.state.take(), None, swept.clock, false, now);
         if swept.more {
-            self.sweep_at = now;
+            let is_limited = swept.claims.is_empty() && swept.pruned_dead + swept.pruned_done == 0;
+            self.sweep_at = if is_limited { now + LIMITED_PAUSE } else { now };
         }
     }
 

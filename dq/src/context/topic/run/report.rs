@@ -140,6 +140,7 @@ pub(crate) fn change(decision: &Decision, environment: &Environment) -> Result<C
         Decision::Ack => return Ok(Change::Ack),
         Decision::Rejoin => return Ok(Change::Rejoin(RejoinDue::AsAdded)),
         Decision::RejoinAfter(delay) => return Ok(Change::Rejoin(RejoinDue::After(*delay))),
+        Decision::BackOff(delay) => return Ok(Change::Rejoin(RejoinDue::BackOff((*delay).max(REJOINS_AFTER)))),
         Decision::RejoinAt(time) => {
             let at = Timestamp::from(*time);
             if at.since(environment.wall()) <= LONGEST_DELAY {

@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[7]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[8]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, events, history
+KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, rate, opens, events, history
 KEYS[11] {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
@@ -20,6 +20,7 @@ ARGV[6]  how long DEAD jobs are kept, ms
 ARGV[7]  how many DEAD jobs are kept
 ARGV[8]  the most bytes of records; one record may have more
 ARGV[9]  how many jobs may be RUNNING on all nodes, as the code of the node says; 0: any number
+ARGV[10] how many jobs all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock ms, ids, tokens (each and how many jobs have it, one after the other), records (ids and records packed with `cmsgpack` if they
@@ -74,20 +75,21 @@ if history then
   end
 end
 local place, latest, are_elsewhere = unacked, parked_until, are_delayed
-local together, in_runs = concurrency or ARGV[9] ~= '0', nil
-if together then
-  -- rare slots.lua
+local watcher_told, standby, standby_until, standby_told, rate, opens =
+  unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told', 'rate', 'opens'))
+local limited, in_runs, next_claim = concurrency or rate or ARGV[9] ~= '0' or ARGV[10] ~= '', nil, nil
+if limited then
+  -- rare limits.lua
 end
-local watcher_told, standby, standby_until, standby_told =
-  unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told'))
 -- include claim.lua
+if next_claim and claimed > 0 then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_claim(claimed)) end
 if changes[1] then call('HSET', meta, unpack(changes)) end
 local function has_until(place, time)
   local head = redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2]
   return head and tonumber(head) <= time
 end
 local more = more_histories or has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
-  or has_until(unacked, latest)
+  or has_until(unacked, parked_until)
 keep_notes()
 -- include told.lua
 return {

@@ -6,7 +6,7 @@ KEYS[3]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[4]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[5]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[6]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, shut, events, history
+KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, rate, opens, shut, events, history
 KEYS[8]  {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[9]  {app:topic}:far            ZSET    bounds of the leaves of jobs that are due much later
 KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of such a job
@@ -22,6 +22,7 @@ ARGV[5]  fallback, µs: how long a node sleeps at most
 ARGV[6]  the most bytes of records; one record may have more
 ARGV[7]  lookahead, ms: jobs that become due within it are claimed as well, and the node comes half of it before the head
 ARGV[8]  how many jobs may be RUNNING on all nodes, as the code of the node says; 0: any number
+ARGV[9]  how many jobs all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
@@ -37,9 +38,9 @@ local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
-  draining, usual, events, history, concurrency, shut = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
+  draining, usual, events, history, concurrency, shut, rate, opens = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
-    'concurrency', 'shut'))
+    'concurrency', 'shut', 'rate', 'opens'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
 local note, keep_notes, tells_moves
@@ -58,9 +59,9 @@ if far_at and far_at <= floor + NEAR then
   -- What has not come near yet goes before what is due later.
   if far_at then latest = math.min(latest, far_at) end
 end
-local together, in_runs = concurrency or ARGV[8] ~= '0', nil
-if together then
-  -- rare slots.lua
+local limited, in_runs, next_claim = concurrency or rate or ARGV[8] ~= '0' or ARGV[9] ~= '', nil, nil
+if limited then
+  -- rare limits.lua
 end
 local earliest = redis.call('ZRANGE', leases, '0', '2', 'WITHSCORES')
 -- include claim.lua
@@ -80,7 +81,7 @@ elseif drained_at then
   left = math.min(call('ZCOUNT', delayed, '-inf', format('%d', drained_at)), MOST_LEFT)
 end
 local more = first_due <= reach
-if together or shut then
+if limited or next_claim or shut then
   -- rare shut.lua
 end
 local wake_at, role, taken = after(fallback), 0, nil

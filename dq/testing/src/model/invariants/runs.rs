@@ -132,7 +132,7 @@ fn decided(was: &JobView, outcome: &Outcome, topic: &Topic) -> Result<Option<Job
         C::Ack => (Event::Acked { retain: !retain.is_zero() }, now.after(retain), parked_by),
         C::Drop => (Event::Dropped, now, parked_by),
         C::Rejoin(RejoinDue::At(at)) if *at > now => (Event::Rejoined, *at, None),
-        C::Rejoin(RejoinDue::After(wait)) => (Event::Rejoined, topic.after(*wait), None),
+        C::Rejoin(RejoinDue::After(wait) | RejoinDue::BackOff(wait)) => (Event::Rejoined, topic.after(*wait), None),
         C::Rejoin(_) => (Event::Rejoined, topic.after(delay), None),
         C::Retry(wait) => (Event::Retried, topic.after(*wait), None),
         C::Rollback => (Event::RolledBack { parked: parked_by.is_some() }, token.due, parked_by),

@@ -4,17 +4,17 @@ job's place; an end from outside outweighs the run's outcome; then the outcome d
 Needs    jobs, metadata, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending, replacements, crashes,
          meta, wake; shut: field of meta; node ('' if there is none); far_jobs and schedules, if an outcome is n; version, clock, bulk, signal, metadata, pending, recorder
 Gives    leave(id, token, text, command, crash_text, outcome, argument, new, cap): plans the end of one run of the job with
-         the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t (rejoin: as added, after µs, at
-         ms), r (retry after µs), b (rollback), p (park), x (dead), d (drop), n (a tick of a schedule) or c (reclaim; `cap` is the crash cap, or nil
+         the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t, o (rejoin: as added, after µs, at
+         ms, after µs and the topic is paused until then), r (retry after µs), b (rollback), p (park), x (dead), d (drop), n (a tick of a schedule) or c (reclaim; `cap` is the crash cap, or nil
          if no crash is charged), or l (its place was lost); `new` is its new metadata ('' = unchanged). write_plan(): writes it. begin_plan(): begins another
 Holds    rules 2, 13, 19, 25: row, isolation and pending command go; the crash count goes unless the job is
          given back
 Cost     per structure that changes one command per 1000 values; per replacement one HGET
 ]]
 local EXPIRED = 6
-local plan, earliest, earliest_broadcast
+local plan, earliest, earliest_broadcast, backs_off
 local function begin_plan()
-  earliest, earliest_broadcast = nil, nil
+  earliest, earliest_broadcast, backs_off = nil, nil, nil
   -- Lists: what is removed, then fields and members.
   plan = setmetatable({longest = 0, has_retention = false}, {__index = function(lists, name)
     lists[name] = {}
@@ -129,7 +129,7 @@ local function reclaim(id, due, text, parking_fence, crash_count, isolation, cap
   die(id, new)
 end
 local function due_again(outcome, argument, text)
-  if outcome == 'J' or outcome == 'r' then return after(argument) end
+  if outcome == 'J' or outcome == 'r' or outcome == 'o' then return after(argument) end
   if outcome == 't' and tonumber(argument) > floor then return tonumber(argument) end
   return after(facts_of(text).delay * 1000)
 end
@@ -223,6 +223,10 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
   if command then push(plan.removed_commands, id) end
   if command and command.deliver then push(plan.removed_replacements, id) end
   if crash_text then push(plan.removed_crashes, id) end
+  if outcome == 'o' then
+    local until_ms = after(argument)
+    if not backs_off or until_ms > backs_off.until_ms then backs_off = {until_ms = until_ms, id = id} end
+  end
   local fence, due = parse_token(token)
   local parking_fence = text and facts_of(text).parking_fence
   local ending = command and command.ending
@@ -292,6 +296,9 @@ local function write_plan()
   write_list('ZADD', done, 'done')
   if shut and rawget(plan, 'removed_rows') then
     -- include slot_free.lua
+  end
+  if backs_off then
+    -- include back_off.lua
   end
   signal_earlier('d', head, earliest)
   signal_earlier('b', broadcast_head, earliest_broadcast)

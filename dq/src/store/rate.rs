@@ -1,0 +1,135 @@
+//! How many jobs of a topic may be claimed within a period (rule 29).
+//!
+//! The algorithm is GCRA, the generic cell rate algorithm (ITU-T I.371, 1993), on the store's clock in microseconds. A topic keeps one number:
+//! when its next claim may come. Each claimed job moves that by the interval `(period + slack) / jobs`, from its old place or, after a quiet time,
+//! from `slack + burst × interval` ago. So any half-open window of one period has at most `jobs + burst` claims: with `t` from the
+//! first of `k` claims to the last, `(k - 1) × interval ≤ t + slack + burst × interval`, and `t < period`. The slack, half a percent of
+//! the period, is what a node may come late without a loss, and what it costs of the rate.
+//!
+//! The script part `limits.lua` computes the same.
+
+pub use dq_grammar::{BadRate, Rate};
+
+/// What a claim moves the next one by, times the jobs of a period, in µs for each ms of the period: the period and half a percent.
+const PER_MS: u64 = 1_005;
+/// The slack in µs for each ms of the period.
+const SLACK_PER_MS: u64 = 5;
+
+/// A rate, at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pace {
+    jobs: u64,
+    per: u64,
+    /// From when on the next claim may come, in µs: not before the slack and the burst, and not after one interval.
+    opens: u64,
+    now: u64,
+}
+
+impl Pace {
+    /// `next` is when the next claim may come, as the topic has kept it.
+    pub(crate) fn new(rate: Rate, next: u64, now: u64) -> Self {
+        let (jobs, period) = (u64::from(rate.jobs()), rate.period().as_millis() as u64);
+        let per = period * PER_MS;
+        let most = period * SLACK_PER_MS + u64::from(rate.burst()) * per / jobs;
+        let opens = next.max(now.saturating_sub(most)).min(now + per.div_ceil(jobs));
+        Self { jobs, per, opens, now }
+    }
+
+    /// When the next claim may come after the last one, of which only the time is known: one interval later.
+    pub(crate) fn after(rate: Rate, last: u64) -> u64 {
+        let pace = Self::new(rate, 0, last);
+        last.saturating_add(pace.per.div_ceil(pace.jobs))
+    }
+
+    /// How many jobs may be claimed now.
+    pub(crate) fn room(self) -> usize {
+        match self.now.checked_sub(self.opens) {
+            Some(open_for) => usize::try_from(open_for * self.jobs / self.per + 1).unwrap_or(usize::MAX),
+            None => 0,
+        }
+    }
+
+    /// When the next claim may come once so many are claimed now, in µs.
+    pub(crate) fn next(self, claimed: usize) -> u64 {
+        self.opens + (claimed as u64 * self.per).div_ceil(self.jobs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: u64 = 1_700_000_000_000_000;
+
+    /// Claims as many of `wanted` as may be, after each pause; returns when, one entry a job.
+    fn claims(rate: Rate, steps: &[(u64, usize)]) -> Vec<u64> {
+        let (mut now, mut next, mut taken) = (NOW, 0, Vec::new());
+        for (pause, wanted) in steps {
+            now += pause;
+            let pace = Pace::new(rate, next, now);
+            let claimed = pace.room().min(*wanted);
+            next = pace.next(claimed);
+            taken.extend(std::iter::repeat_n(now, claimed));
+        }
+        taken
+    }
+
+    proptest! {
+        #[test]
+        fn no_window_of_a_period_has_more_claims_than_the_rate_and_its_burst(
+            jobs in 1_u32..50,
+            period in 1_u64..5_000,
+            burst in 0_u32..20,
+            steps in prop::collection::vec((0_u64..2_000_000, 0_usize..30), 1..300),
+            scale in 1_u64..1_000,
+        ) {
+            let rate = Rate::new(jobs, Duration::from_millis(period), burst).unwrap();
+            let steps: Vec<_> = steps.into_iter().map(|(pause, wanted)| (pause / scale, wanted)).collect();
+            let taken = claims(rate, &steps);
+            let most = (jobs + burst) as usize;
+            for window in taken.windows(most + 1) {
+                prop_assert!(window[most] - window[0] >= period * 1_000, "{most} and one more in {} µs", window[most] - window[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_that_comes_within_the_slack_loses_nothing() {
+        let rate: Rate = "100/s".parse().unwrap();
+        // Every 10 ms, half a millisecond late at most.
+        let steps: Vec<_> = (0..6_000).map(|n| (9_800 + n % 5 * 100, 10)).collect();
+        let taken = claims(rate, &steps);
+        let seconds = (taken.last().unwrap() - NOW) as f64 / 1e6;
+        let share = taken.len() as f64 / (100.0 * seconds);
+        assert!((0.99..=1.0).contains(&share), "{share} of what the rate allows");
+    }
+
+    #[test]
+    fn a_burst_comes_back_in_a_quiet_time() {
+        let rate: Rate = "10/s, burst 5".parse().unwrap();
+        assert_eq!(claims(rate, &[(0, 100)]).len(), 6, "one, and the burst");
+        assert_eq!(claims(rate, &[(0, 100), (100_600, 100)]).len(), 7);
+        assert_eq!(claims(rate, &[(0, 100), (60_000_000, 100)]).len(), 12);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_back_or_a_new_rate_costs_one_interval_at_most() {
+        let rate: Rate = "10/s".parse().unwrap();
+        let pace = Pace::new(rate, NOW + 3_600_000_000, NOW);
+        assert_eq!((pace.room(), pace.next(0)), (0, NOW + 100_500));
+        assert_eq!(Pace::after(rate, NOW), NOW + 100_500);
+    }
+
+    #[test]
+    fn the_largest_numbers_are_exact_in_a_script() {
+        let rate: Rate = "1000000/d, burst 10000".parse().unwrap();
+        let pace = Pace::new(rate, 0, NOW);
+        let exact = 1_u64 << 53;
+        assert!(pace.per * 10_000 < exact && (NOW - pace.opens + pace.per) * pace.jobs < exact);
+        assert_eq!(pace.room(), 10_006, "the burst, one, and what the slack allows");
+    }
+}

@@ -1,0 +1,138 @@
+//! How many jobs of a topic all nodes together claim within a period (rule 29).
+
+use super::producer::job;
+use super::topic::{FALLBACK, Topic, ms, secs};
+use dq::job::JobId;
+use dq::store::step::{Change, RejoinDue};
+use dq::store::{LinkOptions, Pause, Rate, Signal, TopicChange, TopicState};
+
+/// Nodes whose code says this rate.
+fn nodes(t: &Topic, rate: &str, names: &[&str]) {
+    let rate: Rate = rate.parse().expect("it is a rate");
+    names.iter().for_each(|name| t.linked(name, LinkOptions { rate: Some(rate), ..LinkOptions::default() }));
+}
+
+fn jobs(of: &str, count: usize) -> Vec<dq::store::NewJob> {
+    (0..count).map(|n| job(&format!("{of}-{n}"))).collect()
+}
+
+/// In no window of a period do all nodes claim more than the rate and its burst, whatever becomes of the jobs; and as long as enough is
+/// due, they claim all but half a percent of it (rule 29).
+pub async fn no_window_has_more_claims_than_the_rate_and_its_burst(t: &Topic) {
+    nodes(t, "20/s, burst 4", &["n", "m"]);
+    t.add_all(jobs("j", 60)).await;
+    let (start, mut at) = (t.micros(), Vec::new());
+    while t.micros() < start + 5_000_000 {
+        let mut sleep = FALLBACK;
+        for node in ["n", "m"] {
+            let answer = t.transfer(node, 10).await;
+            for claim in &answer.claims {
+                let changes = [Change::Retry(ms(0)), Change::Rejoin(RejoinDue::After(ms(0))), Change::Rollback];
+                t.end(node, claim, changes[at.len() % 3].clone()).await;
+                at.push(t.micros());
+            }
+            sleep = sleep.min(answer.sleep);
+        }
+        assert!(sleep <= ms(51), "the watcher comes when the rate opens: {sleep:?}");
+        t.advance(sleep).await;
+    }
+    for window in at.windows(25) {
+        assert!(window[24] - window[0] >= 1_000_000, "25 claims in {} µs", window[24] - window[0]);
+    }
+    assert!(at.len() >= 4 + 99, "{} claims in five seconds", at.len());
+}
+
+/// A topic that was quiet has its burst again, and one that was not waits for an interval (rule 29).
+pub async fn burst_comes_back_in_a_quiet_time(t: &Topic) {
+    nodes(t, "10/s, burst 3", &["n"]);
+    t.add_all(jobs("j", 12)).await;
+    let claimed = async || t.transfer("n", 10).await.claims.len();
+    assert_eq!((claimed().await, claimed().await), (4, 0), "the burst and one");
+    t.advance(ms(101)).await;
+    assert_eq!((claimed().await, claimed().await), (1, 0));
+    t.advance(secs(10)).await;
+    assert_eq!((claimed().await, claimed().await), (4, 0));
+}
+
+/// What the rate leaves to later has a time, at which the watcher comes; a job that is not due yet waits for the later of the two (rules
+/// 23 and 29).
+pub async fn watcher_comes_when_the_rate_opens(t: &Topic) {
+    nodes(t, "10/s", &["n"]);
+    t.add_all(jobs("j", 2)).await;
+    let opens = async || t.store.overview(&t.key, 0).await.expect("overview is answered").opens;
+    assert_eq!(opens().await, None);
+    let first = t.transfer("n", 10).await;
+    assert_eq!((first.claims.len(), first.more, first.sleep), (1, false, ms(96)), "an interval, less what it may be late");
+    assert_eq!(opens().await, Some(t.in_ms(96)));
+    t.advance(ms(96)).await;
+    let second = t.transfer("n", 10).await;
+    assert_eq!((second.claims.len(), second.more, second.sleep), (1, false, FALLBACK), "nothing waits");
+    t.add_later("later", ms(30)).await;
+    assert_eq!(t.transfer("n", 10).await.sleep, ms(100), "not before the rate opens");
+    t.advance(ms(101)).await;
+    t.claim("n", "later").await;
+}
+
+/// A sweep spends the rate as well, and comes again for what it had to leave (rules 25 and 29).
+pub async fn sweep_spends_the_rate(t: &Topic) {
+    for name in ["a", "b"] {
+        let claim = t.running("plain", name).await;
+        t.end("plain", &claim, Change::Park).await;
+    }
+    nodes(t, "10/s", &["n"]);
+    t.advance(secs(8 * 24 * 3_600)).await;
+    let first = t.sweep("n", t.sweep_of("n", 10)).await;
+    assert_eq!((first.claims.len(), first.more), (1, true));
+    let none = t.sweep("n", t.sweep_of("n", 10)).await;
+    assert_eq!((none.claims.len(), none.more), (0, true));
+    t.add("c").await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0], "the sweep has spent it");
+    t.advance(ms(101)).await;
+    assert_eq!(t.claimed_ids("n").await, ["c"]);
+}
+
+/// A node whose code names no rate claims what is due, and its claims count once a rate comes: the next one waits for an interval (rule 29).
+pub async fn claims_before_a_rate_count_as_one(t: &Topic) {
+    t.add_all(jobs("j", 5)).await;
+    assert_eq!(t.transfer("plain", 3).await.claims.len(), 3);
+    nodes(t, "10/s, burst 9", &["n"]);
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    t.advance(ms(101)).await;
+    assert_eq!(t.transfer("n", 10).await.claims.len(), 1);
+}
+
+/// A handler that backs off gets its job back then, and pauses the topic until then, with its node as the author; a longer pause stays, and
+/// a shorter one goes on for longer (rule 29).
+pub async fn back_off_pauses_the_topic_in_the_same_step(t: &Topic) {
+    let back_off = |millis| Change::Rejoin(RejoinDue::BackOff(ms(millis)));
+    t.add_all(jobs("j", 3)).await;
+    let claims = t.transfer("n:1 %;", 2).await.claims;
+    let mut m = t.subscribe("m").await;
+    t.end("n:1 %;", &claims[0], back_off(500)).await;
+    while m.signals.next().await.expect("the store keeps the subscription") != Signal::Paused {}
+    let paused = |id: &JobId, until| Pause {
+        reason: format!("the handler of job {id} backed off"),
+        until: Some(until),
+        by: "n:1 %;".into(),
+        since: t.now(),
+    };
+    let pause = paused(&claims[0].id, t.in_ms(500));
+    assert_eq!(t.topic_state().await, TopicState { pause: Some(pause.clone()), ..TopicState::default() });
+    assert_eq!(t.claimed_ids("m").await, [""; 0], "a job is due, and may not start");
+    // Another one backs off for less, and nothing changes; then one for more.
+    t.end("n:1 %;", &claims[1], back_off(100)).await;
+    assert_eq!(t.topic_state().await.pause, Some(pause.clone()));
+    t.advance(ms(500)).await;
+    assert_eq!(t.topic_state().await.pause, None, "it ends by itself");
+    let all = t.claims("m").await;
+    assert_eq!(all.len(), 3, "with the jobs that backed off");
+    let began = t.now();
+    t.end("m", &all[0], back_off(1_000)).await;
+    t.advance(ms(10)).await;
+    t.end("m", &all[1], back_off(2_000)).await;
+    let pause = t.topic_state().await.pause.expect("it is paused");
+    assert_eq!((pause.since, pause.until), (began, Some(t.in_ms(2_000))), "longer, since the first");
+    t.set(TopicChange::Pause { reason: "why".into(), until: None }).await;
+    t.end("m", &all[2], back_off(5_000)).await;
+    assert_eq!(t.topic_state().await.pause.expect("it is paused").reason, "why", "that pause has no end");
+}
