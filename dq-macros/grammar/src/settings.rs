@@ -75,7 +75,7 @@ macro_rules! topic_settings {
         concurrency: [usize] = 64, in 1..=100_000, attribute "64";
         /// How many jobs of the topic run at the same time on all nodes together. Without it, as many as the nodes run. It holds for
         /// leases: a handler that runs beyond the lease of its node may still run while another takes its place. A node then claims no
-        /// more than it can start. `set_cluster_concurrency` outweighs it on all nodes. Not with `ack = "on_claim"`.
+        /// more than it can start. `set_limit` overrides it on all nodes. Not with `ack = "on_claim"`.
         cluster_concurrency: [Option<usize>] = None, in 1..=1_000_000, attribute "10";
         /// How long a handler may run before dq drops it, including `final_retry` and `process_unacked`. Zero or `"none"`: no limit.
         timeout: [Option<Duration>] = Some(30 * SECOND), in MS..=LONGEST_DELAY, attribute "\"5s\"";

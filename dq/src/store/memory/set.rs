@@ -23,10 +23,12 @@ impl Topic {
         }
         match set.change {
             TopicChange::Pause { .. } => self.notices.push(Recipient::Nodes, Signal::Paused),
-            TopicChange::Resume | TopicChange::Drain { .. } | TopicChange::Undrain | TopicChange::Concurrency(_) => {
-                self.notices.push(Recipient::Nodes, Signal::StateChanged);
-            }
             TopicChange::Delay(_) => {}
+            TopicChange::Resume
+            | TopicChange::Drain { .. }
+            | TopicChange::Undrain
+            | TopicChange::Limit { .. }
+            | TopicChange::ClearLimit(_) => self.notices.push(Recipient::Nodes, Signal::StateChanged),
         }
         let until = |due| match due {
             Due::After(time) | Due::Usual(time) => now.after(time),

@@ -475,7 +475,8 @@ macro_rules! store_behaviours {
             slot_of_a_dead_node_wakes_the_watcher
             limit_that_was_set_outweighs_the_code
             sweep_takes_slots_too
-            limit_is_within_its_bounds;
+            limit_is_within_its_bounds
+            limits_of_two_kinds_are_kept_beside_each_other;
         examining:
             sound_topic_has_no_mismatch
             job_that_does_not_decode_is_given_up_with_its_payload
