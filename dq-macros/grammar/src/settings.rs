@@ -75,7 +75,7 @@ macro_rules! topic_settings {
         concurrency: [usize] = 64, in 1..=100_000, attribute "64";
         /// How many jobs of the topic run at the same time on all nodes together. Without it, as many as the nodes run. It holds for
         /// leases: a handler that runs beyond the lease of its node may still run while another takes its place. A node then claims no
-        /// more than it can start. `set_cluster_concurrency` outweighs it on all nodes. Not with `ack = "on_claim"`.
+        /// more than it can start. `set_limit` overrides it on all nodes. Not with `ack = "on_claim"`.
         cluster_concurrency: [Option<usize>] = None, in 1..=1_000_000, attribute "10";
         /// How many jobs of the topic all nodes together start within a period, such as `"100/s"`, `"1000/h"` or `"100/s, burst 20"`: no more
         /// in any such period of the store's clock, spaced evenly but for the burst. Each claim counts: first runs, retries, rejoins and

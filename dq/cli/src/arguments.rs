@@ -12,8 +12,9 @@ use crate::verbs::add::AddArguments;
 use crate::verbs::change::{DeleteArguments, RequeueArguments, RescheduleArguments, RunNowArguments};
 use crate::verbs::doctor::DoctorArguments;
 use crate::verbs::jobs::JobsArguments;
+use crate::verbs::limit::LimitArguments;
 use crate::verbs::nodes::NodesArguments;
-use crate::verbs::pause::{DrainArguments, LimitArguments, PauseArguments};
+use crate::verbs::pause::{DrainArguments, PauseArguments};
 use crate::verbs::schedules::SchedulesCommand;
 use crate::verbs::shell::ShellName;
 use crate::verbs::show::{OneJob, ShowArguments};
@@ -90,7 +91,7 @@ pub enum Command {
     Pause(PauseArguments),
     /// Drains a topic: it takes no new jobs, and nodes run only what is due now.
     Drain(DrainArguments),
-    /// Sets how many jobs of a topic run at a time on all nodes.
+    /// Shows the limits of a topic, or changes them for all nodes and producers.
     Limit(LimitArguments),
     /// Ends the pause and the drain of a topic.
     Resume {

@@ -108,7 +108,7 @@ pub async fn run_in(session: &mut Session<'_>, command: Command) -> Result<(), F
         }
         Command::Pause(arguments) => verbs::pause::run_pause(session, &arguments).await,
         Command::Drain(arguments) => verbs::pause::run_drain(session, &arguments).await,
-        Command::Limit(arguments) => verbs::pause::run_limit(session, &arguments).await,
+        Command::Limit(arguments) => verbs::limit::run(session, &arguments).await,
         Command::Resume { topic } => verbs::pause::run_resume(session, &topic).await,
         Command::Schedules(command) => verbs::schedules::run(session, &command).await,
         Command::Completions { shell } => {

@@ -5,7 +5,6 @@ use std::fmt;
 use super::layer::Resolved;
 use super::settings::{Key, Keyed};
 use super::source::Source;
-use super::value::Value;
 use crate::time::Timestamp;
 
 /// A setting, its value, and where the value came from.
@@ -44,8 +43,8 @@ impl Listing {
     }
 
     /// The same, with a value that the store keeps for all nodes: it takes the place of the setting of that name, or comes last.
-    pub(crate) fn with_stored(mut self, key: &'static str, value: &impl Value, by: String, since: Timestamp) -> Self {
-        let stored = Listed { key, value: value.show(), source: Source::Store { by, since } };
+    pub(crate) fn with_stored(mut self, key: &'static str, value: String, by: String, since: Timestamp) -> Self {
+        let stored = Listed { key, value, source: Source::Store { by, since } };
         match self.0.iter_mut().find(|listed| listed.key == key) {
             Some(listed) => *listed = stored,
             None => self.0.push(stored),

@@ -87,4 +87,5 @@ pub(crate) use layers::Layers;
 pub(crate) use rules::{check_batches, check_node, check_topic};
 pub(crate) use settings::{setter, setters};
 pub(crate) use suggest::{did_you_mean, nearest};
+pub(crate) use value::show_duration;
 pub(crate) use variables::{Variables, of_this_process, read as read_variables};

@@ -68,7 +68,8 @@ pub use topic::TopicProvider;
 pub use typed::Provider;
 
 pub use crate::store::{
-    CommandOutcome, Cursor, Drain, JobMove, JobPlace, Pause, TopicConcurrency, TopicCounts, TopicDelay, TopicState,
+    BadLimit, CommandOutcome, Cursor, Drain, JobMove, JobPlace, Limit, LimitKind, Pause, TopicCounts, TopicDelay,
+    TopicLimit, TopicState,
 };
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Calls that change the state of a topic as a whole: pause, resume, drain, undrain, the default delay (rule 29), and how many jobs run at a
-//! time (rule 29).
+//! Calls that change the state of a topic as a whole: pause, resume, drain, undrain, the default delay and the limits (rule 29).
 //!
 //! Each call is a producer of its own with one call, number 1. So it is repeated until it is answered, and done once.
 
@@ -18,7 +17,7 @@ use super::root::Caller;
 use super::sending::{in_time, on_own_thread};
 use crate::store::{
     BatchAnswer, Drain, Due, LONGEST_AUTHOR, LONGEST_REASON, Pause, Pending, Producer, SetTopic, StoreError,
-    TopicChange, TopicConcurrency, TopicDelay, TopicSet, TopicState,
+    TopicChange, TopicDelay, TopicLimit, TopicSet, TopicState,
 };
 use crate::time::{Delay, IntoDelay, Timestamp};
 
@@ -27,12 +26,11 @@ const OPERATION: &str = "set";
 /// Roughly the bytes of a call, for the bound on unanswered requests.
 const CALL_BYTES: usize = LONGEST_AUTHOR + LONGEST_REASON;
 
-/// Changes a setting of a topic: a [`Pause`], a [`Drain`], a [`TopicDelay`] or a [`TopicConcurrency`]. Made by [`Provider::pause`](super::Provider::pause),
+/// Changes a setting of a topic: a [`Pause`], a [`Drain`], a [`TopicDelay`] or a [`TopicLimit`]. Made by [`Provider::pause`](super::Provider::pause),
 /// [`resume`](super::Provider::resume), [`drain`](super::Provider::drain), [`undrain`](super::Provider::undrain),
 /// [`set_default_delay`](super::Provider::set_default_delay), [`clear_default_delay`](super::Provider::clear_default_delay),
-/// [`set_cluster_concurrency`](super::Provider::set_cluster_concurrency) and
-/// [`clear_cluster_concurrency`](super::Provider::clear_cluster_concurrency).
-/// With `REASON` it needs a [`reason`](Call::reason).
+/// [`set_limit`](super::Provider::set_limit) and [`clear_limit`](super::Provider::clear_limit).
+/// With `REASON` it takes a [`reason`](Call::reason); a pause and a drain need one.
 ///
 /// Resolves to the setting before and now. Calling again is safe: a second pause replaces reason and end of the first.
 pub struct ChangeTopic<T, const REASON: bool = false> {
@@ -62,9 +60,9 @@ impl TopicSetting for Drain {
     }
 }
 
-impl TopicSetting for TopicConcurrency {
+impl TopicSetting for TopicLimit {
     fn of(state: TopicState) -> Option<Self> {
-        state.concurrency
+        state.limits.into_iter().next()
     }
 }
 
@@ -98,11 +96,13 @@ impl<T: TopicSetting, const REASON: bool> Call<ChangeTopic<T, REASON>> {
 }
 
 impl<T: TopicSetting> Call<ChangeTopic<T, true>> {
-    /// Says why, in at most 1 KiB. Required.
+    /// Says why, in at most 1 KiB. A pause and a drain need it.
     pub fn reason(self, text: impl Into<String>) -> Self {
         self.with(|verb| match &mut verb.change {
-            TopicChange::Pause { reason, .. } | TopicChange::Drain { reason } => *reason = text.into(),
-            TopicChange::Resume | TopicChange::Undrain | TopicChange::Delay(_) | TopicChange::Concurrency(_) => {}
+            TopicChange::Pause { reason, .. } | TopicChange::Drain { reason } | TopicChange::Limit { reason, .. } => {
+                *reason = text.into();
+            }
+            TopicChange::Resume | TopicChange::Undrain | TopicChange::Delay(_) | TopicChange::ClearLimit(_) => {}
         })
     }
 }
@@ -139,7 +139,11 @@ impl<T: TopicSetting, const REASON: bool> Verb for ChangeTopic<T, REASON> {
                 *until = delay.map(|time| read("lasting", time)).transpose()?.map(Due::After).or(*until);
             }
             TopicChange::Delay(set) => *set = delay.map(|delay| read("delay", delay)).transpose()?,
-            TopicChange::Drain { .. } | TopicChange::Resume | TopicChange::Undrain | TopicChange::Concurrency(_) => {}
+            TopicChange::Drain { .. }
+            | TopicChange::Resume
+            | TopicChange::Undrain
+            | TopicChange::Limit { .. }
+            | TopicChange::ClearLimit(_) => {}
         }
         let set = SetTopic { by: by.unwrap_or_else(this_process), change };
         if let Err(StoreError::OverLimit { what, size, limit }) = set.check() {

@@ -4,7 +4,7 @@ use super::call::Call;
 use super::setting::ChangeTopic;
 use super::typed::Provider;
 use crate::job::DelayJob;
-use crate::store::{Drain, Pause, TopicConcurrency, TopicDelay};
+use crate::store::{Drain, Limit, LimitKind, Pause, TopicDelay, TopicLimit};
 use crate::time::IntoDelay;
 
 impl Provider {
@@ -55,14 +55,27 @@ impl Provider {
         self.on::<J, _>(|topic| topic.clear_default_delay())
     }
 
-    /// Sets how many jobs of `J` run at a time on all nodes together from now on, 1 to 1,000,000. The store keeps it, and it outweighs the
-    /// setting `cluster_concurrency` of the nodes. What runs goes on. With `ack = "on_claim"` a job counts only until its ack.
-    pub fn set_cluster_concurrency<J: DelayJob>(&self, limit: usize) -> Call<ChangeTopic<TopicConcurrency>> {
-        self.on::<J, _>(|topic| topic.set_cluster_concurrency(limit))
+    /// Sets a limit of the topic of `J`. The store keeps it for all nodes and producers, and it overrides the setting in their code.
+    ///
+    /// ```no_run
+    /// # use dq::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "charge")]
+    /// # struct Charge { #[job(id)] order: u64 }
+    /// # async fn limit(jobs: dq::Provider) -> Result<(), dq::Error> {
+    /// use dq::provider::{Limit, LimitKind};
+    ///
+    /// jobs.set_limit::<Charge>(Limit::Concurrency(5)).reason("the bank asked").by("anna").await?;
+    /// jobs.clear_limit::<Charge>(LimitKind::Concurrency).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_limit<J: DelayJob>(&self, limit: Limit) -> Call<ChangeTopic<TopicLimit, true>> {
+        self.on::<J, _>(|topic| topic.set_limit(limit))
     }
 
-    /// Takes that away: then the setting `cluster_concurrency` of each node counts again.
-    pub fn clear_cluster_concurrency<J: DelayJob>(&self) -> Call<ChangeTopic<TopicConcurrency>> {
-        self.on::<J, _>(|topic| topic.clear_cluster_concurrency())
+    /// Clears a limit of the topic of `J`: the setting in the code applies again.
+    pub fn clear_limit<J: DelayJob>(&self, kind: LimitKind) -> Call<ChangeTopic<TopicLimit>> {
+        self.on::<J, _>(|topic| topic.clear_limit(kind))
     }
 }

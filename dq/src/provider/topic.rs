@@ -21,7 +21,7 @@ use super::setting::{ChangeTopic, TopicSetting};
 use crate::job::{BadName, JobDefaults, JobId, State, ToJobId, TopicName};
 use crate::schedule::{SchedulePause, schedule_id};
 use crate::store::{
-    CommandKind, Drain, Pause, Stored, TopicChange, TopicConcurrency, TopicCounts, TopicDelay, TopicState,
+    CommandKind, Drain, Limit, LimitKind, Pause, Stored, TopicChange, TopicCounts, TopicDelay, TopicLimit, TopicState,
 };
 use crate::time::{Delay, IntoDelay};
 
@@ -114,16 +114,14 @@ impl TopicProvider {
         self.set(TopicChange::Delay(None), None)
     }
 
-    /// Sets how many jobs of the topic run at a time on all nodes, as
-    /// [`Provider::set_cluster_concurrency`](super::Provider::set_cluster_concurrency) does.
-    pub fn set_cluster_concurrency(&self, limit: usize) -> Call<ChangeTopic<TopicConcurrency>> {
-        self.set(TopicChange::Concurrency(Some(limit)), None)
+    /// Sets a limit of the topic, as [`Provider::set_limit`](super::Provider::set_limit) does.
+    pub fn set_limit(&self, limit: Limit) -> Call<ChangeTopic<TopicLimit, true>> {
+        self.set(TopicChange::Limit { limit, reason: String::new() }, None)
     }
 
-    /// Lets the code of the nodes say again how many jobs run at a time, as
-    /// [`Provider::clear_cluster_concurrency`](super::Provider::clear_cluster_concurrency) does.
-    pub fn clear_cluster_concurrency(&self) -> Call<ChangeTopic<TopicConcurrency>> {
-        self.set(TopicChange::Concurrency(None), None)
+    /// Clears a limit of the topic, as [`Provider::clear_limit`](super::Provider::clear_limit) does.
+    pub fn clear_limit(&self, kind: LimitKind) -> Call<ChangeTopic<TopicLimit>> {
+        self.set(TopicChange::ClearLimit(kind), None)
     }
 
     fn set<T: TopicSetting, const REASON: bool>(
@@ -134,7 +132,7 @@ impl TopicProvider {
         Call::change_topic(self.0.clone(), change, delay)
     }
 
-    /// Reads whether the topic is paused or drains, and its default delay, once the returned [`Call`] is awaited. A pause that has
+    /// Reads whether the topic is paused or drains, its default delay and its limits, once the returned [`Call`] is awaited. A pause that has
     /// ended by itself is none.
     pub fn state(&self) -> Call<Query<TopicState>> {
         self.asks((), |store, key, (), _| Box::pin(async move { store.topic_state(&key).await }))

@@ -19,7 +19,7 @@ pub struct LinkOptions {
     /// [`Store::statistics`](super::Store::statistics) has what was counted.
     pub counts: bool,
     /// How many jobs of the topic may be RUNNING on all nodes together, as the code of the node says; `None`: any number. What was
-    /// [set](super::TopicChange::Concurrency) for the topic outweighs it (rule 29).
+    /// [set](super::Limit::Concurrency) for the topic outweighs it (rule 29).
     pub concurrency: Option<usize>,
     /// How many jobs of the topic all nodes together may claim within a period, as the code of the node says; `None`: any number.
     pub rate: Option<Rate>,

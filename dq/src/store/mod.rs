@@ -27,6 +27,7 @@ mod export;
 pub mod file;
 mod history;
 mod inspect;
+mod limit;
 mod limits;
 mod link;
 mod masked;
@@ -65,6 +66,8 @@ pub use history::{
     HISTORY_BYTES, HistorySetting, JobHistory, LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_ENDED_HISTORIES,
 };
 pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
+pub(crate) use limit::stored_rate;
+pub use limit::{BadLimit, Limit, LimitKind, MOST_CONCURRENCY, MOST_WAITING, TopicLimit};
 pub use link::{Link, LinkOptions, Pending};
 pub(crate) use masked::masked_server;
 pub use memory_use::MemoryUse;
@@ -84,8 +87,7 @@ pub use signals::{BroadcastMessage, Feed, Interest, Signal, Signals};
 pub(crate) use statistics::MINUTE;
 pub use statistics::{LATENESS_BOUNDS, MOST_MINUTES, MinuteCounts, RECENT_MINUTES};
 pub use topic_state::{
-    Drain, LONGEST_AUTHOR, LONGEST_REASON, MOST_CONCURRENCY, MOST_LEFT, Pause, SetTopic, TopicChange, TopicConcurrency,
-    TopicDelay, TopicSet, TopicState,
+    Drain, LONGEST_AUTHOR, LONGEST_REASON, MOST_LEFT, Pause, SetTopic, TopicChange, TopicDelay, TopicSet, TopicState,
 };
 pub(crate) use topic_state::{Gate, Slots};
 

@@ -1,5 +1,4 @@
-//! The state of a topic as a whole: whether it is paused, whether it drains, its default delay (rule 29), and how many of its jobs run at
-//! a time on all nodes (rule 29).
+//! The state of a topic as a whole: whether it is paused, whether it drains, its default delay and its limits (rule 29).
 
 use std::time::Duration;
 
@@ -7,6 +6,10 @@ use serde::{Serialize, Serializer};
 
 use super::due::Due;
 use super::error::{StoreError, limited};
+#[cfg(feature = "schema")]
+use super::limit::Written;
+use super::limit::{Limit, LimitKind, TopicLimit};
+use super::rate::Rate;
 use crate::job::{JobId, NodeId};
 use crate::time::Timestamp;
 
@@ -18,9 +21,6 @@ pub const LONGEST_AUTHOR: usize = 256;
 
 /// How many jobs a step counts at most that a draining topic still has to run.
 pub const MOST_LEFT: usize = 10_000;
-
-/// The most jobs that [`TopicChange::Concurrency`] may let run at a time.
-pub const MOST_CONCURRENCY: usize = 1_000_000;
 
 /// A topic is paused: no node claims its jobs, and its broadcasts wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -62,18 +62,6 @@ pub struct TopicDelay {
     pub since: Timestamp,
 }
 
-/// How many jobs of a topic run at a time on all nodes together, as somebody has set it. It outweighs what the code of the nodes says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ClusterConcurrency))]
-pub struct TopicConcurrency {
-    /// How many, at least 1.
-    pub limit: usize,
-    /// Who set it.
-    pub by: String,
-    /// When, by the store's clock.
-    pub since: Timestamp,
-}
-
 /// The state of a topic as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -84,8 +72,9 @@ pub struct TopicState {
     pub drain: Option<Drain>,
     /// The topic has a default delay.
     pub delay: Option<TopicDelay>,
-    /// How many of its jobs run at a time on all nodes; `None`: as many as the code of the nodes says.
-    pub concurrency: Option<TopicConcurrency>,
+    /// Its limits, in the order of [`LimitKind::ALL`]; what is missing is as the code of nodes and producers says.
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<Written>))]
+    pub limits: Vec<TopicLimit>,
 }
 
 /// A change of the state of a topic.
@@ -109,8 +98,15 @@ pub enum TopicChange {
     Undrain,
     /// Sets the default delay; `None`: the topic has none any more.
     Delay(Option<Duration>),
-    /// Sets how many jobs run at a time on all nodes, 1 to [`MOST_CONCURRENCY`]; `None`: what the code of the nodes says counts again.
-    Concurrency(Option<usize>),
+    /// Sets a limit.
+    Limit {
+        /// The limit.
+        limit: Limit,
+        /// Why; may be empty.
+        reason: String,
+    },
+    /// Clears a limit: what the code says applies again.
+    ClearLimit(LimitKind),
 }
 
 /// Request of the step `set`: a change, and who makes it.
@@ -165,7 +161,37 @@ impl Gate {
 impl TopicState {
     /// Whether nobody has set anything.
     pub const fn is_default(&self) -> bool {
-        self.pause.is_none() && self.drain.is_none() && self.delay.is_none() && self.concurrency.is_none()
+        self.pause.is_none() && self.drain.is_none() && self.delay.is_none() && self.limits.is_empty()
+    }
+
+    /// The limit of this kind, if a caller has set one.
+    pub fn limit(&self, kind: LimitKind) -> Option<&TopicLimit> {
+        self.limits.iter().find(|set| set.limit.kind() == kind)
+    }
+
+    /// How many jobs may run at a time on all nodes, if a caller has set that.
+    pub fn concurrency(&self) -> Option<usize> {
+        self.limits.iter().find_map(|set| if let Limit::Concurrency(jobs) = set.limit { Some(jobs) } else { None })
+    }
+
+    /// The rate, if a caller has set one.
+    pub fn rate(&self) -> Option<Rate> {
+        self.limits.iter().find_map(|set| if let Limit::Rate(rate) = set.limit { Some(rate) } else { None })
+    }
+
+    /// Whether a caller has limited what all nodes together claim.
+    pub(crate) fn limits_claims(&self) -> bool {
+        self.concurrency().is_some() || self.rate().is_some()
+    }
+
+    /// Puts a limit, or nothing, in the place of the one of this kind, which it returns.
+    pub(crate) fn replace_limit(&mut self, kind: LimitKind, set: Option<TopicLimit>) -> Vec<TopicLimit> {
+        let (former, mut limits): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.limits).into_iter().partition(|set| set.limit.kind() == kind);
+        limits.extend(set);
+        limits.sort_by_key(|set| set.limit.kind());
+        self.limits = limits;
+        former
     }
 
     /// The state that counts at this time: a pause that has ended by itself is none.
@@ -213,10 +239,12 @@ impl TopicState {
                 answer.now.delay = delay.map(|delay| TopicDelay { delay: whole_millis(delay), by, since: clock });
                 answer.before.delay = std::mem::replace(&mut self.delay, answer.now.delay.clone());
             }
-            TopicChange::Concurrency(limit) => {
-                answer.now.concurrency = limit.map(|limit| TopicConcurrency { limit, by, since: clock });
-                answer.before.concurrency = std::mem::replace(&mut self.concurrency, answer.now.concurrency.clone());
+            TopicChange::Limit { limit, reason } => {
+                let set = TopicLimit { limit, reason, by, since: clock };
+                answer.before.limits = self.replace_limit(limit.kind(), Some(set.clone()));
+                answer.now.limits.push(set);
             }
+            TopicChange::ClearLimit(kind) => answer.before.limits = self.replace_limit(kind, None),
         }
         answer
     }
@@ -242,18 +270,16 @@ fn back_off_reason(id: &JobId) -> String {
 }
 
 impl SetTopic {
-    /// Refuses texts over the limits before anything is done.
-    pub(crate) const fn check(&self) -> Result<(), StoreError> {
+    /// Refuses texts and limits that are out of their bounds before anything is done.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
         let reason = match &self.change {
+            TopicChange::Limit { limit, reason } => {
+                limit.check()?;
+                reason.len()
+            }
             TopicChange::Pause { reason, .. } | TopicChange::Drain { reason } => reason.len(),
-            TopicChange::Resume | TopicChange::Undrain | TopicChange::Delay(_) | TopicChange::Concurrency(_) => 0,
+            TopicChange::Resume | TopicChange::Undrain | TopicChange::Delay(_) | TopicChange::ClearLimit(_) => 0,
         };
-        if let TopicChange::Concurrency(Some(size)) = self.change
-            && (size == 0 || size > MOST_CONCURRENCY)
-        {
-            let what = "the number of jobs that run at a time (at least 1)";
-            return Err(StoreError::OverLimit { what, size, limit: MOST_CONCURRENCY });
-        }
         let (what, size, limit) = if reason > LONGEST_REASON {
             ("the size of the reason in bytes", reason, LONGEST_REASON)
         } else {
@@ -274,7 +300,7 @@ pub(crate) struct Slots {
 impl Slots {
     /// What the state of the topic says, or else the code of the node that asks.
     pub(crate) fn of(state: &TopicState, by_code: Option<usize>, running: usize) -> Self {
-        Self { limit: state.concurrency.as_ref().map(|set| set.limit).or(by_code), running }
+        Self { limit: state.concurrency().or(by_code), running }
     }
 
     /// How many of so many jobs may be claimed now.

@@ -4,6 +4,7 @@ pub mod add;
 pub mod change;
 pub mod doctor;
 pub mod jobs;
+pub mod limit;
 pub mod nodes;
 pub mod pause;
 pub mod schedules;

@@ -1,4 +1,4 @@
-//! `dq pause`, `dq drain`, `dq resume` and `dq limit`.
+//! `dq pause`, `dq drain` and `dq resume`.
 
 use std::time::Duration;
 
@@ -39,20 +39,6 @@ pub struct DrainArguments {
     /// Why, for those who wonder later
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
-}
-
-/// The arguments of `dq limit`.
-#[derive(Debug, Args)]
-pub struct LimitArguments {
-    /// The topic
-    #[arg(value_name = "TOPIC")]
-    pub topic: TopicName,
-    /// How many jobs may run at a time on all nodes
-    #[arg(value_name = "JOBS", required_unless_present = "clear", conflicts_with = "clear")]
-    pub jobs: Option<usize>,
-    /// What the code of the nodes says counts again
-    #[arg(long)]
-    pub clear: bool,
 }
 
 /// What `--json` writes: the topic before and now, only with what the verb is about.
@@ -118,26 +104,6 @@ pub(crate) async fn run_resume(session: &mut Session<'_>, topic: &TopicName) -> 
             format!("{topic} takes jobs again; it was drained by {}: {}", safe(&drain.by), safe(&drain.reason))
         }
         (Some(_), Some(_)) => format!("{topic} runs again and takes jobs; it was paused and draining"),
-    };
-    write(session, &Changed { topic: topic.as_str(), before, now }, &text)
-}
-
-/// Sets how many jobs of a topic run at a time on all nodes.
-pub(crate) async fn run_limit(session: &mut Session<'_>, arguments: &LimitArguments) -> Result<(), Failure> {
-    let provider = session.provider().await?;
-    let (topic, by) = (&arguments.topic, session.common.author());
-    let jobs = provider.topic(topic.as_str())?;
-    let change =
-        arguments.jobs.map_or_else(|| jobs.clear_cluster_concurrency(), |limit| jobs.set_cluster_concurrency(limit));
-    let changed = change.by(by).await?;
-    let before = TopicState { concurrency: changed.before, ..TopicState::default() };
-    let now = TopicState { concurrency: changed.now, ..TopicState::default() };
-    let text = match (&before.concurrency, &now.concurrency) {
-        (_, Some(set)) => format!("{topic} runs {} jobs at a time on all nodes; what runs goes on", set.limit),
-        (Some(set), None) => {
-            format!("{topic} runs as many jobs as the code says; {} had set {}", safe(&set.by), set.limit)
-        }
-        (None, None) => format!("{topic} had no limit but that of the code"),
     };
     write(session, &Changed { topic: topic.as_str(), before, now }, &text)
 }

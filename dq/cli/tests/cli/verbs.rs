@@ -209,19 +209,22 @@ fn a_pause_says_who_and_why_and_a_resume_ends_it() {
 #[test]
 fn a_limit_of_what_runs_is_set_and_taken_away() {
     on_each_store("limit", |shop| {
-        let set = shop.json(&["limit", "orders", "3", "--by", "anna"]);
-        assert_eq!(
-            (&set[0]["now"]["concurrency"]["limit"], &set[0]["now"]["concurrency"]["by"]),
-            (&3.into(), &"anna".into())
-        );
-        assert_eq!(
-            shop.wrote(&["limit", "orders", "4"]),
-            "orders runs 4 jobs at a time on all nodes; what runs goes on\n"
-        );
-        assert_eq!(shop.json(&["topic", "orders"])[0]["state"]["concurrency"]["limit"], 4);
-        assert!(shop.wrote(&["limit", "orders", "--clear"]).starts_with("orders runs as many jobs as the code says; "));
-        assert_eq!(shop.wrote(&["limit", "orders", "--clear"]), "orders had no limit but that of the code\n");
-        assert_eq!(shop.ran(&["limit", "orders", "0"]).code, 1);
+        let set = shop.json(&["limit", "orders", "--concurrency", "3", "--reason", "the bank asked", "--by", "anna"]);
+        let now = &set[0]["now"][0];
+        assert_eq!((&now["kind"], &now["value"], &now["by"]), (&"concurrency".into(), &3.into(), &"anna".into()));
+        let both = shop.wrote(&["limit", "orders", "--concurrency", "4", "--max-waiting", "500"]);
+        let [runs, waits] = both.lines().collect::<Vec<_>>().try_into().unwrap();
+        assert!(runs.starts_with("concurrency: 4 jobs at a time on all nodes, set by "), "{both}");
+        assert!(runs.contains("; before: 3 jobs at a time on all nodes, set by anna at "), "{both}");
+        assert!(runs.ends_with(": the bank asked"), "{both}");
+        assert!(waits.starts_with("waiting: 500 waiting jobs, set by "), "{both}");
+        assert_eq!(shop.json(&["topic", "orders"])[0]["state"]["limits"][1]["value"], 500);
+        let cleared = shop.wrote(&["limit", "orders", "--clear", "concurrency"]);
+        assert!(cleared.starts_with("concurrency: as the code says; before: 4 jobs "), "{cleared}");
+        let shown = shop.wrote(&["limit", "orders"]);
+        assert!(shown.starts_with("concurrency: as the code says\nwaiting: 500 "), "{shown}");
+        assert_eq!(shop.json(&["limit", "orders"])[0]["now"][0]["value"], 500);
+        assert_eq!(shop.ran(&["limit", "orders", "--concurrency", "0"]).code, 1);
     });
 }
 

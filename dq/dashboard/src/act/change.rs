@@ -1,10 +1,11 @@
 //! One change, done and audited.
 
 use dq::Provider;
-use dq::provider::{CallError, JobPlace, TopicProvider};
+use dq::provider::{BadLimit, CallError, JobPlace, Limit, LimitKind, TopicProvider};
 use dq::time::Timestamp;
 use serde::Serialize;
 
+use super::Order;
 use crate::app::App;
 use crate::asked::time;
 use crate::audit::audit;
@@ -21,26 +22,18 @@ pub(crate) enum When {
 /// What to do.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    Pause {
-        reason: String,
-        lasting: Option<String>,
-    },
+    Pause { reason: String, lasting: Option<String> },
     Resume,
-    Drain {
-        reason: String,
-    },
+    Drain { reason: String },
     Undrain,
-    /// How many jobs of a topic run at a time on all nodes; `None`: what the code of the nodes says counts again.
-    Limit(Option<usize>),
+    Limit { limit: Limit, reason: String },
+    ClearLimit(LimitKind),
     Requeue(String),
     Delete(String),
     Ack(String),
     RunNow(String),
     Reschedule(String, When),
-    PauseSchedule {
-        name: String,
-        reason: String,
-    },
+    PauseSchedule { name: String, reason: String },
     ResumeSchedule(String),
     RemoveSchedule(String),
 }
@@ -67,6 +60,12 @@ impl Applied {
     }
 }
 
+impl From<BadLimit> for Failure {
+    fn from(bad: BadLimit) -> Self {
+        Self::Bad(bad.to_string())
+    }
+}
+
 impl When {
     /// A delay such as `15m`, or a time.
     pub(crate) fn read(text: &str) -> Result<Self, Failure> {
@@ -81,24 +80,27 @@ impl When {
     }
 }
 
-/// The change that a word names, for a job or schedule `id`.
-pub(crate) fn change(word: &str, id: &str, reason: &str, lasting: &str, due: &str) -> Result<Change, Failure> {
-    let (name, reason) = (id.to_owned(), reason.to_owned());
-    let lasting = Some(lasting.trim().to_owned()).filter(|lasting| !lasting.is_empty());
-    Ok(match word {
+/// The change that an order is for.
+pub(crate) fn change(order: &Order) -> Result<Change, Failure> {
+    let (name, reason) = (order.id.clone(), order.reason.clone());
+    let lasting = Some(order.lasting.trim().to_owned()).filter(|lasting| !lasting.is_empty());
+    let kind = || order.limit.parse::<LimitKind>();
+    Ok(match order.action.as_str() {
         "pause" => Change::Pause { reason, lasting },
         "resume" => Change::Resume,
         "drain" => Change::Drain { reason },
         "undrain" => Change::Undrain,
+        "limit" => Change::Limit { limit: kind()?.read(&order.value)?, reason },
+        "clear_limit" => Change::ClearLimit(kind()?),
         "requeue" => Change::Requeue(name),
         "delete" => Change::Delete(name),
         "ack" => Change::Ack(name),
         "run_now" => Change::RunNow(name),
-        "reschedule" => Change::Reschedule(name, When::read(due)?),
+        "reschedule" => Change::Reschedule(name, When::read(&order.due)?),
         "pause_schedule" => Change::PauseSchedule { name, reason },
         "resume_schedule" => Change::ResumeSchedule(name),
         "remove_schedule" => Change::RemoveSchedule(name),
-        _ => return Err(Failure::Bad(format!("`{word}` is nothing that can be done"))),
+        word => return Err(Failure::Bad(format!("`{word}` is nothing that can be done"))),
     })
 }
 
@@ -109,7 +111,8 @@ impl Change {
             Self::Resume => "resume",
             Self::Drain { .. } => "drain",
             Self::Undrain => "undrain",
-            Self::Limit(_) => "limit",
+            Self::Limit { .. } => "limit",
+            Self::ClearLimit(_) => "clear_limit",
             Self::Requeue(_) => "requeue",
             Self::Delete(_) => "delete",
             Self::Ack(_) => "ack",
@@ -123,7 +126,9 @@ impl Change {
 
     fn id(&self) -> &str {
         match self {
-            Self::Pause { .. } | Self::Resume | Self::Drain { .. } | Self::Undrain | Self::Limit(_) => "",
+            Self::Pause { .. } | Self::Resume | Self::Drain { .. } | Self::Undrain => "",
+            Self::Limit { limit, .. } => limit.kind().name(),
+            Self::ClearLimit(kind) => kind.name(),
             Self::Requeue(id) | Self::Delete(id) | Self::Ack(id) | Self::RunNow(id) | Self::Reschedule(id, _) => id,
             Self::PauseSchedule { name, .. } | Self::ResumeSchedule(name) | Self::RemoveSchedule(name) => name,
         }
@@ -163,11 +168,11 @@ async fn perform(provider: &Provider, user: &User, topic: &str, change: Change) 
             topic.drain().reason(reason).by(by()).await?;
             Applied::DONE
         }
-        Change::Limit(Some(jobs)) => {
-            topic.set_cluster_concurrency(jobs).by(by()).await?;
+        Change::Limit { limit, reason } => {
+            topic.set_limit(limit).reason(reason).by(by()).await?;
             Applied::DONE
         }
-        Change::Limit(None) => Applied::if_changed(topic.clear_cluster_concurrency().by(by()).await?.before.is_some()),
+        Change::ClearLimit(kind) => Applied::if_changed(topic.clear_limit(kind).by(by()).await?.before.is_some()),
         Change::Undrain => Applied::if_changed(topic.undrain().by(by()).await?.before.is_some()),
         Change::PauseSchedule { name, reason } => {
             topic.pause_schedule(name, reason).by(by()).await?;

@@ -74,7 +74,8 @@ fn ask(frame: &Frame, mut order: Order, word: &Word, count: Option<(String, usiz
                 (frame.proof())
                 (fields(&order))
                 @if is_bulk { input type="hidden" name="all" value=(order.all); }
-                @if word.needs_reason { label { "Reason" input name="reason" required maxlength="1000" autofocus; } }
+                @if order.action == "limit" { label { "How many" input name="value" required inputmode="numeric" autocomplete="off" autofocus; } }
+                @if word.needs_reason { label { "Reason" input name="reason" required maxlength="1000" autofocus[order.action != "limit"]; } }
                 @if order.action == "pause" { label { "For how long (empty: until somebody resumes)" input name="lasting" placeholder="2h"; } }
                 @if order.action == "reschedule" { label { "Due in, or at" input name="due" required value=(order.due) placeholder="15m or 2026-11-23T14:05:00Z" autofocus; } }
                 div.actions {
@@ -120,7 +121,7 @@ pub(crate) async fn act(State(app): State<Shared>, visit: Visit, Form(order): Fo
 }
 
 async fn one(app: &Shared, frame: &Frame, visit: &Visit, order: &Order) -> Result<Response, Failure> {
-    let change = change(&order.action, &order.id, &order.reason, &order.lasting, &order.due)?;
+    let change = change(order)?;
     let topic = order.jobs.topic.as_str();
     let applied = apply(app, &visit.user, topic, change).await?;
     let said = if applied.changed { order.action.as_str() } else { "nothing" };

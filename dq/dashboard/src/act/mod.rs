@@ -30,6 +30,10 @@ pub(crate) struct Order {
     pub(crate) lasting: String,
     /// The new due time: a delay such as `15m`, or a time.
     pub(crate) due: String,
+    /// The kind of a limit.
+    pub(crate) limit: String,
+    /// The new value of a limit.
+    pub(crate) value: String,
     /// How many jobs were in the state when a bulk change began.
     pub(crate) all: String,
     pub(crate) changed: String,

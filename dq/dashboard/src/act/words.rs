@@ -29,7 +29,7 @@ const fn word(
     Word { action, verb, what, done, undo, reverse: "", needs_reason: false }
 }
 
-const WORDS: [Word; 12] = [
+const WORDS: [Word; 14] = [
     Word {
         reverse: "resume",
         needs_reason: true,
@@ -60,6 +60,23 @@ const WORDS: [Word; 12] = [
         reverse: "drain",
         ..word("undrain", "End the drain", "The topic takes new jobs again.", "The drain has ended.", "drain it again")
     },
+    Word {
+        needs_reason: true,
+        ..word(
+            "limit",
+            "Set the limit",
+            "It applies on all nodes and to all producers, whatever their code says.",
+            "The limit is set.",
+            "set the former one again, or clear it",
+        )
+    },
+    word(
+        "clear_limit",
+        "Clear the limit",
+        "What the code of nodes and producers says applies again.",
+        "The limit was cleared.",
+        "set it again",
+    ),
     word(
         "requeue",
         "Requeue",

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
+use dq::provider::LimitKind;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -31,12 +32,34 @@ pub(super) struct Due {
     when: String,
 }
 
-/// How many jobs run at a time.
+/// A limit of a topic.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Limit {
-    /// 1 to 1,000,000; `null`: what the code of the nodes says counts again.
-    jobs: Option<usize>,
+    /// What it limits: `concurrency`, `rate` or `waiting`.
+    kind: String,
+    /// Its value; `null`: what the code says applies again.
+    value: Option<LimitValue>,
+    /// Why; up to 1 KiB.
+    #[serde(default)]
+    reason: String,
+}
+
+/// The value of a limit: a number of jobs, or a rate such as `100/s`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+enum LimitValue {
+    Jobs(usize),
+    Rate(String),
+}
+
+impl LimitValue {
+    fn text(self) -> String {
+        match self {
+            Self::Jobs(jobs) => jobs.to_string(),
+            Self::Rate(rate) => rate,
+        }
+    }
 }
 
 /// The body of a change that needs none: `{}`.
@@ -154,7 +177,7 @@ pub(super) async fn drain(
     done(&app, &visit, &topic, Change::Drain { reason }).await
 }
 
-/// Sets how many jobs of a topic run at a time on all nodes together. What runs goes on.
+/// Sets or clears a limit of a topic for all nodes and producers.
 #[utoipa::path(post, path = "/topics/{topic}/limit", tag = "changes", request_body = Limit, params(("topic" = String, Path)),
     responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn limit(
@@ -163,8 +186,12 @@ pub(super) async fn limit(
     Path(topic): Path<String>,
     sent: Body<Limit>,
 ) -> Answer {
-    let Limit { jobs } = body(sent).map_err(failed)?;
-    done(&app, &visit, &topic, Change::Limit(jobs)).await
+    let Limit { kind, value, reason } = body(sent).map_err(failed)?;
+    let change = kind.parse::<LimitKind>().and_then(|kind| match value {
+        Some(value) => Ok(Change::Limit { limit: kind.read(&value.text())?, reason }),
+        None => Ok(Change::ClearLimit(kind)),
+    });
+    done(&app, &visit, &topic, change.map_err(failed)?).await
 }
 
 /// Pauses a schedule; `id` is its name.

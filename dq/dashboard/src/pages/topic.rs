@@ -2,6 +2,7 @@
 
 use axum::extract::{Query, State};
 use dq::inspect::{InspectedNode, InspectedTopic, PastSpans, Rates, Scale};
+use dq::provider::LimitKind;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -99,12 +100,13 @@ fn states(frame: &Frame, topic: &InspectedTopic) -> Markup {
     }
 }
 
-/// Pause, drain, default delay and the number of jobs that run at a time, the first two with what changes them.
+/// Pause, drain, default delay and limits, with what changes them.
 fn settings(frame: &Frame, topic: &InspectedTopic) -> Markup {
     let (name, now) = (topic.topic.as_str(), topic.clock);
-    let button = |action: &str, label: &str| {
-        html! { @if !frame.read_only { a.button href=(frame.to("confirm", &[("action", action), ("topic", name)])) { (label) } } }
+    let with_limit = |action: &str, limit: &str, label: &str| {
+        html! { @if !frame.read_only { a.button href=(frame.to("confirm", &[("action", action), ("topic", name), ("limit", limit)])) { (label) } } }
     };
+    let button = |action: &str, label: &str| with_limit(action, "", label);
     html! {
         section.panel.limits aria-label="State of the topic" {
             div {
@@ -125,15 +127,18 @@ fn settings(frame: &Frame, topic: &InspectedTopic) -> Markup {
                     p { "Default delay " b { (duration(delay.delay)) } ", set by " (delay.by) ", " (moment(delay.since, now)) }
                 } @else { p { "No default delay in the store." } }
             }
-            @if topic.state.concurrency.is_some() || topic.shut.is_some() {
+            @for kind in LimitKind::ALL {
                 div {
-                    @if let Some(set) = &topic.state.concurrency {
-                        p { (number(set.limit)) " jobs at a time on all nodes, set by " b { (set.by) } ", " (moment(set.since, now)) }
-                    }
-                    @if let Some(limit) = topic.shut {
-                        p { span.badge.odd { "full" } " " (number(topic.running)) " of " (number(limit)) " run, and due jobs wait for one of them to end" }
-                    }
+                    @if let Some(set) = topic.state.limit(kind) {
+                        p { "At most " b { (set.limit) } " " (kind.unit()) ", set by " b { (set.by) } ", " (moment(set.since, now))
+                            @if !set.reason.is_empty() { ": " (set.reason) } }
+                        (with_limit("clear_limit", kind.name(), "Clear…"))
+                    } @else { p { "The code says how many " (kind.unit()) "." } }
+                    (with_limit("limit", kind.name(), "Set a limit…"))
                 }
+            }
+            @if let Some(limit) = topic.shut {
+                p { span.badge.odd { "full" } " " (number(topic.running)) " of " (number(limit)) " run, and due jobs wait for one of them to end" }
             }
         }
     }

@@ -51,6 +51,24 @@ async fn a_schedule_is_paused_resumed_and_removed_and_each_page_offers_the_way_b
 }
 
 #[tokio::test]
+async fn a_limit_is_set_and_cleared_with_its_reason() {
+    let provider = provider("limit").await;
+    let topic = provider.topic("mail").unwrap();
+    let mut visitor = Visitor::free(provider.clone());
+    let set = visitor.confirm("action=limit&topic=mail&limit=waiting", "value=500&reason=it+is+slow").await;
+    let page = visitor.get(set.header("location")).await.body;
+    for part in ["The limit is set.", "At most <b>500</b> waiting jobs", "everyone (dashboard)", "it is slow"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    visitor.confirm("action=clear_limit&topic=mail&limit=waiting", "").await;
+    assert_eq!(topic.state().await.unwrap().limits, []);
+    for wrong in ["value=many&reason=x", "value=0&reason=x"] {
+        let refused = visitor.confirm("action=limit&topic=mail&limit=concurrency", wrong).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{wrong}");
+    }
+}
+
+#[tokio::test]
 async fn a_page_offers_the_due_time_that_a_job_had() {
     let provider = provider("former").await;
     let topic = provider.topic("mail").unwrap();

@@ -176,7 +176,8 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     let mut kept = n("kept");
     kept["retain"] = "1h".into();
     reader.call(ADD, "welcome-mail", "", kept).await;
-    reader.call("POST /topics/{topic}/limit", "export-report", "", json!({ "jobs": 1 })).await;
+    let one = json!({ "kind": "concurrency", "value": 1, "reason": "the bank asked" });
+    reader.call("POST /topics/{topic}/limit", "export-report", "", one).await;
     for id in ["r1", "r2", "r3", "r4", "r5", "r6"] {
         reader.call(ADD, "export-report", "", n(id)).await;
         // No two are due at the same moment.
@@ -194,7 +195,9 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     reader.get("/topics/{topic}", "export-report", "").await;
     let page = reader.program.get("/topic?topic=export-report").await;
     assert!(page.body.contains("1 of 1 run, and due jobs wait for one of them to end"), "{}", page.body);
-    reader.call("POST /topics/{topic}/limit", "export-report", "", json!({ "jobs": null })).await;
+    reader
+        .call("POST /topics/{topic}/limit", "export-report", "", json!({ "kind": "concurrency", "value": null }))
+        .await;
     reader.why("export-report", "r6", &["behind", "busy"]).await;
     for (topic, state) in
         [("charge-card", "dead"), ("fraud-review", "unacked"), ("welcome-mail", "done"), ("export-report", "running")]

@@ -8,11 +8,11 @@ use super::Plan;
 use super::health::{Health, HealthProbe};
 use super::signals::Counted;
 use super::{Running, start};
-use crate::config::{Listing, Source};
+use crate::config::{Listing, Source, show_duration};
 use crate::context::takeover;
 use crate::job::TopicName;
 use crate::provider::Provider;
-use crate::store::{TopicConcurrency, TopicDelay};
+use crate::store::{TopicDelay, TopicLimit};
 
 /// A running node, from [`ContextFactory::start`](crate::context::ContextFactory::start).
 ///
@@ -52,11 +52,11 @@ impl Context {
         let Some(state) = self.health().topics.into_iter().find(|state| state.topic == topic) else {
             return Some(listing);
         };
-        if let Some(TopicConcurrency { limit, by, since }) = state.cluster_concurrency {
-            listing = listing.with_stored("cluster_concurrency", &limit, by, since);
+        for TopicLimit { limit, by, since, .. } in state.limits {
+            listing = listing.with_stored(limit.kind().setting(), limit.to_string(), by, since);
         }
         if let Some(TopicDelay { delay, by, since }) = state.default_delay {
-            listing = listing.with_stored("delay", &delay, by, since);
+            listing = listing.with_stored("delay", show_duration(delay), by, since);
         }
         Some(listing)
     }

@@ -17,7 +17,7 @@ use crate::context::condition::{Condition, LiveCondition, TaskStats};
 use crate::job::{Cause, JobId};
 use crate::store::RequestKind;
 use crate::store::step::Change;
-use crate::store::{Drain, Outage, Pause, StoreError, TopicConcurrency, TopicDelay, TopicState};
+use crate::store::{Drain, Outage, Pause, StoreError, TopicDelay, TopicLimit, TopicState};
 use crate::telemetry::{Counter, Histogram, counter, histogram, label, table};
 
 /// The state of one topic on this node.
@@ -61,8 +61,8 @@ pub struct TopicHealth {
     pub left: usize,
     /// The default delay of the topic that the store keeps.
     pub default_delay: Option<TopicDelay>,
-    /// How many of its jobs run at a time on all nodes, and who [set](crate::Provider::set_cluster_concurrency) that, as far as the node knows.
-    pub cluster_concurrency: Option<TopicConcurrency>,
+    /// Its limits that callers have [set](crate::Provider::set_limit), as far as the node knows.
+    pub limits: Vec<TopicLimit>,
     /// How many more records than jobs in a state the store had at the last scan. Anything but 0 means that another program
     /// removed keys of dq, or that the server evicted them; jobs without a state are put back within about two minutes.
     pub audit_difference: i64,
@@ -213,7 +213,7 @@ impl TopicStats {
             drain: state.drain,
             left: self.left.load(Relaxed),
             default_delay: state.delay,
-            cluster_concurrency: state.concurrency,
+            limits: state.limits,
             audit_difference: self.records.load(Relaxed) as i64 - self.places.load(Relaxed) as i64,
         }
     }

@@ -24,10 +24,12 @@ impl Topic {
         }
         match set.change {
             TopicChange::Pause { .. } => self.notices.push(Recipient::Nodes, Signal::Paused),
-            TopicChange::Resume | TopicChange::Drain { .. } | TopicChange::Undrain | TopicChange::Concurrency(_) => {
-                self.notices.push(Recipient::Nodes, Signal::StateChanged);
-            }
             TopicChange::Delay(_) => {}
+            TopicChange::Resume
+            | TopicChange::Drain { .. }
+            | TopicChange::Undrain
+            | TopicChange::Limit { .. }
+            | TopicChange::ClearLimit(_) => self.notices.push(Recipient::Nodes, Signal::StateChanged),
         }
         let until = |due| match due {
             Due::After(time) | Due::Usual(time) => now.after(time),
@@ -64,7 +66,7 @@ impl Topic {
 
     /// How many jobs the rate lets nodes claim, if there is one.
     pub(super) fn pace(&self, now: Now) -> Option<Pace> {
-        let rate = self.by_code.rate?;
+        let rate = self.settings.rate().or(self.by_code.rate)?;
         Some(Pace::new(rate, self.opens.unwrap_or_else(|| Pace::after(rate, self.fence.0)), now.micros()))
     }
 

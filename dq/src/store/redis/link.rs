@@ -12,7 +12,7 @@ use super::keys::Keys;
 use super::outcomes::{Sorted, sort};
 use super::reply::{Reply, malformed};
 use super::scripts::{ScriptCall, Scripts, Step};
-use super::topic_state::{rate_text, told};
+use super::topic_state::told;
 use super::{metadata_bytes, micros, millis};
 use crate::job::{Isolation, JobId, NodeId, Token};
 use crate::store::step::{
@@ -20,7 +20,7 @@ use crate::store::step::{
     Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
     Transferred, USUAL_BYTES, Verdict, Wake,
 };
-use crate::store::{Answer, Link, LinkOptions, Pending, Request, RequestKind, StoreError};
+use crate::store::{Answer, Link, LinkOptions, Pending, Request, RequestKind, StoreError, stored_rate};
 use crate::time::Timestamp;
 
 /// The link of one node to one topic.
@@ -270,7 +270,7 @@ impl RedisLink {
         let LinkOptions { concurrency, rate, .. } = self.options;
         let call = call.arg(concurrency.unwrap_or(0));
         match rate {
-            Some(rate) => call.arg(rate_text(rate)),
+            Some(rate) => call.arg(stored_rate(rate)),
             None => call.arg(""),
         }
     }

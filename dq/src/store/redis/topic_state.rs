@@ -1,7 +1,7 @@
 //! The state of a topic as a whole, as the scripts keep it (rule 29).
 //!
-//! Each setting is one field of `meta`: `SINCE:NUMBER:BY:REASON`. SINCE is a time in ms. NUMBER is the end of a pause in ms, the
-//! default delay in ms, or how many jobs run at a time; without it the field is empty. In BY and REASON `%` and two hexadecimal digits stand for a byte that would
+//! Each setting is one field of `meta`: `SINCE:VALUE:BY:REASON`. SINCE is a time in ms. VALUE is the end of a pause in ms, the
+//! default delay in ms, or the value of a limit, whose name the field has; without it the field is empty. In BY and REASON `%` and two hexadecimal digits stand for a byte that would
 //! disturb a script, an error or a kept answer: a control character, a blank, `%`, `:` or `;`.
 
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use super::scripts::{ScriptCall, Step};
 use super::{LAST_MS, RedisStore, micros, millis};
 use crate::job::TopicKey;
 use crate::store::{
-    BatchAnswer, Drain, Due, Pause, Rate, SetTopic, StoreError, TopicChange, TopicConcurrency, TopicDelay, TopicSet,
+    BatchAnswer, Drain, Due, LimitKind, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicLimit, TopicSet,
     TopicState,
 };
 use crate::time::Timestamp;
@@ -20,7 +20,7 @@ use crate::time::Timestamp;
 /// A setting, as a field of `meta` has it.
 struct Entry {
     since: Timestamp,
-    number: Option<u64>,
+    value: String,
     by: String,
     reason: String,
 }
@@ -34,19 +34,24 @@ impl Entry {
         }
         let mut parts = text.splitn(4, ':');
         let mut next = || parts.next().unwrap_or_default();
-        let (since, number, by, reason) = (next(), next(), next(), next());
+        let (since, value, by, reason) = (next(), next(), next(), next());
         Some(Self {
             since: Timestamp::from_millis(since.parse().unwrap_or_default()),
-            number: number.parse().ok(),
+            value: value.into(),
             by: decoded(by),
             reason: decoded(if reason.is_empty() && by.is_empty() { text } else { reason }),
         })
     }
+
+    fn number(&self) -> Option<u64> {
+        self.value.parse().ok()
+    }
 }
 
 fn pause(text: &str) -> Option<Pause> {
-    let Entry { since, number, by, reason } = Entry::read(text)?;
-    Some(Pause { reason, until: number.map(Timestamp::from_millis), by, since })
+    let entry = Entry::read(text)?;
+    let until = entry.number().map(Timestamp::from_millis);
+    Some(Pause { reason: entry.reason, until, by: entry.by, since: entry.since })
 }
 
 fn drain(text: &str) -> Option<Drain> {
@@ -55,30 +60,25 @@ fn drain(text: &str) -> Option<Drain> {
 }
 
 fn delay(text: &str) -> Option<TopicDelay> {
-    let Entry { since, number, by, .. } = Entry::read(text)?;
-    Some(TopicDelay { delay: Duration::from_millis(number.unwrap_or_default()), by, since })
+    let entry = Entry::read(text)?;
+    let delay = Duration::from_millis(entry.number().unwrap_or_default());
+    Some(TopicDelay { delay, by: entry.by, since: entry.since })
 }
 
-fn concurrency(text: &str) -> Option<TopicConcurrency> {
-    let Entry { since, number, by, .. } = Entry::read(text)?;
-    let limit = number.and_then(|number| usize::try_from(number).ok()).filter(|limit| *limit > 0)?;
-    Some(TopicConcurrency { limit, by, since })
+fn limit(kind: LimitKind, text: &str) -> Option<TopicLimit> {
+    let Entry { since, value, by, reason } = Entry::read(text)?;
+    Some(TopicLimit { limit: kind.stored(&value)?, reason, by, since })
 }
 
-/// A rate, as scripts read it.
-pub(super) fn rate_text(rate: Rate) -> String {
-    format!("{}/{}/{}", rate.jobs(), rate.period().as_millis(), rate.burst())
-}
-
-/// Reads the four settings in an answer; each is empty if it is missing. A pause that has ended by itself is none.
+/// Reads the settings in an answer, each empty if it is missing: pause, drain, delay, and the limits in the order of their kinds. A pause
+/// that has ended by itself is none.
 pub(super) fn state_of(reply: &mut Reply, clock: Timestamp) -> Result<TopicState, StoreError> {
-    let (paused, draining, usual, together) = (reply.text()?, reply.text()?, reply.text()?, reply.text()?);
-    let state = TopicState {
-        pause: pause(&paused),
-        drain: drain(&draining),
-        delay: delay(&usual),
-        concurrency: concurrency(&together),
-    };
+    let (paused, draining, usual) = (reply.text()?, reply.text()?, reply.text()?);
+    let mut limits = Vec::new();
+    for kind in LimitKind::ALL {
+        limits.extend(limit(kind, &reply.text()?));
+    }
+    let state = TopicState { pause: pause(&paused), drain: drain(&draining), delay: delay(&usual), limits };
     Ok(state.at(clock))
 }
 
@@ -95,7 +95,7 @@ pub(super) fn told(reply: &mut Reply, clock: Timestamp) -> Result<(Option<Box<To
 pub(super) fn draining(field: &str) -> StoreError {
     let Entry { by, reason, .. } = Entry::read(field).unwrap_or_else(|| Entry {
         since: Timestamp::EPOCH,
-        number: None,
+        value: String::new(),
         by: String::new(),
         reason: String::new(),
     });
@@ -117,8 +117,8 @@ pub(super) fn write(call: ScriptCall, number: u64, set: &SetTopic) -> ScriptCall
         TopicChange::Undrain => ("draining", "-".into(), ""),
         TopicChange::Delay(None) => ("delay", "-".into(), ""),
         TopicChange::Delay(Some(delay)) => ("delay", format!("={}", millis(*delay)), ""),
-        TopicChange::Concurrency(None) => ("concurrency", "-".into(), ""),
-        TopicChange::Concurrency(Some(limit)) => ("concurrency", format!("={limit}"), ""),
+        TopicChange::ClearLimit(kind) => (kind.name(), "-".into(), ""),
+        TopicChange::Limit { limit, reason } => (limit.kind().name(), format!("={}", limit.stored()), reason.as_str()),
     };
     call.arg(number).arg(field).arg(value).arg(format!("{}:{}", encoded(&set.by), encoded(reason)))
 }
@@ -132,11 +132,16 @@ pub(super) fn set(mut reply: Reply, change: &TopicChange) -> Result<BatchAnswer<
     let (before, now) = codes(&text, 's', "set")?
         .split_once(';')
         .ok_or_else(|| malformed("set", "it does not say what was there before"))?;
-    let state = |text| match change {
-        TopicChange::Pause { .. } | TopicChange::Resume => TopicState { pause: pause(text), ..TopicState::default() },
-        TopicChange::Drain { .. } | TopicChange::Undrain => TopicState { drain: drain(text), ..TopicState::default() },
-        TopicChange::Delay(_) => TopicState { delay: delay(text), ..TopicState::default() },
-        TopicChange::Concurrency(_) => TopicState { concurrency: concurrency(text), ..TopicState::default() },
+    let state = |text| {
+        let mut state = TopicState::default();
+        match change {
+            TopicChange::Pause { .. } | TopicChange::Resume => state.pause = pause(text),
+            TopicChange::Drain { .. } | TopicChange::Undrain => state.drain = drain(text),
+            TopicChange::Delay(_) => state.delay = delay(text),
+            TopicChange::Limit { limit: set, .. } => state.limits.extend(limit(set.kind(), text)),
+            TopicChange::ClearLimit(kind) => state.limits.extend(limit(*kind, text)),
+        }
+        state
     };
     Ok(BatchAnswer::Done(vec![TopicSet { before: state(before), now: state(now) }]))
 }

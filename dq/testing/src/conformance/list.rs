@@ -475,7 +475,8 @@ macro_rules! store_behaviours {
             slot_of_a_dead_node_wakes_the_watcher
             limit_that_was_set_outweighs_the_code
             sweep_takes_slots_too
-            limit_is_within_its_bounds;
+            limit_is_within_its_bounds
+            limits_of_two_kinds_are_kept_beside_each_other;
         rates:
             no_window_has_more_claims_than_the_rate_and_its_burst
             burst_comes_back_in_a_quiet_time

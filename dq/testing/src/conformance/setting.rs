@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::producer::answered;
 use super::topic::Topic;
-use dq::store::{Due, SetTopic, TopicChange, TopicSet, TopicState};
+use dq::store::{Due, Limit, SetTopic, TopicChange, TopicSet, TopicState};
 
 /// A change by `anna`.
 pub(super) fn by_anna(change: TopicChange) -> SetTopic {
@@ -25,6 +25,11 @@ pub(super) fn pause_for(reason: &str, time: Duration) -> TopicChange {
 /// The draining of a topic.
 pub(super) fn drain(reason: &str) -> TopicChange {
     TopicChange::Drain { reason: reason.into() }
+}
+
+/// A limit.
+pub(super) fn limit_to(limit: Limit, reason: &str) -> TopicChange {
+    TopicChange::Limit { limit, reason: reason.into() }
 }
 
 impl Topic {

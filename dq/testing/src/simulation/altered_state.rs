@@ -12,8 +12,8 @@ use super::version::{version, with_payload};
 use dq::environment::StoreClock as _;
 use dq::job::{ProducerId, State, TopicKey};
 use dq::store::{
-    AddOutcome, BatchAnswer, ChangeKind, Due, JobChange, NewJob, Numbered, Producer, RequestKind, SetTopic, StoreError,
-    TopicChange,
+    AddOutcome, BatchAnswer, ChangeKind, Due, JobChange, LimitKind, NewJob, Numbered, Producer, RequestKind, SetTopic,
+    StoreError, TopicChange,
 };
 use dq::time::Timestamp;
 
@@ -83,7 +83,11 @@ impl Sim {
                 (TopicChange::Undrain, TopicChange::Drain { reason: state.drain.clone()?.reason })
             }
             RequestKind::Transfer if without("slots") && waits(State::Delayed, Duration::ZERO) => {
-                (TopicChange::Concurrency(None), TopicChange::Concurrency(Some(state.concurrency.as_ref()?.limit)))
+                let set = state.limit(LimitKind::Concurrency)?.clone();
+                (
+                    TopicChange::ClearLimit(LimitKind::Concurrency),
+                    TopicChange::Limit { limit: set.limit, reason: set.reason },
+                )
             }
             RequestKind::Sweep if without("swept") && waits(State::Unacked, UNACKED_AGE) => paused()?,
             RequestKind::Publish

@@ -1,5 +1,4 @@
-//! Programs that pause and drain topics, set their default delays and how many jobs run at a time, and add and remove schedules (rules 29,
-//! 30 and 35).
+//! Programs that pause and drain topics, set their default delays and limits, and add and remove schedules (rules 29, 30 and 35).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +13,7 @@ use super::sync::lock;
 use super::units::MS;
 use dq::environment::{Runtime, StoreClock as _};
 use dq::job::Deliver;
-use dq::provider::{AddSchedule, Addition, Call, CallError, Provider, TopicProvider};
+use dq::provider::{AddSchedule, Addition, Call, CallError, Limit, LimitKind, Provider, TopicProvider};
 use dq::schedule::{OnMissed, Overlap};
 use dq::time::Timestamp;
 
@@ -22,7 +21,7 @@ use dq::time::Timestamp;
 const WHO: &str = "an operator";
 
 impl Sim {
-    /// Pauses or drains a topic, mostly for a time, or sets its default delay or how many of its jobs run at a time.
+    /// Pauses or drains a topic, mostly for a time, or sets its default delay or a limit.
     pub(super) async fn set_topic(self: &Arc<Self>, provider: &Provider, topic: u64, random: &RandomSource) {
         let key = self.keys[topic as usize].clone();
         let Ok(provider) = provider.topic(key.topic.as_str()) else { return };
@@ -30,7 +29,7 @@ impl Sim {
         let time = Duration::from_millis(millis);
         let at = self.cluster.now() + millis * MS;
         // Without an answer the checker knows what the store did.
-        match random.below(13) {
+        match random.below(14) {
             0 | 1 => drop(provider.pause().reason("it is paused for a time").by(WHO).lasting(time).await),
             2 | 3 => {
                 self.end_later(at, topic);
@@ -43,8 +42,12 @@ impl Sim {
             }
             7 => drop(provider.set_default_delay(time / 5).by(WHO).await),
             8 => drop(provider.clear_default_delay().by(WHO).await),
-            9 => drop(provider.clear_cluster_concurrency().by(WHO).await),
-            _ => drop(provider.set_cluster_concurrency(random.pick(&[1, 1, 2, 4])).by(WHO).await),
+            9 => drop(provider.clear_limit(random.pick(&LimitKind::ALL)).by(WHO).await),
+            10 => {
+                let rate = random.pick(&["2/s", "10/s, burst 3", "30/m"]).parse().expect("it is a rate");
+                drop(provider.set_limit(Limit::Rate(rate)).by(WHO).await);
+            }
+            _ => drop(provider.set_limit(Limit::Concurrency(random.pick(&[1, 1, 2, 4]))).by(WHO).await),
         }
     }
 
@@ -138,7 +141,9 @@ impl Sim {
                 drop(topic.resume().by(WHO).await);
                 drop(topic.undrain().by(WHO).await);
                 drop(topic.clear_default_delay().by(WHO).await);
-                drop(topic.clear_cluster_concurrency().by(WHO).await);
+                for kind in LimitKind::ALL {
+                    drop(topic.clear_limit(kind).by(WHO).await);
+                }
                 for name in schedules {
                     drop(topic.remove_schedule(&name).await);
                 }

@@ -67,7 +67,7 @@ impl Claims {
         now: Duration,
     ) {
         let is_old = ends && std::mem::take(&mut self.pausing.is_answer_old);
-        let is_limited = state.as_ref().is_some_and(|state| state.concurrency.is_some());
+        let is_limited = state.as_ref().is_some_and(|state| state.limits_claims());
         self.is_limited = is_limited || self.parts.topic.is_limited();
         (self.pausing.told_at, self.pausing.must_ask) = (now, false);
         match state.as_ref().and_then(|state| state.pause.as_ref()) {

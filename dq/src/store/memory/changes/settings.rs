@@ -1,60 +1,79 @@
 //! The state of a topic as a whole, and what it keeps of histories ↔ bytes. Each setting is written as it is, the missing ones too.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::kind;
 use super::read::{BadChanges, Damage, Reader};
 use super::write::Groups;
 use crate::store::{
-    Drain, HistorySetting, LONGEST_AUTHOR, LONGEST_REASON, Pause, TopicConcurrency, TopicDelay, TopicState,
+    Drain, HistorySetting, LONGEST_AUTHOR, LONGEST_REASON, LimitKind, Pause, TopicDelay, TopicLimit, TopicState,
 };
 use crate::time::{Timestamp, millis_ceil};
 
 const PAUSE: &str = "pause";
 const DRAIN: &str = "drain";
 const DELAY: &str = "delay";
-const CONCURRENCY: &str = "concurrency";
 
 /// The setting is there.
 const IS_SET: u8 = 1;
-/// A number follows: the end of a pause, the delay, or how many jobs run at a time.
+/// A number follows: the end of a pause, or the delay.
 const HAS_NUMBER: u8 = 1 << 1;
+/// A text follows: the value of a limit.
+const HAS_VALUE: u8 = 1 << 2;
+
+/// The longest value of a limit, in bytes.
+const LONGEST_VALUE: usize = 64;
 
 /// A setting, as it is written.
 struct Entry<'a> {
     since: Timestamp,
     number: Option<u64>,
+    value: Option<Cow<'a, str>>,
     by: &'a str,
     reason: &'a str,
 }
 
 impl Groups<'_> {
     pub(super) fn state(&mut self, state: &TopicState) {
-        let TopicState { pause, drain, delay, concurrency } = state;
+        let TopicState { pause, drain, delay, limits: _ } = state;
         let pause = pause.as_ref().map(|Pause { reason, until, by, since }| Entry {
             since: *since,
             number: until.map(Timestamp::as_millis),
+            value: None,
             by,
             reason,
         });
-        let drain = drain.as_ref().map(|Drain { reason, by, since }| Entry { since: *since, number: None, by, reason });
+        let drain = drain.as_ref().map(|Drain { reason, by, since }| Entry {
+            since: *since,
+            number: None,
+            value: None,
+            by,
+            reason,
+        });
         let delay = delay.as_ref().map(|TopicDelay { delay, by, since }| Entry {
             since: *since,
             number: Some(millis_ceil(*delay)),
-            by,
-            reason: "",
-        });
-        let concurrency = concurrency.as_ref().map(|TopicConcurrency { limit, by, since }| Entry {
-            since: *since,
-            number: Some(*limit as u64),
+            value: None,
             by,
             reason: "",
         });
         self.cut();
         self.start(kind::STATE);
-        for (name, entry) in [(PAUSE, &pause), (DRAIN, &drain), (DELAY, &delay), (CONCURRENCY, &concurrency)] {
+        for (name, entry) in [(PAUSE, &pause), (DRAIN, &drain), (DELAY, &delay)] {
             self.text(name);
             self.entry(entry.as_ref());
+        }
+        for kind in LimitKind::ALL {
+            let set = state.limit(kind).map(|TopicLimit { limit, reason, by, since }| Entry {
+                since: *since,
+                number: None,
+                value: Some(limit.stored().into()),
+                by,
+                reason,
+            });
+            self.text(kind.name());
+            self.entry(set.as_ref());
         }
     }
 
@@ -66,11 +85,14 @@ impl Groups<'_> {
     }
 
     fn entry(&mut self, entry: Option<&Entry<'_>>) {
-        let Some(&Entry { since, number, by, reason }) = entry else { return self.into.push(0) };
-        self.into.push(IS_SET | number.map_or(0, |_| HAS_NUMBER));
+        let Some(&Entry { since, number, ref value, by, reason }) = entry else { return self.into.push(0) };
+        self.into.push(IS_SET | number.map_or(0, |_| HAS_NUMBER) | value.as_ref().map_or(0, |_| HAS_VALUE));
         self.number(since.as_millis());
         if let Some(number) = number {
             self.number(number);
+        }
+        if let Some(value) = value {
+            self.text(value);
         }
         self.text(by);
         self.text(reason);
@@ -84,7 +106,7 @@ impl<'a> Reader<'a> {
             match self.bytes()? {
                 b"" => return Ok(()),
                 name if name == PAUSE.as_bytes() => {
-                    state.pause = self.entry()?.map(|Entry { since, number, by, reason }| Pause {
+                    state.pause = self.entry()?.map(|Entry { since, number, by, reason, .. }| Pause {
                         reason: reason.to_owned(),
                         until: number.map(Timestamp::from_millis),
                         by: by.to_owned(),
@@ -105,14 +127,19 @@ impl<'a> Reader<'a> {
                         since,
                     });
                 }
-                name if name == CONCURRENCY.as_bytes() => {
-                    state.concurrency = self.entry()?.map(|Entry { since, number, by, .. }| TopicConcurrency {
-                        limit: usize::try_from(number.unwrap_or_default()).unwrap_or(usize::MAX).max(1),
-                        by: by.to_owned(),
-                        since,
-                    });
+                name => {
+                    let kind = LimitKind::ALL.into_iter().find(|kind| name == kind.name().as_bytes());
+                    let kind = kind.ok_or_else(|| self.bad(Damage::Name))?;
+                    let set = match self.entry()? {
+                        None => None,
+                        Some(Entry { since, value, by, reason, .. }) => {
+                            let limit = value.and_then(|value| kind.stored(&value));
+                            let limit = limit.ok_or_else(|| self.bad(Damage::Number))?;
+                            Some(TopicLimit { limit, reason: reason.to_owned(), by: by.to_owned(), since })
+                        }
+                    };
+                    state.replace_limit(kind, set);
                 }
-                _ => return Err(self.bad(Damage::Name)),
             }
         }
     }
@@ -122,13 +149,14 @@ impl<'a> Reader<'a> {
         if flags == 0 {
             return Ok(None);
         }
-        if flags & !HAS_NUMBER != IS_SET {
+        if flags & !(HAS_NUMBER | HAS_VALUE) != IS_SET {
             return Err(self.bad(Damage::Flags(flags)));
         }
         let since = Timestamp::from_millis(self.number()?);
         let number = if flags & HAS_NUMBER == 0 { None } else { Some(self.number()?) };
+        let value = if flags & HAS_VALUE == 0 { None } else { Some(self.short(LONGEST_VALUE)?.into()) };
         let (by, reason) = (self.short(LONGEST_AUTHOR)?, self.short(LONGEST_REASON)?);
-        Ok(Some(Entry { since, number, by, reason }))
+        Ok(Some(Entry { since, number, value, by, reason }))
     }
 
     pub(super) fn history_setting(&mut self) -> Result<HistorySetting, BadChanges> {

@@ -1,12 +1,13 @@
---[[ topic_state: whether the topic is paused or drains, its default delay, and how many of its jobs run at a time. Reads only.
+--[[ topic_state: whether the topic is paused or drains, its default delay and its limits. Reads only.
 
-KEYS[1]  {app:topic}:meta  HASH  paused, draining, delay, concurrency
+KEYS[1]  {app:topic}:meta  HASH  paused, draining, delay, concurrency, rate, waiting
 
-Returns  {clock ms, paused, draining, delay, concurrency}, each text empty where it is missing. The clock says whether the pause has ended
+Returns  {clock ms, and these fields}, each text empty where it is missing. The clock says whether the pause has ended
 Holds    rule 29
 Cost     O(1)
 ]]
 -- include types.lua
 -- include clock.lua
-local state = redis.call('HMGET', meta, 'paused', 'draining', 'delay', 'concurrency')
-return {floor, state[1] or '', state[2] or '', state[3] or '', state[4] or ''}
+local state = redis.call('HMGET', meta, 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting')
+for i = 1, #state do state[i] = state[i] or '' end
+return {floor, unpack(state)}

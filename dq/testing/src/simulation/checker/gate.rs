@@ -1,6 +1,6 @@
 //! The state of a topic as a whole, as its callers have set it (rule 29).
 
-use dq::store::{Pause, TopicState};
+use dq::store::{LimitKind, Pause, TopicLimit, TopicState};
 use dq::time::Timestamp;
 
 /// The state of the topic, as callers have set it.
@@ -33,9 +33,16 @@ impl Gate {
         due.is_none_or(|due| drain.since < due).then(|| format!("in a topic that drains since {}", drain.since))
     }
 
+    /// A limit was set, or cleared.
+    pub(super) fn set_limit(&mut self, kind: LimitKind, now: Vec<TopicLimit>) {
+        self.state.limits.retain(|set| set.limit.kind() != kind);
+        self.state.limits.extend(now);
+        self.state.limits.sort_by_key(|set| set.limit.kind());
+    }
+
     /// Whether so many jobs that are RUNNING are as many as may be.
     pub(super) fn is_full(&self, running: usize) -> bool {
-        self.state.concurrency.as_ref().is_some_and(|set| running >= set.limit)
+        self.state.concurrency().is_some_and(|limit| running >= limit)
     }
 
     /// What an answer must tell.

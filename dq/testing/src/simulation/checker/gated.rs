@@ -19,7 +19,8 @@ impl Checker {
             TopicChange::Delay(_) => return gate.state.delay = now.delay,
             TopicChange::Pause { .. } | TopicChange::Resume => gate.state.pause = now.pause,
             TopicChange::Drain { .. } | TopicChange::Undrain => gate.state.drain = now.drain,
-            TopicChange::Concurrency(_) => gate.state.concurrency = now.concurrency,
+            TopicChange::Limit { limit, .. } => gate.set_limit(limit.kind(), now.limits),
+            TopicChange::ClearLimit(kind) => gate.set_limit(*kind, now.limits),
         }
         gate.set_at = micros / 1000;
     }
@@ -39,8 +40,8 @@ impl Checker {
     /// A job was claimed, and its row is there.
     pub(super) fn check_slots(&mut self, id: &JobId) {
         let running = self.expected.rows.len();
-        if let Some(set) = self.expected.gate.state.concurrency.as_ref().filter(|set| running > set.limit) {
-            let text = format!("[29] with {id} {running} jobs are RUNNING on all nodes, and {} may be", set.limit);
+        if let Some(limit) = self.expected.gate.state.concurrency().filter(|limit| running > *limit) {
+            let text = format!("[29] with {id} {running} jobs are RUNNING on all nodes, and {limit} may be");
             self.bad(text);
         }
     }

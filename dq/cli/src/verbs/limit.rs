@@ -1,0 +1,97 @@
+//! `dq limit`.
+
+use clap::{ArgGroup, Args};
+use dq::config::Rate;
+use dq::job::TopicName;
+use dq::provider::{Limit, LimitKind, TopicChanged, TopicLimit};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::safe::safe;
+use crate::session::Session;
+
+/// The arguments of `dq limit`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("limits").args(["concurrency", "rate", "max_waiting"]).multiple(true))]
+pub struct LimitArguments {
+    /// The topic
+    #[arg(value_name = "TOPIC")]
+    pub topic: TopicName,
+    /// How many jobs may run at a time on all nodes
+    #[arg(long, value_name = "JOBS")]
+    pub concurrency: Option<usize>,
+    /// How many jobs all nodes may start within a period, such as 100/s or "1000/h, burst 50"
+    #[arg(long)]
+    pub rate: Option<Rate>,
+    /// How many jobs may wait before adds are refused
+    #[arg(long, value_name = "JOBS")]
+    pub max_waiting: Option<usize>,
+    /// Clear this limit, so that the code says it again: concurrency, rate or waiting
+    #[arg(long, value_name = "LIMIT")]
+    pub clear: Vec<LimitKind>,
+    /// Why, for those who wonder later
+    #[arg(long, value_name = "TEXT", requires = "limits")]
+    pub reason: Option<String>,
+}
+
+/// What `--json` writes: the limits of the topic before and now, only those that the command line names.
+#[derive(Debug, Serialize)]
+struct Changed<'a> {
+    topic: &'a str,
+    before: Vec<TopicLimit>,
+    now: Vec<TopicLimit>,
+}
+
+/// Shows the limits of a topic, or sets and clears some.
+pub(crate) async fn run(session: &mut Session<'_>, arguments: &LimitArguments) -> Result<(), Failure> {
+    let provider = session.provider().await?;
+    let topic = arguments.topic.as_str();
+    let jobs = provider.topic(topic)?;
+    let set = arguments.concurrency.map(Limit::Concurrency).into_iter();
+    let set = set.chain(arguments.rate.map(Limit::Rate));
+    let set: Vec<_> = set.chain(arguments.max_waiting.map(Limit::Waiting)).collect();
+    if set.is_empty() && arguments.clear.is_empty() {
+        let limits = jobs.state().await?.limits;
+        if session.screen.is_json() {
+            return session.screen.json(&Changed { topic, before: limits.clone(), now: limits });
+        }
+        for kind in LimitKind::ALL {
+            let set = limits.iter().find(|set| set.limit.kind() == kind);
+            session.screen.line(&format!("{kind}: {}", shown(set)))?;
+        }
+        return Ok(());
+    }
+    let mut changed = Changed { topic, before: Vec::new(), now: Vec::new() };
+    for limit in set {
+        let reason = arguments.reason.clone().unwrap_or_default();
+        let answer = jobs.set_limit(limit).reason(reason).by(session.common.author()).await?;
+        changed.note(session, limit.kind(), answer)?;
+    }
+    for kind in &arguments.clear {
+        let answer = jobs.clear_limit(*kind).by(session.common.author()).await?;
+        changed.note(session, *kind, answer)?;
+    }
+    if session.screen.is_json() { session.screen.json(&changed) } else { Ok(()) }
+}
+
+impl Changed<'_> {
+    fn note(
+        &mut self,
+        session: &mut Session<'_>,
+        kind: LimitKind,
+        TopicChanged { before, now, .. }: TopicChanged<TopicLimit>,
+    ) -> Result<(), Failure> {
+        if !session.screen.is_json() {
+            session.screen.line(&format!("{kind}: {}; before: {}", shown(now.as_ref()), shown(before.as_ref())))?;
+        }
+        self.before.extend(before);
+        self.now.extend(now);
+        Ok(())
+    }
+}
+
+fn shown(set: Option<&TopicLimit>) -> String {
+    let Some(TopicLimit { limit, reason, by, since }) = set else { return "as the code says".into() };
+    let reason = if reason.is_empty() { String::new() } else { format!(": {}", safe(reason)) };
+    format!("{limit} {}, set by {} at {since}{reason}", limit.kind().unit(), safe(by))
+}

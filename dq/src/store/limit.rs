@@ -1,0 +1,219 @@
+//! The limits of a topic that callers change for all nodes and producers while these run (rule 29).
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use super::error::StoreError;
+use super::rate::Rate;
+use crate::time::Timestamp;
+
+/// The most jobs that [`Limit::Concurrency`] may let run at a time.
+pub const MOST_CONCURRENCY: usize = 1_000_000;
+
+/// The most jobs that [`Limit::Waiting`] may let wait.
+pub const MOST_WAITING: usize = 1_000_000_000;
+
+/// A limit of a topic. It overrides the setting in the code of nodes and producers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum Limit {
+    /// How many jobs run at a time on all nodes together, 1 to [`MOST_CONCURRENCY`].
+    Concurrency(usize),
+    /// How many jobs all nodes together start within a period.
+    #[serde(serialize_with = "as_text")]
+    Rate(Rate),
+    /// How many jobs wait before adds are refused, 1 to [`MOST_WAITING`].
+    Waiting(usize),
+}
+
+fn as_text<S: Serializer>(rate: &Rate, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(rate)
+}
+
+/// What a [`Limit`] limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[non_exhaustive]
+pub enum LimitKind {
+    /// [`Limit::Concurrency`].
+    Concurrency,
+    /// [`Limit::Rate`].
+    Rate,
+    /// [`Limit::Waiting`].
+    Waiting,
+}
+
+/// A text is no kind of limit, or no value of one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not {wanted}")]
+#[non_exhaustive]
+pub struct BadLimit {
+    /// The text.
+    pub text: String,
+    /// What it should be.
+    pub wanted: &'static str,
+}
+
+/// A limit that a caller has set for a topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "Written")]
+pub struct TopicLimit {
+    /// The limit.
+    pub limit: Limit,
+    /// Why; empty if the caller did not say.
+    pub reason: String,
+    /// Who set it.
+    pub by: String,
+    /// When, by the store's clock.
+    pub since: Timestamp,
+}
+
+/// A limit as it serializes.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = TopicLimit))]
+pub(super) struct Written {
+    /// What it limits.
+    kind: LimitKind,
+    /// How many jobs; for a rate a text such as `100/s`.
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    value: Limit,
+    /// Why; empty if the caller did not say.
+    reason: String,
+    /// Who set it.
+    by: String,
+    /// When, by the store's clock.
+    since: Timestamp,
+}
+
+impl From<TopicLimit> for Written {
+    fn from(TopicLimit { limit, reason, by, since }: TopicLimit) -> Self {
+        Self { kind: limit.kind(), value: limit, reason, by, since }
+    }
+}
+
+impl Limit {
+    /// What it limits.
+    pub const fn kind(self) -> LimitKind {
+        match self {
+            Self::Concurrency(_) => LimitKind::Concurrency,
+            Self::Rate(_) => LimitKind::Rate,
+            Self::Waiting(_) => LimitKind::Waiting,
+        }
+    }
+
+    /// Refuses a limit that is out of its bounds.
+    pub(crate) const fn check(self) -> Result<(), StoreError> {
+        let (what, size, limit) = match self {
+            Self::Rate(_) => return Ok(()),
+            Self::Concurrency(size) => ("the number of jobs that run at a time (at least 1)", size, MOST_CONCURRENCY),
+            Self::Waiting(size) => ("the number of jobs that wait (at least 1)", size, MOST_WAITING),
+        };
+        if size == 0 || size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
+    }
+}
+
+/// Its value, as [`LimitKind::read`] reads it.
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Concurrency(jobs) | Self::Waiting(jobs) => jobs.fmt(f),
+            Self::Rate(rate) => rate.fmt(f),
+        }
+    }
+}
+
+impl Limit {
+    /// The value as stores keep it, which scripts read.
+    pub(crate) fn stored(self) -> String {
+        match self {
+            Self::Rate(rate) => stored_rate(rate),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// A rate as stores keep it: jobs, period in ms, and burst.
+pub(crate) fn stored_rate(rate: Rate) -> String {
+    format!("{}/{}/{}", rate.jobs(), rate.period().as_millis(), rate.burst())
+}
+
+fn rate_in(text: &str) -> Option<Rate> {
+    let mut parts = text.splitn(3, '/');
+    let (jobs, period, burst) = (parts.next()?, parts.next()?, parts.next()?);
+    Rate::new(jobs.parse().ok()?, Duration::from_millis(period.parse().ok()?), burst.parse().ok()?).ok()
+}
+
+impl LimitKind {
+    /// All kinds, in the order in which [`TopicState::limits`](super::TopicState::limits) has them.
+    pub const ALL: [Self; 3] = [Self::Concurrency, Self::Rate, Self::Waiting];
+
+    /// Its name: on the command line, in the JSON API and in the stores.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Concurrency => "concurrency",
+            Self::Rate => "rate",
+            Self::Waiting => "waiting",
+        }
+    }
+
+    /// The setting that says the limit in the code.
+    pub const fn setting(self) -> &'static str {
+        match self {
+            Self::Concurrency => "cluster_concurrency",
+            Self::Rate => "rate",
+            Self::Waiting => "max_waiting",
+        }
+    }
+
+    /// What a value counts, to stand after the value.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Concurrency => "jobs at a time on all nodes",
+            Self::Rate => "on all nodes",
+            Self::Waiting => "waiting jobs",
+        }
+    }
+
+    /// The limit of this kind with the value in a text.
+    ///
+    /// # Errors
+    /// [`BadLimit`]: the text is no such value. Bounds are checked when the limit is set.
+    pub fn read(self, text: &str) -> Result<Limit, BadLimit> {
+        let bad = |wanted| BadLimit { text: text.into(), wanted };
+        let jobs = || text.trim().parse().map_err(|_| bad("a number of jobs"));
+        Ok(match self {
+            Self::Concurrency => Limit::Concurrency(jobs()?),
+            Self::Rate => Limit::Rate(text.parse().map_err(|_| bad("a rate such as `100/s` or `1000/h, burst 50`"))?),
+            Self::Waiting => Limit::Waiting(jobs()?),
+        })
+    }
+
+    /// The limit of this kind that a store keeps as this text.
+    pub(crate) fn stored(self, text: &str) -> Option<Limit> {
+        let limit = match self {
+            Self::Rate => rate_in(text).map(Limit::Rate),
+            Self::Concurrency | Self::Waiting => self.read(text).ok(),
+        };
+        limit.filter(|limit| limit.check().is_ok())
+    }
+}
+
+impl FromStr for LimitKind {
+    type Err = BadLimit;
+
+    fn from_str(text: &str) -> Result<Self, BadLimit> {
+        let kind = Self::ALL.into_iter().find(|kind| kind.name() == text);
+        kind.ok_or_else(|| BadLimit { text: text.into(), wanted: "a kind of limit: concurrency, rate or waiting" })
+    }
+}
+
+impl fmt::Display for LimitKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
