@@ -218,3 +218,24 @@ fn a_reservation_that_no_clock_reaches_leaves_fences_to_give_out() {
         assert!(claims[0].token.fence.0 < 1 << 53, "{claims:?}");
     }
 }
+
+#[test]
+fn a_rate_holds_over_a_restart() {
+    let disk = SimulatedDisk::new();
+    let claims = |rig: &mut Rig| {
+        let answer = rig.transfer(10);
+        rig.store.commit().unwrap();
+        rig.claimed(answer).unwrap().len()
+    };
+    let mut rig = Rig::open(&disk).with_rate("10/s, burst 4");
+    let added = rig.add_all(["a", "b", "c", "d", "e", "f", "g"].map(|id| job(id, "1")).to_vec());
+    rig.store.commit().unwrap();
+    now(added).unwrap();
+    assert_eq!((claims(&mut rig), claims(&mut rig)), (5, 0), "the burst and one");
+    drop(rig);
+    // Its clock begins at the same time.
+    let mut rig = Rig::open(&disk).with_rate("10/s, burst 4");
+    assert_eq!(claims(&mut rig), 0, "the burst is spent");
+    rig.clock.advance(Duration::from_millis(101));
+    assert_eq!((claims(&mut rig), claims(&mut rig)), (1, 0));
+}

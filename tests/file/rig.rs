@@ -13,7 +13,7 @@ use dq::store::step::{
 };
 use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, DangerKind, Due, ExportPart, ExportRequest, JobCopy,
-    Link, NewJob, Numbered, OnDuplicate, Pending, Producer, Store, StoreError, Stored,
+    Link, LinkOptions, NewJob, Numbered, OnDuplicate, Pending, Producer, Store, StoreError, Stored,
 };
 use dq::testing::ManualClock;
 use dq_testing::disk::SimulatedDisk;
@@ -102,6 +102,13 @@ impl Rig {
         let producer = store.producer(&key(), &ProducerId::new("p"));
         let link = store.link(&key(), &NodeId::new("n"));
         Self { clock, store: Arc::new(store), producer, link, number: 0, last_seen: Sequence(0) }
+    }
+
+    /// The same, for a node whose code says this rate.
+    pub fn with_rate(mut self, rate: &str) -> Self {
+        let options = LinkOptions { rate: Some(rate.parse().unwrap()), ..LinkOptions::default() };
+        self.link = self.store.link_with(&key(), &NodeId::new("n"), options);
+        self
     }
 
     pub fn add_all(&mut self, items: Vec<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {

@@ -65,7 +65,7 @@ async fn a_rate_that_is_spent_is_a_reason_to_wait() {
     let why = dq.provider().inspect().why("work", "39").await.unwrap();
     let text = why.to_string();
     assert!(matches!(why.reasons[0], Reason::RateSpent { .. }), "{text}");
-    assert!(text.contains("has spent its rate, which lets the next job start in 6s"), "{text}");
+    assert!(text.contains("has spent its rate, which lets the next job start in "), "{text}");
     assert!(text.contains("36 other jobs"), "{text}");
 }
 
@@ -127,6 +127,10 @@ async fn a_resume_ends_a_back_off_and_a_bad_delay_is_a_failure() {
         assert_eq!((counters.failed, counters.acked), (failed, failed), "{delay}");
         dq.provider().resume::<TestJob>().await.unwrap();
         dq.advance(SECOND).await;
-        assert_eq!(dq.health().topics[0].counters.acked, 1, "{delay}: the other job runs, and this one after its delay");
+        assert_eq!(
+            dq.health().topics[0].counters.acked,
+            1,
+            "{delay}: the other job runs, and this one after its delay"
+        );
     }
 }

@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 40] = [
+pub const TAKEN: [Taken; 41] = [
     taken(
         "2",
         Profile::Killers,
@@ -285,6 +285,14 @@ pub const TAKEN: [Taken; 40] = [
         "a refused subscription is made again over a new connection; here over the old one, on which nothing comes",
         "a job waits until its node wakes for another reason",
         "late without a fault",
+    ),
+    taken(
+        "rate",
+        Profile::All,
+        500,
+        "no period has more claims than the rate; here a transfer does not know of a rate that is spent",
+        "more jobs are claimed within a period than an operator has allowed",
+        "is claimed over the rate",
     ),
     taken(
         "slots",

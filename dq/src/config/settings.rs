@@ -9,9 +9,9 @@ use dq_grammar::{DAY, HOUR, MINUTE, MS, SECOND, node_settings, topic_settings};
 
 use super::value::{Value, Written};
 use crate::job::RetryPolicy;
-use crate::store::Rate;
 use crate::listener::{AckMode, OnTimeout};
 use crate::store::Durability;
+use crate::store::Rate;
 use crate::time::LONGEST_DELAY;
 
 /// Puts a value into the settings.

@@ -7,8 +7,8 @@ use super::settings::{TopicSettings, setters};
 use super::source::{Source, SourceLocation};
 use super::value::{Value, Written};
 use crate::job::RetryPolicy;
-use crate::store::Rate;
 use crate::listener::{AckMode, OnTimeout};
+use crate::store::Rate;
 
 /// The settings of a topic that [`ContextFactory::topic`](crate::ContextFactory::topic) changes on this node.
 ///

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use super::error::StoreError;
-use super::rate::Rate;
 use super::operations::{Answer, Request, RequestKind, StepRequest, other_kind};
+use super::rate::Rate;
 
 /// The answer to a request that is in flight.
 pub type Pending<T> = BoxFuture<'static, Result<T, StoreError>>;

@@ -66,6 +66,7 @@ pub use history::{
     HISTORY_BYTES, HistorySetting, JobHistory, LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_ENDED_HISTORIES,
 };
 pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
+#[cfg(feature = "redis")]
 pub(crate) use limit::stored_rate;
 pub use limit::{BadLimit, Limit, LimitKind, MOST_CONCURRENCY, MOST_WAITING, TopicLimit};
 pub use link::{Link, LinkOptions, Pending};

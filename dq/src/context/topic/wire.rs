@@ -46,7 +46,11 @@ impl Wire {
             return false;
         }
         let Self { parts, link, answers, renewal, .. } = self;
-        let options = LinkOptions { counts: parts.topic.statistics, concurrency: parts.topic.cluster_concurrency, rate: parts.topic.rate };
+        let options = LinkOptions {
+            counts: parts.topic.statistics,
+            concurrency: parts.topic.cluster_concurrency,
+            rate: parts.topic.rate,
+        };
         let link = link.get_or_insert_with(|| parts.store.link_with(&parts.key, &parts.id, options));
         let mut sends = false;
         while let Some(request) = flight.next_outgoing() {

@@ -117,7 +117,8 @@ impl Topic {
     /// So many jobs are claimed under this rate. Returns when the next may be, if not now.
     fn spend(&mut self, now: Now, pace: Option<Pace>, claimed: usize) -> Option<Timestamp> {
         let next = pace?.next(claimed);
-        if claimed > 0 {
+        // Also where nothing is claimed: a time that is too far away, as after a clock that jumped back, is cut once.
+        if claimed > 0 || next > now.micros() {
             self.opens = Some(next);
         }
         (next > now.micros()).then(|| Timestamp::from_millis(next.div_ceil(1_000)))

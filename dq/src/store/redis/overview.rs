@@ -52,7 +52,18 @@ impl RedisStore {
         let opens = reply.text()?.parse().ok().map(|micros: u64| Timestamp::from_millis(micros.div_ceil(1_000)));
         let opens = opens.filter(|at| *at > counts.clock);
         let recent = recent(&mut reply, counts.clock)?;
-        Ok(TopicOverview { counts, state, holders, nodes: seen, watcher, standby, recent, shut, opens, hides_leases: false })
+        Ok(TopicOverview {
+            counts,
+            state,
+            holders,
+            nodes: seen,
+            watcher,
+            standby,
+            recent,
+            shut,
+            opens,
+            hides_leases: false,
+        })
     }
 
     pub(super) async fn due_counts_of(

@@ -483,6 +483,8 @@ macro_rules! store_behaviours {
             watcher_comes_when_the_rate_opens
             sweep_spends_the_rate
             claims_before_a_rate_count_as_one
+            clock_that_jumps_back_costs_one_interval
+            rate_that_was_set_overrides_the_code
             back_off_pauses_the_topic_in_the_same_step;
         examining:
             sound_topic_has_no_mismatch

@@ -4,7 +4,7 @@ use super::producer::job;
 use super::topic::{FALLBACK, Topic, ms, secs};
 use dq::job::JobId;
 use dq::store::step::{Change, RejoinDue};
-use dq::store::{LinkOptions, Pause, Rate, Signal, TopicChange, TopicState};
+use dq::store::{Limit, LimitKind, LinkOptions, Pause, Rate, Signal, TopicChange, TopicState};
 
 /// Nodes whose code says this rate.
 fn nodes(t: &Topic, rate: &str, names: &[&str]) {
@@ -62,7 +62,11 @@ pub async fn watcher_comes_when_the_rate_opens(t: &Topic) {
     let opens = async || t.store.overview(&t.key, 0).await.expect("overview is answered").opens;
     assert_eq!(opens().await, None);
     let first = t.transfer("n", 10).await;
-    assert_eq!((first.claims.len(), first.more, first.sleep), (1, false, ms(96)), "an interval, less what it may be late");
+    assert_eq!(
+        (first.claims.len(), first.more, first.sleep),
+        (1, false, ms(96)),
+        "an interval, less what it may be late"
+    );
     assert_eq!(opens().await, Some(t.in_ms(96)));
     t.advance(ms(96)).await;
     let second = t.transfer("n", 10).await;
@@ -99,6 +103,42 @@ pub async fn claims_before_a_rate_count_as_one(t: &Topic) {
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
     t.advance(ms(101)).await;
     assert_eq!(t.transfer("n", 10).await.claims.len(), 1);
+}
+
+/// A clock that jumps back costs one interval, and no more (rules 9 and 29).
+pub async fn clock_that_jumps_back_costs_one_interval(t: &Topic) {
+    nodes(t, "10/s", &["n"]);
+    t.set_clock(t.micros() + 7_200_000_000).await;
+    t.add_all(jobs("j", 3)).await;
+    assert_eq!(t.transfer("n", 10).await.claims.len(), 1);
+    t.set_clock(t.micros() - 3_600_000_000).await;
+    // Those are due in an hour now.
+    t.add_all(jobs("again", 3)).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    t.advance(ms(50)).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    t.advance(ms(51)).await;
+    assert_eq!(t.transfer("n", 10).await.claims.len(), 1);
+}
+
+/// A rate that a caller has set counts instead of that of the code (rule 29).
+pub async fn rate_that_was_set_overrides_the_code(t: &Topic) {
+    nodes(t, "1/m", &["n"]);
+    t.add_all(jobs("j", 20)).await;
+    assert_eq!(t.transfer("n", 10).await.claims.len(), 1);
+    let limit = Limit::Rate("100/s, burst 4".parse().expect("it is a rate"));
+    let set = t.set(TopicChange::Limit { limit, reason: "why".into() }).await;
+    assert_eq!((set.before.limits.len(), set.now.limits[0].limit), (0, limit));
+    assert_eq!(t.topic_state().await.limits[0].limit, limit);
+    let first = t.transfer("n", 10).await;
+    assert_eq!((first.claims.len(), first.state.expect("it is told").limits[0].limit), (0, limit));
+    t.advance(ms(11)).await;
+    assert_eq!(t.transfer("m", 10).await.claims.len(), 1, "a node whose code says nothing obeys, too");
+    t.advance(secs(1)).await;
+    assert_eq!(t.transfer("m", 10).await.claims.len(), 5);
+    t.set(TopicChange::ClearLimit(LimitKind::Rate)).await;
+    assert_eq!(t.transfer("m", 5).await.claims.len(), 5, "its code says nothing");
+    assert_eq!(t.transfer("n", 10).await.claims.len(), 0);
 }
 
 /// A handler that backs off gets its job back then, and pauses the topic until then, with its node as the author; a longer pause stays, and

@@ -13,7 +13,7 @@ use dq::environment::StoreClock as _;
 use dq::job::{ProducerId, State, TopicKey};
 use dq::store::{
     AddOutcome, BatchAnswer, ChangeKind, Due, JobChange, LimitKind, NewJob, Numbered, Producer, RequestKind, SetTopic,
-    StoreError, TopicChange,
+    StoreError, TopicChange, TopicLimit,
 };
 use dq::time::Timestamp;
 
@@ -88,6 +88,14 @@ impl Sim {
                     TopicChange::ClearLimit(LimitKind::Concurrency),
                     TopicChange::Limit { limit: set.limit, reason: set.reason },
                 )
+            }
+            RequestKind::Transfer
+                if without("rate")
+                    && checker.is_spent(self.clock.micros())
+                    && waits(State::Delayed, Duration::ZERO) =>
+            {
+                let TopicLimit { limit, reason, .. } = state.limit(LimitKind::Rate)?.clone();
+                (TopicChange::ClearLimit(LimitKind::Rate), TopicChange::Limit { limit, reason })
             }
             RequestKind::Sweep if without("swept") && waits(State::Unacked, UNACKED_AGE) => paused()?,
             RequestKind::Publish

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 40] = [
+pub const RULES: [&str; 41] = [
     "2",
     "6",
     "7",
@@ -35,6 +35,7 @@ pub const RULES: [&str; 40] = [
     "overlap",
     "paused",
     "published",
+    "rate",
     "replaced",
     "reserve",
     "resubscribe",

@@ -185,6 +185,8 @@ impl Scripted {
                 let micros = random.below(4 * SECOND);
                 Returned::Decided(if random.chance(0.3) {
                     Decision::Rejoin
+                } else if random.chance(0.1) {
+                    Decision::BackOff(Duration::from_micros(micros))
                 } else if random.chance(0.5) || !alive.has_delay {
                     Decision::RejoinAfter(Duration::from_micros(micros.max(1)))
                 } else {
@@ -206,6 +208,9 @@ fn decided(returned: &Returned, has_delay: bool) -> Option<Change> {
         Returned::Decided(Decision::Rejoin) if !has_delay => Change::Rejoin(RejoinDue::After(Duration::from_secs(1))),
         Returned::Decided(Decision::Rejoin) => Change::Rejoin(RejoinDue::AsAdded),
         Returned::Decided(Decision::RejoinAfter(delay)) => Change::Rejoin(RejoinDue::After(*delay)),
+        Returned::Decided(Decision::BackOff(delay)) => {
+            Change::Rejoin(RejoinDue::BackOff((*delay).max(Duration::from_secs(1))))
+        }
         Returned::Decided(Decision::RejoinAt(time)) => Change::Rejoin(RejoinDue::At(Timestamp::from(*time))),
         Returned::Decided(Decision::Park) | Returned::Unacked(UnackedDecision::Keep) => Change::Park,
         Returned::Unacked(UnackedDecision::Drop) => Change::Drop,

@@ -82,7 +82,8 @@ if limited then
   -- rare limits.lua
 end
 -- include claim.lua
-if next_claim and claimed > 0 then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_claim(claimed)) end
+local next_at = next_claim and next_claim(claimed)
+if next_at and (claimed > 0 or next_at > micros) then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_at) end
 if changes[1] then call('HSET', meta, unpack(changes)) end
 local function has_until(place, time)
   local head = redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2]

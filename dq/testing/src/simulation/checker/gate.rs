@@ -1,5 +1,8 @@
 //! The state of a topic as a whole, as its callers have set it (rule 29).
 
+use std::collections::VecDeque;
+
+use dq::job::{JobId, NodeId};
 use dq::store::{LimitKind, Pause, TopicLimit, TopicState};
 use dq::time::Timestamp;
 
@@ -9,8 +12,10 @@ pub(super) struct Gate {
     pub(super) state: TopicState,
     /// When a pause or a drain was last set or ended, in ms on the store's clock.
     pub(super) set_at: u64,
-    /// When a run ended last while as many were RUNNING as may, in ms.
+    /// When a run ended last while as many were RUNNING as may, or the rate let the next job be claimed, in ms.
     pub(super) slot_at: u64,
+    /// When the last jobs were claimed under the present rate, in µs.
+    claimed: VecDeque<u64>,
 }
 
 impl Gate {
@@ -38,6 +43,51 @@ impl Gate {
         self.state.limits.retain(|set| set.limit.kind() != kind);
         self.state.limits.extend(now);
         self.state.limits.sort_by_key(|set| set.limit.kind());
+        if kind == LimitKind::Rate {
+            self.claimed.clear();
+        }
+    }
+
+    /// How many jobs may be claimed within a period, and that in µs.
+    fn period(&self) -> Option<(usize, u64)> {
+        let rate = self.state.rate()?;
+        Some(((rate.jobs() + rate.burst()) as usize, rate.period().as_micros() as u64))
+    }
+
+    /// The longest time in ms from a claim, or a new rate, to the next claim under the rate.
+    pub(super) fn interval(&self) -> u64 {
+        self.state
+            .rate()
+            .map_or(0, |rate| rate.period().as_millis() as u64 * 1_005 / 1_000 / u64::from(rate.jobs()) + 2)
+    }
+
+    /// Whether as many jobs were claimed within the last period as may be.
+    pub(super) fn is_spent(&self, micros: u64) -> bool {
+        let Some((most, period)) = self.period() else { return false };
+        self.claimed.len() >= most && micros < self.claimed[self.claimed.len() - most] + period
+    }
+
+    /// A job is claimed at this time. A clock that jumps back begins a new period.
+    pub(super) fn claims(&mut self, micros: u64) {
+        let Some((most, _)) = self.period() else { return };
+        if self.claimed.back().is_some_and(|last| micros < *last) {
+            self.claimed.clear();
+        }
+        self.claimed.push_back(micros);
+        if self.claimed.len() > most {
+            self.claimed.pop_front();
+        }
+        self.slot_at = micros / 1000 + self.interval();
+    }
+
+    /// A handler of this job backs off until then: the topic is paused by its node, unless it is paused for longer.
+    pub(super) fn backs_off(&mut self, id: &JobId, node: &NodeId, until: Timestamp, clock: Timestamp) {
+        let before = self.pause(clock).cloned();
+        if before.as_ref().is_none_or(|pause| pause.until.is_some_and(|end| end < until)) {
+            let reason = format!("the handler of job {id} backed off");
+            let since = before.map_or(clock, |pause| pause.since);
+            self.state.pause = Some(Pause { reason, until: Some(until), by: node.to_string(), since });
+        }
     }
 
     /// Whether so many jobs that are RUNNING are as many as may be.

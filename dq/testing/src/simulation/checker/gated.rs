@@ -22,7 +22,7 @@ impl Checker {
             TopicChange::Limit { limit, .. } => gate.set_limit(limit.kind(), now.limits),
             TopicChange::ClearLimit(kind) => gate.set_limit(*kind, now.limits),
         }
-        gate.set_at = micros / 1000;
+        gate.set_at = micros / 1000 + gate.interval();
     }
 
     /// The delay of a job that has only the usual one.
@@ -35,6 +35,22 @@ impl Checker {
         if let Some(why) = self.expected.gate.refuses(due, Timestamp::floor_micros(micros)) {
             self.bad(format!("[29] {id} is claimed {why}"));
         }
+        if self.expected.gate.is_spent(micros) {
+            let rate = self.expected.gate.state.rate();
+            self.bad(format!("[29] {id} is claimed over the rate {rate:?}"));
+        }
+        self.expected.gate.claims(micros);
+    }
+
+    /// Whether the rate lets nothing be claimed.
+    pub(in crate::simulation) fn is_spent(&self, micros: u64) -> bool {
+        self.expected.gate.is_spent(micros)
+    }
+
+    /// A handler of this job backs off.
+    pub(super) fn note_back_off(&mut self, node: &NodeId, id: &JobId, delay: Duration, micros: u64) {
+        let until = Timestamp::from_millis((micros + delay.as_micros() as u64).div_ceil(1_000));
+        self.expected.gate.backs_off(id, node, until, Timestamp::floor_micros(micros));
     }
 
     /// A job was claimed, and its row is there.

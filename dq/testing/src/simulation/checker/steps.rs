@@ -6,7 +6,7 @@ use super::super::version::{mark, version};
 use super::record::{AddResult, Checker, Did, End, HandlerKind, Run};
 use dq::job::{Deliver, Fence, Isolation, JobId, NodeId, ProducerId, State, Token};
 use dq::schedule::schedule_name;
-use dq::store::step::{Claim, Verdict};
+use dq::store::step::{Change, Claim, RejoinDue, Verdict};
 use dq::store::{AddOutcome, Command, CommandKind, Due, NewJob};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
@@ -122,6 +122,9 @@ impl Checker {
                 for (outcome, verdict) in outcomes {
                     if *verdict == Verdict::Done {
                         self.note_outcome(node, outcome, before.jobs.get(&outcome.id));
+                        if let Change::Rejoin(RejoinDue::BackOff(delay)) = outcome.change {
+                            self.note_back_off(node, &outcome.id, delay, micros);
+                        }
                     }
                 }
             }

@@ -5,7 +5,8 @@ and no place, so the number is never wrong for longer than a step: whatever ends
 Needs    limited: whether there is a limit; concurrency, rate, opens, last_fence: fields of meta; ARGV[#ARGV - 1], ARGV[#ARGV]: what the code of
          the node says of both; limit, latest; jobs, delayed, unacked, dead, done
 Gives    limited: how many may be RUNNING, or nil; in_runs: how many are; next_claim(n): when the rate lets another job come once n are
-         claimed now, in µs, or nil; limit and latest: no more than there is room for
+         claimed now, in µs, or nil. It is written also where nothing is claimed: a time that is too far away, as after a clock that
+         jumped back, is cut once. limit and latest: no more than there is room for
 Holds    rule 29
 Cost     one HLEN, four ZCARD, where there is a number of slots
 ]]

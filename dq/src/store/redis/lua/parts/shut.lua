@@ -7,7 +7,7 @@ Holds    rules 23, 29
 Cost     nothing, or an HDEL
 ]]
 local next_at = next_claim and next_claim(claimed)
-if next_at and claimed > 0 then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_at) end
+if next_at and (claimed > 0 or next_at > micros) then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_at) end
 if limited and more and in_runs + claimed >= limited then
   if shut ~= int(limited) then changes[#changes + 1], changes[#changes + 2] = 'shut', int(limited) end
   more, come_at = false, nil

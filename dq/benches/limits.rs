@@ -1,0 +1,196 @@
+//! What the limits of a topic cost and give on Redis: the claims of a rate, how soon a freed slot is taken, and what a topic that is shut
+//! costs while it waits.
+//!
+//! `cargo bench -p dq --bench limits -- [--quick] [--only rate|slot|shut]`
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use dq::config::TopicOverrides;
+use dq::prelude::*;
+use dq_bench::{Arguments, Bench, Meter, Server, Side};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "work")]
+struct Work {
+    #[job(id)]
+    id: String,
+    fails: bool,
+    rejoins: bool,
+}
+
+/// When runs were claimed, by the store's clock in µs, and when they began and ended, by that of the process.
+#[derive(Debug, Clone, Default)]
+struct Seen(Arc<Mutex<Log>>);
+
+#[derive(Debug, Default)]
+struct Log {
+    claims: Vec<u64>,
+    runs: Vec<(Instant, Instant)>,
+    known: HashSet<String>,
+}
+
+#[delay_listener(register = false, retry = "1s x 3")]
+async fn work(job: Job<Work>, channel: Channel, seen: &Seen) -> Result<Decided, JobError> {
+    let begin = Instant::now();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let mut log = seen.0.lock().unwrap();
+    log.claims.push(job.fence().0);
+    log.runs.push((begin, Instant::now()));
+    let is_first = log.known.insert(job.id.clone());
+    match (is_first, job.fails, job.rejoins) {
+        (true, true, _) => Err("again".into()),
+        (true, _, true) => Ok(channel.rejoin_after("1s")),
+        _ => Ok(channel.ack()),
+    }
+}
+
+fn factory(server: &Server) -> ContextFactory {
+    ContextFactory::new("bench").store(server.url()).without_inventory().variables([("", ""); 0])
+}
+
+async fn node(server: &Server, seen: &Seen, set: impl FnOnce(TopicOverrides) -> TopicOverrides) -> Context {
+    let factory = factory(server).listener::<work>().provide(seen.clone());
+    let dq = factory.topic("work", set).start().await.unwrap();
+    dq.ready().await;
+    dq
+}
+
+/// Adds so many jobs that are due: each third fails once, and each third rejoins once.
+async fn fill(dq: &Context, jobs: usize) {
+    let all: Vec<_> = (0..jobs).collect();
+    for part in all.chunks(1_000) {
+        let jobs = part.iter().map(|n| Work { id: n.to_string(), fails: n % 3 == 0, rejoins: n % 3 == 1 });
+        assert!(dq.provider().add_many(jobs).await.unwrap().iter().all(Result::is_ok));
+    }
+}
+
+/// Two nodes with a rate of 100 a second and enough due jobs.
+async fn rate(bench: &mut Bench, server: &Server, seconds: u64) {
+    server.empty().await;
+    let seen = Seen::default();
+    let hundred = |topic: TopicOverrides| topic.rate("100/s");
+    let (one, two) = (node(server, &seen, hundred).await, node(server, &seen, hundred).await);
+    fill(&one, 150 * seconds as usize).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let meter = Meter::on(server).await;
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    let cost = meter.end_on(server, 100 * seconds as usize).await;
+    one.shutdown(Duration::from_secs(5)).await;
+    two.shutdown(Duration::from_secs(5)).await;
+    let mut claims = std::mem::take(&mut seen.0.lock().unwrap().claims);
+    claims.sort_unstable();
+    let within = |from: usize| claims[from..].iter().take_while(|at| **at < claims[from] + 1_000_000).count();
+    let most = (0..claims.len()).map(within).max().unwrap_or_default();
+    let took = (claims[claims.len() - 1] - claims[0]) as f64 / 1e6;
+    bench.record(Side::Dq, "rate 100/s, most claims in a second", "claims", most as f64);
+    bench.record(Side::Dq, "rate 100/s, of what it allows", "%", claims.len() as f64 / took);
+    bench.record(Side::Dq, "rate 100/s, commands", "per job", cost.commands);
+}
+
+/// Two nodes that share one slot: from the end of a run to the begin of the next.
+async fn slot(bench: &mut Bench, server: &Server, jobs: usize) {
+    server.empty().await;
+    let seen = Seen::default();
+    let one_slot = |topic: TopicOverrides| topic.cluster_concurrency(1);
+    let (one, two) = (node(server, &seen, one_slot).await, node(server, &seen, one_slot).await);
+    let all: Vec<_> = (0..jobs).map(|n| Work { id: n.to_string(), fails: false, rejoins: false }).collect();
+    assert!(one.provider().add_many(all).await.unwrap().iter().all(Result::is_ok));
+    while seen.0.lock().unwrap().runs.len() < jobs {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let runs = std::mem::take(&mut seen.0.lock().unwrap().runs);
+    let mut gaps: Vec<_> =
+        runs.windows(2).map(|runs| runs[1].0.duration_since(runs[0].1).as_secs_f64() * 1e3).collect();
+    gaps.sort_by(f64::total_cmp);
+    bench.record(Side::Dq, "freed slot to next handler, p50", "ms", gaps[gaps.len() / 2]);
+    bench.record(Side::Dq, "freed slot to next handler, p99", "ms", gaps[gaps.len() * 99 / 100]);
+    one.shutdown(Duration::from_secs(5)).await;
+    two.shutdown(Duration::from_secs(5)).await;
+}
+
+macro_rules! topics {
+    ($($listener:ident $payload:ident $topic:literal),+ $(,)?) => {
+        const TOPICS: &[&str] = &[$($topic),+];
+
+        $(
+            #[derive(Debug, Serialize, Deserialize, DelayJob)]
+            #[job(topic = $topic)]
+            struct $payload;
+
+            #[delay_listener(register = false, cluster_concurrency = 1, timeout = "1h")]
+            async fn $listener(_job: Job<$payload>) -> Result<(), JobError> {
+                std::future::pending().await
+            }
+        )+
+
+        fn ten_topics(factory: ContextFactory) -> ContextFactory {
+            factory$(.listener::<$listener>())+
+        }
+    };
+}
+
+topics!(
+    one One "one", two Two "two", three Three "three", four Four "four", five Five "five",
+    six Six "six", seven Seven "seven", eight Eight "eight", nine Nine "nine", ten Ten "ten",
+);
+
+/// A node holds the one slot of each of ten topics, and a second one waits: what both cost with so many due jobs in all.
+async fn shut(bench: &mut Bench, server: &Server, due: usize, seconds: u64) {
+    server.empty().await;
+    let holder = ten_topics(factory(server)).start().await.unwrap();
+    holder.ready().await;
+    for topic in TOPICS {
+        let topic = holder.provider().topic(topic).unwrap();
+        let running = topic.add_many_json([serde_json::Value::Null]).await.unwrap();
+        assert!(running.iter().all(Result::is_ok));
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for (topic, _) in TOPICS.iter().zip(0..if due > 0 { 10 } else { 0 }) {
+        let topic = holder.provider().topic(topic).unwrap();
+        for _ in 0..due / 10_000 {
+            let added = topic.add_many_json((0..1_000).map(|_| serde_json::Value::Null)).await.unwrap();
+            assert!(added.iter().all(Result::is_ok));
+        }
+    }
+    let waiting = ten_topics(factory(server)).start().await.unwrap();
+    waiting.ready().await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let meter = Meter::on(server).await;
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    let cost = meter.end_on(server, seconds as usize).await;
+    bench.record(Side::Dq, &format!("ten topics that are full, {due} due, commands"), "per second", cost.commands);
+    waiting.shutdown(Duration::from_millis(10)).await;
+    holder.shutdown(Duration::from_millis(10)).await;
+}
+
+#[tokio::main]
+async fn main() {
+    let arguments = Arguments::read();
+    let (seconds, jobs, due) =
+        (arguments.scaled(10, 60), arguments.scaled(300, 2_000), arguments.scaled(100_000, 1_000_000));
+    let wants = ["rate", "slot", "shut"].map(|name| arguments.wants(name));
+    let mut bench = Bench::start("limits", arguments, 4);
+    let server = bench.server().await;
+    for _ in bench.rounds() {
+        if wants[0] {
+            bench.step("rate");
+            rate(&mut bench, &server, seconds as u64).await;
+        }
+        if wants[1] {
+            bench.step("slot");
+            slot(&mut bench, &server, jobs).await;
+        }
+        if wants[2] {
+            for due in [0, due] {
+                bench.step(format!("shut, {due} due"));
+                shut(&mut bench, &server, due, seconds as u64).await;
+            }
+        }
+    }
+    bench.finish();
+}
