@@ -263,6 +263,14 @@ pub const TAKEN: [Taken; 41] = [
         "is published while its topic is paused",
     ),
     taken(
+        "rate",
+        Profile::All,
+        500,
+        "no period has more claims than the rate; here a transfer does not know of a rate that is spent",
+        "more jobs are claimed within a period than an operator has allowed",
+        "is claimed over the rate",
+    ),
+    taken(
         "replaced",
         Profile::Calm,
         500,
@@ -285,14 +293,6 @@ pub const TAKEN: [Taken; 41] = [
         "a refused subscription is made again over a new connection; here over the old one, on which nothing comes",
         "a job waits until its node wakes for another reason",
         "late without a fault",
-    ),
-    taken(
-        "rate",
-        Profile::All,
-        500,
-        "no period has more claims than the rate; here a transfer does not know of a rate that is spent",
-        "more jobs are claimed within a period than an operator has allowed",
-        "is claimed over the rate",
     ),
     taken(
         "slots",

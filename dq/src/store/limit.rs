@@ -80,7 +80,7 @@ pub(super) struct Written {
     /// What it limits.
     kind: LimitKind,
     /// How many jobs; for a rate a text such as `100/s`.
-    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    #[cfg_attr(feature = "schema", schema(value_type = LimitValue))]
     value: Limit,
     /// Why; empty if the caller did not say.
     reason: String,
@@ -88,6 +88,16 @@ pub(super) struct Written {
     by: String,
     /// When, by the store's clock.
     since: Timestamp,
+}
+
+/// The value of a limit as it serializes.
+#[cfg(feature = "schema")]
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it only describes")]
+enum LimitValue {
+    Jobs(usize),
+    Rate(String),
 }
 
 impl From<TopicLimit> for Written {

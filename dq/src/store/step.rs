@@ -38,7 +38,7 @@ pub const ROLE_SLACK: Duration = Duration::from_millis(200);
 /// How long after the head is due the standby watcher should transfer.
 pub const STANDBY_DELAY: Duration = Duration::from_millis(250);
 
-/// The store's view of a node, in every answer to its link.
+/// The store's view of a node, in every answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeaseStatus {
     /// The last sequence number of this node that the store executed; zero if it knows none.
@@ -126,10 +126,9 @@ pub struct Transferred {
     pub claims: Vec<Claim>,
     /// Ids that the store removed because it has no record of them.
     pub dropped: Vec<JobId>,
-    /// Whether the topic is paused or drains, and its default delay; `None`: nothing of that.
+    /// What callers have set for the topic; `None`: nothing.
     pub state: Option<Box<TopicState>>,
-    /// While the topic drains and is not paused: how many jobs wait that were due when it began, of
-    /// [`MOST_LEFT`](super::MOST_LEFT) at most.
+    /// While the topic drains and is not paused: how many jobs that were due then wait, [`MOST_LEFT`](super::MOST_LEFT) at most.
     pub left: usize,
 }
 
@@ -163,7 +162,7 @@ pub enum RejoinDue {
     After(Duration),
     /// At this time; if it has passed, after the delay that the job was added with.
     At(Timestamp),
-    /// After this delay, until which the topic is paused (rule 29): by the node, unless it is paused for longer.
+    /// After this delay, until which the topic is paused (rule 29).
     BackOff(Duration),
 }
 
@@ -187,8 +186,7 @@ pub struct Settle {
     pub last_seen: Sequence,
     /// How long the lease lasts from now.
     pub lease: Duration,
-    /// The most bytes of replacements that the store moves into the places of jobs that end. The store settles one outcome
-    /// at least, and answers [`Verdict::Later`] to those beyond.
+    /// The most bytes of replacements that move. At least one outcome is settled; those beyond get [`Verdict::Later`].
     pub bytes: usize,
     /// At most [`MOST_JOBS`], the jobs of ticks included, with different ids. Ticks take effect behind the others.
     pub outcomes: Vec<Outcome>,

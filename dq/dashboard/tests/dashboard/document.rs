@@ -186,6 +186,11 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
             tokio::task::yield_now().await;
         }
     }
+    let rate = json!({ "kind": "rate", "value": "1/h" });
+    reader.call("POST /topics/{topic}/limit", "welcome-mail", "", rate).await;
+    reader.call(ADD, "welcome-mail", "", n("slow")).await;
+    reader.why("welcome-mail", "slow", &["rate_spent"]).await;
+    reader.get("/topics/{topic}", "welcome-mail", "").await;
     reader.why("charge-card", "dies", &["dead"]).await;
     reader.why("charge-card", "again", &["retry_waits"]).await;
     reader.why("fraud-review", "parked", &["unacked"]).await;

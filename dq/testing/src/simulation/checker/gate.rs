@@ -67,12 +67,9 @@ impl Gate {
         self.claimed.len() >= most && micros < self.claimed[self.claimed.len() - most] + period
     }
 
-    /// A job is claimed at this time. A clock that jumps back begins a new period.
+    /// A job is claimed at this time.
     pub(super) fn claims(&mut self, micros: u64) {
         let Some((most, _)) = self.period() else { return };
-        if self.claimed.back().is_some_and(|last| micros < *last) {
-            self.claimed.clear();
-        }
         self.claimed.push_back(micros);
         if self.claimed.len() > most {
             self.claimed.pop_front();
