@@ -60,8 +60,9 @@ async fn all_nodes_together_start_no_more_than_the_rate_and_all_but_half_a_perce
 async fn a_rate_that_is_spent_is_a_reason_to_wait() {
     let (script, _) = timed();
     let dq = script.start(|topic| topic.rate("6/m")).await;
-    dq.provider().add_many((2..40).map(test_job)).await.unwrap().all().unwrap();
+    dq.provider().add_many((2..39).map(test_job)).await.unwrap().all().unwrap();
     dq.advance(3 * SECOND).await;
+    dq.provider().add(test_job(39)).await.unwrap();
     let why = dq.provider().inspect().why("work", "39").await.unwrap();
     let text = why.to_string();
     assert!(matches!(why.reasons[0], Reason::RateSpent { .. }), "{text}");
