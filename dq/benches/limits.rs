@@ -98,8 +98,11 @@ async fn slot(bench: &mut Bench, server: &Server, jobs: usize) {
     let seen = Seen::default();
     let one_slot = |topic: TopicOverrides| topic.cluster_concurrency(1);
     let (one, two) = (node(server, &seen, one_slot).await, node(server, &seen, one_slot).await);
-    let all: Vec<_> = (0..jobs).map(|n| Work { id: n.to_string(), fails: false, rejoins: false }).collect();
-    assert!(one.provider().add_many(all).await.unwrap().iter().all(Result::is_ok));
+    let all: Vec<_> = (0..jobs).collect();
+    for part in all.chunks(1_000) {
+        let jobs = part.iter().map(|n| Work { id: n.to_string(), fails: false, rejoins: false });
+        assert!(one.provider().add_many(jobs).await.unwrap().iter().all(Result::is_ok));
+    }
     while seen.0.lock().unwrap().runs.len() < jobs {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
