@@ -26,6 +26,7 @@ mod parking;
 mod pausing;
 mod pending;
 mod periodic;
+mod priorities;
 mod provider;
 mod rates;
 mod rejoins;

@@ -45,6 +45,9 @@ fn line(draw: &Draw, number: u64) -> Value {
     if draw.one_in(6) {
         line["exhausted"] = json!(draw.one_in(2));
     }
+    if draw.one_in(5) {
+        line["priority"] = json!(draw.pick(&["high", "low", "normal", "urgent"]));
+    }
     if draw.one_in(4) {
         line["retry"] = json!(grammar::retry(draw));
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dq::job::{Deliver, JobId};
+use dq::job::{Codec, Deliver, JobId, Metadata, Priority, Record};
 use dq::store::step::{Change, Claim, Tick, TickJob, Verdict};
 use dq::store::{Due, NewJob, Store};
 use dq::time::Timestamp;
@@ -92,6 +92,35 @@ async fn a_transfer_that_finds_nothing_due_calls_ten_commands() {
     let (server, topic) = used_topic().await;
     let (claims, calls) = spent(&server, transfer(&topic)).await;
     assert_eq!((claims.len(), calls), (0, transfer_with(&[("hdel", 1), ("hset", 1)])));
+}
+
+/// The first due jobs of each priority and the head of each, instead of one read; and a removal by id. `used_topic` has no such job, so
+/// the other tests count what a topic without priorities costs.
+#[tokio::test]
+async fn priorities_cost_a_transfer_five_commands() {
+    let (server, topic) = used_topic().await;
+    let ranked = |name: &str, priority| {
+        let metadata = Metadata { priority, ..Metadata::default() };
+        NewJob { record: Record::new(&metadata, Codec::Json, b"{}"), ..job(name) }
+    };
+    let other = |n: u16| NewJob { record: ranked("other", Priority::High).record, ..generated(n) };
+    topic.add(vec![generated(30)]).await;
+    let (_, plain) = spent(&server, topic.add((0..10).map(generated).collect())).await;
+    let (_, first) = spent(&server, topic.add((10..20).map(other).collect())).await;
+    let (_, next) = spent(&server, topic.add((20..30).map(other).collect())).await;
+    let total = |calls: &Calls| calls.values().sum::<u64>();
+    assert_eq!((total(&first), total(&next)), (total(&plain) + 1, total(&plain) + 3), "{first:?} {next:?}");
+    let claims = transfer(&topic).await;
+    settle(&topic, &claims, Change::Ack).await;
+    let (_, calls) = spent(&server, transfer(&topic)).await;
+    assert_eq!(calls, transfer_with(&[("hdel", 1), ("hset", 1), ("zrange", 5)]));
+    for priority in Priority::ALL {
+        add_due(&topic, vec![ranked("one", priority)]).await;
+        let (claims, calls) = spent(&server, transfer(&topic)).await;
+        let more = [("hmget", 1), ("hset", 2), ("zadd", 1), ("zrange", 5), ("zrem", 1)];
+        assert_eq!((claims.len(), calls), (1, transfer_with(&more)), "{priority}");
+        settle(&topic, &claims, Change::Ack).await;
+    }
 }
 
 /// Two reads more, of the ids and of the next head; the last score; and the removal that makes the rows a table.

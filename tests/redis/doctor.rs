@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dq::config::NodeSettings;
 use dq::environment::Environment;
 use dq::inspect::{Doctor, Finding, FindingCode, Inspector};
-use dq::job::{AppName, Cause, JobId, Metadata, State};
+use dq::job::{AppName, Cause, JobId, Metadata, Priority, State};
 use dq::provider::Provider;
 use dq::store::redis::RedisStore;
 use dq::store::step::{Change, Scan, USUAL_BYTES};
@@ -165,9 +165,10 @@ const LEFT_OF_FAR: [Corruption; 2] = [
 ];
 
 /// What the notes of a topic are about, and how they are damaged.
-const NOTES: [(&str, &[&str]); 3] = [
+const NOTES: [(&str, &[&str]); 4] = [
     ("protocol", &["HDEL", "dq:{shop:t}:meta", "protocol"]),
     ("retains", &["HDEL", "dq:{shop:t}:meta", "retains"]),
+    ("priorities", &["HDEL", "dq:{shop:t}:meta", "priorities"]),
     ("largest", &["HSET", "dq:{shop:t}:meta", "largest", "1"]),
 ];
 
@@ -208,7 +209,9 @@ pub async fn sound() -> (RedisServer, Topic) {
     topic.try_add(vec![NewJob { on_duplicate: OnDuplicate::Replace, ..job("replaced") }]).await.unwrap();
     let wide = NewJob { deliver: dq::job::Deliver::Both, due: Due::After(HOUR / 60), ..job("b") };
     let later = |name: &str| NewJob { due: Due::After(HOUR / 60), ..job(name) };
-    topic.add(vec![wide, later("c"), later("d"), NewJob { due: Due::After(2 * HOUR), ..job("far") }]).await;
+    let high = Metadata { priority: Priority::High, ..Metadata::default() };
+    let first = NewJob { record: record(&high), ..later("c") };
+    topic.add(vec![wide, first, later("d"), NewJob { due: Due::After(2 * HOUR), ..job("far") }]).await;
     // It is near, and not due while a test runs.
     let start = std::time::SystemTime::now() + HOUR / 15;
     let schedule = provider(&server).topic("t").unwrap().add_schedule_json("nightly", "{}").every("4m").start_at(start);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use dq::environment::{Entropy, Seeded};
-use dq::job::{Cause, Codec, Fence, FixedMetadata, Metadata, Record};
+use dq::job::{Cause, Codec, Fence, FixedMetadata, Metadata, Priority, Record};
 use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
 
@@ -77,6 +77,7 @@ fn some_fields(fields: u32) -> Metadata {
         error: has(9).then(|| "x".repeat(300)),
         version: if has(10) { 0x0102_0304 } else { 0 },
         first_added: has(11).then_some(Timestamp::from_millis(1_763_000_000_001)),
+        priority: Priority::ALL[fields as usize % 3],
     }
 }
 
@@ -114,7 +115,7 @@ fn scripts_refuse_the_bytes_that_nodes_refuse() {
     let random = Seeded::new(1);
     let record = |_| {
         let flags = if random.next().is_multiple_of(2) { 0x0F } else { 0xFF };
-        let head = [0x90 | (random.next() % 8) as u8, random.next() as u8 & flags];
+        let head = [(0x90 + (random.next() % 3) as u8 * 16) | (random.next() % 8) as u8, random.next() as u8 & flags];
         let rest = (0..random.next() % 48).map(|_| random.next() as u8 % 12);
         Record::from_bytes(head.into_iter().chain(rest).collect::<Vec<u8>>().into())
     };

@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 41] = [
+pub const TAKEN: [Taken; 42] = [
     taken(
         "2",
         Profile::Killers,
@@ -253,6 +253,14 @@ pub const TAKEN: [Taken; 41] = [
         "a node that hears of a pause starts nothing that it has claimed; here it hears nothing",
         "a handler begins under the pause",
         "though its topic is paused since",
+    ),
+    taken(
+        "priority",
+        Profile::Calm,
+        500,
+        "a claim takes the job whose due time, shifted by its priority, is the earliest; here priorities have no effect",
+        "a job is claimed before one that goes first",
+        "which goes first",
     ),
     taken(
         "published",

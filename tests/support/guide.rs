@@ -34,6 +34,7 @@ page!(
     Parking = "parking.md",
     Payloads = "payloads.md",
     PeriodicJobs = "periodic-jobs.md",
+    Priorities = "priorities.md",
     Promises = "promises.md",
     Retries = "retries.md",
     Testing = "testing.md",

@@ -81,6 +81,9 @@ macro_rules! topic_settings {
         /// in any such period of the store's clock, spaced evenly but for the burst. Each claim counts: first runs, retries, rejoins and
         /// `process_unacked`. A node then claims no more than it can start. `set_limit` outweighs it on all nodes.
         rate: [Option<Rate>] = None, attribute "\"100/s\"";
+        /// For how much longer a due job may have waited that a job of the next higher priority still overtakes. A job two priorities lower
+        /// may have waited twice as long. So no job starves. Zero: priorities have no effect.
+        ageing: [Duration] = 10 * MINUTE, in Duration::ZERO..=LONGEST_DELAY, attribute "\"10m\"";
         /// How long a handler may run before dq drops it, including `final_retry` and `process_unacked`. Zero or `"none"`: no limit.
         timeout: [Option<Duration>] = Some(30 * SECOND), in MS..=LONGEST_DELAY, attribute "\"5s\"";
         /// What happens after a timeout: `"retry"`, as after any failure, or `"immediate"`, the next attempt without a delay.

@@ -37,8 +37,9 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
 }
 
 fn defaults(model: &Model) -> Option<TokenStream> {
-    let Model { root, delay, retry, expires_after, retain, deliver, .. } = model;
-    if delay.is_none() && retry.is_none() && expires_after.is_none() && retain.is_none() && deliver.is_none() {
+    let Model { root, delay, retry, expires_after, retain, deliver, priority, .. } = model;
+    let (is_timed, has_choice) = (delay.or(*expires_after).or(*retain).is_some(), deliver.or(*priority).is_some());
+    if !is_timed && !has_choice && retry.is_none() {
         return None;
     }
     let delay = constants::duration(delay.unwrap_or_default());
@@ -50,9 +51,20 @@ fn defaults(model: &Model) -> Option<TokenStream> {
         Some("both") => quote!(Both),
         _ => quote!(Queue),
     };
+    let priority = match priority {
+        Some("high") => quote!(High),
+        Some("low") => quote!(Low),
+        _ => quote!(Normal),
+    };
     Some(quote! {
-        const DEFAULTS: #root::JobDefaults =
-            #root::JobDefaults::new(#delay, #retry, #expires_after, #retain, #root::Deliver::#deliver);
+        const DEFAULTS: #root::JobDefaults = #root::JobDefaults::new(
+            #delay,
+            #retry,
+            #expires_after,
+            #retain,
+            #root::Deliver::#deliver,
+            #root::Priority::#priority
+        );
     })
 }
 

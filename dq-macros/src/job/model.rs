@@ -21,6 +21,7 @@ pub(super) struct Model {
     pub(super) expires_after: Option<Duration>,
     pub(super) retain: Option<Duration>,
     pub(super) deliver: Option<&'static str>,
+    pub(super) priority: Option<&'static str>,
     pub(super) id: IdSource,
     /// Whether the payload borrows. No implementation is possible then.
     pub(super) borrows: bool,
@@ -37,6 +38,7 @@ impl Model {
             expires_after: None,
             retain: None,
             deliver: None,
+            priority: None,
             id: IdSource::Generated,
             borrows: false,
         };
@@ -64,6 +66,7 @@ impl Model {
             }
             "retain" => self.retain = argument.duration(errors),
             "deliver" => self.deliver = argument.choice(&["queue", "broadcast", "both"], errors),
+            "priority" => self.priority = argument.choice(&["high", "normal", "low"], errors),
             "crate" => self.root = Root::named(argument, errors),
             _ if matches!(argument.value, Value::Absent) => errors.at(
                 &argument.key,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use dq::job::{BadRecord, Cause, Codec, Fence, JobId, Metadata, Record, TopicName, limits};
+use dq::job::{BadRecord, Cause, Codec, Fence, JobId, Metadata, Priority, Record, TopicName, limits};
 use dq::schedule::checked;
 use dq::store::{CopyPlace, JobCopy};
 use dq::time::Timestamp;
@@ -76,6 +76,9 @@ pub struct JobLine {
     /// When `add_or_extend` first added it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub first_added: Option<u64>,
+    /// `high` or `low`, if it is not `normal`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub priority: Priority,
     /// The retry policy of this job.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Option<String>,
@@ -115,6 +118,7 @@ impl JobLine {
             parked_by: None,
             version: 0,
             first_added: None,
+            priority: Priority::Normal,
             retry: None,
             headers: Vec::new(),
             error: None,
@@ -141,6 +145,7 @@ impl JobLine {
             parked_by: metadata.parked_by.map(|fence| fence.0),
             version: metadata.version,
             first_added: metadata.first_added.map(Timestamp::as_millis),
+            priority: metadata.priority,
             retry: metadata.retry,
             headers: metadata.headers,
             error: metadata.error,
@@ -181,11 +186,12 @@ impl JobLine {
 
     fn has_metadata(&self) -> bool {
         let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
-        let Self { version, first_added, retry, headers, error, .. } = self;
+        let Self { version, first_added, priority, retry, headers, error, .. } = self;
         (*attempts, *exhausted, *delay, *retain) != (0, false, 0, 0)
             || cause.is_some()
             || (*expires_at, *parked_by, *first_added) != (None, None, None)
             || *version > 0
+            || *priority != Priority::Normal
             || retry.is_some()
             || !headers.is_empty()
             || error.is_some()
@@ -217,6 +223,7 @@ impl JobLine {
             parked_by: self.parked_by.map(Fence),
             version: self.version,
             first_added: self.first_added.filter(|at| *at > 0).map(Timestamp::from_millis),
+            priority: self.priority,
             retry: self.retry,
             headers: self.headers,
             error: self.error,

@@ -135,7 +135,7 @@ fn place_of(key: &str, is_of_topic: bool) -> Option<&'static str> {
         Some("it is a setting of the node, so write it above the first `[topic.NAME]`")
     } else if !is_of_topic && TopicSettings::key(key).is_some() {
         Some("it is a setting of a topic, so write it below `[topic.NAME]`")
-    } else if matches!(key, "delay" | "id" | "expires_after" | "retain" | "deliver") {
+    } else if matches!(key, "delay" | "id" | "expires_after" | "retain" | "deliver" | "priority") {
         Some("a payload says it: write it in `#[job(..)]`")
     } else {
         None

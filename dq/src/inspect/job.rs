@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::job::{Cause, JobId, NodeId, State};
+use crate::job::{Cause, JobId, NodeId, Priority, State};
 use crate::store::{JobPlace, Stored};
 use crate::time::Timestamp;
 
@@ -19,6 +19,8 @@ pub struct InspectedJob {
     pub at: Option<Timestamp>,
     /// The node that runs it, where the read says so: pages of RUNNING jobs and [`why`](super::Inspector::why) do.
     pub node: Option<NodeId>,
+    /// Which of the due jobs of its topic go first.
+    pub priority: Priority,
     /// Failed runs so far.
     pub attempts: u16,
     /// How often a process died while it ran the job; only of a job that was read by its id.
@@ -35,7 +37,7 @@ pub struct InspectedJob {
     pub expires_at: Option<Timestamp>,
     /// Bytes of the record.
     pub bytes: usize,
-    /// Why its record cannot be read: then attempts, cause, error, headers and version say nothing.
+    /// Why its record cannot be read: then priority, attempts, cause, error, headers and version say nothing.
     pub unreadable: Option<String>,
     /// The clock of the store; only in an answer of [`why`](super::Inspector::why).
     #[serde(skip_serializing_if = "is_unset")]
@@ -67,6 +69,7 @@ impl InspectedJob {
             state,
             at,
             node,
+            priority: metadata.priority,
             attempts: metadata.attempts,
             crashes: stored.crashes,
             cause: metadata.cause,

@@ -48,7 +48,7 @@ pub use past::{Past, PastSpan, PastSpans};
 pub use rates::Rates;
 pub use reason::Reason;
 pub use timeline::{Bucket, Scale, Timeline};
-pub use topic::{InspectedNode, InspectedTopic, TopicsPage};
+pub use topic::{DueByPriority, InspectedNode, InspectedTopic, TopicsPage};
 pub use why::Why;
 
 pub use crate::store::Cursor;

@@ -6,7 +6,7 @@ use humantime::format_duration;
 use serde::Serialize;
 
 use super::topic::InspectedNode;
-use crate::job::{Cause, NodeId};
+use crate::job::{Cause, NodeId, Priority};
 use crate::store::JobMove;
 use crate::time::Timestamp;
 
@@ -86,6 +86,13 @@ pub enum Reason {
         opens: Timestamp,
         /// The store's clock.
         now: Timestamp,
+    },
+    /// Jobs of a higher priority are due, and nodes take those first unless they became due later by the `ageing` of the topic.
+    Overtaken {
+        /// The priority of this job.
+        priority: Priority,
+        /// How many due jobs have a higher one.
+        higher: usize,
     },
     /// Other jobs have been due for longer, and nodes take those first.
     Behind {
@@ -188,6 +195,7 @@ impl fmt::Display for Reason {
             Self::RateSpent { opens, now } => {
                 write!(f, "the topic has spent its rate, which lets the next job start in {}", format_duration(opens.since(*now)))
             }
+            Self::Overtaken { priority, higher } => overtaken(f, *priority, *higher),
             Self::Behind { earlier, is_exact } => {
                 let about = if *is_exact { "" } else { "about " };
                 let (jobs, have) = if *earlier == 1 { ("job", "has") } else { ("jobs", "have") };
@@ -221,6 +229,15 @@ impl fmt::Display for Reason {
             Self::Done { until } => write!(f, "it has run; the store keeps it until {until}"),
         }
     }
+}
+
+fn overtaken(f: &mut fmt::Formatter<'_>, priority: Priority, higher: usize) -> fmt::Result {
+    let (jobs, are) = if higher == 1 { ("job", "is") } else { ("jobs", "are") };
+    write!(
+        f,
+        "its priority is {priority}, and {higher} {jobs} of a higher one {are} due and will run first, unless this one has been due \
+         for longer by the `ageing` of the topic"
+    )
 }
 
 fn gone(f: &mut fmt::Formatter<'_>, at: Timestamp, how: &JobMove, by: Option<&str>) -> fmt::Result {

@@ -54,11 +54,26 @@ pub struct InspectedTopic {
     pub shut: Option<usize>,
     /// When the rate of the topic lets the next job start, if not yet.
     pub opens: Option<Timestamp>,
+    /// How many jobs are due, by priority.
+    pub due: DueByPriority,
     /// Nobody knows who listens: these are the files of another program, without leases.
     pub hides_leases: bool,
     /// Why the store cannot show the topic, for example because one of its keys has the wrong type; then all else but the name is empty
     /// or zero. Only in a page of topics: reading the one topic fails with this error.
     pub error: Option<String>,
+}
+
+/// How many jobs of a topic are due, by priority. On Redis it leaves out what no node has brought near yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct DueByPriority {
+    /// High jobs.
+    pub high: usize,
+    /// Normal jobs.
+    pub normal: usize,
+    /// Low jobs.
+    pub low: usize,
 }
 
 /// A node that listens to a topic.
@@ -102,7 +117,8 @@ pub struct TopicsPage {
 
 impl InspectedTopic {
     pub(super) fn new(topic: TopicName, seen: TopicOverview) -> Self {
-        let TopicOverview { counts, state, holders, nodes, watcher, standby, recent, shut, opens, hides_leases } = seen;
+        let TopicOverview { counts, state, holders, nodes, watcher, standby, recent, shut, opens, due, hides_leases } =
+            seen;
         let watching = |(node, until)| InspectedNode::new(node, until, 0);
         Self {
             topic,
@@ -123,6 +139,7 @@ impl InspectedTopic {
             rates: recent.map(|recent| Rates::new(counts.clock, &recent)),
             shut,
             opens,
+            due: DueByPriority { high: due[0], normal: due[1], low: due[2] },
             hides_leases,
             error: None,
         }
@@ -150,6 +167,7 @@ impl InspectedTopic {
             rates: None,
             shut: None,
             opens: None,
+            due: DueByPriority::default(),
             hides_leases: false,
             error: Some(error),
         }

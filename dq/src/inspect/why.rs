@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::history::{PastMove, end_of};
 use super::job::InspectedJob;
 use super::reason::Reason;
-use super::topic::{InspectedNode, InspectedTopic};
-use crate::job::State;
+use super::topic::{DueByPriority, InspectedNode, InspectedTopic};
+use crate::job::{Priority, State};
 use crate::store::DueCount;
 use crate::time::Timestamp;
 
@@ -84,7 +84,17 @@ fn waits(topic: &InspectedTopic, job: &InspectedJob, due: Timestamp, earlier: Du
     let may_run = reasons.is_empty();
     reasons.extend(topic.opens.filter(|_| due <= now && may_run).map(|opens| Reason::RateSpent { opens, now }));
     if may_run {
-        let DueCount { jobs, is_exact } = earlier;
+        let DueByPriority { high, normal, low } = topic.due;
+        let (higher, lower) = match job.priority {
+            Priority::High => (0, normal + low),
+            Priority::Normal => (high, low),
+            Priority::Low => (high + normal, 0),
+        };
+        let priority = job.priority;
+        reasons.extend((due <= now && higher > 0).then_some(Reason::Overtaken { priority, higher }));
+        // Lower jobs that have been due for longer go first only if that is longer by the ageing.
+        let jobs = earlier.jobs.saturating_sub(lower);
+        let is_exact = earlier.is_exact && lower == 0;
         reasons.extend((jobs > 0).then_some(Reason::Behind { earlier: jobs, is_exact }));
         let busy: Vec<InspectedNode> = topic.nodes.iter().filter(|node| node.jobs > 0).cloned().collect();
         reasons.extend((!busy.is_empty()).then_some(Reason::Busy { nodes: busy }));

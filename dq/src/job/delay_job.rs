@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use smol_str::ToSmolStr;
 
 use super::id::JobId;
+use super::priority::Priority;
 
 /// The payload of a topic. Derive it with [`#[derive(DelayJob)]`](macro@crate::DelayJob):
 ///
@@ -63,16 +64,19 @@ pub struct JobDefaults {
     pub retain: Duration,
     /// Where a due job goes.
     pub deliver: Deliver,
+    /// Which of the due jobs of the topic go first.
+    pub priority: Priority,
 }
 
 impl JobDefaults {
-    /// No delay, no retry policy of its own, no expiry, not retained, to the queue.
+    /// No delay, no retry policy of its own, no expiry, not retained, to the queue, with the normal priority.
     pub const NONE: Self = Self {
         delay: Duration::ZERO,
         retry: None,
         expires_after: None,
         retain: Duration::ZERO,
         deliver: Deliver::Queue,
+        priority: Priority::Normal,
     };
 
     /// For the derive.
@@ -83,8 +87,9 @@ impl JobDefaults {
         expires_after: Option<Duration>,
         retain: Duration,
         deliver: Deliver,
+        priority: Priority,
     ) -> Self {
-        Self { delay, retry, expires_after, retain, deliver }
+        Self { delay, retry, expires_after, retain, deliver, priority }
     }
 }
 

@@ -4,10 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use super::ident::Fence;
+use super::priority::Priority;
 use crate::time::Timestamp;
 
 use encoding::FORMAT;
-pub(super) use encoding::metadata_length;
+pub(super) use encoding::{metadata_length, priority_of};
 
 mod encoding;
 
@@ -33,6 +34,8 @@ pub struct Metadata {
     pub version: u32,
     /// When [`add_or_extend`](crate::Provider::add_or_extend) first added the job: its `at_most` counts from then.
     pub first_added: Option<Timestamp>,
+    /// Which of the due jobs of the topic go first.
+    pub priority: Priority,
     /// The retry policy of this job, as text, if its add named one.
     pub retry: Option<String>,
     /// The headers, in the order in which they were added.
@@ -45,7 +48,7 @@ pub struct Metadata {
 impl fmt::Debug for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
-        let Self { version, first_added, retry, headers, error, .. } = self;
+        let Self { version, first_added, priority, retry, headers, error, .. } = self;
         let error = match cause {
             Some(Cause::Decode) => error.as_ref().map(|_| "(not shown: it quotes the payload; print `error` itself)"),
             _ => error.as_deref(),
@@ -60,6 +63,7 @@ impl fmt::Debug for Metadata {
             .field("parked_by", parked_by)
             .field("version", version)
             .field("first_added", first_added)
+            .field("priority", priority)
             .field("retry", retry)
             .field("headers", headers)
             .field("error", &error)
@@ -85,6 +89,8 @@ pub struct FixedMetadata {
     pub version: u32,
     /// See [`Metadata::first_added`].
     pub first_added: Option<Timestamp>,
+    /// See [`Metadata::priority`].
+    pub priority: Priority,
 }
 
 /// Why a run failed, or why a job is DEAD.

@@ -13,6 +13,7 @@ mod json;
 pub mod limits;
 mod metadata;
 mod node;
+mod priority;
 mod record;
 #[doc(hidden)]
 pub mod state;
@@ -28,6 +29,7 @@ pub(crate) use id::SCHEDULE_PREFIX;
 pub use ident::{AppName, Fence, TopicName};
 pub(crate) use json::{check_json, to_json};
 pub use metadata::{BadRecord, Cause, Metadata};
+pub use priority::{BadPriority, Priority};
 pub use record::{Codec, Record};
 pub use state::State;
 

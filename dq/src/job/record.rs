@@ -7,7 +7,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::metadata::{BadRecord, FixedMetadata, Metadata, metadata_length};
+use super::metadata::{BadRecord, FixedMetadata, Metadata, metadata_length, priority_of};
+use super::priority::Priority;
 
 /// How a payload is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,6 +88,12 @@ impl Record {
     #[doc(hidden)]
     pub fn fixed(&self) -> FixedMetadata {
         self.split().and_then(|(metadata, _)| FixedMetadata::decode(metadata)).unwrap_or_default()
+    }
+
+    /// The priority of the job, which a store needs for its indexes. If the first byte says none, it is the default.
+    #[doc(hidden)]
+    pub fn priority(&self) -> Priority {
+        priority_of(&self.0).unwrap_or_default()
     }
 
     /// The encoding of the payload, and its bytes.

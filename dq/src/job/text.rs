@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::id::JobId;
 use super::ident::{AppName, NodeId, TopicName};
 use super::metadata::Cause;
+use super::priority::Priority;
 use super::state::State;
 
 /// Types that serialize as the text that they display.
@@ -30,7 +31,7 @@ macro_rules! to_text {
         impl utoipa::ToSchema for $name {}
     )+ };
 }
-to_text!(AppName, TopicName, NodeId, JobId, State, Cause);
+to_text!(AppName, TopicName, NodeId, JobId, State, Cause, Priority);
 
 /// Types that are read from text, and checked.
 macro_rules! from_text {
@@ -52,3 +53,10 @@ macro_rules! from_text {
     )+ };
 }
 from_text!(AppName, TopicName, JobId);
+
+impl<'de> Deserialize<'de> for Priority {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}

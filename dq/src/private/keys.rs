@@ -14,6 +14,8 @@ pub mod job {
     pub mod retain {}
     /// `deliver = "queue"`, `"broadcast"` or `"both"`: where a due job goes. Default: `"queue"`.
     pub mod deliver {}
+    /// `priority = "high"`, `"normal"` or `"low"`: which of the due jobs of the topic go first. Default: `"normal"`.
+    pub mod priority {}
     /// `id = "{tenant}:{order_id}"`: the id, made of fields. Default: the field marked `#[job(id)]`, otherwise dq
     /// generates it.
     pub mod id {}

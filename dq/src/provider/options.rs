@@ -7,7 +7,7 @@ use super::call::{Call, Verb};
 use super::error::Invalid;
 use super::inputs::{When, bounded, read};
 use crate::environment::Environment;
-use crate::job::{Deliver, JobDefaults, Metadata, RetryPolicy, limits};
+use crate::job::{Deliver, JobDefaults, Metadata, Priority, RetryPolicy, limits};
 use crate::store::{Due, OnDuplicate};
 use crate::telemetry;
 use crate::time::{Delay, IntoDelay, Timestamp};
@@ -23,6 +23,7 @@ pub struct Options {
     pub(super) retain: Option<Delay>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) deliver: Option<Deliver>,
+    pub(super) priority: Option<Priority>,
 }
 
 /// Checked options, with the defaults filled in: what all jobs added with the same options share.
@@ -71,6 +72,7 @@ impl Options {
         let metadata = Metadata {
             delay,
             retain: bounded("retain", retain.unwrap_or(defaults.retain))?,
+            priority: self.priority.unwrap_or(defaults.priority),
             retry,
             headers: self.headers,
             ..Metadata::default()
@@ -174,6 +176,12 @@ impl<V: Adds> Call<V> {
     /// Delivers the job to the queue, to the broadcasts, or to both. Defaults to the payload's value, or to the queue.
     pub fn deliver(self, deliver: Deliver) -> Self {
         self.set(|options| options.deliver = Some(deliver))
+    }
+
+    /// Sets which due jobs of the topic go before this one; see [`Priority`]. Defaults to the payload's value, or to
+    /// [`Normal`](Priority::Normal).
+    pub fn priority(self, priority: Priority) -> Self {
+        self.set(|options| options.priority = Some(priority))
     }
 }
 

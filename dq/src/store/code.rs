@@ -90,8 +90,8 @@ codes! {
     /// dq itself panicked at a job, and gave it up.
     DefectiveJob "defective-job" Error ""
         "report the panic as a bug; once that is fixed, upgrade and requeue the job, whose payload is kept";
-    /// What the topic notes of its jobs falls behind them. The id says what: `protocol`, `retains` or `largest`; the detail is its
-    /// value.
+    /// What the topic notes of its jobs falls behind them. The id says what: `protocol`, `retains`, `priorities` or `largest`;
+    /// the detail is its value.
     NotesBehind "notes-behind" Error "write it" EVICTED;
     /// A node holds jobs and has no lease. The id is the node.
     RowsWithoutLease "rows-without-lease" Error

@@ -13,7 +13,7 @@ use super::rate::Rate;
 pub type Pending<T> = BoxFuture<'static, Result<T, StoreError>>;
 
 /// What is special about a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkOptions {
     /// The topic counts what the steps of the link do, minute by minute: what they claim, and how the runs end (rule 31).
     /// [`Store::statistics`](super::Store::statistics) has what was counted.
@@ -23,6 +23,15 @@ pub struct LinkOptions {
     pub concurrency: Option<usize>,
     /// How many jobs of the topic all nodes together may claim within a period, as the code of the node says; `None`: any number.
     pub rate: Option<Rate>,
+    /// Of due jobs, one overtakes those of the next lower priority that have been due for less than this longer, and those two lower
+    /// for less than twice this. In whole milliseconds.
+    pub ageing: Duration,
+}
+
+impl Default for LinkOptions {
+    fn default() -> Self {
+        Self { counts: false, concurrency: None, rate: None, ageing: Duration::from_secs(600) }
+    }
 }
 
 /// The steps of one node on one topic, in the order of the calls. Answers come in that order too, except that `renew` and

@@ -3,7 +3,7 @@
 use super::inspect::TopicCounts;
 use super::statistics::MinuteCounts;
 use super::topic_state::TopicState;
-use crate::job::{JobId, NodeId};
+use crate::job::{JobId, NodeId, Priority};
 use crate::time::Timestamp;
 
 /// How many nodes an overview names at most.
@@ -34,6 +34,8 @@ pub struct TopicOverview {
     pub shut: Option<usize>,
     /// When the rate of the topic lets the next job be claimed, if not yet (rule 29).
     pub opens: Option<Timestamp>,
+    /// How many DELAYED jobs are due, by priority, the highest first. On Redis without far jobs that nodes have not brought near.
+    pub due: [usize; Priority::ALL.len()],
     /// Nobody knows who listens, because the store shows the files of another program, and leases and roles are not in them.
     pub hides_leases: bool,
 }

@@ -71,7 +71,7 @@ impl DelayListener for AlsoNoLimit {
 
 #[derive(Serialize, Deserialize, DelayJob)]
 #[job(topic = "remind", delay = "30m", retry = "none")]
-#[job(expires_after = "1h", retain = "1d", deliver = "both")]
+#[job(expires_after = "1h", retain = "1d", deliver = "both", priority = "low")]
 struct Remind;
 
 fn main() {
@@ -98,4 +98,5 @@ fn main() {
     assert_eq!((defaults.delay, defaults.retry), (Duration::from_secs(1800), Some("none")));
     assert_eq!(defaults.expires_after, Some(Duration::from_secs(3600)));
     assert_eq!(defaults.retain, Duration::from_secs(86_400));
+    assert_eq!(defaults.priority, dq::job::Priority::Low);
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use clap::Args;
-use dq::job::TopicName;
+use dq::job::{Priority, TopicName};
 use dq::provider::{Addition, CallError, Refusal};
 use dq::time::Timestamp;
 use serde::Serialize;
@@ -38,6 +38,9 @@ pub struct AddArguments {
     /// The retry policy, such as "none" or "1m, 5m, 10m"; otherwise that of the listener
     #[arg(long, value_name = "POLICY")]
     pub retry: Option<String>,
+    /// Which due jobs go first: high, normal or low [default: normal]
+    #[arg(long, value_name = "PRIORITY")]
+    pub priority: Option<Priority>,
     /// A header of the job; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = super::which::header)]
     pub header: Vec<(String, String)>,
@@ -71,6 +74,9 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &AddArguments) -> 
     }
     if let Some(retry) = &arguments.retry {
         add = add.retry(retry);
+    }
+    if let Some(priority) = arguments.priority {
+        add = add.priority(priority);
     }
     for (name, value) in &arguments.header {
         add = add.header(name, value);

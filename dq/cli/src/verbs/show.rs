@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use dq::Provider;
 use dq::inspect::{InspectedJob, PastMove};
-use dq::job::TopicName;
+use dq::job::{Priority, TopicName};
 use dq::time::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -106,6 +106,9 @@ fn lines(session: &mut Session<'_>, topic: &TopicName, job: &InspectedJob) -> Re
     screen.line(format_args!("state     {state}{at}"))?;
     if let Some(reason) = &job.unreadable {
         return screen.line(format_args!("record    cannot be read: {}", safe(reason)));
+    }
+    if job.priority != Priority::Normal {
+        screen.line(format_args!("priority  {}", job.priority))?;
     }
     let cause = job.cause.map_or_else(String::new, |cause| format!(", the last time by {cause}"));
     let times = if job.attempts == 1 { "time" } else { "times" };

@@ -34,7 +34,8 @@ fn each_mistake_of_a_line_is_named() {
     let server = RedisServer::start();
     let says = |line: &str, why: &str| says(&server, line, why);
     let with = |field: &str| job("a", "dead").replace("\"payload\"", &format!("{field},\"payload\""));
-    says(&with("\"priority\":1"), "unknown field `priority`, expected one of `topic`, `id`");
+    says(&with("\"colour\":1"), "unknown field `colour`, expected one of `topic`, `id`");
+    says(&with("\"priority\":\"urgent\""), "`urgent` is not a priority: write `high`, `normal` or `low`");
     says(&with("\"attempts\":70000"), "invalid value: integer `70000`, expected u16");
     says(&with("\"cause\":\"bad luck\""), "there is no cause `bad luck`; there is error, panic, timeout");
     says(

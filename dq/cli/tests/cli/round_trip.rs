@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::Parser;
 use dq::environment::WallClock;
 use dq::job::{
-    AppName, Cause, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName, limits,
+    AppName, Cause, Codec, Fence, JobId, Metadata, NodeId, Priority, ProducerId, Record, Sequence, TopicKey, TopicName,
+    limits,
 };
 use dq::store::memory::MemoryStore;
 use dq::store::redis::RedisStore;
@@ -45,6 +46,7 @@ fn metadata(place: CopyPlace) -> impl Strategy<Value = Metadata> {
             parked_by: parked_by.map(Fence),
             version,
             first_added: first_added.map(Timestamp::from_millis),
+            priority: Priority::ALL[usize::from(attempts) % 3],
             retry,
             headers,
             error,

@@ -5,6 +5,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use dq::job::Priority;
 use dq::provider::{Addition, CallError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -40,6 +41,8 @@ pub(super) struct NewJob {
     retain: Option<String>,
     /// The retry policy of this job, such as `1m, 5m, 1h` or `none`.
     retry: Option<String>,
+    /// Which of the due jobs of the topic go first: `high`, `normal` (the default) or `low`.
+    priority: Option<Priority>,
     /// Headers as pairs of name and value, up to 8 KiB in all, with 4 bytes for each; without NUL, CR, LF and ESC.
     #[serde(default)]
     headers: Vec<(String, String)>,
@@ -96,6 +99,9 @@ async fn put(app: &Shared, topic: &str, job: NewJob) -> Result<(String, &'static
     }
     if let Some(policy) = job.retry {
         add = add.retry(policy);
+    }
+    if let Some(priority) = job.priority {
+        add = add.priority(priority);
     }
     for (name, value) in job.headers {
         add = add.header(name, value);

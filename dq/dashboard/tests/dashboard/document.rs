@@ -204,6 +204,12 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
         .call("POST /topics/{topic}/limit", "export-report", "", json!({ "kind": "concurrency", "value": null }))
         .await;
     reader.why("export-report", "r6", &["behind", "busy"]).await;
+    let mut low = n("low");
+    low["priority"] = "low".into();
+    reader.call(ADD, "export-report", "", low).await;
+    reader.why("export-report", "low", &["overtaken", "behind", "busy"]).await;
+    let page = reader.program.get("/job?topic=export-report&id=low").await;
+    assert!(page.body.contains("<dt>Priority</dt><dd>low</dd>"), "{}", page.body);
     for (topic, state) in
         [("charge-card", "dead"), ("fraud-review", "unacked"), ("welcome-mail", "done"), ("export-report", "running")]
     {

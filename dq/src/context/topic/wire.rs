@@ -50,6 +50,7 @@ impl Wire {
             counts: parts.topic.statistics,
             concurrency: parts.topic.cluster_concurrency,
             rate: parts.topic.rate,
+            ageing: parts.topic.ageing,
         };
         let link = link.get_or_insert_with(|| parts.store.link_with(&parts.key, &parts.id, options));
         let mut sends = false;

@@ -6,7 +6,7 @@
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0 | format in the upper four bits, 9 (no text begins with such a byte); in the lower four n, 0 to 6 |
+//! | 0 | format and priority in the upper four bits: 9, 10 (high) or 11 (low) (no text begins with such a byte); in the lower four n, 0 to 6 |
 //! | 1 | flags |
 //! | 6, if `EXPIRES` | absolute expiry, ms since the Unix epoch |
 //! | 6, if `RETAIN` | how long to keep the job as DONE, ms |
@@ -25,6 +25,7 @@ use bytes::{Buf, BufMut};
 
 use super::super::ident::Fence;
 use super::super::limits::{self, Limit};
+use super::super::priority::Priority;
 use super::{BadRecord, Cause, FixedMetadata, Metadata};
 use crate::time::{Timestamp, millis_ceil};
 
@@ -45,6 +46,15 @@ const EXHAUSTED: u8 = 1 << 7;
 
 const MOST_DELAY_BYTES: usize = 6;
 
+/// The priorities, by what they add to the format in the first byte.
+const PRIORITIES: [Priority; 3] = [Priority::Normal, Priority::High, Priority::Low];
+
+/// The priority in the first byte of a record, even of one whose rest does not decode.
+pub(in crate::job) fn priority_of(record: &[u8]) -> Option<Priority> {
+    let above = (record.first()? >> 4).checked_sub(FORMAT)?;
+    PRIORITIES.get(usize::from(above)).copied()
+}
+
 /// Where the metadata of a record end.
 pub(in crate::job) fn metadata_length(record: &[u8]) -> Result<usize, BadRecord> {
     Head::of(record)?.length(record)
@@ -53,18 +63,20 @@ pub(in crate::job) fn metadata_length(record: &[u8]) -> Result<usize, BadRecord>
 /// The first two bytes.
 #[derive(Clone, Copy)]
 struct Head {
+    priority: Priority,
     delay_bytes: usize,
     flags: u8,
 }
 
 impl Head {
     fn of(record: &[u8]) -> Result<Self, BadRecord> {
-        match *record {
-            [first, ..] if first >> 4 != FORMAT => Err(BadRecord::UnknownVersion(first >> 4)),
-            [first, ..] if usize::from(first & 15) > MOST_DELAY_BYTES => Err(BadRecord::Damaged("delay")),
-            [first, flags, ..] => Ok(Self { delay_bytes: usize::from(first & 15), flags }),
-            _ => Err(BadRecord::TooShort),
+        let [first, rest @ ..] = record else { return Err(BadRecord::TooShort) };
+        let priority = priority_of(record).ok_or(BadRecord::UnknownVersion(first >> 4))?;
+        let delay_bytes = usize::from(first & 15);
+        if delay_bytes > MOST_DELAY_BYTES {
+            return Err(BadRecord::Damaged("delay"));
         }
+        Ok(Self { priority, delay_bytes, flags: *rest.first().ok_or(BadRecord::TooShort)? })
     }
 
     const fn has(self, flag: u8) -> bool {
@@ -105,7 +117,9 @@ impl Head {
             0 => None,
             number => Some(*Cause::ALL.get(usize::from(number) - 1).ok_or(BadRecord::Damaged("cause"))?),
         };
-        let metadata = FixedMetadata { exhausted, delay, expires_at, retain, parked_by, version, first_added };
+        let priority = self.priority;
+        let metadata =
+            FixedMetadata { exhausted, delay, expires_at, retain, parked_by, version, first_added, priority };
         Ok((Fixed { attempts, cause, metadata }, bytes))
     }
 }
@@ -127,7 +141,7 @@ impl Metadata {
     fn head(&self) -> Head {
         let delay = millis_ceil(self.delay);
         let delay_bytes = (8 - delay.leading_zeros() as usize / 8).min(MOST_DELAY_BYTES);
-        Head { delay_bytes, flags: self.flags() }
+        Head { priority: self.priority, delay_bytes, flags: self.flags() }
     }
 
     /// How many bytes [`encode`](Self::encode) writes.
@@ -169,7 +183,8 @@ impl Metadata {
 
     pub(in crate::job) fn encode(&self, out: &mut Vec<u8>) {
         let head = self.head();
-        out.put_u8(FORMAT << 4 | head.delay_bytes as u8);
+        let above = PRIORITIES.iter().position(|priority| *priority == head.priority).unwrap_or_default();
+        out.put_u8((FORMAT + above as u8) << 4 | head.delay_bytes as u8);
         out.put_u8(head.flags);
         if let Some(at) = self.expires_at {
             put_time(out, at.as_millis());
@@ -221,7 +236,8 @@ impl Metadata {
     pub(in crate::job) fn decode(record: &[u8]) -> Result<Self, BadRecord> {
         let head = Head::of(record)?;
         let (Fixed { attempts, cause, metadata }, mut texts) = head.read(record)?;
-        let FixedMetadata { exhausted, delay, expires_at, retain, parked_by, version, first_added } = metadata;
+        let FixedMetadata { exhausted, delay, expires_at, retain, parked_by, version, first_added, priority } =
+            metadata;
         let mut metadata = Self {
             attempts,
             cause,
@@ -232,6 +248,7 @@ impl Metadata {
             parked_by,
             version,
             first_added,
+            priority,
             ..Self::default()
         };
         if head.has(RETRY) {

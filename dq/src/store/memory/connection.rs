@@ -24,18 +24,22 @@ pub(super) struct MemoryLink {
 impl Link for MemoryLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
         let kind = request.kind();
-        self.cell.ask(kind.name(), Waits::of(kind), |topic, now| {
-            topic.record.count(self.options.counts);
-            topic.by_code = self.options;
-            topic.answer(now, &self.node, request)
-        })
+        self.cell.ask(kind.name(), Waits::of(kind), |topic, now| topic.answer(now, &self.node, self.options, request))
     }
 }
 
 impl Topic {
     /// Executes the step that a node asks for.
-    pub(crate) fn answer(&mut self, now: Now, node: &NodeId, request: Request) -> Result<Answer, StoreError> {
+    pub(crate) fn answer(
+        &mut self,
+        now: Now,
+        node: &NodeId,
+        options: LinkOptions,
+        request: Request,
+    ) -> Result<Answer, StoreError> {
         request.check()?;
+        self.record.count(options.counts);
+        self.by_code = options;
         Ok(match request {
             Request::Transfer(request) => Answer::Transfer(self.transfer(now, node, &request)?),
             Request::Settle(request) => Answer::Settle(self.settle(now, node, request)?),

@@ -72,8 +72,11 @@ impl Topic {
         bounds: (usize, usize),
     ) -> Result<(Vec<JobCopy>, Option<Cursor>), StoreError> {
         let timed_place = TimedPlace::ALL.into_iter().find(|timed| timed.copied() == place);
-        let index = timed_place.map_or_else(|| self.broadcasts.by_due(), |timed| self.jobs.index(timed));
-        let ids = index.after(after.map(timed).transpose()?);
+        let after = after.map(timed).transpose()?;
+        let ids: Box<dyn Iterator<Item = &(Timestamp, JobId)>> = match timed_place {
+            Some(timed) => Box::new(self.jobs.index(timed).after(after)),
+            None => Box::new(self.broadcasts.by_due().after(after)),
+        };
         let copy = |(at, id): &(Timestamp, JobId)| {
             let (record, crashes) = match place {
                 CopyPlace::Broadcast => (&self.broadcasts.get(id)?.1, 0),
@@ -143,6 +146,7 @@ impl Topic {
             recent: self.statistics.recent(now),
             shut: self.shut,
             opens: self.opens.filter(|at| *at > now.micros()).map(|at| Timestamp::from_millis(at.div_ceil(1_000))),
+            due: self.jobs.index(TimedPlace::Delayed).due_by_priority(now.floor()),
             hides_leases: false,
         })
     }

@@ -8,7 +8,7 @@ use super::durable::Waits;
 use super::places::{Place, Slot};
 use super::topic::Topic;
 use crate::job::{Isolation, JobId, NodeId, ProducerId, Record, State, Token, TopicKey};
-use crate::store::{Answer, Batch, BatchReply, Pending, Request, StoreError};
+use crate::store::{Answer, Batch, BatchReply, LinkOptions, Pending, Request, StoreError};
 use crate::time::Timestamp;
 
 /// A row: the node that holds a job, its token, and how a quarantined job was started.
@@ -99,10 +99,16 @@ pub type InParts<T> = (Result<T, StoreError>, Option<Pending<()>>);
 
 impl MemoryStore {
     /// Executes the step that a node asks for.
-    pub fn ask_in_parts(&self, topic: &TopicKey, node: &NodeId, request: Request) -> InParts<Answer> {
+    pub fn ask_in_parts(
+        &self,
+        topic: &TopicKey,
+        node: &NodeId,
+        options: LinkOptions,
+        request: Request,
+    ) -> InParts<Answer> {
         let kind = request.kind();
         let cell = self.topics.cell(topic);
-        cell.ask_in_parts(kind.name(), Waits::of(kind), |topic, now| topic.answer(now, node, request))
+        cell.ask_in_parts(kind.name(), Waits::of(kind), |topic, now| topic.answer(now, node, options, request))
     }
 
     /// Executes a batch of a producer.

@@ -10,7 +10,7 @@ use redis::RedisWrite;
 use super::scripts::{FAR, ScriptCall};
 use super::told::Told;
 use super::{LAST_MS, micros, millis};
-use crate::job::{Deliver, JobId, NodeId, Record};
+use crate::job::{Deliver, JobId, NodeId, Priority, Record};
 use crate::store::{AddOutcome, Due, NewJob, OnDuplicate};
 use crate::time::Timestamp;
 
@@ -54,6 +54,7 @@ pub(super) struct AddBatch {
     decided: Vec<(usize, AddOutcome)>,
     longest: usize,
     retains: bool,
+    has_priorities: bool,
     /// Where the caller had each of the jobs, if another order is sent.
     order: Option<Vec<usize>>,
 }
@@ -62,7 +63,8 @@ impl AddBatch {
     pub(super) fn new(number: u64, items: Vec<NewJob>) -> Self {
         let jobs = Vec::with_capacity(items.len());
         let (groups, decided) = (Vec::new(), Vec::new());
-        let mut batch = Self { number, groups, jobs, decided, longest: 0, retains: false, order: None };
+        let mut batch =
+            Self { number, groups, jobs, decided, longest: 0, retains: false, has_priorities: false, order: None };
         let repeated = repeated(&items);
         for (position, job) in items.into_iter().enumerate() {
             if repeated.contains(&position) {
@@ -87,6 +89,7 @@ impl AddBatch {
             false => ready_to_stamp(&job.record, job.expires_after.is_some())?,
         };
         self.retains |= !fixed.retain.is_zero();
+        self.has_priorities |= fixed.priority != Priority::Normal;
         // The default delay of the topic may take the place of the job's own.
         let grows = if matches!(job.due, Due::Usual(_)) { MOST_DELAY_BYTES } else { 0 };
         self.longest = self.longest.max(record.as_bytes().len() + grows);
@@ -157,6 +160,7 @@ impl AddBatch {
             (self.has_chosen_ids(), 'c'),
             (self.extends(), 'e'),
             (self.retains, 'r'),
+            (self.has_priorities, 'p'),
             (renews, 'x'),
             (self.may_be_later(), 'f'),
             (self.has_schedules(), 'h'),

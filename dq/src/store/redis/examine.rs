@@ -54,6 +54,9 @@ pub(super) struct KeyPage {
     retains: bool,
     /// The last fence; empty where there is none.
     fence: String,
+    /// `priorities` of `meta`, and whether a record in a page of jobs has another priority than the normal one.
+    priorities: String,
+    has_priority: bool,
 }
 
 impl KeyPage {
@@ -79,6 +82,8 @@ impl KeyPage {
             largest: reply.count()?,
             retains: reply.is_set()?,
             fence: text(&reply.bytes_or_nothing()?),
+            priorities: text(&reply.bytes_or_nothing()?),
+            has_priority: reply.is_set()?,
         })
     }
 
@@ -129,6 +134,7 @@ impl KeyPage {
             (protocol.is_empty() && has_entries([JOBS, FAR_JOBS]), "protocol", PROTOCOL_VERSION as usize),
             (retains.is_empty() && (self.retains || has_entries([DONE; 2])), "retains", 1),
             (grew, "largest", self.largest),
+            (self.priorities.is_empty() && self.has_priority, "priorities", 1),
         ];
         let note = |(_, name, value): (bool, &str, usize)| (FindingCode::NotesBehind, name.into(), value.to_string());
         behind.into_iter().filter(|(is_behind, ..)| *is_behind).map(note)

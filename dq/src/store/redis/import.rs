@@ -7,6 +7,7 @@ use redis::Value;
 
 use super::reply::{Reply, codes, malformed, state};
 use super::scripts::ScriptCall;
+use crate::job::Priority;
 use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError};
 
 /// Which copies of a batch are not sent, because an earlier one has their id.
@@ -31,6 +32,7 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
     let sent = import.copies.into_iter().zip(&repeats.0).filter(|(_, is_repeated)| !**is_repeated);
     let copies: Vec<_> = sent.map(|(copy, _)| copy.into_sound()).collect();
     let retains = copies.iter().any(|copy| !copy.record.fixed().retain.is_zero());
+    let has_priorities = copies.iter().any(|copy| copy.record.priority() != Priority::Normal);
     let longest = copies.iter().map(|copy| copy.record.as_bytes().len()).max().unwrap_or_default();
     call.push(number);
     call.push(match import.on_duplicate {
@@ -39,7 +41,8 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
         OnDuplicate::Replace => "p",
     });
     let has_schedules = copies.iter().any(is_schedule);
-    call.push(format!("{}{}", if retains { "r" } else { "" }, if has_schedules { "h" } else { "" }));
+    let letters = [(retains, 'r'), (has_priorities, 'p'), (has_schedules, 'h')];
+    call.push(letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect::<String>());
     call.push(longest.next_power_of_two());
     call.push(import.fence.0);
     for copy in &copies {

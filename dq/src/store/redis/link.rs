@@ -126,7 +126,7 @@ impl RedisLink {
         let node = self.node.as_str();
         let call = self.counting(Step::Transfer, 1, node).arg(node).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
-        let call = self.limits(call.arg(millis(request.lookahead)));
+        let call = self.limits(call.arg(millis(request.lookahead)).arg(millis(self.options.ageing)));
         let (answer, link, fallback) = (self.connection.ask_list(call), self.clone(), request.fallback);
         let lookahead = request.lookahead;
         Box::pin(async move {

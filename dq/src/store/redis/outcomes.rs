@@ -8,6 +8,7 @@ use foldhash::fast::FixedState;
 
 use super::scripts::ScriptCall;
 use super::{metadata_bytes, micros};
+use crate::job::{FixedMetadata, Priority};
 use crate::store::step::{Change, Outcome, RejoinDue, Tick, Verdict};
 use crate::time::Timestamp;
 
@@ -104,7 +105,8 @@ fn packed(tick: &Tick) -> Vec<u8> {
     let largest = tick.jobs.iter().map(|job| job.record.as_bytes().len()).max().unwrap_or_default();
     // Zero is no time: the schedule ends.
     bytes.put_uint_le(tick.next.map_or(0, |next| millis_of(next).max(1)), 6);
-    bytes.put_u8(u8::from(tick.jobs.iter().any(|job| !job.record.fixed().retain.is_zero())));
+    let has = |is_so: fn(&FixedMetadata) -> bool| u8::from(tick.jobs.iter().any(|job| is_so(&job.record.fixed())));
+    bytes.put_u8(has(|fixed| !fixed.retain.is_zero()) | has(|fixed| fixed.priority != Priority::Normal) << 1);
     bytes.put_u32_le(u32::try_from(largest.max(tick.schedule.as_bytes().len())).unwrap_or(u32::MAX));
     let (unless, skipped) =
         tick.unless.as_ref().map_or((&b""[..], &b""[..]), |(id, record)| (id.as_str().as_bytes(), record.as_bytes()));

@@ -52,6 +52,11 @@ impl RedisStore {
         let opens = reply.text()?.parse().ok().map(|micros: u64| Timestamp::from_millis(micros.div_ceil(1_000)));
         let opens = opens.filter(|at| *at > counts.clock);
         let recent = recent(&mut reply, counts.clock)?;
+        let mut by_shift = reply.nested()?;
+        // As the script adds to due times: normal, high, low.
+        let mut count = || if by_shift.len() > 0 { by_shift.count() } else { Ok(0) };
+        let [normal, high, low] = [count()?, count()?, count()?];
+        let due = [high, normal, low];
         Ok(TopicOverview {
             counts,
             state,
@@ -62,6 +67,7 @@ impl RedisStore {
             recent,
             shut,
             opens,
+            due,
             hides_leases: false,
         })
     }

@@ -3,7 +3,7 @@
 //! The header of a file names its keys and arguments; the loader replaces a line `-- include PART.lua` with that part, which may include
 //! others. A line `-- rare PART.lua` stands for the same, where only what the line in front of it asks for goes that way: whoever follows
 //! the common path of a step need not read it, and no round trip lies between the two. The loader also writes the protocol version, the
-//! longest lease, [`FAR`] (ms), the number of the first key of rows and the [keys](Step::keys), named as in [`Key::suffix`], in front
+//! longest lease, [`FAR`] (ms), [`PRIORITY`], the number of the first key of rows and the [keys](Step::keys), named as in [`Key::suffix`], in front
 //! of the script, and their types in front of the part that checks them. A step that does not keep statistics has nil as their key. Scripts are
 //! called by their hash. A server that does not know a script (because it is new, was flushed or failed over) is sent the text once. A
 //! server keeps the scripts of an older dq beside those of a newer one.
@@ -104,14 +104,18 @@ macro_rules! parts {
 }
 
 const PARTS: &[(&str, &str)] = parts! {
-    "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua"
+    "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "head.lua"
     "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "limits.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
-    "news.lua" "note.lua" "order.lua" "outcomes.lua" "overrides.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
-    "recorder.lua" "roles.lua" "scan_rows.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua"
+    "news.lua" "note.lua" "order.lua" "outcomes.lua" "overrides.lua" "pages.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
+    "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua"
 };
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.
 pub(super) const FAR: Duration = Duration::from_secs(5 * 60);
+
+/// What the score of a high job in `delayed` has beyond its due time (ms), and that of a low one twice. No due time is so late, and all
+/// scores are exact.
+const PRIORITY: u64 = 1 << 49;
 
 /// The part that checks types.
 const TYPES: &str = "types.lua";
@@ -277,7 +281,7 @@ fn assembled(step: Step) -> String {
     let names: Vec<_> = step.keys().iter().map(|key| key.suffix().replace('-', "_")).collect();
     let numbers: Vec<_> = (1..=names.len()).map(|n| format!("KEYS[{n}]")).collect();
     let mut text = format!(
-        "local PROTOCOL, LONGEST_LEASE, FAR, FIRST, statistics = '{PROTOCOL_VERSION}', {longest_lease}, {far}, {first}\n\
+        "local PROTOCOL, LONGEST_LEASE, FAR, PRIORITY, FIRST, statistics = '{PROTOCOL_VERSION}', {longest_lease}, {far}, {PRIORITY}, {first}\n\
          local {} = {}\n",
         names.join(", "),
         numbers.join(", ")

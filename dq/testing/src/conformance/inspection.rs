@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::events::add_in_state;
+use super::priorities::ranked;
 use super::producer::{delayed, job};
 use super::setting::drain;
 use super::topic::{FALLBACK, LEASE, Topic, id, ms, secs};
 use dq::config::NodeSettings;
 use dq::environment::{Environment, Seeded};
 use dq::inspect::{BulkAction, Inspector, JobFilter, MOST_LOOKED_AT, Reason};
-use dq::job::{Cause, Metadata, NodeId, State};
+use dq::job::{Cause, Metadata, NodeId, Priority, State};
 use dq::store::step::{Change, USUAL_BYTES};
 use dq::store::{
     DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NewJob, NodesPage, NodesRequest, PageRequest, StoreError,
@@ -135,6 +136,21 @@ pub async fn why_names_what_keeps_a_due_job(t: &Topic) {
         matches!(&reasons[1], Reason::Busy { nodes } if nodes[0].node == t.node("n") && nodes[0].jobs == 1),
         "{reasons:?}"
     );
+}
+
+/// Why a due job waits for others of a higher priority, and how many jobs are due by priority (rule 4).
+pub async fn why_names_the_jobs_of_a_higher_priority(t: &Topic) {
+    let due = [("low", ms(50)), ("low-later", secs(1)), ("normal", ms(50)), ("high", ms(51))];
+    t.add_all(due.map(|(name, delay)| ranked(name, delay)).to_vec()).await;
+    t.transfer("n", 1).await;
+    t.advance(ms(60)).await;
+    assert_eq!(t.overview(1).await.due, [1, 1, 1]);
+    let overtaken = |priority, higher| Reason::Overtaken { priority, higher };
+    assert_eq!(t.why("low").await, [overtaken(Priority::Low, 2)]);
+    assert_eq!(t.why("normal").await, [overtaken(Priority::Normal, 1)]);
+    assert_eq!(t.why("high").await, [Reason::Next { due: t.due("high").await }]);
+    let seen = inspector(t).job(t.key.topic.as_str(), "low").await.expect("it is answered").expect("it is there");
+    assert_eq!(seen.priority, Priority::Low);
 }
 
 /// Why a job that is not waiting does not run: it runs, its node died, it was parked, it is DEAD, it is done.

@@ -6,39 +6,19 @@
 macro_rules! store_behaviours {
     ($what:ident $with:tt) => { $crate::store_conformance! { @$what $with
         adds:
-            added_job_waits_with_its_record
-            due_time_rounds_up_and_now_rounds_down
-            job_without_a_delay_is_due_now
-            past_due_time_becomes_now
-            batch_is_answered_job_by_job
-            id_repeated_in_a_batch_is_added_once
-            generated_ids_are_added
-            expiry_is_stored_as_a_time
-            expired_job_is_claimed
-            metadata_of_an_added_job_is_kept
-            unreadable_record_does_not_affect_its_batch
-            payload_of_any_bytes_comes_back
-            id_can_be_any_text
-            add_over_the_limit_changes_nothing
-            topics_are_independent
-            apps_are_independent
-            topics_that_hold_something_are_listed_in_order
-            topics_are_listed_behind_a_name
-            topic_can_be_opened_again;
+            added_job_waits_with_its_record due_time_rounds_up_and_now_rounds_down job_without_a_delay_is_due_now
+            past_due_time_becomes_now batch_is_answered_job_by_job id_repeated_in_a_batch_is_added_once
+            generated_ids_are_added expiry_is_stored_as_a_time expired_job_is_claimed metadata_of_an_added_job_is_kept
+            unreadable_record_does_not_affect_its_batch payload_of_any_bytes_comes_back id_can_be_any_text
+            add_over_the_limit_changes_nothing topics_are_independent apps_are_independent
+            topics_that_hold_something_are_listed_in_order topics_are_listed_behind_a_name topic_can_be_opened_again;
         duplicates:
-            reject_and_keep_leave_a_known_job
-            replace_takes_the_place_of_a_job_that_is_not_running
-            replacement_brings_its_own_due_time
-            done_job_does_not_count_as_existing
-            job_added_over_a_done_one_outlives_the_old_retention
-            replaced_job_leaves_its_old_place
-            replacement_of_a_running_job_waits
-            replacement_is_due_counted_from_its_add
-            later_replacement_takes_the_place_of_an_earlier_one
-            reject_and_keep_leave_a_waiting_replacement
-            replacement_starts_afresh
-            replacement_is_not_charged_crashes_of_the_old_run
-            id_is_free_after_its_end
+            reject_and_keep_leave_a_known_job replace_takes_the_place_of_a_job_that_is_not_running
+            replacement_brings_its_own_due_time done_job_does_not_count_as_existing
+            job_added_over_a_done_one_outlives_the_old_retention replaced_job_leaves_its_old_place
+            replacement_of_a_running_job_waits replacement_is_due_counted_from_its_add
+            later_replacement_takes_the_place_of_an_earlier_one reject_and_keep_leave_a_waiting_replacement
+            replacement_starts_afresh replacement_is_not_charged_crashes_of_the_old_run id_is_free_after_its_end
             replacement_has_its_own_retention;
         numbered:
             repeated_add_does_nothing
@@ -341,6 +321,7 @@ macro_rules! store_behaviours {
             due_counts_have_each_job_in_one_span
             why_names_what_a_waiting_job_waits_for
             why_names_what_keeps_a_due_job
+            why_names_the_jobs_of_a_higher_priority
             why_names_what_became_of_a_job
             why_names_the_crashes_of_a_job
             why_names_a_job_that_comes_next_and_one_that_expired
@@ -486,6 +467,14 @@ macro_rules! store_behaviours {
             clock_that_jumps_back_costs_one_interval
             rate_that_was_set_overrides_the_code
             back_off_pauses_the_topic_in_the_same_step;
+        priorities:
+            due_jobs_are_claimed_by_their_priorities job_that_is_due_for_the_ageing_longer_goes_first
+            low_job_starts_under_a_flood_of_high_ones job_that_is_not_due_competes_with_none
+            head_is_the_earliest_of_all_priorities priority_survives_every_way_back
+            only_a_replacement_changes_the_priority pages_have_all_priorities_in_order_of_time
+            job_of_any_priority_leaves_its_place priority_survives_export_and_import
+            jobs_of_a_tick_have_their_priorities draining_topic_counts_all_priorities ageing_is_what_the_node_says
+            claim_by_priority_is_bounded;
         examining:
             sound_topic_has_no_mismatch
             job_that_does_not_decode_is_given_up_with_its_payload

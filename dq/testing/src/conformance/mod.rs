@@ -61,6 +61,7 @@ pub mod numbered;
 pub mod parked;
 pub mod paused;
 pub mod pending;
+pub mod priorities;
 pub mod queries;
 pub mod rates;
 pub mod reclaim;

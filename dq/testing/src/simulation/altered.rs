@@ -22,8 +22,8 @@ use dq::store::step::{
     Transfer, USUAL_BYTES,
 };
 use dq::store::{
-    Answer, Command, CommandKind, Due, Link, NewJob, Numbered, OnDuplicate, Pending, Producer, Request, Store as _,
-    StoreError,
+    Answer, Command, CommandKind, Due, Link, LinkOptions, NewJob, Numbered, OnDuplicate, Pending, Producer, Request,
+    Store as _, StoreError,
 };
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
@@ -157,12 +157,14 @@ impl AlteredLink {
 }
 
 impl Sim {
-    /// A link to the memory store, altered in a run that goes without a rule.
-    pub(super) fn link(self: &Arc<Self>, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+    /// A link to the memory store, altered in a run that goes without a rule: without `priority` it says that priorities have no effect.
+    pub(super) fn link(self: &Arc<Self>, topic: &TopicKey, node: &NodeId, ageing: Duration) -> Arc<dyn Link> {
+        let ageing = if without("priority") { Duration::ZERO } else { ageing };
+        let options = LinkOptions { ageing, ..LinkOptions::default() };
         let inner: Arc<dyn Link> = if self.is_file() {
-            Arc::new(FileLink { sim: Arc::clone(self), key: topic.clone(), node: node.clone() })
+            Arc::new(FileLink { sim: Arc::clone(self), key: topic.clone(), node: node.clone(), options })
         } else {
-            self.store().link(topic, node)
+            self.store().link_with(topic, node, options)
         };
         if !is_any_away() {
             return inner;

@@ -18,7 +18,7 @@ use super::units::MS;
 use super::version::{FAILING, KILLER, SLOW, payload};
 use dq::config::NodeSettings;
 use dq::environment::Runtime;
-use dq::job::{Deliver, TopicKey};
+use dq::job::{Deliver, Priority, TopicKey};
 use dq::provider::{Added, Addition, CallError, CommandOutcome, Provider, Refusal, TopicProvider};
 
 /// The most jobs that one act of a caller adds.
@@ -118,6 +118,7 @@ impl Sim {
         if random.chance(0.25) && !crowd {
             add = add.expires_after(Duration::from_secs(2));
         }
+        add = add.priority(self.cluster.random("priority", version).pick(&Priority::ALL));
         if random.chance(0.15) {
             add = add.retain(Duration::from_secs(30));
         }

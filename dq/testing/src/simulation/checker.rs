@@ -13,6 +13,7 @@ mod effects;
 mod gate;
 mod gated;
 mod handlers;
+mod order;
 mod outcome;
 mod part;
 mod record;
@@ -22,5 +23,6 @@ mod takeovers;
 mod ticks;
 
 pub use caps::EXTRA_CRASHES;
+pub(super) use order::AGEING;
 pub(super) use record::{AddResult, Caps, Checker, Did, End, Expected, HandlerKind};
 pub(super) use takeovers::Leased;

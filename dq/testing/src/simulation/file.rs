@@ -23,7 +23,7 @@ use crate::disk::{Fate, SimulatedDisk};
 use dq::environment::StoreClock as _;
 use dq::job::{NodeId, ProducerId, TopicKey};
 use dq::store::file::disk::Disk as _;
-use dq::store::{Answer, Batch, BatchReply, Link, Pending, Producer, Request, StoreError};
+use dq::store::{Answer, Batch, BatchReply, Link, LinkOptions, Pending, Producer, Request, StoreError};
 
 impl Sim {
     /// Returns whether the run is on a `file:` store.
@@ -232,12 +232,13 @@ pub(super) struct FileLink {
     pub(super) sim: Arc<Sim>,
     pub(super) key: TopicKey,
     pub(super) node: NodeId,
+    pub(super) options: LinkOptions,
 }
 
 impl Link for FileLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
         let operation = request.kind().name();
-        let (answer, confirm) = self.sim.store().ask_in_parts(&self.key, &self.node, request);
+        let (answer, confirm) = self.sim.store().ask_in_parts(&self.key, &self.node, self.options, request);
         self.sim.waits_for(operation, confirm);
         Box::pin(ready(answer))
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::altered::ENDLESS_LEASE;
+use super::checker::AGEING;
 use super::node::{CAPS, SimNode, UNACKED_AGE};
 use super::process::Process;
 use super::profile::Profile;
@@ -125,6 +126,7 @@ impl Sim {
         let mut settings = TopicSettings::default();
         settings.concurrency = run.concurrency;
         settings.lookahead = Duration::from_micros(run.lookahead);
+        settings.ageing = AGEING;
         settings.timeout = Some(Duration::from_micros(run.timeout));
         // `CAPS` allows one attempt more than there are retries.
         settings.retry = "200ms, 1s, 4s".parse().expect("it is a good policy");

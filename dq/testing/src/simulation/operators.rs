@@ -12,7 +12,7 @@ use super::sim::Sim;
 use super::sync::lock;
 use super::units::MS;
 use dq::environment::{Runtime, StoreClock as _};
-use dq::job::Deliver;
+use dq::job::{Deliver, Priority};
 use dq::provider::{AddSchedule, Addition, Call, CallError, Limit, LimitKind, Provider, TopicProvider};
 use dq::schedule::{OnMissed, Overlap};
 use dq::time::Timestamp;
@@ -100,6 +100,7 @@ impl Sim {
         add = if random.chance(0.15) { each_minute(add) } else { add.every(every) };
         add = add.on_missed(random.pick(&[OnMissed::All, OnMissed::All, OnMissed::Once, OnMissed::Skip]));
         add = add.overlap(random.pick(&[Overlap::Allow, Overlap::Skip]));
+        add = add.priority(self.cluster.random("priority", version).pick(&Priority::ALL));
         if random.chance(0.3) {
             add = add.jitter(Duration::from_millis(700));
         }

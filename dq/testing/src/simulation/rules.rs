@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 41] = [
+pub const RULES: [&str; 42] = [
     "2",
     "6",
     "7",
@@ -34,6 +34,7 @@ pub const RULES: [&str; 41] = [
     "moved",
     "overlap",
     "paused",
+    "priority",
     "published",
     "rate",
     "replaced",

@@ -54,11 +54,15 @@ impl Store for FaultyStore {
     }
 
     /// No simulated topic counts.
-    fn link_with(&self, topic: &TopicKey, node: &NodeId, _: LinkOptions) -> Arc<dyn Link> {
-        let inner = self.sim.link(topic, node);
+    fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
+        let inner = self.sim.link(topic, node, options.ageing);
         self.sim.cluster.log(|| format!("{} connects as {node}", self.process.name));
         let checker = self.sim.checker_of(topic);
-        lock(&checker).node_records.entry(node.clone()).or_default().settled = None;
+        {
+            let mut checker = lock(&checker);
+            checker.has_ageing = !self.sim.workload.is_program();
+            checker.node_records.entry(node.clone()).or_default().settled = None;
+        }
         Arc::new(FaultyLink {
             connection: Connection::new(&self.sim, &self.process),
             prompt: Connection::new(&self.sim, &self.process),

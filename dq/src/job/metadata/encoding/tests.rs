@@ -14,6 +14,7 @@ fn full() -> Metadata {
         parked_by: Some(Fence(1_763_000_000_000_001)),
         version: u32::MAX,
         first_added: Some(Timestamp::from_millis(1_763_000_000_002)),
+        priority: Priority::High,
         retry: Some("none".into()),
         headers: vec![("traceparent".into(), "00-1-2-01".into()), ("é".into(), String::new())],
         error: Some("boom".into()),
@@ -37,6 +38,7 @@ fn some_of_full(fields: usize) -> Metadata {
         error: full.error.filter(|_| has(9)),
         version: if has(10) { full.version } else { plain.version },
         first_added: full.first_added.filter(|_| has(11)),
+        priority: Priority::ALL[fields % 3],
     }
 }
 
@@ -55,6 +57,7 @@ fn fixed_of(metadata: &Metadata) -> FixedMetadata {
         parked_by: metadata.parked_by,
         version: metadata.version,
         first_added: metadata.first_added,
+        priority: metadata.priority,
     }
 }
 
@@ -112,7 +115,7 @@ fn random_bytes_decode_to_metadata_or_are_refused() {
     let random = Seeded::new(1);
     let mut decoded = 0;
     for _ in 0..200_000 {
-        let head = [FORMAT << 4 | (random.next() % 8) as u8, random.next() as u8];
+        let head = [(FORMAT + (random.next() % 3) as u8) << 4 | (random.next() % 8) as u8, random.next() as u8];
         let rest = (0..random.next() % 48).map(|_| random.next() as u8 % 12);
         let bytes: Vec<u8> = head.into_iter().chain(rest).collect();
         if let Ok(metadata) =

@@ -5,6 +5,7 @@
 //! run, and the crash count is part of the slot, so none of them can outlive its owner. A holder, and with it a lease,
 //! exists exactly while it has rows (rule 8).
 
+mod index;
 mod rows;
 mod slot;
 mod touched;
@@ -13,14 +14,15 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem;
 use std::ops::Bound;
+use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
-use super::time_index::TimeIndex;
 use crate::job::{Fence, JobId, NodeId, Record, State, Token};
 use crate::store::step::{Claim, DEAD_LEASE};
 use crate::time::Timestamp;
 
+pub(super) use index::PlaceIndex;
 pub(super) use slot::{
     AddedJob, End, Ended, Holder, PendingCommand, Place, Replacement, Run, Slot, SlotMut, TimedPlace, bytes_of_row,
 };
@@ -77,12 +79,13 @@ pub(super) fn is_released(holders: &Holders, slot: &Slot) -> bool {
 }
 
 /// The index of each [`TimedPlace`].
-type Timed = [TimeIndex; 4];
+type Timed = [PlaceIndex; 4];
 
 /// Puts an id in the index of its place, or gives its run a row. A node that is not known to hold jobs is of a process that has ended.
-fn occupy(timed: &mut Timed, holders: &mut Holders, id: JobId, place: &mut Place) {
-    match place {
-        Place::Timed(place, at) => timed[*place as usize].insert(*at, id),
+fn occupy(timed: &mut Timed, holders: &mut Holders, id: JobId, slot: &mut Slot) {
+    slot.priority = Slot::priority_in(&slot.place, &slot.record);
+    match &mut slot.place {
+        Place::Timed(place, at) => timed[*place as usize].insert(slot.priority, *at, id),
         Place::Running(run) => {
             let holder = holders.entry(run.node.clone());
             let rows = &mut holder.or_insert_with(|| Holder { lease: DEAD_LEASE, rows: Rows::default() }).rows;
@@ -92,9 +95,9 @@ fn occupy(timed: &mut Timed, holders: &mut Holders, id: JobId, place: &mut Place
     }
 }
 
-fn vacate(timed: &mut Timed, holders: &mut Holders, id: &JobId, place: &Place) {
-    match place {
-        Place::Timed(place, at) => timed[*place as usize].remove(*at, id),
+fn vacate(timed: &mut Timed, holders: &mut Holders, id: &JobId, slot: &Slot) {
+    match &slot.place {
+        Place::Timed(place, at) => timed[*place as usize].remove(slot.priority, *at, id),
         Place::Running(run) => {
             let holder = holders.get_mut(&run.node).expect("a run has a holder");
             let known = holder.rows.remove(run.token.fence, run.position);
@@ -155,14 +158,14 @@ impl Jobs {
 
     /// The sum of all places, which must be the number of jobs.
     pub(super) fn in_places(&self) -> usize {
-        self.timed.iter().map(TimeIndex::len).sum::<usize>() + self.in_runs()
+        self.timed.iter().map(PlaceIndex::len).sum::<usize>() + self.in_runs()
     }
 
     pub(super) fn in_runs(&self) -> usize {
         self.holders.values().map(|holder| holder.rows.len()).sum()
     }
 
-    pub(super) const fn index(&self, place: TimedPlace) -> &TimeIndex {
+    pub(super) const fn index(&self, place: TimedPlace) -> &PlaceIndex {
         &self.timed[place as usize]
     }
 
@@ -215,9 +218,9 @@ impl Jobs {
         self.bytes += bytes_of_row(&id, slot.records());
         if let Some(old) = self.slots.remove(&id) {
             self.bytes -= bytes_of_row(&id, old.records());
-            vacate(&mut self.timed, &mut self.holders, &id, &old.place);
+            vacate(&mut self.timed, &mut self.holders, &id, &old);
         }
-        occupy(&mut self.timed, &mut self.holders, id.clone(), &mut slot.place);
+        occupy(&mut self.timed, &mut self.holders, id.clone(), &mut slot);
         self.slots.insert(id, slot);
     }
 
@@ -231,17 +234,18 @@ impl Jobs {
                 self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
                 enter(&mut self.schedules, &id);
                 self.bytes += bytes_of_row(&id, slot.records());
-                self.timed[TimedPlace::Delayed as usize].insert(due, id);
+                self.timed[TimedPlace::Delayed as usize].insert(slot.priority, due, id);
                 None
             }
         }
     }
 
     /// Gives `node` up to `limit` jobs of a place whose time is `until` or earlier, with up to `bytes` of records, under
-    /// this fence and lease.
+    /// this fence and lease. Of DELAYED jobs those go first that their priorities say under this ageing.
     pub(super) fn claim(
         &mut self,
         (place, until, limit, bytes): (TimedPlace, Timestamp, usize, usize),
+        ageing: Duration,
         node: &NodeId,
         (fence, lease): (Fence, Timestamp),
     ) -> Vec<Claim> {
@@ -250,14 +254,15 @@ impl Jobs {
             return Vec::new();
         }
         let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: Rows::default() });
-        let mut due: Vec<_> = std::iter::from_fn(|| index.pop_due(until)).take(limit).collect();
+        let mut due: Vec<_> = std::iter::from_fn(|| index.pop_due(until, ageing)).take(limit).collect();
         // All slots are looked up before the first one changes. With many jobs waiting each lookup misses the caches, and lookups that
         // do not depend on each other wait for the memory together.
-        let size = |(_, id): &(_, JobId)| self.slots.get(id).map_or(0, |slot: &Slot| slot.record.as_bytes().len());
+        let size =
+            |(_, _, id): &(_, _, JobId)| self.slots.get(id).map_or(0, |slot: &Slot| slot.record.as_bytes().len());
         let count = fitting(due.iter().map(size), bytes);
-        due.drain(count..).for_each(|(at, id)| index.insert(at, id));
+        due.drain(count..).for_each(|(priority, at, id)| index.insert(priority, at, id));
         let (mut claims, first) = (Vec::with_capacity(count), holder.rows.next_position(fence));
-        for (position, (due, id)) in (first.0..).map(Position).zip(due) {
+        for (position, (_, due, id)) in (first.0..).map(Position).zip(due) {
             let slot = self.slots.get_mut(&id).expect("an indexed job has a slot");
             let token = Token { fence, due };
             slot.place = Place::Running(Box::new(Run { position, ..Run::new(node.clone(), token) }));
@@ -289,7 +294,7 @@ impl Jobs {
         if id.schedule_name().is_some() {
             self.schedules.remove(id);
         }
-        vacate(&mut self.timed, &mut self.holders, id, &slot.place);
+        vacate(&mut self.timed, &mut self.holders, id, &slot);
         Some(slot.record)
     }
 
@@ -303,15 +308,15 @@ impl Jobs {
         let slot = self.slots.get_mut(id).expect("only known jobs move");
         self.touched.change(id, &mut slot.touched, Touch::PLACE);
         self.bytes = self.bytes + to.replacement_size() as u64 - slot.place.replacement_size() as u64;
-        vacate(&mut self.timed, &mut self.holders, id, &slot.place);
+        vacate(&mut self.timed, &mut self.holders, id, slot);
         slot.place = to;
-        occupy(&mut self.timed, &mut self.holders, id.clone(), &mut slot.place);
+        occupy(&mut self.timed, &mut self.holders, id.clone(), slot);
     }
 
     /// As a step leaves the indexes that panics between two changes.
     #[cfg(test)]
     pub(super) fn break_index(&mut self) {
-        _ = self.timed[TimedPlace::Delayed as usize].pop_due(Timestamp::from_millis(u64::MAX));
+        _ = self.timed[TimedPlace::Delayed as usize].pop_due(Timestamp::from_millis(u64::MAX), Duration::ZERO);
     }
 
     /// A step has panicked between two changes: makes the indexes again from the slots, which have one place each.
@@ -321,7 +326,7 @@ impl Jobs {
         (self.timed, self.schedules) = Default::default();
         for (id, slot) in &mut slots {
             enter(&mut self.schedules, id);
-            occupy(&mut self.timed, &mut self.holders, id.clone(), &mut slot.place);
+            occupy(&mut self.timed, &mut self.holders, id.clone(), slot);
         }
         for (node, holder) in holders {
             if let Some(known) = self.holders.get_mut(&node) {
@@ -370,7 +375,7 @@ impl Jobs {
     /// Whether indexes and slots agree. O(n log n): for tests and small topics.
     pub(super) fn is_consistent(&self) -> bool {
         let indexed = |(id, slot): (&JobId, &Slot)| match &slot.place {
-            Place::Timed(place, at) => self.index(*place).contains(*at, id),
+            Place::Timed(place, at) => self.index(*place).contains(slot.priority, *at, id),
             Place::Running(run) => {
                 let row = self.holders.get(&run.node).and_then(|holder| holder.rows.get(run.token.fence, run.position));
                 row == Some(id)

@@ -8,7 +8,7 @@ use std::ops::Deref;
 
 use super::rows::{Position, Rows};
 use super::touched::{Touch, Touched};
-use crate::job::{Deliver, Fence, Isolation, JobId, Metadata, NodeId, Record, State, Token};
+use crate::job::{Deliver, Fence, Isolation, JobId, Metadata, NodeId, Priority, Record, State, Token};
 use crate::store::CopyPlace;
 use crate::time::Timestamp;
 
@@ -170,13 +170,24 @@ pub(crate) struct Slot {
     /// Crashes since the last settled outcome.
     pub(crate) crashes: u32,
     pub(crate) place: Place,
+    /// The part of the index of its place in which the job is.
+    pub(super) priority: Priority,
     /// What the current step has changed; nothing between steps.
     pub(super) touched: Touch,
 }
 
 impl Slot {
     pub(crate) fn new(record: Record, crashes: u32, place: Place) -> Self {
-        Self { record, crashes, place, touched: Touch::default() }
+        let priority = Self::priority_in(&place, &record);
+        Self { record, crashes, place, priority, touched: Touch::default() }
+    }
+
+    /// The part of the index in which a job with this record is: all other places than DELAYED have one part.
+    pub(super) fn priority_in(place: &Place, record: &Record) -> Priority {
+        match place {
+            Place::Timed(TimedPlace::Delayed, _) => record.priority(),
+            _ => Priority::Normal,
+        }
     }
 
     /// The run of the job, if it is RUNNING.

@@ -4,7 +4,7 @@ KEYS[1]  {app:topic}:jobs            HASH     job id -> record
 KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms
 KEYS[3]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[4]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[5]  {app:topic}:meta            HASH     protocol, retains, largest, watcher, publisher, draining, delay
+KEYS[5]  {app:topic}:meta            HASH     protocol, retains, priorities, largest, watcher, publisher, draining, delay
 KEYS[6]  {app:topic}:wake            CHANNEL  signals for every node
 KEYS[7]  {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[8]  {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
@@ -20,7 +20,7 @@ KEYS[17] {app:topic}:leases          ZSET     node -> end of its lease, ms
 KEYS[18] {app:topic}:schedules       ZSET     ids of schedules
 KEYS[19] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
-ARGV[2]  letters: s if a job is special (it has a broadcast or an expiry, extends, or is a schedule), e if one extends, c if an id was
+ARGV[2]  letters: s if a job is special (it has a broadcast or an expiry, extends, or is a schedule), p if one has another priority than the normal one, e if one extends, c if an id was
          chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, f if a job may be due much
          later: the ids of each group ascend, and no record is over 1 KiB. Without s, c and f, and with records up to 4 KiB, the first
          six keys are enough; with f the first eight
@@ -88,6 +88,9 @@ if flags ~= '' and string.find(flags, 'f', 1, true) then
 end
 -- The jobs are small, concern only the queue, and have ids that are certainly free.
 local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+if priorities then
+  -- rare head.lua
+end
 local was_empty = not head and not far_at and redis.call('HLEN', jobs) == 0
 local members, n, earliest = {}, 0, math.huge
 for i = 6, 4 + 2 * groups, 2 do
@@ -101,7 +104,12 @@ for i = 6, 4 + 2 * groups, 2 do
 end
 -- A batch has at most 1,000 jobs, which Lua can still unpack.
 redis.call('HSET', jobs, unpack(ARGV, FIRST_JOB))
-redis.call('ZADD', delayed, unpack(members))
+local entries = members
+if flags ~= '' and string.find(flags, 'p', 1, true) then
+  local list, from = ARGV, FIRST_JOB
+  -- rare scored.lua
+end
+redis.call('ZADD', delayed, unpack(entries))
 if history or events then
   -- rare recorder.lua
   for i = 1, n, 2 do note('a', members[i], '', members[i + 1]) end

@@ -33,6 +33,7 @@ local number, renews, FIRST_CHANGE, FIELDS, MOST_READ = ARGV[1], true, 3, 5, 104
 -- include calls.lua
 -- include bulk.lua
 -- include far.lua
+-- include score.lua
 -- include near.lua
 -- include signal.lua
 -- include metadata.lua
@@ -136,7 +137,7 @@ local function write_queued(id, queued)
   end
   if own then push(metadata_fields, id, own) else removed_metadata[#removed_metadata + 1] = id end
   if queued.due then
-    push(members, int(queued.due), id)
+    push(members, score(queued.due, queued.text), id)
     earliest = math.min(earliest, queued.due)
   end
 end
@@ -152,6 +153,9 @@ end
 if ARGV[2] == 'u' then redis.call('HSET', meta, 'protocol', PROTOCOL) else redis.call('HDEL', metadata, '') end
 bring_near(near_ids, near_values)
 local head, broadcast_head = head_of(delayed), head_of(broadcasts)
+if priorities then
+  -- include head.lua
+end
 write('HSET', jobs, job_fields)
 write('HDEL', metadata, removed_metadata)
 write('HSET', metadata, metadata_fields)

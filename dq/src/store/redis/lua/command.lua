@@ -39,6 +39,7 @@ local number, renews, FIELDS, MOST_REMOVED = ARGV[1], true, 4, 1048576
 -- include places.lua
 -- include calls.lua
 -- include far.lua
+-- include score.lua
 -- include near.lua
 -- include recorder.lua
 for i = 3, #ARGV, FIELDS do
@@ -165,6 +166,9 @@ for i = 2, #ARGV, FIELDS do
 end
 redis.call('HDEL', pending, '')
 local head = earliest and head_of(delayed)
+if head and priorities then
+  -- include head.lua
+end
 local moved, removed_jobs, removed_broadcasts = {}, {}, {}
 for _, job in ipairs(in_order) do
   if job.has_moved then moved[#moved + 1] = job.id end
@@ -184,7 +188,8 @@ write('ZREM', broadcasts, removed_broadcasts)
 write('HDEL', broadcast_jobs, removed_broadcasts)
 for _, job in ipairs(in_order) do
   if job.has_new_text and job.state then redis.call('HSET', metadata, job.id, job.text) end
-  if job.has_moved and job.state then redis.call('ZADD', job.state == 'f' and done or delayed, job.at, job.id) end
+  if job.has_moved and job.state == 'f' then redis.call('ZADD', done, job.at, job.id) end
+  if job.has_moved and job.state == 'd' then redis.call('ZADD', delayed, score(job.at, job.text), job.id) end
   if job.has_new_command then
     redis.call('HSET', pending, job.id, command_text(job.command))
     if not job.command.deliver then redis.call('HDEL', replacements, job.id) end

@@ -12,9 +12,16 @@ Cost     O(log delayed) for each time. If there are far jobs: one command for ea
 ]]
 -- include types.lua
 -- include far.lua
+local function int(n) return string.format('%d', n) end
+-- include shifts.lua
 local times, counts, exact = {}, {}, 1
 for i, text in ipairs(ARGV) do times[i] = tonumber(text) end
-for i = 1, #times - 1 do counts[i] = redis.call('ZCOUNT', delayed, ARGV[i], '(' .. ARGV[i + 1]) end
+for i = 1, #times - 1 do
+  counts[i] = 0
+  for _, shift in ipairs(shifts) do
+    counts[i] = counts[i] + redis.call('ZCOUNT', delayed, int(shift + times[i]), '(' .. int(shift + times[i + 1]))
+  end
+end
 local function lex(time) return string.format('%015d', time) end
 local function put(due, jobs)
   for i = 1, #counts do

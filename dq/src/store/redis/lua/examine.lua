@@ -8,7 +8,7 @@ KEYS[5]  {app:topic}:done            ZSET  job id -> end of its retention, ms
 KEYS[6]  {app:topic}:broadcasts      ZSET  broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH  broadcast id -> record
 KEYS[8]  {app:topic}:leases          ZSET  node -> end of its lease, ms
-KEYS[9]  {app:topic}:meta            HASH  protocol, retains, largest, far-lost, fence
+KEYS[9]  {app:topic}:meta            HASH  protocol, retains, largest, priorities, far-lost, fence
 KEYS[10] {app:topic}:far             ZSET  bounds of the leaves of jobs that are due much later
 KEYS[11] {app:topic}:far-jobs        HASH  job id -> due time and record of such a job
 KEYS[12] {app:topic}:metadata        HASH  job id -> metadata that override those of its record
@@ -24,7 +24,8 @@ ARGV[4]  and on: the nodes whose rows are in KEYS, in the order of their names
 Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, where the next page begins or '', the number of the
          key that was read in PARTS or 12 for rows, entries looked at, ids, where each is as letters of the part `letters`, the node whose rows these are or
          '', 1 if they are none and it has a lease, far-lost of meta as it was before all far jobs were read, protocol, retains and largest
-         of meta or false, size of the largest record in a page of jobs, 1 if one of these has a retention, the last fence or false}
+         of meta or false, size of the largest record in a page of jobs, 1 if one of these has a retention, the last fence or false,
+         priorities of meta or false, 1 if one of these jobs has another priority than the normal one}
 Holds    rules 2, 5, 8
 Cost     O(page * nodes)
 ]]
@@ -39,7 +40,7 @@ local holders = unnamed_holders()
 if holders then return {1, holders} end
 -- In this order; the rows of the nodes follow.
 local PARTS = {jobs, far_jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs, metadata, pending, crashes}
-local notes, at = redis.call('HMGET', meta, 'protocol', 'retains', 'largest', 'far-lost', 'fence'), 1
+local notes, at = redis.call('HMGET', meta, 'protocol', 'retains', 'largest', 'far-lost', 'fence', 'priorities'), 1
 -- A position is the number of the part, the cursor in it, and far-lost or the node.
 local part, cursor, rest = string.match(position, '^(%d+):(%d+):(.*)$')
 part, cursor, rest = tonumber(part or 1), cursor or '0', rest or ''
@@ -59,15 +60,16 @@ if part > 2 and part < 8 then
 elseif key then
   page = redis.call('HSCAN', key, cursor, 'COUNT', count)
 end
-local ids, longest, retains, following = {}, 0, 0, ''
+local ids, longest, retains, has_priority, following = {}, 0, 0, 0, ''
 for i = 1, #page[2], 2 do
   -- A job is looked at where its record is.
   if part == 1 or redis.call('HEXISTS', jobs, page[2][i]) == 0 then ids[#ids + 1] = page[2][i] end
   if part == 1 then
     longest = math.max(longest, #page[2][i + 1])
     local first, flags = string.byte(page[2][i + 1], 1, 2)
-    -- The second bit of the flags of a record of format 9: it has a retention.
-    if flags and math.floor(first / 16) == 9 and bit.band(flags, 2) == 2 then retains = 1 end
+    -- The second bit of the flags of a record of a known format: it has a retention.
+    if flags and first >= 144 and first < 192 and bit.band(flags, 2) == 2 then retains = 1 end
+    if first and first >= 160 and first < 192 then has_priority = 1 end
   end
 end
 local node = part > #PARTS and rest or ''
@@ -81,4 +83,5 @@ elseif NODES[at + 1] then
 end
 return {
   0, following, part, #page[2] / 2, ids, letters_of(ids), node, is_idle and 1 or 0, part == 2 and rest or '', notes[1], notes[2], notes[3], longest, retains, notes[5],
+  notes[6], has_priority,
 }

@@ -17,7 +17,7 @@ KEYS[14] {app:topic}:far-jobs        HASH     job id -> due time and record of s
 KEYS[15] {app:topic}:schedules       ZSET     ids of schedules
 ARGV[1]  number of the batch
 ARGV[2]  r (reject: all or nothing), k (keep) or p (replace)
-ARGV[3]  letters: r if a copy has a retention, h if one is a schedule
+ARGV[3]  letters: r if a copy has a retention, p if one has another priority than the normal one, h if one is a schedule
 ARGV[4]  no record of the batch has more bytes
 ARGV[5]  the fence which no later run may get
 ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among the broadcasts, its place (d u x f, or b: a
@@ -41,6 +41,7 @@ local has_schedules = string.find(flags, 'h', 1, true)
 if has_schedules then redis.call('ZCARD', schedules) end
 -- include bulk.lua
 -- include far.lua
+-- include score.lua
 -- include near.lua
 -- include recorder.lua
 -- include signal.lua
@@ -85,7 +86,7 @@ local moved, job_fields, broadcast_fields, crash_fields, own_fields = {}, {}, {}
 local earliest = {d = math.huge, b = math.huge}
 local function push(list, a, b) list[#list + 1], list[#list + 2] = a, b end
 local function put(place, id, at, crash_count, record)
-  push(members[place], at, id)
+  push(members[place], place == 'd' and score(tonumber(at), record) or at, id)
   if earliest[place] and tonumber(at) < earliest[place] then earliest[place] = tonumber(at) end
   if place == 'b' then return push(broadcast_fields, id, record) end
   if states[id] then moved[#moved + 1] = id end
@@ -106,6 +107,9 @@ for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, m
 write('HDEL', crashes, moved)
 write('HDEL', metadata, moved)
 local head, broadcast_head = head_of(delayed), head_of(broadcasts)
+if priorities then
+  -- include head.lua
+end
 write('HSET', jobs, job_fields)
 write('HSET', metadata, own_fields)
 write('HSET', crashes, crash_fields)

@@ -17,7 +17,7 @@ ARGV[2]  and on: the nodes whose rows are counted
 
 Returns  {counts as the step counts, nodes with a lease, leases as node, end, ..., rows of the nodes in ARGV, watcher, its end ms,
          standby, its end ms, paused, draining, delay, concurrency, rate, waiting, shut, when the rate opens µs, what was counted in the present minute and in the five before it, or nil
-         if nothing was for a day}; texts are empty where they are missing
+         if nothing was for a day, ready jobs by priority: normal, high, low, or only the first}; texts are empty where they are missing
 Holds    rules 8, 23, 29, 31
 Cost     that of counts, and one HLEN for each node in ARGV
 ]]
@@ -37,4 +37,4 @@ if redis.call('EXISTS', statistics) == 1 then
   for back = 5, 0, -1 do slots[#slots + 1] = int((minute - back) % 1440) end
   recent = redis.call('HMGET', statistics, unpack(slots))
 end
-return {counted, size(leases), held, rows, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], recent}
+return {counted, size(leases), held, rows, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], recent, by_shift}

@@ -28,18 +28,26 @@ if wrong then return wrong end
 local place, limit, cursor_time, cursor_id, most = delayed, tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 -- include bulk.lua
 -- include order.lua
-local function first_rank()
+local function int(n) return string.format('%d', n) end
+local function rank_of(shift)
   if cursor_time == '' then return 0 end
-  local low = redis.call('ZCOUNT', place, '-inf', '(' .. cursor_time)
-  local high = redis.call('ZCOUNT', place, '-inf', cursor_time)
+  local at = int(shift + tonumber(cursor_time))
+  local low = redis.call('ZCOUNT', place, '-inf', '(' .. at)
+  local high = redis.call('ZCOUNT', place, '-inf', at)
   while low < high do
     local middle = math.floor((low + high) / 2)
     if is_before(cursor_id, redis.call('ZRANGE', place, middle, middle)[1]) then high = middle else low = middle + 1 end
   end
   return low
 end
-local first = first_rank()
-local found, ids, times = redis.call('ZRANGE', place, first, first + limit - 1, 'WITHSCORES'), {}, {}
+-- include shifts.lua
+local first, found, ids, times = nil, nil, {}, {}
+if ARGV[5] == 'd' and shifts[2] then
+  -- rare pages.lua
+else
+  first = rank_of(0)
+  found = redis.call('ZRANGE', place, first, first + limit - 1, 'WITHSCORES')
+end
 local function answer_of(records, overrides, more)
   if not is_export then return {ids, times, records, overrides, more} end
   return {ids, times, records, overrides, more, read('HMGET', crashes, ids), redis.call('HGET', meta, 'fence')}

@@ -37,6 +37,7 @@ local node, seen, limit, cap, most = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumb
 -- include overrides.lua
 -- include pending.lua
 -- include recorder.lua
+-- include score.lua
 -- include leave.lua
 local lease_end = tonumber(redis.call('ZSCORE', leases, node) or -1)
 if lease_end ~= seen or lease_end > floor then return {0, 0, {}} end

@@ -47,6 +47,7 @@ local NODES = {unpack(ARGV, 7, 6 + nodes)}
 -- include overrides.lua
 -- include pending.lua
 -- include far.lua
+-- include score.lua
 -- include near.lua
 -- include recorder.lua
 local node = ''

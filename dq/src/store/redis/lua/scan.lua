@@ -27,12 +27,15 @@ if holders then return {1, holders} end
 local places = 0
 for n = 1, #NODES do places = places + redis.call('HLEN', KEYS[FIRST + n - 1]) end
 local later, bound = redis.call('HLEN', far_jobs), redis.call('ZRANGE', far, 0, 0)[1]
-local far_at, far_lost, paused, draining, usual, concurrency, rate, waiting =
-  unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting'))
+local far_at, far_lost, paused, draining, usual, concurrency, rate, waiting, priorities =
+  unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'priorities'))
 local opens_at, drained_at, left = nil, nil, 0
 if paused or draining then
   -- include gate.lua
-  if drained_at then left = math.min(redis.call('ZCOUNT', delayed, '-inf', int(drained_at)), 10000) end
+  for shift = 0, priorities and 2 * PRIORITY or 0, PRIORITY do
+    if drained_at then left = left + redis.call('ZCOUNT', delayed, shift > 0 and int(shift) or '-inf', int(shift + drained_at)) end
+  end
+  left = math.min(left, 10000)
 end
 -- include cut.lua
 -- The next transfer brings near what `meta` says, so another program that changed it must not keep jobs away.

@@ -12,7 +12,7 @@ KEYS[9]  {app:topic}:leases          ZSET     node -> end of its lease, ms
 KEYS[10] {app:topic}:sequence:NODE   STRING   sequence number of the node
 KEYS[11] {app:topic}:pending         HASH     job id -> pending command
 KEYS[12] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[13] {app:topic}:meta            HASH     protocol, retains, shut, watcher, publisher, events, history
+KEYS[13] {app:topic}:meta            HASH     protocol, retains, shut, priorities, watcher, publisher, events, history
 KEYS[14] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
@@ -36,8 +36,8 @@ Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n
 ]]
 local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local call, format, others = redis.call, string.format, 7 + acks + 2 * ARGV[6]
-local protocol, retains, watcher, watcher_until, events, history, shut =
-  unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events', 'history', 'shut'))
+local protocol, retains, watcher, watcher_until, events, history, shut, priorities =
+  unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events', 'history', 'shut', 'priorities'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 local stored, rare, stale, note, keep_notes, tells_moves = call('GET', sequence), call('EXISTS', pending, crashes, metadata), {}
 local has_pending = rare > 0 and call('EXISTS', pending) == 1

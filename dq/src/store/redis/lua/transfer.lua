@@ -1,4 +1,4 @@
---[[ transfer: DELAYED -> RUNNING. Claims due jobs, earliest first. Takes a sequence number and renews.
+--[[ transfer: DELAYED -> RUNNING. Claims due jobs, earliest first, or as their priorities say. Takes a sequence number and renews.
 
 KEYS[1]  {app:topic}:jobs           HASH    job id -> record
 KEYS[2]  {app:topic}:delayed        ZSET    job id -> due time, ms
@@ -6,7 +6,7 @@ KEYS[3]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[4]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[5]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[6]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, rate, waiting, opens, shut, events, history
+KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, priorities, watcher, standby, paused, draining, delay, concurrency, rate, waiting, opens, shut, events, history
 KEYS[8]  {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[9]  {app:topic}:far            ZSET    bounds of the leaves of jobs that are due much later
 KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of such a job
@@ -21,8 +21,9 @@ ARGV[4]  lease, ms
 ARGV[5]  fallback, µs: how long a node sleeps at most
 ARGV[6]  the most bytes of records; one record may have more
 ARGV[7]  lookahead, ms: jobs that become due within it are claimed as well, and the node comes half of it before the head
-ARGV[8]  how many jobs may be RUNNING on all nodes, as the code of the node says; 0: any number
-ARGV[9]  how many jobs all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
+ARGV[8]  ageing, ms: for how much longer a due job may have waited that one of the next higher priority overtakes
+ARGV[9]  how many jobs may be RUNNING on all nodes, as the code of the node says; 0: any number
+ARGV[10] how many jobs all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
@@ -33,14 +34,14 @@ Holds    rules 1, 2, 5, 6, 8, 9, 20, 23, 29, 31. It reads each key before its fi
 Cost     O(limit log delayed), and up to 256 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
 ]]
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
-local lookahead = tonumber(ARGV[7])
+local lookahead, ageing = tonumber(ARGV[7]), tonumber(ARGV[8])
 local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
-  draining, usual, events, history, concurrency, rate, waiting, shut, opens = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
+  draining, usual, events, history, concurrency, rate, waiting, shut, opens, priorities = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
-    'concurrency', 'rate', 'waiting', 'shut', 'opens'))
+    'concurrency', 'rate', 'waiting', 'shut', 'opens', 'priorities'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
 local note, keep_notes, tells_moves
@@ -59,7 +60,7 @@ if far_at and far_at <= floor + NEAR then
   -- What has not come near yet goes before what is due later.
   if far_at then latest = math.min(latest, far_at) end
 end
-local limited, in_runs, next_claim = concurrency or rate or ARGV[8] ~= '0' or ARGV[9] ~= '', nil, nil
+local limited, in_runs, next_claim = concurrency or rate or ARGV[9] ~= '0' or ARGV[10] ~= '', nil, nil
 if limited then
   -- rare limits.lua
 end
@@ -70,7 +71,9 @@ if earliest[6] or tonumber(earliest[4] or earliest[2] or 0) > floor + LONGEST_LE
   -- rare cut.lua
 end
 local head
-if is_short then head = front[2 * n + 2] else head = call('ZRANGE', delayed, '0', '0', 'WITHSCORES')[2] end
+if priorities then
+  -- rare head.lua
+elseif is_short then head = front[2 * n + 2] else head = call('ZRANGE', delayed, '0', '0', 'WITHSCORES')[2] end
 head = head and tonumber(head)
 local come_at, first_due, left = head and head - math.ceil(lookahead / 2), math.min(head or math.huge, far_at or math.huge), 0
 if far_at then come_at = math.min(come_at or math.huge, far_at > floor + NEAR and far_at - NEAR or floor + 5) end
@@ -78,7 +81,10 @@ if opens_at then
   come_at = opens_at < math.huge and opens_at or nil
 elseif drained_at then
   if first_due > drained_at then come_at = nil end
-  left = math.min(call('ZCOUNT', delayed, '-inf', format('%d', drained_at)), MOST_LEFT)
+  for shift = 0, priorities and 2 * PRIORITY or 0, PRIORITY do
+    left = left + call('ZCOUNT', delayed, shift > 0 and int(shift) or '-inf', int(shift + drained_at))
+  end
+  left = math.min(left, MOST_LEFT)
 end
 local more = first_due <= reach
 if limited or next_claim or shut then

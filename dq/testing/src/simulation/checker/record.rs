@@ -222,6 +222,8 @@ pub(in crate::simulation) struct Checker {
     pub(in crate::simulation) jumped: bool,
     /// How long before they are due nodes claim jobs, in µs.
     pub(in crate::simulation) lookahead: u64,
+    /// The nodes have the ageing of the own workload of dq.
+    pub(in crate::simulation) has_ageing: bool,
     pub(in crate::simulation) found: Option<String>,
     /// What crashes did to each job.
     pub(in crate::simulation) crash_records: BTreeMap<u64, CrashRecord>,

@@ -75,6 +75,7 @@ impl Checker {
         if !after.consistent {
             self.bad("[2] records and places differ".into());
         }
+        self.check_order(did, &before, micros);
         self.note(did, &before, micros);
         self.note_ticks(did, &before, &after);
         self.check_waiting_broadcasts(did, &before, &after, micros);

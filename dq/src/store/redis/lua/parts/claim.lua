@@ -4,7 +4,7 @@ It is the path of every job, so it makes no function and no table that it can do
 
 Needs    place, latest, limit, most: claims the jobs of `place` with a time up to `latest`, at most `limit` of them, as many as
          have at most `most` bytes, and at least one. are_elsewhere(ids), or nil: an id for which it returns a value only
-         leaves the place. note, or nil. jobs, metadata, running, leases, sequence, crashes; node, last_seen, lease; protocol,
+         leaves the place. priorities: field of meta, and ageing where it is set and the place is DELAYED. note, or nil. jobs, metadata, running, leases, sequence, crashes; node, last_seen, lease; protocol,
          last_fence, largest, and what the part `tell_lease` needs: fields of meta; PROTOCOL and LONGEST_LEASE, which the loader
          writes; clock
 Gives    ids; tokens: each token and how many of the jobs have it; records; ids and records are packed if they are more than 32,
@@ -19,7 +19,12 @@ Cost     O(limit log n). Per job one ZSET removal, one HMGET field and one HSET 
          is over `most`, one HSTRLEN per job
 ]]
 local call, format = redis.call, string.format
-local front, ids, is_short = call('ZRANGE', place, '0', '1', 'WITHSCORES'), {}, true
+local front, ids, is_short, scores, members = {}, {}, true, nil, nil
+if priorities and place == delayed then
+  -- rare ranked.lua
+else
+  front = call('ZRANGE', place, '0', '1', 'WITHSCORES')
+end
 if front[4] and tonumber(front[4]) <= latest then
   ids, is_short = call('ZRANGE', place, '-inf', format('%d', latest), 'BYSCORE', 'LIMIT', '0', limit), false
 elseif front[2] and tonumber(front[2]) <= latest then
@@ -31,7 +36,7 @@ if rare > 0 then overridden = call('HLEN', metadata) end
 if n > 1 and (not largest or n * largest + math.min(n, overridden) * 16384 > most) then
   -- rare fit.lua
 end
-local records, tokens, overrides, crash_counts, dropped, scores = {}, {}, false, false, false, nil
+local records, tokens, overrides, crash_counts, dropped = {}, {}, false, false, false
 if n > 0 then records = call('HMGET', jobs, unpack(ids)) end
 local claimed, is_whole = n, n == 0 or not are_elsewhere
 for i = 1, n do is_whole = is_whole and records[i] end
@@ -59,7 +64,7 @@ while at <= claimed do
   local to = claimed
   if scores then
     to, due = at, scores[2 * at]
-    while scores[2 * to + 2] == due do to = to + 1 end
+    while to < claimed and scores[2 * to + 2] == due do to = to + 1 end
   elseif due ~= latest_due then
     to = math.min(at + call('ZCOUNT', place, due, due) - 1, claimed)
   end
@@ -81,7 +86,13 @@ while at <= claimed do
     end
   end
 end
-if n > 0 then call('ZREMRANGEBYRANK', place, '0', format('%d', n - 1)) else call('HDEL', crashes, '') end
+if n == 0 then
+  call('HDEL', crashes, '')
+elseif members then
+  call('ZREM', place, unpack(members, 1, n))
+else
+  call('ZREMRANGEBYRANK', place, '0', format('%d', n - 1))
+end
 local changes = {}
 if claimed > 0 then
   rows = rows + call('HSET', running, unpack(new_rows))

@@ -1,12 +1,21 @@
 --[[ counted: counts the jobs in each place.
 
 Needs    jobs, delayed, unacked, dead, done, broadcasts, far, far_jobs; clock, far
-Gives    counted: {clock ms, records, delayed, ready, unacked, dead, done, broadcasts, head ms or -1}
+Gives    counted: {clock ms, records, delayed, ready, unacked, dead, done, broadcasts, head ms or -1}; by_shift: the ready jobs in `delayed`, for each of `shifts`
 Cost     O(log delayed). While no node has brought near what is due, two commands for each leaf of such jobs, of 500 at most
 ]]
 local function size(place) return redis.call('ZCARD', place) end
-local head = tonumber(redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2] or -1)
-local ready, later = redis.call('ZCOUNT', delayed, '-inf', int(floor)), redis.call('HLEN', far_jobs)
+local head, ready, later = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2], 0, redis.call('HLEN', far_jobs)
+local by_shift = {}
+-- include shifts.lua
+if shifts[2] then
+  -- rare head.lua
+end
+head = tonumber(head or -1)
+for n, shift in ipairs(shifts) do
+  by_shift[n] = redis.call('ZCOUNT', delayed, shift > 0 and int(shift) or '-inf', int(shift + floor))
+  ready = ready + by_shift[n]
+end
 if later > 0 then
   -- The leaves that begin up to now, or else the first one.
   local bounds = redis.call('ZRANGE', far, '-', string.format('(%015d', floor + 1), 'BYLEX', 'LIMIT', 0, 500)

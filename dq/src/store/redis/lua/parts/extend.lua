@@ -48,7 +48,7 @@ local function extend(id, options, record)
   if text then
     local new = edited(text, version + 1, first, due - dues[id]) .. payload
     local n = #delayed_members
-    delayed_members[n + 1], delayed_members[n + 2], job_fields[n + 1], job_fields[n + 2] = int(due), id, id, new
+    delayed_members[n + 1], delayed_members[n + 2], job_fields[n + 1], job_fields[n + 2] = score(due, new), id, id, new
     extended[#extended + 1] = id
     longest = math.max(longest, #new)
     if due < earliest then earliest = due end

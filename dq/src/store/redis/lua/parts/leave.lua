@@ -2,7 +2,7 @@
 job's place; an end from outside outweighs the run's outcome; then the outcome decides.
 
 Needs    jobs, metadata, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending, replacements, crashes,
-         meta, wake; shut: field of meta; node ('' if there is none); far_jobs and schedules, if an outcome is n; version, clock, bulk, signal, metadata, pending, recorder
+         meta, wake; shut and priorities: fields of meta; node ('' if there is none); far_jobs and schedules, if an outcome is n; version, clock, bulk, signal, score, metadata, pending, recorder
 Gives    leave(id, token, text, command, crash_text, outcome, argument, new, cap): plans the end of one run of the job with
          the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t, o (rejoin: as added, after µs, at
          ms, after µs and the topic is paused until then), r (retry after µs), b (rollback), p (park), x (dead), d (drop), n (a tick of a schedule) or c (reclaim; `cap` is the crash cap, or nil
@@ -16,7 +16,7 @@ local plan, earliest, earliest_broadcast, backs_off
 local function begin_plan()
   earliest, earliest_broadcast, backs_off = nil, nil, nil
   -- Lists: what is removed, then fields and members.
-  plan = setmetatable({longest = 0, has_retention = false}, {__index = function(lists, name)
+  plan = setmetatable({longest = 0, has_retention = false, has_priority = false}, {__index = function(lists, name)
     lists[name] = {}
     return lists[name]
   end})
@@ -54,9 +54,9 @@ local function push(list, a, b)
   if b then list[#list + 1] = b end
 end
 local function put(place, id, time) push(plan[place], int(time), id) end
-local function put_delayed(id, due)
+local function put_delayed(id, due, text)
   earliest = math.min(earliest or due, due)
-  put('delayed', id, due)
+  push(plan.delayed, score(due, text), id)
 end
 local function remove_job(id)
   push(plan.removed_jobs, id)
@@ -66,7 +66,7 @@ local function put_record(id, due, record)
   push(plan.records, id, record)
   local own = own_metadata(record)
   if own then push(plan.metadata, id, own) end
-  put_delayed(id, due)
+  put_delayed(id, due, record)
 end
 -- The job itself, its broadcast, or both.
 local function deliver_job(id, deliver, due, record)
@@ -105,9 +105,9 @@ local function finish_job(id, text, ending, new)
   if new then update_metadata(id, text, merge(text, new, known.parking_fence)) end
   put('done', id, floor + known.retain)
 end
-local function give_back(id, due, parking_fence, crash_count)
+local function give_back(id, due, text, parking_fence, crash_count)
   if crash_count > 0 then push(plan.crashes, id, crashes_text(crash_count, '')) end
-  if parking_fence then put('unacked', id, due) else put_delayed(id, due) end
+  if parking_fence then put('unacked', id, due) else put_delayed(id, due, text) end
 end
 -- Returns the new crash count, or nil if the job becomes DEAD; and whether the crash convicts it.
 local function charge(exhausted, crash_count, isolation, cap)
@@ -120,10 +120,10 @@ local function charge(exhausted, crash_count, isolation, cap)
   return crash_count, false
 end
 local function reclaim(id, due, text, parking_fence, crash_count, isolation, cap)
-  if not cap then return give_back(id, due, parking_fence, crash_count) end
+  if not cap then return give_back(id, due, text, parking_fence, crash_count) end
   local new_count, is_convicted = charge(facts_of(text).exhausted, crash_count, isolation, cap)
   if is_convicted then update_metadata(id, text, exhausted_by(CRASHES, text)) end
-  if new_count then return give_back(id, due, parking_fence, new_count) end
+  if new_count then return give_back(id, due, text, parking_fence, new_count) end
   local new = merge(text, '', nil)
   update_metadata(id, text, new)
   die(id, new)
@@ -137,7 +137,7 @@ local function apply_outcome(id, fence, due, text, parking_fence, crash_count, o
   if outcome == 'b' then
     update_metadata(id, text, merge(text, new, parking_fence))
     note('b', '', node, id)
-    return give_back(id, due, parking_fence, crash_count)
+    return give_back(id, due, text, parking_fence, crash_count)
   end
   new = merge(text, new, outcome == 'p' and (parking_fence or fence) or nil)
   update_metadata(id, text, new)
@@ -148,7 +148,7 @@ local function apply_outcome(id, fence, due, text, parking_fence, crash_count, o
   if outcome == 'x' then return die(id, new) end
   local again = due_again(outcome, argument, new)
   if outcome == 'r' then note_failure('r', int(again), id, new) else note('j', int(again), node, id) end
-  put_delayed(id, again)
+  put_delayed(id, again, new)
 end
 local function recover(id, text, parking_fence)
   if parking_fence then
@@ -178,7 +178,7 @@ end
 -- The jobs of a tick are new, unless the last one has not ended. `packed` is as `packed` in outcomes.rs writes it. Returns the record
 -- of the schedule from now on, and its next tick or 0.
 local function put_jobs_of_tick(packed)
-  local next_due, has_retention, longest, size, at = struct.unpack('<I6BI4I4', packed)
+  local next_due, has, longest, size, at = struct.unpack('<I6BI4I4', packed)
   local function text()
     at = at + size
     return string.sub(packed, at - size, at - 1)
@@ -188,7 +188,8 @@ local function put_jobs_of_tick(packed)
     return text()
   end
   local unless, skipped, schedule, count = text(), next_text(), next_text(), nil
-  if has_retention == 1 then plan.has_retention = true end
+  if has % 2 == 1 then plan.has_retention = true end
+  if has >= 2 then plan.has_priority = true end
   plan.longest = math.max(plan.longest, longest)
   if unless ~= '' and has_not_ended(unless) then return skipped, next_due end
   count, at = struct.unpack('<I2', packed, at)
@@ -272,6 +273,9 @@ local function write_list(command, key, name)
 end
 local function write_plan()
   local head, broadcast_head = earliest and head_of(delayed), earliest_broadcast and head_of(broadcasts)
+  if head and priorities then
+    -- include head.lua
+  end
   write_list('HDEL', running, 'removed_rows')
   write_list('HDEL', pending, 'removed_commands')
   write_list('HDEL', replacements, 'removed_replacements')
@@ -282,6 +286,7 @@ local function write_plan()
   write_list('HDEL', broadcast_jobs, 'removed_broadcasts')
   write_list('ZREM', done, 'removed_done')
   if plan.has_retention then redis.call('HSET', meta, 'retains', 1) end
+  if plan.has_priority then redis.call('HSET', meta, 'priorities', 1) end
   if plan.longest > 0 and plan.longest > tonumber(redis.call('HGET', meta, 'largest') or 0) then
     redis.call('HSET', meta, 'largest', plan.longest)
   end

@@ -1,11 +1,12 @@
 --[[ leave_out: claims neither jobs whose record is missing nor those that belong elsewhere. Both leave the place.
 
-Needs    n, ids, records; are_elsewhere, or nil; note, or nil; place; call
+Needs    n, ids, records; scores, or nil; are_elsewhere, or nil; note, or nil; place; call
 Gives    claimed: how many stay in ids and records; scores: their times, each behind an id; dropped: ids whose record was missing
 Cost     one ZRANGE, and that of are_elsewhere
 ]]
 local elsewhere = are_elsewhere and are_elsewhere(ids) or {}
-claimed, dropped, scores = 0, {}, call('ZRANGE', place, '0', format('%d', n - 1), 'WITHSCORES')
+claimed, dropped = 0, {}
+scores = scores or call('ZRANGE', place, '0', format('%d', n - 1), 'WITHSCORES')
 for i = 1, n do
   if not records[i] then
     dropped[#dropped + 1] = ids[i]

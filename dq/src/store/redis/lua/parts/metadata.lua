@@ -8,7 +8,7 @@ Gives    metadata_in(record): the metadata in a record, or '' if it does not dec
          exhausted_by(cause, text): the cause is CRASHES or PLACE_LOST. revived(text): without attempts, exhaustion and expiry
 Holds    no text is decoded. Metadata that do not decode count as plain
 ]]
-local FORMAT, LONGEST_FORMAT = 144, 150
+local FORMAT, LAST_FORMAT, MOST_DELAY = 144, 191, 6
 -- The flags; TEXTS are those of texts.
 local EXPIRES, RETAIN, PARKED, FAILED, TEXTS, CHANGED = 1, 2, 4, 8, 112, 128
 local EXHAUSTED, LAST_CAUSE, CRASHES, PLACE_LOST = 128, 8, 5, 7
@@ -16,8 +16,8 @@ local LARGE = 4096
 -- Where the fixed fields end, where all metadata end, and the flags; nothing if these are no metadata.
 local function ends_of(text)
   local first, flags = string.byte(text, 1, 2)
-  if not flags or first < FORMAT or first > LONGEST_FORMAT then return nil end
-  local fields_end = 2 + first - FORMAT
+  if not flags or first < FORMAT or first > LAST_FORMAT or first % 16 > MOST_DELAY then return nil end
+  local fields_end = 2 + first % 16
   if flags == 0 then return fields_end, fields_end, flags end
   -- Each flag, where it is set, becomes the size of its field.
   fields_end = fields_end + bit.band(flags, EXPIRES) * 6 + bit.band(flags, RETAIN) * 3 + bit.band(flags, PARKED) * 2
@@ -34,7 +34,7 @@ local function metadata_in(record)
 end
 local function own_metadata(record) return #record > LARGE and metadata_in(record) or nil end
 -- The fields as they are written; `texts` has the bytes of all texts, with their length.
-local function plain() return {failed = '', delay = '', text_flags = 0, texts = ''} end
+local function plain() return {format = FORMAT, failed = '', delay = '', text_flags = 0, texts = ''} end
 local function split(text)
   local fields_end, length, flags = ends_of(text)
   if length ~= #text then return plain() end
@@ -50,15 +50,16 @@ local function split(text)
   local failed = field(FAILED, 3) or ''
   if failed ~= '' and bit.band(string.byte(failed, 3), 127) > LAST_CAUSE then return plain() end
   local changed = field(CHANGED, 10)
+  local first = string.byte(text)
   return {
-    expires = expires, retain = retain, parking_fence = parking_fence, failed = failed, changed = changed, delay = string.sub(text, at, fields_end),
+    format = first - first % 16, expires = expires, retain = retain, parking_fence = parking_fence, failed = failed, changed = changed, delay = string.sub(text, at, fields_end),
     text_flags = bit.band(flags, TEXTS), texts = string.sub(text, fields_end + 1),
   }
 end
 local function join(parts)
   local flags = parts.text_flags + (parts.expires and EXPIRES or 0) + (parts.retain and RETAIN or 0)
     + (parts.parking_fence and PARKED or 0) + (parts.failed ~= '' and FAILED or 0) + (parts.changed and CHANGED or 0)
-  return string.char(FORMAT + #parts.delay, flags) .. (parts.expires or '') .. (parts.retain or '')
+  return string.char(parts.format + #parts.delay, flags) .. (parts.expires or '') .. (parts.retain or '')
     .. (parts.parking_fence or '') .. parts.failed .. (parts.changed or '') .. parts.delay .. parts.texts
 end
 local function fixed(text)

@@ -13,6 +13,7 @@ do
   redis.call('ZCARD', delayed)
   -- include bulk.lua
   -- include far.lua
+  -- include score.lua
   -- include near.lua
   while true do
     local bound = redis.call('ZRANGE', far, '0', '0')[1]

@@ -1,7 +1,7 @@
 --[[ near: brings jobs out of the tree of jobs that are due much later into `delayed`, with the due times that they have. To the jobs
 nothing happens, so a script may do this before it reads what else it needs.
 
-Needs    jobs, delayed, far, far_jobs; clock, bulk, far
+Needs    jobs, delayed, far, far_jobs; clock, bulk, far, score
 Gives    put_near(ids, values): puts the ids whose value in far_jobs is given into `delayed`. bring_near(ids, values): also takes them
          out of the tree
 Holds    rules 1, 2: it reads each key before it writes it, and its first write is a removal
@@ -11,8 +11,9 @@ local function put_near(ids, values)
   local fields, members = {}, {}
   for i, id in ipairs(ids) do
     if values[i] then
-      fields[#fields + 1], fields[#fields + 2] = id, record_in(values[i])
-      members[#members + 1], members[#members + 2] = int(due_in(values[i])), id
+      local record = record_in(values[i])
+      fields[#fields + 1], fields[#fields + 2] = id, record
+      members[#members + 1], members[#members + 2] = score(due_in(values[i]), record), id
     end
   end
   write('HSET', jobs, fields)

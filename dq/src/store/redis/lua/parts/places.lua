@@ -14,6 +14,9 @@ local function places_of(ids)
       if scores[i] and not places[i] then places[i], times[i] = state, tonumber(scores[i]) end
     end
   end
-  for i = 1, #ids do places[i] = places[i] or 'r' end
+  for i = 1, #ids do
+    if places[i] == 'd' then times[i] = times[i] % PRIORITY end
+    places[i] = places[i] or 'r'
+  end
   return places, times
 end

@@ -32,6 +32,9 @@ local was_empty = redis.call('HLEN', far_jobs) == 0 and redis.call('HLEN', jobs)
 local head
 if n > 0 or not far_at or earliest_far < tonumber(far_at) then
   head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+  if priorities then
+    -- include head.lua
+  end
 end
 -- A job alone whose leaf has room needs nothing of the tree but that leaf.
 local id, bound = far_fields[1], nil
@@ -53,7 +56,12 @@ if f > 0 and not bound then
 end
 if n > 0 then
   redis.call('HSET', jobs, unpack(fields))
-  redis.call('ZADD', delayed, unpack(members))
+  local entries = members
+  if string.find(flags, 'p', 1, true) then
+    local list, from = fields, 1
+    -- include scored.lua
+  end
+  redis.call('ZADD', delayed, unpack(entries))
 end
 if history or events then
   -- include recorder.lua

@@ -11,6 +11,7 @@ local has_schedules = flags ~= '' and string.find(flags, 'h', 1, true)
 if has_schedules then redis.call('ZCARD', schedules) end
 -- include bulk.lua
 -- include far.lua
+-- include score.lua
 -- include near.lua
 -- include put_far.lua
 -- include signal.lua
@@ -118,7 +119,7 @@ local function put(id, options, record)
     if options.due < earliest_far then earliest_far = options.due end
   elseif options.deliver ~= 'b' then
     local n = #delayed_members
-    delayed_members[n + 1], delayed_members[n + 2], job_fields[n + 1], job_fields[n + 2] = options.due_text, id, id, record
+    delayed_members[n + 1], delayed_members[n + 2], job_fields[n + 1], job_fields[n + 2] = score(options.due, record), id, id, record
     if options.due < earliest then earliest = options.due end
   elseif states[id] then
     removed_jobs[#removed_jobs + 1] = id
@@ -195,6 +196,9 @@ if #removed_broadcasts > 0 then
   write('HDEL', broadcast_jobs, removed_broadcasts)
 end
 local head = head_of(delayed)
+if priorities then
+  -- include head.lua
+end
 write('HSET', far_jobs, far_fields)
 for _, options in ipairs(far_groups) do put_far(options.due, options.far_ids) end
 write('HSET', jobs, job_fields)

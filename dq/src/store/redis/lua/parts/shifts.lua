@@ -1,0 +1,8 @@
+--[[ shifts: what is added to due times in `delayed`, for queries.
+
+Needs    delayed; PRIORITY, which the loader writes
+Gives    shifts: of the normal priority, and of the others if there is such a job
+Cost     one ZRANGE
+]]
+local shifts, last = {0}, redis.call('ZRANGE', delayed, '-1', '-1', 'WITHSCORES')[2]
+if last and tonumber(last) >= PRIORITY then shifts = {0, PRIORITY, 2 * PRIORITY} end
