@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::cluster::{ClusterState, job, metadata, ms};
 use super::operation::{self, AddItem, ChangeItem, CommandItem, OutcomeItem, Setting, Version, What};
-use dq::job::{Cause, Codec, Fence, Metadata, Record};
+use dq::job::{Cause, Codec, Fence, Metadata, Priority, Record};
 use dq::store::step::{Change, Outcome, RejoinDue, Tick, TickJob};
 use dq::store::{ChangeKind, Command, Due, JobChange, NewJob, SetTopic, TopicChange};
 use dq::time::Timestamp;
@@ -17,7 +17,7 @@ impl ClusterState {
             operation::Due::In(after) => (Due::At(self.at(after)), Duration::ZERO),
             operation::Due::Usual(after) => (Due::Usual(ms(after)), ms(after)),
         };
-        let metadata = Metadata { delay, retain: ms(item.retain), ..Metadata::default() };
+        let metadata = Metadata { delay, retain: ms(item.retain), priority: item.priority, ..Metadata::default() };
         let payload = format!("{by} {number} {n}");
         NewJob {
             id: job(item.job),
@@ -100,7 +100,9 @@ impl ClusterState {
             operation::Change::Drop => Change::Drop,
             operation::Change::Tick { next, adds, deliver, unless } => {
                 let text = |text: &str| Record::new(&Metadata::default(), Codec::Json, text.as_bytes());
-                let new = TickJob { id: job(adds), due: self.at(0), deliver, record: text("of a tick") };
+                let metadata = Metadata { priority: Priority::ALL[usize::from(adds) % 3], ..Metadata::default() };
+                let record = Record::new(&metadata, Codec::Json, b"of a tick");
+                let new = TickJob { id: job(adds), due: self.at(0), deliver, record };
                 let (next, unless) =
                     (next.map(|after| self.at(after)), unless.map(|last| (job(last), text("skipped"))));
                 Change::Tick(Box::new(Tick { next, schedule: text("ticked"), unless, jobs: vec![new] }))

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::operation::AGEING;
 use dq::job::{NodeId, ProducerId, TopicKey};
 use dq::store::step::Isolate;
 use dq::store::{
-    self, AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Interest, JobChange, Link, NewJob, Numbered,
-    Pending, Producer, SetTopic, Signals, Store, StoreError, TopicSet,
+    self, AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Interest, JobChange, Link, LinkOptions,
+    NewJob, Numbered, Pending, Producer, SetTopic, Signals, Store, StoreError, TopicSet,
 };
 
 /// What the model sends.
@@ -80,7 +81,7 @@ impl Connections {
     }
 
     pub(super) fn link(&mut self, node: &NodeId) -> Arc<dyn Link> {
-        let made = || self.store.link(&self.key, node);
+        let made = || self.store.link_with(&self.key, node, LinkOptions { ageing: AGEING, ..LinkOptions::default() });
         self.links.entry(node.clone()).or_insert_with(made).clone()
     }
 

@@ -12,7 +12,7 @@ use super::operation::{
     AddItem, By, Change, ChangeItem, CommandItem, Due, Fence, JOBS, LeaseEnd, NODES, Number, Operation, OutcomeItem,
     PRODUCERS, Sequence, Setting, Token, Version, What,
 };
-use dq::job::{Deliver, State};
+use dq::job::{Deliver, Priority, State};
 use dq::store::step::MOST_JOBS;
 use dq::store::{CommandKind, OnDuplicate};
 
@@ -125,14 +125,16 @@ fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     ];
     let deliver = deliver();
     let retain = select(vec![0, 0, 10_000]);
-    let item = (job, due, expires_after, retain, on_duplicate, deliver);
-    let item = item.prop_map(|(job, due, expires_after, retain, on_duplicate, deliver)| AddItem {
+    let priority = prop_oneof![2 => Just(Priority::Normal), 1 => Just(Priority::High), 1 => Just(Priority::Low)];
+    let item = (job, due, expires_after, retain, on_duplicate, deliver, priority);
+    let item = item.prop_map(|(job, due, expires_after, retain, on_duplicate, deliver, priority)| AddItem {
         job,
         due,
         expires_after,
         retain,
         on_duplicate,
         deliver,
+        priority,
     });
     (0..PRODUCERS, number(), vec(item, 1..4), lost()).prop_map(|(producer, number, jobs, lost)| Operation::Add {
         producer,

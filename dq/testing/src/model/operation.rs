@@ -4,13 +4,18 @@
 //! moment: the right one, an old one or a wrong one. [`ClusterState`](super::cluster::ClusterState) turns an operation into a
 //! request.
 
-use dq::job::Deliver;
+use std::time::Duration;
+
+use dq::job::{Deliver, Priority};
 use dq::store::{CommandKind, OnDuplicate};
 
 /// The numbers of jobs, nodes and producers.
 pub(super) const JOBS: u8 = 4;
 pub(super) const NODES: u8 = 3;
 pub(super) const PRODUCERS: u8 = 2;
+
+/// The ageing of all nodes.
+pub(super) const AGEING: Duration = Duration::from_secs(2);
 
 /// One operation of a history: a request, or a change of the store's clock.
 #[derive(Debug, Clone)]
@@ -148,6 +153,7 @@ pub(super) struct AddItem {
     pub(super) retain: u64,
     pub(super) on_duplicate: OnDuplicate,
     pub(super) deliver: Deliver,
+    pub(super) priority: Priority,
 }
 
 /// When a job is due, in ms: after a delay, at a time relative to now, or after the usual delay.

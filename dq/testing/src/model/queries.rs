@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::cluster::{job, node};
 use super::exchange::{Connections, ModelAnswer};
-use super::operation::JOBS;
+use super::operation::{AGEING, JOBS};
 use dq::job::{NodeId, State};
 use dq::store::Answer::{Publish, Sweep, Transfer};
-use dq::store::step::{Scan, Sequenced, Transferred, USUAL_BYTES};
+use dq::store::step::{Claim, Scan, Sequenced, Transferred, USUAL_BYTES};
 use dq::store::{PageRequest, StoreError, Stored, TopicCounts};
 use dq::time::Timestamp;
 
@@ -116,8 +116,10 @@ fn normalize(
     found: &mut Transferred,
     leases: &BTreeMap<NodeId, Timestamp>,
 ) -> Result<(), String> {
-    same("whether the earliest due came first", &true, &found.claims.is_sorted_by_key(|claim| claim.token.due))?;
-    found.claims.sort_by_key(|claim| (claim.token.due, claim.id.clone()));
+    let rank = |claim: &Claim| claim.token.due.after(AGEING * claim.record.priority() as u32);
+    same("whether the claims came in their order", &true, &found.claims.is_sorted_by_key(rank))?;
+    let place = |claim: &Claim| (rank(claim), claim.record.priority(), claim.id.clone());
+    found.claims.sort_by_key(place);
     if expected.sleep.abs_diff(found.sleep) < GRAIN {
         found.sleep = expected.sleep;
     }
