@@ -64,6 +64,7 @@ use proc_macro::TokenStream;
 /// | `expires_after = "1h"` | how long after its first due time a job may still run; more than zero, at most ten years | no limit |
 /// | `retain = "1d"` | how long dq keeps a job as DONE after its ack; at most ten years | not at all |
 /// | `deliver = "both"` | who receives a due job: `"queue"` (one listener), `"broadcast"` (every connected node that listens to the topic as a broadcast channel) or `"both"` | `"queue"` |
+/// | `max_waiting = 10_000` | how many jobs of the topic may wait: an add beyond that is refused with `Refusal::TopicFull`; `set_limit` overrides it | any number |
 /// | `priority = "high"` | which due jobs go first: `"high"`, `"normal"` or `"low"`; the setting `ageing` of the topic says how long a job may be overtaken | `"normal"` |
 /// | `id = "{tenant}:{order_id}"` | the id, built from fields; `{{` and `}}` stand for braces | see below |
 /// | `crate = "work::dq"` | the path to dq, if it is not a dependency of yours | the dependency, also if Cargo.toml renames it |

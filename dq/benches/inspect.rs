@@ -47,6 +47,7 @@ async fn fill(store: &dyn Store, jobs: usize) {
         record: record.clone(),
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
+        max_waiting: None,
     };
     let add = |batch: usize| {
         let items = (batch * BATCH..(batch + 1) * BATCH).map(job).collect();

@@ -58,6 +58,7 @@ impl Steps {
                 record: record.clone(),
                 on_duplicate: OnDuplicate::Reject,
                 deliver: Deliver::Queue,
+                max_waiting: None,
             };
             self.producer.add(Numbered { number: self.number, items: vec![job] }).await.unwrap();
         }

@@ -118,6 +118,7 @@ fn new_job(number: u64) -> NewJob {
         record: Record::new(&Metadata::default(), Codec::Json, &[b'7'; 100]),
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
+        max_waiting: None,
     }
 }
 

@@ -77,6 +77,7 @@ async fn changes_of(sample: &Sample) -> Vec<u8> {
         record: other.clone(),
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
+        max_waiting: None,
     };
     let added = store.producer(&key(), &ProducerId::new("p")).add(Numbered { number: 1, items: vec![new] }).await;
     assert!(matches!(added, Ok(BatchAnswer::Done(_))), "{added:?}");
@@ -172,6 +173,7 @@ fn job() -> NewJob {
         record: Record::new(&Metadata::default(), Codec::Json, b"1"),
         on_duplicate: OnDuplicate::Replace,
         deliver: Deliver::Queue,
+        max_waiting: None,
     }
 }
 

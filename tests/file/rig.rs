@@ -44,6 +44,7 @@ pub fn job(id: &str, payload: &str) -> NewJob {
         record: Record::new(&Metadata::default(), Codec::Json, payload.as_bytes()),
         on_duplicate: OnDuplicate::Replace,
         deliver: Deliver::Queue,
+        max_waiting: None,
     }
 }
 

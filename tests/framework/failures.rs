@@ -195,6 +195,7 @@ async fn a_job_with_an_unreadable_record_goes_to_dead_and_is_not_dropped() {
         record: Record::from_bytes("what?".into()),
         on_duplicate: OnDuplicate::Reject,
         deliver: dq::job::Deliver::Queue,
+        max_waiting: None,
     };
     let producer = dq.store().producer(&key, &ProducerId::new("tool"));
     producer.add(Numbered { number: 1, items: vec![mangled] }).await.unwrap();

@@ -13,6 +13,7 @@ mod crashes;
 mod defects;
 mod ending;
 mod failures;
+mod full;
 mod health;
 mod histories;
 mod idle;

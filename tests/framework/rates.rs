@@ -67,7 +67,7 @@ async fn a_rate_that_is_spent_is_a_reason_to_wait() {
     let text = why.to_string();
     assert!(matches!(why.reasons[0], Reason::RateSpent { .. }), "{text}");
     assert!(text.contains("has spent its rate, which lets the next job start in "), "{text}");
-    assert!(text.contains("36 other jobs"), "{text}");
+    assert!(text.contains("37 other jobs"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

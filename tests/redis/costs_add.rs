@@ -37,6 +37,21 @@ async fn a_plain_add_calls_seven_commands_for_one_job_or_a_thousand_and_sends_no
 }
 
 #[tokio::test]
+async fn a_bound_on_what_waits_costs_an_add_two_commands_and_a_refused_one_writes_only_its_answer() {
+    let server = RedisServer::start();
+    let topic = with_one_job(&server).await;
+    let bounded = |most, ids: std::ops::Range<u16>| {
+        ids.map(|n| NewJob { max_waiting: Some(most), ..later(generated(n)) }).collect::<Vec<_>>()
+    };
+    for ids in [0..1, 1_000..2_000] {
+        assert_eq!(total(&spent(&server, topic.add(bounded(10_000, ids))).await), 9);
+    }
+    let refused = spent(&server, async { drop(topic.try_add(bounded(5, 3_000..4_000)).await) }).await;
+    let one_each = ["get", "hlen", "hmget", "set", "time", "zcard"].map(|name| (name.to_owned(), 1));
+    assert_eq!(refused, one_each.into());
+}
+
+#[tokio::test]
 async fn jobs_with_ids_or_delays_of_their_own_cost_no_command_each() {
     let server = RedisServer::start();
     let topic = with_one_job(&server).await;

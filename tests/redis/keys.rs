@@ -36,6 +36,12 @@ fn is_history(key: &str, declared: &BTreeSet<&str>) -> bool {
     topic.is_some_and(|topic| declared.iter().any(|meta| meta.strip_suffix(":meta") == Some(topic)))
 }
 
+/// Whether the command counts the far jobs of a topic whose `meta` is declared: an add to a topic with a limit of what waits does.
+fn counts_far_jobs(words: &[&str], declared: &BTreeSet<&str>) -> bool {
+    let topic = words[1].strip_suffix(":far-jobs").filter(|_| words[0] == "HLEN");
+    topic.is_some_and(|topic| declared.iter().any(|meta| meta.strip_suffix(":meta") == Some(topic)))
+}
+
 /// The topic, if the command is one by which a step asks whether a job is gone before it writes its history.
 fn asks_for_histories<'a>(words: &[&'a str]) -> Option<&'a str> {
     let key = words.get(1)?;
@@ -96,7 +102,7 @@ async fn every_key_a_script_touches_is_declared_or_follows_from_a_declared_one()
                 touched += 1;
                 if is_history(key, &keys) {
                     undeclared.touch_histories(key);
-                } else if !keys.contains(key) && !is_leaf(key, &keys) {
+                } else if !keys.contains(key) && !is_leaf(key, &keys) && !counts_far_jobs(&words, &keys) {
                     undeclared.add(line, &words);
                 }
             }

@@ -45,6 +45,7 @@ pub fn job(name: &str) -> NewJob {
         record: Record::new(&Metadata::default(), Codec::Json, b"{}"),
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
+        max_waiting: None,
     }
 }
 

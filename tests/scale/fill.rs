@@ -53,6 +53,7 @@ fn waiting(n: usize, record: &Record) -> NewJob {
         record: record.clone(),
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
+        max_waiting: None,
     }
 }
 

@@ -26,6 +26,7 @@ async fn add(store: &dyn Store, key: &TopicKey) {
         record: Record::new(&Metadata::default(), Codec::Json, b"{}"),
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
+        max_waiting: None,
     };
     store.producer(key, &ProducerId::new("p")).add(Numbered { number: 1, items: vec![job] }).await.unwrap();
 }

@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 42] = [
+pub const TAKEN: [Taken; 43] = [
     taken(
         "2",
         Profile::Killers,
@@ -229,6 +229,14 @@ pub const TAKEN: [Taken; 42] = [
         "an ack or requeue that names a run does nothing to another run; here it names none",
         "the late ack of an older run ends the job",
         "LOST: version",
+    ),
+    taken(
+        "full",
+        Profile::Calm,
+        500,
+        "an add beyond what may wait is refused; here it takes effect",
+        "more jobs wait than may",
+        "is added, though",
     ),
     taken(
         "moved",

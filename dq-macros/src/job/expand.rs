@@ -37,15 +37,16 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
 }
 
 fn defaults(model: &Model) -> Option<TokenStream> {
-    let Model { root, delay, retry, expires_after, retain, deliver, priority, .. } = model;
+    let Model { root, delay, retry, expires_after, retain, deliver, max_waiting, priority, .. } = model;
     let (is_timed, has_choice) = (delay.or(*expires_after).or(*retain).is_some(), deliver.or(*priority).is_some());
-    if !is_timed && !has_choice && retry.is_none() {
+    if !is_timed && !has_choice && retry.is_none() && max_waiting.is_none() {
         return None;
     }
     let delay = constants::duration(delay.unwrap_or_default());
     let retry = constants::option(retry.as_ref());
     let expires_after = constants::option(expires_after.map(constants::duration));
     let retain = constants::duration(retain.unwrap_or_default());
+    let max_waiting = constants::option(max_waiting.as_ref());
     let deliver = match deliver {
         Some("broadcast") => quote!(Broadcast),
         Some("both") => quote!(Both),
@@ -63,6 +64,7 @@ fn defaults(model: &Model) -> Option<TokenStream> {
             #expires_after,
             #retain,
             #root::Deliver::#deliver,
+            #max_waiting,
             #root::Priority::#priority
         );
     })

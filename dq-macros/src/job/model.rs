@@ -10,6 +10,9 @@ use super::parse::Parsed;
 use crate::arguments::{Argument, Root, Value};
 use crate::errors::Errors;
 
+/// The largest `max_waiting`.
+const MOST_WAITING: u32 = 1_000_000_000;
+
 /// A payload's topic, defaults and id.
 #[derive(Debug)]
 pub(super) struct Model {
@@ -21,6 +24,7 @@ pub(super) struct Model {
     pub(super) expires_after: Option<Duration>,
     pub(super) retain: Option<Duration>,
     pub(super) deliver: Option<&'static str>,
+    pub(super) max_waiting: Option<usize>,
     pub(super) priority: Option<&'static str>,
     pub(super) id: IdSource,
     /// Whether the payload borrows. No implementation is possible then.
@@ -38,6 +42,7 @@ impl Model {
             expires_after: None,
             retain: None,
             deliver: None,
+            max_waiting: None,
             priority: None,
             id: IdSource::Generated,
             borrows: false,
@@ -66,6 +71,7 @@ impl Model {
             }
             "retain" => self.retain = argument.duration(errors),
             "deliver" => self.deliver = argument.choice(&["queue", "broadcast", "both"], errors),
+            "max_waiting" => self.max_waiting = argument.number(1..=MOST_WAITING, errors).map(|most| most as usize),
             "priority" => self.priority = argument.choice(&["high", "normal", "low"], errors),
             "crate" => self.root = Root::named(argument, errors),
             _ if matches!(argument.value, Value::Absent) => errors.at(

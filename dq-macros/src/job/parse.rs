@@ -14,6 +14,7 @@ pub(super) const KEYS: &[Key] = &[
     Key { name: "expires_after", example: "expires_after = \"1h\"" },
     Key { name: "retain", example: "retain = \"1d\"" },
     Key { name: "deliver", example: "deliver = \"queue\"" },
+    Key { name: "max_waiting", example: "max_waiting = 10000" },
     Key { name: "priority", example: "priority = \"high\"" },
     Key { name: "id", example: "id = \"{tenant}:{order_id}\"" },
     Key { name: "crate", example: "crate = \"work\"" },

@@ -155,7 +155,11 @@ pub fn cell(text: impl fmt::Display) -> Cell {
 
 /// A cell with a number; zero is empty, so that what matters stands out.
 pub fn number(number: usize) -> Cell {
-    let text = if number == 0 { String::from("-") } else { grouped(number) };
+    right(if number == 0 { String::from("-") } else { grouped(number) })
+}
+
+/// A cell with a text that ends at its right edge.
+pub fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(comfy_table::CellAlignment::Right)
 }
 

@@ -72,6 +72,7 @@ const fn of_call(error: &CallError) -> StatusCode {
     match error {
         CallError::Invalid(Invalid::PayloadTooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
         CallError::Refused { refusal: Refusal::NoSuchJob | Refusal::NoSuchSchedule, .. } => StatusCode::NOT_FOUND,
+        CallError::Refused { refusal: Refusal::TopicFull { .. }, .. } => StatusCode::TOO_MANY_REQUESTS,
         CallError::Refused { .. } => StatusCode::CONFLICT,
         CallError::NotDone { .. } | CallError::Unknown { .. } => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_REQUEST,

@@ -99,6 +99,7 @@ impl Node {
             record: Record::new(&Metadata { delay: after, ..Metadata::default() }, Codec::Json, b"{}"),
             on_duplicate: OnDuplicate::Reject,
             deliver: Deliver::Queue,
+            max_waiting: None,
         };
         self.producer.add(Numbered { number, items: vec![job] }).await.unwrap();
     }

@@ -7,7 +7,7 @@ use super::job::InspectedJob;
 use super::runs::running;
 use super::timeline::{Scale, Timeline, buckets};
 use super::topic::{InspectedTopic, TopicsPage};
-use super::why::{Why, gone, reasons};
+use super::why::{Why, missing, reasons};
 use crate::job::{JobId, State, ToJobId};
 use crate::provider::{CallError, Provider, TopicProvider};
 use crate::store::step::{MOST_JOBS as MOST_RECORDS, USUAL_BYTES};
@@ -216,7 +216,7 @@ impl Inspector {
             }
         }
         let history = self.history_of(&provider, id).await?;
-        let reasons = job.as_ref().map_or_else(|| vec![gone(&history)], |job| reasons(&seen, job, earlier));
+        let reasons = job.as_ref().map_or_else(|| missing(&seen, &history), |job| reasons(&seen, job, earlier));
         Ok(Why { reasons, job, history })
     }
 }

@@ -18,6 +18,13 @@ use crate::time::Timestamp;
 pub enum Reason {
     /// The topic has no job with this id.
     Unknown,
+    /// As many jobs of the topic wait as may, so adds of new ones are refused.
+    TopicFull {
+        /// How many wait.
+        waiting: usize,
+        /// How many may.
+        limit: usize,
+    },
     /// There is no job with this id any more; the history of its topic says what became of it.
     Gone {
         /// When it ended.
@@ -165,6 +172,9 @@ impl fmt::Display for Reason {
             Self::Unknown => f.write_str(
                 "the topic has no job with this id: it has never been added, or it has run or was deleted, and was not kept",
             ),
+            Self::TopicFull { waiting, limit } => {
+                write!(f, "{waiting} jobs of the topic wait, and {limit} may, so adds of new jobs are refused")
+            }
             Self::Gone { at, how, by } => gone(f, *at, how, by.as_deref()),
             Self::NotDueYet { due, now } => {
                 write!(f, "it is not due yet: it is due at {due}, in {}", format_duration(due.since(*now)))

@@ -173,6 +173,11 @@ impl InspectedTopic {
         }
     }
 
+    /// Whether as many jobs wait as may by a limit in the store. The code of producers may name a lower one.
+    pub fn is_full(&self) -> bool {
+        self.state.waiting().is_some_and(|limit| self.delayed >= limit)
+    }
+
     /// Whether jobs are due, no node holds any, and none is about to come. A page of topics can say this, too. False where nobody knows.
     pub fn needs_listener(&self) -> bool {
         !self.hides_leases

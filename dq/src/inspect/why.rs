@@ -33,9 +33,11 @@ impl fmt::Display for Why {
     }
 }
 
-/// Why there is no such job, as far as its history tells.
-pub(super) fn gone(history: &[PastMove]) -> Reason {
-    end_of(history).map_or(Reason::Unknown, |(at, how, by)| Reason::Gone { at, how, by })
+/// Why there is no such job, as far as its history and its topic tell.
+pub(super) fn missing(topic: &InspectedTopic, history: &[PastMove]) -> Vec<Reason> {
+    let gone = end_of(history).map_or(Reason::Unknown, |(at, how, by)| Reason::Gone { at, how, by });
+    let full = topic.state.waiting().filter(|_| topic.is_full());
+    std::iter::once(gone).chain(full.map(|limit| Reason::TopicFull { waiting: topic.delayed, limit })).collect()
 }
 
 /// The reasons, from what the store has. `earlier` says how many jobs were due before this one.

@@ -64,18 +64,21 @@ pub struct JobDefaults {
     pub retain: Duration,
     /// Where a due job goes.
     pub deliver: Deliver,
+    /// How many jobs of the topic may wait before an add is refused.
+    pub max_waiting: Option<usize>,
     /// Which of the due jobs of the topic go first.
     pub priority: Priority,
 }
 
 impl JobDefaults {
-    /// No delay, no retry policy of its own, no expiry, not retained, to the queue, with the normal priority.
+    /// No delay, no retry policy of its own, no expiry, not retained, to the queue, no limit, with the normal priority.
     pub const NONE: Self = Self {
         delay: Duration::ZERO,
         retry: None,
         expires_after: None,
         retain: Duration::ZERO,
         deliver: Deliver::Queue,
+        max_waiting: None,
         priority: Priority::Normal,
     };
 
@@ -87,9 +90,10 @@ impl JobDefaults {
         expires_after: Option<Duration>,
         retain: Duration,
         deliver: Deliver,
+        max_waiting: Option<usize>,
         priority: Priority,
     ) -> Self {
-        Self { delay, retry, expires_after, retain, deliver, priority }
+        Self { delay, retry, expires_after, retain, deliver, max_waiting, priority }
     }
 }
 

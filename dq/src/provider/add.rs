@@ -178,6 +178,7 @@ pub(super) fn new_job(caller: &Caller, job: DraftJob, options: &CheckedOptions) 
         record: Record::new(&options.metadata, Codec::Json, &payload),
         on_duplicate: options.on_duplicate,
         deliver: options.deliver,
+        max_waiting: options.max_waiting,
     })
 }
 

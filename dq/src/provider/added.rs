@@ -6,7 +6,7 @@ use std::{slice, vec};
 use super::error::{CallError, Doing, Failed, Invalid, Reason, Refusal, Target};
 use super::request::{Answer, Outcome};
 use crate::job::{JobId, State, TopicName};
-use crate::store::{AddOutcome, OnDuplicate};
+use crate::store::{AddOutcome, OnDuplicate, TopicFull};
 use crate::time::Timestamp;
 
 /// The store had to rewrite too many bytes for the requests before it.
@@ -239,6 +239,7 @@ pub(super) fn added(target: Target, answer: Answer) -> Result<Added, CallError> 
         (AddOutcome::ReplacementWaits, _) => Ok(Addition::ReplacementWaits),
         (AddOutcome::ReplacementIfEnds, _) => Ok(Addition::ReplacementIfEnds),
         (AddOutcome::Extended { due, version }, _) => Ok(Addition::Extended { due, version }),
+        (AddOutcome::TopicFull(TopicFull { waiting, limit }), _) => Err(Refusal::TopicFull { waiting, limit }),
         (AddOutcome::Repeated, _) => return Err(Invalid::RepeatedInBatch { id }.into()),
         (AddOutcome::Later, _) => return Err(not_done(target, LATER.to_owned())),
         (AddOutcome::Refused(why), _) => return Err(not_done(target, why)),

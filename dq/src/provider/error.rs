@@ -239,6 +239,13 @@ pub enum Refusal {
         /// Who drained it.
         by: String,
     },
+    /// As many jobs of the topic wait as may (`max_waiting`). Add the job again once some have run, or raise the limit.
+    TopicFull {
+        /// How many jobs wait.
+        waiting: usize,
+        /// How many may wait.
+        limit: usize,
+    },
     /// There is no such job.
     NoSuchJob,
     /// The call does nothing to a job in this state, or in another run. Of a command only from
@@ -328,14 +335,15 @@ impl CallError {
         error
     }
 
-    /// Whether the same call can succeed later, though nobody changes it: the store was out of reach, or full, the topic drains, or the
+    /// Whether the same call can succeed later, though nobody changes it: the store was out of reach, or full, the topic drains or is full, or the
     /// provider was stopped. An HTTP handler answers 503 to it, and 4xx to any other error.
     ///
     /// [`Unknown`](Self::Unknown) says how to repeat a call that may have been done.
     pub fn may_be_repeated(&self) -> bool {
         match self {
             Self::NotDone { reason, .. } => !matches!(reason, Reason::Refused(_)),
-            Self::Unknown { .. } | Self::Refused { refusal: Refusal::Draining { .. }, .. } => true,
+            Self::Unknown { .. }
+            | Self::Refused { refusal: Refusal::Draining { .. } | Refusal::TopicFull { .. }, .. } => true,
             Self::SomeFailed { first, .. } => first.may_be_repeated(),
             Self::Invalid(_) | Self::Refused { .. } => false,
         }
@@ -447,6 +455,9 @@ impl fmt::Display for Refusal {
             Self::NoSuchSchedule => f.write_str("there is no such schedule"),
             Self::Exists(state) => write!(f, "it exists and is {state}"),
             Self::Draining { reason, by } => write!(f, "its topic drains: {reason} (by {by})"),
+            Self::TopicFull { waiting, limit } => {
+                write!(f, "{waiting} jobs of its topic wait, and {limit} may (`max_waiting`); add it again once some have run, or raise the limit")
+            }
             Self::State(State::Running) => f.write_str(
                 "it is running, and its run decides what comes next; an add with `.replace_existing()` runs it again after that",
             ),

@@ -34,6 +34,7 @@ pub(super) struct CheckedOptions {
     pub(super) metadata: Metadata,
     pub(super) on_duplicate: OnDuplicate,
     pub(super) deliver: Deliver,
+    pub(super) max_waiting: Option<usize>,
     /// The delay of the payload, which a job has that is due at a time.
     usual: Duration,
 }
@@ -84,6 +85,7 @@ impl Options {
             metadata,
             on_duplicate,
             deliver: self.deliver.unwrap_or(defaults.deliver),
+            max_waiting: defaults.max_waiting,
             usual,
         })
     }

@@ -113,6 +113,9 @@ pub enum StoreError {
         /// Who drained it.
         by: String,
     },
+    /// An import would let more jobs wait than may, and the store did nothing. Raise the limit, or wait until jobs have run.
+    #[error("the topic is full: {0}; raise its limit of waiting jobs, or wait until some have run")]
+    TopicFull(super::TopicFull),
     /// The store is closed, or has stopped for good because its disk failed it, and did nothing. The reason says what to do; only
     /// a new start of the program opens it again. Only `file:`.
     #[error("the store has stopped and did not do {operation}: {reason}")]
@@ -164,6 +167,7 @@ impl StoreError {
                 | Self::Version { .. }
                 | Self::WrongType { .. }
                 | Self::Draining { .. }
+                | Self::TopicFull(_)
                 | Self::Halted { .. }
                 | Self::Held { .. }
                 | Self::OverLimit { .. }

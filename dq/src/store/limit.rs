@@ -34,6 +34,28 @@ fn as_text<S: Serializer>(rate: &Rate, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(rate)
 }
 
+/// As many jobs of a topic wait as may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopicFull {
+    /// How many wait.
+    pub waiting: usize,
+    /// How many may.
+    pub limit: usize,
+}
+
+impl TopicFull {
+    /// Whether so many jobs more have no room.
+    pub(crate) fn of(waiting: usize, limit: usize, more: usize) -> Option<Self> {
+        (more > 0 && waiting.saturating_add(more) > limit).then_some(Self { waiting, limit })
+    }
+}
+
+impl fmt::Display for TopicFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} jobs wait, and {} may", self.waiting, self.limit)
+    }
+}
+
 /// What a [`Limit`] limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]

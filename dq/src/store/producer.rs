@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::change::{ChangeOutcome, JobChange};
 use super::due::Due;
 use super::export::JobCopy;
+use super::limit::TopicFull;
 use super::link::Pending;
 use super::operations::{Batch, BatchReply, batch_calls, operations, other_kind};
 use super::topic_state::{SetTopic, TopicSet};
@@ -99,6 +100,9 @@ pub struct NewJob {
     pub on_duplicate: OnDuplicate,
     /// Whether the job goes to the queue, to the broadcasts, or to both.
     pub deliver: Deliver,
+    /// How many jobs may wait, as the code of the caller says; `None`: any number. A [limit](super::Limit::Waiting) of the topic
+    /// overrides it (rule 29).
+    pub max_waiting: Option<usize>,
 }
 
 /// What the store did with a job to add.
@@ -127,6 +131,8 @@ pub enum AddOutcome {
     /// Nothing was done, because the records that the batch has to rewrite have too many bytes: send the job in another batch. Only
     /// under [`OnDuplicate::Extend`], and never the answer to the first of them.
     Later,
+    /// As many jobs wait as may, and the job is not one of them (rule 29).
+    TopicFull(TopicFull),
     /// The store cannot add this job, for this reason.
     Refused(String),
 }

@@ -184,6 +184,11 @@ impl TopicState {
         self.concurrency().is_some() || self.rate().is_some()
     }
 
+    /// How many jobs may wait, if a caller has set that.
+    pub fn waiting(&self) -> Option<usize> {
+        self.limits.iter().find_map(|set| if let Limit::Waiting(jobs) = set.limit { Some(jobs) } else { None })
+    }
+
     /// Puts a limit, or nothing, in the place of the one of this kind, which it returns.
     pub(crate) fn replace_limit(&mut self, kind: LimitKind, set: Option<TopicLimit>) -> Vec<TopicLimit> {
         let (former, mut limits): (Vec<_>, Vec<_>) =

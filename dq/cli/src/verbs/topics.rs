@@ -6,7 +6,7 @@ use dq::job::TopicName;
 
 use crate::failure::Failure;
 use crate::safe::cut;
-use crate::screen::{alarm, cell, number};
+use crate::screen::{alarm, cell, grouped, number, right};
 use crate::session::Session;
 use crate::when::{beside, short};
 
@@ -54,7 +54,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &TopicsArguments) 
 fn row(topic: &InspectedTopic) -> Vec<comfy_table::Cell> {
     vec![
         cell(&topic.topic),
-        number(topic.delayed),
+        right(waiting(topic)),
         number(topic.ready),
         number(topic.running),
         number(topic.unacked),
@@ -65,12 +65,22 @@ fn row(topic: &InspectedTopic) -> Vec<comfy_table::Cell> {
     ]
 }
 
-/// Whether the state of a topic is a warning.
-pub(crate) fn needs_attention(topic: &InspectedTopic) -> bool {
-    topic.state.pause.is_some() || topic.needs_listener() || topic.error.is_some()
+/// How many jobs wait, and how many may if the store has a limit.
+pub(crate) fn waiting(topic: &InspectedTopic) -> String {
+    match topic.state.waiting() {
+        Some(limit) => format!("{}/{}", grouped(topic.delayed), grouped(limit)),
+        None if topic.delayed == 0 => "-".into(),
+        None => grouped(topic.delayed),
+    }
 }
 
-/// Why a topic cannot be read; or whether it is paused or drains, by whom and why, or lacks a listener, in a few words.
+/// Whether the state of a topic is a warning.
+pub(crate) fn needs_attention(topic: &InspectedTopic) -> bool {
+    topic.state.pause.is_some() || topic.needs_listener() || topic.error.is_some() || topic.is_full()
+}
+
+/// Why a topic cannot be read; or whether it is paused or drains, by whom and why, is full, lets due jobs wait for a limit, or lacks a
+/// listener, in a few words.
 pub(crate) fn state(topic: &InspectedTopic) -> String {
     if let Some(error) = &topic.error {
         return cut(error, 200);
@@ -79,7 +89,10 @@ pub(crate) fn state(topic: &InspectedTopic) -> String {
     let pause = topic.state.pause.as_ref().map(|pause| stopped("paused", &pause.by, &pause.reason));
     let drain = topic.state.drain.as_ref().map(|drain| stopped("drains", &drain.by, &drain.reason));
     let unserved = topic.needs_listener().then(|| "no node listens".into());
-    let words: Vec<_> = pause.into_iter().chain(drain).chain(unserved).collect();
+    let full = topic.is_full().then(|| "full: adds are refused".into());
+    let shut = topic.shut.map(|limit| format!("{limit} of {limit} run, and due jobs wait"));
+    let spent = topic.opens.filter(|opens| topic.ready > 0 && *opens > topic.clock).map(|_| "its rate is spent".into());
+    let words: Vec<_> = [pause, drain, full, shut, spent, unserved].into_iter().flatten().collect();
     if words.is_empty() { "-".into() } else { words.join("; ") }
 }
 

@@ -226,8 +226,13 @@ fn a_limit_of_what_runs_is_set_and_taken_away() {
         let rate = shop.wrote(&["limit", "orders", "--rate", "1000/h, burst 50"]);
         assert!(rate.starts_with("rate: 1000/h, burst 50 on all nodes, set by "), "{rate}");
         assert_eq!(shop.json(&["topic", "orders"])[0]["state"]["limits"][0]["value"], "1000/h, burst 50");
-        assert_eq!(shop.json(&["limit", "orders"])[0]["now"][0]["value"], 500);
+        assert_eq!(shop.json(&["limit", "orders"])[0]["now"][1]["value"], 500);
         assert_eq!(shop.ran(&["limit", "orders", "--concurrency", "0"]).code, 1);
+        assert!(shop.wrote(&["topics"]).contains("/500"));
+        shop.wrote(&["add", "orders", "1"]);
+        shop.wrote(&["limit", "orders", "--max-waiting", "1"]);
+        assert!(shop.wrote(&["topics"]).contains("full: adds are refused"));
+        assert_eq!(shop.ran(&["add", "orders", "1"]).code, 1);
     });
 }
 

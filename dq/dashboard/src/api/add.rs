@@ -52,7 +52,7 @@ pub(super) struct NewJob {
 #[utoipa::path(post, path = "/topics/{topic}/jobs", tag = "jobs", request_body = NewJob, params(("topic" = String, Path)),
     responses((status = 201, description = "The job is in the store", body = Added), (status = 200, description = "A job with this id was there, and stays", body = Added),
         (status = 400, body = Problem), (status = 409, description = "A job with this id exists, or the topic drains", body = Problem),
-        (status = 413, body = Problem), (status = 503, description = "The store did not answer: send it again with the same id", body = Problem)))]
+        (status = 413, body = Problem), (status = 429, description = "As many jobs wait as may: send it again later", body = Problem), (status = 503, description = "The store did not answer: send it again with the same id", body = Problem)))]
 pub(super) async fn add(
     State(app): State<Shared>,
     visit: Visit,

@@ -85,11 +85,12 @@ fn states(frame: &Frame, topic: &InspectedTopic) -> Markup {
             span.quiet { (note) }
         } } }
     };
+    let room = topic.state.waiting().map_or_else(|| "due later or now".into(), |limit| format!("of {}", number(limit)));
     let late =
         if topic.lateness.is_zero() { "on time".to_owned() } else { format!("{} late", duration(topic.lateness)) };
     html! {
         dl.tiles {
-            (tile("Waiting", "delayed", topic.delayed, "due later or now".into(), ""))
+            (tile("Waiting", "delayed", topic.delayed, room, if topic.is_full() { "bad" } else { "" }))
             (tile("Due now", "delayed", topic.ready, late, if overview::is_late(topic.lateness) { "bad" } else { "good" }))
             (tile("Running", "running", topic.running, String::new(), ""))
             (tile("Un-acked", "unacked", topic.unacked, String::new(), if topic.unacked > 0 { "odd" } else { "" }))
@@ -138,7 +139,7 @@ fn settings(frame: &Frame, topic: &InspectedTopic) -> Markup {
                 }
             }
             @if let Some(limit) = topic.shut {
-                p { span.badge.odd { "full" } " " (number(topic.running)) " of " (number(limit)) " run, and due jobs wait for one of them to end" }
+                p { span.badge.odd { "shut" } " " (number(topic.running)) " of " (number(limit)) " run, and due jobs wait for one of them to end" }
             }
         }
     }

@@ -139,6 +139,11 @@ async fn what_waits(reader: &mut Reader, shop: &Provider) {
     reader.get("/topics/{topic}/timeline", "waits", "").await;
     reader.why("waits", "none", &["unknown"]).await;
     reader.why("waits", "a/1", &["not_due_yet", "no_listener"]).await;
+    let one = json!({ "kind": "waiting", "value": 1, "reason": "it is slow" });
+    reader.call("POST /topics/{topic}/limit", "waits", "", one).await;
+    reader.why("waits", "none", &["unknown", "topic_full"]).await;
+    reader.call(ADD, "waits", "", json!({ "payload": 1, "id": "one more" })).await;
+    reader.call("POST /topics/{topic}/limit", "waits", "", json!({ "kind": "waiting", "value": null })).await;
     let pause = json!({ "reason": "the bank is down", "lasting": "2h" });
     reader.call("POST /topics/{topic}/pause", "waits", "", pause).await;
     reader.call("POST /topics/{topic}/drain", "waits", "", json!({ "reason": "we move" })).await;

@@ -10,7 +10,9 @@ use super::now::Now;
 use super::places::{AddedJob, PendingCommand, Place, Replacement, Slot, TimedPlace, bytes_of_row};
 use super::topic::Topic;
 use crate::job::{Deliver, JobId, Metadata, ProducerId, Record, State};
-use crate::store::{AddOutcome, BatchAnswer, Due, JobMove, LAST_VERSION, NewJob, Numbered, OnDuplicate, StoreError};
+use crate::store::{
+    AddOutcome, BatchAnswer, Due, JobMove, LAST_VERSION, NewJob, Numbered, OnDuplicate, StoreError, TopicFull,
+};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -44,6 +46,9 @@ impl Topic {
     }
 
     fn add_one(&mut self, now: Now, producer: &ProducerId, job: NewJob) -> AddOutcome {
+        if let Some(full) = self.no_room_for(&job) {
+            return AddOutcome::TopicFull(full);
+        }
         let usual = self.settings.delay.as_ref().map(|usual| usual.delay);
         let (due, record) = match (job.due, usual) {
             (Due::After(delay) | Due::Usual(delay), None) | (Due::After(delay), Some(_)) => {
@@ -86,6 +91,14 @@ impl Topic {
                 AddOutcome::Exists(state)
             }
         }
+    }
+
+    /// Whether this would be one job more than may wait. What is known already, a schedule or a broadcast is none.
+    fn no_room_for(&self, job: &NewJob) -> Option<TopicFull> {
+        let full = self.no_room(job.max_waiting, 1)?;
+        let passes = job.deliver == Deliver::Broadcast || job.id.schedule_name().is_some();
+        let is_known = !matches!(self.state(&job.id), None | Some(State::Done));
+        (!passes && !is_known).then_some(full)
     }
 
     /// Adds a job, as nearly every add does, with one look for its id. If the id is known, returns the record and changes nothing.

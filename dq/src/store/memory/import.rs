@@ -38,6 +38,9 @@ impl Topic {
         let outcomes = match import.on_duplicate {
             OnDuplicate::Reject if exists => outcomes.into_iter().map(not_done).collect(),
             _ => {
+                if let Some(full) = self.no_room(None, new_waiting(&import.copies, &outcomes)) {
+                    return Err(StoreError::TopicFull(full));
+                }
                 for (copy, outcome) in import.copies.into_iter().zip(&outcomes) {
                     if matches!(outcome, ImportOutcome::Added | ImportOutcome::Replaced(_)) {
                         self.put_copy(now, copy.into_sound());
@@ -84,6 +87,15 @@ impl Topic {
         }
         self.jobs.insert(id, Slot::new(record, crashes, Place::Timed(place, at)));
     }
+}
+
+/// How many of these copies would be jobs that wait and did not before. A schedule is none.
+fn new_waiting(copies: &[JobCopy], outcomes: &[ImportOutcome]) -> usize {
+    let is_new = |(copy, outcome): &(&JobCopy, &ImportOutcome)| {
+        let waits = copy.place == CopyPlace::Delayed && copy.id.schedule_name().is_none();
+        waits && **outcome == ImportOutcome::Added
+    };
+    copies.iter().zip(outcomes).filter(is_new).count()
 }
 
 /// The outcome of a copy in a batch of which nothing is done.

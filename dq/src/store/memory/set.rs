@@ -6,7 +6,8 @@ use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{JobId, NodeId, ProducerId};
 use crate::store::{
-    BatchAnswer, Due, Gate, MOST_LEFT, Pace, SetTopic, Signal, Slots, StoreError, TopicChange, TopicSet, TopicState,
+    BatchAnswer, Due, Gate, MOST_LEFT, Pace, SetTopic, Signal, Slots, StoreError, TopicChange, TopicFull, TopicSet,
+    TopicState,
 };
 use crate::time::Timestamp;
 
@@ -81,6 +82,12 @@ impl Topic {
             Gate::Until(drained) => self.jobs.index(TimedPlace::Delayed).count_due(drained).min(MOST_LEFT),
             Gate::Open | Gate::Closed(_) => 0,
         }
+    }
+
+    /// Whether so many jobs more are more than may wait. `by_code`: what the code of the caller says.
+    pub(super) fn no_room(&self, by_code: Option<usize>, more: usize) -> Option<TopicFull> {
+        let limit = self.settings.waiting().or(by_code)?;
+        TopicFull::of(self.jobs.index(TimedPlace::Delayed).len(), limit, more)
     }
 
     /// Refuses new jobs while the topic drains.

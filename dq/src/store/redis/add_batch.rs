@@ -35,6 +35,7 @@ struct Options {
     deliver: Deliver,
     due: Due,
     expires_after: Option<Duration>,
+    max_waiting: Option<usize>,
 }
 
 impl Options {
@@ -94,7 +95,8 @@ impl AddBatch {
         let grows = if matches!(job.due, Due::Usual(_)) { MOST_DELAY_BYTES } else { 0 };
         self.longest = self.longest.max(record.as_bytes().len() + grows);
         let on_duplicate = (!job.generated).then_some(job.on_duplicate);
-        let options = Options { on_duplicate, deliver: job.deliver, due: job.due, expires_after: job.expires_after };
+        let NewJob { deliver, due, expires_after, max_waiting, .. } = job;
+        let options = Options { on_duplicate, deliver, due, expires_after, max_waiting };
         match self.groups.last_mut() {
             Some((last, count)) if *last == options => *count += 1,
             _ => self.groups.push((options, 1)),
@@ -164,6 +166,7 @@ impl AddBatch {
             (renews, 'x'),
             (self.may_be_later(), 'f'),
             (self.has_schedules(), 'h'),
+            (self.has(|options| options.max_waiting.is_some()), 'w'),
         ];
         let letters: String = letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect();
         let of_jobs = self.jobs.iter().flat_map(|(id, record)| [id.as_str().len(), record.as_bytes().len()]);
@@ -248,6 +251,7 @@ impl Options {
             Some(OnDuplicate::Extend { at_most: Some(most) }) => format!(";{}", millis(most)),
             _ => String::new(),
         };
-        format!("{duplicate}{deliver}{kind}{time}{expiry}{most}")
+        let waiting = self.max_waiting.map(|most| format!("<{most}")).unwrap_or_default();
+        format!("{duplicate}{deliver}{kind}{time}{expiry}{most}{waiting}")
     }
 }

@@ -7,6 +7,7 @@ use redis::Value;
 
 use super::reply::{Reply, codes, malformed, state};
 use super::scripts::ScriptCall;
+use super::topic_state::full;
 use crate::job::Priority;
 use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError};
 
@@ -58,10 +59,15 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
 /// Reads the answer.
 pub(super) fn imported(answer: Value, repeats: &Repeats) -> Result<BatchAnswer<ImportOutcome>, StoreError> {
     let mut reply = Reply::list("import", answer)?;
-    if reply.text()? == "late" {
+    let how = reply.text()?;
+    if how == "late" {
         return Ok(BatchAnswer::Late);
     }
     let text = reply.text()?;
+    if how == "full" {
+        let full = full(&text).ok_or_else(|| malformed("import", "it does not say how many jobs wait"))?;
+        return Err(StoreError::TopicFull(full));
+    }
     let mut letters = codes(&text, 'i', "import")?.chars();
     let mut outcomes = Vec::with_capacity(repeats.0.len());
     for is_repeated in &repeats.0 {

@@ -225,6 +225,7 @@ fn outcome(told: &mut Told<'_>) -> Option<AddOutcome> {
             AddOutcome::Extended { due: due?, version }
         }
         'L' => AddOutcome::Later,
+        'T' => AddOutcome::TopicFull(told.full()?),
         'M' => AddOutcome::Refused(LAST_VERSION.to_owned()),
         code if code.is_ascii_uppercase() => AddOutcome::Replaced(state(code.to_ascii_lowercase())?),
         code => AddOutcome::Exists(state(code)?),

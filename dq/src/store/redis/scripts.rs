@@ -107,7 +107,7 @@ const PARTS: &[(&str, &str)] = parts! {
     "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "head.lua"
     "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "limits.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
     "news.lua" "note.lua" "order.lua" "outcomes.lua" "overrides.lua" "pages.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
-    "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua"
+    "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua"
 };
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.

@@ -2,6 +2,8 @@
 
 use std::str::Chars;
 
+use super::topic_state::full;
+use crate::store::TopicFull;
 use crate::time::Timestamp;
 
 /// The codes of a batch: letters, and behind some of them a version and a due time.
@@ -26,6 +28,13 @@ impl<'a> Told<'a> {
 
     pub(super) fn letter(&mut self) -> Option<char> {
         self.codes.next()
+    }
+
+    /// `WAITING,LIMIT;`
+    pub(super) fn full(&mut self) -> Option<TopicFull> {
+        let (text, rest) = self.codes.as_str().split_once(';')?;
+        self.codes = rest.chars();
+        full(text)
     }
 
     /// `VERSION;`, `VERSION,DUE;`, or `VERSION,;`, which means the due time of the last outcome that had one.

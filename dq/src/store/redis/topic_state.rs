@@ -12,8 +12,8 @@ use super::scripts::{ScriptCall, Step};
 use super::{LAST_MS, RedisStore, micros, millis};
 use crate::job::TopicKey;
 use crate::store::{
-    BatchAnswer, Drain, Due, LimitKind, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicLimit, TopicSet,
-    TopicState,
+    BatchAnswer, Drain, Due, LimitKind, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicFull, TopicLimit,
+    TopicSet, TopicState,
 };
 use crate::time::Timestamp;
 
@@ -89,6 +89,12 @@ pub(super) fn told(reply: &mut Reply, clock: Timestamp) -> Result<(Option<Box<To
     let state = state_of(&mut settings, clock)?;
     let left = settings.count()?;
     Ok(((!state.is_default()).then(|| Box::new(state)), left))
+}
+
+/// What a script tells of a topic that is full: `WAITING,LIMIT`.
+pub(super) fn full(text: &str) -> Option<TopicFull> {
+    let (waiting, limit) = text.split_once(',')?;
+    Some(TopicFull { waiting: waiting.parse().ok()?, limit: limit.parse().ok()? })
 }
 
 /// The error of an add or import that a draining topic refuses; `field` is what the script answers.

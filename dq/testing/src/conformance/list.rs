@@ -21,40 +21,20 @@ macro_rules! store_behaviours {
             replacement_starts_afresh replacement_is_not_charged_crashes_of_the_old_run id_is_free_after_its_end
             replacement_has_its_own_retention;
         numbered:
-            repeated_add_does_nothing
-            repeated_answer_is_the_first_one
-            repeated_command_does_nothing
-            number_below_the_highest_is_late
-            late_command_removes_nothing
-            adds_and_commands_share_their_numbers
-            sixteen_answers_are_kept
-            numbers_belong_to_one_producer
-            call_is_repeated_over_a_new_handle
-            answers_are_kept_for_an_hour
-            numbers_may_leave_gaps
-            repeated_requeue_does_nothing
-            calls_are_executed_in_their_order
-            dropped_answer_does_not_stop_the_request;
+            repeated_add_does_nothing repeated_answer_is_the_first_one repeated_command_does_nothing
+            number_below_the_highest_is_late late_command_removes_nothing adds_and_commands_share_their_numbers
+            sixteen_answers_are_kept numbers_belong_to_one_producer call_is_repeated_over_a_new_handle
+            answers_are_kept_for_an_hour numbers_may_leave_gaps repeated_requeue_does_nothing
+            calls_are_executed_in_their_order dropped_answer_does_not_stop_the_request;
         transfer:
-            job_is_not_claimed_before_it_is_due
-            claim_has_what_a_run_needs
-            jobs_are_claimed_in_the_order_they_are_due
-            returned_job_competes_by_its_due_time
-            transfer_is_bounded_and_reports_more
-            transfer_of_everything_due_reports_no_more
-            claimed_job_is_not_claimed_again
-            fence_is_the_clock_of_the_transfer
-            fences_of_two_transfers_differ
-            fence_grows_when_the_clock_jumps_back
-            wrong_sequence_number_claims_and_renews_nothing
-            unknown_node_must_reconcile_first
-            empty_transfer_takes_a_sequence_number
-            transfer_that_arrives_twice_claims_once
-            sequence_numbers_belong_to_one_node
-            sequence_number_is_kept_for_a_day
-            transfer_takes_delayed_jobs_only
-            transfer_returns_the_earliest_foreign_lease
-            due_times_may_be_years_away
+            job_is_not_claimed_before_it_is_due claim_has_what_a_run_needs jobs_are_claimed_in_the_order_they_are_due
+            returned_job_competes_by_its_due_time transfer_is_bounded_and_reports_more
+            transfer_of_everything_due_reports_no_more claimed_job_is_not_claimed_again fence_is_the_clock_of_the_transfer
+            fences_of_two_transfers_differ fence_grows_when_the_clock_jumps_back
+            wrong_sequence_number_claims_and_renews_nothing unknown_node_must_reconcile_first
+            empty_transfer_takes_a_sequence_number transfer_that_arrives_twice_claims_once
+            sequence_numbers_belong_to_one_node sequence_number_is_kept_for_a_day transfer_takes_delayed_jobs_only
+            transfer_returns_the_earliest_foreign_lease due_times_may_be_years_away
             clock_that_jumps_back_makes_nothing_early;
         settle:
             acked_job_is_gone
@@ -458,14 +438,15 @@ macro_rules! store_behaviours {
             sweep_takes_slots_too
             limit_is_within_its_bounds
             limits_of_two_kinds_are_kept_beside_each_other;
+        full:
+            jobs_beyond_what_may_wait_are_refused_one_by_one limit_of_the_code_counts_unless_the_topic_has_one
+            jobs_that_are_due_much_later_count_as_waiting known_job_of_a_full_topic_keeps_its_answer
+            what_comes_back_to_a_full_topic_waits broadcasts_and_schedules_of_a_full_topic_pass
+            refusal_of_a_full_topic_is_the_answer_of_a_repeat import_into_a_full_topic_is_refused;
         rates:
-            no_window_has_more_claims_than_the_rate_and_its_burst
-            burst_comes_back_in_a_quiet_time
-            watcher_comes_when_the_rate_opens
-            sweep_spends_the_rate
-            claims_before_a_rate_count_as_one
-            clock_that_jumps_back_costs_one_interval
-            rate_that_was_set_overrides_the_code
+            no_window_has_more_claims_than_the_rate_and_its_burst burst_comes_back_in_a_quiet_time
+            watcher_comes_when_the_rate_opens sweep_spends_the_rate claims_before_a_rate_count_as_one
+            clock_that_jumps_back_costs_one_interval rate_that_was_set_overrides_the_code
             back_off_pauses_the_topic_in_the_same_step;
         priorities:
             due_jobs_are_claimed_by_their_priorities job_that_is_due_for_the_ageing_longer_goes_first

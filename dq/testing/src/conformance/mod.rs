@@ -48,6 +48,7 @@ pub mod exports;
 pub mod extending;
 pub mod far;
 pub mod fenced;
+pub mod full;
 pub mod histories;
 pub mod imports;
 pub mod inspection;

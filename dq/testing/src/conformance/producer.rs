@@ -25,6 +25,7 @@ pub(super) fn with_payload(name: &str, payload: &str) -> NewJob {
         record: Record::new(&Metadata::default(), Codec::Json, payload.as_bytes()),
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
+        max_waiting: None,
     }
 }
 

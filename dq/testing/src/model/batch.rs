@@ -6,7 +6,7 @@ use super::cluster::{ClusterState, job, metadata, ms};
 use super::operation::{self, AddItem, ChangeItem, CommandItem, OutcomeItem, Setting, Version, What};
 use dq::job::{Cause, Codec, Fence, Metadata, Priority, Record};
 use dq::store::step::{Change, Outcome, RejoinDue, Tick, TickJob};
-use dq::store::{ChangeKind, Command, Due, JobChange, NewJob, SetTopic, TopicChange};
+use dq::store::{ChangeKind, Command, Due, JobChange, Limit, LimitKind, NewJob, SetTopic, TopicChange};
 use dq::time::Timestamp;
 
 impl ClusterState {
@@ -27,6 +27,7 @@ impl ClusterState {
             record: Record::new(&metadata, Codec::Json, payload.as_bytes()),
             on_duplicate: item.on_duplicate,
             deliver: item.deliver,
+            max_waiting: None,
         }
     }
 
@@ -36,6 +37,8 @@ impl ClusterState {
             Setting::Resume => TopicChange::Resume,
             Setting::Undrain => TopicChange::Undrain,
             Setting::Delay(delay) => TopicChange::Delay(delay.map(ms)),
+            Setting::Waiting(None) => TopicChange::ClearLimit(LimitKind::Waiting),
+            Setting::Waiting(Some(jobs)) => TopicChange::Limit { limit: Limit::Waiting(jobs), reason: reason() },
             Setting::Drain => TopicChange::Drain { reason: reason() },
             Setting::Pause(until) => TopicChange::Pause {
                 reason: reason(),

@@ -298,6 +298,7 @@ fn set() -> impl Strategy<Value = Operation> {
         2 => weighted(0.7, wait()).prop_map(Setting::Delay),
         2 => Just(Setting::Drain),
         3 => until.prop_map(Setting::Pause),
+        2 => weighted(0.6, 1..3_usize).prop_map(Setting::Waiting),
     ];
     (0..PRODUCERS, number(), setting, lost()).prop_map(|(producer, number, setting, lost)| Operation::Set {
         producer,

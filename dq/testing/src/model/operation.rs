@@ -172,6 +172,7 @@ pub(super) enum Setting {
     Delay(Option<u64>),
     Drain,
     Pause(Option<Due>),
+    Waiting(Option<usize>),
 }
 
 /// A command of a batch.
@@ -319,7 +320,7 @@ impl Ending {
         let reconcile = |node| Operation::Reconcile { node, sequence, behind: None, limit: 1_000, lost: false };
         let set = |setting| Operation::Set { producer: 0, number: Number::Next, setting, lost: false };
         let mut operations: Vec<_> = (0..NODES).map(reconcile).collect();
-        operations.extend([Setting::Resume, Setting::Undrain, Setting::Delay(None)].map(set));
+        operations.extend([Setting::Resume, Setting::Undrain, Setting::Delay(None), Setting::Waiting(None)].map(set));
         operations.extend(self.acked.then(|| all(CommandKind::Ack)));
         operations.extend(each().map(back));
         operations.push(Operation::End);

@@ -212,6 +212,7 @@ impl Sim {
             record,
             on_duplicate: OnDuplicate::Reject,
             deliver: Deliver::Queue,
+            max_waiting: None,
         };
         let node = NodeId::new("counting");
         let link = self.store().link(key, &node);

@@ -41,18 +41,28 @@ impl Sim {
         }
     }
 
-    /// Adds a batch; without `drain` also to a topic that drains.
-    pub(super) fn add_over_drain(
+    /// Adds a batch; without `drain` also to a topic that drains, and without `full` to one that is full.
+    pub(super) fn add_over_gates(
         self: &Arc<Self>,
         key: &TopicKey,
         producer: &dyn Producer,
         batch: Numbered<NewJob>,
     ) -> Result<BatchAnswer<AddOutcome>, StoreError> {
-        let drain = without("drain").then(|| lock(&self.checker_of(key)).state().drain.clone()).flatten();
-        let Some(drain) = drain else { return answer_of(producer.add(batch)) };
-        self.set_unnoticed(key, TopicChange::Undrain);
+        let state = || lock(&self.checker_of(key)).state().clone();
+        let (open, close) = if without("drain")
+            && let Some(drain) = state().drain
+        {
+            (TopicChange::Undrain, TopicChange::Drain { reason: drain.reason })
+        } else if without("full")
+            && let Some(set) = state().limit(LimitKind::Waiting).cloned()
+        {
+            (TopicChange::ClearLimit(LimitKind::Waiting), TopicChange::Limit { limit: set.limit, reason: set.reason })
+        } else {
+            return answer_of(producer.add(batch));
+        };
+        self.set_unnoticed(key, open);
         let answer = answer_of(producer.add(batch));
-        self.set_unnoticed(key, TopicChange::Drain { reason: drain.reason });
+        self.set_unnoticed(key, close);
         answer
     }
 

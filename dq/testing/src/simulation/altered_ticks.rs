@@ -48,6 +48,7 @@ impl Sim {
             record: job.record.clone(),
             on_duplicate: OnDuplicate::Keep,
             deliver: job.deliver,
+            max_waiting: None,
         };
         let producer = self.producer(key, &ProducerId::new("away"));
         let items = tick.jobs.iter().map(new).collect();

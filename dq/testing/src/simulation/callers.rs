@@ -202,7 +202,10 @@ impl Sim {
 pub(super) const fn result_of(error: &CallError) -> AddResult {
     match error {
         CallError::Refused { refusal: Refusal::Exists(_) | Refusal::NotExtended(_), .. } => AddResult::Exists,
-        CallError::NotDone { .. } | CallError::Refused { refusal: Refusal::Draining { .. }, .. } => AddResult::NotAdded,
+        CallError::NotDone { .. }
+        | CallError::Refused { refusal: Refusal::Draining { .. } | Refusal::TopicFull { .. }, .. } => {
+            AddResult::NotAdded
+        }
         _ => AddResult::Unknown,
     }
 }

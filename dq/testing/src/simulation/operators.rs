@@ -29,7 +29,7 @@ impl Sim {
         let time = Duration::from_millis(millis);
         let at = self.cluster.now() + millis * MS;
         // Without an answer the checker knows what the store did.
-        match random.below(14) {
+        match random.below(16) {
             0 | 1 => drop(provider.pause().reason("it is paused for a time").by(WHO).lasting(time).await),
             2 | 3 => {
                 self.end_later(at, topic);
@@ -47,6 +47,7 @@ impl Sim {
                 let rate = random.pick(&["2/s", "10/s, burst 3", "30/m"]).parse().expect("it is a rate");
                 drop(provider.set_limit(Limit::Rate(rate)).by(WHO).await);
             }
+            11 | 12 => drop(provider.set_limit(Limit::Waiting(random.pick(&[1, 2, 5, 12]))).by(WHO).await),
             _ => drop(provider.set_limit(Limit::Concurrency(random.pick(&[1, 1, 2, 4]))).by(WHO).await),
         }
     }

@@ -49,7 +49,7 @@ impl FaultyProducer {
                 sim.end_replaced_runs(&key, &batch.items);
             }
             sim.ignore_usual(&mut batch.items);
-            let answer = match sim.add_over_drain(&key, &*inner, batch) {
+            let answer = match sim.add_over_gates(&key, &*inner, batch) {
                 Err(error @ StoreError::Draining { .. }) => {
                     sim.cluster.log(|| format!("{name} add {number} -> {error}"));
                     sim.check(&key, Did::RefuseAdd);

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 42] = [
+pub const RULES: [&str; 43] = [
     "2",
     "6",
     "7",
@@ -31,6 +31,7 @@ pub const RULES: [&str; 42] = [
     "drained",
     "early",
     "fenced",
+    "full",
     "moved",
     "overlap",
     "paused",

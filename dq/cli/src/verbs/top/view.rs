@@ -12,7 +12,7 @@ use super::model::{Action, Model};
 use crate::safe::{cut, safe};
 use crate::screen::grouped;
 use crate::verbs::timeline::in_short;
-use crate::verbs::topics::{needs_attention, state};
+use crate::verbs::topics::{needs_attention, state, waiting};
 use crate::when::{beside, short};
 
 const HEAD: [&str; 9] = ["TOPIC", "DELAYED", "READY", "RUNNING", "UNACKED", "DEAD", "DONE", "LATE", "STATE"];
@@ -81,7 +81,7 @@ fn row(topic: &InspectedTopic) -> Row<'static> {
     let late = if topic.lateness.is_zero() { "-".into() } else { short(topic.lateness) };
     Row::new([
         Cell::from(cut(topic.topic.as_str(), 40)),
-        count(topic.delayed),
+        warn(Cell::from(waiting(topic)), topic.is_full()),
         count(topic.ready),
         count(topic.running),
         count(topic.unacked),

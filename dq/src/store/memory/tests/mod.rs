@@ -60,6 +60,7 @@ fn job(text: &str) -> NewJob {
         record: record(&Metadata::default(), "1"),
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
+        max_waiting: None,
     }
 }
 

@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
 KEYS[8]  {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[9]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[10] {app:topic}:meta            HASH     protocol, fence, retains, largest, watcher, publisher, draining
+KEYS[10] {app:topic}:meta            HASH     protocol, fence, retains, largest, watcher, publisher, draining, waiting
 KEYS[11] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[12] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[13] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
@@ -23,7 +23,8 @@ ARGV[5]  the fence which no later run may get
 ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among the broadcasts, its place (d u x f, or b: a
          broadcast), id, time in ms, crashes and record
 
-Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
+Returns  {'done', answer}, {'kept', answer}, {'late'}, or, if more jobs would wait than may, {'full', how many wait, a comma, how many may}
+         after it has done nothing. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
          its state); D U X F (replaced, and the state of the old job); - (not done, because another one exists)
          A topic that drains refuses the batch with the error `DQDRAINING` and the field of meta
 Holds    rules 1, 2, 5, 18, 23, 27, 29, 30: an id in no place is RUNNING, and untouched
@@ -75,6 +76,15 @@ for i = FIRST_COPY, #ARGV, FIELDS do
   local replaces = state and state ~= 'r' and duplicate == 'p'
   is_refused = is_refused or duplicate == 'r' and state
   answers[#answers + 1] = replaces and string.upper(state) or state or 'A'
+end
+if waiting and not is_refused then
+  -- Copies of jobs that wait and did not before; a schedule is none.
+  local waits, new, most = redis.call('ZCARD', delayed) + redis.call('HLEN', far_jobs), 0, tonumber(string.match(waiting, '^%d+:(%d+):'))
+  for i, letter in ipairs(answers) do
+    local at = FIRST_COPY + (i - 1) * FIELDS
+    if letter == 'A' and ARGV[at] == 'd' and string.sub(ARGV[at + 1], 1, 12) ~= 'dq:schedule:' then new = new + 1 end
+  end
+  if most and new > 0 and waits + new > most then return {'full', int(waits) .. ',' .. int(most)} end
 end
 if is_refused then
   for i, letter in ipairs(answers) do answers[i] = letter == 'A' and '-' or letter end

@@ -10,6 +10,7 @@ use dq::job::state::Event;
 use dq::job::{Deliver, JobId, Metadata, Record, State};
 use dq::store::{
     AddOutcome, ChangeKind, ChangeOutcome, ChangeVerdict, Command, CommandKind, CommandOutcome, Due, JobChange, NewJob,
+    TopicFull,
 };
 use dq::testing::seam::JobView;
 
@@ -76,6 +77,15 @@ impl Invariants {
                     same_payload(&new.record, record)?;
                     let at = job.map_or(Some(*due), |is| is.at.or(Some(*due)));
                     same("the due time of an extended job", &Some(*due), &at)?;
+                }
+                AddOutcome::TopicFull(TopicFull { waiting, limit }) => {
+                    let is_known = change.was(&new.id).is_ok_and(|was| was.state != State::Done);
+                    same(
+                        "whether a job that is refused is new, and there is no room",
+                        &(false, true),
+                        &(is_known, waiting >= limit),
+                    )?;
+                    change.stays(&new.id)?;
                 }
                 _ => change.stays(&new.id)?,
             }

@@ -51,7 +51,11 @@ impl Checker {
             AddOutcome::Added | AddOutcome::Replaced(_) => has == self.expected.broadcasts.parts(new),
             AddOutcome::ReplacementWaits | AddOutcome::ReplacementIfEnds => waits,
             AddOutcome::Extended { .. } => waits || has.0 || has.1,
-            AddOutcome::Exists(_) | AddOutcome::Repeated | AddOutcome::Later | AddOutcome::Refused(_) => true,
+            AddOutcome::Exists(_)
+            | AddOutcome::Repeated
+            | AddOutcome::Later
+            | AddOutcome::TopicFull(_)
+            | AddOutcome::Refused(_) => true,
         };
         if !there {
             self.bad(format!("[18] LOST: the add of {new} ({id}) is answered {outcome:?}: it is {has:?}, {job:?}"));

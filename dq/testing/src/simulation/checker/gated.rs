@@ -1,11 +1,14 @@
 //! While a topic is paused nothing of it is claimed or published, and while it drains only what was due when the drain began (rule
 //! 29).
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::record::Checker;
-use dq::job::{JobId, NodeId};
-use dq::store::{SetTopic, TopicChange, TopicState};
+use dq::job::{Deliver, JobId, NodeId, State};
+use dq::schedule::schedule_name;
+use dq::store::{AddOutcome, NewJob, SetTopic, TopicChange, TopicState};
+use dq::testing::seam::View;
 use dq::time::Timestamp;
 
 /// How long after the signal of a pause a handler may begin without a fault, in ms: signals take less than one.
@@ -99,6 +102,32 @@ impl Checker {
                 self.bad(text);
             }
             _ => {}
+        }
+    }
+
+    /// New jobs are added while fewer wait than may, and refused otherwise.
+    pub(super) fn check_waiting(&mut self, jobs: &[(NewJob, AddOutcome)], before: &View) {
+        let limit = self.expected.gate.state.waiting();
+        let mut waiting: HashSet<_> =
+            before.jobs.iter().filter(|(_, job)| job.state == State::Delayed).map(|(id, _)| id).collect();
+        for (job, outcome) in jobs {
+            let (count, is_free) = (waiting.len(), limit.is_none_or(|limit| waiting.len() < limit));
+            let passes = job.deliver == Deliver::Broadcast || schedule_name(&job.id).is_some();
+            match outcome {
+                AddOutcome::Added if !is_free && !passes => {
+                    self.bad(format!("[29] {} is added, though {count} jobs wait and {limit:?} may", job.id));
+                }
+                AddOutcome::TopicFull(_) if is_free || passes => {
+                    self.bad(format!("[29] {} is refused, though {count} jobs wait and {limit:?} may", job.id));
+                }
+                _ => {}
+            }
+            if matches!(outcome, AddOutcome::Added | AddOutcome::Replaced(_)) {
+                match job.deliver {
+                    Deliver::Broadcast => waiting.remove(&job.id),
+                    _ => waiting.insert(&job.id),
+                };
+            }
         }
     }
 

@@ -96,6 +96,7 @@ impl Checker {
     pub(super) fn note(&mut self, did: &Did, before: &View, micros: u64) {
         match did {
             Did::Add { jobs } => {
+                self.check_waiting(jobs, before);
                 for (job, outcome) in jobs {
                     self.note_add(job, outcome, before, micros);
                 }
@@ -138,7 +139,11 @@ impl Checker {
         let version = version(&job.record);
         let took_effect = !matches!(
             outcome,
-            AddOutcome::Exists(_) | AddOutcome::Repeated | AddOutcome::Later | AddOutcome::Refused(_)
+            AddOutcome::Exists(_)
+                | AddOutcome::Repeated
+                | AddOutcome::Later
+                | AddOutcome::TopicFull(_)
+                | AddOutcome::Refused(_)
         );
         if !took_effect {
             if self.expected.effected.contains(&version) {

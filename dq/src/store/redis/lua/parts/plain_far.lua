@@ -71,7 +71,7 @@ if history or events then
   end
   keep_notes()
 end
-local answer = 'a*'
+local answer = refused or 'a*'
 -- include note.lua
 -- include keep.lua
 -- include news.lua

@@ -104,6 +104,8 @@ local earliest, earliest_broadcast = math.huge, math.huge
 local far_from = flags ~= '' and string.find(flags, 'f', 1, true) and floor + FAR or math.huge
 local far_fields, far_groups, earliest_far = {}, {}, math.huge
 local function put(id, options, record)
+  local waited, waits = states[id] == 'd', options.deliver ~= 'b'
+  if full and waited ~= waits then count_waiting(waits and 1 or -1) end
   if states[id] then moved[#moved + 1] = id end
   if options.deliver ~= 'q' then
     broadcast_members[#broadcast_members + 1], broadcast_members[#broadcast_members + 2] = options.due_text, id
@@ -161,13 +163,16 @@ local function add(id, options, record)
   if state == 'r' then return put_replacement(id, options, record) end
   local exists = state and state ~= 'f'
   if exists and options.duplicate ~= 'p' then return state end
+  local passes = exists or options.deliver == 'b' or string.sub(id, 1, 12) == 'dq:schedule:'
+  local refusal = full and not passes and full(options.at)
+  if refusal then return refusal end
   put(id, options, record)
   return exists and string.upper(state) or 'A'
 end
 local answers, all_added, at = {}, true, FIRST_JOB
 for i = 6, 4 + 2 * groups, 2 do
   local options = parse(ARGV[i])
-  far_groups[#far_groups + 1] = options
+  options.at, far_groups[#far_groups + 1] = i, options
   for _ = 1, ARGV[i + 1] do
     local answer = add(ARGV[at], options, ARGV[at + 1])
     answers[#answers + 1] = answer

@@ -1,0 +1,61 @@
+//! A bound on what waits: `max_waiting`.
+
+use dq::prelude::*;
+use dq::provider::{CallError, Limit, LimitKind, Refusal};
+use serde::{Deserialize, Serialize};
+
+use crate::scripted_listener::{HOUR, Script, test_job};
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "crawl", max_waiting = 2, delay = "1h")]
+struct Crawl {
+    #[job(id)]
+    page: u32,
+}
+
+fn full(result: &Result<dq::provider::Added, CallError>) -> Option<(usize, usize)> {
+    match result {
+        Err(CallError::Refused { refusal: Refusal::TopicFull { waiting, limit }, .. }) => Some((*waiting, *limit)),
+        _ => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn adds_beyond_what_may_wait_are_refused_and_the_others_are_added() {
+    let dq = Script::acks().start(|topic| topic).await;
+    let jobs = dq.provider();
+    let crawl = |pages: std::ops::Range<u32>| jobs.add_many(pages.map(|page| Crawl { page }));
+    let added = crawl(0..4).await.unwrap();
+    assert_eq!(added.iter().map(full).collect::<Vec<_>>(), [None, None, Some((2, 2)), Some((2, 2))]);
+    let error = jobs.add(Crawl { page: 9 }).await.unwrap_err();
+    assert!(error.may_be_repeated(), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "job `9` of topic `crawl` was not added: 2 jobs of its topic wait, and 2 may (`max_waiting`); add it again once some have run, or raise the limit"
+    );
+    jobs.add(Crawl { page: 1 }).keep_existing().await.unwrap().unless_dead().unwrap();
+    jobs.add(Crawl { page: 1 }).replace_existing().await.unwrap();
+    jobs.set_limit::<Crawl>(Limit::Waiting(3)).reason("there is room").await.unwrap();
+    assert_eq!(crawl(2..5).await.unwrap().iter().map(full).collect::<Vec<_>>(), [None, Some((3, 3)), Some((3, 3))]);
+    let topic = jobs.inspect().topic("crawl").await.unwrap();
+    assert!(topic.is_full() && topic.delayed == 3);
+    let why = jobs.inspect().why("crawl", 9).await.unwrap().to_string();
+    assert!(why.ends_with("3 jobs of the topic wait, and 3 may, so adds of new jobs are refused"), "{why}");
+    jobs.topic("crawl").unwrap().add_json("{}").await.unwrap_err();
+    jobs.clear_limit::<Crawl>(LimitKind::Waiting).await.unwrap();
+    assert_eq!(full(&jobs.add(Crawl { page: 9 }).await), Some((3, 2)), "the code says it again");
+    jobs.topic("crawl").unwrap().add_json("{}").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_topic_takes_jobs_again_once_some_have_run() {
+    let script = Script::acks();
+    let dq = script.start(|topic| topic).await;
+    dq.provider().topic("work").unwrap().set_limit(Limit::Waiting(2)).await.unwrap();
+    let later = dq.provider().add_many((0..3).map(test_job)).after(HOUR).await.unwrap();
+    assert_eq!(later.iter().map(full).collect::<Vec<_>>(), [None, None, Some((2, 2))]);
+    dq.advance(HOUR).await;
+    dq.provider().add(test_job(2)).await.unwrap();
+    dq.settle().await;
+    assert_eq!(script.log.take().len(), 3);
+}
