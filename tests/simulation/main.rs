@@ -23,6 +23,16 @@ fn nothing_is_found() {
     }
 }
 
+/// The mix draws priorities in nearly every run, so their absence shows soon.
+#[test]
+fn claims_that_know_no_priorities_are_found() {
+    let mut options = Options::default();
+    (options.without, options.profile) = (Some("priority"), Some(Profile::Calm));
+    let first =
+        (0..20).find(|seed| simulate(*seed, &options).found.is_some_and(|what| what.contains("which goes first")));
+    assert_eq!(first, Some(0));
+}
+
 fn nothing_is_found_with(profile: Profile) {
     let mut options = Options::default();
     options.profile = Some(profile);
