@@ -40,7 +40,7 @@ impl Rate {
         if !(1..=MOST_JOBS).contains(&jobs) {
             return Err(BadRate(format!("{jobs} jobs: a rate is 1 to {MOST_JOBS} jobs in a period")));
         }
-        if !(MS..=DAY).contains(&period) || period.subsec_nanos() % 1_000_000 != 0 {
+        if !(MS..=DAY).contains(&period) || !period.subsec_nanos().is_multiple_of(1_000_000) {
             let period = format_duration(period);
             return Err(BadRate(format!("{period}: the period of a rate is 1ms to 1d, in whole milliseconds")));
         }

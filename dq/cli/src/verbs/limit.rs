@@ -57,7 +57,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &LimitArguments) -
         }
         for kind in LimitKind::ALL {
             let set = limits.iter().find(|set| set.limit.kind() == kind);
-            session.screen.line(&format!("{kind}: {}", shown(set)))?;
+            session.screen.line(format!("{kind}: {}", shown(set)))?;
         }
         return Ok(());
     }
@@ -82,7 +82,7 @@ impl Changed<'_> {
         TopicChanged { before, now, .. }: TopicChanged<TopicLimit>,
     ) -> Result<(), Failure> {
         if !session.screen.is_json() {
-            session.screen.line(&format!("{kind}: {}; before: {}", shown(now.as_ref()), shown(before.as_ref())))?;
+            session.screen.line(format!("{kind}: {}; before: {}", shown(now.as_ref()), shown(before.as_ref())))?;
         }
         self.before.extend(before);
         self.now.extend(now);
