@@ -131,7 +131,7 @@ fn random_bytes_decode_to_metadata_or_are_refused() {
 
 #[test]
 fn another_format_is_rejected_with_its_number() {
-    assert_eq!(Metadata::decode(&[0xA0, 0]), Err(BadRecord::UnknownVersion(10)));
+    assert_eq!(Metadata::decode(&[0xC0, 0]), Err(BadRecord::UnknownVersion(12)));
     assert_eq!(Metadata::decode(b"{}"), Err(BadRecord::UnknownVersion(7)));
 }
 
