@@ -14,6 +14,7 @@ mod defects;
 mod ending;
 mod failures;
 mod full;
+mod groups;
 mod health;
 mod histories;
 mod idle;

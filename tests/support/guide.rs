@@ -28,6 +28,7 @@ page!(
     History = "history.md",
     Idempotency = "idempotency.md",
     JsonApi = "json-api.md",
+    Groups = "groups.md",
     Limits = "limits.md",
     Logs = "logs.md",
     Metrics = "metrics.md",

@@ -81,6 +81,15 @@ macro_rules! topic_settings {
         /// in any such period of the store's clock, spaced evenly but for the burst. Each claim counts: first runs, retries, rejoins and
         /// `process_unacked`. A node then claims no more than it can start. `set_limit` outweighs it on all nodes.
         rate: [Option<Rate>] = None, attribute "\"100/s\"";
+        /// How many jobs of one group run at the same time on all nodes together, such as 1 for each customer; a job says its group when it is
+        /// added. Without it groups have no effect. `set_limit` overrides it on all nodes. Not with `ack = "on_claim"`.
+        group_concurrency: [Option<usize>] = None, in 1..=100, attribute "1";
+        /// What happens to the group of a job that waits for a retry: `"wait"`, the group goes on only once the job has run, or `"pass"`, the
+        /// next job of the group runs meanwhile.
+        on_blocked_retry: [OnBlocked] = OnBlocked::Wait, attribute "\"wait\"";
+        /// What happens to the group of a job that becomes DEAD: `"pass"`, the group goes on, or `"wait"`, it stands until the job was requeued
+        /// and has run, or was deleted.
+        on_blocked_dead: [OnBlocked] = OnBlocked::Pass, attribute "\"pass\"";
         /// For how much longer a due job may have waited that a job of the next higher priority still overtakes. A job two priorities lower
         /// may have waited twice as long. So no job starves. Zero: priorities have no effect.
         ageing: [Duration] = 10 * MINUTE, in Duration::ZERO..=LONGEST_DELAY, attribute "\"10m\"";
@@ -179,6 +188,9 @@ macro_rules! kind {
     };
     ([OnTimeout]) => {
         Kind::Choice(&["retry", "immediate"])
+    };
+    ([OnBlocked]) => {
+        Kind::Choice(&["wait", "pass"])
     };
     ([AckMode]) => {
         Kind::Choice(&["on_return", "on_claim"])

@@ -18,7 +18,7 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
     let (root, name) = (&model.root, &input.ident);
     let topic = model.topic.as_ref().map_or_else(|| quote!(""), ToTokens::to_token_stream);
     let defaults = defaults(model);
-    let id = id(model);
+    let (id, group) = (id(model), group(model));
     let mut generics = input.generics.clone();
     if !generics.params.is_empty() {
         let bound = parse_quote!(Self: #root::Payload + ::core::marker::Send + ::core::marker::Sync + 'static);
@@ -32,6 +32,7 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
             const TOPIC: &'static ::core::primitive::str = #topic;
             #defaults
             #id
+            #group
         }
     }
 }
@@ -67,6 +68,18 @@ fn defaults(model: &Model) -> Option<TokenStream> {
             #max_waiting,
             #root::Priority::#priority
         );
+    })
+}
+
+fn group(model: &Model) -> Option<TokenStream> {
+    let (root, (text, members)) = (&model.root, model.group.as_ref()?);
+    let path = quote!(#root);
+    Some(quote! {
+        fn job_group(
+            &self,
+        ) -> ::core::option::Option<::core::result::Result<#path::GroupName, #path::BadGroup>> {
+            ::core::option::Option::Some(#path::ToGroup::to_group(&::core::format_args!(#text #(, self.#members)*)))
+        }
     })
 }
 

@@ -17,19 +17,19 @@ pub(super) enum IdSource {
     Template(LitStr, Vec<Member>),
 }
 
-/// The template of `id = "{tenant}:{order_id}"`; `{{` and `}}` stand for braces.
-pub(super) fn template(text: &LitStr, input: &DeriveInput, errors: &mut Errors) -> Option<IdSource> {
+/// The template of `id = "{tenant}:{order_id}"`, or of a `group`; `{{` and `}}` stand for braces.
+pub(super) fn template(key: &str, text: &LitStr, input: &DeriveInput, errors: &mut Errors) -> Option<IdSource> {
     let Data::Struct(data) = &input.data else {
-        errors.at(text, "an enum has no fields to build the id from: put the enum in a struct");
+        errors.at(text, format!("an enum has no fields to build the {key} from: put the enum in a struct"));
         return None;
     };
     let fields: Vec<_> = members(&data.fields).map(|(member, _)| member).collect();
     let names: Vec<_> = fields.iter().map(name).collect();
     let (format, placeholders) = split(&text.value()).or_else(|| {
-        errors.at(text, "a brace has no partner: write `{field}`, or `{{` for a brace in the id");
+        errors.at(text, "a brace has no partner: write `{field}`, or `{{` for a brace");
         None
     })?;
-    if placeholders.is_empty() && !fields.is_empty() {
+    if key == "id" && placeholders.is_empty() && !fields.is_empty() {
         let field = &names[0];
         errors.at(
             text,

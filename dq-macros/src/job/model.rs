@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dq_grammar::RetryPolicy;
-use syn::{Data, DeriveInput, Fields, LitStr, Type};
+use syn::{Data, DeriveInput, Fields, LitStr, Member, Type};
 
 use super::id::{self, IdSource};
 use super::parse::Parsed;
@@ -26,6 +26,8 @@ pub(super) struct Model {
     pub(super) deliver: Option<&'static str>,
     pub(super) max_waiting: Option<usize>,
     pub(super) priority: Option<&'static str>,
+    /// The template of the group, and its fields.
+    pub(super) group: Option<(LitStr, Vec<Member>)>,
     pub(super) id: IdSource,
     /// Whether the payload borrows. No implementation is possible then.
     pub(super) borrows: bool,
@@ -44,6 +46,7 @@ impl Model {
             deliver: None,
             max_waiting: None,
             priority: None,
+            group: None,
             id: IdSource::Generated,
             borrows: false,
         };
@@ -73,13 +76,19 @@ impl Model {
             "deliver" => self.deliver = argument.choice(&["queue", "broadcast", "both"], errors),
             "max_waiting" => self.max_waiting = argument.number(1..=MOST_WAITING, errors).map(|most| most as usize),
             "priority" => self.priority = argument.choice(&["high", "normal", "low"], errors),
+            "group" => {
+                let template = argument.text(errors).and_then(|text| id::template("group", text, input, errors));
+                if let Some(IdSource::Template(text, members)) = template {
+                    self.group = Some((text, members));
+                }
+            }
             "crate" => self.root = Root::named(argument, errors),
             _ if matches!(argument.value, Value::Absent) => errors.at(
                 &argument.key,
                 "`#[job(id)]` goes above the field that is the id; above the type write `id = \"{tenant}:{order_id}\"`",
             ),
             _ => {
-                let template = argument.text(errors).and_then(|text| id::template(text, input, errors));
+                let template = argument.text(errors).and_then(|text| id::template("id", text, input, errors));
                 self.id = template.unwrap_or(IdSource::Generated);
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use dq::job::{BadRecord, Cause, Codec, Fence, JobId, Metadata, Priority, Record, TopicName, limits};
+use dq::job::{BadRecord, Cause, Codec, Fence, GroupName, JobId, Metadata, Priority, Record, TopicName, limits};
 use dq::schedule::checked;
 use dq::store::{CopyPlace, JobCopy};
 use dq::time::Timestamp;
@@ -79,6 +79,12 @@ pub struct JobLine {
     /// `high` or `low`, if it is not `normal`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub priority: Priority,
+    /// The group of the job.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub group: Option<GroupName>,
+    /// Which of the jobs of the group that are due together goes first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub group_order: u64,
     /// The retry policy of this job.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Option<String>,
@@ -119,6 +125,8 @@ impl JobLine {
             version: 0,
             first_added: None,
             priority: Priority::Normal,
+            group: None,
+            group_order: 0,
             retry: None,
             headers: Vec::new(),
             error: None,
@@ -146,6 +154,8 @@ impl JobLine {
             version: metadata.version,
             first_added: metadata.first_added.map(Timestamp::as_millis),
             priority: metadata.priority,
+            group: metadata.group,
+            group_order: metadata.group_order,
             retry: metadata.retry,
             headers: metadata.headers,
             error: metadata.error,
@@ -186,12 +196,14 @@ impl JobLine {
 
     fn has_metadata(&self) -> bool {
         let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
-        let Self { version, first_added, priority, retry, headers, error, .. } = self;
+        let Self { version, first_added, priority, group, group_order, retry, headers, error, .. } = self;
         (*attempts, *exhausted, *delay, *retain) != (0, false, 0, 0)
             || cause.is_some()
             || (*expires_at, *parked_by, *first_added) != (None, None, None)
             || *version > 0
             || *priority != Priority::Normal
+            || group.is_some()
+            || *group_order > 0
             || retry.is_some()
             || !headers.is_empty()
             || error.is_some()
@@ -224,6 +236,8 @@ impl JobLine {
             version: self.version,
             first_added: self.first_added.filter(|at| *at > 0).map(Timestamp::from_millis),
             priority: self.priority,
+            group: self.group,
+            group_order: self.group_order,
             retry: self.retry,
             headers: self.headers,
             error: self.error,

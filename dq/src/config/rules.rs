@@ -162,6 +162,10 @@ impl Limits<'_, TopicSettings> {
             let write = format!("`ack = {}`, or take `cluster_concurrency` away", AckMode::OnReturn.quoted());
             self.refuse("cluster_concurrency", "absent where `ack` is on_claim".into(), write);
         }
+        if is.group_concurrency.is_some() && is.ack == AckMode::OnClaim {
+            let write = format!("`ack = {}`, or take `group_concurrency` away", AckMode::OnReturn.quoted());
+            self.refuse("group_concurrency", "absent where `ack` is on_claim".into(), write);
+        }
     }
 
     /// No retry waits longer than a job may.

@@ -9,7 +9,7 @@ use dq_grammar::{DAY, HOUR, MINUTE, MS, SECOND, node_settings, topic_settings};
 
 use super::value::{Value, Written};
 use crate::job::RetryPolicy;
-use crate::listener::{AckMode, OnTimeout};
+use crate::listener::{AckMode, OnBlocked, OnTimeout};
 use crate::store::Durability;
 use crate::store::Rate;
 use crate::time::LONGEST_DELAY;
@@ -119,7 +119,7 @@ topic_settings!(settings
 impl TopicSettings {
     /// Whether all nodes together run or start only so many jobs.
     pub(crate) const fn is_limited(&self) -> bool {
-        self.cluster_concurrency.is_some() || self.rate.is_some()
+        self.cluster_concurrency.is_some() || self.rate.is_some() || self.group_concurrency.is_some()
     }
 }
 

@@ -7,7 +7,7 @@ use super::settings::{TopicSettings, setters};
 use super::source::{Source, SourceLocation};
 use super::value::{Value, Written};
 use crate::job::RetryPolicy;
-use crate::listener::{AckMode, OnTimeout};
+use crate::listener::{AckMode, OnBlocked, OnTimeout};
 use crate::store::Rate;
 
 /// The settings of a topic that [`ContextFactory::topic`](crate::ContextFactory::topic) changes on this node.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use dq_grammar::parse_duration;
 
 use crate::job::RetryPolicy;
-use crate::listener::{AckMode, OnTimeout};
+use crate::listener::{AckMode, OnBlocked, OnTimeout};
 use crate::store::{Durability, Rate};
 
 /// A value in a config file or in an environment variable, where every value is a text.
@@ -223,6 +223,7 @@ macro_rules! choice {
     };
 }
 choice!(OnTimeout: Retry = "retry", Immediate = "immediate"; "\"retry\" or \"immediate\"");
+choice!(OnBlocked: Wait = "wait", Pass = "pass"; "\"wait\" or \"pass\"");
 choice!(AckMode: OnReturn = "on_return", OnClaim = "on_claim"; "\"on_return\" or \"on_claim\"");
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::job::{Cause, JobId, NodeId, Priority, State};
+use crate::job::{Cause, GroupName, JobId, NodeId, Priority, State};
 use crate::store::{JobPlace, Stored};
 use crate::time::Timestamp;
 
@@ -21,6 +21,8 @@ pub struct InspectedJob {
     pub node: Option<NodeId>,
     /// Which of the due jobs of its topic go first.
     pub priority: Priority,
+    /// Its group.
+    pub group: Option<GroupName>,
     /// Failed runs so far.
     pub attempts: u16,
     /// How often a process died while it ran the job; only of a job that was read by its id.
@@ -70,6 +72,7 @@ impl InspectedJob {
             at,
             node,
             priority: metadata.priority,
+            group: metadata.group,
             attempts: metadata.attempts,
             crashes: stored.crashes,
             cause: metadata.cause,

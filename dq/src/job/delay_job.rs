@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use smol_str::ToSmolStr;
 
+use super::group::{BadGroup, GroupName};
 use super::id::JobId;
 use super::priority::Priority;
 
@@ -41,6 +42,11 @@ pub trait DelayJob: Payload + Send + Sync + 'static {
 
     /// The id of this job, made of the fields that `#[job(id)]` names. If it is `None`, dq generates an id.
     fn job_id(&self) -> Option<Result<JobId, BadName>> {
+        None
+    }
+
+    /// The group of this job, made of the fields that `#[job(group = "..")]` names. If it is `None`, the job has none.
+    fn job_group(&self) -> Option<Result<GroupName, BadGroup>> {
         None
     }
 }

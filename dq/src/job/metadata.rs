@@ -3,12 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::group::GroupName;
 use super::ident::Fence;
 use super::priority::Priority;
 use crate::time::Timestamp;
 
 use encoding::FORMAT;
-pub(super) use encoding::{metadata_length, priority_of};
+pub(super) use encoding::{group_of, metadata_length, priority_of};
 
 mod encoding;
 
@@ -36,6 +37,10 @@ pub struct Metadata {
     pub first_added: Option<Timestamp>,
     /// Which of the due jobs of the topic go first.
     pub priority: Priority,
+    /// The group of the job.
+    pub group: Option<GroupName>,
+    /// Which of the jobs of the group that are due together goes first. The store sets it with the add.
+    pub group_order: u64,
     /// The retry policy of this job, as text, if its add named one.
     pub retry: Option<String>,
     /// The headers, in the order in which they were added.
@@ -48,7 +53,7 @@ pub struct Metadata {
 impl fmt::Debug for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
-        let Self { version, first_added, priority, retry, headers, error, .. } = self;
+        let Self { version, first_added, priority, group, group_order, retry, headers, error, .. } = self;
         let error = match cause {
             Some(Cause::Decode) => error.as_ref().map(|_| "(not shown: it quotes the payload; print `error` itself)"),
             _ => error.as_deref(),
@@ -64,6 +69,8 @@ impl fmt::Debug for Metadata {
             .field("version", version)
             .field("first_added", first_added)
             .field("priority", priority)
+            .field("group", group)
+            .field("group_order", group_order)
             .field("retry", retry)
             .field("headers", headers)
             .field("error", &error)

@@ -7,6 +7,7 @@
 mod checked;
 mod crashes;
 mod delay_job;
+mod group;
 mod id;
 mod ident;
 mod json;
@@ -24,6 +25,7 @@ pub(crate) use dq_grammar::check_id;
 pub use dq_grammar::{BadName, RetryPolicy};
 
 pub use delay_job::{Deliver, ToJobId};
+pub use group::{BadGroup, GroupName, ToGroup};
 pub use id::JobId;
 pub(crate) use id::SCHEDULE_PREFIX;
 pub use ident::{AppName, Fence, TopicName};

@@ -7,7 +7,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::metadata::{BadRecord, FixedMetadata, Metadata, metadata_length, priority_of};
+use super::metadata::{BadRecord, FixedMetadata, Metadata, group_of, metadata_length, priority_of};
 use super::priority::Priority;
 
 /// How a payload is encoded.
@@ -94,6 +94,11 @@ impl Record {
     #[doc(hidden)]
     pub fn priority(&self) -> Priority {
         priority_of(&self.0).unwrap_or_default()
+    }
+
+    /// The group of the job and the order of the job in it, which a store needs for its indexes.
+    pub(crate) fn group(&self) -> Option<(u64, &str)> {
+        group_of(&self.0)
     }
 
     /// The encoding of the payload, and its bytes.

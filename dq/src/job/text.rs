@@ -5,6 +5,7 @@ use std::str::FromStr;
 use dq_grammar::BadName;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::group::GroupName;
 use super::id::JobId;
 use super::ident::{AppName, NodeId, TopicName};
 use super::metadata::Cause;
@@ -31,7 +32,7 @@ macro_rules! to_text {
         impl utoipa::ToSchema for $name {}
     )+ };
 }
-to_text!(AppName, TopicName, NodeId, JobId, State, Cause, Priority);
+to_text!(AppName, TopicName, NodeId, JobId, State, Cause, Priority, GroupName);
 
 /// Types that are read from text, and checked.
 macro_rules! from_text {
@@ -54,9 +55,14 @@ macro_rules! from_text {
 }
 from_text!(AppName, TopicName, JobId);
 
-impl<'de> Deserialize<'de> for Priority {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
-        text.parse().map_err(de::Error::custom)
-    }
+macro_rules! parsed {
+    ($($name:ident),+) => { $(
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+                text.parse().map_err(de::Error::custom)
+            }
+        }
+    )+ };
 }
+parsed!(Priority, GroupName);

@@ -21,7 +21,7 @@ mod settings;
 mod topic_check;
 
 pub use delay_listener::RetryDelay;
-pub use settings::{AckMode, OnTimeout};
+pub use settings::{AckMode, OnBlocked, OnTimeout};
 
 #[doc(hidden)]
 pub use batch::{Batch, Outcomes};

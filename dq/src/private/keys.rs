@@ -16,6 +16,9 @@ pub mod job {
     pub mod deliver {}
     /// `priority = "high"`, `"normal"` or `"low"`: which of the due jobs of the topic go first. Default: `"normal"`.
     pub mod priority {}
+    /// `group = "{customer}"`: the group of the job, made of fields. Of a group only so many jobs run at a time as `group_concurrency` of the topic
+    /// says. Default: no group.
+    pub mod group {}
     /// `id = "{tenant}:{order_id}"`: the id, made of fields. Default: the field marked `#[job(id)]`, otherwise dq
     /// generates it.
     pub mod id {}

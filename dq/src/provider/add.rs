@@ -14,7 +14,7 @@ use super::request::{Answer, Request};
 use super::root::Caller;
 use super::sending::{Calls, Sending};
 use crate::config::NodeSettings;
-use crate::job::{BadName, Codec, JobDefaults, JobId, Record, ToJobId};
+use crate::job::{BadGroup, BadName, Codec, GroupName, JobDefaults, JobId, Metadata, Record, ToJobId};
 use crate::schedule::check_reserved;
 use crate::store::{NewJob, OnDuplicate};
 
@@ -61,6 +61,8 @@ pub(super) struct DraftJob {
     pub(super) id: Option<Result<JobId, BadName>>,
     /// When it is due, if it is not as the options of the call say.
     pub(super) when: Option<When>,
+    /// The group that the payload says.
+    pub(super) group: Option<Result<GroupName, BadGroup>>,
 }
 
 impl Adding {
@@ -168,6 +170,10 @@ pub(super) fn new_job(caller: &Caller, job: DraftJob, options: &CheckedOptions) 
     if generated && matches!(options.on_duplicate, OnDuplicate::Extend { .. }) {
         return Err(Invalid::NoId { topic: topic() });
     }
+    let metadata = match (job.group, &options.metadata.group) {
+        (Some(group), None) => &Metadata { group: Some(group?), ..options.metadata.clone() },
+        (Some(_) | None, _) => &options.metadata,
+    };
     let id = job.id.unwrap_or_else(|| Ok(root.environment.job_id()))?;
     check_reserved(&id)?;
     Ok(NewJob {
@@ -175,7 +181,7 @@ pub(super) fn new_job(caller: &Caller, job: DraftJob, options: &CheckedOptions) 
         generated,
         due: options.due,
         expires_after: options.expires_after,
-        record: Record::new(&options.metadata, Codec::Json, &payload),
+        record: Record::new(metadata, Codec::Json, &payload),
         on_duplicate: options.on_duplicate,
         deliver: options.deliver,
         max_waiting: options.max_waiting,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use humantime::format_duration;
 
 use crate::job::limits::OverLimit;
-use crate::job::{BadName, BadRetry, JobId, State, TopicName};
+use crate::job::{BadGroup, BadName, BadRetry, JobId, State, TopicName};
 use crate::store::{CommandKind, OnDuplicate, StoreError};
 use crate::time::{BadDuration, LONGEST_DELAY};
 
@@ -186,6 +186,9 @@ pub enum Invalid {
         /// The topic.
         topic: TopicName,
     },
+    /// The name of the group is not valid.
+    #[error("`group`: {0}")]
+    BadGroup(#[from] BadGroup),
     /// The retry policy cannot be read.
     #[error("`retry`: {0}")]
     BadRetry(#[from] BadRetry),

@@ -7,7 +7,7 @@ use super::call::{Call, Verb};
 use super::error::Invalid;
 use super::inputs::{When, bounded, read};
 use crate::environment::Environment;
-use crate::job::{Deliver, JobDefaults, Metadata, Priority, RetryPolicy, limits};
+use crate::job::{BadGroup, Deliver, GroupName, JobDefaults, Metadata, Priority, RetryPolicy, ToGroup, limits};
 use crate::store::{Due, OnDuplicate};
 use crate::telemetry;
 use crate::time::{Delay, IntoDelay, Timestamp};
@@ -24,6 +24,7 @@ pub struct Options {
     pub(super) headers: Vec<(String, String)>,
     pub(super) deliver: Option<Deliver>,
     pub(super) priority: Option<Priority>,
+    pub(super) group: Option<Result<GroupName, BadGroup>>,
 }
 
 /// Checked options, with the defaults filled in: what all jobs added with the same options share.
@@ -74,6 +75,7 @@ impl Options {
             delay,
             retain: bounded("retain", retain.unwrap_or(defaults.retain))?,
             priority: self.priority.unwrap_or(defaults.priority),
+            group: self.group.transpose()?,
             retry,
             headers: self.headers,
             ..Metadata::default()
@@ -184,6 +186,14 @@ impl<V: Adds> Call<V> {
     /// [`Normal`](Priority::Normal).
     pub fn priority(self, priority: Priority) -> Self {
         self.set(|options| options.priority = Some(priority))
+    }
+
+    /// Puts the job into a group, such as `"customer-42"`: of its jobs no more run at a time, over all nodes, than the setting
+    /// `group_concurrency` allows, in the order of their due times. 1 to 128 bytes. Defaults to what `#[job(group = "..")]` of the payload
+    /// says; without one the job has no group.
+    #[expect(clippy::needless_pass_by_value, reason = "callers write a text or a number")]
+    pub fn group(self, group: impl ToGroup) -> Self {
+        self.set(|options| options.group = Some(group.to_group()))
     }
 }
 

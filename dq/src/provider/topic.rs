@@ -261,7 +261,7 @@ impl TopicProvider {
 }
 
 fn untyped(payload: impl IntoJson) -> DraftJob {
-    DraftJob { payload: payload.into_json(), id: None, when: None }
+    DraftJob { payload: payload.into_json(), id: None, group: None, when: None }
 }
 
 impl fmt::Debug for TopicProvider {

@@ -438,7 +438,7 @@ impl Provider {
 }
 
 fn draft<J: DelayJob>(job: &J, when: Option<When>) -> DraftJob {
-    DraftJob { payload: to_json(job), id: job.job_id(), when }
+    DraftJob { payload: to_json(job), id: job.job_id(), group: job.job_group(), when }
 }
 
 impl fmt::Debug for Provider {

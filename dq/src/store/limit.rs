@@ -13,6 +13,9 @@ use crate::time::Timestamp;
 /// The most jobs that [`Limit::Concurrency`] may let run at a time.
 pub const MOST_CONCURRENCY: usize = 1_000_000;
 
+/// The most jobs of a group that [`Limit::GroupConcurrency`] may let run at a time.
+pub const MOST_GROUP_CONCURRENCY: usize = 100;
+
 /// The most jobs that [`Limit::Waiting`] may let wait.
 pub const MOST_WAITING: usize = 1_000_000_000;
 
@@ -28,6 +31,8 @@ pub enum Limit {
     Rate(Rate),
     /// How many jobs wait before adds are refused, 1 to [`MOST_WAITING`].
     Waiting(usize),
+    /// How many jobs of a group run at a time on all nodes together, 1 to [`MOST_GROUP_CONCURRENCY`].
+    GroupConcurrency(usize),
 }
 
 fn as_text<S: Serializer>(rate: &Rate, to: S) -> Result<S::Ok, S::Error> {
@@ -68,6 +73,8 @@ pub enum LimitKind {
     Rate,
     /// [`Limit::Waiting`].
     Waiting,
+    /// [`Limit::GroupConcurrency`].
+    GroupConcurrency,
 }
 
 /// A text is no kind of limit, or no value of one.
@@ -135,6 +142,7 @@ impl Limit {
             Self::Concurrency(_) => LimitKind::Concurrency,
             Self::Rate(_) => LimitKind::Rate,
             Self::Waiting(_) => LimitKind::Waiting,
+            Self::GroupConcurrency(_) => LimitKind::GroupConcurrency,
         }
     }
 
@@ -144,6 +152,9 @@ impl Limit {
             Self::Rate(_) => return Ok(()),
             Self::Concurrency(size) => ("the number of jobs that run at a time (at least 1)", size, MOST_CONCURRENCY),
             Self::Waiting(size) => ("the number of jobs that wait (at least 1)", size, MOST_WAITING),
+            Self::GroupConcurrency(size) => {
+                ("the number of jobs of a group that run at a time (at least 1)", size, MOST_GROUP_CONCURRENCY)
+            }
         };
         if size == 0 || size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
     }
@@ -153,7 +164,7 @@ impl Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Concurrency(jobs) | Self::Waiting(jobs) => jobs.fmt(f),
+            Self::Concurrency(jobs) | Self::Waiting(jobs) | Self::GroupConcurrency(jobs) => jobs.fmt(f),
             Self::Rate(rate) => rate.fmt(f),
         }
     }
@@ -182,7 +193,7 @@ fn rate_in(text: &str) -> Option<Rate> {
 
 impl LimitKind {
     /// All kinds, in the order in which [`TopicState::limits`](super::TopicState::limits) has them.
-    pub const ALL: [Self; 3] = [Self::Concurrency, Self::Rate, Self::Waiting];
+    pub const ALL: [Self; 4] = [Self::Concurrency, Self::Rate, Self::Waiting, Self::GroupConcurrency];
 
     /// Its name: on the command line, in the JSON API and in the stores.
     pub const fn name(self) -> &'static str {
@@ -190,6 +201,7 @@ impl LimitKind {
             Self::Concurrency => "concurrency",
             Self::Rate => "rate",
             Self::Waiting => "waiting",
+            Self::GroupConcurrency => "group_concurrency",
         }
     }
 
@@ -199,6 +211,7 @@ impl LimitKind {
             Self::Concurrency => "cluster_concurrency",
             Self::Rate => "rate",
             Self::Waiting => "max_waiting",
+            Self::GroupConcurrency => "group_concurrency",
         }
     }
 
@@ -208,6 +221,7 @@ impl LimitKind {
             Self::Concurrency => "jobs at a time on all nodes",
             Self::Rate => "on all nodes",
             Self::Waiting => "waiting jobs",
+            Self::GroupConcurrency => "jobs of a group at a time on all nodes",
         }
     }
 
@@ -222,6 +236,7 @@ impl LimitKind {
             Self::Concurrency => Limit::Concurrency(jobs()?),
             Self::Rate => Limit::Rate(text.parse().map_err(|_| bad("a rate such as `100/s` or `1000/h, burst 50`"))?),
             Self::Waiting => Limit::Waiting(jobs()?),
+            Self::GroupConcurrency => Limit::GroupConcurrency(jobs()?),
         })
     }
 
@@ -229,7 +244,7 @@ impl LimitKind {
     pub(crate) fn stored(self, text: &str) -> Option<Limit> {
         let limit = match self {
             Self::Rate => rate_in(text).map(Limit::Rate),
-            Self::Concurrency | Self::Waiting => self.read(text).ok(),
+            Self::Concurrency | Self::Waiting | Self::GroupConcurrency => self.read(text).ok(),
         };
         limit.filter(|limit| limit.check().is_ok())
     }
@@ -240,7 +255,10 @@ impl FromStr for LimitKind {
 
     fn from_str(text: &str) -> Result<Self, BadLimit> {
         let kind = Self::ALL.into_iter().find(|kind| kind.name() == text);
-        kind.ok_or_else(|| BadLimit { text: text.into(), wanted: "a kind of limit: concurrency, rate or waiting" })
+        kind.ok_or_else(|| BadLimit {
+            text: text.into(),
+            wanted: "a kind of limit: concurrency, rate, waiting or group_concurrency",
+        })
     }
 }
 

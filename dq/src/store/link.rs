@@ -26,11 +26,26 @@ pub struct LinkOptions {
     /// Of due jobs, one overtakes those of the next lower priority that have been due for less than this longer, and those two lower
     /// for less than twice this. In whole milliseconds.
     pub ageing: Duration,
+    /// How many jobs of a group may be RUNNING on all nodes together, as the code of the node says; `None`: any number. What was
+    /// [set](super::Limit::GroupConcurrency) for the topic overrides it (rule 4).
+    pub group_concurrency: Option<usize>,
+    /// Whether a failed job keeps its seat in its group until its retry has run.
+    pub retry_keeps_seat: bool,
+    /// Whether a DEAD job keeps its seat in its group until it has gone, or has run again.
+    pub dead_keeps_seat: bool,
 }
 
 impl Default for LinkOptions {
     fn default() -> Self {
-        Self { counts: false, concurrency: None, rate: None, ageing: Duration::from_secs(600) }
+        Self {
+            counts: false,
+            concurrency: None,
+            rate: None,
+            ageing: Duration::from_secs(600),
+            group_concurrency: None,
+            retry_keeps_seat: true,
+            dead_keeps_seat: false,
+        }
     }
 }
 

@@ -68,7 +68,9 @@ pub use history::{
 pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
 #[cfg(feature = "redis")]
 pub(crate) use limit::stored_rate;
-pub use limit::{BadLimit, Limit, LimitKind, MOST_CONCURRENCY, MOST_WAITING, TopicFull, TopicLimit};
+pub use limit::{
+    BadLimit, Limit, LimitKind, MOST_CONCURRENCY, MOST_GROUP_CONCURRENCY, MOST_WAITING, TopicFull, TopicLimit,
+};
 pub use link::{Link, LinkOptions, Pending};
 pub(crate) use masked::masked_server;
 pub use memory_use::MemoryUse;

@@ -174,6 +174,12 @@ impl TopicState {
         self.limits.iter().find_map(|set| if let Limit::Concurrency(jobs) = set.limit { Some(jobs) } else { None })
     }
 
+    /// How many jobs of a group may run at a time on all nodes, if a caller has set that.
+    pub fn group_concurrency(&self) -> Option<usize> {
+        let of = |set: &TopicLimit| if let Limit::GroupConcurrency(jobs) = set.limit { Some(jobs) } else { None };
+        self.limits.iter().find_map(of)
+    }
+
     /// The rate, if a caller has set one.
     pub fn rate(&self) -> Option<Rate> {
         self.limits.iter().find_map(|set| if let Limit::Rate(rate) = set.limit { Some(rate) } else { None })
@@ -181,7 +187,7 @@ impl TopicState {
 
     /// Whether a caller has limited what all nodes together claim.
     pub(crate) fn limits_claims(&self) -> bool {
-        self.concurrency().is_some() || self.rate().is_some()
+        self.concurrency().is_some() || self.rate().is_some() || self.group_concurrency().is_some()
     }
 
     /// How many jobs may wait, if a caller has set that.

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use clap::Args;
-use dq::job::{Priority, TopicName};
+use dq::job::{GroupName, Priority, TopicName};
 use dq::provider::{Addition, CallError, Refusal};
 use dq::time::Timestamp;
 use serde::Serialize;
@@ -41,6 +41,9 @@ pub struct AddArguments {
     /// Which due jobs go first: high, normal or low [default: normal]
     #[arg(long, value_name = "PRIORITY")]
     pub priority: Option<Priority>,
+    /// The group of the job, such as customer-42: only so many of its jobs run at a time
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<GroupName>,
     /// A header of the job; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = super::which::header)]
     pub header: Vec<(String, String)>,
@@ -77,6 +80,9 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &AddArguments) -> 
     }
     if let Some(priority) = arguments.priority {
         add = add.priority(priority);
+    }
+    if let Some(group) = &arguments.group {
+        add = add.group(group);
     }
     for (name, value) in &arguments.header {
         add = add.header(name, value);

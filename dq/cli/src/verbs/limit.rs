@@ -12,7 +12,7 @@ use crate::session::Session;
 
 /// The arguments of `dq limit`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("limits").args(["concurrency", "rate", "max_waiting"]).multiple(true))]
+#[command(group = ArgGroup::new("limits").args(["concurrency", "rate", "max_waiting", "group_concurrency"]).multiple(true))]
 pub struct LimitArguments {
     /// The topic
     #[arg(value_name = "TOPIC")]
@@ -26,7 +26,10 @@ pub struct LimitArguments {
     /// How many jobs may wait before adds are refused
     #[arg(long, value_name = "JOBS")]
     pub max_waiting: Option<usize>,
-    /// Clear this limit, so that the code says it again: concurrency, rate or waiting
+    /// How many jobs of a group may run at a time on all nodes, 1 to 100
+    #[arg(long, value_name = "JOBS")]
+    pub group_concurrency: Option<usize>,
+    /// Clear this limit, so that the code says it again: concurrency, rate, waiting or group_concurrency
     #[arg(long, value_name = "LIMIT")]
     pub clear: Vec<LimitKind>,
     /// Why, for those who wonder later
@@ -49,7 +52,8 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &LimitArguments) -
     let jobs = provider.topic(topic)?;
     let set = arguments.concurrency.map(Limit::Concurrency).into_iter();
     let set = set.chain(arguments.rate.map(Limit::Rate));
-    let set: Vec<_> = set.chain(arguments.max_waiting.map(Limit::Waiting)).collect();
+    let set = set.chain(arguments.max_waiting.map(Limit::Waiting));
+    let set: Vec<_> = set.chain(arguments.group_concurrency.map(Limit::GroupConcurrency)).collect();
     if set.is_empty() && arguments.clear.is_empty() {
         let limits = jobs.state().await?.limits;
         if session.screen.is_json() {

@@ -107,6 +107,9 @@ fn lines(session: &mut Session<'_>, topic: &TopicName, job: &InspectedJob) -> Re
     if let Some(reason) = &job.unreadable {
         return screen.line(format_args!("record    cannot be read: {}", safe(reason)));
     }
+    if let Some(group) = &job.group {
+        screen.line(format_args!("group     {group}"))?;
+    }
     if job.priority != Priority::Normal {
         screen.line(format_args!("priority  {}", job.priority))?;
     }

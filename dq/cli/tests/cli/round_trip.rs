@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Parser;
 use dq::environment::WallClock;
 use dq::job::{
-    AppName, Cause, Codec, Fence, JobId, Metadata, NodeId, Priority, ProducerId, Record, Sequence, TopicKey, TopicName,
-    limits,
+    AppName, Cause, Codec, Fence, GroupName, JobId, Metadata, NodeId, Priority, ProducerId, Record, Sequence, TopicKey,
+    TopicName, limits,
 };
 use dq::store::memory::MemoryStore;
 use dq::store::redis::RedisStore;
@@ -47,6 +47,8 @@ fn metadata(place: CopyPlace) -> impl Strategy<Value = Metadata> {
             version,
             first_added: first_added.map(Timestamp::from_millis),
             priority: Priority::ALL[usize::from(attempts) % 3],
+            group: (attempts % 2 == 1).then(|| GroupName::new("customer-42").unwrap()),
+            group_order: if attempts % 2 == 1 { 7 } else { 0 },
             retry,
             headers,
             error,

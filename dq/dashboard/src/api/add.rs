@@ -5,7 +5,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use dq::job::Priority;
+use dq::job::{GroupName, Priority};
 use dq::provider::{Addition, CallError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -43,6 +43,8 @@ pub(super) struct NewJob {
     retry: Option<String>,
     /// Which of the due jobs of the topic go first: `high`, `normal` (the default) or `low`.
     priority: Option<Priority>,
+    /// The group of the job, 1 to 128 bytes: only so many of its jobs run at a time as the topic allows.
+    group: Option<GroupName>,
     /// Headers as pairs of name and value, up to 8 KiB in all, with 4 bytes for each; without NUL, CR, LF and ESC.
     #[serde(default)]
     headers: Vec<(String, String)>,
@@ -102,6 +104,9 @@ async fn put(app: &Shared, topic: &str, job: NewJob) -> Result<(String, &'static
     }
     if let Some(priority) = job.priority {
         add = add.priority(priority);
+    }
+    if let Some(group) = job.group {
+        add = add.group(group);
     }
     for (name, value) in job.headers {
         add = add.header(name, value);

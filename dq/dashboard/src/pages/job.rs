@@ -106,6 +106,7 @@ fn record(job: &InspectedJob) -> Markup {
                     dd { (moment(at, now)) }
                 }
                 @if let Some(node) = &job.node { dt { "Node" } dd { code { (node) } } }
+                @if let Some(group) = &job.group { dt { "Group" } dd { code { (group) } } }
                 @if job.priority != job::Priority::Normal { dt { "Priority" } dd { (job.priority) } }
                 dt { "Failed runs" } dd { (job.attempts) }
                 @if let Some(cause) = job.cause { dt { "Cause" } dd { (cause) } }

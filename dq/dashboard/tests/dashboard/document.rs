@@ -211,6 +211,7 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     reader.why("export-report", "r6", &["behind", "busy"]).await;
     let mut low = n("low");
     low["priority"] = "low".into();
+    low["group"] = "customer-42".into();
     reader.call(ADD, "export-report", "", low).await;
     reader.why("export-report", "low", &["overtaken", "behind", "busy"]).await;
     let page = reader.program.get("/job?topic=export-report&id=low").await;

@@ -6,7 +6,7 @@
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0 | format and priority in the upper four bits: 9, 10 (high) or 11 (low) (no text begins with such a byte); in the lower four n, 0 to 6 |
+//! | 0 | format and priority in the upper four bits: 9, 10 (high) or 11 (low) (no text begins with such a byte); in the lower four n, 0 to 6, and 8 if the job has a group |
 //! | 1 | flags |
 //! | 6, if `EXPIRES` | absolute expiry, ms since the Unix epoch |
 //! | 6, if `RETAIN` | how long to keep the job as DONE, ms |
@@ -14,6 +14,7 @@
 //! | 3, if `FAILED` | attempts: failed runs so far; then the cause of the last failure, 0 = none, and 128 if exhausted: only `final_retry` will run |
 //! | 10, if `CHANGED` | version: how often the job was changed (4 bytes); when `add_or_extend` first added it, ms since the Unix epoch, 0 = never (6 bytes) |
 //! | n | original delay, ms |
+//! | 9 + n, if there is a group | length of its name; order of the job in it (8 bytes); the name |
 //! | 2, if there is a text | length of all texts |
 //! | 2 + n, if `RETRY` | retry policy of this job, as text |
 //! | 2 + n, if `HEADERS` | headers: for each 2 + n of name and 2 + n of value |
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut};
 
+use super::super::group::GroupName;
 use super::super::ident::Fence;
 use super::super::limits::{self, Limit};
 use super::super::priority::Priority;
@@ -46,6 +48,12 @@ const EXHAUSTED: u8 = 1 << 7;
 
 const MOST_DELAY_BYTES: usize = 6;
 
+/// A bit of the first byte.
+const GROUP: u8 = 1 << 3;
+
+/// What precedes the name of a group: its length, and the order of the job.
+const GROUP_HEAD: usize = 9;
+
 /// The priorities, by what they add to the format in the first byte.
 const PRIORITIES: [Priority; 3] = [Priority::Normal, Priority::High, Priority::Low];
 
@@ -53,6 +61,15 @@ const PRIORITIES: [Priority; 3] = [Priority::Normal, Priority::High, Priority::L
 pub(in crate::job) fn priority_of(record: &[u8]) -> Option<Priority> {
     let above = (record.first()? >> 4).checked_sub(FORMAT)?;
     PRIORITIES.get(usize::from(above)).copied()
+}
+
+/// The group of a record and the order of the job in it, without the rest of the metadata.
+pub(in crate::job) fn group_of(record: &[u8]) -> Option<(u64, &str)> {
+    let head = Head::of(record).ok().filter(|head| head.has_group)?;
+    let mut field = record.get(head.numbers_length()..)?;
+    let (length, order) = (field.try_get_u8().ok()?, field.try_get_u64_le().ok()?);
+    let name = std::str::from_utf8(field.get(..usize::from(length))?).ok()?;
+    GroupName::is_valid(name).then_some((order, name))
 }
 
 /// Where the metadata of a record end.
@@ -65,6 +82,7 @@ pub(in crate::job) fn metadata_length(record: &[u8]) -> Result<usize, BadRecord>
 struct Head {
     priority: Priority,
     delay_bytes: usize,
+    has_group: bool,
     flags: u8,
 }
 
@@ -72,25 +90,39 @@ impl Head {
     fn of(record: &[u8]) -> Result<Self, BadRecord> {
         let [first, rest @ ..] = record else { return Err(BadRecord::TooShort) };
         let priority = priority_of(record).ok_or(BadRecord::UnknownVersion(first >> 4))?;
-        let delay_bytes = usize::from(first & 15);
+        let delay_bytes = usize::from(first & (GROUP - 1));
         if delay_bytes > MOST_DELAY_BYTES {
             return Err(BadRecord::Damaged("delay"));
         }
-        Ok(Self { priority, delay_bytes, flags: *rest.first().ok_or(BadRecord::TooShort)? })
+        Ok(Self {
+            priority,
+            delay_bytes,
+            has_group: first & GROUP != 0,
+            flags: *rest.first().ok_or(BadRecord::TooShort)?,
+        })
     }
 
     const fn has(self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    /// Where the fixed fields end.
-    fn fixed_length(self) -> usize {
+    /// Where the fields that are numbers end.
+    fn numbers_length(self) -> usize {
         let sizes = [(EXPIRES, 6), (RETAIN, 6), (PARKED, 8), (FAILED, 3), (CHANGED, 10)];
         2 + self.delay_bytes + sizes.iter().filter(|(flag, _)| self.has(*flag)).map(|(_, size)| size).sum::<usize>()
     }
 
+    /// Where the fixed fields end.
+    fn fixed_length(self, record: &[u8]) -> Result<usize, BadRecord> {
+        let numbers = self.numbers_length();
+        if !self.has_group {
+            return Ok(numbers);
+        }
+        Ok(numbers + GROUP_HEAD + usize::from(*record.get(numbers).ok_or(BadRecord::TooShort)?))
+    }
+
     fn length(self, record: &[u8]) -> Result<usize, BadRecord> {
-        let fixed = self.fixed_length();
+        let fixed = self.fixed_length(record)?;
         if !self.has(TEXTS) {
             return Ok(fixed);
         }
@@ -99,7 +131,7 @@ impl Head {
     }
 
     /// The fixed fields, and the bytes of the texts behind them. Decodes no text and allocates nothing.
-    fn read(self, record: &[u8]) -> Result<(Fixed, &[u8]), BadRecord> {
+    fn read(self, record: &[u8]) -> Result<(Fixed<'_>, &[u8]), BadRecord> {
         let mut bytes = record.get(2..self.length(record)?).ok_or(BadRecord::TooShort)?;
         let mut number = |is_there: bool, size| if is_there { bytes.get_uint_le(size) } else { 0 };
         let expires_at = self.has(EXPIRES).then(|| Timestamp::from_millis(number(true, 6)));
@@ -111,7 +143,13 @@ impl Head {
         let first_added =
             Some(Timestamp::from_millis(number(self.has(CHANGED), 6))).filter(|at| *at > Timestamp::EPOCH);
         let delay = Duration::from_millis(number(self.delay_bytes > 0, self.delay_bytes));
-        number(self.has(TEXTS), 2);
+        let group_length = number(self.has_group, 1) as usize;
+        let group_order = number(self.has_group, 8);
+        let group = bytes.get(..group_length).ok_or(BadRecord::TooShort)?;
+        bytes.advance(group_length);
+        if self.has(TEXTS) {
+            bytes.advance(2);
+        }
         let exhausted = cause & EXHAUSTED != 0;
         let cause = match cause & !EXHAUSTED {
             0 => None,
@@ -120,15 +158,18 @@ impl Head {
         let priority = self.priority;
         let metadata =
             FixedMetadata { exhausted, delay, expires_at, retain, parked_by, version, first_added, priority };
-        Ok((Fixed { attempts, cause, metadata }, bytes))
+        Ok((Fixed { attempts, cause, metadata, group, group_order }, bytes))
     }
 }
 
 /// All fixed fields.
-struct Fixed {
+struct Fixed<'a> {
     attempts: u16,
     cause: Option<Cause>,
     metadata: FixedMetadata,
+    /// The name of the group; empty if there is none.
+    group: &'a [u8],
+    group_order: u64,
 }
 
 impl FixedMetadata {
@@ -141,7 +182,7 @@ impl Metadata {
     fn head(&self) -> Head {
         let delay = millis_ceil(self.delay);
         let delay_bytes = (8 - delay.leading_zeros() as usize / 8).min(MOST_DELAY_BYTES);
-        Head { priority: self.priority, delay_bytes, flags: self.flags() }
+        Head { priority: self.priority, delay_bytes, has_group: self.group.is_some(), flags: self.flags() }
     }
 
     /// How many bytes [`encode`](Self::encode) writes.
@@ -149,7 +190,12 @@ impl Metadata {
         let (head, Texts { retry, headers, error }) = (self.head(), self.texts());
         let lengths = 2 * usize::from(head.has(TEXTS)) + 2 * (head.flags & TEXTS).count_ones() as usize;
         let of_headers = if headers.is_empty() { 0 } else { self.headers_length() as usize };
-        head.fixed_length() + lengths + of_headers + [retry, error].into_iter().flatten().map(str::len).sum::<usize>()
+        let group = self.group.as_ref().map_or(0, |group| GROUP_HEAD + group.as_str().len());
+        head.numbers_length()
+            + group
+            + lengths
+            + of_headers
+            + [retry, error].into_iter().flatten().map(str::len).sum::<usize>()
     }
 
     /// The texts as they are written. Every door refuses a text over its limit, so all of them are. If one comes this far all the same,
@@ -184,7 +230,8 @@ impl Metadata {
     pub(in crate::job) fn encode(&self, out: &mut Vec<u8>) {
         let head = self.head();
         let above = PRIORITIES.iter().position(|priority| *priority == head.priority).unwrap_or_default();
-        out.put_u8((FORMAT + above as u8) << 4 | head.delay_bytes as u8);
+        let group = if head.has_group { GROUP } else { 0 };
+        out.put_u8((FORMAT + above as u8) << 4 | group | head.delay_bytes as u8);
         out.put_u8(head.flags);
         if let Some(at) = self.expires_at {
             put_time(out, at.as_millis());
@@ -206,6 +253,11 @@ impl Metadata {
         }
         if head.delay_bytes > 0 {
             out.put_uint_le(millis_ceil(self.delay).min(limits::TIME.most), head.delay_bytes);
+        }
+        if let Some(group) = &self.group {
+            out.put_u8(group.as_str().len() as u8);
+            out.put_u64_le(self.group_order);
+            out.put_slice(group.as_str().as_bytes());
         }
         if head.has(TEXTS) {
             self.encode_texts(out);
@@ -235,7 +287,7 @@ impl Metadata {
 
     pub(in crate::job) fn decode(record: &[u8]) -> Result<Self, BadRecord> {
         let head = Head::of(record)?;
-        let (Fixed { attempts, cause, metadata }, mut texts) = head.read(record)?;
+        let (Fixed { attempts, cause, metadata, group, group_order }, mut texts) = head.read(record)?;
         let FixedMetadata { exhausted, delay, expires_at, retain, parked_by, version, first_added, priority } =
             metadata;
         let mut metadata = Self {
@@ -249,8 +301,13 @@ impl Metadata {
             version,
             first_added,
             priority,
+            group_order,
             ..Self::default()
         };
+        if head.has_group {
+            let group = std::str::from_utf8(group).ok().and_then(|name| GroupName::new(name).ok());
+            metadata.group = Some(group.ok_or(BadRecord::Damaged("group"))?);
+        }
         if head.has(RETRY) {
             metadata.retry = Some(get_text(&mut texts)?);
         }

@@ -59,7 +59,7 @@ impl Topic {
         };
         let first_added = matches!(job.on_duplicate, OnDuplicate::Extend { .. }).then_some(now.floor());
         let record = match stamped(record, due, job.expires_after, first_added) {
-            Ok(record) => record,
+            Ok(record) => self.in_order(now, record),
             Err(reason) => return AddOutcome::Refused(reason),
         };
         let is_plain = job.deliver == Deliver::Queue && !self.broadcasts.contains(&job.id);
@@ -101,6 +101,16 @@ impl Topic {
         (!passes && !is_known).then_some(full)
     }
 
+    /// The record with its order among those that were added to its group.
+    fn in_order(&mut self, now: Now, record: Record) -> Record {
+        if record.group().is_none() {
+            return record;
+        }
+        self.group_order = now.micros().max(self.group_order + 1);
+        let metadata = Metadata { group_order: self.group_order, ..record.metadata().unwrap_or_default() };
+        record.with_metadata(&metadata)
+    }
+
     /// Adds a job, as nearly every add does, with one look for its id. If the id is known, returns the record and changes nothing.
     fn put_if_unknown(&mut self, now: Now, id: &JobId, record: Record, due: Timestamp) -> Option<Record> {
         let is_earlier = self.is_before_head(due);
@@ -108,7 +118,7 @@ impl Topic {
         if known.is_none() {
             self.record.note(id, || JobMove::Added { due });
         }
-        if known.is_none() && is_earlier {
+        if known.is_none() && is_earlier && !self.jobs.have_groups() {
             self.signal_head(now, due);
         }
         known

@@ -188,7 +188,7 @@ impl Topic {
             (new, _) => new.is_some(),
         };
         let (head, broadcast_head) = self.heads();
-        if let Some(due) = head.filter(|_| is_earlier(head, job)) {
+        if let Some(due) = head.filter(|_| is_earlier(head, job) && !self.jobs.have_groups()) {
             self.signal_head(now, due);
         }
         if is_earlier(broadcast_head, broadcast) {

@@ -101,7 +101,8 @@ impl Topic {
     ) -> Vec<Claim> {
         let fence = self.fence.next_at(now.micros());
         let end = lease_end(now, lease);
-        let claim = |latest| self.jobs.claim((place, latest, limit, bytes), self.by_code.ageing, node, (fence, end));
+        let order = (self.by_code.ageing, self.seats());
+        let claim = |latest| self.jobs.claim((place, latest, limit, bytes), order, node, (fence, end));
         let claims = latest.map_or_else(Vec::new, claim);
         if !claims.is_empty() {
             self.fence = fence;

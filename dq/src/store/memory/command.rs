@@ -144,6 +144,7 @@ impl Topic {
         }
         slot.set_metadata(&job.metadata());
         slot.set_crashes(0);
+        self.jobs.free_seat(&job.id);
         if place != TimedPlace::Dead {
             self.jobs.move_to(&job.id, TimedPlace::Dead, now.floor());
             self.record.note(&job.id, || JobMove::Dead { cause: Some(Cause::Decode), node: String::new() });

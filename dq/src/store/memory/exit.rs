@@ -14,6 +14,7 @@ use crate::time::Timestamp;
 
 /// Why a run ends.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one call")]
 pub(super) enum Exit {
     /// Its node settled it.
     Settled(Change, Option<Metadata>),
@@ -108,12 +109,16 @@ impl Topic {
                 self.record.note(id, || JobMove::Dropped);
             }
             Change::Rejoin(again) => {
+                self.jobs.free_seat(id);
                 self.write_metadata(id, metadata, None);
                 let due = self.due_again(now, id, *again);
                 self.delay(now, id, due);
                 self.record.note(id, || JobMove::Rejoined { due, node: run.node() });
             }
             Change::Retry(after) => {
+                if !self.by_code.retry_keeps_seat {
+                    self.jobs.free_seat(id);
+                }
                 self.write_metadata(id, metadata, None);
                 let (due, cause) = (now.after(*after), self.cause_of(id));
                 self.delay(now, id, due);
@@ -194,6 +199,9 @@ impl Topic {
         self.write_metadata(id, None, None);
         let cause = self.cause_of(id);
         self.record.died(id, cause, &run.node);
+        if !self.by_code.dead_keeps_seat {
+            self.jobs.free_seat(id);
+        }
         self.jobs.move_to(id, TimedPlace::Dead, now.floor());
     }
 

@@ -6,8 +6,8 @@ use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{JobId, NodeId, ProducerId};
 use crate::store::{
-    BatchAnswer, Due, Gate, MOST_LEFT, Pace, SetTopic, Signal, Slots, StoreError, TopicChange, TopicFull, TopicSet,
-    TopicState,
+    BatchAnswer, Due, Gate, Limit, LimitKind, MOST_LEFT, Pace, SetTopic, Signal, Slots, StoreError, TopicChange,
+    TopicFull, TopicSet, TopicState,
 };
 use crate::time::Timestamp;
 
@@ -36,6 +36,13 @@ impl Topic {
             Due::After(time) | Due::Usual(time) => now.after(time),
             Due::At(at) => at,
         };
+        if matches!(
+            set.change,
+            TopicChange::Limit { limit: Limit::GroupConcurrency(_), .. }
+                | TopicChange::ClearLimit(LimitKind::GroupConcurrency)
+        ) {
+            self.jobs.open_groups();
+        }
         let answer = self.settings.set(now.floor(), set, until);
         self.unsaved.state = true;
         self.calls.keep(now, producer, number, vec![answer.clone()]);
@@ -48,6 +55,11 @@ impl Topic {
             self.unsaved.state = true;
             self.notices.push(Recipient::Nodes, Signal::Paused);
         }
+    }
+
+    /// How many jobs of a group may have a seat.
+    pub(super) fn seats(&self) -> usize {
+        self.settings.group_concurrency().or(self.by_code.group_concurrency).unwrap_or(usize::MAX)
     }
 
     /// The state that counts now.

@@ -34,6 +34,10 @@ pub(crate) struct Topic {
     pub(super) settings: TopicState,
     /// What the node of the present step says of that.
     pub(super) by_code: LinkOptions,
+    /// The order of the last job that was added to a group.
+    pub(super) group_order: u64,
+    /// When the first job may be claimed, at the beginning of the present step.
+    pub(super) head_before: Option<Timestamp>,
     /// When the rate lets the next claim come, in µs; `None`: what the last fence says.
     pub(super) opens: Option<u64>,
     /// How many jobs may be RUNNING, if due jobs wait because so many are, and nobody was told yet that a slot is free.
@@ -60,6 +64,7 @@ impl Topic {
     /// A step begins. `is_listened`: somebody wants its moves.
     pub(super) fn begin_step(&mut self, is_listened: bool) {
         self.record.begin(is_listened, self.histories.are_kept());
+        self.head_before = self.jobs.index(TimedPlace::Delayed).head();
     }
 
     /// The step has panicked: what it has done stays, and the topic goes on.
@@ -73,6 +78,13 @@ impl Topic {
         if self.shut.is_some_and(|limit| self.jobs.in_runs() < limit) {
             self.shut = None;
             self.signal_head(now, now.floor());
+        }
+        // A job that joins or leaves a group changes which others may be claimed, so only the end of the step shows the head.
+        if self.jobs.have_groups()
+            && let Some(head) = self.jobs.index(TimedPlace::Delayed).head()
+            && self.head_before.is_none_or(|before| head < before)
+        {
+            self.signal_head(now, head);
         }
         let (moves, counts) = self.record.take();
         if let Some(counts) = counts {
@@ -145,7 +157,7 @@ impl Topic {
 
     /// If `due` is before the head, tells the watcher when to come, or signals every node if there is no watcher (rule 23).
     pub(super) fn signal_earlier_head(&mut self, now: Now, due: Timestamp) {
-        if self.is_before_head(due) {
+        if self.is_before_head(due) && !self.jobs.have_groups() {
             self.signal_head(now, due);
         }
     }

@@ -56,6 +56,7 @@ pub(super) struct AddBatch {
     longest: usize,
     retains: bool,
     has_priorities: bool,
+    has_groups: bool,
     /// Where the caller had each of the jobs, if another order is sent.
     order: Option<Vec<usize>>,
 }
@@ -64,8 +65,17 @@ impl AddBatch {
     pub(super) fn new(number: u64, items: Vec<NewJob>) -> Self {
         let jobs = Vec::with_capacity(items.len());
         let (groups, decided) = (Vec::new(), Vec::new());
-        let mut batch =
-            Self { number, groups, jobs, decided, longest: 0, retains: false, has_priorities: false, order: None };
+        let mut batch = Self {
+            number,
+            groups,
+            jobs,
+            decided,
+            longest: 0,
+            retains: false,
+            has_priorities: false,
+            has_groups: false,
+            order: None,
+        };
         let repeated = repeated(&items);
         for (position, job) in items.into_iter().enumerate() {
             if repeated.contains(&position) {
@@ -83,13 +93,14 @@ impl AddBatch {
     }
 
     fn push(&mut self, job: NewJob) -> Result<(), String> {
-        let fixed = job.record.fixed();
+        let (fixed, job_has_group) = (job.record.fixed(), job.record.group().is_some());
         let is_new = (fixed.parked_by, fixed.version, fixed.first_added) == (None, 0, None);
         let record = match job.expires_after.is_none() && is_new {
             true => job.record,
             false => ready_to_stamp(&job.record, job.expires_after.is_some())?,
         };
         self.retains |= !fixed.retain.is_zero();
+        self.has_groups |= job_has_group;
         self.has_priorities |= fixed.priority != Priority::Normal;
         // The default delay of the topic may take the place of the job's own.
         let grows = if matches!(job.due, Due::Usual(_)) { MOST_DELAY_BYTES } else { 0 };
@@ -132,6 +143,7 @@ impl AddBatch {
 
     fn is_special(&self) -> bool {
         self.has(|options| options.deliver != Deliver::Queue || options.expires_after.is_some())
+            || self.has_groups
             || self.extends()
             || self.has_schedules()
     }
@@ -163,6 +175,7 @@ impl AddBatch {
             (self.extends(), 'e'),
             (self.retains, 'r'),
             (self.has_priorities, 'p'),
+            (self.has_groups, 'g'),
             (renews, 'x'),
             (self.may_be_later(), 'f'),
             (self.has_schedules(), 'h'),

@@ -42,7 +42,8 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
         OnDuplicate::Replace => "p",
     });
     let has_schedules = copies.iter().any(is_schedule);
-    let letters = [(retains, 'r'), (has_priorities, 'p'), (has_schedules, 'h')];
+    let has_groups = copies.iter().any(|copy| copy.record.group().is_some());
+    let letters = [(retains, 'r'), (has_groups, 'g'), (has_priorities, 'p'), (has_schedules, 'h')];
     call.push(letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect::<String>());
     call.push(longest.next_power_of_two());
     call.push(import.fence.0);

@@ -47,6 +47,7 @@ pub(super) enum Key {
     Meta,
     /// ZSET ids of schedules, all with score 0. It has every schedule, and may name some that are gone.
     Schedules,
+    Grouped,
     /// HASH minute modulo 1440 → what the topic counted in that minute.
     Statistics,
     /// HASH job id → history.
@@ -84,6 +85,7 @@ impl Key {
             Self::Calls => "calls",
             Self::Meta => "meta",
             Self::Schedules => "schedules",
+            Self::Grouped => "grouped",
             Self::Statistics => "statistics",
             Self::History => "history",
             Self::HistoryEnds => "history-ends",
@@ -104,6 +106,7 @@ impl Key {
             | Self::Broadcasts
             | Self::Leases
             | Self::Schedules
+            | Self::Grouped
             | Self::HistoryEnds => "zset",
             Self::Sequence | Self::Calls => "string",
             Self::Wake | Self::BroadcastChannel | Self::EventsChannel => "channel",

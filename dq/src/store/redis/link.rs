@@ -126,7 +126,11 @@ impl RedisLink {
         let node = self.node.as_str();
         let call = self.counting(Step::Transfer, 1, node).arg(node).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
-        let call = self.limits(call.arg(millis(request.lookahead)).arg(millis(self.options.ageing)));
+        let call = self.limits(
+            call.arg(millis(request.lookahead))
+                .arg(millis(self.options.ageing))
+                .arg(self.options.group_concurrency.unwrap_or(0)),
+        );
         let (answer, link, fallback) = (self.connection.ask_list(call), self.clone(), request.fallback);
         let lookahead = request.lookahead;
         Box::pin(async move {
@@ -168,7 +172,7 @@ impl RedisLink {
         let call =
             self.counting(Step::Settle, if has_ticks { 1 } else { 2 }, self.node.as_str()).arg(self.node.as_str());
         let call = call.arg(request.last_seen.0).arg(millis(request.lease)).arg(request.bytes);
-        let Sorted { call, places, mut verdicts } = sort(call, &request.outcomes);
+        let Sorted { call, places, mut verdicts } = sort(call, &request.outcomes, self.options);
         let answer = self.connection.ask_list(call);
         Box::pin(async move {
             let mut reply = answer.await?;
@@ -250,6 +254,7 @@ impl RedisLink {
         let dead = request.node.as_str();
         let call = self.counting(Step::Reclaim, 1, dead).arg(dead).arg(request.seen.as_millis());
         let call = call.arg(request.limit.max(1)).arg(request.max_crashes).arg(request.bytes);
+        let call = call.arg(u8::from(self.options.dead_keeps_seat));
         let answer = self.connection.ask_list(call);
         let link = self.clone();
         Box::pin(async move {

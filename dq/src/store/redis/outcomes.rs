@@ -9,6 +9,7 @@ use foldhash::fast::FixedState;
 use super::scripts::ScriptCall;
 use super::{metadata_bytes, micros};
 use crate::job::{FixedMetadata, Priority};
+use crate::store::LinkOptions;
 use crate::store::step::{Change, Outcome, RejoinDue, Tick, Verdict};
 use crate::time::Timestamp;
 
@@ -23,7 +24,7 @@ pub(super) struct Sorted {
 
 /// Adds the outcomes to the call. A second outcome for the same run would find its row gone, so it is stale and not
 /// sent.
-pub(super) fn sort(mut call: ScriptCall, outcomes: &[Outcome]) -> Sorted {
+pub(super) fn sort(mut call: ScriptCall, outcomes: &[Outcome], options: LinkOptions) -> Sorted {
     let mut verdicts = vec![Verdict::Done; outcomes.len()];
     let mut named = HashSet::with_capacity_and_hasher(outcomes.len(), FixedState::default());
     let (mut acks, mut others) = (Vec::with_capacity(outcomes.len()), Vec::new());
@@ -57,7 +58,16 @@ pub(super) fn sort(mut call: ScriptCall, outcomes: &[Outcome]) -> Sorted {
         call.push(id.as_str());
         call.push(token.to_string());
         let (code, argument) = code_of(change);
-        call.push(code);
+        let keeps_seat = match change {
+            Change::Retry(_) => options.retry_keeps_seat,
+            Change::Dead => options.dead_keeps_seat,
+            _ => false,
+        };
+        if keeps_seat {
+            call.push(format!("{code}+"));
+        } else {
+            call.push(code);
+        }
         match argument {
             Argument::Number(number) => call.push(number),
             Argument::Packed(bytes) => call.push(bytes),
@@ -105,8 +115,11 @@ fn packed(tick: &Tick) -> Vec<u8> {
     let largest = tick.jobs.iter().map(|job| job.record.as_bytes().len()).max().unwrap_or_default();
     // Zero is no time: the schedule ends.
     bytes.put_uint_le(tick.next.map_or(0, |next| millis_of(next).max(1)), 6);
+    let has_group = u8::from(tick.jobs.iter().any(|job| job.record.group().is_some()));
     let has = |is_so: fn(&FixedMetadata) -> bool| u8::from(tick.jobs.iter().any(|job| is_so(&job.record.fixed())));
-    bytes.put_u8(has(|fixed| !fixed.retain.is_zero()) | has(|fixed| fixed.priority != Priority::Normal) << 1);
+    bytes.put_u8(
+        has(|fixed| !fixed.retain.is_zero()) | has(|fixed| fixed.priority != Priority::Normal) << 1 | has_group << 2,
+    );
     bytes.put_u32_le(u32::try_from(largest.max(tick.schedule.as_bytes().len())).unwrap_or(u32::MAX));
     let (unless, skipped) =
         tick.unless.as_ref().map_or((&b""[..], &b""[..]), |(id, record)| (id.as_str().as_bytes(), record.as_bytes()));

@@ -53,10 +53,11 @@ impl RedisStore {
         let opens = opens.filter(|at| *at > counts.clock);
         let recent = recent(&mut reply, counts.clock)?;
         let mut by_shift = reply.nested()?;
-        // As the script adds to due times: normal, high, low.
+        // As the script adds to due times: normal, high, low; then the same of blocked jobs.
         let mut count = || if by_shift.len() > 0 { by_shift.count() } else { Ok(0) };
         let [normal, high, low] = [count()?, count()?, count()?];
-        let due = [high, normal, low];
+        let blocked = [count()?, count()?, count()?];
+        let due = [high + blocked[1], normal + blocked[0], low + blocked[2]];
         Ok(TopicOverview {
             counts,
             state,

@@ -46,29 +46,29 @@ macro_rules! steps {
 }
 
 steps! {
-    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs Unacked Dead Done Statistics];
-    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs Schedules Statistics];
+    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs Unacked Dead Done Grouped Statistics];
+    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs Grouped Schedules Statistics];
     Renew "renew" [Running Leases Sequence];
     Isolate "isolate" [Running Leases Sequence Pending Crashes];
     Exhaust "exhaust" [Running Leases Sequence Pending Jobs Metadata];
     Reconcile "reconcile" [Running Leases Sequence Jobs Dead];
-    Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Pending Crashes Meta Wake Metadata Replacements Statistics];
+    Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Pending Crashes Meta Wake Metadata Replacements Grouped Statistics];
     Release "release" [Delayed Broadcasts Running Leases Sequence Meta Wake];
     Wake "wake" [Delayed Meta Wake];
-    Sweep "sweep" [Jobs Delayed Unacked Dead Done Running Leases Sequence Crashes Meta Metadata];
+    Sweep "sweep" [Jobs Delayed Unacked Dead Done Running Leases Sequence Crashes Meta Metadata Grouped];
     Publish "publish" [Broadcasts BroadcastJobs Meta BroadcastChannel];
-    Scan "scan" [Jobs Delayed Unacked Dead Done Leases Meta Far FarJobs Running];
-    Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Far FarJobs Schedules Running];
-    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Schedules Running];
-    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs Schedules];
-    Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs];
+    Scan "scan" [Jobs Delayed Unacked Dead Done Leases Meta Far FarJobs Grouped Running];
+    Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Far FarJobs Schedules Grouped Running];
+    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Schedules Grouped Running];
+    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs Schedules Grouped];
+    Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs Grouped];
     Listen "listen" [Meta];
     KeepHistory "keep_history" [Meta History HistoryEnds];
     History "history" [History];
     Set "set" [Calls Meta Wake];
     TopicState "topic_state" [Meta];
-    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs Schedules];
-    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs History HistoryEnds];
+    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs Schedules Grouped];
+    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs History HistoryEnds Grouped];
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs Crashes];
     Page "page" [Jobs Delayed Metadata Far FarJobs Crashes Meta];
     Nodes "nodes" [Leases Running];
@@ -104,10 +104,10 @@ macro_rules! parts {
 }
 
 const PARTS: &[(&str, &str)] = parts! {
-    "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "head.lua"
+    "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "groups.lua" "head.lua"
     "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "limits.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
-    "news.lua" "note.lua" "order.lua" "outcomes.lua" "overrides.lua" "pages.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
-    "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua"
+    "news.lua" "note.lua" "open_groups.lua" "order.lua" "outcomes.lua" "overrides.lua" "pages.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
+    "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "seats.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua"
 };
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.
@@ -263,6 +263,8 @@ fn types_of(step: Step, is_diagnosis: bool) -> String {
         Key::Schedules if !is_diagnosis && matches!(step, Step::Add | Step::Import | Step::Settle) => {
             "'channel'".into()
         }
+        // The part `groups` reads it first, if the topic has groups.
+        Key::Grouped if !is_diagnosis && step != Step::Open => "'channel'".into(),
         key => format!("'{}'", key.redis_type()),
     };
     let types: Vec<_> = step.keys().iter().map(type_of).collect();

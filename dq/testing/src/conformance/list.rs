@@ -456,6 +456,21 @@ macro_rules! store_behaviours {
             job_of_any_priority_leaves_its_place priority_survives_export_and_import
             jobs_of_a_tick_have_their_priorities draining_topic_counts_all_priorities ageing_is_what_the_node_says
             claim_by_priority_is_bounded;
+        groups:
+            one_job_of_a_group_runs_at_a_time
+            jobs_of_a_group_start_in_the_order_of_due_times_then_of_adds
+            every_end_of_a_run_lets_the_next_job_of_its_group_come
+            job_that_goes_back_keeps_its_seat
+            group_waits_for_a_retry_unless_the_node_lets_it_pass
+            dead_job_stops_its_group_if_its_node_says_so
+            waiting_jobs_of_a_group_change_like_others
+            far_job_joins_its_group_when_it_comes_near
+            limit_of_a_group_changes_while_its_jobs_run
+            blocked_jobs_are_in_pages_counts_and_drains
+            free_seat_wakes_the_watcher
+            group_survives_export_and_import
+            jobs_of_a_tick_join_their_groups
+            priority_does_not_reorder_a_group;
         examining:
             sound_topic_has_no_mismatch
             job_that_does_not_decode_is_given_up_with_its_payload

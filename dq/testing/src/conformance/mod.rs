@@ -49,6 +49,7 @@ pub mod extending;
 pub mod far;
 pub mod fenced;
 pub mod full;
+pub mod groups;
 pub mod histories;
 pub mod imports;
 pub mod inspection;

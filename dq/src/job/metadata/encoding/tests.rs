@@ -15,6 +15,8 @@ fn full() -> Metadata {
         version: u32::MAX,
         first_added: Some(Timestamp::from_millis(1_763_000_000_002)),
         priority: Priority::High,
+        group: Some(GroupName::new("customer-é").unwrap()),
+        group_order: 1_763_000_000_000_003,
         retry: Some("none".into()),
         headers: vec![("traceparent".into(), "00-1-2-01".into()), ("é".into(), String::new())],
         error: Some("boom".into()),
@@ -39,6 +41,8 @@ fn some_of_full(fields: usize) -> Metadata {
         version: if has(10) { full.version } else { plain.version },
         first_added: full.first_added.filter(|_| has(11)),
         priority: Priority::ALL[fields % 3],
+        group_order: if has(12) { full.group_order } else { 0 },
+        group: full.group.filter(|_| has(12)),
     }
 }
 
@@ -63,7 +67,7 @@ fn fixed_of(metadata: &Metadata) -> FixedMetadata {
 
 #[test]
 fn every_combination_of_fields_reads_back() {
-    for metadata in (0..1 << 12).map(some_of_full) {
+    for metadata in (0..1 << 13).map(some_of_full) {
         let bytes = encoded(&metadata);
         assert_eq!(metadata_length(&bytes), Ok(bytes.len()));
         assert_eq!(metadata.encoded_length(), bytes.len());

@@ -163,7 +163,7 @@ impl Topic {
     }
 
     fn apply_put(&mut self, reader: &mut Reader<'_>, id: &JobId, is_loaded: bool) -> Result<(), BadChanges> {
-        const OF_RUN: u8 = bits::GROUPED | bits::ALONE | bits::PENDING | bits::RELEASED;
+        const OF_RUN: u8 = bits::GROUPED | bits::ALONE | bits::PENDING;
         let flags = reader.byte()?;
         let place = reader.place(flags & bits::PLACE)?;
         if place.is_some() && flags & OF_RUN != 0 {
@@ -184,7 +184,10 @@ impl Topic {
         if !is_loaded {
             return Ok(());
         }
-        self.jobs.insert(id.clone(), Slot::new(record_of(record), crashes, place));
+        let mut slot = Slot::new(record_of(record), crashes, place);
+        slot.has_seat =
+            slot.record.group().is_some() && if node.is_some() { slot.takes_seat() } else { flags & bits::SEAT != 0 };
+        self.jobs.insert(id.clone(), slot);
         if let Some(node) = node {
             self.jobs.set_lease(&node, lease_of_dead(flags & bits::RELEASED != 0));
         }
@@ -200,9 +203,14 @@ impl Topic {
         let mut known = self.jobs.get(id).is_some();
         if flags & bits::HAS_PLACE != 0 {
             let number = reader.byte()?;
-            let Some(place) = reader.place(number)? else { return Err(reader.bad(Damage::Flags(number))) };
+            let Some(place) = reader.place(number & !bits::SEAT)? else {
+                return Err(reader.bad(Damage::Flags(number)));
+            };
             let at = reader.time()?;
             if known {
+                if number & bits::SEAT == 0 {
+                    self.jobs.free_seat(id);
+                }
                 self.jobs.move_to(id, place, at);
             }
         }
@@ -241,6 +249,7 @@ impl Topic {
         while let Some(id) = reader.item()? {
             let token = Token { fence, due: reader.time()? };
             if self.jobs.get(&id).is_some() {
+                self.jobs.take_seat(&id);
                 self.jobs.relocate(&id, Place::Running(Box::new(Run::new(node.clone(), token))));
             } else if !part.has(&id) {
                 continue;

@@ -68,8 +68,10 @@ mod bits {
     pub(super) const ALONE: u8 = 1 << 5;
     /// Of a row and of notes: a pending command follows.
     pub(super) const PENDING: u8 = 1 << 6;
-    /// Of a row: the node that holds the job has released its lease.
+    /// Of a RUNNING row: the node that holds the job has released its lease.
     pub(super) const RELEASED: u8 = 1 << 7;
+    /// Of another row, and of the place in a part: the job has a seat in its group.
+    pub(super) const SEAT: u8 = 1 << 7;
 
     /// Of a part: the place follows.
     pub(super) const HAS_PLACE: u8 = 1;

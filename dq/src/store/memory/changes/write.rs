@@ -54,7 +54,7 @@ impl<'a> Groups<'a> {
         let crashes = if slot.crashes > 0 { bits::CRASHES } else { 0 };
         match &slot.place {
             Place::Timed(place, at) => {
-                self.into.push(place_number(*place) | crashes);
+                self.into.push(place_number(*place) | seat(slot) | crashes);
                 self.time(*at);
             }
             Place::Running(run) => {
@@ -86,7 +86,7 @@ impl<'a> Groups<'a> {
         if let Place::Timed(place, at) = &slot.place
             && has_place != 0
         {
-            self.into.push(place_number(*place));
+            self.into.push(place_number(*place) | seat(slot));
             self.time(*at);
         }
         if touched.has(Touch::CRASHES) {
@@ -232,6 +232,10 @@ fn notes(run: &Run) -> u8 {
         Some(Isolation::Alone) => bits::ALONE,
     };
     isolation | run.pending.as_ref().map_or(0, |_| bits::PENDING)
+}
+
+const fn seat(slot: &Slot) -> u8 {
+    if slot.has_seat { bits::SEAT } else { 0 }
 }
 
 /// The number of a place; RUNNING is 0.

@@ -1,4 +1,5 @@
-//! The ids of a place in order of time, apart by the priority of their jobs: a claim compares only their heads.
+//! The ids of a place in order of time, apart by the priority of their jobs: a claim compares only their heads, and never looks at the
+//! blocked ones.
 
 use std::time::Duration;
 
@@ -6,39 +7,52 @@ use super::super::time_index::TimeIndex;
 use crate::job::{JobId, Priority};
 use crate::time::Timestamp;
 
-/// The index of a place. In time order the parts are one; only [`pop_due`](Self::pop_due) distinguishes them.
+/// The index of a place. In time order the parts are one; only what concerns claims distinguishes them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PlaceIndex([TimeIndex; Priority::ALL.len()]);
+pub(crate) struct PlaceIndex([TimeIndex; 2 * OPEN]);
+
+/// How many parts claims look at: one for each priority. The others have the blocked jobs of these.
+const OPEN: usize = Priority::ALL.len();
+
+/// The part of an index in which a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Part(usize);
+
+impl Part {
+    pub(super) const fn of(priority: Priority, is_blocked: bool) -> Self {
+        Self(priority as usize + if is_blocked { OPEN } else { 0 })
+    }
+}
 
 impl PlaceIndex {
-    pub(super) fn insert(&mut self, priority: Priority, at: Timestamp, id: JobId) {
-        self.0[priority as usize].insert(at, id);
+    pub(super) fn insert(&mut self, part: Part, at: Timestamp, id: JobId) {
+        self.0[part.0].insert(at, id);
     }
 
-    pub(super) fn remove(&mut self, priority: Priority, at: Timestamp, id: &JobId) {
-        self.0[priority as usize].remove(at, id);
+    pub(super) fn remove(&mut self, part: Part, at: Timestamp, id: &JobId) {
+        self.0[part.0].remove(at, id);
     }
 
-    /// Removes and returns the id that goes first of those at `until` or earlier, with its priority and its time: the one whose
+    /// Removes and returns the id that goes first of those at `until` or earlier, with its part and its time: the one whose
     /// time, shifted by its priority, is the earliest.
-    pub(super) fn pop_due(&mut self, until: Timestamp, ageing: Duration) -> Option<(Priority, Timestamp, JobId)> {
+    pub(super) fn pop_due(&mut self, until: Timestamp, ageing: Duration) -> Option<(Part, Timestamp, JobId)> {
         let shifted = |priority: Priority| {
             let head = self.0[priority as usize].head().filter(|head| *head <= until)?;
             Some((head.after(priority.shift(ageing)), priority))
         };
         let (_, priority) = Priority::ALL.into_iter().filter_map(shifted).min()?;
         let (at, id) = self.0[priority as usize].pop_due(until)?;
-        Some((priority, at, id))
+        Some((Part::of(priority, false), at, id))
     }
 
     /// Whether the index has this id at this time.
-    pub(super) fn contains(&self, priority: Priority, at: Timestamp, id: &JobId) -> bool {
-        self.0[priority as usize].contains(at, id)
+    pub(super) fn contains(&self, part: Part, at: Timestamp, id: &JobId) -> bool {
+        self.0[part.0].contains(at, id)
     }
 
-    /// The earliest time.
+    /// The earliest time at which a job may be claimed.
     pub(crate) fn head(&self) -> Option<Timestamp> {
-        self.0.iter().filter_map(TimeIndex::head).min()
+        self.0[..OPEN].iter().filter_map(TimeIndex::head).min()
     }
 
     /// The earliest id and its time.
@@ -48,7 +62,7 @@ impl PlaceIndex {
 
     /// Whether the head is at `until` or earlier.
     pub(crate) fn is_due(&self, until: Timestamp) -> bool {
-        self.0.iter().any(|part| part.is_due(until))
+        self.0[..OPEN].iter().any(|part| part.is_due(until))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -62,7 +76,10 @@ impl PlaceIndex {
 
     /// The same, by priority.
     pub(crate) fn due_by_priority(&self, until: Timestamp) -> [usize; Priority::ALL.len()] {
-        self.0.each_ref().map(|part| part.count_due(until))
+        Priority::ALL.map(|priority| {
+            let parts = [false, true].map(|is_blocked| &self.0[Part::of(priority, is_blocked).0]);
+            parts.iter().map(|part| part.count_due(until)).sum()
+        })
     }
 
     /// The number of ids from `from` on and before `to`. O(leaves of them).
@@ -72,9 +89,7 @@ impl PlaceIndex {
 
     /// The ids after this one, in order.
     pub(crate) fn after(&self, after: Option<(Timestamp, JobId)>) -> impl Iterator<Item = &(Timestamp, JobId)> {
-        let [high, normal, low] = &self.0;
-        let parts = [high.after(after.clone()), normal.after(after.clone()), low.after(after)];
-        let mut parts = parts.map(Iterator::peekable);
+        let mut parts = self.0.each_ref().map(move |part| part.after(after.clone()).peekable());
         std::iter::from_fn(move || {
             let heads = parts.iter_mut().enumerate().filter_map(|(n, part)| Some((*part.peek()?, n)));
             let (_, first) = heads.min()?;

@@ -5,6 +5,7 @@
 //! run, and the crash count is part of the slot, so none of them can outlive its owner. A holder, and with it a lease,
 //! exists exactly while it has rows (rule 8).
 
+mod groups;
 mod index;
 mod rows;
 mod slot;
@@ -28,6 +29,8 @@ pub(super) use slot::{
 };
 pub(super) use touched::{Log, Touch, TouchedIds};
 
+use groups::{Groups, Member};
+use index::Part;
 use rows::{Position, Rows};
 use touched::Touched;
 
@@ -78,14 +81,20 @@ pub(super) fn is_released(holders: &Holders, slot: &Slot) -> bool {
     slot.run().and_then(|run| holders.get(&run.node)).is_some_and(Holder::is_released)
 }
 
+/// What a claim takes out of an index.
+type Claimed = (Part, Timestamp, JobId);
+
 /// The index of each [`TimedPlace`].
 type Timed = [PlaceIndex; 4];
 
 /// Puts an id in the index of its place, or gives its run a row. A node that is not known to hold jobs is of a process that has ended.
 fn occupy(timed: &mut Timed, holders: &mut Holders, id: JobId, slot: &mut Slot) {
     slot.priority = Slot::priority_in(&slot.place, &slot.record);
+    slot.member = Member::of(&slot.record);
+    slot.is_blocked = false;
+    let part = slot.part();
     match &mut slot.place {
-        Place::Timed(place, at) => timed[*place as usize].insert(slot.priority, *at, id),
+        Place::Timed(place, at) => timed[*place as usize].insert(part, *at, id),
         Place::Running(run) => {
             let holder = holders.entry(run.node.clone());
             let rows = &mut holder.or_insert_with(|| Holder { lease: DEAD_LEASE, rows: Rows::default() }).rows;
@@ -97,7 +106,7 @@ fn occupy(timed: &mut Timed, holders: &mut Holders, id: JobId, slot: &mut Slot) 
 
 fn vacate(timed: &mut Timed, holders: &mut Holders, id: &JobId, slot: &Slot) {
     match &slot.place {
-        Place::Timed(place, at) => timed[*place as usize].remove(slot.priority, *at, id),
+        Place::Timed(place, at) => timed[*place as usize].remove(slot.part(), *at, id),
         Place::Running(run) => {
             let holder = holders.get_mut(&run.node).expect("a run has a holder");
             let known = holder.rows.remove(run.token.fence, run.position);
@@ -117,6 +126,7 @@ pub(super) struct Jobs {
     holders: Holders,
     /// The jobs that keep schedules.
     schedules: BTreeSet<JobId>,
+    groups: Groups,
     touched: Touched,
     /// What all of it takes in memory, about.
     bytes: u64,
@@ -219,9 +229,15 @@ impl Jobs {
         if let Some(old) = self.slots.remove(&id) {
             self.bytes -= bytes_of_row(&id, old.records());
             vacate(&mut self.timed, &mut self.holders, &id, &old);
+            self.leave_group(&id, &old);
         }
         occupy(&mut self.timed, &mut self.holders, id.clone(), &mut slot);
-        self.slots.insert(id, slot);
+        if slot.member.is_some() {
+            self.slots.insert(id.clone(), slot);
+            self.join_group(&id);
+        } else {
+            self.slots.insert(id, slot);
+        }
     }
 
     /// Puts a job in DELAYED. If its id is known, returns the record and changes nothing.
@@ -234,18 +250,24 @@ impl Jobs {
                 self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
                 enter(&mut self.schedules, &id);
                 self.bytes += bytes_of_row(&id, slot.records());
-                self.timed[TimedPlace::Delayed as usize].insert(slot.priority, due, id);
+                slot.member = Member::of(&slot.record);
+                let is_member = slot.member.is_some();
+                self.timed[TimedPlace::Delayed as usize].insert(slot.part(), due, id.clone());
+                if is_member {
+                    self.join_group(&id);
+                }
                 None
             }
         }
     }
 
     /// Gives `node` up to `limit` jobs of a place whose time is `until` or earlier, with up to `bytes` of records, under
-    /// this fence and lease. Of DELAYED jobs those go first that their priorities say under this ageing.
+    /// this fence and lease. Of DELAYED jobs those go first that their priorities say under this ageing, and of a group no more have a
+    /// seat than `seats`.
     pub(super) fn claim(
         &mut self,
         (place, until, limit, bytes): (TimedPlace, Timestamp, usize, usize),
-        ageing: Duration,
+        (ageing, seats): (Duration, usize),
         node: &NodeId,
         (fence, lease): (Fence, Timestamp),
     ) -> Vec<Claim> {
@@ -253,15 +275,21 @@ impl Jobs {
         if limit == 0 || !index.is_due(until) {
             return Vec::new();
         }
-        let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: Rows::default() });
         let mut due: Vec<_> = std::iter::from_fn(|| index.pop_due(until, ageing)).take(limit).collect();
         // All slots are looked up before the first one changes. With many jobs waiting each lookup misses the caches, and lookups that
         // do not depend on each other wait for the memory together.
         let size =
             |(_, _, id): &(_, _, JobId)| self.slots.get(id).map_or(0, |slot: &Slot| slot.record.as_bytes().len());
         let count = fitting(due.iter().map(size), bytes);
-        due.drain(count..).for_each(|(priority, at, id)| index.insert(priority, at, id));
-        let (mut claims, first) = (Vec::with_capacity(count), holder.rows.next_position(fence));
+        due.drain(count..).for_each(|(part, at, id)| index.insert(part, at, id));
+        if place == TimedPlace::Delayed {
+            self.seat(&mut due, seats);
+        }
+        if due.is_empty() {
+            return Vec::new();
+        }
+        let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: Rows::default() });
+        let (mut claims, first) = (Vec::with_capacity(due.len()), holder.rows.next_position(fence));
         for (position, (_, due, id)) in (first.0..).map(Position).zip(due) {
             let slot = self.slots.get_mut(&id).expect("an indexed job has a slot");
             let token = Token { fence, due };
@@ -295,6 +323,7 @@ impl Jobs {
             self.schedules.remove(id);
         }
         vacate(&mut self.timed, &mut self.holders, id, &slot);
+        self.leave_group(id, &slot);
         Some(slot.record)
     }
 
@@ -303,14 +332,23 @@ impl Jobs {
         self.relocate(id, Place::Timed(place, at));
     }
 
-    /// Moves a known job to another place.
+    /// Moves a known job to another place. One that has a seat in its group keeps it, unless it ends or is parked.
     pub(super) fn relocate(&mut self, id: &JobId, to: Place) {
+        if matches!(to, Place::Timed(TimedPlace::Unacked | TimedPlace::Done, _)) {
+            self.free_seat(id);
+        }
         let slot = self.slots.get_mut(id).expect("only known jobs move");
         self.touched.change(id, &mut slot.touched, Touch::PLACE);
         self.bytes = self.bytes + to.replacement_size() as u64 - slot.place.replacement_size() as u64;
         vacate(&mut self.timed, &mut self.holders, id, slot);
+        let was = slot.member.is_some().then(|| slot.clone());
         slot.place = to;
         occupy(&mut self.timed, &mut self.holders, id.clone(), slot);
+        // A seat stays while its job moves.
+        if let Some(was) = was.filter(|was| !was.has_seat) {
+            self.leave_group(id, &was);
+            self.join_group(id);
+        }
     }
 
     /// As a step leaves the indexes that panics between two changes.
@@ -323,7 +361,10 @@ impl Jobs {
     pub(super) fn restore(&mut self) {
         let mut slots = mem::take(&mut self.slots);
         let holders = mem::take(&mut self.holders);
+        let are_used = self.groups.are_used;
         (self.timed, self.schedules) = Default::default();
+        self.groups = Groups::default();
+        self.groups.are_used = are_used;
         for (id, slot) in &mut slots {
             enter(&mut self.schedules, id);
             occupy(&mut self.timed, &mut self.holders, id.clone(), slot);
@@ -334,6 +375,9 @@ impl Jobs {
             }
         }
         self.slots = slots;
+        let ids: Vec<_> =
+            self.slots.iter().filter(|(_, slot)| slot.member.is_some()).map(|(id, _)| id.clone()).collect();
+        ids.iter().for_each(|id| self.join_group(id));
         self.bytes = self.counted();
     }
 
@@ -375,7 +419,7 @@ impl Jobs {
     /// Whether indexes and slots agree. O(n log n): for tests and small topics.
     pub(super) fn is_consistent(&self) -> bool {
         let indexed = |(id, slot): (&JobId, &Slot)| match &slot.place {
-            Place::Timed(place, at) => self.index(*place).contains(slot.priority, *at, id),
+            Place::Timed(place, at) => self.index(*place).contains(slot.part(), *at, id),
             Place::Running(run) => {
                 let row = self.holders.get(&run.node).and_then(|holder| holder.rows.get(run.token.fence, run.position));
                 row == Some(id)
@@ -383,6 +427,7 @@ impl Jobs {
         };
         self.len() == self.in_places()
             && self.bytes == self.counted()
+            && self.are_groups_consistent()
             && self.slots.iter().all(indexed)
             && self.holders.values().all(|holder| !holder.rows.is_empty())
             && self.schedules.iter().all(|id| self.slots.contains_key(id))

@@ -6,6 +6,8 @@
 
 use std::ops::Deref;
 
+use super::groups::Member;
+use super::index::Part;
 use super::rows::{Position, Rows};
 use super::touched::{Touch, Touched};
 use crate::job::{Deliver, Fence, Isolation, JobId, Metadata, NodeId, Priority, Record, State, Token};
@@ -170,8 +172,14 @@ pub(crate) struct Slot {
     /// Crashes since the last settled outcome.
     pub(crate) crashes: u32,
     pub(crate) place: Place,
-    /// The part of the index of its place in which the job is.
+    /// The priority by which the job is in the index of its place.
     pub(super) priority: Priority,
+    /// The group in which it is.
+    pub(super) member: Option<Box<Member>>,
+    /// Whether another job of its group goes before it.
+    pub(super) is_blocked: bool,
+    /// Whether it has a seat in its group.
+    pub(crate) has_seat: bool,
     /// What the current step has changed; nothing between steps.
     pub(super) touched: Touch,
 }
@@ -179,7 +187,18 @@ pub(crate) struct Slot {
 impl Slot {
     pub(crate) fn new(record: Record, crashes: u32, place: Place) -> Self {
         let priority = Self::priority_in(&place, &record);
-        Self { record, crashes, place, priority, touched: Touch::default() }
+        let touched = Touch::default();
+        Self { record, crashes, place, priority, member: None, is_blocked: false, has_seat: false, touched }
+    }
+
+    /// Whether a run of it has a seat in its group, if it has one: unless `sweep` claims it.
+    pub(crate) fn takes_seat(&self) -> bool {
+        self.record.fixed().parked_by.is_none()
+    }
+
+    /// The part of the index of its place in which the job is.
+    pub(super) const fn part(&self) -> Part {
+        Part::of(self.priority, self.is_blocked)
     }
 
     /// The part of the index in which a job with this record is: all other places than DELAYED have one part.

@@ -18,9 +18,10 @@ KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override t
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[17] {app:topic}:leases          ZSET     node -> end of its lease, ms
 KEYS[18] {app:topic}:schedules       ZSET     ids of schedules
-KEYS[19] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
+KEYS[19] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[20] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
-ARGV[2]  letters: s if a job is special (it has a broadcast or an expiry, extends, or is a schedule), p if one has another priority than the normal one, e if one extends, c if an id was
+ARGV[2]  letters: s if a job is special (it has a broadcast, an expiry or a group, extends, or is a schedule), g if one has a group, p if one has another priority than the normal one, e if one extends, c if an id was
          chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, w if its caller says how many jobs may wait, f if a job may be due much
          later: the ids of each group ascend, and no record is over 1 KiB. Without s, c and f, and with records up to 4 KiB, the first
          six keys are enough; with f the first eight

@@ -13,6 +13,7 @@ KEYS[10] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[11] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[12] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[13] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
+KEYS[14] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 ARGV[1]  number of the batch
 ARGV[2]  u if a change of the batch is an update, otherwise ''
 ARGV[3]  and on: verb, id, the version that the job must have or '', who sends it or '' (the producer), and what
@@ -34,9 +35,10 @@ local number, renews, FIRST_CHANGE, FIELDS, MOST_READ = ARGV[1], true, 3, 5, 104
 -- include bulk.lua
 -- include far.lua
 -- include score.lua
+-- include metadata.lua
+-- include groups.lua
 -- include near.lua
 -- include signal.lua
--- include metadata.lua
 -- include overrides.lua
 -- include places.lua
 -- include edit.lua
@@ -59,7 +61,7 @@ for i, job in ipairs(in_order) do
     recorded[#recorded + 1] = job.id
     job.queued = {text = texts[i]}
   elseif far_values[i] then
-    job.queued = {text = metadata_in(record_in(far_values[i])), state = 'd', due = due_in(far_values[i]), far = far_values[i]}
+    job.queued = {text = metadata_in(record_in(far_values[i])), state = 'd', due = due_in(far_values[i]), old_due = due_in(far_values[i]), far = far_values[i]}
   end
   if broadcast_dues[i] then
     local is_first = read_bytes == 0
@@ -77,6 +79,7 @@ local places, times = places_of(recorded)
 for i, id in ipairs(recorded) do
   local queued = by_id[id].queued
   queued.state, queued.due = places[i], places[i] == 'd' and times[i] or nil
+  queued.old_due = queued.due
 end
 -- The state in which a job is found, and the part that says its version and due time.
 local function find(job)
@@ -124,7 +127,7 @@ for i = FIRST_CHANGE, #ARGV, FIELDS do
 end
 -- What is written: members are time and id, fields are id and value.
 local near_ids, near_values, job_fields, metadata_fields, removed_metadata, members = {}, {}, {}, {}, {}, {}
-local broadcast_fields, broadcast_members = {}, {}
+local broadcast_fields, broadcast_members, grouped_ids = {}, {}, {}
 local earliest, earliest_broadcast, longest = math.huge, math.huge, 0
 local function push(list, a, b) list[#list + 1], list[#list + 2] = a, b end
 local function write_queued(id, queued)
@@ -139,6 +142,9 @@ local function write_queued(id, queued)
   if queued.due then
     push(members, score(queued.due, queued.text), id)
     earliest = math.min(earliest, queued.due)
+    if has_groups and not seating.has_seat(id, queued.text) then
+      grouped_ids[#grouped_ids + 1] = {id, queued}
+    end
   end
 end
 for _, job in ipairs(in_order) do
@@ -166,6 +172,13 @@ if longest > tonumber(largest or 0) then redis.call('HSET', meta, 'largest', lon
 local answer = 'g' .. table.concat(answers)
 -- include keep.lua
 keep_notes()
+if has_groups then
+  for _, job in ipairs(grouped_ids) do
+    seating.leave(job[1], job[2].text, job[2].old_due)
+    seating.join(job[1], job[2].text, job[2].due)
+  end
+  earliest = seating.regroup()
+end
 signal_earlier('d', head, earliest)
 signal_earlier('b', broadcast_head, earliest_broadcast)
 return {'done', answer}

@@ -17,6 +17,7 @@ KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacemen
 KEYS[15] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[16] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
 KEYS[17] {app:topic}:schedules       ZSET     ids of schedules
+KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 ARGV[1]  number of the batch
 ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue), id, fence or '', who sends it or '' (the producer)
 
@@ -40,6 +41,7 @@ local number, renews, FIELDS, MOST_REMOVED = ARGV[1], true, 4, 1048576
 -- include calls.lua
 -- include far.lua
 -- include score.lua
+-- include groups.lua
 -- include near.lua
 -- include recorder.lua
 for i = 3, #ARGV, FIELDS do
@@ -65,8 +67,11 @@ for i, id in ipairs(ids) do
   if job.text then recorded[#recorded + 1] = id end
   in_order[i] = job
 end
-local places = places_of(recorded)
-for i, id in ipairs(recorded) do by_id[id].state = places[i] end
+local places, times = places_of(recorded)
+for i, id in ipairs(recorded) do
+  local job = by_id[id]
+  job.state, job.old_text, job.old_due = places[i], job.text, places[i] == 'd' and times[i] or nil
+end
 local function state_of(job)
   if job.broadcast and (not job.state or job.state == 'f') then return 'd' end
   return job.state
@@ -166,13 +171,18 @@ for i = 2, #ARGV, FIELDS do
 end
 redis.call('HDEL', pending, '')
 local head = earliest and head_of(delayed)
-if head and priorities then
+if (head or has_groups) and priorities then
   -- include head.lua
 end
 local moved, removed_jobs, removed_broadcasts = {}, {}, {}
 for _, job in ipairs(in_order) do
   if job.has_moved then moved[#moved + 1] = job.id end
   if job.has_moved and not job.state then removed_jobs[#removed_jobs + 1] = job.id end
+  if has_groups and job.has_moved and job.old_text then
+    local stays = job.state == 'd' and seating.has_seat(job.id, job.old_text)
+    if not stays then seating.leave(job.id, job.old_text, job.old_due) end
+    if job.state == 'd' and not stays then seating.join(job.id, job.old_text, job.at) end
+  end
   if job.has_lost_broadcast then removed_broadcasts[#removed_broadcasts + 1] = job.id end
 end
 if #moved > 0 then
@@ -199,5 +209,6 @@ local answer = is_uniform and answers[1] and 'c*' .. answers[1] or 'c' .. table.
 -- include keep.lua
 keep_notes()
 for _, text in ipairs(signals) do publish(wake, text) end
+if has_groups then earliest = seating.regroup() end
 signal_earlier('d', head, earliest)
 return {'done', answer, removed}

@@ -15,6 +15,7 @@ KEYS[12] {app:topic}:metadata        HASH     job id -> metadata that override t
 KEYS[13] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[14] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
 KEYS[15] {app:topic}:schedules       ZSET     ids of schedules
+KEYS[16] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 ARGV[1]  number of the batch
 ARGV[2]  r (reject: all or nothing), k (keep) or p (replace)
 ARGV[3]  letters: r if a copy has a retention, p if one has another priority than the normal one, h if one is a schedule
@@ -43,10 +44,12 @@ if has_schedules then redis.call('ZCARD', schedules) end
 -- include bulk.lua
 -- include far.lua
 -- include score.lua
+-- include metadata.lua
+-- include overrides.lua
+-- include groups.lua
 -- include near.lua
 -- include recorder.lua
 -- include signal.lua
--- include metadata.lua
 -- include places.lua
 -- What the store knows of these ids.
 local recorded, broadcast_ids, states, waits = {}, {}, {}, {}
@@ -67,7 +70,16 @@ for i = FIRST_COPY, #ARGV, FIELDS do
     recorded[#recorded + 1] = ARGV[i + 1]
   end
 end
-for i, state in ipairs(places_of(recorded)) do states[recorded[i]] = state end
+local places, times = places_of(recorded)
+for i, state in ipairs(places) do states[recorded[i]] = state end
+local is_grouped = string.find(flags, 'g', 1, true)
+if is_grouped then
+  has_groups, priorities = has_groups or int(micros), priorities or 1
+end
+local old = {}
+for i, text in ipairs(has_groups and metadata_of(recorded) or {}) do
+  old[recorded[i]] = {text = text, due = places[i] == 'd' and times[i] or nil}
+end
 local dues = read('ZMSCORE', broadcasts, broadcast_ids)
 for i, id in ipairs(broadcast_ids) do waits[id] = dues[i] and 'd' end
 local answers, is_refused = {}, false
@@ -100,6 +112,8 @@ local function put(place, id, at, crash_count, record)
   if earliest[place] and tonumber(at) < earliest[place] then earliest[place] = tonumber(at) end
   if place == 'b' then return push(broadcast_fields, id, record) end
   if states[id] then moved[#moved + 1] = id end
+  if old[id] then seating.leave(id, old[id].text, old[id].due) end
+  if has_groups and place == 'd' then seating.join(id, record, tonumber(at)) end
   push(job_fields, id, record)
   if has_schedules and string.sub(id, 1, 12) == 'dq:schedule:' then redis.call('ZADD', schedules, 0, id) end
   if crash_count ~= '0' then push(crash_fields, id, crash_count) end
@@ -132,6 +146,8 @@ end
 local answer = 'i' .. table.concat(answers)
 -- include keep.lua
 keep_notes()
+if is_grouped and not is_refused then redis.call('HSET', meta, 'groups', has_groups, 'priorities', 1) end
+if has_groups then earliest.d = seating.regroup() end
 signal_earlier('d', head, earliest.d)
 signal_earlier('b', broadcast_head, earliest.b)
 return {'done', answer}

@@ -17,6 +17,7 @@ KEYS[14] {app:topic}:far             ZSET  bounds of the leaves of jobs that are
 KEYS[15] {app:topic}:far-jobs        HASH  job id -> due time and record of such a job
 KEYS[16] {app:topic}:history         HASH  job id -> history
 KEYS[17] {app:topic}:history-ends    ZSET  id of a job that is gone -> when its history is forgotten, ms
+KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 
 Returns  1
 Holds    rule 1

@@ -15,12 +15,14 @@ KEYS[12] {app:topic}:meta            HASH     protocol, watcher, publisher
 KEYS[13] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[14] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[15] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
-KEYS[16] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
+KEYS[16] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[17] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
 ARGV[1]  node: the dead node
 ARGV[2]  seen: the end of its lease that the caller saw, ms
 ARGV[3]  limit, 1..=1000
 ARGV[4]  cap: how many crashes exhaust a job
 ARGV[5]  the most bytes of replacements; one may have more
+ARGV[6]  1: a job that becomes DEAD keeps its seat in its group
 
 Returns  {rows moved, rows left, ids of jobs that were dropped because their record was missing}
 Holds    rules 1, 2, 5, 8, 13, 19, 20, 31: does nothing unless the lease is the one that was seen and has expired; a lease
@@ -38,6 +40,7 @@ local node, seen, limit, cap, most = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumb
 -- include pending.lua
 -- include recorder.lua
 -- include score.lua
+-- include groups.lua
 -- include leave.lua
 local lease_end = tonumber(redis.call('ZSCORE', leases, node) or -1)
 if lease_end ~= seen or lease_end > floor then return {0, 0, {}} end
@@ -52,7 +55,7 @@ local texts = metadata_of(ids)
 local commands, crash_texts = read('HMGET', pending, ids), read('HMGET', crashes, ids)
 local charged_cap = lease_end > 0 and cap or nil
 for i, id in ipairs(ids) do
-  leave(id, tokens[i], texts[i], parse_command(commands[i]), crash_texts[i], 'c', '', '', charged_cap)
+  leave(id, tokens[i], texts[i], parse_command(commands[i]), crash_texts[i], 'c', '', '', charged_cap, ARGV[6] == '1')
 end
 redis.call('HDEL', pending, '')
 write_plan()

@@ -20,7 +20,8 @@ KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacemen
 KEYS[15] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[16] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
 KEYS[17] {app:topic}:schedules       ZSET     ids of schedules, all with score 0
-KEYS[18] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
+KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[19] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  the most bytes of replacements; one may have more
 ARGV[2]  how long the lease of a node is that has rows and none, ms
 ARGV[3]  far-lost as it was before all far jobs were looked at, which had their leaves or are among the ids; otherwise ''
@@ -48,6 +49,7 @@ local NODES = {unpack(ARGV, 7, 6 + nodes)}
 -- include pending.lua
 -- include far.lua
 -- include score.lua
+-- include groups.lua
 -- include near.lua
 -- include recorder.lua
 local node = ''
@@ -130,6 +132,7 @@ local function give_up(id, where)
   -- Metadata that override those of the record may be what does not decode; then what was read ends with the payload.
   if not ends_with(record, kept) and not ends_with(kept, string.sub(record, #metadata_in(record) + 1)) then return false end
   if later then bring_near({id}, {later}) end
+  if has_groups then seating.leave(id, metadata_of({id})[1], tonumber(redis.call('ZSCORE', delayed, id) or 0) % PRIORITY) end
   redis.call('HDEL', crashes, id)
   redis.call('ZREM', delayed, id)
   redis.call('ZREM', unacked, id)

@@ -9,7 +9,8 @@ KEYS[6]  {app:topic}:leases        ZSET  node -> end of its lease, ms
 KEYS[7]  {app:topic}:meta          HASH  far, far-lost, paused, draining, delay, concurrency, rate, waiting
 KEYS[8]  {app:topic}:far           ZSET  bounds of the leaves of jobs that are due much later
 KEYS[9]  {app:topic}:far-jobs      HASH  job id -> due time and record of such a job
-KEYS[10] {app:topic}:running:NODE  HASH  job id -> token; and on: of each node in ARGV
+KEYS[10] {app:topic}:grouped       ZSET  waiting jobs and seats of groups, all with score 0
+KEYS[11] {app:topic}:running:NODE  HASH  job id -> token; and on: of each node in ARGV
 ARGV[1]  and on: the nodes whose rows are counted
 
 Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, clock ms, leases as node, end, ...,
@@ -27,12 +28,12 @@ if holders then return {1, holders} end
 local places = 0
 for n = 1, #NODES do places = places + redis.call('HLEN', KEYS[FIRST + n - 1]) end
 local later, bound = redis.call('HLEN', far_jobs), redis.call('ZRANGE', far, 0, 0)[1]
-local far_at, far_lost, paused, draining, usual, concurrency, rate, waiting, priorities =
-  unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'priorities'))
+local far_at, far_lost, paused, draining, usual, concurrency, rate, waiting, group_concurrency, priorities, has_groups =
+  unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'priorities', 'groups'))
 local opens_at, drained_at, left = nil, nil, 0
 if paused or draining then
   -- include gate.lua
-  for shift = 0, priorities and 2 * PRIORITY or 0, PRIORITY do
+  for shift = 0, has_groups and 5 * PRIORITY or priorities and 2 * PRIORITY or 0, PRIORITY do
     if drained_at then left = left + redis.call('ZCOUNT', delayed, shift > 0 and int(shift) or '-inf', int(shift + drained_at)) end
   end
   left = math.min(left, 10000)
@@ -46,5 +47,8 @@ end
 if later > 0 and (far_lost or not bound) then places = places - 1 end
 local lease_ends = redis.call('ZRANGE', leases, 0, -1, 'WITHSCORES')
 for _, place in ipairs({delayed, unacked, dead, done}) do places = places + redis.call('ZCARD', place) end
+if has_groups then
+  -- rare open_groups.lua
+end
 -- include told.lua
 return {0, floor, lease_ends, redis.call('HLEN', jobs) + later, places + later, told}

@@ -1,7 +1,7 @@
 --[[ set: pauses or drains a topic, ends that, or sets its default delay or one of its limits.
 
 KEYS[1]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[2]  {app:topic}:meta            HASH     protocol, paused, draining, delay, concurrency, rate, waiting
+KEYS[2]  {app:topic}:meta            HASH     protocol, paused, draining, delay, concurrency, rate, waiting, group_concurrency
 KEYS[3]  {app:topic}:wake            CHANNEL  signals for every node
 ARGV[1]  number of the call
 ARGV[2]  the field: paused, draining, delay, or the name of a limit

@@ -17,8 +17,9 @@ KEYS[14] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[17] {app:topic}:far-jobs        HASH     job id -> due time and record of a job that is due much later
-KEYS[18] {app:topic}:schedules       ZSET     ids of schedules; only if a schedule had a tick, or the link counts
-KEYS[19] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
+KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[19] {app:topic}:schedules       ZSET     ids of schedules; only if a schedule had a tick, or the link counts
+KEYS[20] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
@@ -36,12 +37,12 @@ Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n
 ]]
 local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local call, format, others = redis.call, string.format, 7 + acks + 2 * ARGV[6]
-local protocol, retains, watcher, watcher_until, events, history, shut, priorities =
-  unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events', 'history', 'shut', 'priorities'))
+local protocol, retains, watcher, watcher_until, events, history, shut, priorities, has_groups =
+  unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events', 'history', 'shut', 'priorities', 'groups'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 local stored, rare, stale, note, keep_notes, tells_moves = call('GET', sequence), call('EXISTS', pending, crashes, metadata), {}
 local has_pending = rare > 0 and call('EXISTS', pending) == 1
-if acks == 0 or others <= #ARGV or has_pending or retains or shut then
+if acks == 0 or others <= #ARGV or has_pending or retains or shut or has_groups then
   -- rare outcomes.lua
 end
 -- There are only acks, and no job leaves anything behind. That is nearly every settle, so it makes no function, and takes the ids

@@ -11,6 +11,7 @@ KEYS[8]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, rate, waiting, opens, events, history
 KEYS[11] {app:topic}:metadata       HASH    job id -> metadata that override those of its record
+KEYS[12] {app:topic}:grouped        ZSET    waiting jobs and seats of groups, all with score 0
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  limit, 1..=1000, for each of dead, done and unacked
@@ -41,12 +42,18 @@ local parked_until, dead_until = math.max(floor - ARGV[5], 0), math.max(floor - 
 local opens_at, drained_at, left = nil, nil, 0
 -- include gate.lua
 if opens_at or drained_at then parked_until = -1 end
+-- include metadata.lua
+-- include overrides.lua
+-- include groups.lua
 -- include recorder.lua
 local function are_delayed(ids) return read('ZMSCORE', delayed, ids) end
 local function prune(place, ids)
   local is_delayed, removed = are_delayed(ids), {}
   for i, id in ipairs(ids) do
     if not is_delayed[i] then removed[#removed + 1] = id end
+  end
+  if has_groups then
+    for i, text in ipairs(metadata_of(removed)) do seating.free_seat(removed[i], text) end
   end
   write('ZREM', place, ids)
   write('HDEL', jobs, removed)
@@ -63,6 +70,12 @@ for i = 1, #oldest / 2 do
   if is_too_many or tonumber(oldest[2 * i]) <= dead_until then excess[#excess + 1] = oldest[2 * i - 1] end
 end
 local pruned_dead = prune(dead, excess)
+if has_groups then
+  local head
+  -- include head.lua
+  local now = seating.regroup()
+  if now and now < (head or math.huge) then redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'wake', 'due') end
+end
 -- Histories of jobs that are gone, once their time is over (rule 31).
 local more_histories = false
 if history then
@@ -74,7 +87,7 @@ if history then
     more_histories = #over == limit
   end
 end
-local place, latest, are_elsewhere = unacked, parked_until, are_delayed
+local place, latest, are_elsewhere, seated = unacked, parked_until, are_delayed, nil
 local watcher_told, standby, standby_until, standby_told, opens =
   unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told', 'opens'))
 local limited, in_runs, next_claim = concurrency or rate or ARGV[9] ~= '0' or ARGV[10] ~= '', nil, nil

@@ -13,7 +13,8 @@ KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of suc
 KEYS[11] {app:topic}:unacked        ZSET    job id -> when it was parked, ms
 KEYS[12] {app:topic}:dead           ZSET    job id -> when it became DEAD, ms
 KEYS[13] {app:topic}:done           ZSET    job id -> end of its retention, ms
-KEYS[14] {app:topic}:statistics     HASH    minute -> what was counted; only if the link counts
+KEYS[14] {app:topic}:grouped        ZSET    waiting jobs and seats of groups, all with score 0
+KEYS[15] {app:topic}:statistics     HASH    minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  limit, 1..=1000
@@ -22,8 +23,9 @@ ARGV[5]  fallback, µs: how long a node sleeps at most
 ARGV[6]  the most bytes of records; one record may have more
 ARGV[7]  lookahead, ms: jobs that become due within it are claimed as well, and the node comes half of it before the head
 ARGV[8]  ageing, ms: for how much longer a due job may have waited that one of the next higher priority overtakes
-ARGV[9]  how many jobs may be RUNNING on all nodes, as the code of the node says; 0: any number
-ARGV[10] how many jobs all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
+ARGV[9]  how many jobs of a group may have a seat, as the code of the node says; 0: any number
+ARGV[10] how many jobs may be RUNNING on all nodes, as that code says; 0: any number
+ARGV[11] how many jobs all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
@@ -39,9 +41,9 @@ local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
-  draining, usual, events, history, concurrency, rate, waiting, shut, opens, priorities = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
+  draining, usual, events, history, concurrency, rate, waiting, group_concurrency, shut, opens, priorities, has_groups = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
-    'concurrency', 'rate', 'waiting', 'shut', 'opens', 'priorities'))
+    'concurrency', 'rate', 'waiting', 'group_concurrency', 'shut', 'opens', 'priorities', 'groups'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
 local note, keep_notes, tells_moves
@@ -53,19 +55,20 @@ if paused or draining then
   -- rare gate.lua
   if opens_at then reach = -1 elseif drained_at then reach = math.min(reach, drained_at) end
 end
-local place, latest, are_elsewhere = delayed, reach, nil
+local place, latest, are_elsewhere, seated = delayed, reach, nil, nil
 far_at = far_at and tonumber(far_at)
 if far_at and far_at <= floor + NEAR then
   -- rare move.lua
   -- What has not come near yet goes before what is due later.
   if far_at then latest = math.min(latest, far_at) end
 end
-local limited, in_runs, next_claim = concurrency or rate or ARGV[9] ~= '0' or ARGV[10] ~= '', nil, nil
+local limited, in_runs, next_claim = concurrency or rate or ARGV[10] ~= '0' or ARGV[11] ~= '', nil, nil
 if limited then
   -- rare limits.lua
 end
 local earliest = redis.call('ZRANGE', leases, '0', '2', 'WITHSCORES')
 -- include claim.lua
+if seated then seated() end
 -- Of fewer than three leases the last one is known, and with it whether one is too long.
 if earliest[6] or tonumber(earliest[4] or earliest[2] or 0) > floor + LONGEST_LEASE then
   -- rare cut.lua
@@ -81,7 +84,7 @@ if opens_at then
   come_at = opens_at < math.huge and opens_at or nil
 elseif drained_at then
   if first_due > drained_at then come_at = nil end
-  for shift = 0, priorities and 2 * PRIORITY or 0, PRIORITY do
+  for shift = 0, has_groups and 5 * PRIORITY or priorities and 2 * PRIORITY or 0, PRIORITY do
     left = left + call('ZCOUNT', delayed, shift > 0 and int(shift) or '-inf', int(shift + drained_at))
   end
   left = math.min(left, MOST_LEFT)

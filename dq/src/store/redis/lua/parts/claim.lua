@@ -38,6 +38,9 @@ if n > 1 and (not largest or n * largest + math.min(n, overridden) * 16384 > mos
 end
 local records, tokens, overrides, crash_counts, dropped = {}, {}, false, false, false
 if n > 0 then records = call('HMGET', jobs, unpack(ids)) end
+if has_groups and place == delayed and n > 0 then
+  -- rare seats.lua
+end
 local claimed, is_whole = n, n == 0 or not are_elsewhere
 for i = 1, n do is_whole = is_whole and records[i] end
 if not is_whole then

@@ -46,6 +46,10 @@ local function extend(id, options, record)
   due, first = due_of(options, first)
   extended_due = due
   if text then
+    if has_groups and not seating.has_seat(id, text) then
+      seating.leave(id, text, dues[id])
+      seating.join(id, text, due)
+    end
     local new = edited(text, version + 1, first, due - dues[id]) .. payload
     local n = #delayed_members
     delayed_members[n + 1], delayed_members[n + 2], job_fields[n + 1], job_fields[n + 2] = score(due, new), id, id, new

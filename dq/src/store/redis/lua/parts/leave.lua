@@ -16,7 +16,7 @@ local plan, earliest, earliest_broadcast, backs_off
 local function begin_plan()
   earliest, earliest_broadcast, backs_off = nil, nil, nil
   -- Lists: what is removed, then fields and members.
-  plan = setmetatable({longest = 0, has_retention = false, has_priority = false}, {__index = function(lists, name)
+  plan = setmetatable({longest = 0, has_retention = false, has_priority = false, has_group = false}, {__index = function(lists, name)
     lists[name] = {}
     return lists[name]
   end})
@@ -54,8 +54,13 @@ local function push(list, a, b)
   if b then list[#list + 1] = b end
 end
 local function put(place, id, time) push(plan[place], int(time), id) end
+local keeps_seat = false
 local function put_delayed(id, due, text)
   earliest = math.min(earliest or due, due)
+  if has_groups and not (keeps_seat and seating.has_seat(id, text)) then
+    keeps_seat = false
+    seating.join(id, text, due)
+  end
   push(plan.delayed, score(due, text), id)
 end
 local function remove_job(id)
@@ -107,6 +112,7 @@ local function finish_job(id, text, ending, new)
 end
 local function give_back(id, due, text, parking_fence, crash_count)
   if crash_count > 0 then push(plan.crashes, id, crashes_text(crash_count, '')) end
+  keeps_seat = not parking_fence
   if parking_fence then put('unacked', id, due) else put_delayed(id, due, text) end
 end
 -- Returns the new crash count, or nil if the job becomes DEAD; and whether the crash convicts it.
@@ -119,13 +125,14 @@ local function charge(exhausted, crash_count, isolation, cap)
   if (isolation == '+' and crash_count <= cap) or crash_count < math.max(cap - 1, 1) then return crash_count + 1, false end
   return crash_count, false
 end
-local function reclaim(id, due, text, parking_fence, crash_count, isolation, cap)
+local function reclaim(id, due, text, parking_fence, crash_count, isolation, cap, is_kept)
   if not cap then return give_back(id, due, text, parking_fence, crash_count) end
   local new_count, is_convicted = charge(facts_of(text).exhausted, crash_count, isolation, cap)
   if is_convicted then update_metadata(id, text, exhausted_by(CRASHES, text)) end
   if new_count then return give_back(id, due, text, parking_fence, new_count) end
   local new = merge(text, '', nil)
   update_metadata(id, text, new)
+  keeps_seat = is_kept
   die(id, new)
 end
 local function due_again(outcome, argument, text)
@@ -189,7 +196,10 @@ local function put_jobs_of_tick(packed)
   end
   local unless, skipped, schedule, count = text(), next_text(), next_text(), nil
   if has % 2 == 1 then plan.has_retention = true end
-  if has >= 2 then plan.has_priority = true end
+  if bit.band(has, 2) > 0 then plan.has_priority = true end
+  if has >= 4 then
+    plan.has_group, priorities, has_groups = true, priorities or 1, has_groups or micros
+  end
   plan.longest = math.max(plan.longest, longest)
   if unless ~= '' and has_not_ended(unless) then return skipped, next_due end
   count, at = struct.unpack('<I2', packed, at)
@@ -216,7 +226,7 @@ local function put_tick(id, due, packed)
   note('j', int(again), node, id)
   put_record(id, again, schedule)
 end
-local function leave(id, token, text, command, crash_text, outcome, argument, new, cap)
+local function end_run(id, token, text, command, crash_text, outcome, argument, new, cap, keeps)
   -- A rollback, a drop, a reclaim and a recovery end no run, and neither does a job that expired before it could run.
   local is_no_run = not statistics or string.find('bdcl', outcome, 1, true) or outcome == 'x' and cause_in(new) == EXPIRED
   if not is_no_run then note('e' .. outcome, '', node, id) end
@@ -263,9 +273,16 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
   local crash_count, isolation = parse_crashes(crash_text)
   if outcome == 'c' then
     note('l', '', node, id)
-    return reclaim(id, tonumber(due), text, parking_fence, crash_count, isolation, cap)
+    return reclaim(id, tonumber(due), text, parking_fence, crash_count, isolation, cap, keeps)
   end
+  if outcome == 'r' or outcome == 'x' then keeps_seat = keeps end
   apply_outcome(id, fence, tonumber(due), text, parking_fence, crash_count, outcome, argument, new)
+end
+-- Whoever keeps no seat in its group gives it back.
+local function leave(id, token, text, ...)
+  keeps_seat = false
+  end_run(id, token, text, ...)
+  if has_groups and not keeps_seat then seating.free_seat(id, text) end
 end
 local function write_list(command, key, name)
   local list = rawget(plan, name)
@@ -273,7 +290,7 @@ local function write_list(command, key, name)
 end
 local function write_plan()
   local head, broadcast_head = earliest and head_of(delayed), earliest_broadcast and head_of(broadcasts)
-  if head and priorities then
+  if (head or has_groups) and priorities then
     -- include head.lua
   end
   write_list('HDEL', running, 'removed_rows')
@@ -287,6 +304,7 @@ local function write_plan()
   write_list('ZREM', done, 'removed_done')
   if plan.has_retention then redis.call('HSET', meta, 'retains', 1) end
   if plan.has_priority then redis.call('HSET', meta, 'priorities', 1) end
+  if plan.has_group then redis.call('HSET', meta, 'priorities', 1, 'groups', int(has_groups)) end
   if plan.longest > 0 and plan.longest > tonumber(redis.call('HGET', meta, 'largest') or 0) then
     redis.call('HSET', meta, 'largest', plan.longest)
   end
@@ -305,6 +323,7 @@ local function write_plan()
   if backs_off then
     -- include back_off.lua
   end
+  if has_groups then earliest = seating.regroup() end
   signal_earlier('d', head, earliest)
   signal_earlier('b', broadcast_head, earliest_broadcast)
 end

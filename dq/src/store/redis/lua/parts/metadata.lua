@@ -8,24 +8,31 @@ Gives    metadata_in(record): the metadata in a record, or '' if it does not dec
          exhausted_by(cause, text): the cause is CRASHES or PLACE_LOST. revived(text): without attempts, exhaustion and expiry
 Holds    no text is decoded. Metadata that do not decode count as plain
 ]]
-local FORMAT, LAST_FORMAT, MOST_DELAY = 144, 191, 6
+local FORMAT, LAST_FORMAT, MOST_DELAY, GROUPED = 144, 191, 6, 8
 -- The flags; TEXTS are those of texts.
 local EXPIRES, RETAIN, PARKED, FAILED, TEXTS, CHANGED = 1, 2, 4, 8, 112, 128
 local EXHAUSTED, LAST_CAUSE, CRASHES, PLACE_LOST = 128, 8, 5, 7
 local LARGE = 4096
--- Where the fixed fields end, where all metadata end, and the flags; nothing if these are no metadata.
+-- Where the fields that are numbers end, where all metadata end, the flags, and where the group ends, which is between the numbers and the texts;
+-- nothing if these are no metadata.
 local function ends_of(text)
   local first, flags = string.byte(text, 1, 2)
-  if not flags or first < FORMAT or first > LAST_FORMAT or first % 16 > MOST_DELAY then return nil end
-  local fields_end = 2 + first % 16
-  if flags == 0 then return fields_end, fields_end, flags end
+  if not flags or first < FORMAT or first > LAST_FORMAT or first % GROUPED > MOST_DELAY then return nil end
+  local fields_end = 2 + first % GROUPED
+  if flags == 0 and first % 16 < GROUPED then return fields_end, fields_end, flags, fields_end end
   -- Each flag, where it is set, becomes the size of its field.
   fields_end = fields_end + bit.band(flags, EXPIRES) * 6 + bit.band(flags, RETAIN) * 3 + bit.band(flags, PARKED) * 2
     + bit.band(flags, FAILED) / FAILED * 3 + bit.band(flags, CHANGED) / CHANGED * 10
-  if bit.band(flags, TEXTS) == 0 then return fields_end, fields_end, flags end
-  local low, high = string.byte(text, fields_end + 1, fields_end + 2)
+  local group_end = fields_end
+  if first % 16 >= GROUPED then
+    local length = string.byte(text, fields_end + 1)
+    if not length or #text < fields_end + 9 + length then return nil end
+    group_end = fields_end + 9 + length
+  end
+  if bit.band(flags, TEXTS) == 0 then return fields_end, group_end, flags, group_end end
+  local low, high = string.byte(text, group_end + 1, group_end + 2)
   if not high then return nil end
-  return fields_end, fields_end + 2 + low + 256 * high, flags
+  return fields_end, group_end + 2 + low + 256 * high, flags, group_end
 end
 local function metadata_in(record)
   local _, length = ends_of(record)
@@ -34,9 +41,9 @@ local function metadata_in(record)
 end
 local function own_metadata(record) return #record > LARGE and metadata_in(record) or nil end
 -- The fields as they are written; `texts` has the bytes of all texts, with their length.
-local function plain() return {format = FORMAT, failed = '', delay = '', text_flags = 0, texts = ''} end
+local function plain() return {format = FORMAT, failed = '', delay = '', group = '', text_flags = 0, texts = ''} end
 local function split(text)
-  local fields_end, length, flags = ends_of(text)
+  local fields_end, length, flags, group_end = ends_of(text)
   if length ~= #text then return plain() end
   local at = 3
   local function field(flag, size)
@@ -53,14 +60,14 @@ local function split(text)
   local first = string.byte(text)
   return {
     format = first - first % 16, expires = expires, retain = retain, parking_fence = parking_fence, failed = failed, changed = changed, delay = string.sub(text, at, fields_end),
-    text_flags = bit.band(flags, TEXTS), texts = string.sub(text, fields_end + 1),
+    group = string.sub(text, fields_end + 1, group_end), text_flags = bit.band(flags, TEXTS), texts = string.sub(text, group_end + 1),
   }
 end
 local function join(parts)
   local flags = parts.text_flags + (parts.expires and EXPIRES or 0) + (parts.retain and RETAIN or 0)
     + (parts.parking_fence and PARKED or 0) + (parts.failed ~= '' and FAILED or 0) + (parts.changed and CHANGED or 0)
-  return string.char(parts.format + #parts.delay, flags) .. (parts.expires or '') .. (parts.retain or '')
-    .. (parts.parking_fence or '') .. parts.failed .. (parts.changed or '') .. parts.delay .. parts.texts
+  return string.char(parts.format + (parts.group ~= '' and GROUPED or 0) + #parts.delay, flags) .. (parts.expires or '') .. (parts.retain or '')
+    .. (parts.parking_fence or '') .. parts.failed .. (parts.changed or '') .. parts.delay .. parts.group .. parts.texts
 end
 local function fixed(text)
   local parts = split(text)

@@ -14,6 +14,8 @@ do
   -- include bulk.lua
   -- include far.lua
   -- include score.lua
+  -- include metadata.lua
+  -- include groups.lua
   -- include near.lua
   while true do
     local bound = redis.call('ZRANGE', far, '0', '0')[1]

@@ -1,7 +1,7 @@
 --[[ near: brings jobs out of the tree of jobs that are due much later into `delayed`, with the due times that they have. To the jobs
 nothing happens, so a script may do this before it reads what else it needs.
 
-Needs    jobs, delayed, far, far_jobs; clock, bulk, far, score
+Needs    jobs, delayed, far, far_jobs; has_groups: field of meta; clock, bulk, far, score, groups
 Gives    put_near(ids, values): puts the ids whose value in far_jobs is given into `delayed`. bring_near(ids, values): also takes them
          out of the tree
 Holds    rules 1, 2: it reads each key before it writes it, and its first write is a removal
@@ -18,6 +18,12 @@ local function put_near(ids, values)
   end
   write('HSET', jobs, fields)
   write('ZADD', delayed, members)
+  if has_groups then
+    for i, id in ipairs(ids) do
+      if values[i] then seating.join(id, record_in(values[i]), due_in(values[i])) end
+    end
+    seating.regroup()
+  end
 end
 local function bring_near(ids, values)
   local brought, bounds = {}, {}

@@ -16,6 +16,7 @@ Cost     an ack one HMGET field and two HDEL fields, any other outcome O(log n)
 -- include pending.lua
 -- include recorder.lua
 -- include score.lua
+-- include groups.lua
 -- include leave.lua
 -- include lease.lua
 local ids, expected, at = {}, {}, {}
@@ -33,7 +34,7 @@ local plain, planned = {}, {}
 for i = 1, #ids do
   if tokens[i] ~= expected[i] then
     stale[#stale + 1] = i
-  elseif i > acks or has_pending or retains then
+  elseif i > acks or has_pending or retains or has_groups then
     planned[#planned + 1] = i
   else
     plain[#plain + 1] = ids[i]
@@ -65,7 +66,7 @@ if #planned > 0 then
   -- Of an ack without a pending command, only a retention matters.
   local reads = {}
   for k, i in ipairs(planned) do
-    if i > acks or retains or commands[k] then reads[#reads + 1] = ids[i] end
+    if i > acks or retains or has_groups or commands[k] then reads[#reads + 1] = ids[i] end
   end
   for k, text in ipairs(metadata_of(reads)) do texts[reads[k]] = text end
 end
@@ -85,14 +86,15 @@ local function end_plan()
 end
 if #planned > 0 then
   for k, i in ipairs(planned) do
-    local outcome, argument, new = 'a', '', ''
+    local outcome, argument, new, keeps = 'a', '', '', false
     if i > acks then outcome, argument, new = ARGV[at[i] + 2], ARGV[at[i] + 3], ARGV[at[i] + 4] end
+    if #outcome > 1 then outcome, keeps = string.sub(outcome, 1, 1), true end
     -- A tick adds jobs, so it has to see what the others have done. Ticks are the last of the request.
     if outcome == 'n' then
       end_plan()
       begin_plan()
     end
-    leave(ids[i], tokens[i], texts[ids[i]], parse_command(commands[k]), crash_texts[k], outcome, argument, new)
+    leave(ids[i], tokens[i], texts[ids[i]], parse_command(commands[k]), crash_texts[k], outcome, argument, new, nil, keeps)
   end
   end_plan()
 end

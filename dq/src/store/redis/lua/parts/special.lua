@@ -6,16 +6,21 @@ Holds    what `add` holds
 Cost     O(n log n)
 ]]
 -- include types.lua
+local is_grouped = flags ~= '' and string.find(flags, 'g', 1, true)
+if is_grouped then
+  has_groups, priorities = math.max(tonumber(has_groups or 0) or 0, micros - 1), priorities or 1
+end
 local has_schedules = flags ~= '' and string.find(flags, 'h', 1, true)
 -- A key of a wrong type is found before the first write.
 if has_schedules then redis.call('ZCARD', schedules) end
 -- include bulk.lua
 -- include far.lua
 -- include score.lua
--- include near.lua
 -- include put_far.lua
--- include signal.lua
 -- include metadata.lua
+-- include groups.lua
+-- include near.lua
+-- include signal.lua
 -- include overrides.lua
 -- include edit.lua
 -- include pending.lua
@@ -92,7 +97,7 @@ if chosen then
     local times = read('ZMSCORE', broadcasts, chosen)
     for i, id in ipairs(chosen) do broadcast_dues[id] = times[i] end
   end
-  if has_extensions then
+  if has_extensions or has_groups then
     for i, text in ipairs(metadata_of(recorded)) do texts[recorded[i]] = text end
   end
 end
@@ -107,6 +112,7 @@ local function put(id, options, record)
   local waited, waits = states[id] == 'd', options.deliver ~= 'b'
   if full and waited ~= waits then count_waiting(waits and 1 or -1) end
   if states[id] then moved[#moved + 1] = id end
+  if has_groups and texts[id] then seating.leave(id, texts[id], states[id] == 'd' and dues[id] or nil) end
   if options.deliver ~= 'q' then
     broadcast_members[#broadcast_members + 1], broadcast_members[#broadcast_members + 2] = options.due_text, id
     broadcast_fields[#broadcast_fields + 1], broadcast_fields[#broadcast_fields + 2] = id, record
@@ -122,6 +128,7 @@ local function put(id, options, record)
   elseif options.deliver ~= 'b' then
     local n = #delayed_members
     delayed_members[n + 1], delayed_members[n + 2], job_fields[n + 1], job_fields[n + 2] = score(options.due, record), id, id, record
+    if has_groups then seating.join(id, record, options.due) end
     if options.due < earliest then earliest = options.due end
   elseif states[id] then
     removed_jobs[#removed_jobs + 1] = id
@@ -151,6 +158,11 @@ end
 -- include extend.lua
 local function add(id, options, record)
   if options.expires then record = with_expiry(record, options.expires) end
+  if is_grouped and seating.group_of(record) then
+    local fields_end = ends_of(record)
+    has_groups = has_groups + 1
+    record = string.sub(record, 1, fields_end + 1) .. struct.pack('<I8', has_groups) .. string.sub(record, fields_end + 10)
+  end
   local state = states[id]
   if (not state or state == 'f') and broadcast_dues[id] then state = 'd' end
   if options.duplicate == 'e' then
@@ -231,8 +243,10 @@ if has_schedules then
   end
 end
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)
+if is_grouped then redis.call('HSET', meta, 'groups', int(has_groups), 'priorities', 1) end
 -- include note.lua
 -- include keep.lua
+if has_groups then earliest = seating.regroup() or math.huge end
 -- include news.lua
 keep_notes()
 if come then signal('due', 'watcher', watcher, watcher_until, come) end

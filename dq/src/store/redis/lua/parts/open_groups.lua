@@ -1,0 +1,25 @@
+--[[ open_groups: lets the first job of up to 200 groups come, and continues behind them the next time. So a group goes on whose limit was raised,
+or of which another program has taken something away; a claim blocks the jobs again that have no seat.
+
+Needs    meta, delayed, grouped, jobs; clock, bulk
+Gives    a signal, if the head is earlier now
+Holds    rules 4, 23
+Cost     two ZRANGE and a ZSCORE for each group
+]]
+-- include metadata.lua
+-- include groups.lua
+local head
+-- include head.lua
+local before, at = head or math.huge, redis.call('HGET', meta, 'groups-at') or ''
+for _ = 1, 200 do
+  local entry = redis.call('ZRANGE', grouped, at == '' and '-' or '(' .. at .. '\1', '+', 'BYLEX', 'LIMIT', '0', '1')[1]
+  at = entry and string.match(entry, '^(.-)%z') or ''
+  if at == '' then break end
+  seating.let_next(at)
+end
+redis.call('HSET', meta, 'groups-at', at)
+if redis.call('EXISTS', grouped) == 0 then
+  for _, id in ipairs(redis.call('ZRANGE', delayed, int(seating.BLOCKED), '+inf', 'BYSCORE', 'LIMIT', '0', '1000')) do seating.shift(id, false) end
+end
+-- include head.lua
+if (head or math.huge) < before then redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'wake', 'due') end

@@ -1,0 +1,54 @@
+--[[ seats: of jobs that are due, takes those that have a seat in their group, or get one because it has fewer than may run. The others
+leave their place for that of blocked jobs, so no claim meets them again before a seat is free.
+
+Needs    group_concurrency: field of meta; ARGV[9]: how many jobs of a group may have a seat, as the code of the node says, 0 for any number; n, ids, records,
+         scores; call; jobs, delayed, grouped; seated: nil; clock
+Gives    are_elsewhere: names those that are blocked; seated(): writes what has changed, and lets the next job of each group come
+Holds    rule 4
+Cost     per job with a group ZSCORE and ZLEXCOUNT; per claimed one ZADD, ZREM, ZRANGE; per blocked one ZADD twice, and once HEXISTS
+         for each seat of its group, because a seat of a job that is gone is free
+]]
+-- include bulk.lua
+-- include metadata.lua
+-- include score.lua
+-- include groups.lua
+local group_limit = tonumber(string.match(group_concurrency or '', '^%d+:(%d+):') or ARGV[9])
+if group_limit == 0 then group_limit = math.huge end
+local taken, blocked, entries, seats, waiting, shut_out = {}, {}, {}, {}, {}, {}
+local function seats_of(name)
+  if not taken[name] then taken[name] = call('ZLEXCOUNT', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t') end
+  if taken[name] >= group_limit then
+    for _, entry in ipairs(call('ZRANGE', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t', 'BYLEX')) do
+      if call('HEXISTS', jobs, string.sub(entry, #name + 3)) == 0 then taken[name] = taken[name] - call('ZREM', grouped, entry) end
+    end
+  end
+  return taken[name]
+end
+local has_blocked = false
+for i = 1, n do
+  local name, order = seating.group_of(records[i])
+  if name and not call('ZSCORE', grouped, seating.seat_of(name, ids[i])) then
+    local due = tonumber(scores[2 * i])
+    local entry = seating.entry_of(name, order, due, ids[i])
+    if seats_of(name) < group_limit then
+      taken[name] = taken[name] + 1
+      seats[#seats + 1], seats[#seats + 2], waiting[#waiting + 1] = '0', seating.seat_of(name, ids[i]), entry
+    else
+      blocked[i], has_blocked = true, true
+      entries[#entries + 1], entries[#entries + 2] = '0', entry
+      shut_out[#shut_out + 1], shut_out[#shut_out + 2] = int(tonumber(score(due, records[i])) + seating.BLOCKED), ids[i]
+    end
+  end
+end
+if has_blocked then
+  are_elsewhere = function() return blocked end
+end
+function seated()
+  write('ZADD', delayed, shut_out)
+  write('ZADD', grouped, entries)
+  write('ZREM', grouped, waiting)
+  write('ZADD', grouped, seats)
+  for name, count in pairs(taken) do
+    if count < group_limit then seating.let_next(name) end
+  end
+end

@@ -1,0 +1,71 @@
+//! Groups: how many jobs of one customer run at a time.
+
+use dq::config::TopicOverrides;
+use dq::listener::OnBlocked;
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::scripted_listener::{SECOND, Script, TestJob, test_job};
+
+async fn add(provider: &Provider, id: &str) {
+    let group = id.split('-').next().unwrap_or_default();
+    provider.add(test_job(id)).group(group).after(10 * SECOND).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_jobs_of_a_group_run_one_at_a_time_beside_those_of_others() {
+    let script = Script::takes(SECOND);
+    let dq = script.start(|topic| topic.concurrency(8).group_concurrency(1)).await;
+    for id in ["a-1", "a-2", "b-1", "a-3"] {
+        add(dq.provider(), id).await;
+    }
+    dq.advance(20 * SECOND).await;
+    assert_eq!(script.log.take(), ["10s due a-1 0", "10s due b-1 0", "11s due a-2 0", "12s due a-3 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_waits_for_a_retry_or_lets_it_pass() {
+    for (on_blocked, wanted) in
+        [(OnBlocked::Wait, ["a-1 0", "a-1 1", "a-2 0"]), (OnBlocked::Pass, ["a-1 0", "a-2 0", "a-1 1"])]
+    {
+        let script = Script::new(|job: Job<TestJob>, channel: Channel| async move {
+            if job.attempt() == 0 && job.id == "a-1" {
+                return Err("not yet".into());
+            }
+            Ok(channel.ack())
+        });
+        let set = |topic: TopicOverrides| topic.retry("5s x 1").group_concurrency(1).on_blocked_retry(on_blocked);
+        let dq = script.start(set).await;
+        for id in ["a-1", "a-2"] {
+            add(dq.provider(), id).await;
+        }
+        dq.advance(30 * SECOND).await;
+        let wanted = wanted.map(|run| format!("due {run}"));
+        assert_eq!(script.log.take_without_times(), wanted, "{on_blocked:?}");
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "work", group = "customer-{customer}")]
+struct Sync {
+    #[job(id)]
+    id: String,
+    customer: u64,
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payload_and_an_add_say_the_group() {
+    let dq = Script::acks().start(|topic| topic).await;
+    let provider = dq.provider();
+    let sync = |id: &str| Sync { id: id.into(), customer: 42 };
+    provider.add(sync("by type")).after("1h").await.unwrap();
+    provider.add(sync("by add")).group("night").after("1h").await.unwrap();
+    provider.add(test_job("none")).after("1h").await.unwrap();
+    let inspector = provider.inspect();
+    for (id, group) in [("by type", Some("customer-42")), ("by add", Some("night")), ("none", None)] {
+        let job = inspector.job("work", id).await.unwrap().unwrap();
+        assert_eq!(job.group.as_ref().map(dq::job::GroupName::as_str), group, "{id}");
+    }
+    let refused = provider.add(test_job("long")).group("x".repeat(129)).await.unwrap_err().to_string();
+    assert!(refused.contains("write 1 to 128 bytes without control characters"), "{refused}");
+}
