@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 43] = [
+pub const TAKEN: [Taken; 44] = [
     taken(
         "2",
         Profile::Killers,
@@ -237,6 +237,14 @@ pub const TAKEN: [Taken; 43] = [
         "an add beyond what may wait is refused; here it takes effect",
         "more jobs wait than may",
         "is added, though",
+    ),
+    taken(
+        "group",
+        Profile::All,
+        500,
+        "no more jobs of a group run than may; here a transfer does not know how many may",
+        "two jobs of a group run where one may",
+        "are RUNNING, and",
     ),
     taken(
         "moved",

@@ -97,7 +97,8 @@ impl Record {
     }
 
     /// The group of the job and the order of the job in it, which a store needs for its indexes.
-    pub(crate) fn group(&self) -> Option<(u64, &str)> {
+    #[doc(hidden)]
+    pub fn group(&self) -> Option<(u64, &str)> {
         group_of(&self.0)
     }
 

@@ -157,10 +157,12 @@ impl AlteredLink {
 }
 
 impl Sim {
-    /// A link to the memory store, altered in a run that goes without a rule: without `priority` it says that priorities have no effect.
-    pub(super) fn link(self: &Arc<Self>, topic: &TopicKey, node: &NodeId, ageing: Duration) -> Arc<dyn Link> {
-        let ageing = if without("priority") { Duration::ZERO } else { ageing };
-        let options = LinkOptions { ageing, ..LinkOptions::default() };
+    /// A link to the memory store, altered in a run that goes without a rule: without `priority` it says that priorities have no effect, and without
+    /// `group` that groups have none.
+    pub(super) fn link(self: &Arc<Self>, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
+        let ageing = if without("priority") { Duration::ZERO } else { options.ageing };
+        let group_concurrency = options.group_concurrency.filter(|_| !without("group"));
+        let options = LinkOptions { counts: false, ageing, group_concurrency, ..options };
         let inner: Arc<dyn Link> = if self.is_file() {
             Arc::new(FileLink { sim: Arc::clone(self), key: topic.clone(), node: node.clone(), options })
         } else {

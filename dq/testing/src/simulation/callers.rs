@@ -119,6 +119,10 @@ impl Sim {
             add = add.expires_after(Duration::from_secs(2));
         }
         add = add.priority(self.cluster.random("priority", version).pick(&Priority::ALL));
+        let group = self.cluster.random("group", version).below(4);
+        if self.settings().groups > 0 && group > 0 {
+            add = add.group(format!("group-{group}"));
+        }
         if random.chance(0.15) {
             add = add.retain(Duration::from_secs(30));
         }

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 43] = [
+pub const RULES: [&str; 44] = [
     "2",
     "6",
     "7",
@@ -32,6 +32,7 @@ pub const RULES: [&str; 43] = [
     "early",
     "fenced",
     "full",
+    "group",
     "moved",
     "overlap",
     "paused",

@@ -339,6 +339,7 @@ fn checker(settings: &RunSettings) -> Checker {
     // The experiment with kills counts the DEAD jobs at its end, so none may be pruned before.
     let dead_kept = if settings.kills.is_some() { TopicSettings::default().dead_kept } else { CAPS.dead_kept };
     checker.lookahead = settings.lookahead;
+    checker.group_limit = settings.groups;
     checker.node = settings.node.clone();
     checker.is_calm = settings.profile == Profile::Calm;
     checker.is_slow = settings.profile == Profile::Large;

@@ -55,7 +55,7 @@ impl Store for FaultyStore {
 
     /// No simulated topic counts.
     fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
-        let inner = self.sim.link(topic, node, options.ageing);
+        let inner = self.sim.link(topic, node, options);
         self.sim.cluster.log(|| format!("{} connects as {node}", self.process.name));
         let checker = self.sim.checker_of(topic);
         {

@@ -11,6 +11,16 @@ use dq::time::Timestamp;
 pub(in crate::simulation) const AGEING: Duration = Duration::from_secs(3);
 
 impl Checker {
+    /// A job of a group was claimed, and its row is there.
+    pub(super) fn check_group(&mut self, id: &JobId, name: &str) {
+        let is_of = |run: &&u64| self.runs[*run].group.as_deref() == Some(name) && !self.runs[*run].aged;
+        let running = self.expected.rows.values().filter(is_of).count();
+        if running > self.group_limit {
+            let text = format!("[4] with {id} {running} jobs of {name} are RUNNING, and {} may be", self.group_limit);
+            self.bad(text);
+        }
+    }
+
     /// A claim takes the jobs in the order of their due times as their priorities shift them, and leaves none that goes before.
     pub(super) fn check_order(&mut self, did: &Did, before: &View, micros: u64) {
         let Did::Claim { claims, aged: false, .. } = did else { return };
@@ -33,7 +43,8 @@ impl Checker {
         let (clock, reach) = (Timestamp::floor_micros(micros), Timestamp::floor_micros(micros + self.lookahead));
         for (id, job) in before.jobs.iter().filter(|(_, job)| job.state == State::Delayed) {
             let Some(due) = job.at.filter(|due| *due <= reach) else { continue };
-            let is_left = !claims.iter().any(|claim| claim.id == *id);
+            // Of a group only the first job goes, and none of a full one.
+            let is_left = job.record.group().is_none() && !claims.iter().any(|claim| claim.id == *id);
             if is_left && self.expected.gate.refuses(Some(due), clock).is_none() {
                 let at = rank(&job.record, due);
                 wrong.extend(

@@ -93,6 +93,8 @@ pub(super) struct Run {
     pub(super) node: NodeId,
     pub(super) token: Token,
     pub(super) version: u64,
+    /// The group of its job.
+    pub(super) group: Option<String>,
     /// When it was claimed, in µs on the store's clock.
     pub(super) claimed_at: u64,
     pub(super) aged: bool,
@@ -222,6 +224,8 @@ pub(in crate::simulation) struct Checker {
     pub(in crate::simulation) jumped: bool,
     /// How long before they are due nodes claim jobs, in µs.
     pub(in crate::simulation) lookahead: u64,
+    /// How many jobs of a group run at a time; 0: no job has a group.
+    pub(in crate::simulation) group_limit: usize,
     /// The nodes have the ageing of the own workload of dq.
     pub(in crate::simulation) has_ageing: bool,
     pub(in crate::simulation) found: Option<String>,

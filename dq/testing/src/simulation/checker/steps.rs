@@ -204,7 +204,10 @@ impl Checker {
         if fell && !(self.fell && self.jumped) {
             self.bad(format!("[9] the fence of {} does not grow: {}", claim.id, claim.token.fence));
         }
-        if let (Some(since), Some(put), false) = (self.punctual_since, self.expected.put.get(&version), aged) {
+        let group = claim.record.group().map(|(_, name)| name.to_owned());
+        if let (Some(since), Some(put), false) =
+            (self.punctual_since, self.expected.put.get(&version), aged || group.is_some())
+        {
             let wanted = claim.token.due.as_millis().max(since).max(*put).max(self.lateness_until);
             let wanted = wanted.max(self.expected.gate.open_since());
             let late = (micros / 1000).saturating_sub(wanted);
@@ -223,6 +226,7 @@ impl Checker {
             node: node.clone(),
             token: claim.token,
             version,
+            group: group.clone(),
             claimed_at: micros,
             aged,
             started: Vec::new(),
@@ -237,6 +241,9 @@ impl Checker {
             made_room: false,
         };
         self.runs.insert(number, run);
+        if let Some(name) = group.filter(|_| !aged && self.group_limit > 0) {
+            self.check_group(&claim.id, &name);
+        }
     }
 
     /// A node dies. It may have been the watcher, and the only one that knew of the head: what waits then waits for the
