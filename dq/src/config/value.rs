@@ -144,31 +144,27 @@ impl Value for bool {
     }
 }
 
-impl Value for RetryPolicy {
-    fn read(written: Written<'_>) -> Result<Self, String> {
-        match written {
-            Written::Text(text) => text.parse().map_err(|bad: crate::job::BadRetry| bad.to_string()),
-            other => refused(other, "a retry policy such as \"none\", \"1m, 5m, 1h\" or \"exponential 10s x 5\""),
+/// Values that have a text of their own.
+macro_rules! of_text {
+    ($($value:ty: $expected:literal),+) => { $(
+        impl Value for $value {
+            fn read(written: Written<'_>) -> Result<Self, String> {
+                match written {
+                    Written::Text(text) => text.parse::<$value>().map_err(|bad| bad.to_string()),
+                    other => refused(other, $expected),
+                }
+            }
+
+            fn show(&self) -> String {
+                self.to_string()
+            }
         }
-    }
-
-    fn show(&self) -> String {
-        self.to_string()
-    }
+    )+ };
 }
-
-impl Value for Rate {
-    fn read(written: Written<'_>) -> Result<Self, String> {
-        match written {
-            Written::Text(text) => text.parse().map_err(|bad: crate::store::BadRate| bad.to_string()),
-            other => refused(other, "a rate such as \"100/s\" or \"1000/h, burst 50\""),
-        }
-    }
-
-    fn show(&self) -> String {
-        self.to_string()
-    }
-}
+of_text!(
+    RetryPolicy: "a retry policy such as \"none\", \"1m, 5m, 1h\" or \"exponential 10s x 5\"",
+    Rate: "a rate such as \"100/s\" or \"1000/h, burst 50\""
+);
 
 /// What a durability may be, for the text that reports a bad one.
 const DURABILITIES: &str = "\"local\", \"sync\" (`file:` only), \"interval:TIME\" such as \"interval:50ms\" (`file:` only), or \"wait(REPLICAS, TIME)\" such as \

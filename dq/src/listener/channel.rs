@@ -64,6 +64,23 @@ impl Decided {
     pub(crate) fn into_decision(self) -> Decision {
         self.0
     }
+
+    /// A decision with a delay, or with what is wrong with the delay that `method` was called with.
+    fn after(
+        delay: impl IntoDelay,
+        method: &str,
+        (longest, allowed): (Duration, &str),
+        decide: fn(Duration) -> Decision,
+    ) -> Self {
+        Self(match delay.into_delay().duration() {
+            Ok(delay) if delay > longest => Decision::BadDelay(format!(
+                "{method}: the delay is {}, but at most {allowed} allowed",
+                humantime::format_duration(delay)
+            )),
+            Ok(delay) => decide(delay),
+            Err(bad @ BadDuration { .. }) => Decision::BadDelay(format!("{method}: {bad}")),
+        })
+    }
 }
 
 impl Channel {
@@ -87,14 +104,7 @@ impl Channel {
     /// A text that is not a delay, or a longer delay, makes the run a failure. The compiler checks
     /// [`delay!("2m")`](crate::delay).
     pub fn rejoin_after(self, delay: impl IntoDelay) -> Decided {
-        Decided(match delay.into_delay().duration() {
-            Ok(delay) if delay > LONGEST_DELAY => Decision::BadDelay(format!(
-                "rejoin_after: the delay is {}, but at most ten years are allowed",
-                humantime::format_duration(delay)
-            )),
-            Ok(delay) => Decision::RejoinAfter(delay),
-            Err(bad @ BadDuration { .. }) => Decision::BadDelay(format!("rejoin_after: {bad}")),
-        })
+        Decided::after(delay, "rejoin_after", (LONGEST_DELAY, "ten years are"), Decision::RejoinAfter)
     }
 
     /// The job runs again after `delay`, and until then no node starts a job of its topic: for a service that answers 429 or is down. The topic
@@ -103,14 +113,7 @@ impl Channel {
     ///
     /// Handlers that run go on, and may back off as well. A text that is not a delay, or a longer delay, makes the run a failure.
     pub fn back_off(self, delay: impl IntoDelay) -> Decided {
-        Decided(match delay.into_delay().duration() {
-            Ok(delay) if delay > LONGEST_BACK_OFF => Decision::BadDelay(format!(
-                "back_off: the delay is {}, but at most a day is allowed",
-                humantime::format_duration(delay)
-            )),
-            Ok(delay) => Decision::BackOff(delay),
-            Err(bad @ BadDuration { .. }) => Decision::BadDelay(format!("back_off: {bad}")),
-        })
+        Decided::after(delay, "back_off", (LONGEST_BACK_OFF, "a day is"), Decision::BackOff)
     }
 
     /// The job runs again at `time` or, if that has passed, after the delay it was added with, as [`rejoin`](Self::rejoin). This spends no attempt.
