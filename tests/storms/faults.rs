@@ -18,6 +18,17 @@ pub enum Fault {
     Network(Network),
 }
 
+/// Which faults happen to a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Faults {
+    /// Clean stops.
+    Stops,
+    /// Kills.
+    Kills,
+    /// All of them. A kill and a stall come first, so that a short storm has them, too.
+    All,
+}
+
 /// What the proxy in front of the store does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
@@ -36,14 +47,13 @@ pub enum Network {
 }
 
 impl Fault {
-    /// Draws a fault. A place that is `gentle` has clean stops only. Each other one begins with a kill and a stall, so that a short
-    /// storm has them, too; `earlier` is the number of its faults so far.
-    pub fn draw(rng: &mut Rng, gentle: bool, earlier: u32) -> Self {
-        match (earlier, rng.u32(0..100)) {
-            _ if gentle => Self::Stop,
-            (0, _) => Self::Kill,
-            (1, _) => Self::Stall,
-            (_, drawn) => Self::of(drawn, rng),
+    /// Draws a fault; `earlier` is the number of faults of the same place so far.
+    pub fn draw(rng: &mut Rng, faults: Faults, earlier: u32) -> Self {
+        match (faults, earlier, rng.u32(0..100)) {
+            (Faults::Stops, ..) => Self::Stop,
+            (Faults::Kills, ..) | (_, 0, _) => Self::Kill,
+            (_, 1, _) => Self::Stall,
+            (_, _, drawn) => Self::of(drawn, rng),
         }
     }
 

@@ -81,6 +81,9 @@ struct Storm {
     /// Where `file` keeps its directory; beside the files of the storm if nothing is said.
     #[arg(long)]
     directory: Option<PathBuf>,
+    /// Nothing but kills happen, to every node and producer. Only Redis, without `--kills`.
+    #[arg(long)]
+    only_kills: bool,
     /// Copies the directory each second, and checks that each copy has what was confirmed before. Only `file`.
     #[arg(long)]
     backup: bool,

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::child::Process;
-use crate::faults::{Fault, Network};
+use crate::faults::{Fault, Faults, Network};
 use crate::ledger::{Entry, Ledger, now};
 use crate::process::Part;
 
@@ -27,13 +27,13 @@ pub struct Place {
     proxy: Proxy,
     ledger: Arc<Ledger>,
     rng: Rng,
-    /// Only clean stops happen here.
-    is_gentle: bool,
+    /// What happens here.
+    faults: Faults,
     /// The mean time from fault to fault.
     pause: Duration,
     confirmed: Arc<AtomicU64>,
     started: u64,
-    faults: u32,
+    earlier: u32,
     process: Option<Process>,
 }
 
@@ -43,10 +43,10 @@ async fn pass(time: Duration) {
 
 impl Place {
     /// Makes a place, empty.
-    pub fn new(name: &str, part: Part, proxy: Proxy, ledger: &Arc<Ledger>, is_gentle: bool, pause: Duration) -> Self {
+    pub fn new(name: &str, part: Part, proxy: Proxy, ledger: &Arc<Ledger>, faults: Faults, pause: Duration) -> Self {
         let (rng, ledger) = (crate::process::rng(part.seed, name), Arc::clone(ledger));
         let (name, confirmed) = (name.to_owned(), Arc::default());
-        Self { name, part, proxy, ledger, rng, is_gentle, pause, confirmed, started: 0, faults: 0, process: None }
+        Self { name, part, proxy, ledger, rng, faults, pause, confirmed, started: 0, earlier: 0, process: None }
     }
 
     /// The adds that its processes have confirmed.
@@ -87,8 +87,8 @@ impl Place {
     }
 
     async fn fault(&mut self) {
-        let fault = Fault::draw(&mut self.rng, self.is_gentle, self.faults);
-        self.faults += 1;
+        let fault = Fault::draw(&mut self.rng, self.faults, self.earlier);
+        self.earlier += 1;
         let (name, since) = (self.process_name(), now());
         let process = self.process.as_mut().expect("a process is in its place between faults");
         match fault {

@@ -6,12 +6,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use dq::Provider;
+use dq::inspect::FindingCode;
+use dq::provider::CallError;
 use dq_tests::Proxy;
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Storm;
+use crate::faults::Faults;
 use crate::ledger::Ledger;
 use crate::place::Place;
 use crate::process::{APP, Part, left, list, rng};
@@ -37,7 +40,7 @@ pub async fn run(storm: &Storm, seed: u64, folder: &Path) -> Vec<String> {
     let pause = Duration::from_millis(storm.pause);
     let store_rng = rng(seed, "store");
     let store = server.clone().suffer(Arc::clone(&ledger), store_rng, pause * STORE_PAUSES, over.subscribe());
-    let store = tokio::spawn(store);
+    let store = (!storm.only_kills).then(|| tokio::spawn(store));
     let confirmed: Vec<_> = places.iter().map(Place::confirmed).collect();
     let end = async {
         let began = Instant::now();
@@ -61,7 +64,9 @@ pub async fn run(storm: &Storm, seed: u64, folder: &Path) -> Vec<String> {
     };
     let suffer = join_all(places.iter_mut().map(|place| place.suffer(over.subscribe())));
     let ((), _) = tokio::join!(end, suffer);
-    store.await.expect("the server starts again");
+    if let Some(store) = store {
+        store.await.expect("the server starts again");
+    }
     finish(&mut places, &server, &ledger).await
 }
 
@@ -78,14 +83,19 @@ fn places(storm: &Storm, seed: u64, folder: &Path, ledger: &Arc<Ledger>, port: u
         share,
         is_alone: false,
     };
+    let faults = |number| match number {
+        _ if storm.only_kills => Faults::Kills,
+        0 => Faults::Stops,
+        _ => Faults::All,
+    };
     let nodes = (0..storm.nodes).map(|number| {
         let part = part(true, None, vec![1, 0]);
-        Place::new(&format!("node-{number}"), part, Proxy::start(port), ledger, number == 0, pause)
+        Place::new(&format!("node-{number}"), part, Proxy::start(port), ledger, faults(number), pause)
     });
     let producers = (0..storm.producers).map(|number| {
         let jobs = storm.jobs.map_or(u64::MAX, |jobs| jobs.div_ceil(storm.producers));
         let part = part(false, Some(jobs), vec![storm.producers, number]);
-        Place::new(&format!("producer-{number}"), part, Proxy::start(port), ledger, false, pause)
+        Place::new(&format!("producer-{number}"), part, Proxy::start(port), ledger, faults(number + 1), pause)
     });
     nodes.chain(producers).collect()
 }
@@ -117,5 +127,15 @@ async fn finish(places: &mut [Place], server: &Server, ledger: &Ledger) -> Vec<S
     if let Err(error) = list(&provider, ledger).await {
         wrong.push(format!("the last listing: {error}"));
     }
+    wrong.extend(examined(&provider).await.unwrap_or_else(|error| vec![format!("the doctor: {error}")]));
     wrong
+}
+
+/// What the doctor finds in the topics once no node is left, except that none is.
+async fn examined(provider: &Provider) -> Result<Vec<String>, CallError> {
+    let mut doctor = provider.inspect().doctor(None)?;
+    while doctor.step().await?.is_some() {}
+    let findings =
+        doctor.findings().iter().filter(|finding| finding.topic.is_some() && finding.code != FindingCode::NoListener);
+    Ok(findings.map(|finding| format!("the doctor finds: {finding}")).collect())
 }

@@ -9,7 +9,7 @@
 //! | command | no handler begins after a confirmed delete or ack of a job that did not run |
 //! | duplicate | a job begins again only after an outcome that says so, or for a reason among the events |
 //! | process | no process ends of itself |
-//! | slots | no more jobs of a topic run at a time than its `cluster_concurrency`, on nodes that had no fault |
+//! | slots | no more jobs of a topic run at a time than its `cluster_concurrency`, and of a group than its `group_concurrency`, on nodes that had no fault before they were killed |
 //! | attempt | the attempt that a handler is told is the number of failed runs |
 
 mod commands;

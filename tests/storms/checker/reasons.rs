@@ -53,6 +53,11 @@ impl<'a> Reasons<'a> {
         event.map(|event| event.what)
     }
 
+    /// When the storm killed this process.
+    pub(super) fn killed(&self, process: &str) -> Option<u64> {
+        self.0.get(process)?.iter().find(|event| event.what == KILLED).map(|event| event.from)
+    }
+
     /// Counts the events by target and kind.
     pub(super) fn count(&self, report: &mut Report) {
         for (target, events) in &self.0 {

@@ -275,23 +275,42 @@ fn what_happened_is_counted() {
     assert_eq!(counts["adds confirmed"], 1);
 }
 
-/// Six runs of jobs that rejoin, on two nodes, each begins 10 ms after the one before it and takes `takes` ms.
-fn six_rejoins(takes: u64) -> Storm {
+/// Six runs of jobs with this gate, on two nodes. Each begins 10 ms after the one before it and takes `takes` ms.
+fn six_runs(gate: &str, takes: u64) -> Storm {
     let at = |storm: Storm, n: u64, at, entry| {
         storm.note(if n.is_multiple_of(2) { "node-0.1" } else { "node-1.1" }, at, entry)
     };
     (0..6).fold(storm(), |storm, n| {
-        let (id, begins) = (format!("r{n}"), 5_000 + 10 * n);
+        let (id, begins) = (format!("r{n}@{gate}"), 5_000 + 10 * n);
         let storm = at(storm, n, begins, Entry::Start { id: id.clone(), fence: n + 1, due: 1_100_000, attempt: 0 });
-        at(storm, n, begins + takes, Entry::End { id, fence: n + 1, end: End::Rejoin(300) })
+        at(storm, n, begins + takes, Entry::End { id, fence: n + 1, end: End::Ack })
     })
+}
+
+/// How often a storm breaks the rule of slots.
+fn broken(storm: Storm) -> usize {
+    storm.found().into_iter().filter(|(rule, _)| *rule == "slots").count()
 }
 
 #[test]
 fn no_more_jobs_run_at_a_time_than_have_a_slot() {
-    let broken = |storm: Storm| storm.found().into_iter().filter(|(rule, _)| *rule == "slots").count();
     let exactly = 10 * SLOTS as u64;
-    assert_eq!(broken(six_rejoins(exactly)), 0, "a run ends as another begins");
-    assert_eq!(broken(six_rejoins(exactly + 1)), 6 - SLOTS);
-    assert_eq!(broken(six_rejoins(exactly + 1).event("node-1.1", "stalled", 5_015)), 0, "it may have lost its leases");
+    assert_eq!(broken(six_runs("slots", exactly)), 0, "a run ends as another begins");
+    assert_eq!(broken(six_runs("slots", exactly + 1)), 6 - SLOTS);
+    let stalled = six_runs("slots", exactly + 1).event("node-1.1", "stalled", 5_015);
+    assert_eq!(broken(stalled), 0, "it may have lost its leases");
+}
+
+#[test]
+fn one_job_of_a_group_runs_at_a_time_and_a_killed_one_runs_until_then() {
+    assert_eq!(broken(six_runs("g7", 10)), 0);
+    assert_eq!(broken(six_runs("g7", 11)), 5);
+    let start = |storm: Storm, process, at, fence| {
+        storm.note(process, at, Entry::Start { id: format!("r{fence}@g7"), fence, due: 1_100_000, attempt: 0 })
+    };
+    let killed = |at| {
+        let storm = start(start(storm(), "node-0.1", 5_000, 1), "node-1.1", 5_050, 2).event("node-0.1", "killed", at);
+        broken(storm.event("node-1.1", "killed", 5_060))
+    };
+    assert_eq!((killed(5_049), killed(5_051)), (0, 1));
 }

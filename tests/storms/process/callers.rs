@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Part;
 use super::webhook;
-use super::work::{Kind, Work};
+use super::work::{GROUPS, Kind, Work};
 use crate::ledger::{Answer, Entry, Ledger, Verb, now};
 
 /// How many callers a process has.
@@ -97,7 +97,8 @@ impl Caller {
     /// Adds one job, or several, and returns how many.
     async fn add(&mut self) -> u32 {
         let kind = match self.rng.u32(0..100) {
-            0..60 => Kind::Ack,
+            0..50 => Kind::Ack,
+            50..60 => Kind::Grouped,
             60..70 => Kind::Retry,
             70..77 => Kind::Rejoin,
             77..84 => Kind::Park,
@@ -108,7 +109,8 @@ impl Caller {
         if kind == Kind::Ack && self.rng.u32(0..BATCH as u32 * 2) == 0 {
             return self.add_many().await;
         }
-        let (id, work) = (self.id(), self.work(kind));
+        let group = (kind == Kind::Grouped).then(|| format!("g{}", self.rng.u64(0..GROUPS)));
+        let (id, work) = (self.gated_id(kind, group.as_deref()), self.work(kind));
         let after = match kind {
             Kind::Deleted => self.rng.u64(1_000..3_000),
             Kind::Cut => self.rng.u64(0..300),
@@ -117,7 +119,11 @@ impl Caller {
         self.ledger.note(Entry::Adding { id: id.clone(), after });
         let topic = self.provider.topic(kind.topic()).expect("the name is valid");
         let json = serde_json::to_string(&work).expect("it is JSON");
-        let answer = added(topic.add_json(json).id(&id).after(Duration::from_millis(after)).await.map(drop));
+        let mut add = topic.add_json(json).id(&id).after(Duration::from_millis(after));
+        if let Some(group) = group {
+            add = add.group(group);
+        }
+        let answer = added(add.await.map(drop));
         self.note_added([(id.clone(), answer)]);
         if answer != Answer::NotDone {
             self.follow(kind, id, after, work.takes);
@@ -148,6 +154,15 @@ impl Caller {
     fn id(&mut self) -> String {
         self.added += 1;
         format!("{}-{}", self.name, self.added)
+    }
+
+    /// An id that tells `gate_of` what limits the runs of the job.
+    fn gated_id(&mut self, kind: Kind, group: Option<&str>) -> String {
+        match (kind, group) {
+            (_, Some(group)) => format!("{}@{group}", self.id()),
+            (Kind::Rejoin, None) => self.id() + "@slots",
+            (_, None) => self.id(),
+        }
     }
 
     fn work(&mut self, kind: Kind) -> Work {

@@ -51,12 +51,12 @@ async fn handle<P: Send + Sync>(
 }
 
 macro_rules! listener {
-    ($payload:ident, $listener:ident, $kind:ident, $topic:literal, $retry:literal $(, slots $slots:literal)?) => {
+    ($payload:ident, $listener:ident, $kind:ident, $topic:literal, $retry:literal $(, $limit:ident = $most:literal)?) => {
         #[derive(Debug, Serialize, Deserialize, DelayJob)]
         #[job(topic = $topic)]
         struct $payload(Work);
 
-        #[delay_listener(topic = $topic, retry = $retry $(, cluster_concurrency = $slots)?)]
+        #[delay_listener(topic = $topic, retry = $retry $(, $limit = $most)?)]
         struct $listener {
             ledger: Arc<Ledger>,
         }
@@ -78,8 +78,9 @@ macro_rules! listener {
 
 listener!(ToAck, OnAck, Ack, "ack", "none");
 listener!(ToRetry, OnRetry, Retry, "retry", "200ms x 20");
-listener!(ToRejoin, OnRejoin, Rejoin, "rejoin", "none", slots 3); // `SLOTS`
+listener!(ToRejoin, OnRejoin, Rejoin, "rejoin", "none", cluster_concurrency = 5); // `SLOTS`
 listener!(ToPark, OnPark, Park, "park", "none");
 listener!(ToDelete, OnDelete, Deleted, "deleted", "none");
 listener!(ToCut, OnCut, Cut, "cut", "none");
 listener!(ToDie, OnDeath, Dead, "dead", "200ms x 2");
+listener!(ToGroup, OnGroup, Grouped, "grouped", "200ms x 20", group_concurrency = 1);

@@ -21,6 +21,8 @@ pub enum Kind {
     Cut,
     /// Fails until it is DEAD.
     Dead,
+    /// Fails some times, then is acked, and has a group.
+    Grouped,
 }
 
 /// The pause before a retry, ms, as in the attributes of the listeners.
@@ -28,13 +30,16 @@ pub const RETRY_MS: u64 = 200;
 /// How often a job of `dead` is retried.
 pub const DEAD_RETRIES: u32 = 2;
 /// How many jobs that rejoin run at a time on all nodes, as in the attribute of their listener.
-pub const SLOTS: usize = 3;
+pub const SLOTS: usize = 5;
+/// How many groups there are. One job of each runs at a time, as in the attribute of the listener.
+pub const GROUPS: u64 = 200;
 /// The pause of a rejoin, ms.
 pub const REJOIN_MS: u64 = 300;
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 7] = [Self::Ack, Self::Retry, Self::Rejoin, Self::Park, Self::Deleted, Self::Cut, Self::Dead];
+    pub const ALL: [Self; 8] =
+        [Self::Ack, Self::Retry, Self::Rejoin, Self::Park, Self::Deleted, Self::Cut, Self::Dead, Self::Grouped];
 
     /// The topic of these jobs.
     pub const fn topic(self) -> &'static str {
@@ -46,8 +51,15 @@ impl Kind {
             Self::Deleted => "deleted",
             Self::Cut => "cut",
             Self::Dead => "dead",
+            Self::Grouped => "grouped",
         }
     }
+}
+
+/// What limits the runs of a job, as its id tells: its group or the slots of its topic; and how many run at a time.
+pub fn gate_of(id: &str) -> Option<(&str, usize)> {
+    let (_, gate) = id.split_once('@')?;
+    Some((gate, if gate == "slots" { SLOTS } else { 1 }))
 }
 
 /// The payload of every job.
@@ -67,11 +79,11 @@ impl Work {
     /// How a run of this attempt ends that is over `now`.
     pub fn end(&self, kind: Kind, attempt: u32, now: u64) -> End {
         match kind {
-            Kind::Retry if attempt < self.fails => End::Failed(Some(RETRY_MS)),
+            Kind::Retry | Kind::Grouped if attempt < self.fails => End::Failed(Some(RETRY_MS)),
             Kind::Rejoin if now < self.until => End::Rejoin(REJOIN_MS),
             Kind::Park => End::Park,
             Kind::Dead => End::Failed((attempt < DEAD_RETRIES).then_some(RETRY_MS)),
-            Kind::Ack | Kind::Retry | Kind::Rejoin | Kind::Deleted | Kind::Cut => End::Ack,
+            Kind::Ack | Kind::Retry | Kind::Rejoin | Kind::Deleted | Kind::Cut | Kind::Grouped => End::Ack,
         }
     }
 }
