@@ -56,7 +56,11 @@ async fn every_metric_is_reported_with_its_labels() {
     jobs.add_many((0..3).map(Measured)).await.unwrap().all().unwrap();
     assert!(jobs.add(Measured(0)).await.is_err(), "it exists, so it does not count as added");
     harness.advance(Duration::from_secs(20)).await;
-    jobs.measure_depths(["measured"]).await.unwrap();
+    let raw = jobs.topic("measured-groups").unwrap();
+    for _ in 0..3 {
+        raw.add_json("{}").group("one").await.unwrap();
+    }
+    jobs.measure_depths(["measured", "measured-groups"]).await.unwrap();
     page.run_upkeep();
     let text = page.render();
     let value = |series: &str| {
@@ -77,6 +81,8 @@ async fn every_metric_is_reported_with_its_labels() {
     assert_eq!(of("dq_jobs_failed_total", ",cause=\"error\""), 2.0);
     assert_eq!(of("dq_jobs", ",state=\"dead\""), 1.0);
     assert_eq!(of("dq_jobs", ",state=\"delayed\""), 0.0);
+    let gated = |gate: &str| value(&format!("dq_jobs_gated{{topic=\"measured-groups\",gate=\"{gate}\"}}"));
+    assert_eq!((gated("group"), gated("pause")), (2.0, 0.0), "the first of the group waits for no other one");
     assert_eq!(of("dq_jobs_held", ""), 0.0);
     assert_eq!(of("dq_job_lateness_seconds_count", ""), 4.0);
     assert_eq!(of("dq_job_run_seconds_count", ""), 5.0, "four attempts and a final retry");

@@ -56,6 +56,8 @@ pub struct InspectedTopic {
     pub opens: Option<Timestamp>,
     /// How many jobs are due, by priority.
     pub due: DueByPriority,
+    /// How many due jobs wait for another job of their group.
+    pub blocked: usize,
     /// Nobody knows who listens: these are the files of another program, without leases.
     pub hides_leases: bool,
     /// Why the store cannot show the topic, for example because one of its keys has the wrong type; then all else but the name is empty
@@ -117,8 +119,20 @@ pub struct TopicsPage {
 
 impl InspectedTopic {
     pub(super) fn new(topic: TopicName, seen: TopicOverview) -> Self {
-        let TopicOverview { counts, state, holders, nodes, watcher, standby, recent, shut, opens, due, hides_leases } =
-            seen;
+        let TopicOverview {
+            counts,
+            state,
+            holders,
+            nodes,
+            watcher,
+            standby,
+            recent,
+            shut,
+            opens,
+            due,
+            blocked,
+            hides_leases,
+        } = seen;
         let watching = |(node, until)| InspectedNode::new(node, until, 0);
         Self {
             topic,
@@ -140,6 +154,7 @@ impl InspectedTopic {
             shut,
             opens,
             due: DueByPriority { high: due[0], normal: due[1], low: due[2] },
+            blocked,
             hides_leases,
             error: None,
         }
@@ -168,6 +183,7 @@ impl InspectedTopic {
             shut: None,
             opens: None,
             due: DueByPriority::default(),
+            blocked: none,
             hides_leases: false,
             error: Some(error),
         }

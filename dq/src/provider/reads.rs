@@ -150,8 +150,9 @@ const TOGETHER: usize = 8;
 
 #[cfg(feature = "metrics")]
 impl Provider {
-    /// Asks the store how many jobs each of these topics has in each state, and reports that as the metric `dq_jobs`. Call it before
-    /// you render the metrics; nothing else sets that metric, and every process that asks gets the same numbers.
+    /// Asks the store how many jobs each of these topics has in each state, and how many due ones wait for a limit, and reports that as the
+    /// metrics `dq_jobs` and `dq_jobs_gated`. Call it before you render the metrics; nothing else sets these two, and every process that
+    /// asks gets the same numbers.
     ///
     /// It asks once a topic, for eight topics at a time; `health().topics` has the topics of a node. Cancel safe.
     ///
@@ -162,7 +163,7 @@ impl Provider {
         let topics: Vec<_> = topics.into_iter().map(|topic| topic.as_ref().to_owned()).collect();
         stream::iter(topics)
             .map(async |topic: String| {
-                depth(&topic, &self.topic(&topic)?.counts().await?);
+                depth(&topic, &self.topic(&topic)?.overview(0).await?);
                 Ok(())
             })
             .buffer_unordered(TOGETHER)
@@ -171,11 +172,12 @@ impl Provider {
     }
 }
 
-/// Reports how many jobs a topic has in each state.
+/// Reports how many jobs a topic has in each state, and how many of the due ones wait for a gate. A job that waits for several counts for
+/// the first.
 #[cfg(feature = "metrics")]
-fn depth(topic: &str, counts: &crate::store::TopicCounts) {
+fn depth(topic: &str, seen: &TopicOverview) {
     use crate::telemetry::{gauge, label, table};
-    let topic = label(topic);
+    let (topic, counts) = (label(topic), &seen.counts);
     let of_states = [
         ("delayed", counts.delayed),
         ("ready", counts.ready),
@@ -187,4 +189,15 @@ fn depth(topic: &str, counts: &crate::store::TopicCounts) {
     for (state, jobs) in of_states {
         gauge(&table::DEPTH, &[topic, state]).set(jobs as f64);
     }
+    let of_topic = [
+        ("pause", seen.state.pause.is_some()),
+        ("concurrency", seen.shut.is_some_and(|limit| counts.running >= limit)),
+        ("rate", seen.opens.is_some()),
+    ];
+    let mut open = counts.ready.saturating_sub(seen.blocked);
+    for (gate, is_shut) in of_topic {
+        let jobs = if is_shut { std::mem::take(&mut open) } else { 0 };
+        gauge(&table::GATED, &[topic, gate]).set(jobs as f64);
+    }
+    gauge(&table::GATED, &[topic, "group"]).set(seen.blocked as f64);
 }

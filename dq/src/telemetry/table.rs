@@ -69,6 +69,7 @@ metrics! {
     WAITING = Gauge "dq_jobs_waiting" ["topic"] "Jobs of this node that wait for a permit.";
     SETTLING = Gauge "dq_outcomes_settling" ["topic"] "Outcomes of this node that the store has not answered yet.";
     DEPTH = Gauge "dq_jobs" ["topic", "state"] "Jobs of the topic in the store: delayed, ready (those delayed that are due), running, unacked, dead or done.";
+    GATED = Gauge "dq_jobs_gated" ["topic", "gate"] "Due jobs of the topic in the store that wait for the end of a pause, for its concurrency on all nodes, for its rate, or for a job of their group.";
     LATENESS = Histogram "dq_job_lateness_seconds" ["topic"] "From due to claim; of a job that was claimed before it was due, from due to the time at which its handler could start.";
     RUN = Histogram "dq_job_run_seconds" ["topic"] "From the begin of a handler, or of its `final_retry`, until its topic knows that it has ended. A batch counts once.";
     ADD = Histogram "dq_add_seconds" ["topic"] "From the first poll of an add until the store has answered.";

@@ -92,7 +92,8 @@ pub(crate) fn state(topic: &InspectedTopic) -> String {
     let full = topic.is_full().then(|| "full: adds are refused".into());
     let shut = topic.shut.map(|limit| format!("{limit} of {limit} run, and due jobs wait"));
     let spent = topic.opens.filter(|opens| topic.ready > 0 && *opens > topic.clock).map(|_| "its rate is spent".into());
-    let words: Vec<_> = [pause, drain, full, shut, spent, unserved].into_iter().flatten().collect();
+    let blocked = (topic.blocked > 0).then(|| format!("{} due jobs wait for their groups", grouped(topic.blocked)));
+    let words: Vec<_> = [pause, drain, full, shut, spent, blocked, unserved].into_iter().flatten().collect();
     if words.is_empty() { "-".into() } else { words.join("; ") }
 }
 

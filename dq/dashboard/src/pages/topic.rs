@@ -141,6 +141,9 @@ fn settings(frame: &Frame, topic: &InspectedTopic) -> Markup {
             @if let Some(limit) = topic.shut {
                 p { span.badge.odd { "shut" } " " (number(topic.running)) " of " (number(limit)) " run, and due jobs wait for one of them to end" }
             }
+            @if topic.blocked > 0 {
+                p { span.badge.odd { "groups" } " " (number(topic.blocked)) " due jobs wait for another job of their group" }
+            }
         }
     }
 }

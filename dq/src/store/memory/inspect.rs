@@ -136,6 +136,7 @@ impl Topic {
         holders.sort_unstable_by_key(|(node, holder)| (holder.lease, *node));
         let holders = holders.into_iter().take(nodes).map(seen).collect();
         let [watcher, standby] = self.roles.watchers();
+        let delayed = self.jobs.index(TimedPlace::Delayed);
         Ok(TopicOverview {
             counts: self.counts(now),
             state: self.topic_state(now),
@@ -146,7 +147,8 @@ impl Topic {
             recent: self.statistics.recent(now),
             shut: self.shut,
             opens: self.opens.filter(|at| *at > now.micros()).map(|at| Timestamp::from_millis(at.div_ceil(1_000))),
-            due: self.jobs.index(TimedPlace::Delayed).due_by_priority(now.floor()),
+            due: delayed.due_by_priority(now.floor()),
+            blocked: delayed.blocked_due(now.floor()),
             hides_leases: false,
         })
     }

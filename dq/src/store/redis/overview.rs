@@ -69,6 +69,7 @@ impl RedisStore {
             shut,
             opens,
             due,
+            blocked: blocked.iter().sum(),
             hides_leases: false,
         })
     }

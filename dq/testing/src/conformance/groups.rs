@@ -259,6 +259,8 @@ pub async fn blocked_jobs_are_in_pages_counts_and_drains(t: &Topic) {
     let times = [0, 1, 9_000].map(|ms| t.in_ms(ms));
     let due = t.store.due_counts(&t.key, &times).await.expect("it is answered");
     assert_eq!(due.iter().map(|count| count.jobs).collect::<Vec<_>>(), [5, 1]);
+    let seen = t.store.overview(&t.key, 0).await.expect("it is answered");
+    assert_eq!((seen.due.iter().sum::<usize>(), seen.blocked), (5, 3));
     t.set(drain("why")).await;
     let answer = t.transfer("n", 10).await;
     assert_eq!((answer.claims.len(), answer.left, t.scan().await.left), (2, 3, 3));

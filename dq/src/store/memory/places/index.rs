@@ -82,6 +82,11 @@ impl PlaceIndex {
         })
     }
 
+    /// How many of them are blocked.
+    pub(crate) fn blocked_due(&self, until: Timestamp) -> usize {
+        self.0[OPEN..].iter().map(|part| part.count_due(until)).sum()
+    }
+
     /// The number of ids from `from` on and before `to`. O(leaves of them).
     pub(crate) fn count_between(&self, from: Timestamp, to: Timestamp) -> usize {
         self.0.iter().map(|part| part.count_between(from, to)).sum()
