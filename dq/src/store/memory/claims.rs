@@ -29,7 +29,7 @@ impl Topic {
         let limit = slots.take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
         let due = (TimedPlace::Delayed, latest, limit, request.bytes);
         let claims = self.claim(now, node, due, (request.last_seen, request.lease));
-        let opens = self.spend(now, pace, claims.len());
+        let opens = self.spend(now, pace, &claims);
         self.record.claimed(now, node, &claims, true);
         self.cut_leases(now);
         let waiting = self.jobs.index(TimedPlace::Delayed);
@@ -71,7 +71,7 @@ impl Topic {
         let aged = (self.gate(now) == Gate::Open).then(|| ago(now, request.unacked_age));
         let claims =
             self.claim(now, node, (TimedPlace::Unacked, aged, most, request.bytes), (request.last_seen, request.lease));
-        self.spend(now, pace, claims.len());
+        self.spend(now, pace, &claims);
         self.record.claimed(now, node, &claims, false);
         let more_histories = self.histories.forget(now.floor(), request.limit);
         let dead = self.jobs.index(TimedPlace::Dead);
@@ -115,11 +115,11 @@ impl Topic {
         claims
     }
 
-    /// So many jobs are claimed under this rate. Returns when the next may be, if not now.
-    fn spend(&mut self, now: Now, pace: Option<Pace>, claimed: usize) -> Option<Timestamp> {
-        let next = pace?.next(claimed);
+    /// These jobs are claimed under this rate, of which the tick of a schedule spends nothing. Returns when the next may be, if not now.
+    fn spend(&mut self, now: Now, pace: Option<Pace>, claims: &[Claim]) -> Option<Timestamp> {
+        let next = pace?.next(claims.iter().filter(|claim| claim.id.schedule_name().is_none()).count());
         // Also where nothing is claimed: a time that is too far away, as after a clock that jumped back, is cut once.
-        if claimed > 0 || next > now.micros() {
+        if !claims.is_empty() || next > now.micros() {
             self.opens = Some(next);
         }
         (next > now.micros()).then(|| Timestamp::from_millis(next.div_ceil(1_000)))

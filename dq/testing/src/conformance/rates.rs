@@ -77,6 +77,15 @@ pub async fn watcher_comes_when_the_rate_opens(t: &Topic) {
     t.claim("n", "later").await;
 }
 
+/// The tick of a schedule spends nothing, so a job that it adds can start at once (rule 29).
+pub async fn tick_spends_none_of_the_rate(t: &Topic) {
+    t.add("dq:schedule:s").await;
+    nodes(t, "1/h", &["n"]);
+    t.claim("n", "dq:schedule:s").await;
+    t.add_all(jobs("j", 2)).await;
+    assert_eq!(t.transfer("n", 10).await.claims.len(), 1);
+}
+
 /// A sweep spends the rate as well, and comes again for what it had to leave (rules 25 and 29).
 pub async fn sweep_spends_the_rate(t: &Topic) {
     for name in ["a", "b"] {

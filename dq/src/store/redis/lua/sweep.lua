@@ -95,7 +95,7 @@ if limited then
   -- rare limits.lua
 end
 -- include claim.lua
-local next_at = next_claim and next_claim(claimed)
+local next_at = next_claim and next_claim(claimed, ids)
 if next_at and (claimed > 0 or next_at > micros) then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_at) end
 if changes[1] then call('HSET', meta, unpack(changes)) end
 local function has_until(place, time)

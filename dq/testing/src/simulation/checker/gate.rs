@@ -67,10 +67,12 @@ impl Gate {
         self.claimed.len() >= most && micros < self.claimed[self.claimed.len() - most] + period
     }
 
-    /// A job is claimed at this time.
-    pub(super) fn claims(&mut self, micros: u64) {
+    /// A job is claimed at this time. A tick spends nothing, but a store that opens again counts an interval from whatever was claimed last.
+    pub(super) fn claims(&mut self, micros: u64, is_tick: bool) {
         let Some((most, _)) = self.period() else { return };
-        self.claimed.push_back(micros);
+        if !is_tick {
+            self.claimed.push_back(micros);
+        }
         if self.claimed.len() > most {
             self.claimed.pop_front();
         }

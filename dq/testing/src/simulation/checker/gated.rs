@@ -43,7 +43,7 @@ impl Checker {
             let rate = self.expected.gate.state.rate();
             self.bad(format!("[29] {id} is claimed over the rate {rate:?}"));
         }
-        self.expected.gate.claims(micros);
+        self.expected.gate.claims(micros, schedule_name(id).is_some());
     }
 
     /// Whether the rate lets nothing be claimed.

@@ -4,8 +4,8 @@ and no place, so the number is never wrong for longer than a step: whatever ends
 
 Needs    limited: whether there is a limit; concurrency, rate, opens, last_fence: fields of meta; ARGV[#ARGV - 1], ARGV[#ARGV]: what the code of
          the node says of both; limit, latest; jobs, delayed, unacked, dead, done
-Gives    limited: how many may be RUNNING, or nil; in_runs: how many are; next_claim(n): when the rate lets another job come once n are
-         claimed now, in µs, or nil. It is written also where nothing is claimed: a time that is too far away, as after a clock that
+Gives    limited: how many may be RUNNING, or nil; in_runs: how many are; next_claim(n, ids): when the rate lets another job come once the first n of these
+         ids are claimed now, in µs, or nil. The tick of a schedule spends nothing. It is written also where nothing is claimed: a time that is too far away, as after a clock that
          jumped back, is cut once. limit and latest: no more than there is room for
 Holds    rule 29
 Cost     one HLEN, four ZCARD, where there is a number of slots
@@ -27,7 +27,14 @@ if most_jobs then
   local from = micros - period * 5 - math.floor(burst * per / most_jobs)
   from = math.min(math.max(tonumber(opens or (last_fence or 0) + interval), from), micros + interval)
   limit = math.min(limit, micros < from and 0 or math.floor((micros - from) * most_jobs / per) + 1)
-  function next_claim(n) return from + math.ceil(n * per / most_jobs) end
+  function next_claim(n, ids)
+    if n > 32 then ids = cmsgpack.unpack(ids) end
+    local spent = n
+    for i = 1, n do
+      if string.sub(ids[i], 1, 12) == 'dq:schedule:' then spent = spent - 1 end
+    end
+    return from + math.ceil(spent * per / most_jobs)
+  end
 end
 limit = math.max(limit, 0)
 if limit == 0 then latest = -1 end

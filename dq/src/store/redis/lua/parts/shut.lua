@@ -1,12 +1,12 @@
 --[[ shut: notes what the limits leave to later. Where due jobs have no slot, no node comes for the head, and whoever ends a run wakes the
 watcher; where the rate lets none come yet, the node comes when it does.
 
-Needs    limited, in_runs, next_claim: as the part `limits` gives them; shut: field of meta; claimed, more, come_at, changes, micros
+Needs    limited, in_runs, next_claim: as the part `limits` gives them; shut: field of meta; claimed, ids, more, come_at, changes, micros
 Gives    more, come_at: nothing more is to be had now, and when it will be, if that has a time
 Holds    rules 23, 29
 Cost     nothing, or an HDEL
 ]]
-local next_at = next_claim and next_claim(claimed)
+local next_at = next_claim and next_claim(claimed, ids)
 if next_at and (claimed > 0 or next_at > micros) then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_at) end
 if limited and more and in_runs + claimed >= limited then
   if shut ~= int(limited) then changes[#changes + 1], changes[#changes + 2] = 'shut', int(limited) end
