@@ -34,7 +34,10 @@ const EVAL_LEAF: &str = "return redis.call('DEL', KEYS[1] .. ':' .. redis.call('
 const EVAL_NOT_JSON: &str =
     "redis.call('HSET', KEYS[1], 'b', string.sub(redis.call('HGET', KEYS[1], 'b'), 1, -2)) return 1";
 
-const CORRUPTIONS: [Corruption; 18] = [
+const EVAL_ENTRY: &str =
+    "return redis.call('ZREM', KEYS[1], redis.call('ZRANGE', KEYS[1], '[one\\0w', '(one\\0x', 'BYLEX')[2])";
+
+const CORRUPTIONS: [Corruption; 19] = [
     Corruption {
         code: FindingCode::FenceTooLarge,
         id: "fence",
@@ -130,6 +133,12 @@ const CORRUPTIONS: [Corruption; 18] = [
         after: Some(("dq:schedule:nightly", State::Delayed)),
     },
     Corruption {
+        code: FindingCode::NotInGroup,
+        id: "second",
+        commands: &[&["EVAL", EVAL_ENTRY, "1", "dq:{shop:t}:grouped"]],
+        after: Some(("second", State::Delayed)),
+    },
+    Corruption {
         code: FindingCode::LeftoverEntry,
         id: "ghost",
         commands: &[&["HSET", "dq:{shop:t}:crashes", "ghost", "3"]],
@@ -165,15 +174,17 @@ const LEFT_OF_FAR: [Corruption; 2] = [
 ];
 
 /// What the notes of a topic are about, and how they are damaged.
-const NOTES: [(&str, &[&str]); 4] = [
+const NOTES: [(&str, &[&str]); 5] = [
     ("protocol", &["HDEL", "dq:{shop:t}:meta", "protocol"]),
     ("retains", &["HDEL", "dq:{shop:t}:meta", "retains"]),
     ("priorities", &["HDEL", "dq:{shop:t}:meta", "priorities"]),
+    ("groups", &["HDEL", "dq:{shop:t}:meta", "groups"]),
     ("largest", &["HSET", "dq:{shop:t}:meta", "largest", "1"]),
 ];
 
 /// The jobs of the sound topic.
-const JOBS: [&str; 10] = ["b", "c", "d", "dead", "done", "dq:schedule:nightly", "far", "parked", "replaced", "runs"];
+const JOBS: [&str; 12] =
+    ["b", "c", "d", "dead", "done", "dq:schedule:nightly", "far", "first", "parked", "replaced", "runs", "second"];
 
 fn provider(server: &RedisServer) -> Provider {
     let store = Arc::new(RedisStore::new(&server.url()).unwrap());
@@ -185,7 +196,7 @@ pub fn inspector(server: &RedisServer) -> Inspector {
     provider(server).inspect()
 }
 
-/// A topic with jobs in every state, a schedule, broadcasts, a far job and a replacement that waits; node `n` runs two jobs.
+/// A topic with jobs in every state, a schedule, broadcasts, a far job, a group of two, and a replacement that waits; node `n` runs two jobs.
 pub async fn sound() -> (RedisServer, Topic) {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
@@ -210,8 +221,10 @@ pub async fn sound() -> (RedisServer, Topic) {
     let wide = NewJob { deliver: dq::job::Deliver::Both, due: Due::After(HOUR / 60), ..job("b") };
     let later = |name: &str| NewJob { due: Due::After(HOUR / 60), ..job(name) };
     let high = Metadata { priority: Priority::High, ..Metadata::default() };
-    let first = NewJob { record: record(&high), ..later("c") };
-    topic.add(vec![wide, first, later("d"), NewJob { due: Due::After(2 * HOUR), ..job("far") }]).await;
+    let group = Metadata { group: Some(dq::job::GroupName::new("one").unwrap()), ..Metadata::default() };
+    topic.add(["first", "second"].map(|name| NewJob { record: record(&group), ..later(name) }).to_vec()).await;
+    let urgent = NewJob { record: record(&high), ..later("c") };
+    topic.add(vec![wide, urgent, later("d"), NewJob { due: Due::After(2 * HOUR), ..job("far") }]).await;
     // It is near, and not due while a test runs.
     let start = std::time::SystemTime::now() + HOUR / 15;
     let schedule = provider(&server).topic("t").unwrap().add_schedule_json("nightly", "{}").every("4m").start_at(start);
@@ -318,7 +331,7 @@ async fn what_a_topic_notes_of_its_jobs_is_written_again() {
         assert_eq!(repair(&mut doctor).await, 1);
         assert_eq!(found(&server).await, []);
         let after = server.command(&["HGET", "dq:{shop:t}:meta", name]);
-        assert!(after == before || name == "largest", "{name}: {before} {after}");
+        assert!(after == before || ["groups", "largest"].contains(&name), "{name}: {before} {after}");
         is_whole(&topic).await;
     }
 }

@@ -90,7 +90,7 @@ codes! {
     /// dq itself panicked at a job, and gave it up.
     DefectiveJob "defective-job" Error ""
         "report the panic as a bug; once that is fixed, upgrade and requeue the job, whose payload is kept";
-    /// What the topic notes of its jobs falls behind them. The id says what: `protocol`, `retains`, `priorities` or `largest`;
+    /// What the topic notes of its jobs falls behind them. The id says what: `protocol`, `retains`, `priorities`, `groups` or `largest`;
     /// the detail is its value.
     NotesBehind "notes-behind" Error "write it" EVICTED;
     /// A node holds jobs and has no lease. The id is the node.
@@ -117,6 +117,8 @@ codes! {
     /// A broadcast has a record and no due time.
     BroadcastWithoutPlace "broadcast-without-place" Error ""
         "publish it again if it still matters, then remove its field from `broadcast-jobs` with HDEL";
+    /// A job waits for others of its group, and the group does not know it.
+    NotInGroup "not-in-group" Error "let it wait in its group again" EVICTED;
     /// A schedule is missing in the list of schedules.
     ScheduleNotListed "schedule-not-listed" Warning "enter it into the list" FIND_WHO;
     /// A key keeps something of a job that does not exist. The detail has the keys.

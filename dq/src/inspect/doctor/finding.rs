@@ -108,6 +108,7 @@ fn text_of(code: FindingCode, id: &str, detail: &str) -> String {
         C::ScheduleNotListed => {
             "the schedule is missing in the list of schedules: it runs, but lists leave it out".into()
         }
+        C::NotInGroup => "the job waits for others of its group, which does not know it, so it never runs".into(),
         C::BroadcastWithoutPlace => "the broadcast has a record and no due time, so it is never published".into(),
         C::LeftoverEntry => format!("{} keeps something of a job that does not exist", place_words(detail)),
         C::NotesBehind => {

@@ -57,6 +57,9 @@ pub(super) struct KeyPage {
     /// `priorities` of `meta`, and whether a record in a page of jobs has another priority than the normal one.
     priorities: String,
     has_priority: bool,
+    /// The same of `groups`.
+    groups: String,
+    has_group: bool,
 }
 
 impl KeyPage {
@@ -84,6 +87,8 @@ impl KeyPage {
             fence: text(&reply.bytes_or_nothing()?),
             priorities: text(&reply.bytes_or_nothing()?),
             has_priority: reply.is_set()?,
+            groups: text(&reply.bytes_or_nothing()?),
+            has_group: reply.is_set()?,
         })
     }
 
@@ -135,6 +140,7 @@ impl KeyPage {
             (retains.is_empty() && (self.retains || has_entries([DONE; 2])), "retains", 1),
             (grew, "largest", self.largest),
             (self.priorities.is_empty() && self.has_priority, "priorities", 1),
+            (self.groups.is_empty() && self.has_group, "groups", 1),
         ];
         let note = |(_, name, value): (bool, &str, usize)| (FindingCode::NotesBehind, name.into(), value.to_string());
         behind.into_iter().filter(|(is_behind, ..)| *is_behind).map(note)
@@ -166,6 +172,7 @@ fn wrong_with(id: &str, letters: &str) -> Vec<(FindingCode, String)> {
         (!without_job.is_empty(), FindingCode::PlaceWithoutJob, without_job),
         (!leftover.is_empty(), FindingCode::LeftoverEntry, leftover),
         (has('B') && !has('b'), FindingCode::BroadcastWithoutPlace, none()),
+        (has('g'), FindingCode::NotInGroup, none()),
     ];
     wrong.into_iter().filter(|(is_wrong, ..)| *is_wrong).map(|(_, code, detail)| (code, detail)).collect()
 }

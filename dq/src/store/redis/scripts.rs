@@ -77,7 +77,7 @@ steps! {
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs];
     Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs Leases Meta Statistics Running];
     DueCounts "due_counts" [Delayed Far FarJobs];
-    Examine "examine" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Meta Far FarJobs Metadata Pending Crashes Schedules Running];
+    Examine "examine" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Meta Far FarJobs Metadata Pending Crashes Schedules Grouped Running];
 }
 
 impl Step {

@@ -8,14 +8,15 @@ KEYS[5]  {app:topic}:done            ZSET  job id -> end of its retention, ms
 KEYS[6]  {app:topic}:broadcasts      ZSET  broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH  broadcast id -> record
 KEYS[8]  {app:topic}:leases          ZSET  node -> end of its lease, ms
-KEYS[9]  {app:topic}:meta            HASH  protocol, retains, largest, priorities, far-lost, fence
+KEYS[9]  {app:topic}:meta            HASH  protocol, retains, largest, priorities, groups, far-lost, fence
 KEYS[10] {app:topic}:far             ZSET  bounds of the leaves of jobs that are due much later
 KEYS[11] {app:topic}:far-jobs        HASH  job id -> due time and record of such a job
 KEYS[12] {app:topic}:metadata        HASH  job id -> metadata that override those of its record
 KEYS[13] {app:topic}:pending         HASH  job id -> pending command
 KEYS[14] {app:topic}:crashes         HASH  job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[15] {app:topic}:schedules       ZSET  ids of schedules, all with score 0
-KEYS[16] {app:topic}:running:NODE    HASH  job id -> token; and on: of each node in ARGV
+KEYS[16] {app:topic}:grouped         ZSET  waiting jobs and seats of groups, all with score 0
+KEYS[17] {app:topic}:running:NODE    HASH  job id -> token; and on: of each node in ARGV
 ARGV[1]  where the page begins, as an answer said; '' for the first page
 ARGV[2]  about how many entries to look at, 1..=1000
 ARGV[3]  about how many bytes they have
@@ -25,14 +26,18 @@ Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwis
          key that was read in PARTS or 12 for rows, entries looked at, ids, where each is as letters of the part `letters`, the node whose rows these are or
          '', 1 if they are none and it has a lease, far-lost of meta as it was before all far jobs were read, protocol, retains and largest
          of meta or false, size of the largest record in a page of jobs, 1 if one of these has a retention, the last fence or false,
-         priorities of meta or false, 1 if one of these jobs has another priority than the normal one}
+         priorities of meta or false, 1 if one of these jobs has another priority than the normal one, groups of meta or false, 1 if one of them has a group}
 Holds    rules 2, 5, 8
 Cost     O(page * nodes)
 ]]
 -- include types.lua
 local position, limit, most, NODES = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {unpack(ARGV, 4)}
+-- include clock.lua
 -- include bulk.lua
+-- include metadata.lua
 -- include far.lua
+local has_groups = redis.call('HGET', meta, 'groups')
+-- include groups.lua
 -- include order.lua
 -- include holders.lua
 -- include letters.lua
@@ -60,7 +65,7 @@ if part > 2 and part < 8 then
 elseif key then
   page = redis.call('HSCAN', key, cursor, 'COUNT', count)
 end
-local ids, longest, retains, has_priority, following = {}, 0, 0, 0, ''
+local ids, longest, retains, has_priority, has_group, following = {}, 0, 0, 0, 0, ''
 for i = 1, #page[2], 2 do
   -- A job is looked at where its record is.
   if part == 1 or redis.call('HEXISTS', jobs, page[2][i]) == 0 then ids[#ids + 1] = page[2][i] end
@@ -70,6 +75,7 @@ for i = 1, #page[2], 2 do
     -- The second bit of the flags of a record of a known format: it has a retention.
     if flags and first >= 144 and first < 192 and bit.band(flags, 2) == 2 then retains = 1 end
     if first and first >= 160 and first < 192 then has_priority = 1 end
+    if first and first >= FORMAT and first <= LAST_FORMAT and first % 16 >= GROUPED then has_group = 1 end
   end
 end
 local node = part > #PARTS and rest or ''
@@ -83,5 +89,5 @@ elseif NODES[at + 1] then
 end
 return {
   0, following, part, #page[2] / 2, ids, letters_of(ids), node, is_idle and 1 or 0, part == 2 and rest or '', notes[1], notes[2], notes[3], longest, retains, notes[5],
-  notes[6], has_priority,
+  notes[6], has_priority, has_groups, has_group,
 }

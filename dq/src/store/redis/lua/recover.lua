@@ -118,6 +118,11 @@ local function put_right(id, where)
     redis.call('ZADD', schedules, 0, id)
     is_wrong = true
   end
+  if has('g') then
+    seating.shift(id, false)
+    seating.join(id, metadata_of({id})[1], tonumber(redis.call('ZSCORE', delayed, id)) % PRIORITY)
+    is_wrong = true
+  end
   if has('b') and not has('B') then
     redis.call('ZREM', broadcasts, id)
     is_wrong = true

@@ -1,12 +1,13 @@
 --[[ letters: says where the topic has the jobs and broadcasts of ids.
 
-Needs    all keys of jobs; bulk, far; NODES: the nodes whose rows are in KEYS; FIRST, which the loader writes: the number of the first of
+Needs    all keys of jobs; has_groups: whether jobs may have groups; bulk, far, groups; NODES: the nodes whose rows are in KEYS; FIRST, which the loader writes: the number of the first of
          these keys
 Gives    letters_of(ids): for each id the letters of what has it. j: it has a record; w: a record that is due much later; l: its leaf
          has it; d u x f: the places; b: the broadcasts that wait; s: the list of schedules; r: the rows of a node, once for each; B: a
-         record of a broadcast; M P C: metadata, a pending command or crashes, though it has no record
+         record of a broadcast; M P C: metadata, a pending command or crashes, though it has no record; g: it is blocked, and its group
+         does not know that it waits
 Cost     six ZMSCORE; one HMGET per node; per id one HEXISTS in each of three hashes that are there, and in three more without a record;
-         per job that is due much later HGET, ZRANGE and LPOS
+         per job that is due much later HGET, ZRANGE and LPOS; while there are groups one ZSCORE per id, and per blocked job two HGET and a ZSCORE
 ]]
 local function letters_of(ids)
   local letters = {}
@@ -36,6 +37,16 @@ local function letters_of(ids)
     local bound = later and #later >= 6 and leaf_of(due_in(later), id)
     -- A value that is too short has no due time, so it belongs to no leaf.
     if later and (#later < 6 or bound and redis.call('LPOS', entries_of(bound), id)) then letters[i] = letters[i] .. 'l' end
+  end
+  if has_groups then
+    for i, id in ipairs(ids) do
+      local at = string.find(letters[i], 'j', 1, true) and tonumber(redis.call('ZSCORE', delayed, id) or nil)
+      if at and at >= seating.BLOCKED then
+        local name, order = seating.group_of(redis.call('HGET', metadata, id) or redis.call('HGET', jobs, id))
+        local entry = name and seating.entry_of(name, order, at % PRIORITY, id)
+        if not entry or not redis.call('ZSCORE', grouped, entry) then letters[i] = letters[i] .. 'g' end
+      end
+    end
   end
   return letters
 end
