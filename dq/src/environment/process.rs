@@ -31,10 +31,11 @@ pub struct Process {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The number of the last entry or ticket.
+    /// The number of the last ticket.
     last: u64,
-    /// The handlers that run, and those that are about to start.
-    entries: BTreeMap<u64, Running>,
+    /// The handlers that run, and those that are about to start, in places that are used again.
+    entries: Vec<Option<Running>>,
+    free: Vec<usize>,
     in_small_groups: usize,
     holder: Option<Holder>,
     /// The tickets of jobs that wait to run alone, in order.
@@ -149,7 +150,7 @@ impl Process {
     pub(crate) fn enter_alone(self: &Arc<Self>) -> Option<Alone> {
         let now = self.clock.now();
         let mut state = self.state();
-        if state.is_closed() || !state.entries.is_empty() || !state.tickets.is_empty() {
+        if state.is_closed() || state.runs() || !state.tickets.is_empty() {
             return None;
         }
         state.holder = Some(Holder { since: now, gives_way: true, is_wanted: false });
@@ -180,8 +181,8 @@ impl Process {
 
     /// Counts a handler among those that run.
     fn entry(self: &Arc<Self>, state: &mut State, now: Duration, too_long: Duration, is_in_small_group: bool) -> Entry {
-        let number = state.insert(Running { too_long_at: now + too_long, is_in_small_group });
-        Entry { process: Arc::clone(self), number, since: now, too_long }
+        let place = state.insert(Running { too_long_at: now + too_long, is_in_small_group });
+        Entry { process: Arc::clone(self), place, since: now, too_long }
     }
 }
 
@@ -216,11 +217,19 @@ impl State {
         self.waiting_since.is_some() || self.holder.as_ref().is_some_and(|holder| !holder.gives_way)
     }
 
-    fn insert(&mut self, running: Running) -> u64 {
-        self.last += 1;
+    /// Whether a handler runs or is about to start.
+    const fn runs(&self) -> bool {
+        self.free.len() < self.entries.len()
+    }
+
+    fn insert(&mut self, running: Running) -> usize {
         self.in_small_groups += usize::from(running.is_in_small_group);
-        self.entries.insert(self.last, running);
-        self.last
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            self.entries.len() - 1
+        });
+        self.entries[place] = Some(running);
+        place
     }
 
     /// Notes that another handler wants to start. Returns whether the job that runs alone has to learn that.
@@ -245,7 +254,7 @@ impl State {
 #[derive(Debug)]
 pub(crate) struct Entry {
     process: Arc<Process>,
-    number: u64,
+    place: usize,
     since: Duration,
     too_long: Duration,
 }
@@ -256,7 +265,7 @@ impl Entry {
         if now.saturating_sub(self.since) < self.too_long / 8 {
             return; // most do not wait, and this takes a lock
         }
-        if let Some(running) = self.process.state().entries.get_mut(&self.number) {
+        if let Some(running) = &mut self.process.state().entries[self.place] {
             running.too_long_at = now + self.too_long;
         }
     }
@@ -265,7 +274,8 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         let mut state = self.process.state();
-        let ended = state.entries.remove(&self.number);
+        let ended = state.entries[self.place].take();
+        state.free.push(self.place);
         let left_small_group = ended.is_some_and(|ended| ended.is_in_small_group);
         state.in_small_groups -= usize::from(left_small_group);
         let is_news = state.waiting_since.is_some() || left_small_group;
@@ -354,11 +364,11 @@ impl Ticket {
             return Outlook::Wait(Some(state.open_until));
         }
         let since = *state.waiting_since.get_or_insert(now);
-        let too_long_at = state.entries.values().map(|entry| entry.too_long_at).filter(|at| *at > now).min();
+        let too_long_at = state.entries.iter().flatten().map(|entry| entry.too_long_at).filter(|at| *at > now).min();
         let Some(too_long_at) = too_long_at else {
             state.tickets.pop_front();
             state.waiting_since = None;
-            if state.entries.is_empty() {
+            if !state.runs() {
                 state.holder = Some(Holder { since, gives_way: false, is_wanted: false });
                 return Outlook::Alone(Alone { process: Arc::clone(&self.process), since });
             }
