@@ -2,13 +2,15 @@
 //!
 //! The task reports to the topic at its end, and once before it asks `retry_delay`, which may block its thread.
 
-use std::panic::AssertUnwindSafe;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use tracing::{Instrument, Span};
 
-use super::batch_task::BatchWork;
+use super::batch_task::{BatchReport, BatchWork};
 use super::begin::RunId;
 use super::report::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of, text, wanted_retry};
 use crate::environment::Entry;
@@ -40,27 +42,38 @@ impl RunTask {
         Self { tasks, run, control, entry: Some(entry), needs_lease, ended: Ended::Dropped }
     }
 
-    /// Calls the handler. If it fails, asks `retry_delay` for each job that has no outcome and whose number of failed runs is known.
-    async fn handle(mut self, work: Work) -> Self {
+    /// Begins the run, and makes the future of its handler. `None`: the run was given back.
+    fn begin(&mut self, work: Work) -> Option<Handler> {
         if !self.begins() {
-            return self;
+            return None;
         }
         let (name, is_swept, batch, failed) = match &work {
             Work::One { call, failed, .. } => (name(call), *call == HandlerCall::ProcessUnacked, None, *failed),
             Work::Batch(batch) => ("the handler", false, Some(batch.report.clone()), None),
         };
         let listener = Arc::clone(&self.tasks.listener);
-        let handler = async move {
-            match work {
-                Work::One { call, record, delivery, .. } => listener.call(call, record, delivery).await,
-                Work::Batch(BatchWork { listener, jobs, report, control }) => {
-                    listener.call_batch(jobs, report, control).await
-                }
-            }
+        let future = catch_unwind(AssertUnwindSafe(|| match work {
+            Work::One { call, record, delivery, .. } => listener.call(call, record, delivery),
+            Work::Batch(BatchWork { listener, jobs, report, control }) => listener.call_batch(jobs, report, control),
+        }));
+        Some(Handler { future, name, is_swept, batch, failed })
+    }
+
+    /// Waits for the handler. If it fails, asks `retry_delay` for each job that has no outcome and whose number of failed runs is known.
+    /// `None`: the run was given up.
+    async fn end(mut self, handler: Handler) -> Option<Self> {
+        let Handler { future, name, is_swept, batch, failed } = handler;
+        let returned = match future {
+            Ok(future) => self.control.until_given_up(AssertUnwindSafe(future).catch_unwind()).await,
+            Err(panic) => Some(Err(panic)),
         };
-        self.ended = match AssertUnwindSafe(handler).catch_unwind().await {
-            Ok(returned) => Ended::Returned(returned),
-            Err(panic) => Ended::Panicked(format!("{name} panicked: {}", text(panic))),
+        self.ended = match returned {
+            Some(Ok(returned)) => Ended::Returned(returned),
+            Some(Err(panic)) => Ended::Panicked(format!("{name} panicked: {}", text(panic))),
+            None => {
+                telemetry::mark_failed("given up: it took too long, or its job was lost");
+                return None;
+            }
         };
         self.trace_end();
         let left = batch.as_ref().map(|report| report.close());
@@ -74,7 +87,7 @@ impl RunTask {
             });
         }
         drop_here(self.ended.take_error());
-        self
+        Some(self)
     }
 
     /// Marks the span of a run that failed. Its text is the cause alone, because an error may quote the payload.
@@ -160,20 +173,25 @@ pub(crate) enum Work {
     Batch(BatchWork),
 }
 
+/// A handler that has begun.
+struct Handler {
+    future: Result<BoxFuture<'static, Returned>, Box<dyn Any + Send>>,
+    name: &'static str,
+    is_swept: bool,
+    batch: Option<Arc<BatchReport>>,
+    /// As in [`Work::One`].
+    failed: Option<u32>,
+}
+
 impl PreparedRun {
     /// Runs the handler, unless the run was given back. Dropping what this returns reports how the run ended; `None`: it was
     /// given up, and that is reported.
     pub(crate) async fn run(self) -> Option<RunTask> {
-        let Self { task, work, span } = self;
-        let control = Arc::clone(&task.control);
-        let run = async move {
-            let ended = control.until_given_up(task.handle(work)).await;
-            if ended.is_none() {
-                telemetry::mark_failed("given up: it took too long, or its job was lost");
-            }
-            ended
-        };
-        run.instrument(span).await
+        let Self { mut task, work, span } = self;
+        match span.in_scope(|| task.begin(work)) {
+            Some(handler) => task.end(handler).instrument(span).await,
+            None => Some(task),
+        }
     }
 }
 
