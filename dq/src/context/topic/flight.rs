@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::slab::HeldId;
 use super::window::Window;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
@@ -21,6 +22,8 @@ use crate::store::{Request, RequestKind};
 pub(super) enum Subject {
     /// The topic as a whole.
     Topic,
+    /// The outcomes of these jobs.
+    Outcomes(Vec<HeldId>),
     /// These runs.
     Runs(Vec<(JobId, Token)>),
     /// What callers ask of these runs: signals have told of commands.
@@ -32,9 +35,10 @@ pub(super) enum Subject {
 }
 
 impl Subject {
-    /// The jobs of the runs.
-    pub(super) fn into_jobs(self) -> Vec<JobId> {
+    /// The jobs of the runs, of which those that are held have these ids.
+    pub(super) fn into_jobs(self, id_of: impl Fn(HeldId) -> Option<JobId>) -> Vec<JobId> {
         match self {
+            Self::Outcomes(jobs) => jobs.into_iter().filter_map(id_of).collect(),
             Self::Runs(runs) | Self::Commands(runs) => runs.into_iter().map(|(id, _)| id).collect(),
             Self::Run(id, _) => vec![id],
             Self::Topic | Self::Node(_) => Vec::new(),
@@ -43,9 +47,6 @@ impl Subject {
 
     fn of(request: &Request) -> Self {
         match request {
-            Request::Settle(settle) => {
-                Self::Runs(settle.outcomes.iter().map(|outcome| (outcome.id.clone(), outcome.token)).collect())
-            }
             Request::Isolate(isolate) if isolate.isolation.is_none() => Self::Commands(isolate.runs.clone()),
             Request::Isolate(isolate) => Self::Runs(isolate.runs.clone()),
             Request::Exhaust(exhaust) => Self::Run(exhaust.id.clone(), exhaust.token),
@@ -239,13 +240,12 @@ impl Flight {
         self.refused.iter().any(|refused| *refused > 0)
     }
 
-    /// Sends a request. Does nothing while there is no link.
-    pub(super) fn send(&mut self, request: impl Into<Request>, now: Duration) {
+    /// Sends a request about `subject`, or about what it names. Does nothing while there is no link.
+    pub(super) fn send(&mut self, request: Request, subject: Option<Subject>, now: Duration) {
         if self.reconnect_at.is_some() {
             return;
         }
-        let request = request.into();
-        let (kind, subject) = (request.kind(), Subject::of(&request));
+        let (kind, subject) = (request.kind(), subject.unwrap_or_else(|| Subject::of(&request)));
         let is_renewal = kind == RequestKind::Renew;
         let named = if is_renewal { self.renewable() } else { self.last_seen };
         let asked = Asked { kind, subject, sent: now, named, is_in_order: true };

@@ -3,33 +3,36 @@
 //! In the order of the life of a job: it is inserted when it is claimed, it is the next to start, it is set to the stages of its run, its
 //! outcome is the next to settle, and it is removed once the store has judged that.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
 use super::defects::Defects;
 use super::run::RunId;
+use super::slab::{HeldId, Slab};
 use super::stage::{HeldJob, Stage};
 use crate::environment::{Alone, Entry, Environment};
 use crate::job::{JobId, Metadata, Suspicion, Token};
 use crate::store::RequestKind;
 use crate::store::step::{Change, Outcome};
 
-/// The held jobs by id, and queues of those that wait. A queue's entry is skipped if its job has moved on since.
+/// The held jobs, and queues of those that wait. A queue's entry is skipped if its job has moved on since.
 #[derive(Debug)]
 pub(super) struct Held {
-    jobs: HashMap<JobId, HeldJob, FixedState>,
+    jobs: Slab<HeldJob>,
+    /// For what names jobs from outside: claims, commands, rows.
+    numbers: HashMap<JobId, HeldId, FixedState>,
     queues: Queues,
     early: Early,
     counts: Counts,
     /// Jobs whose outcome, or `exhaust`, waits before it is sent again, and until when.
-    resting: BTreeMap<JobId, Duration>,
+    resting: BTreeMap<HeldId, Duration>,
     /// What the machine is at, and what panics were charged to.
     pub(super) defects: Defects,
 }
 
-type Queue = VecDeque<(JobId, Token)>;
+type Queue = VecDeque<HeldId>;
 
 #[derive(Debug, Default)]
 struct Queues {
@@ -54,14 +57,14 @@ impl Queues {
     }
 
     /// Lets a job wait in the queue of its stage, if that has one.
-    fn put(&mut self, id: &JobId, job: &HeldJob) {
+    fn put(&mut self, id: HeldId, job: &HeldJob) {
         let queue = match &job.stage {
             Stage::Waiting => self.waiting(job.suspicion),
             Stage::Settling { sent: false, .. } => &mut self.to_settle,
             Stage::Exhausting { sent: false } => &mut self.to_exhaust,
             _ => return,
         };
-        queue.push_back((id.clone(), job.token));
+        queue.push_back(id);
     }
 }
 
@@ -122,7 +125,8 @@ impl Counts {
 impl Held {
     pub(super) fn new(environment: &Environment) -> Self {
         Self {
-            jobs: HashMap::with_hasher(FixedState::with_seed(environment.random())),
+            jobs: Slab::default(),
+            numbers: HashMap::with_hasher(FixedState::with_seed(environment.random())),
             queues: Queues::default(),
             early: Early::default(),
             counts: Counts::default(),
@@ -136,42 +140,73 @@ impl Held {
         Counts { all: self.jobs.len(), ..self.counts }
     }
 
-    pub(super) fn get(&self, id: &JobId) -> Option<&HeldJob> {
+    pub(super) fn get(&self, id: HeldId) -> Option<&HeldJob> {
         self.jobs.get(id)
     }
 
-    /// The job, if it is held under this token.
-    pub(super) fn under(&self, id: &JobId, token: Token) -> Option<&HeldJob> {
-        self.jobs.get(id).filter(|job| job.token == token)
+    /// The number of the job with this id, if it is held.
+    pub(super) fn find(&self, id: &JobId) -> Option<HeldId> {
+        self.numbers.get(id).copied()
+    }
+
+    /// The number of the job, if it is held under this token.
+    pub(super) fn under(&self, id: &JobId, token: Token) -> Option<HeldId> {
+        self.find(id).filter(|id| self.get(*id).is_some_and(|job| job.token == token))
+    }
+
+    /// The machine touches this job.
+    pub(super) fn at(&mut self, id: HeldId) -> Option<&HeldJob> {
+        let job = self.jobs.get(id)?;
+        self.defects.at(&job.id);
+        Some(job)
     }
 
     /// The run that is executing the job, if there is one.
-    pub(super) fn run_of(&self, id: &JobId) -> Option<RunId> {
-        match self.jobs.get(id)?.stage {
+    pub(super) fn run_of(&self, id: HeldId) -> Option<RunId> {
+        match self.get(id)?.stage {
             Stage::Running(run_id) => Some(run_id),
             _ => None,
         }
     }
 
-    pub(super) fn insert(&mut self, id: JobId, job: HeldJob) {
-        debug_assert!(!self.jobs.contains_key(&id), "the caller removes the older run first");
+    pub(super) fn insert(&mut self, job: HeldJob) -> HeldId {
         self.counts.count(&job, true);
-        match job.starts_at.filter(|_| job.stage == Stage::Waiting) {
-            Some(at) => self.early.insert(at, id.clone(), job.token),
-            None => self.queues.put(&id, &job),
-        }
-        self.jobs.insert(id, job);
+        let (name, at) = (job.id.clone(), job.starts_at.filter(|_| job.stage == Stage::Waiting));
+        let id = self.jobs.insert(job);
+        let older = self.numbers.insert(name, id);
+        debug_assert!(older.is_none(), "the caller removes the older run first");
+        self.wait(id, at);
+        id
     }
 
-    pub(super) fn remove(&mut self, id: &JobId) -> Option<HeldJob> {
-        self.resting.remove(id);
-        self.jobs.remove(id).inspect(|job| self.counts.count(job, false))
+    /// Lets a job wait until it is due, or in the queue of its stage.
+    fn wait(&mut self, id: HeldId, starts_at: Option<Duration>) {
+        match (starts_at, self.jobs.get(id)) {
+            (Some(at), _) => self.early.insert(at, id),
+            (None, Some(job)) => self.queues.put(id, job),
+            (None, None) => {}
+        }
+    }
+
+    /// The job is gone without a panic.
+    pub(super) fn absolve(&mut self, id: HeldId) {
+        if let Some(job) = self.jobs.get(id) {
+            self.defects.absolve(&job.id);
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: HeldId) {
+        let Some(job) = self.jobs.get(id) else { return };
+        self.counts.count(job, false);
+        self.numbers.remove(&job.id);
+        self.jobs.remove(id);
+        self.resting.remove(&id);
     }
 
     /// Moves a job to another stage.
-    pub(super) fn set(&mut self, id: &JobId, stage: Stage) {
+    pub(super) fn set(&mut self, id: HeldId, stage: Stage) {
         let Some(job) = self.jobs.get_mut(id) else { return };
-        self.resting.remove(id);
+        self.resting.remove(&id);
         self.counts.count(job, false);
         if matches!(stage, Stage::Waiting) || stage.needs_no_permit() {
             job.entry = None; // it is not about to start any more
@@ -182,7 +217,7 @@ impl Held {
     }
 
     /// The job becomes DEAD with these metadata.
-    pub(super) fn sentence(&mut self, id: &JobId, metadata: Metadata) {
+    pub(super) fn sentence(&mut self, id: HeldId, metadata: Metadata) {
         if let Some(known) = self.metadata_mut(id) {
             *known = metadata;
         }
@@ -190,12 +225,12 @@ impl Held {
     }
 
     /// The job goes back as it was.
-    pub(super) fn roll_back(&mut self, id: &JobId) {
+    pub(super) fn roll_back(&mut self, id: HeldId) {
         self.set(id, Stage::settling(Change::Rollback));
     }
 
     fn roll_back_all(&mut self, wanted: impl Fn(&Stage) -> bool) {
-        self.ids(wanted).iter().for_each(|id| self.roll_back(id));
+        self.ids(wanted).into_iter().for_each(|id| self.roll_back(id));
     }
 
     /// Gives back the jobs that have not started, and those whose ack on claim is not sent yet.
@@ -214,23 +249,20 @@ impl Held {
 
     /// Lets the jobs start that are due now. Calls `late` with how long each has been due. Returns when the next one is due.
     pub(super) fn start_early(&mut self, now: Duration, late: impl Fn(Duration)) -> Option<Duration> {
-        while let Some((at, id, token)) = self.early.next_due(now) {
-            self.defects.at(&id);
-            let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token && job.stage == Stage::Waiting)
-            else {
-                continue;
-            };
+        while let Some((at, id)) = self.early.next_due(now) {
+            let Some(job) = self.jobs.get_mut(id).filter(|job| job.stage == Stage::Waiting) else { continue };
+            self.defects.at(&job.id);
             self.counts.count(job, false);
             job.starts_at = None;
             self.counts.count(job, true);
-            self.queues.put(&id, job);
+            self.queues.put(id, job);
             late(now.saturating_sub(at));
         }
         self.early.first()
     }
 
     /// Lets a job start, alone or beside others, as soon as the store has noted it.
-    pub(super) fn admit(&mut self, id: &JobId, entry: Entry, alone: Option<Alone>) {
+    pub(super) fn admit(&mut self, id: HeldId, entry: Entry, alone: Option<Alone>) {
         if let Some(job) = self.jobs.get_mut(id) {
             job.entry = Some(entry);
             job.alone = job.alone.take().or(alone);
@@ -238,19 +270,19 @@ impl Held {
     }
 
     /// Takes the right to start from a job, for its run.
-    pub(super) fn take_entry(&mut self, id: &JobId) -> Option<Entry> {
+    pub(super) fn take_entry(&mut self, id: HeldId) -> Option<Entry> {
         self.jobs.get_mut(id)?.entry.take()
     }
 
     /// Others may start beside the job from now on.
-    pub(super) fn end_alone(&mut self, id: &JobId) {
+    pub(super) fn end_alone(&mut self, id: HeldId) {
         if let Some(job) = self.jobs.get_mut(id) {
             job.alone = None;
         }
     }
 
     /// The metadata of a job, to be changed in place after a failure.
-    pub(super) fn metadata_mut(&mut self, id: &JobId) -> Option<&mut Metadata> {
+    pub(super) fn metadata_mut(&mut self, id: HeldId) -> Option<&mut Metadata> {
         self.jobs.get_mut(id).map(|job| &mut job.metadata)
     }
 
@@ -272,18 +304,18 @@ impl Held {
         };
         for id in self.ids(sent) {
             if !self.resting.contains_key(&id) {
-                self.unsent(&id);
+                self.unsent(id);
             }
         }
     }
 
     /// Lets what has to be sent about a job wait until then.
-    pub(super) fn rest(&mut self, id: &JobId, until: Duration) {
+    pub(super) fn rest(&mut self, id: HeldId, until: Duration) {
         if let Some(Stage::Exhausting { sent } | Stage::Settling { sent, .. }) =
             self.jobs.get_mut(id).map(|job| &mut job.stage)
         {
             *sent = true; // so its entry in the queue is skipped
-            self.resting.insert(id.clone(), until);
+            self.resting.insert(id, until);
         }
     }
 
@@ -293,10 +325,10 @@ impl Held {
         if self.resting.is_empty() {
             return None;
         }
-        let ended: Vec<_> = self.resting.iter().filter(|(_, until)| **until <= now).map(|(id, _)| id.clone()).collect();
+        let ended: Vec<_> = self.resting.iter().filter(|(_, until)| **until <= now).map(|(id, _)| *id).collect();
         for id in ended {
             self.resting.remove(&id);
-            self.unsent(&id);
+            self.unsent(id);
         }
         self.resting.values().min().copied()
     }
@@ -305,15 +337,15 @@ impl Held {
     pub(super) fn asks(&self, refused: RequestKind) -> bool {
         match refused {
             RequestKind::Settle => self.counts.settling > 0,
-            RequestKind::Exhaust => self.jobs.values().any(|job| matches!(job.stage, Stage::Exhausting { .. })),
+            RequestKind::Exhaust => self.jobs.iter().any(|(_, job)| matches!(job.stage, Stage::Exhausting { .. })),
             RequestKind::Isolate => self.counts.quarantined() > 0,
-            RequestKind::Renew => !self.jobs.is_empty(),
+            RequestKind::Renew => self.jobs.len() > 0,
             _ => true,
         }
     }
 
     /// Notes that the request about this job will not be answered, so that it is sent again.
-    pub(super) fn unsent(&mut self, id: &JobId) {
+    pub(super) fn unsent(&mut self, id: HeldId) {
         let Some(job) = self.jobs.get_mut(id) else { return };
         match &mut job.stage {
             Stage::Isolating => return self.set(id, Stage::Waiting),
@@ -328,8 +360,10 @@ impl Held {
     pub(super) fn recover(&mut self, has_run: impl Fn(RunId) -> bool) {
         self.unanswered();
         (self.queues, self.early, self.counts) = (Queues::default(), Early::default(), Counts::default());
+        self.numbers.clear();
+        self.numbers.extend(self.jobs.iter().map(|(id, job)| (job.id.clone(), id)));
         for id in self.ids(|_| true) {
-            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            let Some(job) = self.jobs.get_mut(id) else { continue };
             let is_resting = self.resting.contains_key(&id);
             match &mut job.stage {
                 Stage::Isolating => job.stage = Stage::Waiting,
@@ -341,24 +375,22 @@ impl Held {
                 job.entry = None;
             }
             self.counts.count(job, true);
-            match job.starts_at.filter(|_| job.stage == Stage::Waiting) {
-                Some(at) => self.early.insert(at, id, job.token),
-                None => self.queues.put(&id, job),
-            }
+            let at = job.starts_at.filter(|_| job.stage == Stage::Waiting);
+            self.wait(id, at);
         }
     }
 
     /// The jobs that this run executes.
     pub(super) fn jobs_of(&self, run_id: RunId) -> Vec<JobId> {
-        self.ids(|stage| *stage == Stage::Running(run_id))
+        self.jobs.iter().filter(|(_, job)| job.stage == Stage::Running(run_id)).map(|(_, job)| job.id.clone()).collect()
     }
 
     /// The job that starts next of those that run in this way: the one that has waited longest.
-    pub(super) fn next_to_start(&mut self, suspicion: Suspicion) -> Option<(JobId, Token)> {
+    pub(super) fn next_to_start(&mut self, suspicion: Suspicion) -> Option<(HeldId, &HeldJob)> {
         let queue = self.queues.waiting(suspicion);
-        while let Some((id, token)) = queue.front() {
-            if self.jobs.get(id).is_some_and(|job| job.token == *token && job.stage == Stage::Waiting) {
-                return queue.front().cloned();
+        while let Some(id) = queue.front().copied() {
+            if let Some(job) = self.jobs.get(id).filter(|job| job.stage == Stage::Waiting) {
+                return Some((id, job));
             }
             queue.pop_front();
         }
@@ -368,7 +400,7 @@ impl Held {
     /// The quarantined jobs that have a permit.
     pub(super) fn quarantined_ids(&self) -> impl Iterator<Item = &JobId> {
         let running = |job: &HeldJob| job.stage != Stage::Waiting && !job.stage.needs_no_permit();
-        self.jobs.iter().filter(move |(_, job)| job.is_quarantined() && running(job)).map(|(id, _)| id)
+        self.jobs.iter().map(|(_, job)| job).filter(move |job| job.is_quarantined() && running(job)).map(|job| &job.id)
     }
 
     /// How many outcomes there are to send, at most.
@@ -378,19 +410,19 @@ impl Held {
 
     /// The next outcome to send; it counts as sent. A failure's outcome carries a copy of the metadata: the job keeps its own,
     /// for the outcome may have to be sent again. `None` also if that outcome must go alone, and is not the first of its request.
-    pub(super) fn next_to_settle(&mut self, is_first: bool) -> Option<Outcome> {
-        while let Some((id, token)) = self.queues.to_settle.pop_front() {
-            let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
+    pub(super) fn next_to_settle(&mut self, is_first: bool) -> Option<(HeldId, Outcome)> {
+        while let Some(id) = self.queues.to_settle.pop_front() {
+            let Some(job) = self.jobs.get_mut(id) else { continue };
             if let Stage::Settling { change, sent: sent @ false, .. } = &mut job.stage {
-                if !is_first && self.defects.accuses(&id) {
-                    self.queues.to_settle.push_front((id, token));
+                if !is_first && self.defects.accuses(&job.id) {
+                    self.queues.to_settle.push_front(id);
                     return None;
                 }
                 *sent = true;
-                self.defects.at(&id);
+                self.defects.at(&job.id);
                 let is_failure = matches!(change, Change::Retry(_) | Change::Dead);
                 let metadata = is_failure.then(|| job.metadata.clone());
-                return Some(Outcome { id, token, change: change.clone(), metadata });
+                return Some((id, Outcome { id: job.id.clone(), token: job.token, change: change.clone(), metadata }));
             }
         }
         None
@@ -398,21 +430,21 @@ impl Held {
 
     /// The next job to send in an `exhaust`; it counts as sent.
     pub(super) fn next_to_exhaust(&mut self) -> Option<(JobId, Token, Metadata)> {
-        while let Some((id, token)) = self.queues.to_exhaust.pop_front() {
-            let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
+        while let Some(id) = self.queues.to_exhaust.pop_front() {
+            let Some(job) = self.jobs.get_mut(id) else { continue };
             if let Stage::Exhausting { sent: sent @ false } = &mut job.stage {
                 *sent = true;
-                self.defects.at(&id);
-                return Some((id, token, job.metadata.clone()));
+                self.defects.at(&job.id);
+                return Some((job.id.clone(), job.token, job.metadata.clone()));
             }
         }
         None
     }
 
-    /// The ids of all jobs in a wanted stage, in order.
-    pub(super) fn ids(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<JobId> {
+    /// The numbers of all jobs in a wanted stage, in the order in which they came.
+    pub(super) fn ids(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<HeldId> {
         let jobs = self.jobs.iter().filter(|(_, job)| wanted(&job.stage));
-        let mut ids: Vec<_> = jobs.map(|(id, _)| id.clone()).collect();
+        let mut ids: Vec<_> = jobs.map(|(id, _)| id).collect();
         ids.sort_unstable();
         ids
     }
@@ -426,48 +458,40 @@ impl Held {
 /// brought a job, and counts from the receipt of that answer: the store executed the claim before, so a job starts late by the way
 /// of the answer and never early (rule 4).
 #[derive(Debug, Default)]
-pub(super) struct Early {
-    waiting: BTreeMap<(Duration, u64), (JobId, Token)>,
-    inserted: u64,
-}
+struct Early(BTreeSet<(Duration, HeldId)>);
 
 impl Early {
-    pub(super) fn insert(&mut self, at: Duration, id: JobId, token: Token) {
-        self.inserted += 1;
-        self.waiting.insert((at, self.inserted), (id, token));
+    fn insert(&mut self, at: Duration, id: HeldId) {
+        self.0.insert((at, id));
     }
 
     /// When the first job is due.
-    pub(super) fn first(&self) -> Option<Duration> {
-        self.waiting.keys().next().map(|(at, _)| *at)
+    fn first(&self) -> Option<Duration> {
+        self.0.first().map(|(at, _)| *at)
     }
 
     /// Removes the first job if it is due, and returns it with the time since when it is.
-    pub(super) fn next_due(&mut self, now: Duration) -> Option<(Duration, JobId, Token)> {
-        let first = self.waiting.first_entry().filter(|first| first.key().0 <= now)?;
-        let ((at, _), (id, token)) = first.remove_entry();
-        Some((at, id, token))
+    fn next_due(&mut self, now: Duration) -> Option<(Duration, HeldId)> {
+        self.first().filter(|at| *at <= now)?;
+        self.0.pop_first()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Fence;
-    use crate::time::Timestamp;
 
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
     fn jobs_come_in_the_order_they_are_due_and_not_before() {
-        let mut early = Early::default();
-        let token = |fence| Token { fence: Fence(fence), due: Timestamp::EPOCH };
-        for (fence, at) in [(1, 3), (2, 1), (3, 3), (4, 2)] {
-            early.insert(at * MS, JobId::new("a").unwrap(), token(fence));
+        let (mut early, mut slab) = (Early::default(), Slab::default());
+        for (name, at) in [(1, 3), (2, 1), (3, 3), (4, 2)] {
+            early.insert(at * MS, slab.insert(name));
         }
         assert_eq!(early.first(), Some(MS));
         assert!(early.next_due(MS - Duration::from_nanos(1)).is_none());
-        let due = |early: &mut Early| early.next_due(3 * MS).map(|(at, _, token)| (at, token.fence.0));
+        let due = |early: &mut Early| early.next_due(3 * MS).map(|(at, id)| (at, *slab.get(id).unwrap()));
         let all: Vec<_> = std::iter::from_fn(|| due(&mut early)).collect();
         assert_eq!(all, [(MS, 2), (2 * MS, 4), (3 * MS, 1), (3 * MS, 3)]);
         assert_eq!(early.first(), None);

@@ -47,6 +47,7 @@ mod outcomes;
 mod punctuality;
 mod run;
 mod runs;
+mod slab;
 mod stage;
 pub(super) mod stats;
 mod window;

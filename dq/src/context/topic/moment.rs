@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::flight::Flight;
+use super::flight::{Flight, Subject};
 use super::held::Held;
 use super::run::{Ended, Failed, PayloadFunction, RunJobs};
+use super::slab::HeldId;
 use crate::job::{JobId, Token};
 use crate::store::{Request, RequestKind};
 
@@ -19,9 +20,9 @@ pub(super) enum Effect {
     /// `failed` is what its task has reported before.
     Decide { jobs: RunJobs, together: usize, failed: Option<Failed>, ended: Ended },
     /// The ack on claim of this job was taken: its handler starts, and the job is no longer held.
-    RunAcked(JobId),
+    RunAcked(HeldId),
     /// The store has noted that no attempt of this job is left.
-    FinalRetry(JobId),
+    FinalRetry(HeldId),
     /// A function makes the payload of this tick.
     Make(JobId, Token, PayloadFunction),
     /// Something may be due: transfer at once.
@@ -33,7 +34,7 @@ pub(super) enum Effect {
     /// The store counts this row for the node, which does not hold the job.
     Unheld(JobId, Token),
     /// The store counts no row for this held job.
-    Missing(JobId),
+    Missing(HeldId),
 }
 
 /// The time, the jobs, and what the owners want.
@@ -52,7 +53,12 @@ impl Moment {
 
     /// As [`Flight::send`].
     pub(super) fn send(&mut self, request: impl Into<Request>) {
-        self.flight.send(request, self.now);
+        self.flight.send(request.into(), None, self.now);
+    }
+
+    /// Sends a request about held jobs, which it does not name by their numbers.
+    pub(super) fn send_about(&mut self, subject: Subject, request: impl Into<Request>) {
+        self.flight.send(request.into(), Some(subject), self.now);
     }
 
     /// Whether a request of this kind can be sent now: connected, none of its kind in flight, not paused.

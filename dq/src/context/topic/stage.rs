@@ -59,6 +59,7 @@ impl Stage {
 /// A job that this node holds.
 #[derive(Debug)]
 pub(super) struct HeldJob {
+    pub(super) id: JobId,
     pub(super) token: Token,
     pub(super) record: Record,
     /// The metadata as this node knows it: newer than the record's after a failure.
@@ -80,12 +81,12 @@ pub(super) struct HeldJob {
 }
 
 impl HeldJob {
-    /// A claimed job, and its id.
-    pub(super) fn new(claim: Claim, metadata: Metadata, mode: Mode, stage: Stage) -> (JobId, Self) {
+    /// A claimed job.
+    pub(super) fn new(claim: Claim, metadata: Metadata, mode: Mode, stage: Stage) -> Self {
         let Claim { id, token, record, crashes } = claim;
         let (suspicion, is_unknown) = (Suspicion::Ordinary, false);
         let (entry, alone, starts_at) = (None, None, None);
-        (id, Self { token, record, metadata, crashes, suspicion, entry, alone, mode, starts_at, is_unknown, stage })
+        Self { id, token, record, metadata, crashes, suspicion, entry, alone, mode, starts_at, is_unknown, stage }
     }
 
     /// Whether the job was in so many crashes that it may be their cause.

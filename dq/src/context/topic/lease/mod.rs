@@ -25,7 +25,8 @@ use super::Parts;
 use super::flight::CLAIMS;
 use super::moment::{Effect, Moment};
 use super::run::LeaseEnd;
-use crate::job::{JobId, Sequence};
+use super::slab::HeldId;
+use crate::job::Sequence;
 use crate::store::RequestKind;
 use crate::store::step::{LeaseStatus, Reconcile, Reconciled, Renew, RowCursor, Sequenced};
 use audit::Audits;
@@ -41,7 +42,7 @@ pub(super) enum Reconciliation {
     /// The node has asked.
     InFlight {
         /// The held jobs that no page has shown so far.
-        unseen: BTreeSet<JobId>,
+        unseen: BTreeSet<HeldId>,
     },
     /// They agree.
     Settled,
@@ -209,8 +210,8 @@ impl Lease {
         let Sequenced::Done(page) = sequenced else { return self.need_reconcile() };
         moment.flight.saw(page.lease_status.sequence);
         for (id, token) in page.rows {
-            if let Reconciliation::InFlight { unseen } = &mut self.reconciliation {
-                unseen.remove(&id);
+            if let (Reconciliation::InFlight { unseen }, Some(held)) = (&mut self.reconciliation, moment.held.find(&id)) {
+                unseen.remove(&held);
             }
             if moment.held.under(&id, token).is_none() {
                 moment.push(Effect::Unheld(id, token));

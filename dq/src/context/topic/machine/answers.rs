@@ -25,8 +25,8 @@ impl Machine {
         match (answer, subject) {
             (Answer::Transfer(transferred), _) => self.on_transferred(transferred, sent),
             (Answer::Sweep(swept), _) => self.on_swept(swept, sent),
-            (Answer::Settle(settled), Subject::Runs(runs)) => {
-                self.outcomes.on_settled(runs, settled.verdicts, &mut self.moment);
+            (Answer::Settle(settled), Subject::Outcomes(jobs)) => {
+                self.outcomes.on_settled(jobs, settled.verdicts, &mut self.moment);
                 self.route();
                 self.on_lease_status(settled.lease_status, sent, named);
             }
@@ -144,7 +144,9 @@ impl Machine {
         let _claim = span.entered();
         let is_over = self.takes_no_more();
         for claim in claims {
-            self.runs.forget(&claim.id, &mut self.moment.held);
+            if let Some(older) = self.moment.held.find(&claim.id) {
+                self.runs.forget(older, &mut self.moment.held);
+            }
             let starts_at = self.claims.starts_at(claim.token.due, mode, clock);
             self.outcomes.admit(claim, mode, clock, starts_at, is_over, &mut self.moment);
         }

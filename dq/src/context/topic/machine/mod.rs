@@ -27,6 +27,7 @@ use super::moment::{Effect, Moment};
 use super::outcomes::Outcomes;
 use super::run::{RunEvent, RunId, Tasks};
 use super::runs::Runs;
+use super::slab::HeldId;
 use super::stage::{HeldJob, Mode, Stage};
 use super::{Parts, Warned};
 use crate::job::{JobId, Metadata, Record};
@@ -232,17 +233,19 @@ impl Machine {
                     outcomes.decide_run(jobs, together, failed, ended, &mut moment.held);
                 }
                 Effect::RunAcked(id) => {
-                    runs.start_acked(&id, self.stopping.is_cancelling(), moment);
-                    moment.held.remove(&id);
+                    runs.start_acked(id, self.stopping.is_cancelling(), moment);
+                    moment.held.remove(id);
                 }
-                Effect::FinalRetry(id) => runs.start_final_retry(&id, self.stopping.is_ordered(), moment),
+                Effect::FinalRetry(id) => runs.start_final_retry(id, self.stopping.is_ordered(), moment),
                 Effect::Make(id, token, function) => runs.make(id, token, function),
                 Effect::Wake => self.claims.wake(),
                 Effect::Scan => self.lease.scan_at(moment.now),
                 Effect::GiveUpRole => self.claims.give_up_role(moment),
                 Effect::Unheld(id, token) => {
                     moment.held.defects.at(&id);
-                    runs.forget(&id, &mut moment.held);
+                    if let Some(other) = moment.held.find(&id) {
+                        runs.forget(other, &mut moment.held);
+                    }
                     if let Some(lost) = &mut self.lost_claim {
                         lost.unheld.push(id.clone());
                     }
@@ -250,24 +253,25 @@ impl Machine {
                     let sentence = moment.held.defects.sentence(&id, Metadata::default);
                     let stage = Stage::settling(if sentence.is_some() { Change::Dead } else { Change::Rollback });
                     let claim = Claim { id, token, record: Record::from_bytes(Bytes::new()), crashes: 0 };
-                    let (id, job) = HeldJob::new(claim, sentence.unwrap_or_default(), Mode::Due, stage);
-                    let rests_until = moment.held.defects.rest_of(&id);
-                    moment.held.insert(id.clone(), job);
+                    let rests_until = moment.held.defects.rest_of(&claim.id);
+                    let job = HeldJob::new(claim, sentence.unwrap_or_default(), Mode::Due, stage);
+                    let held = moment.held.insert(job);
                     if let Some(until) = rests_until {
-                        moment.held.rest(&id, until);
+                        moment.held.rest(held, until);
                     }
                 }
-                Effect::Missing(id) => self.on_missing_row(&id),
+                Effect::Missing(id) => self.on_missing_row(id),
             }
         }
     }
 
     /// The store counts no row for this held job: its outcome has arrived, or another node has the job.
-    fn on_missing_row(&mut self, id: &JobId) {
-        match self.moment.held.get(id).map(HeldJob::stage) {
-            Some(Stage::Settling { .. }) => return self.outcomes.forget_unknown(id, &mut self.moment.held),
-            Some(Stage::Running(_)) => {
-                tracing::info!(topic = %self.parts.key.topic, job.id = %id, "this node no longer holds the job; its handler is cancelled");
+    fn on_missing_row(&mut self, id: HeldId) {
+        let Some(job) = self.moment.held.get(id) else { return };
+        match job.stage() {
+            Stage::Settling { .. } => return self.outcomes.forget_unknown(id, &mut self.moment.held),
+            Stage::Running(_) => {
+                tracing::info!(topic = %self.parts.key.topic, job.id = %job.id, "this node no longer holds the job; its handler is cancelled");
                 self.parts.stats.count.lease_lost.add(1);
             }
             _ => {}

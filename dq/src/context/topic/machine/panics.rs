@@ -60,7 +60,8 @@ impl Machine {
             None => flight.take_asked(),
         };
         if let Some(asked) = asked {
-            return (asked.kind.name(), asked.subject.into_jobs(), Some(asked.kind));
+            let jobs = asked.subject.into_jobs(|id| Some(self.moment.held.get(id)?.id.clone()));
+            return (asked.kind.name(), jobs, Some(asked.kind));
         }
         match taking_in {
             TakingIn::Answer(kind) => (step, job.into_iter().collect(), Some(kind)),
@@ -89,18 +90,19 @@ impl Machine {
         if charge == Charge::Convicted {
             parts.stats.gave_up(id);
         }
-        let Some(job) = moment.held.get(id) else { return }; // it is judged when the node hears of it again
+        let Some(held) = moment.held.find(id) else { return }; // it is judged when the node hears of it again
+        let Some(job) = moment.held.get(held) else { return };
         let is_decided = matches!(job.stage(), Stage::Exhausting { .. } | Stage::Settling { .. });
         let known = job.metadata.clone();
         if let Some(metadata) = moment.held.defects.sentence(id, || known) {
-            runs.take_away(id, &mut moment.held);
-            moment.held.sentence(id, metadata);
+            runs.take_away(held, &mut moment.held);
+            moment.held.sentence(held, metadata);
         } else if !is_decided {
-            runs.take_away(id, &mut moment.held);
-            moment.held.roll_back(id);
+            runs.take_away(held, &mut moment.held);
+            moment.held.roll_back(held);
         }
         if let Charge::Rests(until) = charge {
-            moment.held.rest(id, until);
+            moment.held.rest(held, until);
         }
     }
 

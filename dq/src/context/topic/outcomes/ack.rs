@@ -6,10 +6,12 @@
 use std::time::Duration;
 
 use super::Outcomes;
+use crate::context::topic::flight::Subject;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
+use crate::context::topic::slab::HeldId;
 use crate::context::topic::stage::Stage;
-use crate::job::{JobId, Metadata, Token};
+use crate::job::{JobId, Metadata};
 use crate::store::RequestKind;
 use crate::store::step::{Change, Settle, Verdict};
 
@@ -34,10 +36,10 @@ impl Outcomes {
         if !moment.can_send_beside(RequestKind::Settle, in_flight) {
             return moment.pause_end(RequestKind::Settle);
         }
-        let (mut outcomes, mut jobs, mut size) = (Vec::new(), 0, 0);
+        let (mut outcomes, mut settled, mut jobs, mut size) = (Vec::new(), Vec::new(), 0, 0);
         while jobs < most
             && size < bytes
-            && let Some(outcome) = moment.held.next_to_settle(outcomes.is_empty())
+            && let Some((id, outcome)) = moment.held.next_to_settle(outcomes.is_empty())
         {
             let goes_alone = moment.held.defects.accuses(&outcome.id);
             size += outcome.metadata.as_ref().map_or(0, Metadata::text_bytes);
@@ -46,6 +48,7 @@ impl Outcomes {
                 size += tick.size();
                 jobs += tick.jobs.len();
             }
+            settled.push(id);
             outcomes.push(outcome);
             if goes_alone {
                 break;
@@ -53,49 +56,46 @@ impl Outcomes {
         }
         if !outcomes.is_empty() {
             let (last_seen, lease) = (moment.flight.last_seen(), self.parts.node.lease);
-            moment.send(Settle { last_seen, lease, bytes, outcomes });
+            moment.send_about(Subject::Outcomes(settled), Settle { last_seen, lease, bytes, outcomes });
         }
         None
     }
 
-    pub(crate) fn on_settled(&mut self, asked: Vec<(JobId, Token)>, verdicts: Vec<Verdict>, moment: &mut Moment) {
+    pub(crate) fn on_settled(&mut self, asked: Vec<HeldId>, verdicts: Vec<Verdict>, moment: &mut Moment) {
         let _settle = tracing::debug_span!("dq.settle", topic = %self.parts.key.topic, jobs = asked.len()).entered();
-        for ((id, token), verdict) in asked.into_iter().zip(verdicts) {
-            self.on_verdict(id, token, verdict, moment);
+        for (id, verdict) in asked.into_iter().zip(verdicts) {
+            self.on_verdict(id, verdict, moment);
         }
     }
 
-    fn on_verdict(&mut self, id: JobId, token: Token, verdict: Verdict, moment: &mut Moment) {
-        moment.held.defects.at(&id);
-        let Some(job) = moment.held.under(&id, token) else { return };
-        let is_back = matches!(job.stage(), Stage::Settling { change: Change::Rollback, .. });
-        if let Stage::Settling { change, .. } = job.stage() {
-            self.report_verdict(&id, token, job, change, &verdict);
-        }
+    fn on_verdict(&mut self, id: HeldId, verdict: Verdict, moment: &mut Moment) {
+        let Some(job) = moment.held.at(id) else { return };
+        let Stage::Settling { change, then_run, .. } = job.stage() else { return };
+        let is_back = *change == Change::Rollback;
+        self.report_verdict(job, change, &verdict);
         match verdict {
             Verdict::Done => {
-                let Stage::Settling { change, then_run, .. } = job.stage() else { return };
                 self.parts.stats.settled(change);
                 if *then_run {
                     return moment.push(Effect::RunAcked(id));
                 }
             }
-            Verdict::Stale if job.is_unknown => return self.forget_unknown(&id, &mut moment.held),
+            Verdict::Stale if job.is_unknown => return self.forget_unknown(id, &mut moment.held),
             Verdict::Stale => {
-                tracing::info!(topic = %self.parts.key.topic, job.id = %id, fence = token.fence.0, "another run has the job now; this outcome was refused");
+                tracing::info!(topic = %self.parts.key.topic, job.id = %job.id, fence = job.token.fence.0, "another run has the job now; this outcome was refused");
                 self.parts.stats.count.stale_outcomes.add(1);
             }
-            Verdict::Dropped => self.report_dropped(&id),
-            Verdict::Later => return moment.held.unsent(&id),
+            Verdict::Dropped => self.report_dropped(&job.id),
+            Verdict::Later => return moment.held.unsent(id),
             Verdict::Failed(reason) => {
-                tracing::warn!(topic = %self.parts.key.topic, job.id = %id, reason, "the store could not settle this job; its outcome is sent again");
-                return moment.held.rest(&id, moment.now + UNSETTLED_PAUSE);
+                tracing::warn!(topic = %self.parts.key.topic, job.id = %job.id, reason, "the store could not settle this job; its outcome is sent again");
+                return moment.held.rest(id, moment.now + UNSETTLED_PAUSE);
             }
         }
-        moment.held.remove(&id);
         if !is_back {
-            moment.held.defects.absolve(&id);
+            moment.held.absolve(id);
         }
+        moment.held.remove(id);
     }
 
     /// Logs and counts a job whose record the store has lost.
@@ -105,10 +105,11 @@ impl Outcomes {
     }
 
     /// Forgets a job whose outcome the store cannot take any more. An earlier sending of it may have taken effect (rule 10).
-    pub(crate) fn forget_unknown(&self, id: &JobId, held: &mut Held) {
-        let Some(job) = held.remove(id) else { return };
+    pub(crate) fn forget_unknown(&self, id: HeldId, held: &mut Held) {
+        let Some(job) = held.get(id) else { return };
         if let Stage::Settling { change, then_run, .. } = job.stage() {
-            self.report_unknown(id, &job, change, job.is_unknown && *then_run);
+            self.report_unknown(job, change, job.is_unknown && *then_run);
         }
+        held.remove(id);
     }
 }

@@ -10,6 +10,7 @@ use super::Outcomes;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
 use crate::context::topic::run::{Ended, Failed, RunJobs, change, paced, wanted_retry};
+use crate::context::topic::slab::HeldId;
 use crate::context::topic::stage::{HeldJob, Mode, Stage};
 use crate::job::{Cause, JobId, Token};
 use crate::listener::Returned;
@@ -51,34 +52,27 @@ impl Outcomes {
         held: &mut Held,
     ) {
         if let RunJobs::One(job) = jobs {
-            held.defects.at(&job.id);
-            if held.under(&job.id, job.token).is_some() {
-                self.decide(&job.id, failed, ended, held);
-            }
-            return;
+            return self.decide(job.held, failed, ended, held);
         }
         self.begin_together(together);
         for (place, job) in jobs.into_list() {
-            held.defects.at(&job.id);
-            if held.under(&job.id, job.token).is_some() {
-                self.decide(&job.id, failed.clone(), ended.for_job(place), held);
-            }
+            self.decide(job.held, failed.clone(), ended.for_job(place), held);
         }
         self.report_together();
     }
 
-    /// What follows from the end of a run whose job is still held. `failed` is what its task has reported before.
-    fn decide(&mut self, id: &JobId, failed: Option<Failed>, ended: Ended, held: &mut Held) {
+    /// What follows from the end of a run, if its job is still held. `failed` is what its task has reported before.
+    fn decide(&mut self, id: HeldId, failed: Option<Failed>, ended: Ended, held: &mut Held) {
+        let Some(job) = held.at(id) else { return };
         let asked = match &ended {
             Ended::Asked(Some(delay)) => delay.clone(),
             Ended::Asked(None) => {
-                tracing::warn!(topic = %self.parts.key.topic, job.id = %id, "`retry_delay` of the listener panicked; the retry policy of the settings is used instead");
+                tracing::warn!(topic = %self.parts.key.topic, job.id = %job.id, "`retry_delay` of the listener panicked; the retry policy of the settings is used instead");
                 RetryDelay::BySettings
             }
             _ => RetryDelay::BySettings,
         };
-        let Some(job) = held.get(id) else { return };
-        let (is_final, token, environment) = (job.metadata.exhausted, job.token, &self.parts.environment);
+        let (is_final, environment) = (job.metadata.exhausted, &self.parts.environment);
         let mut is_wanted = failed.as_ref().is_some_and(|failed| failed.is_wanted);
         let decided = match (failed, ended) {
             (Some(failed), _) => Err(failed.failure),
@@ -104,12 +98,12 @@ impl Outcomes {
                 }
                 if is_wanted || (!is_final && job.mode == Mode::Due) {
                     let next = self.spend_attempt(id, failure, asked, held);
-                    if let Some(next) = next.filter(|_| !is_wanted) {
-                        self.report_failure(id, &next, held);
+                    if let (Some(next), Some(job)) = (next.filter(|_| !is_wanted), held.get(id)) {
+                        self.report_failure(job, &next);
                     }
                     return;
                 }
-                self.report_other_failure(id, token, &failure, is_final);
+                self.report_other_failure(job, &failure, is_final);
                 if is_final { Change::Dead } else { Change::Park }
             }
         };
@@ -118,7 +112,7 @@ impl Outcomes {
 
     /// The job is retried after its delay or, if no attempt is left, given to `final_retry`. `asked` is what the listener's
     /// `retry_delay` says.
-    fn spend_attempt(&self, id: &JobId, failure: Failure, asked: RetryDelay, held: &mut Held) -> Option<Next> {
+    fn spend_attempt(&self, id: HeldId, failure: Failure, asked: RetryDelay, held: &mut Held) -> Option<Next> {
         let job = held.get(id)?;
         let failed = u32::from(job.metadata.attempts) + 1;
         let undecodable = failure.cause == Cause::Decode;
@@ -178,14 +172,14 @@ impl Outcomes {
         may_start: bool,
         moment: &mut Moment,
     ) {
-        moment.held.defects.at(&id);
-        if !moment.held.under(&id, token).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
+        let Some(id) = moment.held.under(&id, token) else { return };
+        if !moment.held.at(id).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
             return;
         }
         match note {
-            NoteVerdict::Stale => drop(moment.held.remove(&id)),
+            NoteVerdict::Stale => moment.held.remove(id),
             NoteVerdict::Done if may_start => moment.push(Effect::FinalRetry(id)),
-            NoteVerdict::Done | NoteVerdict::Ended | NoteVerdict::Cancelled => moment.held.roll_back(&id),
+            NoteVerdict::Done | NoteVerdict::Ended | NoteVerdict::Cancelled => moment.held.roll_back(id),
         }
     }
 }

@@ -79,10 +79,10 @@ impl Outcomes {
         };
         tracing::debug!(job.id = %claim.id, attempt = metadata.attempts, fence = claim.token.fence.0, "claimed");
         self.parts.stats.claimed(clock.since(claim.token.due));
-        let (id, mut job) = HeldJob::new(claim, metadata, mode, stage);
+        let mut job = HeldJob::new(claim, metadata, mode, stage);
         job.starts_at = starts_at;
         job.suspicion = self.suspicion(&job);
-        moment.held.insert(id, job);
+        moment.held.insert(job);
     }
 
     /// How this job must run. A job that is acked on claim has no row while it runs, so no crash is charged to it.

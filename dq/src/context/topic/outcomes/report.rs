@@ -8,9 +8,8 @@ use humantime::format_duration;
 
 use super::Outcomes;
 use super::decide::Next;
-use crate::context::topic::held::Held;
 use crate::context::topic::stage::HeldJob;
-use crate::job::{Cause, JobId, Token};
+use crate::job::{Cause, JobId};
 use crate::listener::{Failure, log_text};
 use crate::store::step::{Change, Verdict};
 
@@ -79,9 +78,8 @@ impl Outcomes {
 
     /// Logs a failed attempt: the last but one, and what follows it, at WARN. The job has its new metadata. What it shares with
     /// other jobs of its batch is one line for all of them, after [`report_together`](Self::report_together).
-    pub(super) fn report_failure(&mut self, id: &JobId, next: &Next, held: &Held) {
-        let Some(job) = held.get(id) else { return };
-        let (topic, fence, metadata) = (&self.parts.key.topic, job.token.fence.0, &job.metadata);
+    pub(super) fn report_failure(&mut self, job: &HeldJob, next: &Next) {
+        let (topic, id, fence, metadata) = (&self.parts.key.topic, &job.id, job.token.fence.0, &job.metadata);
         let (attempt, of, cause) = (metadata.attempts, next.attempts, metadata.cause.unwrap_or(Cause::Error));
         let error = log_text(cause, metadata.error.as_deref().unwrap_or_default());
         let retry_in = next.delay.map(format_duration);
@@ -110,8 +108,8 @@ impl Outcomes {
     }
 
     /// Logs that `final_retry` or `process_unacked` failed.
-    pub(super) fn report_other_failure(&self, id: &JobId, token: Token, failure: &Failure, is_final: bool) {
-        let (topic, fence, cause) = (&self.parts.key.topic, token.fence.0, failure.cause);
+    pub(super) fn report_other_failure(&self, job: &HeldJob, failure: &Failure, is_final: bool) {
+        let (topic, id, fence, cause) = (&self.parts.key.topic, &job.id, job.token.fence.0, failure.cause);
         let error = failure.log_text();
         if is_final {
             tracing::warn!(%topic, job.id = %id, fence, %cause, error, "`final_retry` failed; the job becomes DEAD all the same");
@@ -121,14 +119,14 @@ impl Outcomes {
     }
 
     /// Logs the verdict on an outcome.
-    pub(super) fn report_verdict(&self, id: &JobId, token: Token, job: &HeldJob, change: &Change, verdict: &Verdict) {
-        let (topic, fence) = (&self.parts.key.topic, token.fence.0);
+    pub(super) fn report_verdict(&self, job: &HeldJob, change: &Change, verdict: &Verdict) {
+        let (topic, id, fence) = (&self.parts.key.topic, &job.id, job.token.fence.0);
         let (attempt, outcome) = (job.metadata.attempts, word(change));
         let verdict = match verdict {
             Verdict::Done => {
                 tracing::debug!(%topic, job.id = %id, attempt, fence, outcome, verdict = "taken", "{outcome}");
                 if *change == Change::Dead {
-                    self.report_dead(id, token, job);
+                    self.report_dead(job);
                 }
                 return;
             }
@@ -141,16 +139,16 @@ impl Outcomes {
     }
 
     /// Logs the end of a job that was given up.
-    fn report_dead(&self, id: &JobId, token: Token, job: &HeldJob) {
+    fn report_dead(&self, job: &HeldJob) {
         let (attempts, cause, error) = end(job);
-        let (topic, fence) = (&self.parts.key.topic, token.fence.0);
+        let (topic, id, fence) = (&self.parts.key.topic, &job.id, job.token.fence.0);
         let crashes = Some(job.crashes).filter(|crashes| *crashes > 0);
         tracing::error!(%topic, job.id = %id, attempts, crashes, fence, %cause, error, "the job is DEAD");
     }
 
     /// Logs that it is unknown whether an outcome took effect: an earlier sending of it had no answer (rule 10).
-    pub(super) fn report_unknown(&self, id: &JobId, job: &HeldJob, change: &Change, was_to_run: bool) {
-        let (topic, fence) = (&self.parts.key.topic, job.token.fence.0);
+    pub(super) fn report_unknown(&self, job: &HeldJob, change: &Change, was_to_run: bool) {
+        let (topic, id, fence) = (&self.parts.key.topic, &job.id, job.token.fence.0);
         match change {
             _ if was_to_run => {
                 tracing::error!(%topic, job.id = %id, fence, "the ack on claim of this job had no answer; its handler does not start, and the job may be lost");

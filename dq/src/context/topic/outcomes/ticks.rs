@@ -82,8 +82,8 @@ impl Outcomes {
 
     /// A function has made a payload: the tick can go out. After a failure the tick stays, and is tried again.
     pub(crate) fn on_made(&self, id: &JobId, token: Token, made: Made, held: &mut Held) {
-        held.defects.at(id);
-        let Some(Stage::Making(tick)) = held.under(id, token).map(HeldJob::stage) else { return };
+        let Some(job) = held.under(id, token) else { return };
+        let Some(Stage::Making(tick)) = held.at(job).map(HeldJob::stage) else { return };
         let (topic, name) = (&self.parts.key.topic, schedule_name(id).unwrap_or_default());
         let stage = match made {
             Ok(payload) if payload.len() <= self.parts.node.payload_limit => {
@@ -103,7 +103,7 @@ impl Outcomes {
                 again_after(FAILED_PAUSE)
             }
         };
-        held.set(id, stage);
+        held.set(job, stage);
     }
 
     /// Names a schedule that no code of this program defines, once a day.

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::job::{JobId, Token};
+use crate::context::topic::slab::HeldId;
+use crate::job::JobId;
 use crate::listener::RunControl;
 
 /// A job of a run.
 #[derive(Debug)]
 pub(crate) struct RunJob {
+    /// For the log: the job may not be held any more.
     pub(crate) id: JobId,
-    pub(crate) token: Token,
+    pub(crate) held: HeldId,
     /// Asks the handler to stop working on it.
     pub(crate) control: Arc<RunControl>,
 }
@@ -52,13 +54,13 @@ impl RunJobs {
         }
     }
 
-    /// The ids of the jobs that are not decided.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = &JobId> {
+    /// The jobs that are not decided.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = &RunJob> {
         let (one, batch) = match self {
             Self::One(job) => (Some(job), &[][..]),
             Self::Batch(batch) => (None, &batch.jobs[..]),
         };
-        one.into_iter().chain(batch.iter().flatten()).map(|job| &job.id)
+        one.into_iter().chain(batch.iter().flatten())
     }
 
     /// The id, if it is no batch.
@@ -78,11 +80,11 @@ impl RunJobs {
     }
 
     /// Asks the handler to stop working on this job.
-    pub(crate) fn cancel_job(&self, id: &JobId) {
+    pub(crate) fn cancel_job(&self, id: HeldId) {
         match self {
             Self::One(job) => job.control.cancel(),
             Self::Batch(batch) => {
-                if let Some(job) = batch.jobs.iter().flatten().find(|job| job.id == *id) {
+                if let Some(job) = batch.jobs.iter().flatten().find(|job| job.held == id) {
                     job.control.cancel();
                 }
             }
@@ -114,30 +116,31 @@ impl BatchJobs {
     }
 
     /// Where this job is.
-    pub(crate) fn place(&self, id: &JobId) -> Option<usize> {
-        self.jobs.iter().position(|job| job.as_ref().is_some_and(|job| job.id == *id))
+    pub(crate) fn place(&self, id: HeldId) -> Option<usize> {
+        self.jobs.iter().position(|job| job.as_ref().is_some_and(|job| job.held == id))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Fence;
-    use crate::time::Timestamp;
+    use crate::context::topic::slab::Slab;
 
     #[test]
     fn each_job_leaves_its_batch_once_and_the_others_keep_their_places() {
-        let all = Arc::<RunControl>::default();
-        let token = Token { fence: Fence(1), due: Timestamp::EPOCH };
-        let job = |id| RunJob { id: JobId::new(id).unwrap(), token, control: RunControl::of_batch(&all) };
-        let mut jobs = RunJobs::batch(["a", "b", "c"].map(job).into(), 7, all.clone());
-        jobs.cancel_job(&JobId::new("b").unwrap());
+        let (all, mut slab) = (Arc::<RunControl>::default(), Slab::default());
+        let [a, b, c] = ["a", "b", "c"].map(|id| {
+            RunJob { id: JobId::new(id).unwrap(), held: slab.insert(()), control: RunControl::of_batch(&all) }
+        });
+        let second = b.held;
+        let mut jobs = RunJobs::batch(vec![a, b, c], 7, all.clone());
+        jobs.cancel_job(second);
         let RunJobs::Batch(batch) = &mut jobs else { panic!("it is a batch") };
-        assert_eq!(batch.place(&JobId::new("b").unwrap()), Some(1));
+        assert_eq!(batch.place(second), Some(1));
         let taken = batch.take(1).unwrap();
         assert_eq!((taken.id.as_str(), taken.control.is_cancelled()), ("b", true));
         assert!(batch.take(1).is_none() && batch.take(9).is_none());
-        assert_eq!((batch.left(), batch.place(&taken.id)), (2, None));
+        assert_eq!((batch.left(), batch.place(second)), (2, None));
         let left: Vec<_> = jobs.into_list().into_iter().map(|(place, job)| (place, job.id.to_string())).collect();
         assert_eq!(left, [(0, "a".into()), (2, "c".into())]);
         assert!(!all.is_cancelled());

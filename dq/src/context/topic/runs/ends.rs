@@ -140,10 +140,9 @@ impl Runs {
         let failure = Failure::new(Cause::Timeout, format!("the handler did not return within {after}"));
         let (together, mut asked, mut others) = (run.jobs.left(), Vec::new(), Vec::new());
         for (_, job) in run.jobs.into_list() {
-            moment.held.defects.at(&job.id);
             if run.detached {
                 self.parts.report_lost(&job.id, &failure.message, Some(Cause::Timeout));
-            } else if let Some(held) = moment.held.under(&job.id, job.token) {
+            } else if let Some(held) = moment.held.at(job.held) {
                 let asks = held.mode == Mode::Due && held.exhausted_by().is_none();
                 match self.asks_after(held, &HandlerCall::OnDue).filter(|_| asks) {
                     Some(failed) => asked.push((job, failed)),
@@ -158,7 +157,7 @@ impl Runs {
 
     /// Asks `retry_delay` about jobs whose handler has timed out, with the number of failed runs of each.
     fn ask_beside(&mut self, asked: Vec<(RunJob, u32)>, failure: Failure, moment: &mut Moment) {
-        let Some(held) = asked.first().and_then(|(job, _)| moment.held.get(&job.id)) else { return };
+        let Some(held) = asked.first().and_then(|(job, _)| moment.held.get(job.held)) else { return };
         let too_long = longest_wait(self.parts.topic.timeout);
         let entry = match &held.alone {
             Some(alone) => Some(alone.enter(too_long)),
@@ -173,9 +172,9 @@ impl Runs {
             return moment.push(Effect::Decide { jobs: asked, together, failed, ended });
         };
         let run_id = self.table.next_id();
-        for id in asked.ids() {
-            moment.held.defects.at(id);
-            moment.held.set(id, Stage::Running(run_id));
+        for job in asked.jobs() {
+            moment.held.defects.at(&job.id);
+            moment.held.set(job.held, Stage::Running(run_id));
         }
         let control = Arc::<RunControl>::default();
         let (run, task) = self.new_run(run_id, (asked, control.clone()), entry, false, moment.now);
@@ -212,7 +211,7 @@ impl Runs {
     fn settings_decide(&mut self, run_id: RunId, moment: &mut Moment) -> Option<JobId> {
         let mut run = self.table.give_up(run_id)?;
         let failed = run.asking.take().map(|asking| asking.0);
-        let (first, together) = (run.jobs.ids().next().cloned(), run.jobs.left());
+        let (first, together) = (run.jobs.jobs().next().map(|job| job.id.clone()), run.jobs.left());
         moment.push(Effect::Decide { jobs: run.jobs, together, failed, ended: Ended::Dropped });
         first
     }

@@ -11,6 +11,7 @@ use super::{Runs, longest_wait};
 use crate::context::topic::MOST_SHOWN;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::Moment;
+use crate::context::topic::slab::HeldId;
 use crate::context::topic::stage::{HeldJob, Stage};
 use crate::context::topic::stats::Quarantine;
 use crate::environment::{Alone, Entry, Outlook, Ticket};
@@ -24,7 +25,7 @@ pub(super) struct Isolations {
     /// The place in the queue of its next job that must run alone.
     ticket: Option<Ticket>,
     /// The job that is alone in the process, unless it is gone since.
-    alone: Option<(JobId, Token)>,
+    alone: Option<HeldId>,
     /// With one permit, quarantined and ordinary jobs alternate.
     pub(super) quarantined_was_last: bool,
     /// What `health()` shows: how many wait, how many run, and which is alone.
@@ -41,7 +42,7 @@ impl Isolations {
 impl Runs {
     /// Asks the store whether the jobs were cancelled of which signals say so.
     pub(crate) fn read_commands(&mut self, moment: &mut Moment) -> Option<Duration> {
-        self.cancels.retain(|id, asked| *asked || moment.held.run_of(id).is_some());
+        self.cancels.retain(|id, asked| *asked || moment.held.find(id).and_then(|job| moment.held.run_of(job)).is_some());
         if self.cancels.values().all(|asked| *asked) {
             return None;
         }
@@ -51,7 +52,8 @@ impl Runs {
         let new = self.cancels.iter_mut().filter(|(_, asked)| !**asked).take(MOST_JOBS);
         let runs = new.filter_map(|(id, asked)| {
             *asked = true;
-            Some((id.clone(), moment.held.get(id)?.token))
+            let job = moment.held.get(moment.held.find(id)?)?;
+            Some((id.clone(), job.token))
         });
         let runs = runs.collect();
         self.send_isolate(None, runs, moment);
@@ -61,8 +63,8 @@ impl Runs {
     /// Lets others start beside the job that is alone, because the lease has ended: the store may have convicted the job already,
     /// whatever happens now.
     pub(crate) fn end_alone(&self, held: &mut Held) {
-        if let Some(id) = self.alone(held).map(|(id, ..)| id.clone()) {
-            held.end_alone(&id);
+        if let Some(id) = self.alone(held).map(|(id, ..)| id) {
+            held.end_alone(id);
         }
     }
 
@@ -86,7 +88,7 @@ impl Runs {
     /// Shows in `health()` which jobs are quarantined, if that changed.
     pub(crate) fn show_quarantine(&mut self, held: &Held) {
         let (waiting, running) = (held.counts().quarantined_waiting, held.counts().quarantined_running);
-        let alone = self.alone(held).map(|(id, ..)| id.clone());
+        let alone = self.alone(held).map(|(_, job, _)| job.id.clone());
         let now = (waiting, running, alone);
         if self.isolations.shown == now {
             return;
@@ -102,22 +104,22 @@ impl Runs {
     }
 
     /// The job of this topic that is alone in the process.
-    fn alone<'a>(&'a self, held: &'a Held) -> Option<(&'a JobId, &'a HeldJob, &'a Alone)> {
-        let (id, token) = self.isolations.alone.as_ref()?;
-        let job = held.under(id, *token)?;
+    fn alone<'a>(&self, held: &'a Held) -> Option<(HeldId, &'a HeldJob, &'a Alone)> {
+        let id = self.isolations.alone?;
+        let job = held.get(id)?;
         Some((id, job, job.alone.as_ref()?))
     }
 
     /// Ends the isolation of a job that has to give way: the store notes it first. Returns when to ask again, and whether a
     /// request was sent.
     fn give_way(&self, moment: &mut Moment) -> (Option<Duration>, bool) {
-        let Some((id, job, alone)) = self.alone(&moment.held) else { return (None, false) };
+        let Some((_, job, alone)) = self.alone(&moment.held) else { return (None, false) };
         let until = alone.since() + longest_wait(self.parts.topic.timeout);
         let runs = matches!(job.stage(), Stage::Running(_) | Stage::Exhausting { .. });
         if !runs || (moment.now < until && !alone.is_wanted()) {
             return (Some(until).filter(|until| *until > moment.now), false);
         }
-        let runs = vec![(id.clone(), job.token)];
+        let runs = vec![(job.id.clone(), job.token)];
         self.send_isolate(Some(Isolation::Grouped), runs, moment);
         (None, true)
     }
@@ -129,11 +131,11 @@ impl Runs {
             && *job.stage() == Stage::Waiting
         {
             // Its `isolate` was not answered, or its `final_retry` waits. It may be noted as alone, so it stays so.
-            let again = vec![(id.clone(), job.token, alone.enter(too_long))];
+            let again = vec![(id, alone.enter(too_long))];
             self.isolate(again, None, moment);
             return None;
         }
-        let Some((id, token)) = moment.held.next_to_start(Suspicion::Alone) else {
+        let Some((id, job)) = moment.held.next_to_start(Suspicion::Alone) else {
             self.isolations.ticket = None;
             return None;
         };
@@ -144,12 +146,12 @@ impl Runs {
         match ticket.outlook(too_long) {
             Outlook::Wait(until) => return until,
             Outlook::Beside(entry) => {
-                tracing::warn!(topic = %self.parts.key.topic, job.id = %id, "this job may have killed its process and should run alone, but another handler has run for so long that it runs beside that one");
-                self.isolate(vec![(id, token, entry)], None, moment);
+                tracing::warn!(topic = %self.parts.key.topic, job.id = %job.id, "this job may have killed its process and should run alone, but another handler has run for so long that it runs beside that one");
+                self.isolate(vec![(id, entry)], None, moment);
             }
             Outlook::Alone(alone) => {
                 let entry = alone.enter(too_long);
-                self.isolate(vec![(id, token, entry)], Some(alone), moment);
+                self.isolate(vec![(id, entry)], Some(alone), moment);
             }
         }
         self.isolations.ticket = None;
@@ -171,19 +173,19 @@ impl Runs {
         let process = self.parts.environment.process().clone();
         let mut group = Vec::new();
         while moment.held.counts().quarantined_running < most {
-            let Some((id, token)) = moment.held.next_to_start(Suspicion::Group) else { break };
+            let Some((id, job)) = moment.held.next_to_start(Suspicion::Group) else { break };
+            let is_small = job.suspicion == Suspicion::SmallGroup;
             if group.is_empty()
                 && moment.held.counts().waiting == 1
                 && let Some(alone) = process.enter_alone()
             {
                 let entry = alone.enter(too_long);
-                return self.isolate(vec![(id, token, entry)], Some(alone), moment);
+                return self.isolate(vec![(id, entry)], Some(alone), moment);
             }
-            let is_small = moment.held.get(&id).is_some_and(|job| job.suspicion == Suspicion::SmallGroup);
             let entry = if is_small { process.enter_small_group(too_long) } else { process.enter(too_long) };
             let Some(entry) = entry else { break };
-            moment.held.set(&id, Stage::Isolating);
-            group.push((id, token, entry));
+            moment.held.set(id, Stage::Isolating);
+            group.push((id, entry));
         }
         if !group.is_empty() {
             self.isolate(group, None, moment);
@@ -191,31 +193,27 @@ impl Runs {
     }
 
     /// Lets these jobs start once the store has noted how they run.
-    fn isolate(&mut self, group: Vec<(JobId, Token, Entry)>, mut alone: Option<Alone>, moment: &mut Moment) {
+    fn isolate(&mut self, group: Vec<(HeldId, Entry)>, mut alone: Option<Alone>, moment: &mut Moment) {
         self.isolations.quarantined_was_last = true;
         let mut runs = Vec::with_capacity(group.len());
-        for (id, token, entry) in group {
-            moment.held.defects.at(&id);
-            moment.held.set(&id, Stage::Isolating);
-            moment.held.admit(&id, entry, alone.take());
-            runs.push((id, token));
-        }
-        let is_alone =
-            |(id, token): &&(JobId, Token)| moment.held.under(id, *token).is_some_and(|job| job.alone.is_some());
-        let isolation = match runs.first().filter(is_alone) {
-            Some(first) => {
-                self.isolations.alone = Some(first.clone());
-                Isolation::Alone
+        let mut isolation = Isolation::Grouped;
+        for (id, entry) in group {
+            let Some(job) = moment.held.at(id) else { continue };
+            runs.push((job.id.clone(), job.token));
+            moment.held.set(id, Stage::Isolating);
+            moment.held.admit(id, entry, alone.take());
+            if moment.held.get(id).is_some_and(|job| job.alone.is_some()) {
+                self.isolations.alone = Some(id);
+                isolation = Isolation::Alone;
             }
-            None => Isolation::Grouped,
-        };
+        }
         self.log_isolated(isolation, &runs, moment);
         self.send_isolate(Some(isolation), runs, moment);
     }
 
     /// At WARN once a minute: a process that dies again and again is nothing that dq can mend.
     fn log_isolated(&mut self, isolation: Isolation, runs: &[(JobId, Token)], moment: &Moment) {
-        let jobs = || runs.iter().filter_map(|(id, token)| moment.held.under(id, *token));
+        let jobs = || runs.iter().filter_map(|(id, _)| moment.held.get(moment.held.find(id)?));
         let crashes = jobs().map(|job| job.crashes).max().unwrap_or_default();
         let must_be_alone = jobs().any(|job| job.suspicion == Suspicion::Alone);
         let how = match isolation {
@@ -250,22 +248,19 @@ impl Runs {
     ) {
         let notes = notes.into_iter().flatten().map(Some).chain(std::iter::repeat(None));
         for ((id, token), note) in runs.into_iter().zip(notes) {
-            moment.held.defects.at(&id);
-            let is_isolating = match moment.held.under(&id, token).map(HeldJob::stage) {
-                Some(stage) => *stage == Stage::Isolating,
-                None => continue,
-            };
+            let Some(id) = moment.held.under(&id, token) else { continue };
+            let is_isolating = moment.held.at(id).is_some_and(|job| *job.stage() == Stage::Isolating);
             match note {
-                Some(_) if !is_isolating => moment.held.end_alone(&id), // it gave way
+                Some(_) if !is_isolating => moment.held.end_alone(id), // it gave way
                 _ if !is_isolating => {}
-                Some(NoteVerdict::Stale) => drop(moment.held.remove(&id)),
-                Some(NoteVerdict::Ended | NoteVerdict::Cancelled) => moment.held.roll_back(&id),
-                Some(NoteVerdict::Done) if may_not => moment.held.roll_back(&id),
-                Some(NoteVerdict::Done) if is_good => match moment.held.take_entry(&id) {
-                    Some(entry) => self.start_held(&id, entry, moment),
-                    None => moment.held.set(&id, Stage::Waiting),
+                Some(NoteVerdict::Stale) => moment.held.remove(id),
+                Some(NoteVerdict::Ended | NoteVerdict::Cancelled) => moment.held.roll_back(id),
+                Some(NoteVerdict::Done) if may_not => moment.held.roll_back(id),
+                Some(NoteVerdict::Done) if is_good => match moment.held.take_entry(id) {
+                    Some(entry) => self.start_held(id, entry, moment),
+                    None => moment.held.set(id, Stage::Waiting),
                 },
-                Some(NoteVerdict::Done) | None => moment.held.set(&id, Stage::Waiting),
+                Some(NoteVerdict::Done) | None => moment.held.set(id, Stage::Waiting),
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::context::topic::moment::Moment;
 use crate::context::topic::run::{
     BatchReport, BatchWork, PayloadFunction, PreparedRun, RunId, RunJob, RunJobs, RunTask, Work, making,
 };
+use crate::context::topic::slab::HeldId;
 use crate::context::topic::stage::{HeldJob, Mode, Stage};
 use crate::environment::Entry;
 use crate::job::{JobId, Suspicion, Token};
@@ -40,22 +41,21 @@ impl Runs {
     pub(crate) fn start_handlers(&mut self, room: Room, is_good: bool, moment: &mut Moment) {
         let too_long = longest_wait(self.parts.topic.timeout);
         while self.handed_over(&moment.held) < room.permits + room.ahead
-            && let Some((id, _)) = moment.held.next_to_start(Suspicion::Ordinary)
+            && let Some((id, job)) = moment.held.next_to_start(Suspicion::Ordinary)
         {
-            let is_large = moment.held.get(&id).is_some_and(|job| job.size() > LARGEST_AHEAD);
+            let is_large = job.size() > LARGEST_AHEAD;
             if !is_good || (is_large && self.handed_over(&moment.held) >= room.permits) {
                 return;
             }
             let Some(entry) = self.parts.environment.process().enter(too_long) else { return }; // until the process changes
             self.isolations.quarantined_was_last = false;
-            self.start_held(&id, entry, moment);
+            self.start_held(id, entry, moment);
         }
     }
 
     /// Starts the handler that a held job needs. A job that is acked on claim is acked first.
-    pub(crate) fn start_held(&mut self, id: &JobId, entry: Entry, moment: &mut Moment) {
-        moment.held.defects.at(id);
-        let Some(job) = moment.held.get(id) else { return };
+    pub(crate) fn start_held(&mut self, id: HeldId, entry: Entry, moment: &mut Moment) {
+        let Some(job) = moment.held.at(id) else { return };
         let call = match (job.exhausted_by(), job.mode) {
             (Some(failure), _) => HandlerCall::FinalRetry(failure),
             (None, Mode::Swept) => HandlerCall::ProcessUnacked,
@@ -70,21 +70,20 @@ impl Runs {
     }
 
     /// Starts the handler of a job that was acked on claim, unless the topic is `cancelling`.
-    pub(crate) fn start_acked(&mut self, id: &JobId, cancelling: bool, moment: &mut Moment) {
-        moment.held.defects.at(id);
+    pub(crate) fn start_acked(&mut self, id: HeldId, cancelling: bool, moment: &mut Moment) {
+        let Some(name) = moment.held.at(id).map(|job| job.id.clone()) else { return };
         match moment.held.take_entry(id) {
             Some(entry) if !self.handlers_gone && !cancelling => {
                 self.start(id, HandlerCall::OnDue, entry, true, moment);
             }
-            _ => self.parts.report_lost(id, "the node stops", None),
+            _ => self.parts.report_lost(&name, "the node stops", None),
         }
     }
 
     /// Starts `final_retry`. A job that is alone stays so; another quarantined one waits until it may run in a group. A stopping
     /// node gives back what has to wait.
-    pub(crate) fn start_final_retry(&mut self, id: &JobId, is_stopping: bool, moment: &mut Moment) {
-        moment.held.defects.at(id);
-        let Some(job) = moment.held.get(id) else { return };
+    pub(crate) fn start_final_retry(&mut self, id: HeldId, is_stopping: bool, moment: &mut Moment) {
+        let Some(job) = moment.held.at(id) else { return };
         let too_long = longest_wait(self.parts.topic.timeout);
         let entry = match &job.alone {
             Some(alone) => Some(alone.enter(too_long)),
@@ -104,10 +103,10 @@ impl Runs {
     }
 
     /// What a run of a held job knows of it.
-    fn delivery(&self, id: &JobId, job: &HeldJob, run: Arc<RunControl>) -> Delivery {
+    fn delivery(&self, job: &HeldJob, run: Arc<RunControl>) -> Delivery {
         Delivery {
             topic: self.parts.key.topic.clone(),
-            id: id.clone(),
+            id: job.id.clone(),
             fence: job.token.fence,
             due: job.token.due,
             attempt: u32::from(job.metadata.attempts),
@@ -125,55 +124,56 @@ impl Runs {
     }
 
     /// Starts a handler for a held job. The end of a `detached` run settles nothing.
-    fn start(&mut self, id: &JobId, call: HandlerCall, entry: Entry, detached: bool, moment: &mut Moment) {
+    fn start(&mut self, id: HeldId, call: HandlerCall, entry: Entry, detached: bool, moment: &mut Moment) {
         let Some(job) = moment.held.get(id) else { return };
         let control = Arc::<RunControl>::default();
-        let delivery = self.delivery(id, job, control.clone());
-        let (token, record) = (job.token, job.record.clone());
+        let delivery = self.delivery(job, control.clone());
         let failed = self.asks_after(job, &call).filter(|_| !detached);
-        let run_id = self.table.next_id();
         let span = tracing::info_span!(
-            parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %id, attempt = delivery.attempt, fence = token.fence.0
+            parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %job.id, attempt = delivery.attempt, fence = job.token.fence.0
         );
         telemetry::link(&span, std::iter::once(&*delivery.headers));
+        let work = Work::One { call, record: job.record.clone(), delivery, failed };
+        let jobs = RunJobs::One(RunJob { id: job.id.clone(), held: id, control: control.clone() });
+        let run_id = self.table.next_id();
         if !detached {
             moment.held.set(id, Stage::Running(run_id));
         }
-        let jobs = RunJobs::One(RunJob { id: id.clone(), token, control: control.clone() });
         let (run, task) = self.new_run(run_id, (jobs, control), entry, !detached, moment.now);
         self.table.insert(run_id, Run { detached, ..run });
-        let work = Work::One { call, record, delivery, failed };
         self.starting.push(PreparedRun { task, work, span });
     }
 
     /// Starts a batch with this job and those that wait behind it.
-    fn start_batch(&mut self, first: &JobId, entry: Entry, moment: &mut Moment) {
+    fn start_batch(&mut self, first: HeldId, entry: Entry, moment: &mut Moment) {
         let (Some(listener), held) = (self.batches.clone(), &mut moment.held) else { return };
         let settings = &self.parts.topic;
         let (run_id, control, mut bytes) = (self.table.next_id(), Arc::<RunControl>::default(), 0);
-        let (mut jobs, mut work, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut next = Some(first.clone());
+        let (mut jobs, mut work, mut failed, mut fence) = (Vec::new(), Vec::new(), Vec::new(), None);
+        let mut next = Some(first);
         while let Some(id) = next {
-            held.defects.at(&id);
-            let Some(job) = held.get(&id) else { break };
-            let goes_alone = job.crashes > 0 || held.defects.accuses(&id);
-            let (token, control) = (job.token, RunControl::of_batch(&control));
+            held.at(id);
+            let Some(job) = held.get(id) else { break };
+            let goes_alone = job.crashes > 0 || held.defects.accuses(&job.id);
+            let control = RunControl::of_batch(&control);
+            fence = fence.or(Some(job.token.fence.0));
             bytes += job.size();
             failed.push(self.asks_after(job, &HandlerCall::OnDue));
-            work.push((job.record.clone(), self.delivery(&id, job, control.clone())));
-            held.set(&id, Stage::Running(run_id));
-            jobs.push(RunJob { id, token, control });
+            work.push((job.record.clone(), self.delivery(job, control.clone())));
+            jobs.push(RunJob { id: job.id.clone(), held: id, control });
+            held.set(id, Stage::Running(run_id));
             let has_room = !goes_alone && jobs.len() < settings.batch;
-            next = has_room.then(|| held.next_to_start(Suspicion::Ordinary)).flatten().map(|(id, _)| id).filter(|id| {
-                held.get(id).is_some_and(|job| {
+            let waiting = has_room.then(|| held.next_to_start(Suspicion::Ordinary)).flatten().map(|(id, _)| id);
+            next = waiting.filter(|id| {
+                held.get(*id).is_some_and(|job| {
                     let is_small = job.size() <= settings.batch_bytes.saturating_sub(bytes);
-                    let may_join = job.crashes == 0 && !held.defects.accuses(id);
+                    let may_join = job.crashes == 0 && !held.defects.accuses(&job.id);
                     job.mode == Mode::Due && may_join && job.exhausted_by().is_none() && is_small
                 })
             });
         }
         let span = tracing::info_span!(
-            parent: None, "dq.run", topic = %self.parts.key.topic, batch = jobs.len(), fence = jobs.first().map(|job| job.token.fence.0)
+            parent: None, "dq.run", topic = %self.parts.key.topic, batch = jobs.len(), fence
         );
         telemetry::link(&span, work.iter().map(|(_, delivery)| &*delivery.headers));
         let report = Arc::new(BatchReport::new(self.tasks.clone(), run_id, failed));

@@ -4,6 +4,7 @@ use super::Runs;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
 use crate::context::topic::run::RunId;
+use crate::context::topic::slab::HeldId;
 use crate::context::topic::stage::Stage;
 use crate::job::{JobId, Token};
 use crate::store::step::NoteVerdict;
@@ -14,12 +15,12 @@ impl Runs {
     /// effect in that step. A cancel also fires the token of a running handler, which may stop; but a signal is a hint, so the store is
     /// asked first. The pending command takes effect however the handler ends.
     pub(crate) fn on_command(&mut self, kind: CommandKind, id: JobId, held: &mut Held) {
-        held.defects.at(&id);
-        if held.get(&id).is_some_and(|job| job.stage == Stage::Waiting) {
-            held.roll_back(&id);
-        } else if let Some(run_id) = held.run_of(&id) {
+        let Some(job) = held.find(&id) else { return };
+        if held.at(job).is_some_and(|job| job.stage == Stage::Waiting) {
+            held.roll_back(job);
+        } else if let Some(run_id) = held.run_of(job) {
             if self.wait_again(run_id, held) {
-                held.roll_back(&id);
+                held.roll_back(job);
             } else if kind == CommandKind::Cancel {
                 self.cancels.insert(id, false);
             }
@@ -32,10 +33,10 @@ impl Runs {
         for ((id, token), note) in runs.into_iter().zip(notes) {
             self.cancels.remove(&id);
             if note == NoteVerdict::Cancelled
-                && held.under(&id, token).is_some()
-                && let Some(run_id) = held.run_of(&id)
+                && let Some(job) = held.under(&id, token)
+                && let Some(run_id) = held.run_of(job)
             {
-                self.table.ask_to_stop(run_id, &id);
+                self.table.ask_to_stop(run_id, job);
             }
         }
     }
@@ -50,7 +51,7 @@ impl Runs {
     /// Takes back every run that was handed over and has not begun, unless its job was acked on claim.
     pub(crate) fn take_back(&mut self, held: &mut Held) {
         for id in held.ids(|stage| matches!(stage, Stage::Running(_))) {
-            if let Some(run_id) = held.run_of(&id) {
+            if let Some(run_id) = held.run_of(id) {
                 self.wait_again(run_id, held);
             }
         }
@@ -60,9 +61,8 @@ impl Runs {
     pub(super) fn wait_again(&mut self, run_id: RunId, held: &mut Held) -> bool {
         let Some(run) = self.table.give_back_handler(run_id) else { return false };
         for (_, job) in run.jobs.into_list() {
-            held.defects.at(&job.id);
-            if held.under(&job.id, job.token).is_some() {
-                held.set(&job.id, Stage::Waiting);
+            if held.at(job.held).is_some() {
+                held.set(job.held, Stage::Waiting);
             }
         }
         true
@@ -74,7 +74,7 @@ impl Runs {
             match self.table.give_back(run_id) {
                 Some(run) if run.detached => {
                     let why = "its handler did not begin before the node stopped";
-                    run.jobs.ids().for_each(|id| self.parts.report_lost(id, why, None));
+                    run.jobs.jobs().for_each(|job| self.parts.report_lost(&job.id, why, None));
                 }
                 Some(_) => {}
                 None if self.table.give_up(run_id).is_some() => self.parts.stats.cancelled(),
@@ -99,7 +99,7 @@ impl Runs {
     }
 
     /// Gives up the run of a held job, if it has one, and forgets the job.
-    pub(crate) fn forget(&mut self, id: &JobId, held: &mut Held) {
+    pub(crate) fn forget(&mut self, id: HeldId, held: &mut Held) {
         self.take_away(id, held);
         held.remove(id);
     }
@@ -116,7 +116,7 @@ impl Runs {
     }
 
     /// Gives up the run of a held job, if it has one. A batch goes on without the job; if it has not begun, its jobs wait again.
-    pub(crate) fn take_away(&mut self, id: &JobId, held: &mut Held) {
+    pub(crate) fn take_away(&mut self, id: HeldId, held: &mut Held) {
         let Some(run_id) = held.run_of(id) else { return };
         if !self.wait_again(run_id, held) && !self.table.leave_batch(run_id, id) {
             self.table.give_up(run_id);
@@ -127,11 +127,11 @@ impl Runs {
     pub(crate) fn lose_lease(&mut self, held: &mut Held) {
         self.take_back(held);
         for id in held.ids(|stage| matches!(stage, Stage::Running(_))) {
-            held.defects.at(&id);
-            tracing::info!(topic = %self.parts.key.topic, job.id = %id, "the lease could not be renewed in time; the handler is cancelled, and the job runs again");
+            let Some(job) = held.at(id) else { continue };
+            tracing::info!(topic = %self.parts.key.topic, job.id = %job.id, "the lease could not be renewed in time; the handler is cancelled, and the job runs again");
             self.parts.stats.count.lease_lost.add(1);
-            self.take_away(&id, held);
-            held.roll_back(&id);
+            self.take_away(id, held);
+            held.roll_back(id);
         }
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::context::topic::run::{BEGINS_WITHIN, BatchJobs, Failed, RunId, RunJob, RunJobs};
+use crate::context::topic::slab::HeldId;
 use crate::job::JobId;
 use crate::listener::RunControl;
 
@@ -140,7 +141,7 @@ impl Table {
     }
 
     /// Fires the cancellation token of a job of a run. Whether the handler stops is up to the handler.
-    pub(super) fn ask_to_stop(&self, run_id: RunId, id: &JobId) {
+    pub(super) fn ask_to_stop(&self, run_id: RunId, id: HeldId) {
         if let Some(run) = self.running.get(&run_id) {
             run.jobs.cancel_job(id);
         }
@@ -162,7 +163,7 @@ impl Table {
 
     /// Takes a job out of a batch, because this node does not hold it any more, and fires its token. The batch goes on, and is
     /// given up with its last job. Returns whether it was in the batch.
-    pub(super) fn leave_batch(&mut self, run_id: RunId, id: &JobId) -> bool {
+    pub(super) fn leave_batch(&mut self, run_id: RunId, id: HeldId) -> bool {
         let Some(place) = self.batch_mut(run_id).and_then(|batch| batch.place(id)) else { return false };
         let Some(job) = self.take_job(run_id, place) else { return false };
         job.control.cancel();
@@ -325,9 +326,8 @@ pub(super) fn first_check(timeout: Option<Duration>) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Fence, Token};
+    use crate::context::topic::slab::Slab;
     use crate::listener::Failure;
-    use crate::time::Timestamp;
 
     const SECOND: Duration = Duration::from_secs(1);
     const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
@@ -335,9 +335,8 @@ mod tests {
     /// A run that is handed over then; what its task knows of it is returned.
     fn hand_over(runs: &mut Table, started: Duration) -> (RunId, Arc<RunControl>) {
         let (run_id, control) = (runs.next_id(), Arc::<RunControl>::default());
-        let token = Token { fence: Fence(run_id.number()), due: Timestamp::EPOCH };
-        let id = JobId::new(run_id.number().to_string()).unwrap();
-        let jobs = RunJobs::One(RunJob { id, token, control: control.clone() });
+        let (id, held) = (JobId::new(run_id.number().to_string()).unwrap(), Slab::default().insert(()));
+        let jobs = RunJobs::One(RunJob { id, held, control: control.clone() });
         runs.insert(run_id, Run::new(jobs, started, control.clone()));
         (run_id, control)
     }
