@@ -24,7 +24,7 @@ pub struct Delivery {
     /// Failed runs before this one.
     pub attempt: u32,
     /// The headers that the job was added with.
-    pub headers: Arc<[(String, String)]>,
+    pub headers: Vec<(String, String)>,
     /// Tells when dq asks the run to stop.
     pub run: Arc<RunControl>,
 }

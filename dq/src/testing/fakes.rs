@@ -61,7 +61,7 @@ impl<P: DelayJob> FakeJob<P> {
             fence: Fence(1),
             due: SystemTime::now().into(),
             attempt: 0,
-            headers: Arc::from([]),
+            headers: Vec::new(),
             run: Arc::default(),
         };
         Self { payload, delivery }

@@ -230,7 +230,7 @@ mod tests {
                 fence: Fence(1),
                 due: Timestamp::EPOCH,
                 attempt: 0,
-                headers: Arc::from([]),
+                headers: Vec::new(),
                 run: Arc::default(),
             };
             let record = Record::new(&Metadata::default(), Codec::Json, b"{}");

@@ -110,10 +110,7 @@ impl Runs {
             fence: job.token.fence,
             due: job.token.due,
             attempt: u32::from(job.metadata.attempts),
-            headers: match job.metadata.headers.as_slice() {
-                [] => self.no_headers.clone(),
-                headers => headers.into(),
-            },
+            headers: job.metadata.headers.clone(),
             run,
         }
     }
@@ -132,7 +129,7 @@ impl Runs {
         let span = tracing::info_span!(
             parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %job.id, attempt = delivery.attempt, fence = job.token.fence.0
         );
-        telemetry::link(&span, std::iter::once(&*delivery.headers));
+        telemetry::link(&span, std::iter::once(&delivery.headers[..]));
         let work = Work::One { call, record: job.record.clone(), delivery, failed };
         let jobs = RunJobs::One(RunJob { id: job.id.clone(), held: id, control: control.clone() });
         let run_id = self.table.next_id();
@@ -175,7 +172,7 @@ impl Runs {
         let span = tracing::info_span!(
             parent: None, "dq.run", topic = %self.parts.key.topic, batch = jobs.len(), fence
         );
-        telemetry::link(&span, work.iter().map(|(_, delivery)| &*delivery.headers));
+        telemetry::link(&span, work.iter().map(|(_, delivery)| &delivery.headers[..]));
         let report = Arc::new(BatchReport::new(self.tasks.clone(), run_id, failed));
         let work = Work::Batch(BatchWork { listener, jobs: work, report, control: control.clone() });
         let jobs = RunJobs::batch(jobs, bytes, control.clone());

@@ -55,8 +55,6 @@ pub(super) struct Runs {
     cancels: BTreeMap<JobId, bool>,
     /// Since when runs starve, if they do.
     starving_since: Option<Duration>,
-    /// Shared by all jobs without headers, which are most.
-    no_headers: Arc<[(String, String)]>,
     /// The runtime of the handlers has shut down: nothing can start any more.
     handlers_gone: bool,
     /// Handlers blocked their threads.
@@ -77,7 +75,6 @@ impl Runs {
             isolations: Isolations::default(),
             cancels: BTreeMap::new(),
             starving_since: None,
-            no_headers: Arc::from([]),
             handlers_gone: false,
             blocked: Warned::default(),
             crashed: Warned::default(),
