@@ -40,9 +40,9 @@ impl Record {
     /// [`BadRecord`] if this version of dq cannot read the record, or if it is over a limit of the format.
     #[doc(hidden)]
     pub fn checked(&self) -> Result<Metadata, BadRecord> {
-        let metadata = self.metadata()?;
-        PAYLOAD.check(self.payload_length())?;
-        Ok(metadata)
+        let (metadata, kept) = self.split()?;
+        PAYLOAD.check(kept.len() as u64 - 1)?; // without the codec
+        Metadata::decode(metadata)
     }
 
     /// Why no node would run a job with this record because of a limit; a DEAD job has its payload for people.

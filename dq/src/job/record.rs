@@ -123,7 +123,7 @@ impl Record {
     }
 
     /// The metadata, and codec and payload.
-    fn split(&self) -> Result<(&[u8], &[u8]), BadRecord> {
+    pub(super) fn split(&self) -> Result<(&[u8], &[u8]), BadRecord> {
         let parts = self.0.split_at_checked(metadata_length(&self.0)?);
         parts.filter(|(_, rest)| !rest.is_empty()).ok_or(BadRecord::TooShort)
     }

@@ -13,14 +13,13 @@ use crate::time::{Timestamp, millis_ceil};
 /// # Errors
 /// [`BadRecord`]. A schedule that another version of dq may read is none.
 pub fn checked(id: &JobId, record: &Record) -> Result<Metadata, BadRecord> {
-    let metadata = record.checked()?;
     if let Some(name) = id.schedule_name() {
         SCHEDULE_NAME.check(name.len() as u64)?;
         if let Err(BadSchedule::OverLimit(over)) = Definition::read(record) {
             return Err(over.into());
         }
     }
-    Ok(metadata)
+    record.checked()
 }
 
 impl Definition {
