@@ -9,8 +9,7 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 
 use super::defects::Defects;
-use super::run::RunId;
-use super::slab::{HeldId, Slab};
+use super::slab::{HeldId, OfHeld, RunId, Slab};
 use super::stage::{HeldJob, Stage};
 use crate::environment::{Alone, Entry, Environment};
 use crate::job::{JobId, Metadata, Suspicion, Token};
@@ -20,7 +19,7 @@ use crate::store::step::{Change, Outcome};
 /// The held jobs, and queues of those that wait. A queue's entry is skipped if its job has moved on since.
 #[derive(Debug)]
 pub(super) struct Held {
-    jobs: Slab<HeldJob>,
+    jobs: Slab<OfHeld, HeldJob>,
     /// For what names jobs from outside: claims, commands, rows.
     numbers: HashMap<JobId, HeldId, FixedState>,
     queues: Queues,
@@ -199,8 +198,8 @@ impl Held {
         let Some(job) = self.jobs.get(id) else { return };
         self.counts.count(job, false);
         self.numbers.remove(&job.id);
-        self.jobs.remove(id);
         self.resting.remove(&id);
+        self.jobs.remove(id);
     }
 
     /// Moves a job to another stage.
@@ -485,7 +484,7 @@ mod tests {
 
     #[test]
     fn jobs_come_in_the_order_they_are_due_and_not_before() {
-        let (mut early, mut slab) = (Early::default(), Slab::default());
+        let (mut early, mut slab) = (Early::default(), Slab::<OfHeld, _>::default());
         for (name, at) in [(1, 3), (2, 1), (3, 3), (4, 2)] {
             early.insert(at * MS, slab.insert(name));
         }

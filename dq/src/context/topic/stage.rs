@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::run::RunId;
+use super::slab::RunId;
 use crate::environment::{Alone, Entry};
 use crate::job::{Cause, JobId, Metadata, Record, RetryPolicy, Suspicion, Token};
 use crate::listener::Failure;

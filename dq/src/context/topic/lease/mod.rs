@@ -210,7 +210,8 @@ impl Lease {
         let Sequenced::Done(page) = sequenced else { return self.need_reconcile() };
         moment.flight.saw(page.lease_status.sequence);
         for (id, token) in page.rows {
-            if let (Reconciliation::InFlight { unseen }, Some(held)) = (&mut self.reconciliation, moment.held.find(&id)) {
+            if let (Reconciliation::InFlight { unseen }, Some(held)) = (&mut self.reconciliation, moment.held.find(&id))
+            {
                 unseen.remove(&held);
             }
             if moment.held.under(&id, token).is_none() {

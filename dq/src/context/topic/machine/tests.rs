@@ -9,12 +9,14 @@ use tokio::sync::{mpsc, watch};
 use super::*;
 use crate::config::{NodeSettings, TopicSettings};
 use crate::context::node_permits::NodePermits;
-use crate::context::topic::run::{Ended, LeaseEnd, RunId};
+use crate::context::topic::run::{Ended, LeaseEnd};
 use crate::context::topic::stats::TopicStats;
 use crate::context::topic::window::WaitingBytes;
 use crate::context::topic::{StopOrder, Topic};
 use crate::environment::{Environment, Seeded};
-use crate::job::{AppName, Codec, Fence, Metadata, NodeId, ProducerId, Record, Sequence, Token, TopicKey, TopicName};
+use crate::job::{
+    AppName, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, Token, TopicKey, TopicName,
+};
 use crate::listener::{Decision, Delivery, Failure, RetryDelay};
 use crate::listener::{ErasedListener, HandlerCall, Returned};
 use crate::store::step::{Reconciled, Sequenced, Settled, Transferred, Verdict};
@@ -121,7 +123,9 @@ async fn a_job_goes_from_its_claim_to_its_ack_without_a_store() {
     assert!(sent(&mut machine).is_empty());
     assert_eq!(machine.tasks().len(), 1, "a runner takes the run");
     let acked = Ended::Returned(Returned::Decided(Decision::Ack));
-    machine.on(Event::Run(RunEvent::Ended(RunId::default().next(), acked)), 2 * SECOND);
+    let job = machine.moment.held.find(&JobId::new("j").unwrap()).unwrap();
+    let run = machine.moment.held.run_of(job).unwrap();
+    machine.on(Event::Run(RunEvent::Ended(run, acked)), 2 * SECOND);
     machine.due(2 * SECOND);
     assert!(matches!(&sent(&mut machine)[..], [Request::Settle(settle), ..] if settle.outcomes.len() == 1));
     let settled = Settled { lease_status: status(2, 0), verdicts: vec![Verdict::Done] };

@@ -36,7 +36,9 @@ impl Outcomes {
         if !moment.can_send_beside(RequestKind::Settle, in_flight) {
             return moment.pause_end(RequestKind::Settle);
         }
-        let (mut outcomes, mut settled, mut jobs, mut size) = (Vec::new(), Vec::new(), 0, 0);
+        let at_most = ready.min(most);
+        let (mut outcomes, mut settled) = (Vec::with_capacity(at_most), Vec::with_capacity(at_most));
+        let (mut jobs, mut size) = (0, 0);
         while jobs < most
             && size < bytes
             && let Some((id, outcome)) = moment.held.next_to_settle(outcomes.is_empty())

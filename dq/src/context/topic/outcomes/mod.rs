@@ -63,19 +63,18 @@ impl Outcomes {
         moment.held.defects.at(&claim.id);
         let read = checked(&claim.id, &claim.record);
         let sentence = moment.held.defects.sentence(&claim.id, || read.clone().unwrap_or_default());
-        let (metadata, stage) = match (sentence, read) {
-            (Some(metadata), _) => (metadata, Stage::settling(Change::Dead)),
-            (None, Err(bad)) => give_up(Metadata::default(), Cause::Decode, bad.to_string()),
-            (None, Ok(metadata))
+        let is_sentenced = sentence.is_some();
+        let (metadata, stage) = match sentence.map_or(read, Ok) {
+            Ok(metadata) if is_sentenced => (metadata, Stage::settling(Change::Dead)),
+            Err(bad) => give_up(Metadata::default(), Cause::Decode, bad.to_string()),
+            Ok(metadata)
                 if mode == Mode::Due && !metadata.exhausted && metadata.expires_at.is_some_and(|at| at < now) =>
             {
                 let error = format!("the job expired at {}", metadata.expires_at.unwrap_or_default());
                 give_up(metadata, Cause::Expired, error)
             }
-            (None, Ok(metadata)) if is_over && self.parts.node.crash_rollback => {
-                (metadata, Stage::settling(Change::Rollback))
-            }
-            (None, Ok(metadata)) => (metadata, self.tick_of(&claim, now, moment).unwrap_or(Stage::Waiting)),
+            Ok(metadata) if is_over && self.parts.node.crash_rollback => (metadata, Stage::settling(Change::Rollback)),
+            Ok(metadata) => (metadata, self.tick_of(&claim, now, moment).unwrap_or(Stage::Waiting)),
         };
         tracing::debug!(job.id = %claim.id, attempt = metadata.attempts, fence = claim.token.fence.0, "claimed");
         self.parts.stats.claimed(clock.since(claim.token.due));

@@ -6,8 +6,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::begin::RunId;
 use super::report::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of};
+use crate::context::topic::slab::RunId;
 use crate::job::Record;
 use crate::listener::Delivery;
 use crate::listener::Outcomes;

@@ -1,4 +1,4 @@
-//! Begin: when a run may begin, and in which order runs are handed over. Whether it did is in its [`RunControl`](crate::listener::RunControl).
+//! Begin: when a run may begin. Whether it did is in its [`RunControl`](crate::listener::RunControl).
 
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::time::Duration;
@@ -6,21 +6,6 @@ use std::time::Duration;
 /// How long a run may wait for its first poll. Then its job goes back without an attempt, and the topic claims nothing until
 /// the runtime begins handlers again.
 pub(crate) const BEGINS_WITHIN: Duration = Duration::from_secs(2);
-
-/// The number of a run within its topic's task. Runs are handed over in the order of their numbers.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RunId(u64);
-
-impl RunId {
-    pub(crate) const fn next(self) -> Self {
-        Self(self.0 + 1)
-    }
-
-    #[cfg(test)]
-    pub(crate) const fn number(self) -> u64 {
-        self.0
-    }
-}
 
 /// When the lease ends, for the tasks of runs: a handler starts at the first poll of its task, long after the topic handed it
 /// over if the process was paused meanwhile.

@@ -71,11 +71,11 @@ impl RunJobs {
         }
     }
 
-    /// Asks the handler to stop.
-    pub(crate) fn cancel(&self) {
+    /// Whether and when the task of the run was polled for the first time, and what ends it early.
+    pub(crate) const fn control(&self) -> &Arc<RunControl> {
         match self {
-            Self::One(job) => job.control.cancel(),
-            Self::Batch(batch) => batch.control.cancel(),
+            Self::One(job) => &job.control,
+            Self::Batch(batch) => &batch.control,
         }
     }
 
@@ -124,13 +124,15 @@ impl BatchJobs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::topic::slab::Slab;
+    use crate::context::topic::slab::{OfHeld, Slab};
 
     #[test]
     fn each_job_leaves_its_batch_once_and_the_others_keep_their_places() {
-        let (all, mut slab) = (Arc::<RunControl>::default(), Slab::default());
-        let [a, b, c] = ["a", "b", "c"].map(|id| {
-            RunJob { id: JobId::new(id).unwrap(), held: slab.insert(()), control: RunControl::of_batch(&all) }
+        let (all, mut slab) = (Arc::<RunControl>::default(), Slab::<OfHeld, ()>::default());
+        let [a, b, c] = ["a", "b", "c"].map(|id| RunJob {
+            id: JobId::new(id).unwrap(),
+            held: slab.insert(()),
+            control: RunControl::of_batch(&all),
         });
         let second = b.held;
         let mut jobs = RunJobs::batch(vec![a, b, c], 7, all.clone());

@@ -15,7 +15,7 @@ mod runners;
 mod task;
 
 pub(super) use batch_task::{BatchReport, BatchWork};
-pub(super) use begin::{BEGINS_WITHIN, LeaseEnd, RunId};
+pub(super) use begin::{BEGINS_WITHIN, LeaseEnd};
 pub(super) use jobs::{BatchJobs, RunJob, RunJobs};
 pub(super) use making::{PayloadFunction, making};
 pub(super) use report::{Ended, Failed, RunEvent, Tasks, change, paced, wanted_retry};

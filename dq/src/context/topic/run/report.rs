@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::begin::{LeaseEnd, RunId};
+use super::begin::LeaseEnd;
 use crate::context::panic_message;
+use crate::context::topic::slab::RunId;
 use crate::environment::Environment;
 use crate::job::{Cause, JobId, Token};
 use crate::listener::{Decision, Failure, RetryDelay};

@@ -203,7 +203,8 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::context::topic::run::{Ended, RunEvent, RunId, RunTask, Tasks};
+    use crate::context::topic::run::{Ended, RunEvent, RunTask, Tasks};
+    use crate::context::topic::slab::RunId;
     use crate::environment::Seeded;
     use crate::job::Record;
     use crate::listener::{Decision, Delivery, Failure, RetryDelay};

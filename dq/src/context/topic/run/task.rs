@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use tracing::{Instrument, Span};
 
 use super::batch_task::{BatchReport, BatchWork};
-use super::begin::RunId;
 use super::report::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of, text, wanted_retry};
+use crate::context::topic::slab::RunId;
 use crate::environment::Entry;
 use crate::job::Record;
 use crate::listener::{Delivery, Failure, RunControl, UnackedDecision};
@@ -210,7 +210,6 @@ mod tests {
     use std::time::Duration;
 
     use futures_util::future::BoxFuture;
-
     use tokio::sync::mpsc;
 
     use super::super::begin::LeaseEnd;

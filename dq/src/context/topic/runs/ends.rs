@@ -19,7 +19,8 @@ use std::time::Duration;
 use super::table::{Check, first_check};
 use super::{Runs, longest_wait};
 use crate::context::topic::moment::{Effect, Moment};
-use crate::context::topic::run::{BEGINS_WITHIN, Ended, Failed, RunId, RunJob, RunJobs};
+use crate::context::topic::run::{BEGINS_WITHIN, Ended, Failed, RunJob, RunJobs};
+use crate::context::topic::slab::RunId;
 use crate::context::topic::stage::{Mode, Stage};
 use crate::job::{Cause, JobId};
 use crate::listener::{Failure, HandlerCall, Returned, RunControl};
@@ -64,7 +65,7 @@ impl Runs {
         if dropped {
             self.on_handlers_gone(moment);
         } else {
-            let began = run.control.began_at().unwrap_or(moment.now);
+            let began = run.began_at().unwrap_or(moment.now);
             self.parts.stats.ran(moment.now.saturating_sub(began));
             self.on_began(began, moment);
         }
@@ -165,7 +166,8 @@ impl Runs {
         };
         let failed_run = Failed { failure: failure.clone(), is_wanted: false };
         let (together, failed) = (asked.len(), asked.iter().map(|(_, failed)| *failed).enumerate().collect());
-        let asked = RunJobs::all(asked.into_iter().map(|(job, _)| job).collect());
+        let control = Arc::<RunControl>::default();
+        let asked = RunJobs::batch(asked.into_iter().map(|(job, _)| job).collect(), 0, control.clone());
         let Some(entry) = entry else {
             // A job of this process runs alone.
             let (failed, ended) = (Some(failed_run), Ended::Dropped);
@@ -176,8 +178,7 @@ impl Runs {
             moment.held.defects.at(&job.id);
             moment.held.set(job.held, Stage::Running(run_id));
         }
-        let control = Arc::<RunControl>::default();
-        let (run, task) = self.new_run(run_id, (asked, control.clone()), entry, false, moment.now);
+        let (run, task) = self.new_run(run_id, asked, entry, false, moment.now);
         self.table.insert(run_id, run);
         self.table.asks(run_id, failed_run, moment.now + ANSWERS_WITHIN);
         self.asking.push(Box::pin(async move {
@@ -187,7 +188,7 @@ impl Runs {
 
     /// `retry_delay` takes too long, or the runtime does not begin to call it.
     fn on_unanswered(&mut self, run_id: RunId, moment: &mut Moment) {
-        let asked = self.table.get_mut(run_id).is_some_and(|run| run.control.began_at().is_some());
+        let asked = self.table.get_mut(run_id).is_some_and(|run| run.began_at().is_some());
         let Some(id) = self.settings_decide(run_id, moment) else { return };
         if !asked {
             return self.begin_starvation(Some(&id), moment.now);

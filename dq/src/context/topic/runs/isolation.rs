@@ -42,7 +42,8 @@ impl Isolations {
 impl Runs {
     /// Asks the store whether the jobs were cancelled of which signals say so.
     pub(crate) fn read_commands(&mut self, moment: &mut Moment) -> Option<Duration> {
-        self.cancels.retain(|id, asked| *asked || moment.held.find(id).and_then(|job| moment.held.run_of(job)).is_some());
+        self.cancels
+            .retain(|id, asked| *asked || moment.held.find(id).and_then(|job| moment.held.run_of(job)).is_some());
         if self.cancels.values().all(|asked| *asked) {
             return None;
         }

@@ -12,9 +12,9 @@ use super::table::Run;
 use super::{Runs, longest_wait};
 use crate::context::topic::moment::Moment;
 use crate::context::topic::run::{
-    BatchReport, BatchWork, PayloadFunction, PreparedRun, RunId, RunJob, RunJobs, RunTask, Work, making,
+    BatchReport, BatchWork, PayloadFunction, PreparedRun, RunJob, RunJobs, RunTask, Work, making,
 };
-use crate::context::topic::slab::HeldId;
+use crate::context::topic::slab::{HeldId, RunId};
 use crate::context::topic::stage::{HeldJob, Mode, Stage};
 use crate::environment::Entry;
 use crate::job::{JobId, Suspicion, Token};
@@ -131,12 +131,12 @@ impl Runs {
         );
         telemetry::link(&span, std::iter::once(&delivery.headers[..]));
         let work = Work::One { call, record: job.record.clone(), delivery, failed };
-        let jobs = RunJobs::One(RunJob { id: job.id.clone(), held: id, control: control.clone() });
+        let jobs = RunJobs::One(RunJob { id: job.id.clone(), held: id, control });
         let run_id = self.table.next_id();
         if !detached {
             moment.held.set(id, Stage::Running(run_id));
         }
-        let (run, task) = self.new_run(run_id, (jobs, control), entry, !detached, moment.now);
+        let (run, task) = self.new_run(run_id, jobs, entry, !detached, moment.now);
         self.table.insert(run_id, Run { detached, ..run });
         self.starting.push(PreparedRun { task, work, span });
     }
@@ -175,8 +175,8 @@ impl Runs {
         telemetry::link(&span, work.iter().map(|(_, delivery)| &delivery.headers[..]));
         let report = Arc::new(BatchReport::new(self.tasks.clone(), run_id, failed));
         let work = Work::Batch(BatchWork { listener, jobs: work, report, control: control.clone() });
-        let jobs = RunJobs::batch(jobs, bytes, control.clone());
-        let (run, task) = self.new_run(run_id, (jobs, control), entry, true, moment.now);
+        let jobs = RunJobs::batch(jobs, bytes, control);
+        let (run, task) = self.new_run(run_id, jobs, entry, true, moment.now);
         self.table.insert(run_id, run);
         self.starting.push(PreparedRun { task, work, span });
     }
@@ -185,12 +185,12 @@ impl Runs {
     pub(super) fn new_run(
         &self,
         run_id: RunId,
-        (jobs, control): (RunJobs, Arc<RunControl>),
+        jobs: RunJobs,
         entry: Entry,
         needs_lease: bool,
         now: Duration,
     ) -> (Run, RunTask) {
-        let task = RunTask::new(self.tasks.clone(), run_id, control.clone(), entry, needs_lease);
-        (Run::new(jobs, now, control), task)
+        let task = RunTask::new(self.tasks.clone(), run_id, jobs.control().clone(), entry, needs_lease);
+        (Run::new(jobs, now), task)
     }
 }

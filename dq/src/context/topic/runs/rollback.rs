@@ -3,8 +3,7 @@
 use super::Runs;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
-use crate::context::topic::run::RunId;
-use crate::context::topic::slab::HeldId;
+use crate::context::topic::slab::{HeldId, RunId};
 use crate::context::topic::stage::Stage;
 use crate::job::{JobId, Token};
 use crate::store::step::NoteVerdict;

@@ -4,15 +4,12 @@
 //! over, so these checks come in the order of the runs. What a check finds may be due later: at a time of its own, because a
 //! timeout counts from when the run began.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound::{Excluded, Unbounded};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::context::topic::run::{BEGINS_WITHIN, BatchJobs, Failed, RunId, RunJob, RunJobs};
-use crate::context::topic::slab::HeldId;
+use crate::context::topic::run::{BEGINS_WITHIN, BatchJobs, Failed, RunJob, RunJobs};
+use crate::context::topic::slab::{HeldId, OfRun, RunId, Slab};
 use crate::job::JobId;
-use crate::listener::RunControl;
 
 /// A run that was not given up.
 #[derive(Debug)]
@@ -20,8 +17,6 @@ pub(super) struct Run {
     pub(super) jobs: RunJobs,
     /// When its task was handed over to the user's runtime.
     pub(super) started: Duration,
-    /// Whether and when its task was polled for the first time, from when on its timeout counts; and what ends it early.
-    pub(super) control: Arc<RunControl>,
     /// Its handler has failed, and its task asks `retry_delay`, until then at most.
     pub(super) asking: Option<Box<(Failed, Duration)>>,
     /// When it is checked next, if that is not the first time.
@@ -34,10 +29,20 @@ pub(super) struct Run {
 
 impl Run {
     /// A run whose task is handed over at `started`.
-    pub(super) const fn new(jobs: RunJobs, started: Duration, control: Arc<RunControl>) -> Self {
+    pub(super) const fn new(jobs: RunJobs, started: Duration) -> Self {
         let (asking, check_at) = (None, None);
         let (starved, detached) = (false, false);
-        Self { jobs, started, control, asking, check_at, starved, detached }
+        Self { jobs, started, asking, check_at, starved, detached }
+    }
+
+    /// When its task was polled for the first time, from when on its timeout counts.
+    pub(super) fn began_at(&self) -> Option<Duration> {
+        self.jobs.control().began_at()
+    }
+
+    fn give_up(&self) {
+        self.jobs.control().give_up();
+        self.jobs.control().cancel();
     }
 }
 
@@ -77,14 +82,13 @@ impl Abandoned {
 /// All runs by their number.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    last: RunId,
-    running: BTreeMap<RunId, Run>,
+    running: Slab<OfRun, Run>,
     /// Runs that were cancelled or timed out and have not returned. They keep their permits, and their outcomes are refused.
     abandoned: BTreeMap<RunId, Abandoned>,
     /// Runs that were given back before they began. Their tasks end at their first poll, and keep their permits until then.
     given_back: BTreeSet<RunId>,
-    /// The last run that was checked. The first checks of all later ones are to come.
-    checked: RunId,
+    /// Runs whose first checks are to come, in order. One that has ended is skipped.
+    unchecked: VecDeque<RunId>,
     /// The checks that are due at times of their own.
     again: BTreeSet<(Duration, RunId)>,
     detached: usize,
@@ -98,9 +102,8 @@ pub(crate) struct Table {
 
 impl Table {
     /// The number of the next run.
-    pub(super) const fn next_id(&mut self) -> RunId {
-        self.last = self.last.next();
-        self.last
+    pub(super) fn next_id(&mut self) -> RunId {
+        self.running.next()
     }
 
     pub(super) fn insert(&mut self, run_id: RunId, run: Run) {
@@ -110,24 +113,33 @@ impl Table {
             self.batched += batch.left();
             self.batched_bytes += batch.bytes;
         }
-        self.running.insert(run_id, run);
+        self.running.put(run_id, run);
+        if self.unchecked.len() > 2 * self.running.len() {
+            self.unchecked.retain(|run_id| self.running.get(*run_id).is_some()); // all behind one that runs for long
+        }
+        self.unchecked.push_back(run_id);
     }
 
     /// Whether this run was not given up.
     pub(crate) fn has(&self, run_id: RunId) -> bool {
-        self.running.contains_key(&run_id)
+        self.running.get(run_id).is_some()
     }
 
     /// Counts the runs again.
     pub(super) fn recount(&mut self) {
-        let running = std::mem::take(&mut self.running);
-        (self.detached, self.batches, self.batched, self.batched_bytes) = (0, 0, 0, 0);
-        running.into_iter().for_each(|(run_id, run)| self.insert(run_id, run));
+        let batches = self.running.iter().filter_map(|(_, run)| match &run.jobs {
+            RunJobs::One(_) => None,
+            RunJobs::Batch(batch) => Some((1, batch.left(), batch.bytes)),
+        });
+        (self.batches, self.batched, self.batched_bytes) =
+            batches.fold((0, 0, 0), |all, batch| (all.0 + batch.0, all.1 + batch.1, all.2 + batch.2));
+        self.detached = self.running.iter().filter(|(_, run)| run.detached).count();
+        self.unchecked = self.all().into();
     }
 
     /// Removes a run that has returned.
     pub(super) fn remove(&mut self, run_id: RunId) -> Option<Run> {
-        let run = self.running.remove(&run_id)?;
+        let run = self.running.take(run_id)?;
         if let Some(at) = run.check_at {
             self.again.remove(&(at, run_id));
         }
@@ -142,13 +154,13 @@ impl Table {
 
     /// Fires the cancellation token of a job of a run. Whether the handler stops is up to the handler.
     pub(super) fn ask_to_stop(&self, run_id: RunId, id: HeldId) {
-        if let Some(run) = self.running.get(&run_id) {
+        if let Some(run) = self.running.get(run_id) {
             run.jobs.cancel_job(id);
         }
     }
 
     fn batch_mut(&mut self, run_id: RunId) -> Option<&mut BatchJobs> {
-        match &mut self.running.get_mut(&run_id)?.jobs {
+        match &mut self.running.get_mut(run_id)?.jobs {
             RunJobs::One(_) => None,
             RunJobs::Batch(batch) => Some(batch),
         }
@@ -180,15 +192,14 @@ impl Table {
             return Some(run);
         }
         let run = self.remove(run_id)?;
-        run.control.give_up();
-        run.jobs.cancel();
+        run.give_up();
         self.abandoned.insert(run_id, Abandoned { job: run.jobs.only().cloned(), timed_out: None });
         Some(run)
     }
 
     /// Gives a run back that has not begun, so that it never will; `None`: it has begun.
     pub(super) fn give_back(&mut self, run_id: RunId) -> Option<Run> {
-        if !self.running.get(&run_id)?.control.give_back() {
+        if !self.running.get(run_id)?.jobs.control().give_back() {
             return None;
         }
         self.given_back.insert(run_id);
@@ -198,7 +209,7 @@ impl Table {
     /// Gives a run of a handler back that has not begun, as [`give_back`](Self::give_back). Not one that asks `retry_delay`:
     /// its handler has failed.
     pub(super) fn give_back_handler(&mut self, run_id: RunId) -> Option<Run> {
-        self.running.get(&run_id).filter(|run| run.asking.is_none())?;
+        self.running.get(run_id).filter(|run| run.asking.is_none())?;
         self.give_back(run_id)
     }
 
@@ -249,25 +260,31 @@ impl Table {
     }
 
     /// The run that is checked next, and when.
-    pub(super) fn next_check(&self, timeout: Option<Duration>) -> Option<(RunId, Duration)> {
+    pub(super) fn next_check(&mut self, timeout: Option<Duration>) -> Option<(RunId, Duration)> {
         let first = first_check(timeout);
-        let unchecked = self.running.range((Excluded(self.checked), Unbounded)).next();
-        let unchecked = unchecked.map(|(run_id, run)| (run.started + first, *run_id));
+        let unchecked = loop {
+            let Some(run_id) = self.unchecked.front().copied() else { break None };
+            match self.running.get(run_id) {
+                Some(run) => break Some((run.started + first, run_id)),
+                None => self.unchecked.pop_front(),
+            };
+        };
         unchecked.into_iter().chain(self.again.first().copied()).min().map(|(at, run_id)| (run_id, at))
     }
 
     /// What is to be done about a run now. If that is nothing, its next check is set.
     pub(super) fn check(&mut self, run_id: RunId, timeout: Option<Duration>, now: Duration) -> Check {
-        self.checked = self.checked.max(run_id);
-        let Some(run) = self.running.get(&run_id) else { return Check::Nothing };
-        let due = match (&run.asking, run.control.began_at()) {
+        if self.unchecked.front() == Some(&run_id) {
+            self.unchecked.pop_front();
+        }
+        let Some(run) = self.running.get(run_id) else { return Check::Nothing };
+        let due = match (&run.asking, run.began_at()) {
             (Some(asking), _) => Some((asking.1, Check::Unanswered)),
             (None, Some(began)) => timeout.map(|timeout| (began + timeout, Check::TimedOut)),
             (None, None) => Some((run.started + BEGINS_WITHIN, Check::Starved)),
         };
         // A run that has not begun may begin at once, and then times out no earlier than this.
-        let soonest =
-            timeout.filter(|_| run.control.began_at().is_none()).map_or(Duration::MAX, |timeout| now + timeout);
+        let soonest = timeout.filter(|_| run.began_at().is_none()).map_or(Duration::MAX, |timeout| now + timeout);
         match due {
             Some((at, check)) if now >= at => return check,
             due => self.check_at(run_id, due.map(|(at, _)| at.min(soonest))),
@@ -277,7 +294,7 @@ impl Table {
 
     /// Sets the next check of a run.
     pub(super) fn check_at(&mut self, run_id: RunId, at: Option<Duration>) {
-        if let Some(run) = self.running.get_mut(&run_id) {
+        if let Some(run) = self.running.get_mut(run_id) {
             if let Some(before) = std::mem::replace(&mut run.check_at, at) {
                 self.again.remove(&(before, run_id));
             }
@@ -287,34 +304,36 @@ impl Table {
 
     /// Notes that the handler of a run has failed, and that its task asks `retry_delay`. Returns whether there is such a run.
     pub(super) fn asks(&mut self, run_id: RunId, failed: Failed, until: Duration) -> bool {
-        let Some(run) = self.running.get_mut(&run_id) else { return false };
+        let Some(run) = self.running.get_mut(run_id) else { return false };
         run.asking = Some(Box::new((failed, until)));
         self.check_at(run_id, Some(until));
         true
     }
 
     pub(super) fn get_mut(&mut self, run_id: RunId) -> Option<&mut Run> {
-        self.running.get_mut(&run_id)
+        self.running.get_mut(run_id)
     }
 
     /// All runs whose handlers have failed and whose tasks ask `retry_delay`.
     pub(super) fn asking(&self) -> Vec<RunId> {
-        self.running.iter().filter(|(_, run)| run.asking.is_some()).map(|(run_id, _)| *run_id).collect()
+        self.all()
+            .into_iter()
+            .filter(|run_id| self.running.get(*run_id).is_some_and(|run| run.asking.is_some()))
+            .collect()
     }
 
     /// All runs that were not given up, in order of their start.
     pub(super) fn all(&self) -> Vec<RunId> {
-        self.running.keys().copied().collect()
+        let mut all: Vec<_> = self.running.iter().map(|(run_id, _)| run_id).collect();
+        all.sort_unstable();
+        all
     }
 }
 
 impl Drop for Table {
     /// A topic is dropped when its node is killed or its task panicked. Its handlers must not outlive it.
     fn drop(&mut self) {
-        for run in self.running.values() {
-            run.control.give_up();
-            run.jobs.cancel();
-        }
+        self.running.iter().for_each(|(_, run)| run.give_up());
     }
 }
 
@@ -325,9 +344,11 @@ pub(super) fn first_check(timeout: Option<Duration>) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::context::topic::slab::Slab;
-    use crate::listener::Failure;
+    use crate::context::topic::slab::OfHeld;
+    use crate::listener::{Failure, RunControl};
 
     const SECOND: Duration = Duration::from_secs(1);
     const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
@@ -335,9 +356,9 @@ mod tests {
     /// A run that is handed over then; what its task knows of it is returned.
     fn hand_over(runs: &mut Table, started: Duration) -> (RunId, Arc<RunControl>) {
         let (run_id, control) = (runs.next_id(), Arc::<RunControl>::default());
-        let (id, held) = (JobId::new(run_id.number().to_string()).unwrap(), Slab::default().insert(()));
+        let (id, held) = (JobId::new(run_id.number().to_string()).unwrap(), Slab::<OfHeld, _>::default().insert(()));
         let jobs = RunJobs::One(RunJob { id, held, control: control.clone() });
-        runs.insert(run_id, Run::new(jobs, started, control.clone()));
+        runs.insert(run_id, Run::new(jobs, started));
         (run_id, control)
     }
 
@@ -396,6 +417,17 @@ mod tests {
         assert_eq!([11_000, 11_099].map(|ms| blocked(timed_out, ms)), [None, None], "it may just have returned");
         assert_eq!(blocked(timed_out, 13_500), Some(Duration::from_millis(2_500)));
         assert_eq!(blocked(cancelled, 60_000), None, "a stop, or a lost lease, drops it at its next `await`");
+    }
+
+    #[test]
+    fn runs_that_ended_behind_one_that_does_not_are_forgotten() {
+        let mut runs = Table::default();
+        let (long, _) = hand_over(&mut runs, Duration::ZERO);
+        for _ in 0..1_000 {
+            let (short, _) = hand_over(&mut runs, SECOND);
+            assert!(runs.remove(short).is_some() && runs.unchecked.len() < 8);
+        }
+        assert_eq!(runs.next_check(TIMEOUT), Some((long, BEGINS_WITHIN)));
     }
 
     #[test]
