@@ -28,7 +28,7 @@ mod bounds {
     /// Allocations of a job of an `add_many` of 100, on the memory store.
     pub(crate) const ALLOCATIONS_ADD_MANY: f64 = 4.5;
     /// Allocations of a run, from its transfer to its ack, on the memory store.
-    pub(crate) const ALLOCATIONS_RUN: f64 = 4.9;
+    pub(crate) const ALLOCATIONS_RUN: f64 = 4.4;
     /// Allocations of a job in a batch of 100 that a producer adds to Redis.
     pub(crate) const ALLOCATIONS_REDIS_ADD: f64 = 0.5;
     /// Allocations of a job that a link claims from Redis and acks, 100 at a time.

@@ -17,6 +17,7 @@
 //! | beside the owners | |
 //! |---|---|
 //! | [`flight`], [`wire`] | the requests in flight, and the link that carries them |
+//! | [`slab`] | the numbers of held jobs and of runs |
 //! | [`run`] | what runs on the user's runtime |
 //! | [`window`] | how much a request asks for |
 //! | [`stats`] | what `health()` and the metrics show |

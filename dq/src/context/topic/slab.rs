@@ -33,7 +33,7 @@ pub(crate) type RunId = Number<OfRun>;
 /// Values by their numbers.
 #[derive(Debug)]
 pub(super) struct Slab<K, T> {
-    /// Each with the number that it had last. A pair of both as an option would be copied three times for each value.
+    /// Each with the number that it had last. An option of both would be one more copy of each value.
     places: Vec<(Number<K>, Option<T>)>,
     free: Vec<u32>,
     len: usize,

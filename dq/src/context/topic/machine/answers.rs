@@ -51,7 +51,7 @@ impl Machine {
                 self.lease.renewed_if(noted.lease_status, sent, named);
                 let may_start =
                     self.lease.is_good(self.moment.now) && !self.stopping.is_cancelling() && !self.claims.is_paused();
-                self.outcomes.on_exhausted(id, token, &noted.note, may_start, &mut self.moment);
+                self.outcomes.on_exhausted(&id, token, &noted.note, may_start, &mut self.moment);
                 self.route();
                 self.lease.compare(noted.lease_status, &self.moment);
             }

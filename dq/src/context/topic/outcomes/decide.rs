@@ -166,13 +166,13 @@ impl Outcomes {
     /// The store has noted that no attempt is left. Unless `final_retry` `may_start`, the job goes back.
     pub(crate) fn on_exhausted(
         &mut self,
-        id: JobId,
+        id: &JobId,
         token: Token,
         note: &NoteVerdict,
         may_start: bool,
         moment: &mut Moment,
     ) {
-        let Some(id) = moment.held.under(&id, token) else { return };
+        let Some(id) = moment.held.under(id, token) else { return };
         if !moment.held.at(id).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
             return;
         }
