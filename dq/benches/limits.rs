@@ -1,17 +1,18 @@
-//! What the limits of a topic cost and give on Redis: the claims of a rate, how soon a freed slot is taken, and what a topic that is shut
-//! costs while it waits.
+//! What the limits of a topic cost and give on Redis: the claims of a rate, how soon a freed slot is taken, what a topic that is shut
+//! costs while it waits, and how late the jobs of groups start beside a group that has many overdue ones.
 //!
-//! `cargo bench -p dq --bench limits -- [--quick] [--only rate|slot|shut]`
+//! `cargo bench -p dq --bench limits -- [--quick] [--only rate|slot|shut|groups]`
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dq::config::TopicOverrides;
 use dq::prelude::*;
-use dq_bench::{Arguments, Bench, Meter, Server, Side};
+use dq_bench::{Arguments, Bench, Lateness, Meter, Server, Side};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
@@ -179,13 +180,72 @@ async fn commands(server: &Server, seconds: u64) -> f64 {
     meter.end_on(server, seconds as usize).await.commands
 }
 
+/// A customer has a group, and adds each second.
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "sync", group = "customer-{customer}")]
+struct Sync {
+    customer: usize,
+}
+
+/// The group with many overdue jobs.
+const BUSY: usize = 0;
+const CUSTOMERS: usize = 1_000;
+
+static RUNS: AtomicUsize = AtomicUsize::new(0);
+
+#[delay_listener(register = false, group_concurrency = 1, concurrency = 8)]
+async fn sync(job: Job<Sync>, lateness: &Lateness) -> Result<(), JobError> {
+    RUNS.fetch_add(1, Relaxed);
+    if job.customer != BUSY {
+        lateness.start(job.due());
+    }
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    Ok(())
+}
+
+/// Two nodes and 1,000 groups with 500 jobs a second in all, beside a group with so many overdue jobs.
+async fn groups(bench: &mut Bench, server: &Server, overdue: usize, seconds: usize) {
+    server.empty().await;
+    let jobs = 500 * seconds;
+    let lateness = Lateness::of(jobs);
+    let adder = factory(server).without_listeners().start().await.unwrap();
+    let busy: Vec<_> = (0..overdue).collect();
+    for part in busy.chunks(1_000) {
+        let added = adder.provider().add_many(part.iter().map(|_| Sync { customer: BUSY })).await.unwrap();
+        assert!(added.iter().all(Result::is_ok));
+    }
+    let node = || factory(server).listener::<sync>().provide(lateness.clone());
+    let (one, two) = (node().start().await.unwrap(), node().start().await.unwrap());
+    one.ready().await;
+    two.ready().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    server.watch_slow_scripts().await;
+    let (meter, start, before) = (Meter::on(server).await, Instant::now(), RUNS.load(Relaxed));
+    for n in 0..jobs {
+        let at = start + Duration::from_millis(2) * n as u32;
+        tokio::time::sleep_until(at.into()).await;
+        adder.provider().add(Sync { customer: 1 + n % (CUSTOMERS - 1) }).await.unwrap();
+    }
+    let late = lateness.all().await;
+    let cost = meter.end_on(server, RUNS.load(Relaxed) - before).await;
+    let beside = format!("groups beside {overdue} overdue jobs of one");
+    bench.record(Side::Dq, &format!("{beside}, p50 of the others"), "ms", late.value_at_quantile(0.5) as f64 / 1e3);
+    bench.record(Side::Dq, &format!("{beside}, p99 of the others"), "ms", late.value_at_quantile(0.99) as f64 / 1e3);
+    bench.record(Side::Dq, &format!("{beside}, longest script"), "ms", server.longest_script().await / 1e3);
+    bench.record(Side::Dq, &format!("{beside}, calls within scripts"), "per run", cost.calls);
+    bench.record(Side::Dq, &format!("{beside}, commands"), "per run", cost.commands);
+    one.shutdown(Duration::from_secs(5)).await;
+    two.shutdown(Duration::from_secs(5)).await;
+    adder.shutdown(Duration::from_secs(5)).await;
+}
+
 #[tokio::main]
 async fn main() {
     let arguments = Arguments::read();
     let (seconds, jobs, due) =
         (arguments.scaled(10, 60), arguments.scaled(300, 2_000), arguments.scaled(100_000, 1_000_000));
-    let wants = ["rate", "slot", "shut"].map(|name| arguments.wants(name));
-    let mut bench = Bench::start("limits", arguments, 4);
+    let wants = ["rate", "slot", "shut", "groups"].map(|name| arguments.wants(name));
+    let mut bench = Bench::start("limits", arguments, 6);
     let server = bench.server().await;
     for _ in bench.rounds() {
         if wants[0] {
@@ -200,6 +260,12 @@ async fn main() {
             for due in [0, due] {
                 bench.step(format!("shut, {due} due"));
                 shut(&mut bench, &server, due, seconds as u64).await;
+            }
+        }
+        if wants[3] {
+            for overdue in [0, due] {
+                bench.step(format!("groups, {overdue} overdue"));
+                groups(&mut bench, &server, overdue, seconds).await;
             }
         }
     }

@@ -10,15 +10,14 @@ const RETIRED_PARTS: &str = "begun cast casted caster casts court courts deaf de
     troubled turned unheard weather whereabouts withdraw withdrawal withdrawals withdrawn";
 
 /// Whole identifiers that no code has. Their parts are ordinary words elsewhere.
-const RETIRED_NAMES: &str = "Age Aged Board Front Hear Hearing Hold LookError Looks Mark Marks Turn UnderWay World board \
-    front_bytes front_length mark_of on_mark set_front turn turns under_way with_front trouble world";
+const RETIRED_NAMES: &str = "Age Aged Board Front Hear Hearing Hold LookError Looks Mark Marks UnderWay World board \
+    front_bytes front_length mark_of on_mark set_front under_way with_front trouble world";
 
 /// Words and phrases that no text has, as terms of dq.
-const RETIRED_TERMS: &str = "a front|a hold |a judge|a look |a mark |a suspect|a turn|a withdrawal|board of|caster|casts|deaf|\
-    deputy|dice|flying|heard turn|is begun|lane|lanes|last turn|look by id|looks by id|next turn|of marks|patience|\
+const RETIRED_TERMS: &str = "a front|a hold |a judge|a look |a mark |a suspect|a withdrawal|board of|caster|casts|deaf|\
+    deputy|dice|flying|heard turn|is begun|lane|lanes|look by id|looks by id|of marks|patience|\
     refront|standing of|stray|suspects|the court|the front of a record|the judge|the mark |the marks|the new front|\
-    the standing|the suspect|the turn|the world|under way|weather|whereabouts|withdraw|withdrawal|withdrawals|withdrawn|\
-    wrong turn";
+    the standing|the suspect|the world|under way|weather|whereabouts|withdraw|withdrawal|withdrawals|withdrawn";
 
 /// Standard names of libraries that look like retired words.
 const FOREIGN: &[&str] = &["broadcast", "downcast", "downcast_ref", "upcast"];

@@ -56,7 +56,7 @@ pub struct InspectedTopic {
     pub opens: Option<Timestamp>,
     /// How many jobs are due, by priority.
     pub due: DueByPriority,
-    /// How many due jobs wait for another job of their group.
+    /// How many due jobs wait for another job of their group, or for the turn of the group.
     pub blocked: usize,
     /// Nobody knows who listens: these are the files of another program, without leases.
     pub hides_leases: bool,

@@ -36,7 +36,7 @@ pub struct TopicOverview {
     pub opens: Option<Timestamp>,
     /// How many DELAYED jobs are due, by priority, the highest first. On Redis without far jobs that nodes have not brought near.
     pub due: [usize; Priority::ALL.len()],
-    /// How many of these wait for another job of their group (rule 4).
+    /// How many of these wait for another job of their group, or stand at its turn (rule 4).
     pub blocked: usize,
     /// Nobody knows who listens, because the store shows the files of another program, and leases and roles are not in them.
     pub hides_leases: bool,

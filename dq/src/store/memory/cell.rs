@@ -108,7 +108,7 @@ impl Cell {
         let mut inside = self.lock(operation)?;
         let now = Now::from_micros(self.clock.micros());
         let is_listened = inside.subscribers.wants_moves();
-        inside.topic.begin_step(is_listened);
+        inside.topic.begin_step(now, is_listened);
         let answer = catch_unwind(AssertUnwindSafe(|| step(&mut inside.topic, now)));
         if answer.is_err() {
             inside.topic.restore();

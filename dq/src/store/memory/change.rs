@@ -178,7 +178,7 @@ impl Topic {
 
     /// When the first job and the first broadcast are due.
     pub(super) fn heads(&self) -> (Option<Timestamp>, Option<Timestamp>) {
-        (self.jobs.index(TimedPlace::Delayed).head(), self.broadcasts.head())
+        (self.jobs.head(), self.broadcasts.head())
     }
 
     /// Signals the heads that are earlier than these, as an add does.

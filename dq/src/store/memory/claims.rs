@@ -32,11 +32,11 @@ impl Topic {
         let opens = self.spend(now, pace, &claims);
         self.record.claimed(now, node, &claims, true);
         self.cut_leases(now);
-        let waiting = self.jobs.index(TimedPlace::Delayed);
-        let more = latest.is_some_and(|latest| waiting.is_due(latest));
+        let more = latest.is_some_and(|latest| self.jobs.is_due(latest));
         self.shut = slots.shut_by(claims.len()).filter(|_| more);
         let more = more && self.shut.is_none() && opens.is_none();
-        let head = gate.opens(waiting.head(), Transfer::comes_ahead(request.lookahead)).filter(|_| self.shut.is_none());
+        let head =
+            gate.opens(self.jobs.head(), Transfer::comes_ahead(request.lookahead)).filter(|_| self.shut.is_none());
         let head = head.map(|head| opens.map_or(head, |opens| head.max(opens)));
         let (role, wake_at) = self.roles.assign(node, now, head, now.after(request.fallback));
         let others = self.jobs.holders().iter().filter(|(other, _)| *other != node);

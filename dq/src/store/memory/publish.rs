@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::now::Now;
-use super::places::TimedPlace;
 use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{JobId, NodeId, Record};
@@ -67,7 +66,7 @@ impl Topic {
 
     /// Frees the watcher roles of the node; signals all nodes if it had one and a job waits.
     pub(super) fn free_roles(&mut self, node: &NodeId) {
-        if self.roles.free(node) && self.jobs.index(TimedPlace::Delayed).head().is_some() {
+        if self.roles.free(node) && self.jobs.head().is_some() {
             self.notices.due();
         }
     }

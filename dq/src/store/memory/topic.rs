@@ -62,9 +62,10 @@ pub(super) struct Unsaved {
 
 impl Topic {
     /// A step begins. `is_listened`: somebody wants its moves.
-    pub(super) fn begin_step(&mut self, is_listened: bool) {
+    pub(super) fn begin_step(&mut self, now: Now, is_listened: bool) {
         self.record.begin(is_listened, self.histories.are_kept());
-        self.head_before = self.jobs.index(TimedPlace::Delayed).head();
+        self.head_before = self.jobs.head();
+        self.jobs.set_now(now.micros());
     }
 
     /// The step has panicked: what it has done stays, and the topic goes on.
@@ -81,7 +82,7 @@ impl Topic {
         }
         // A job that joins or leaves a group changes which others may be claimed, so only the end of the step shows the head.
         if self.jobs.have_groups()
-            && let Some(head) = self.jobs.index(TimedPlace::Delayed).head()
+            && let Some(head) = self.jobs.head()
             && self.head_before.is_none_or(|before| head < before)
         {
             self.signal_head(now, head);
@@ -170,7 +171,7 @@ impl Topic {
     }
 
     pub(super) fn is_before_head(&self, due: Timestamp) -> bool {
-        self.jobs.index(TimedPlace::Delayed).head().is_none_or(|head| due < head)
+        self.jobs.head().is_none_or(|head| due < head)
     }
 
     /// Tells the watcher, or every node if there is no watcher, that the head is earlier.

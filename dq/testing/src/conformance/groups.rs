@@ -23,13 +23,13 @@ pub(super) fn member(name: &str, delay: Duration) -> NewJob {
 }
 
 /// Adds jobs that are due, one by one, each with the group that its name begins with.
-async fn add(t: &Topic, names: &[&str]) {
+pub(super) async fn add(t: &Topic, names: &[&str]) {
     for name in names {
         assert_eq!(t.add_job(member(name, Duration::ZERO)).await, AddOutcome::Added, "{name}");
     }
 }
 
-async fn limit(t: &Topic, jobs: usize) {
+pub(super) async fn limit(t: &Topic, jobs: usize) {
     t.set(limit_to(Limit::GroupConcurrency(jobs), "")).await;
 }
 
@@ -266,13 +266,12 @@ pub async fn blocked_jobs_are_in_pages_counts_and_drains(t: &Topic) {
     assert_eq!((answer.claims.len(), answer.left, t.scan().await.left), (2, 3, 3));
 }
 
-/// A free seat is signalled like an earlier head; a blocked job is not (rule 23).
+/// A free seat is signalled like an earlier head, with the turn; a blocked job is not (rule 23).
 pub async fn free_seat_wakes_the_watcher(t: &Topic) {
     limit(t, 1).await;
     add(t, &["a-1"]).await;
     let mut watcher = t.subscribe("n").await;
     let claim = t.claim("n", "a-1").await;
-    let due = t.now();
     add(t, &["a-2"]).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
     watcher.received(t).await;
@@ -280,7 +279,7 @@ pub async fn free_seat_wakes_the_watcher(t: &Topic) {
     assert_eq!(watcher.received(t).await, [], "it is blocked");
     t.advance(ms(1)).await;
     t.end("n", &claim, Change::Ack).await;
-    assert_eq!(watcher.received(t).await, [Signal::Due(Some(due))]);
+    assert_eq!(watcher.received(t).await, [Signal::Due(Some(t.now()))]);
     t.claim("n", "a-2").await;
 }
 

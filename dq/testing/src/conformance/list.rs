@@ -461,16 +461,15 @@ macro_rules! store_behaviours {
             jobs_of_a_group_start_in_the_order_of_due_times_then_of_adds
             every_end_of_a_run_lets_the_next_job_of_its_group_come
             job_that_goes_back_keeps_its_seat
-            group_waits_for_a_retry_unless_the_node_lets_it_pass
-            dead_job_stops_its_group_if_its_node_says_so
-            waiting_jobs_of_a_group_change_like_others
-            far_job_joins_its_group_when_it_comes_near
-            limit_of_a_group_changes_while_its_jobs_run
-            blocked_jobs_are_in_pages_counts_and_drains
-            free_seat_wakes_the_watcher
-            group_survives_export_and_import
-            jobs_of_a_tick_join_their_groups
-            priority_does_not_reorder_a_group;
+            group_waits_for_a_retry_unless_the_node_lets_it_pass dead_job_stops_its_group_if_its_node_says_so
+            waiting_jobs_of_a_group_change_like_others far_job_joins_its_group_when_it_comes_near
+            limit_of_a_group_changes_while_its_jobs_run blocked_jobs_are_in_pages_counts_and_drains
+            free_seat_wakes_the_watcher group_survives_export_and_import
+            jobs_of_a_tick_join_their_groups priority_does_not_reorder_a_group;
+        turns:
+            groups_take_turns_however_long_the_jobs_of_one_have_been_due job_at_the_turn_of_its_group_keeps_its_due_time
+            turn_stays_with_its_group draining_topic_asks_the_due_time_at_a_turn turn_is_no_time_before_the_due_time
+            turns_compete_by_priority claim_of_turns_is_bounded;
         examining:
             sound_topic_has_no_mismatch
             job_that_does_not_decode_is_given_up_with_its_payload

@@ -76,6 +76,7 @@ pub mod ticks;
 pub mod together;
 pub mod told;
 pub mod transfer;
+pub mod turns;
 pub mod updating;
 
 pub use fixture::StoreFixture;

@@ -1,13 +1,15 @@
 //! The groups of jobs (rule 4): of the near DELAYED jobs of a group only the one that goes next stands where claims look; the others are
-//! blocked. A job that runs has a seat in its group, and so has one that waits and keeps it.
+//! blocked. A job that runs has a seat in its group, and so has one that waits and keeps it. The next job of a group that was served stands at
+//! the turn of the group if that is after its due time. In time order it is a blocked job, so only claims and the head know of turns.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use foldhash::fast::FixedState;
 use smol_str::SmolStr;
 
 use super::{Claimed, Jobs, Place, Slot, TimedPlace, Touch};
-use crate::job::{JobId, Record};
+use crate::job::{JobId, Priority, Record};
 use crate::time::Timestamp;
 
 /// Where a waiting job stands in its group: due time, order of the adds, and id.
@@ -17,8 +19,23 @@ type Entry = (Timestamp, u64, JobId);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Groups {
     by_name: HashMap<SmolStr, Group, FixedState>,
+    /// The jobs that stand at the turn of their group, in µs, apart by priority.
+    turns: [BTreeSet<(u64, JobId)>; Priority::ALL.len()],
+    /// The time of the present step, in µs; 0 in a replay, which knows no turns.
+    now: u64,
     /// Whether a job has ever had a group.
     pub(super) are_used: bool,
+}
+
+impl Groups {
+    /// The turn that goes first, with its priority: the one whose time, shifted by its priority, is the earliest.
+    fn first_turn(&self, ageing: Duration) -> Option<(u64, Priority)> {
+        let shifted = |priority: Priority| {
+            let (turn, _) = self.turns[priority as usize].first()?;
+            Some((turn.saturating_add(priority.shift(ageing).as_micros() as u64), priority))
+        };
+        Priority::ALL.into_iter().filter_map(shifted).min()
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -32,11 +49,13 @@ struct Group {
 pub(super) struct Member {
     name: SmolStr,
     order: u64,
+    /// The turn at which it stands.
+    turn: Option<u64>,
 }
 
 impl Member {
     pub(super) fn of(record: &Record) -> Option<Box<Self>> {
-        record.group().map(|(order, name)| Box::new(Self { name: name.into(), order }))
+        record.group().map(|(order, name)| Box::new(Self { name: name.into(), order, turn: None }))
     }
 }
 
@@ -46,7 +65,19 @@ fn entry_of(id: &JobId, slot: &Slot) -> Option<(SmolStr, Entry)> {
     (!slot.has_seat).then(|| (member.name.clone(), (*due, member.order, id.clone())))
 }
 
+impl Slot {
+    /// The turn at which the job stands.
+    fn turn(&self) -> Option<u64> {
+        self.member.as_ref()?.turn
+    }
+}
+
 impl Jobs {
+    /// A step begins at this time, in µs.
+    pub(crate) const fn set_now(&mut self, now: u64) {
+        self.groups.now = now;
+    }
+
     /// Whether a job has ever had a group.
     pub(crate) const fn have_groups(&self) -> bool {
         self.groups.are_used
@@ -61,12 +92,16 @@ impl Jobs {
             self.groups.by_name.entry(member.name.clone()).or_default().seats.insert(id.clone());
         }
         let Some((name, entry)) = entry_of(id, slot) else { return };
-        let waiting = &mut self.groups.by_name.entry(name).or_default().waiting;
-        let first = waiting.first().cloned();
-        waiting.insert(entry.clone());
+        let group = self.groups.by_name.entry(name).or_default();
+        let (first, is_served) = (group.waiting.first().cloned(), !group.seats.is_empty());
+        group.waiting.insert(entry.clone());
         match first {
             Some(first) if first < entry => self.block(id, true),
-            Some((_, _, first)) => self.block(&first, true),
+            Some((_, _, first)) => {
+                let turn = self.leave_turn(&first).or_else(|| is_served.then_some(self.groups.now));
+                self.block(&first, true);
+                self.come(id, turn);
+            }
             None => {}
         }
     }
@@ -82,8 +117,12 @@ impl Jobs {
             }
             None => was.has_seat && group.seats.remove(id),
         };
+        let is_served = was.has_seat || !group.seats.is_empty();
+        if let Some(turn) = member.turn {
+            self.groups.turns[was.priority as usize].remove(&(turn, id.clone()));
+        }
         if goes_on {
-            self.let_next(&member.name);
+            self.let_next(&member.name, member.turn.or_else(|| is_served.then_some(self.groups.now)));
         }
     }
 
@@ -111,20 +150,85 @@ impl Jobs {
     /// The first job of every group may be claimed, as far as the groups have room.
     pub(crate) fn open_groups(&mut self) {
         let names: Vec<_> = self.groups.by_name.keys().cloned().collect();
-        names.iter().for_each(|name| self.let_next(name));
+        names.iter().for_each(|name| self.let_next(name, Some(self.groups.now)));
     }
 
-    /// The first job of the group may be claimed; a claim finds out whether there is room.
-    fn let_next(&mut self, name: &SmolStr) {
+    /// The first job of the group may be claimed, at this turn unless it stands already; a claim finds out whether there is room.
+    fn let_next(&mut self, name: &SmolStr, turn: Option<u64>) {
         let Some(group) = self.groups.by_name.get(name) else { return };
         match group.waiting.first() {
             Some((_, _, first)) => {
                 let first = first.clone();
-                self.block(&first, false);
+                let stands = |slot: &Slot| !slot.is_blocked || slot.turn().is_some();
+                if !self.slots.get(&first).is_some_and(stands) {
+                    self.come(&first, turn);
+                }
             }
             None if group.seats.is_empty() => drop(self.groups.by_name.remove(name)),
             None => {}
         }
+    }
+
+    /// The job stands where claims look: at its due time, or at this turn if that is later.
+    fn come(&mut self, id: &JobId, turn: Option<u64>) {
+        let Some(slot) = self.slots.get_mut(id) else { return };
+        let (Some(member), Place::Timed(_, due)) = (&mut slot.member, &slot.place) else { return };
+        let turn = turn.filter(|turn| *turn > due.as_millis().saturating_mul(1_000));
+        member.turn = turn;
+        if let Some(turn) = turn {
+            self.groups.turns[slot.priority as usize].insert((turn, id.clone()));
+        }
+        self.block(id, turn.is_some());
+    }
+
+    /// The job stands at no turn any more. Returns at which it stood.
+    fn leave_turn(&mut self, id: &JobId) -> Option<u64> {
+        let slot = self.slots.get_mut(id)?;
+        let turn = slot.member.as_mut()?.turn.take()?;
+        self.groups.turns[slot.priority as usize].remove(&(turn, id.clone()));
+        Some(turn)
+    }
+
+    /// The earliest time at which a job may be claimed. A turn is never later than now.
+    pub(crate) fn head(&self) -> Option<Timestamp> {
+        let turn = self.groups.first_turn(Duration::ZERO);
+        let turn = turn.map(|(turn, _)| Timestamp::floor_micros(turn.min(self.groups.now)));
+        self.index(TimedPlace::Delayed).head().into_iter().chain(turn).min()
+    }
+
+    /// Whether a claim up to this time finds something. What stands at a turn and is due later goes back to its due time with that claim.
+    pub(crate) fn is_due(&self, until: Timestamp) -> bool {
+        self.index(TimedPlace::Delayed).is_due(until) || self.groups.first_turn(Duration::ZERO).is_some()
+    }
+
+    /// Takes out the job that goes first of those due at `until` or earlier.
+    pub(super) fn pop_due(&mut self, until: Timestamp, ageing: Duration) -> Option<Claimed> {
+        loop {
+            let index = &mut self.timed[TimedPlace::Delayed as usize];
+            let due = index.next_due(until, ageing).map(|(due, _)| due.as_millis().saturating_mul(1_000));
+            let turn = self.groups.first_turn(ageing).filter(|(turn, _)| due.is_none_or(|due| *turn < due));
+            let Some((_, priority)) = turn else { return index.pop_due(until, ageing) };
+            let (_, id) = self.groups.turns[priority as usize].pop_first()?;
+            let slot = self.slots.get_mut(&id).expect("a turn is of a job");
+            let Place::Timed(_, due) = slot.place else { return None };
+            if due <= until {
+                index.remove(slot.part(), due, &id);
+                return Some((slot.part(), due, id));
+            }
+            // The topic drains, or the clock has jumped back.
+            slot.member.iter_mut().for_each(|member| member.turn = None);
+            self.block(&id, false);
+        }
+    }
+
+    /// Puts back what was taken out for a claim and has no room there.
+    pub(super) fn put_back(&mut self, (part, due, id): Claimed) {
+        if let Some(slot) = self.slots.get(&id)
+            && let Some(turn) = slot.turn()
+        {
+            self.groups.turns[slot.priority as usize].insert((turn, id.clone()));
+        }
+        self.timed[TimedPlace::Delayed as usize].insert(part, due, id);
     }
 
     fn block(&mut self, id: &JobId, is_blocked: bool) {
@@ -145,7 +249,8 @@ impl Jobs {
         let (mut open, mut blocked) = (Vec::new(), Vec::new());
         due.retain(|(_, at, id)| {
             let Some(slot) = self.slots.get_mut(id) else { return true };
-            let Some(member) = slot.member.as_deref().filter(|_| !slot.has_seat) else { return true };
+            let Some(member) = slot.member.as_deref_mut().filter(|_| !slot.has_seat) else { return true };
+            member.turn = None;
             let group = self.groups.by_name.entry(member.name.clone()).or_default();
             if group.seats.len() >= most {
                 blocked.push((*at, id.clone()));
@@ -154,7 +259,7 @@ impl Jobs {
             group.waiting.remove(&(*at, member.order, id.clone()));
             group.seats.insert(id.clone());
             open.push(member.name.clone());
-            slot.has_seat = true;
+            (slot.has_seat, slot.is_blocked) = (true, false);
             true
         });
         for (at, id) in blocked {
@@ -165,21 +270,34 @@ impl Jobs {
         }
         for name in open {
             if self.groups.by_name.get(&name).is_some_and(|group| group.seats.len() < most) {
-                self.let_next(&name);
+                self.let_next(&name, Some(self.groups.now));
             }
         }
     }
 
-    /// Whether each waiting job of a group has an entry and each seat a job, and a job that is not first in its group is blocked.
+    /// Whether each waiting job of a group has an entry and each seat a job, a job that is not first in its group is blocked, and only a first
+    /// one stands at a turn.
     pub(super) fn are_groups_consistent(&self) -> bool {
         let group_of = |slot: &Slot| slot.member.as_ref().and_then(|member| self.groups.by_name.get(&member.name));
         self.slots.iter().all(|(id, slot)| match entry_of(id, slot) {
             Some((_, entry)) => group_of(slot).is_some_and(|group| {
-                group.waiting.contains(&entry) && (slot.is_blocked || group.waiting.first() == Some(&entry))
+                let is_first = group.waiting.first() == Some(&entry);
+                let has_turn = |turn| self.groups.turns[slot.priority as usize].contains(&(turn, id.clone()));
+                group.waiting.contains(&entry)
+                    && (slot.is_blocked || is_first)
+                    && slot.turn().is_none_or(|turn| is_first && slot.is_blocked && has_turn(turn))
             }),
             None => {
-                !slot.is_blocked && (!slot.has_seat || group_of(slot).is_some_and(|group| group.seats.contains(id)))
+                !slot.is_blocked
+                    && slot.turn().is_none()
+                    && (!slot.has_seat || group_of(slot).is_some_and(|group| group.seats.contains(id)))
             }
         }) && self.groups.by_name.values().flat_map(|group| &group.seats).all(|id| self.slots.contains_key(id))
+            && self
+                .groups
+                .turns
+                .iter()
+                .flatten()
+                .all(|(turn, id)| self.slots.get(id).is_some_and(|slot| slot.turn() == Some(*turn)))
     }
 }

@@ -33,14 +33,18 @@ impl PlaceIndex {
         self.0[part.0].remove(at, id);
     }
 
-    /// Removes and returns the id that goes first of those at `until` or earlier, with its part and its time: the one whose
-    /// time, shifted by its priority, is the earliest.
-    pub(super) fn pop_due(&mut self, until: Timestamp, ageing: Duration) -> Option<(Part, Timestamp, JobId)> {
+    /// Which priority goes first at `until`: the one whose earliest time, shifted by the priority, is the earliest; and that time.
+    pub(super) fn next_due(&self, until: Timestamp, ageing: Duration) -> Option<(Timestamp, Priority)> {
         let shifted = |priority: Priority| {
             let head = self.0[priority as usize].head().filter(|head| *head <= until)?;
             Some((head.after(priority.shift(ageing)), priority))
         };
-        let (_, priority) = Priority::ALL.into_iter().filter_map(shifted).min()?;
+        Priority::ALL.into_iter().filter_map(shifted).min()
+    }
+
+    /// Removes and returns the id that goes first of those at `until` or earlier, with its part and its time.
+    pub(super) fn pop_due(&mut self, until: Timestamp, ageing: Duration) -> Option<(Part, Timestamp, JobId)> {
+        let (_, priority) = self.next_due(until, ageing)?;
         let (at, id) = self.0[priority as usize].pop_due(until)?;
         Some((Part::of(priority, false), at, id))
     }

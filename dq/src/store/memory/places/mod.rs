@@ -271,19 +271,27 @@ impl Jobs {
         node: &NodeId,
         (fence, lease): (Fence, Timestamp),
     ) -> Vec<Claim> {
-        let index = &mut self.timed[place as usize];
-        if limit == 0 || !index.is_due(until) {
+        let is_delayed = place == TimedPlace::Delayed;
+        if limit == 0 || !(self.index(place).is_due(until) || is_delayed && self.is_due(until)) {
             return Vec::new();
         }
-        let mut due: Vec<_> = std::iter::from_fn(|| index.pop_due(until, ageing)).take(limit).collect();
+        let mut due: Vec<_> = if is_delayed && self.groups.are_used {
+            std::iter::from_fn(|| self.pop_due(until, ageing)).take(limit).collect()
+        } else {
+            let index = &mut self.timed[place as usize];
+            std::iter::from_fn(|| index.pop_due(until, ageing)).take(limit).collect()
+        };
         // All slots are looked up before the first one changes. With many jobs waiting each lookup misses the caches, and lookups that
         // do not depend on each other wait for the memory together.
         let size =
             |(_, _, id): &(_, _, JobId)| self.slots.get(id).map_or(0, |slot: &Slot| slot.record.as_bytes().len());
         let count = fitting(due.iter().map(size), bytes);
-        due.drain(count..).for_each(|(part, at, id)| index.insert(part, at, id));
-        if place == TimedPlace::Delayed {
+        if is_delayed {
+            due.drain(count..).for_each(|claimed| self.put_back(claimed));
             self.seat(&mut due, seats);
+        } else {
+            let index = &mut self.timed[place as usize];
+            due.drain(count..).for_each(|(part, at, id)| index.insert(part, at, id));
         }
         if due.is_empty() {
             return Vec::new();

@@ -21,7 +21,8 @@ impl Checker {
         }
     }
 
-    /// A claim takes the jobs in the order of their due times as their priorities shift them, and leaves none that goes before.
+    /// A claim takes the jobs in the order of their due times as their priorities shift them, and leaves none that goes before. A job of a group may
+    /// stand at the turn of that, which the checker does not know.
     pub(super) fn check_order(&mut self, did: &Did, before: &View, micros: u64) {
         let Did::Claim { claims, aged: false, .. } = did else { return };
         if !self.has_ageing {
@@ -33,7 +34,7 @@ impl Checker {
         };
         let mut last: Option<((Timestamp, Priority), &JobId)> = None;
         let mut wrong = Vec::new();
-        for claim in claims {
+        for claim in claims.iter().filter(|claim| claim.record.group().is_none()) {
             let at = rank(&claim.record, claim.token.due);
             wrong.extend(
                 last.filter(|(before, _)| at < *before).map(|(was, id)| (was, id.clone(), at, claim.id.clone())),

@@ -20,7 +20,7 @@ fn pick<T: Copy>(from: &[T], n: u8) -> T {
 /// Takes the step. Steps that mean nothing in this state do nothing.
 pub(super) fn take(bench: &mut Bench, (kind, a, b, c): Step) {
     let name = pick(&JOBS, a);
-    bench.topic.begin_step(false);
+    bench.topic.begin_step(bench.now, false);
     match kind % KINDS {
         0..=2 if bench.topic.takes_jobs().is_err() => {}
         0..=2 => drop(bench.add(new_job(name, b, c))),

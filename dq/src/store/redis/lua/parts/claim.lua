@@ -19,7 +19,7 @@ Cost     O(limit log n). Per job one ZSET removal, one HMGET field and one HSET 
          is over `most`, one HSTRLEN per job
 ]]
 local call, format = redis.call, string.format
-local front, ids, is_short, scores, members = {}, {}, true, nil, nil
+local front, ids, is_short, scores, members, their_turns = {}, {}, true, nil, nil, nil
 if priorities and place == delayed then
   -- rare ranked.lua
 else

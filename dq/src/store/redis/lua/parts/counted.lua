@@ -9,6 +9,8 @@ local head, ready, later = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2],
 local by_shift = {}
 -- include shifts.lua
 if shifts[2] then
+  -- As for a full group, the head of these counts knows of no turn.
+  local has_groups = false
   -- rare head.lua
 end
 head = tonumber(head or -1)

@@ -1,14 +1,17 @@
 --[[ groups: which jobs of a group stand where claims look. The ZSET `grouped` has an entry for each waiting job of a group, NAME, NUL, `w`, due
 time and order (16 digits each) and id; and for each seat NAME, NUL, `s` and id. Only the first waiting job of a group may be claimed. The
-others have BLOCKED added to their scores in `delayed`, so they stand behind all priorities. A group is full while its first job is blocked, too.
+others have BLOCKED added to their scores in `delayed`, so they stand behind all priorities. The first one has it too while its group is full; and
+while it stands at the turn of its group, which is a digit (0 normal, 1 high, 2 low) and a time in µs (16 digits). Then there are two entries
+more: NAME, NUL, `t` and the turn; and NUL, the turn and the id, which claims look at.
 
 Needs    delayed, grouped; clock, bulk, metadata; PRIORITY, which the loader writes
 Gives    BLOCKED. group_of(text): name and order of the group in metadata or a record, or nil. seat_of(name, id), entry_of(name, order, due, id).
          has_seat(id, text). join_group(id, text, due): the job waits; leave_group(id, text, due): it waits no longer and has no seat
-         any more (due may be nil); free_seat(id, text). let_next(name): the first job may be claimed. regroup(): writes
+         any more (due may be nil); free_seat(id, text). turn_entries(name, turn, id). let_next(name, turn): the first job may be claimed, at
+         this turn, µs, if it is after its due time; it stays where it is if it stands there. regroup(): writes
          all that, after the scores of `delayed` were written as if there were no groups; returns the earliest due time that may be claimed, or nil
 Holds    rule 4. A seat is an entry of its own, so it cannot be given back twice
-Cost     per group that changes up to three ZRANGE and ZADD; per job a ZADD or ZREM member
+Cost     per group that changes up to four ZRANGE and ZADD; per job a ZADD or ZREM member
 ]]
 -- A key of a wrong type is found before the first write.
 if has_groups then redis.call('ZCARD', grouped) end
@@ -52,23 +55,46 @@ do
     return redis.call('ZRANGE', grouped, '[' .. name .. '\0w', '(' .. name .. '\0x', 'BYLEX', 'LIMIT', '0', '1')[1]
   end
   local function id_in(name, entry) return string.sub(entry, #name + 35) end
+  local function place_of(id) return tonumber(redis.call('ZSCORE', delayed, id) or nil) end
   function seating.shift(id, is_blocked)
-    local at = tonumber(redis.call('ZSCORE', delayed, id) or nil)
+    local at = place_of(id)
     if at and (at >= seating.BLOCKED) ~= is_blocked then redis.call('ZADD', delayed, int(is_blocked and at + seating.BLOCKED or at - seating.BLOCKED), id) end
-    return at
   end
-  -- An entry whose job another program has taken out of `delayed` goes.
-  function seating.let_next(name)
+  function seating.turn_entries(name, turn, id) return name .. '\0t' .. turn, '\0' .. turn .. id end
+  local function turn_of(name)
+    local entry = redis.call('ZRANGE', grouped, '[' .. name .. '\0t', '(' .. name .. '\0u', 'BYLEX', 'LIMIT', '0', '1')[1]
+    return entry and string.sub(entry, #name + 3)
+  end
+  local function come(name, id, at, turn)
+    local is_over = turn and at % PRIORITY * 1000 < turn
+    if is_over then
+      local by_name, by_turn = seating.turn_entries(name, string.format('%d%016d', math.floor(at / PRIORITY) % 3, turn), id)
+      redis.call('ZADD', grouped, '0', by_name, '0', by_turn)
+    end
+    seating.shift(id, is_over or false)
+  end
+  -- What another program has taken out of `delayed` goes.
+  function seating.let_next(name, turn, has_changed)
     local entry = first_entry(name)
-    while entry and not seating.shift(id_in(name, entry), false) do
+    while entry do
+      local id = id_in(name, entry)
+      local at = place_of(id)
+      local own = at and not has_changed and at >= seating.BLOCKED and turn_of(name)
+      if at and not has_changed and (at < seating.BLOCKED or own and redis.call('ZSCORE', grouped, '\0' .. own .. id)) then return entry end
+      if own then redis.call('ZREM', grouped, seating.turn_entries(name, own, id)) end
+      if at then
+        come(name, id, at, turn)
+        return entry
+      end
       redis.call('ZREM', grouped, entry)
       entry = first_entry(name)
     end
-    return entry
   end
+  function seating.is_served(name) return redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t') > 0 end
   function seating.regroup()
     for name, change in pairs(group_changes) do
       local before, freed, entries, touched = first_entry(name), 0, {}, {}
+      local own = before and turn_of(name)
       for i = 1, #change.seats, 1000 do
         freed = freed + redis.call('ZREM', grouped, unpack(change.seats, i, math.min(i + 999, #change.seats)))
       end
@@ -78,7 +104,13 @@ do
       end
       write('ZADD', grouped, entries)
       local first = first_entry(name)
-      if first and (freed > 0 or first ~= before or touched[first]) then first = seating.let_next(name) end
+      local has_changed = first ~= before or touched[first]
+      -- A turn stays with the group.
+      if own and has_changed then redis.call('ZREM', grouped, seating.turn_entries(name, own, id_in(name, before))) end
+      if first and (freed > 0 or has_changed) then
+        local turn = own and tonumber(string.sub(own, 2)) or before and (freed > 0 or seating.is_served(name)) and micros or nil
+        first = seating.let_next(name, turn, has_changed)
+      end
       if before and before ~= first and redis.call('ZSCORE', grouped, before) then seating.shift(id_in(name, before), true) end
       for _, new in ipairs(change.into) do
         if new.entry ~= first then seating.shift(new.id, true) end

@@ -12,10 +12,10 @@ local head
 -- include head.lua
 local before, at = head or math.huge, redis.call('HGET', meta, 'groups-at') or ''
 for _ = 1, 200 do
-  local entry = redis.call('ZRANGE', grouped, at == '' and '-' or '(' .. at .. '\1', '+', 'BYLEX', 'LIMIT', '0', '1')[1]
+  local entry = redis.call('ZRANGE', grouped, at == '' and '[\1' or '(' .. at .. '\1', '+', 'BYLEX', 'LIMIT', '0', '1')[1]
   at = entry and string.match(entry, '^(.-)%z') or ''
   if at == '' then break end
-  seating.let_next(at)
+  seating.let_next(at, micros)
 end
 redis.call('HSET', meta, 'groups-at', at)
 if redis.call('EXISTS', grouped) == 0 then

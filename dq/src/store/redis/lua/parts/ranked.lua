@@ -1,10 +1,11 @@
---[[ ranked: the due jobs of a topic with priorities, in the order in which they are claimed: by due time, but those of normal jobs
-count `ageing` later than they are, and those of low ones twice that.
+--[[ ranked: the due jobs of a topic with priorities, in the order in which they are claimed: by due time, or by the turn of their group
+where they stand at one; but those of normal jobs count `ageing` later than they are, and those of low ones twice that.
 
-Needs    place, latest, limit; ageing, ms; call and format of the part `claim`; PRIORITY, which the loader writes; clock
-Gives    ids; scores: their due times, each behind an id; members: the ids, as they leave the place; is_short: false
+Needs    place, latest, limit; ageing, ms; has_groups: field of meta; grouped; call and format of the part `claim`; PRIORITY, which the loader writes; clock
+Gives    ids; scores: their due times, each behind an id; members: the ids, as they leave the place; their_turns: the turns of those that stand at
+         one, or nil; is_short: false
 Holds    rule 4: only due jobs compete
-Cost     three ZRANGE of `limit` entries each at most
+Cost     three ZRANGE of `limit` entries each at most; one more if there are groups, and six more and a ZMSCORE member a job if one has a turn
 ]]
 ids, scores, members, is_short = {}, {}, {}, false
 if latest >= 0 then
@@ -14,20 +15,42 @@ if latest >= 0 then
     local found = call('ZRANGE', place, from, to, 'BYSCORE', 'LIMIT', '0', limit, 'WITHSCORES')
     parts[n] = {found = found, at = 0, shift = shift, later = (n - 1) * ageing}
   end
+  if has_groups and call('ZRANGE', grouped, '[\0', '(\1', 'BYLEX', 'LIMIT', '0', '1')[1] then
+    their_turns = {}
+    for n, digit in ipairs({'1', '0', '2'}) do
+      local entries = call('ZRANGE', grouped, '[\0' .. digit, '(\0' .. digit + 1, 'BYLEX', 'LIMIT', '0', limit)
+      local waiting, found, turns = {}, {}, {}
+      for i, entry in ipairs(entries) do waiting[i] = string.sub(entry, 19) end
+      local places = #entries > 0 and call('ZMSCORE', place, unpack(waiting)) or {}
+      for i, entry in ipairs(entries) do
+        local at = tonumber(places[i] or nil)
+        if at and at >= 3 * PRIORITY then
+          found[#found + 1], found[#found + 2], turns[#turns + 1] = waiting[i], at % PRIORITY, string.sub(entry, 2, 18)
+        else
+          -- Another program has moved the job.
+          call('ZREM', grouped, entry)
+        end
+      end
+      parts[3 + n] = {found = found, turns = turns, at = 0, shift = 0, later = (n - 1) * ageing}
+    end
+  end
   local function next_of(part)
     part.at = part.at + 2
     part.due = part.found[part.at] and tonumber(part.found[part.at]) - part.shift
+    part.turn = part.due and part.turns and part.turns[part.at / 2]
+    part.goes = part.due and (part.turn and tonumber(string.sub(part.turn, 2)) or part.due * 1000) + part.later * 1000
   end
   for _, part in ipairs(parts) do next_of(part) end
   while #ids < most_ids do
     local first
     for _, part in ipairs(parts) do
-      if part.due and (not first or part.due + part.later < first.due + first.later) then first = part end
+      if part.due and (not first or part.goes < first.goes) then first = part end
     end
     if not first then break end
     local count = #ids + 1
     ids[count], members[count] = first.found[first.at - 1], first.found[first.at - 1]
     scores[2 * count - 1], scores[2 * count] = ids[count], int(first.due)
+    if their_turns then their_turns[count] = first.turn end
     next_of(first)
   end
 end

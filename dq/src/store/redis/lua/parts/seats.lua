@@ -2,8 +2,9 @@
 leave their place for that of blocked jobs, so no claim meets them again before a seat is free.
 
 Needs    group_concurrency: field of meta; ARGV[9]: how many jobs of a group may have a seat, as the code of the node says, 0 for any number; n, ids, records,
-         scores; call; jobs, delayed, grouped; seated: nil; clock
-Gives    are_elsewhere: names those that are blocked; seated(): writes what has changed, and lets the next job of each group come
+         scores; their_turns: the turns of those that stand at one, or nil; latest; call; jobs, delayed, grouped; seated: nil; clock
+Gives    are_elsewhere: names those that are blocked, and those that stand at a turn and are due later than `latest`, which go back to their due
+         time; seated(): writes what has changed, and lets the next job of each group come
 Holds    rule 4
 Cost     per job with a group ZSCORE and ZLEXCOUNT; per claimed one ZADD, ZREM, ZRANGE; per blocked one ZADD twice, and once HEXISTS
          for each seat of its group, because a seat of a job that is gone is free
@@ -14,7 +15,7 @@ Cost     per job with a group ZSCORE and ZLEXCOUNT; per claimed one ZADD, ZREM, 
 -- include groups.lua
 local group_limit = tonumber(string.match(group_concurrency or '', '^%d+:(%d+):') or ARGV[9])
 if group_limit == 0 then group_limit = math.huge end
-local taken, blocked, entries, seats, waiting, shut_out = {}, {}, {}, {}, {}, {}
+local taken, blocked, entries, seats, gone, shut_out = {}, {}, {}, {}, {}, {}
 local function seats_of(name)
   if not taken[name] then taken[name] = call('ZLEXCOUNT', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t') end
   if taken[name] >= group_limit then
@@ -27,12 +28,19 @@ end
 local has_blocked = false
 for i = 1, n do
   local name, order = seating.group_of(records[i])
-  if name and not call('ZSCORE', grouped, seating.seat_of(name, ids[i])) then
+  local turn, is_early = their_turns and their_turns[i], false
+  if turn then
+    is_early, gone[#gone + 1], gone[#gone + 2] = tonumber(scores[2 * i]) > latest, seating.turn_entries(name or '', turn, ids[i])
+  end
+  if is_early then
+    blocked[i], has_blocked = true, true
+    if records[i] then shut_out[#shut_out + 1], shut_out[#shut_out + 2] = score(tonumber(scores[2 * i]), records[i]), ids[i] end
+  elseif name and not call('ZSCORE', grouped, seating.seat_of(name, ids[i])) then
     local due = tonumber(scores[2 * i])
     local entry = seating.entry_of(name, order, due, ids[i])
     if seats_of(name) < group_limit then
       taken[name] = taken[name] + 1
-      seats[#seats + 1], seats[#seats + 2], waiting[#waiting + 1] = '0', seating.seat_of(name, ids[i]), entry
+      seats[#seats + 1], seats[#seats + 2], gone[#gone + 1] = '0', seating.seat_of(name, ids[i]), entry
     else
       blocked[i], has_blocked = true, true
       entries[#entries + 1], entries[#entries + 2] = '0', entry
@@ -46,9 +54,9 @@ end
 function seated()
   write('ZADD', delayed, shut_out)
   write('ZADD', grouped, entries)
-  write('ZREM', grouped, waiting)
+  write('ZREM', grouped, gone)
   write('ZADD', grouped, seats)
   for name, count in pairs(taken) do
-    if count < group_limit then seating.let_next(name) end
+    if count < group_limit then seating.let_next(name, micros) end
   end
 end
