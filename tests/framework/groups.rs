@@ -1,7 +1,6 @@
 //! Groups: how many jobs of one customer run at a time.
 
 use dq::config::TopicOverrides;
-use dq::listener::OnBlocked;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +25,7 @@ async fn the_jobs_of_a_group_run_one_at_a_time_beside_those_of_others() {
 #[tokio::test(start_paused = true)]
 async fn a_group_waits_for_a_retry_or_lets_it_pass() {
     for (on_blocked, wanted) in
-        [(OnBlocked::Wait, ["a-1 0", "a-1 1", "a-2 0"]), (OnBlocked::Pass, ["a-1 0", "a-2 0", "a-1 1"])]
+        [("retry: wait", ["a-1 0", "a-1 1", "a-2 0"]), ("retry: pass", ["a-1 0", "a-2 0", "a-1 1"])]
     {
         let script = Script::new(|job: Job<TestJob>, channel: Channel| async move {
             if job.attempt() == 0 && job.id == "a-1" {
@@ -34,7 +33,7 @@ async fn a_group_waits_for_a_retry_or_lets_it_pass() {
             }
             Ok(channel.ack())
         });
-        let set = |topic: TopicOverrides| topic.retry("5s x 1").group_concurrency(1).on_blocked_retry(on_blocked);
+        let set = |topic: TopicOverrides| topic.retry("5s x 1").group_concurrency(1).on_blocked(on_blocked);
         let dq = script.start(set).await;
         for id in ["a-1", "a-2"] {
             add(dq.provider(), id).await;
@@ -43,6 +42,32 @@ async fn a_group_waits_for_a_retry_or_lets_it_pass() {
         let wanted = wanted.map(|run| format!("due {run}"));
         assert_eq!(script.log.take_without_times(), wanted, "{on_blocked:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_group_is_seen_and_resumed() {
+    let script = Script::new(|job: Job<TestJob>, channel: Channel| async move {
+        if job.id == "a-1" { Err("it is broken".into()) } else { Ok(channel.ack()) }
+    });
+    let set = |topic: TopicOverrides| topic.retry("none").group_concurrency(1).on_blocked("dead: wait");
+    let dq = script.start(set).await;
+    for id in ["a-1", "a-2", "b-1"] {
+        add(dq.provider(), id).await;
+    }
+    dq.advance(11 * SECOND).await;
+    let inspector = dq.provider().inspect();
+    let seen = inspector.groups("work", None).await.unwrap();
+    let [group] = seen.groups.as_slice() else { panic!("{seen:?}") };
+    let stopped_by = group.stopped_by.as_ref().map(dq::job::JobId::as_str);
+    assert_eq!((group.group.as_str(), group.waiting, stopped_by), ("a", 1, Some("a-1")));
+    assert_eq!((group.seats[0].state, &group.seats[0].node), (dq::job::State::Dead, &None));
+    let topic = dq.provider().topic("work").unwrap();
+    assert_eq!(topic.resume_group("a").await.unwrap(), [dq::job::JobId::new("a-1").unwrap()]);
+    assert!(topic.resume_group("b").await.unwrap().is_empty());
+    dq.advance(SECOND).await;
+    assert_eq!(script.log.take_without_times(), ["due a-1 0", "due b-1 0", "final a-1 1 error", "due a-2 0"]);
+    assert_eq!(inspector.groups("work", None).await.unwrap().groups, []);
+    assert!(inspector.groups("work", Some("\n")).await.is_err());
 }
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]

@@ -1,8 +1,9 @@
-//! The rules for the texts that dq reads: names, durations, rates, retry policies and settings.
+//! The rules for the texts that dq reads: names, durations, rates, retry policies, what blocks a group, and settings.
 //!
 //! The library reads them at run time, the macros at compile time, and both by these rules. Use this crate through
 //! `dq`.
 
+mod blocked;
 #[cfg(feature = "cron")]
 mod cron;
 mod duration;
@@ -11,6 +12,7 @@ mod rate;
 mod retry;
 mod settings;
 
+pub use blocked::{BadOnBlocked, BlockedBy, OnBlocked};
 #[cfg(feature = "cron")]
 pub use cron::{BadCron, Cron, RepeatedTime, SkippedTime};
 pub use duration::{BadDuration, LONGEST_DELAY, SHORTEST_INTERVAL, parse_duration, parse_time};

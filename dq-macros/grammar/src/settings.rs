@@ -84,12 +84,9 @@ macro_rules! topic_settings {
         /// How many jobs of one group run at the same time on all nodes together, such as 1 for each customer; a job says its group when it is
         /// added. Without it groups have no effect. `set_limit` overrides it on all nodes. Not with `ack = "on_claim"`.
         group_concurrency: [Option<usize>] = None, in 1..=100, attribute "1";
-        /// What happens to the group of a job that waits for a retry: `"wait"`, the group goes on only once the job has run, or `"pass"`, the
-        /// next job of the group runs meanwhile.
-        on_blocked_retry: [OnBlocked] = OnBlocked::Wait, attribute "\"wait\"";
-        /// What happens to the group of a job that becomes DEAD: `"pass"`, the group goes on, or `"wait"`, it stands until the job was requeued
-        /// and has run, or was deleted.
-        on_blocked_dead: [OnBlocked] = OnBlocked::Pass, attribute "\"pass\"";
+        /// Whether a group waits for a job of it that did not end, or lets other jobs pass: `wait` or `pass` for each cause, which are `retry`,
+        /// `rejoin`, `park` and `dead`. By default it waits for retries. A job that goes back without an outcome is always waited for.
+        on_blocked: [OnBlocked] = OnBlocked::default(), attribute "\"retry: pass, dead: wait\"";
         /// For how much longer a due job may have waited that a job of the next higher priority still overtakes. A job two priorities lower
         /// may have waited twice as long. So no job starves. Zero: priorities have no effect.
         ageing: [Duration] = 10 * MINUTE, in Duration::ZERO..=LONGEST_DELAY, attribute "\"10m\"";
@@ -163,6 +160,8 @@ pub enum Kind {
     Retry,
     /// A rate, or `"none"`.
     Rate,
+    /// What blocks a group.
+    Blocked,
     /// One of these texts.
     Choice(&'static [&'static str]),
 }
@@ -190,7 +189,7 @@ macro_rules! kind {
         Kind::Choice(&["retry", "immediate"])
     };
     ([OnBlocked]) => {
-        Kind::Choice(&["wait", "pass"])
+        Kind::Blocked
     };
     ([AckMode]) => {
         Kind::Choice(&["on_return", "on_claim"])

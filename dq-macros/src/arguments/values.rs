@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use dq_grammar::{Kind, LONGEST_DELAY, Rate, RetryPolicy, check_topic, parse_duration};
+use dq_grammar::{Kind, LONGEST_DELAY, OnBlocked, Rate, RetryPolicy, check_topic, parse_duration};
 use syn::{LitStr, Path};
 
 use super::{Argument, Value};
@@ -99,6 +99,7 @@ impl Argument {
             Kind::Flag => self.flag(errors).map(|flag| flag.to_string()),
             Kind::Choice(choices) => self.choice(choices, errors).map(str::to_owned),
             Kind::Retry => self.parsed::<RetryPolicy>(errors).map(LitStr::value),
+            Kind::Blocked => self.parsed::<OnBlocked>(errors).map(LitStr::value),
             Kind::Rate => match self.text(errors)? {
                 text if text.value() == "none" => Some(text.value()),
                 _ => self.parsed::<Rate>(errors).map(LitStr::value),

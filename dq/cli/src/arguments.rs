@@ -11,6 +11,7 @@ use crate::import::ImportArguments;
 use crate::verbs::add::AddArguments;
 use crate::verbs::change::{DeleteArguments, RequeueArguments, RescheduleArguments, RunNowArguments};
 use crate::verbs::doctor::DoctorArguments;
+use crate::verbs::groups::GroupsCommand;
 use crate::verbs::jobs::JobsArguments;
 use crate::verbs::limit::LimitArguments;
 use crate::verbs::nodes::NodesArguments;
@@ -99,6 +100,9 @@ pub enum Command {
         #[arg(value_name = "TOPIC")]
         topic: TopicName,
     },
+    /// Lists the groups of a topic, and lets one pass the jobs that stop it.
+    #[command(subcommand)]
+    Groups(GroupsCommand),
     /// Lists, pauses, resumes and removes the schedules of a topic.
     #[command(subcommand)]
     Schedules(SchedulesCommand),

@@ -110,6 +110,7 @@ pub async fn run_in(session: &mut Session<'_>, command: Command) -> Result<(), F
         Command::Drain(arguments) => verbs::pause::run_drain(session, &arguments).await,
         Command::Limit(arguments) => verbs::limit::run(session, &arguments).await,
         Command::Resume { topic } => verbs::pause::run_resume(session, &topic).await,
+        Command::Groups(command) => verbs::groups::run(session, &command).await,
         Command::Schedules(command) => verbs::schedules::run(session, &command).await,
         Command::Completions { shell } => {
             verbs::shell::run_completions(&mut session.screen, Arguments::command(), shell)

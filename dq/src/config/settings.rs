@@ -169,6 +169,13 @@ macro_rules! setter {
             self.set(stringify!($name), policy.into_setting(), |settings: &mut $settings, policy| settings.$name.clone_from(policy))
         }
     };
+    ($settings:ident $name:ident [OnBlocked] $($doc:tt)+) => {
+        $($doc)+
+        #[track_caller]
+        pub fn $name(self, on_blocked: impl $crate::config::IntoSetting<OnBlocked>) -> Self {
+            self.set(stringify!($name), on_blocked.into_setting(), |settings: &mut $settings, value| settings.$name = *value)
+        }
+    };
     ($settings:ident $name:ident [$type:ty] $($doc:tt)+) => {
         $($doc)+
         #[track_caller]

@@ -75,4 +75,4 @@ macro_rules! into_setting {
         }
     )+ };
 }
-into_setting!(RetryPolicy, Rate);
+into_setting!(RetryPolicy, Rate, OnBlocked);

@@ -163,7 +163,8 @@ macro_rules! of_text {
 }
 of_text!(
     RetryPolicy: "a retry policy such as \"none\", \"1m, 5m, 1h\" or \"exponential 10s x 5\"",
-    Rate: "a rate such as \"100/s\" or \"1000/h, burst 50\""
+    Rate: "a rate such as \"100/s\" or \"1000/h, burst 50\"",
+    OnBlocked: "what blocks a group, such as \"retry: pass\" or \"dead: wait, park: wait\""
 );
 
 /// What a durability may be, for the text that reports a bad one.
@@ -219,7 +220,6 @@ macro_rules! choice {
     };
 }
 choice!(OnTimeout: Retry = "retry", Immediate = "immediate"; "\"retry\" or \"immediate\"");
-choice!(OnBlocked: Wait = "wait", Pass = "pass"; "\"wait\" or \"pass\"");
 choice!(AckMode: OnReturn = "on_return", OnClaim = "on_claim"; "\"on_return\" or \"on_claim\"");
 
 #[cfg(test)]

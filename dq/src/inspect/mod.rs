@@ -22,6 +22,7 @@
 mod bulk;
 mod doctor;
 mod filter;
+mod groups;
 mod history;
 mod holder;
 mod inspector;
@@ -40,6 +41,7 @@ mod why;
 pub use bulk::{Bulk, BulkAction, BulkProgress};
 pub use doctor::{Doctor, DoctorProgress, Finding, FindingCode, MOST_FINDINGS, Repaired, Severity};
 pub use filter::{JobFilter, JobsPage, MOST_JOBS};
+pub use groups::{GroupSeat, InspectedGroup, InspectedGroups};
 pub use history::PastMove;
 pub use inspector::{Inspector, MOST_LOOKED_AT, MOST_TOPICS};
 pub use job::InspectedJob;

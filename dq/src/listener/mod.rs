@@ -21,7 +21,8 @@ mod settings;
 mod topic_check;
 
 pub use delay_listener::RetryDelay;
-pub use settings::{AckMode, OnBlocked, OnTimeout};
+pub use dq_grammar::{BadOnBlocked, BlockedBy, OnBlocked};
+pub use settings::{AckMode, OnTimeout};
 
 #[doc(hidden)]
 pub use batch::{Batch, Outcomes};

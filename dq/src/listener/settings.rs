@@ -12,18 +12,6 @@ pub enum OnTimeout {
     Immediate,
 }
 
-/// What happens to the other jobs of a group while one of its jobs waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
-#[non_exhaustive]
-#[serde(rename_all = "snake_case")]
-pub enum OnBlocked {
-    /// They wait for it.
-    #[default]
-    Wait,
-    /// They run meanwhile.
-    Pass,
-}
-
 /// When dq acks a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[non_exhaustive]

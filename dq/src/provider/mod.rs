@@ -24,6 +24,7 @@ mod command;
 mod define;
 mod error;
 mod events;
+mod group;
 mod guard;
 mod inbox;
 mod inputs;

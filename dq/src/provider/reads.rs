@@ -11,8 +11,9 @@ use super::topic::TopicProvider;
 use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
-    CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, JobHistory, MinuteCounts, NodesPage,
-    NodesRequest, Page, PageRequest, Repair, Store, StoreError, Stored, TopicNames, TopicOverview,
+    CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, GroupsPage, GroupsRequest, JobHistory,
+    MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, Repair, Store, StoreError, Stored, TopicNames,
+    TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -48,6 +49,11 @@ impl TopicProvider {
     /// A page of the nodes that hold jobs.
     pub(crate) fn nodes(&self, request: NodesRequest) -> Call<Query<NodesPage>> {
         self.asks(request, |store, key, request, _| Box::pin(async move { store.nodes(&key, request).await }))
+    }
+
+    /// A page of the groups.
+    pub(crate) fn groups(&self, request: GroupsRequest) -> Call<Query<GroupsPage>> {
+        self.asks(request, |store, key, request, _| Box::pin(async move { store.groups(&key, &request).await }))
     }
 
     /// What the topic counted in the minutes from `from` to `to`.

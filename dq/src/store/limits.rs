@@ -3,7 +3,9 @@
 
 use super::error::limited;
 use super::step::MOST_JOBS;
-use super::{Batch, ChangeKind, JobCopy, MOST_BUCKETS, MOST_MINUTES, MOST_NODES, Query, Request, StoreError};
+use super::{
+    Batch, ChangeKind, JobCopy, MOST_BUCKETS, MOST_GROUPS, MOST_MINUTES, MOST_NODES, Query, Request, StoreError,
+};
 use crate::job::limits::{FENCE, OverLimit, SCHEDULE_NAME, TIME};
 use crate::job::{JobId, Record};
 
@@ -82,6 +84,7 @@ impl Query<'_> {
             Self::Export { request, .. } => ("the limit of an export", request.limit, MOST_JOBS),
             Self::Overview { nodes, .. } => ("the number of nodes", *nodes, MOST_NODES),
             Self::Nodes { request, .. } => ("the number of nodes", request.limit, MOST_NODES),
+            Self::Groups { request, .. } => ("the number of groups", request.limit, MOST_GROUPS),
             Self::DueCounts { times, .. } => ("the number of times", times.len(), MOST_BUCKETS + 1),
             Self::Statistics { from, to, .. } => {
                 let minutes = usize::try_from(to.saturating_sub(*from)).unwrap_or(usize::MAX).saturating_add(1);

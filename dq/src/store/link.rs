@@ -8,6 +8,8 @@ use futures_util::future::BoxFuture;
 use super::error::StoreError;
 use super::operations::{Answer, Request, RequestKind, StepRequest, other_kind};
 use super::rate::Rate;
+use super::step::Change;
+use crate::listener::{BlockedBy, OnBlocked};
 
 /// The answer to a request that is in flight.
 pub type Pending<T> = BoxFuture<'static, Result<T, StoreError>>;
@@ -29,10 +31,8 @@ pub struct LinkOptions {
     /// How many jobs of a group may be RUNNING on all nodes together, as the code of the node says; `None`: any number. What was
     /// [set](super::Limit::GroupConcurrency) for the topic overrides it (rule 4).
     pub group_concurrency: Option<usize>,
-    /// Whether a failed job keeps its seat in its group until its retry has run.
-    pub retry_keeps_seat: bool,
-    /// Whether a DEAD job keeps its seat in its group until it has gone, or has run again.
-    pub dead_keeps_seat: bool,
+    /// Which jobs keep their seat in their group until they have run again or are gone.
+    pub on_blocked: OnBlocked,
 }
 
 impl Default for LinkOptions {
@@ -43,8 +43,20 @@ impl Default for LinkOptions {
             rate: None,
             ageing: Duration::from_secs(600),
             group_concurrency: None,
-            retry_keeps_seat: true,
-            dead_keeps_seat: false,
+            on_blocked: OnBlocked::default(),
+        }
+    }
+}
+
+impl LinkOptions {
+    /// Whether a job keeps its seat in its group with this outcome. (A rollback always does.)
+    pub(crate) const fn keeps_seat(&self, change: &Change) -> bool {
+        match change {
+            Change::Retry(_) => self.on_blocked.waits_for(BlockedBy::Retry),
+            Change::Rejoin(_) => self.on_blocked.waits_for(BlockedBy::Rejoin),
+            Change::Park => self.on_blocked.waits_for(BlockedBy::Park),
+            Change::Dead => self.on_blocked.waits_for(BlockedBy::Dead),
+            Change::Ack | Change::Rollback | Change::Drop | Change::Tick(_) => false,
         }
     }
 }

@@ -25,6 +25,7 @@ mod error;
 mod examine;
 mod export;
 pub mod file;
+mod groups;
 mod history;
 mod inspect;
 mod limit;
@@ -62,6 +63,7 @@ pub(crate) use examine::kept_of;
 pub use examine::{Danger, DangerKind, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, Repair};
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub(crate) use export::{HeldJob, PendingEnd, PendingReplacement};
+pub use groups::{GroupSeen, GroupsPage, GroupsRequest, MOST_GROUPS};
 pub use history::{
     HISTORY_BYTES, HistorySetting, JobHistory, LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_ENDED_HISTORIES,
 };

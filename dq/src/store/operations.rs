@@ -21,9 +21,9 @@ use super::step::{
 };
 use super::{
     AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Danger, DueCount, Examine, Examined,
-    ExportRequest, Exported, HistorySetting, Import, ImportOutcome, JobChange, JobHistory, JobPlace, MinuteCounts,
-    NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Repair, SetTopic, StoreError, Stored, TopicCounts,
-    TopicNames, TopicOverview, TopicSet, TopicState,
+    ExportRequest, Exported, GroupsPage, GroupsRequest, HistorySetting, Import, ImportOutcome, JobChange, JobHistory,
+    JobPlace, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Repair, SetTopic, StoreError,
+    Stored, TopicCounts, TopicNames, TopicOverview, TopicSet, TopicState,
 };
 use crate::job::{AppName, JobId, TopicKey, TopicName};
 use crate::time::Timestamp;
@@ -119,6 +119,9 @@ macro_rules! operations {
         Overview overview(topic: &'a TopicKey, nodes: usize) -> TopicOverview;
         /// Returns a page of the nodes that hold jobs of the topic. Two commands.
         Nodes nodes(topic: &'a TopicKey, request: NodesRequest) -> NodesPage;
+        /// Returns a page of the groups of a topic that have jobs, in the order of their names, with the jobs that have a seat. Two
+        /// commands.
+        Groups groups(topic: &'a TopicKey, request: &'a GroupsRequest) -> GroupsPage;
         /// Returns how many DELAYED jobs are due between each of these times and the next one: from the first on, and before the
         /// second. The times are in order; at most [`MOST_BUCKETS`](crate::store::MOST_BUCKETS) and one more.
         DueCounts due_counts(topic: &'a TopicKey, times: &'a [Timestamp]) -> Vec<DueCount>;

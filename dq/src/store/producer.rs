@@ -186,11 +186,13 @@ pub enum CommandKind {
     Ack,
     /// Makes a DEAD job due now with all its attempts again, or an UNACKED one due now as it was.
     Requeue,
+    /// Lets the group of the job pass it: the job gives its seat back, unless it runs.
+    Pass,
 }
 
 impl CommandKind {
     /// Every command.
-    pub(crate) const ALL: [Self; 4] = [Self::Delete, Self::Cancel, Self::Ack, Self::Requeue];
+    pub(crate) const ALL: [Self; 5] = [Self::Delete, Self::Cancel, Self::Ack, Self::Requeue, Self::Pass];
 
     /// Its letter in scripts and in moves.
     pub(crate) const fn letter(self) -> &'static str {
@@ -199,6 +201,7 @@ impl CommandKind {
             Self::Cancel => "c",
             Self::Ack => "a",
             Self::Requeue => "q",
+            Self::Pass => "p",
         }
     }
 
@@ -209,6 +212,7 @@ impl CommandKind {
             Self::Cancel => "cancel",
             Self::Ack => "ack",
             Self::Requeue => "requeue",
+            Self::Pass => "pass",
         }
     }
 }

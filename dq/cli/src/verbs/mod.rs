@@ -3,6 +3,7 @@
 pub mod add;
 pub mod change;
 pub mod doctor;
+pub mod groups;
 pub mod jobs;
 pub mod limit;
 pub mod nodes;

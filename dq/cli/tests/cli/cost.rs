@@ -40,7 +40,7 @@ fn a_verb_that_looks_at_100_000_jobs_takes_at_most_20_commands() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let provider = fill(&runtime, &server);
     let shop = Shop(server.url());
-    let looks: [&[&str]; 12] = [
+    let looks: [&[&str]; 13] = [
         &["topics"],
         &["topics", "--after", "topic-10"],
         &["topic", "orders"],
@@ -53,6 +53,7 @@ fn a_verb_that_looks_at_100_000_jobs_takes_at_most_20_commands() {
         &["why", "orders", "one"],
         &["timeline", "orders"],
         &["schedules", "list", "orders"],
+        &["groups", "list", "orders"],
     ];
     for words in looks {
         shop.wrote(words); // the server learns the scripts

@@ -53,7 +53,7 @@ fn on_each_store(name: &str, test: impl Fn(&Shop)) {
 }
 
 /// Every verb that only looks.
-const LOOKS: [&[&str]; 12] = [
+const LOOKS: [&[&str]; 13] = [
     &["topics"],
     &["topics", "--after", "mails"],
     &["topic", "orders"],
@@ -66,6 +66,7 @@ const LOOKS: [&[&str]; 12] = [
     &["why", "orders", "due3"],
     &["timeline", "orders"],
     &["schedules", "list", "orders"],
+    &["groups", "list", "orders"],
 ];
 
 #[test]
@@ -261,6 +262,30 @@ fn schedules_are_listed_paused_resumed_and_removed() {
         assert_eq!(shop.ran(&["schedules", "pause", "orders", "nightly", "--reason", "x"]).code, 3);
         assert_eq!(shop.ran(&["schedules", "remove", "orders", "nightly", "-y"]).code, 3);
         assert_eq!(shop.json(&["schedules", "list", "orders"]).len(), 1);
+    });
+}
+
+#[test]
+fn groups_are_listed_and_resumed() {
+    on_each_store("groups", |shop| {
+        let grouped = job("g", "delayed", 1_763_000_000_010, r#","group":"customer-42","group_order":1"#);
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("grouped.jsonl");
+        std::fs::write(&path, export_of(&[topic("orders"), grouped])).unwrap();
+        shop.wrote(&["import", path.to_str().unwrap()]);
+        let groups = shop.json(&["groups", "list", "orders"]);
+        assert_eq!(groups[0]["group"], "customer-42");
+        assert_eq!(
+            (groups.len(), &groups[0]["waiting"], &groups[0]["stopped_by"]),
+            (1, &1.into(), &serde_json::Value::Null)
+        );
+        assert!(shop.wrote(&["groups", "list", "orders"]).contains("customer-42"));
+        assert!(shop.wrote(&["groups", "list", "orders", "--after", "customer-42"]).is_empty());
+        let resumed = shop.wrote(&["groups", "resume", "orders", "customer-42"]);
+        assert_eq!(resumed, "customer-42 waits for no job\n");
+        assert_eq!(
+            shop.json(&["groups", "resume", "orders", "customer-42"])[0]["passed"].as_array().map(Vec::len),
+            Some(0)
+        );
     });
 }
 

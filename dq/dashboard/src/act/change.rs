@@ -36,6 +36,7 @@ pub(crate) enum Change {
     PauseSchedule { name: String, reason: String },
     ResumeSchedule(String),
     RemoveSchedule(String),
+    ResumeGroup(String),
 }
 
 /// What a change did.
@@ -100,6 +101,7 @@ pub(crate) fn change(order: &Order) -> Result<Change, Failure> {
         "pause_schedule" => Change::PauseSchedule { name, reason },
         "resume_schedule" => Change::ResumeSchedule(name),
         "remove_schedule" => Change::RemoveSchedule(name),
+        "resume_group" => Change::ResumeGroup(name),
         word => return Err(Failure::Bad(format!("`{word}` is nothing that can be done"))),
     })
 }
@@ -121,6 +123,7 @@ impl Change {
             Self::PauseSchedule { .. } => "pause_schedule",
             Self::ResumeSchedule(_) => "resume_schedule",
             Self::RemoveSchedule(_) => "remove_schedule",
+            Self::ResumeGroup(_) => "resume_group",
         }
     }
 
@@ -130,7 +133,10 @@ impl Change {
             Self::Limit { limit, .. } => limit.kind().name(),
             Self::ClearLimit(kind) => kind.name(),
             Self::Requeue(id) | Self::Delete(id) | Self::Ack(id) | Self::RunNow(id) | Self::Reschedule(id, _) => id,
-            Self::PauseSchedule { name, .. } | Self::ResumeSchedule(name) | Self::RemoveSchedule(name) => name,
+            Self::PauseSchedule { name, .. }
+            | Self::ResumeSchedule(name)
+            | Self::RemoveSchedule(name)
+            | Self::ResumeGroup(name) => name,
         }
     }
 }
@@ -182,6 +188,7 @@ async fn perform(provider: &Provider, user: &User, topic: &str, change: Change) 
             topic.resume_schedule(name).await?;
             Applied::DONE
         }
+        Change::ResumeGroup(name) => Applied::if_changed(!topic.resume_group(&name).await?.is_empty()),
         job => of_job(&topic, job).await?,
     })
 }

@@ -95,14 +95,10 @@ fn in_a_sentence(text: &str) -> String {
 /// Where somebody came from who changes their mind.
 fn back(frame: &Frame, order: &Order) -> String {
     let topic = order.jobs.topic.as_str();
-    if order.is_of_schedule() {
-        frame.to("schedules", &[("topic", topic)])
-    } else if order.is_bulk() {
-        frame.to("jobs", &order.jobs.query())
-    } else if order.id.is_empty() {
-        frame.to("topic", &[("topic", topic)])
-    } else {
-        frame.to("job", &[("topic", topic), ("id", &order.id)])
+    match order.of().1 {
+        _ if order.is_bulk() => frame.to("jobs", &order.jobs.query()),
+        "job" => frame.to("job", &[("topic", topic), ("id", &order.id)]),
+        page => frame.to(page, &[("topic", topic)]),
     }
 }
 
@@ -128,12 +124,7 @@ async fn one(app: &Shared, frame: &Frame, visit: &Visit, order: &Order) -> Resul
     let undo = Word::of(&order.action).map(|word| word.reverse).filter(|_| applied.changed).unwrap_or_default();
     let former = applied.former.map(|due| due.to_string()).unwrap_or_default();
     let query = [("topic", topic), ("id", order.id.as_str()), ("done", said), ("undo", undo), ("former", &former)];
-    let page = match order.id.is_empty() {
-        _ if order.is_of_schedule() => "schedules",
-        true => "topic",
-        false => "job",
-    };
-    let to = frame.to(page, &query);
+    let to = frame.to(order.of().1, &query);
     Ok(confirmed(to))
 }
 

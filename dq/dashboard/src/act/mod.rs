@@ -23,7 +23,7 @@ pub(crate) struct Order {
     #[serde(flatten)]
     pub(crate) jobs: Asked,
     pub(crate) action: String,
-    /// The job, or the schedule.
+    /// The job, the schedule or the group.
     pub(crate) id: String,
     pub(crate) reason: String,
     /// How long a pause lasts; empty: until somebody resumes.
@@ -42,9 +42,14 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Whether it is about a schedule.
-    fn is_of_schedule(&self) -> bool {
-        self.action.ends_with("_schedule")
+    /// What its id names, and the page that shows that.
+    fn of(&self) -> (&'static str, &'static str) {
+        match () {
+            () if self.action.ends_with("_schedule") => ("Schedule", "schedules"),
+            () if self.action.ends_with("_group") => ("Group", "topic"),
+            () if self.id.is_empty() => ("Topic", "topic"),
+            () => ("Job", "job"),
+        }
     }
 
     /// Whether it is about many jobs.

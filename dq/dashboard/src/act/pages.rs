@@ -11,7 +11,7 @@ use crate::show::number;
 pub(super) fn about(order: &Order) -> Markup {
     let names = [
         ("Topic", &order.jobs.topic),
-        (if order.is_of_schedule() { "Schedule" } else { "Job" }, &order.id),
+        (order.of().0, &order.id),
         ("Limit", &order.limit),
         ("State", &order.jobs.state),
         ("Id begins with", &order.jobs.id_prefix),

@@ -29,7 +29,7 @@ const fn word(
     Word { action, verb, what, done, undo, reverse: "", needs_reason: false }
 }
 
-const WORDS: [Word; 14] = [
+const WORDS: [Word; 15] = [
     Word {
         reverse: "resume",
         needs_reason: true,
@@ -132,6 +132,13 @@ const WORDS: [Word; 14] = [
         "Remove the schedule",
         "It adds no more jobs. Those that it has added stay.",
         "The schedule was removed.",
+        "",
+    ),
+    word(
+        "resume_group",
+        "Resume the group",
+        "It passes the jobs that it waits for and that do not run. These stay as they are.",
+        "The group is resumed.",
         "",
     ),
 ];

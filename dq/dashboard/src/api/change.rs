@@ -94,6 +94,8 @@ of_a_job! {
     run_now, "/topics/{topic}/jobs/{id}/run-now", Change::RunNow, (status = 404, body = Problem);
     /// Ends the pause of a schedule; `id` is its name.
     resume_schedule, "/topics/{topic}/schedules/{id}/resume", Change::ResumeSchedule, (status = 404, body = Problem);
+    /// Lets a group pass the jobs that it waits for and that do not run; `id` is its name.
+    resume_group, "/topics/{topic}/groups/{id}/resume", Change::ResumeGroup, (status = 400, body = Problem);
 }
 
 macro_rules! of_a_topic {

@@ -46,6 +46,8 @@ routes! {
     "/topics" get(read::topics);
     "/topics/{topic}" get(read::topic);
     "/topics/{topic}/nodes" get(read::nodes);
+    "/topics/{topic}/groups" get(read::groups);
+    "/topics/{topic}/groups/{id}/resume" post(change::resume_group);
     "/topics/{topic}/timeline" get(read::timeline);
     "/topics/{topic}/past" get(read::past);
     "/topics/{topic}/jobs" get(read::jobs), post(add::add);

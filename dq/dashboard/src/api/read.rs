@@ -4,7 +4,7 @@
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use dq::inspect::{InspectedJob, InspectedNodes, InspectedTopic, JobsPage, Timeline, TopicsPage};
+use dq::inspect::{InspectedGroups, InspectedJob, InspectedNodes, InspectedTopic, JobsPage, Timeline, TopicsPage};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -47,6 +47,17 @@ pub(super) async fn nodes(
     Query(After { after }): Query<After>,
 ) -> Answer {
     app.inspector.nodes(&topic, after.as_deref()).await.map(json).map_err(failed)
+}
+
+/// Up to 100 groups of a topic that have jobs, in the order of their names, with the jobs that run and the job that stops the group.
+#[utoipa::path(get, path = "/topics/{topic}/groups", tag = "topics", params(("topic" = String, Path), After),
+    responses((status = 200, description = "The page", body = InspectedGroups), (status = 400, body = Problem), (status = 503, body = Problem)))]
+pub(super) async fn groups(
+    State(app): State<Shared>,
+    Path(topic): Path<String>,
+    Query(After { after }): Query<After>,
+) -> Answer {
+    app.inspector.groups(&topic, after.as_deref()).await.map(json).map_err(failed)
 }
 
 /// How many jobs fall due in each of the next 60 minutes, 24 hours and 30 days.

@@ -3,6 +3,7 @@
 pub(crate) mod chart;
 mod dead;
 mod doctor;
+mod groups;
 mod job;
 mod jobs;
 mod login;

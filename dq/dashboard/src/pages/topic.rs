@@ -6,6 +6,7 @@ use dq::provider::LimitKind;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::groups::groups_of;
 use super::{Answer, chart, overview, past};
 use crate::act::Done;
 use crate::app::{App, Shared};
@@ -47,6 +48,7 @@ pub(crate) async fn body(frame: &Frame, app: &App, name: &str, scale: Scale) -> 
         Some(_) => app.inspector.past_of(name, scale, topic.clock).await?,
         None => PastSpans::default(),
     };
+    let groups = app.inspector.groups(name, None).await?;
     Ok(html! {
         (states(frame, &topic))
         (settings(frame, &topic))
@@ -62,6 +64,7 @@ pub(crate) async fn body(frame: &Frame, app: &App, name: &str, scale: Scale) -> 
             p.quiet { (number(topic.holders)) " " (if topic.holders == 1 { "node holds" } else { "nodes hold" }) " jobs of this topic." }
             (nodes(&topic))
         }
+        @if !groups.groups.is_empty() { (groups_of(frame, &groups, topic.clock)) }
     })
 }
 

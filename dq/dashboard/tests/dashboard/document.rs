@@ -15,7 +15,8 @@ use super::schema::Document;
 use super::visitor::{Answer, Visitor, provider};
 
 /// What takes a crash, a damaged record or a clock, or passes before anybody looks.
-const NEVER_SEEN: [&str; 15] = [
+const NEVER_SEEN: [&str; 16] = [
+    "Groups.next",
     "Job.unreadable",
     "Nodes.next",
     "PastMove.place",
@@ -177,14 +178,18 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     let mut again = n("again");
     again["retry"] = "1h, 1h".into();
     reader.call(ADD, "charge-card", "", again).await;
-    reader.call(ADD, "fraud-review", "", n("parked")).await;
+    a_group_that_stops(reader).await;
     let mut kept = n("kept");
     kept["retain"] = "1h".into();
     reader.call(ADD, "welcome-mail", "", kept).await;
     let one = json!({ "kind": "concurrency", "value": 1, "reason": "the bank asked" });
     reader.call("POST /topics/{topic}/limit", "export-report", "", one).await;
     for id in ["r1", "r2", "r3", "r4", "r5", "r6"] {
-        reader.call(ADD, "export-report", "", n(id)).await;
+        let mut report = n(id);
+        if id == "r1" {
+            report["group"] = "customer-1".into();
+        }
+        reader.call(ADD, "export-report", "", report).await;
         // No two are due at the same moment.
         let before = std::time::SystemTime::now() + std::time::Duration::from_millis(2);
         while std::time::SystemTime::now() < before {
@@ -198,9 +203,9 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     reader.get("/topics/{topic}", "welcome-mail", "").await;
     reader.why("charge-card", "dies", &["dead"]).await;
     reader.why("charge-card", "again", &["retry_waits"]).await;
-    reader.why("fraud-review", "parked", &["unacked"]).await;
     reader.why("welcome-mail", "kept", &["done"]).await;
     reader.why("export-report", "r1", &["running"]).await;
+    reader.get("/topics/{topic}/groups?after=customer", "export-report", "").await;
     reader.why("export-report", "r6", &["no_slot"]).await;
     reader.get("/topics/{topic}", "export-report", "").await;
     let page = reader.program.get("/topic?topic=export-report").await;
@@ -233,6 +238,19 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     reader.get("/topics/{topic}/nodes?after=zzz", "export-report", "").await;
 }
 
+/// A job that its listener parks, and one for which it stops the group.
+async fn a_group_that_stops(reader: &mut Reader) {
+    for id in ["parked", "waits for it"] {
+        let job = json!({ "payload": { "n": 1 }, "id": id, "group": "customer-7" });
+        reader.call(ADD, "fraud-review", "", job).await;
+    }
+    reader.why("fraud-review", "parked", &["unacked"]).await;
+    let groups = reader.get("/topics/{topic}/groups", "fraud-review", "").await;
+    assert_eq!((&groups["groups"][0]["stopped_by"], &groups["groups"][0]["waiting"]), (&json!("parked"), &json!(1)));
+    let page = reader.program.get("/topic?topic=fraud-review").await;
+    assert!(page.body.contains("stopped") && page.body.contains("action=resume_group"), "{}", page.body);
+}
+
 async fn what_is_changed(reader: &mut Reader, shop: &Provider) {
     shop.topic("moves").unwrap().add_json(json!(1)).id("a").after("1h").await.unwrap();
     let due = shop.inspect().job("moves", "a").await.unwrap().unwrap().at.unwrap().as_millis();
@@ -245,6 +263,11 @@ async fn what_is_changed(reader: &mut Reader, shop: &Provider) {
     reader.call("POST /topics/{topic}/jobs/{id}/run-now", "moves", "none", json!({})).await;
     let requeued = reader.call("POST /topics/{topic}/jobs/{id}/requeue", "charge-card", "dies", json!({})).await;
     assert_eq!(requeued, json!({ "changed": true, "found": "dead" }));
+    let resume = "POST /topics/{topic}/groups/{id}/resume";
+    for (changed, id) in [(true, "customer-7"), (false, "customer-8")] {
+        let resumed = reader.call(resume, "fraud-review", id, json!({})).await;
+        assert_eq!(resumed, json!({ "changed": changed }));
+    }
     reader.call("POST /topics/{topic}/jobs/{id}/ack", "fraud-review", "parked", json!({})).await;
     reader.call("DELETE /topics/{topic}/jobs/{id}", "charge-card", "again", Value::Null).await;
     reader.why("charge-card", "again", &["gone"]).await;

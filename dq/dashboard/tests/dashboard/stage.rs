@@ -50,7 +50,7 @@ async fn close(_job: Job<CloseOrder>) -> Result<(), JobError> {
     Ok(())
 }
 
-#[delay_listener(topic = "fraud-review")]
+#[delay_listener(topic = "fraud-review", group_concurrency = 1, on_blocked = "park: wait")]
 async fn review(_job: Job<Review>, channel: Channel) -> Result<Decided, JobError> {
     Ok(channel.park())
 }

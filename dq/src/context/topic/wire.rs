@@ -10,7 +10,6 @@ use futures_util::FutureExt;
 
 use super::Parts;
 use super::flight::Flight;
-use crate::listener::OnBlocked;
 use crate::store::{Answer, Link, LinkOptions, Pending, RequestKind, StoreError};
 
 /// The link of a topic, and the answers that it awaits.
@@ -53,8 +52,7 @@ impl Wire {
             rate: parts.topic.rate,
             ageing: parts.topic.ageing,
             group_concurrency: parts.topic.group_concurrency,
-            retry_keeps_seat: parts.topic.on_blocked_retry == OnBlocked::Wait,
-            dead_keeps_seat: parts.topic.on_blocked_dead == OnBlocked::Wait,
+            on_blocked: parts.topic.on_blocked,
         };
         let link = link.get_or_insert_with(|| parts.store.link_with(&parts.key, &parts.id, options));
         let mut sends = false;

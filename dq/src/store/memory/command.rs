@@ -48,8 +48,10 @@ impl Topic {
             (CommandKind::Cancel, Some(state)) => self.delete(id, state, Ended::Cancelled, *verb),
             (CommandKind::Ack, Some(state)) => self.ack(now, id, state, *fence),
             (CommandKind::Requeue, Some(state)) => (self.requeue(now, id, state, *fence), None),
+            (CommandKind::Pass, Some(state)) => (state != State::Running && self.jobs.pass(id), None),
         };
-        if changed {
+        // A pass moves no job.
+        if changed && *verb != CommandKind::Pass {
             self.record.note(id, || move_of(*verb, found, by.as_deref().unwrap_or(producer.as_str()).to_owned()));
         }
         CommandOutcome { found, changed, removed }
@@ -170,6 +172,6 @@ const fn move_of(command: CommandKind, found: Option<State>, by: String) -> JobM
         (_, Some(State::Running)) => JobMove::CommandWaits { command, by },
         (CommandKind::Delete | CommandKind::Cancel, _) => JobMove::Deleted { by },
         (CommandKind::Ack, _) => JobMove::Done { by },
-        (CommandKind::Requeue, _) => JobMove::Requeued { by },
+        (CommandKind::Requeue | CommandKind::Pass, _) => JobMove::Requeued { by },
     }
 }

@@ -8,6 +8,7 @@ use super::now::Now;
 use super::places::{AddedJob, Ended, PendingCommand, Place, Slot, SlotMut, TimedPlace};
 use super::topic::Topic;
 use crate::job::{Cause, Charge, Fence, Isolation, JobId, Metadata, NodeId, Record, State, Token};
+use crate::listener::BlockedBy;
 use crate::store::JobMove;
 use crate::store::step::{Change, RejoinDue, Tick};
 use crate::time::Timestamp;
@@ -96,6 +97,9 @@ impl Topic {
     }
 
     fn decide(&mut self, now: Now, id: &JobId, run: &EndedRun, change: &Change, metadata: Option<Metadata>) {
+        if *change != Change::Rollback && !self.by_code.keeps_seat(change) {
+            self.jobs.free_seat(id);
+        }
         match change {
             Change::Ack => {
                 let removed = self.finish(now, id, Ended::Acked);
@@ -109,16 +113,12 @@ impl Topic {
                 self.record.note(id, || JobMove::Dropped);
             }
             Change::Rejoin(again) => {
-                self.jobs.free_seat(id);
                 self.write_metadata(id, metadata, None);
                 let due = self.due_again(now, id, *again);
                 self.delay(now, id, due);
                 self.record.note(id, || JobMove::Rejoined { due, node: run.node() });
             }
             Change::Retry(after) => {
-                if !self.by_code.retry_keeps_seat {
-                    self.jobs.free_seat(id);
-                }
                 self.write_metadata(id, metadata, None);
                 let (due, cause) = (now.after(*after), self.cause_of(id));
                 self.delay(now, id, due);
@@ -199,7 +199,7 @@ impl Topic {
         self.write_metadata(id, None, None);
         let cause = self.cause_of(id);
         self.record.died(id, cause, &run.node);
-        if !self.by_code.dead_keeps_seat {
+        if !self.by_code.on_blocked.waits_for(BlockedBy::Dead) {
             self.jobs.free_seat(id);
         }
         self.jobs.move_to(id, TimedPlace::Dead, now.floor());

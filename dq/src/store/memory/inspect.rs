@@ -9,9 +9,9 @@ use crate::job::{JobId, NodeId, Record, State};
 use crate::store::history::read;
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
-    CopyPlace, Cursor, DueCount, ExportPart, ExportRequest, Exported, HeldJob, HolderSeen, JobCopy, JobHistory,
-    JobPlace, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, PendingEnd, PendingReplacement, StoreError,
-    Stored, TopicCounts, TopicOverview,
+    CopyPlace, Cursor, DueCount, ExportPart, ExportRequest, Exported, GroupsPage, GroupsRequest, HeldJob, HolderSeen,
+    JobCopy, JobHistory, JobPlace, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, PendingEnd,
+    PendingReplacement, StoreError, Stored, TopicCounts, TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -165,6 +165,11 @@ impl Topic {
         Ok(NodesPage { nodes, next })
     }
 
+    /// A page of the groups.
+    pub(crate) fn groups(&self, request: &GroupsRequest) -> GroupsPage {
+        self.jobs.groups(request)
+    }
+
     /// What the topic counted in these minutes. O(1): there are no more than those of a day.
     pub(crate) fn statistics(&self, from: u64, to: u64) -> Result<Vec<MinuteCounts>, StoreError> {
         Ok(self.statistics.between(from, to))
@@ -225,12 +230,18 @@ fn bad_cursor(why: &str) -> StoreError {
     StoreError::Other { operation: "page", source: format!("the cursor was not given by this store: {why}").into() }
 }
 
+impl Slot {
+    /// The place of the job, as queries name it.
+    pub(super) fn seen_place(&self) -> JobPlace {
+        match &self.place {
+            Place::Timed(place, at) => JobPlace::of(place.state(), *at),
+            Place::Running(run) => JobPlace::Running { holder: Some((run.node.clone(), run.token.fence)) },
+        }
+    }
+}
+
 fn stored(id: &JobId, slot: &Slot) -> Stored {
-    let place = match &slot.place {
-        Place::Timed(place, at) => JobPlace::of(place.state(), *at),
-        Place::Running(run) => JobPlace::Running { holder: Some((run.node.clone(), run.token.fence)) },
-    };
-    Stored { id: id.clone(), record: slot.record.clone(), place, crashes: 0 }
+    Stored { id: id.clone(), record: slot.record.clone(), place: slot.seen_place(), crashes: 0 }
 }
 
 fn held_job(id: &JobId, slot: &Slot) -> Option<HeldJob> {

@@ -53,6 +53,9 @@ impl MemoryStore {
                 Reply::Overview(self.look(name, topic, |topic, now| topic.overview(now, nodes))?)
             }
             Query::Nodes { topic, request } => Reply::Nodes(self.look(name, topic, |topic, _| topic.nodes(&request))?),
+            Query::Groups { topic, request } => {
+                Reply::Groups(self.look(name, topic, |topic, _| Ok(topic.groups(request)))?)
+            }
             Query::DueCounts { topic, times } => {
                 Reply::DueCounts(self.look(name, topic, |topic, _| topic.due_counts(times))?)
             }

@@ -48,6 +48,7 @@ impl RedisStore {
             Query::TopicState { topic } => Answer::TopicState(self.state_of_topic(topic).await?),
             Query::Overview { topic, nodes } => Answer::Overview(self.overview_of(topic, nodes).await?),
             Query::Nodes { topic, request } => Answer::Nodes(self.nodes_of(topic, request).await?),
+            Query::Groups { topic, request } => Answer::Groups(self.groups_of(topic, request).await?),
             Query::DueCounts { topic, times } => Answer::DueCounts(self.due_counts_of(topic, times).await?),
             Query::Examine { topic, request } => Answer::Examine(self.examine_of(topic, request).await?),
             Query::ExamineKeys { app, topic, after } => {

@@ -15,6 +15,7 @@ use super::scripts::{ScriptCall, Scripts, Step};
 use super::topic_state::told;
 use super::{metadata_bytes, micros, millis};
 use crate::job::{Isolation, JobId, NodeId, Token};
+use crate::listener::BlockedBy;
 use crate::store::step::{
     Change, Claim, Exhaust, Isolate, Isolated, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed,
     Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
@@ -254,7 +255,7 @@ impl RedisLink {
         let dead = request.node.as_str();
         let call = self.counting(Step::Reclaim, 1, dead).arg(dead).arg(request.seen.as_millis());
         let call = call.arg(request.limit.max(1)).arg(request.max_crashes).arg(request.bytes);
-        let call = call.arg(u8::from(self.options.dead_keeps_seat));
+        let call = call.arg(u8::from(self.options.on_blocked.waits_for(BlockedBy::Dead)));
         let answer = self.connection.ask_list(call);
         let link = self.clone();
         Box::pin(async move {

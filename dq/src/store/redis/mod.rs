@@ -22,6 +22,7 @@ mod errors;
 mod examine;
 mod exchange;
 mod export;
+mod groups;
 mod history;
 mod import;
 mod inspect;

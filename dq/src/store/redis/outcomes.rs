@@ -58,12 +58,7 @@ pub(super) fn sort(mut call: ScriptCall, outcomes: &[Outcome], options: LinkOpti
         call.push(id.as_str());
         call.push(token.to_string());
         let (code, argument) = code_of(change);
-        let keeps_seat = match change {
-            Change::Retry(_) => options.retry_keeps_seat,
-            Change::Dead => options.dead_keeps_seat,
-            _ => false,
-        };
-        if keeps_seat {
+        if options.keeps_seat(change) {
             call.push(format!("{code}+"));
         } else {
             call.push(code);

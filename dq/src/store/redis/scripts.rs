@@ -72,6 +72,7 @@ steps! {
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs Crashes];
     Page "page" [Jobs Delayed Metadata Far FarJobs Crashes Meta];
     Nodes "nodes" [Leases Running];
+    Groups "groups" [Delayed Unacked Dead Done Grouped Running];
     Rows "rows" [Jobs Metadata Crashes Pending Replacements Meta Running];
     Schedules "schedules" [Schedules];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs];

@@ -22,6 +22,11 @@ pub(super) fn member(name: &str, delay: Duration) -> NewJob {
     NewJob { due: job.due, ..with_metadata(name, &metadata) }
 }
 
+/// The options of a node with this setting.
+pub(super) fn on_blocked(text: &str) -> LinkOptions {
+    LinkOptions { on_blocked: text.parse().expect("it is a setting"), ..LinkOptions::default() }
+}
+
 /// Adds jobs that are due, one by one, each with the group that its name begins with.
 pub(super) async fn add(t: &Topic, names: &[&str]) {
     for name in names {
@@ -74,7 +79,7 @@ pub async fn jobs_of_a_group_start_in_the_order_of_due_times_then_of_adds(t: &To
 /// However a run ends, the next job of the group comes (rule 4).
 pub async fn every_end_of_a_run_lets_the_next_job_of_its_group_come(t: &Topic) {
     limit(t, 1).await;
-    t.linked("n", LinkOptions { retry_keeps_seat: false, ..LinkOptions::default() });
+    t.linked("n", on_blocked("retry: pass"));
     let later = Change::Rejoin(RejoinDue::After(HOUR));
     for change in [Change::Ack, Change::Retry(HOUR), later, Change::Park, Change::Dead, Change::Drop] {
         let text = format!("{change:?}");
@@ -132,7 +137,7 @@ pub async fn group_waits_for_a_retry_unless_the_node_lets_it_pass(t: &Topic) {
     t.advance(secs(1)).await;
     run(t, "a-1").await;
     run(t, "a-2").await;
-    t.linked("p", LinkOptions { retry_keeps_seat: false, ..LinkOptions::default() });
+    t.linked("p", on_blocked("retry: pass"));
     add(t, &["a-1", "a-2", "a-3"]).await;
     let claim = t.claim("p", "a-1").await;
     t.end("p", &claim, Change::Retry(secs(1))).await;
@@ -147,7 +152,7 @@ pub async fn group_waits_for_a_retry_unless_the_node_lets_it_pass(t: &Topic) {
 /// A DEAD job stops its group if its node says so, until it was requeued and has run, or is gone (rule 4).
 pub async fn dead_job_stops_its_group_if_its_node_says_so(t: &Topic) {
     limit(t, 1).await;
-    t.linked("n", LinkOptions { dead_keeps_seat: true, ..LinkOptions::default() });
+    t.linked("n", on_blocked("dead: wait"));
     for leave in ["requeue", "delete", "prune", "undecodable"] {
         add(t, &["a-1", "a-2"]).await;
         let claim = t.claim("n", "a-1").await;

@@ -466,6 +466,10 @@ macro_rules! store_behaviours {
             limit_of_a_group_changes_while_its_jobs_run blocked_jobs_are_in_pages_counts_and_drains
             free_seat_wakes_the_watcher group_survives_export_and_import
             jobs_of_a_tick_join_their_groups priority_does_not_reorder_a_group;
+        stopped:
+            query_names_the_groups_and_who_has_their_seats groups_come_in_pages stopped_group_passes_the_job
+            group_waits_for_what_its_node_names parked_job_stops_its_group_until_it_is_acked
+            job_that_waits_for_its_retry_is_passed pass_of_what_has_no_seat_changes_nothing;
         turns:
             groups_take_turns_however_long_the_jobs_of_one_have_been_due job_at_the_turn_of_its_group_keeps_its_due_time
             turn_stays_with_its_group draining_topic_asks_the_due_time_at_a_turn turn_is_no_time_before_the_due_time

@@ -72,6 +72,7 @@ pub mod roles;
 pub mod settle;
 pub mod slots;
 pub mod statistics;
+pub mod stopped;
 pub mod ticks;
 pub mod together;
 pub mod told;

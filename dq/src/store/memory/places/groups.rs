@@ -9,7 +9,9 @@ use foldhash::fast::FixedState;
 use smol_str::SmolStr;
 
 use super::{Claimed, Jobs, Place, Slot, TimedPlace, Touch};
-use crate::job::{JobId, Priority, Record};
+use crate::job::{GroupName, JobId, Priority, Record};
+use crate::store::groups::MOST_SEATS;
+use crate::store::{GroupSeen, GroupsPage, GroupsRequest};
 use crate::time::Timestamp;
 
 /// Where a waiting job stands in its group: due time, order of the adds, and id.
@@ -147,6 +149,16 @@ impl Jobs {
         self.leave_group(id, &was);
     }
 
+    /// A job that does not run gives its seat back, and waits like the others of its group if it is DELAYED. Returns whether it had one.
+    pub(crate) fn pass(&mut self, id: &JobId) -> bool {
+        let had_seat = self.slots.get(id).is_some_and(|slot| slot.has_seat);
+        self.free_seat(id);
+        if had_seat {
+            self.join_group(id);
+        }
+        had_seat
+    }
+
     /// The first job of every group may be claimed, as far as the groups have room.
     pub(crate) fn open_groups(&mut self) {
         let names: Vec<_> = self.groups.by_name.keys().cloned().collect();
@@ -273,6 +285,29 @@ impl Jobs {
                 self.let_next(&name, Some(self.groups.now));
             }
         }
+    }
+
+    /// A page of the groups. O(groups).
+    pub(crate) fn groups(&self, GroupsRequest { after, only, limit }: &GroupsRequest) -> GroupsPage {
+        let is_asked = |name: &&SmolStr| {
+            after.as_ref().is_none_or(|after| name.as_str() > after.as_str())
+                && only.as_ref().is_none_or(|only| name.as_str() == only.as_str())
+        };
+        let mut names: Vec<_> = self.groups.by_name.keys().filter(is_asked).collect();
+        names.sort_unstable();
+        let seen = |name: &&SmolStr| {
+            let (group, name) = (self.groups.by_name.get(*name)?, GroupName::new((*name).clone()).ok()?);
+            let place = |id: &JobId| Some((id.clone(), self.get(id)?.seen_place()));
+            let first = group.waiting.first().and_then(|(_, _, id)| self.get(id));
+            Some(GroupSeen {
+                name,
+                waiting: group.waiting.len(),
+                seats: group.seats.iter().take(MOST_SEATS).filter_map(place).collect(),
+                is_full: first.is_some_and(|first| first.is_blocked && first.turn().is_none()),
+            })
+        };
+        let limit = (*limit).max(1);
+        GroupsPage { groups: names.iter().take(limit).filter_map(seen).collect(), more: names.len() > limit }
     }
 
     /// Whether each waiting job of a group has an entry and each seat a job, a job that is not first in its group is blocked, and only a first

@@ -340,9 +340,9 @@ impl Jobs {
         self.relocate(id, Place::Timed(place, at));
     }
 
-    /// Moves a known job to another place. One that has a seat in its group keeps it, unless it ends or is parked.
+    /// Moves a known job to another place. One that has a seat in its group keeps it, unless it ends.
     pub(super) fn relocate(&mut self, id: &JobId, to: Place) {
-        if matches!(to, Place::Timed(TimedPlace::Unacked | TimedPlace::Done, _)) {
+        if matches!(to, Place::Timed(TimedPlace::Done, _)) {
             self.free_seat(id);
         }
         let slot = self.slots.get_mut(id).expect("only known jobs move");

@@ -19,7 +19,7 @@ KEYS[16] {app:topic}:far-jobs        HASH     job id -> due time and record of s
 KEYS[17] {app:topic}:schedules       ZSET     ids of schedules
 KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 ARGV[1]  number of the batch
-ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue), id, fence or '', who sends it or '' (the producer)
+ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue, p pass: the job gives its seat in its group back), id, fence or '', who sends it or '' (the producer)
 
 Returns  {'done', answer, for each command false or {removed record, metadata that override its own, or ''}}, {'kept',
          answer} or {'late'}. The answer is `c` and two characters per command: the state in which the job was found
@@ -150,10 +150,13 @@ for i = 2, #ARGV, FIELDS do
     has_changed, gone = delete(job, state, 'c', 'cancel')
   elseif state and verb == 'a' then
     has_changed, gone = ack(job, state, fence)
+  elseif state and verb == 'p' then
+    has_changed = has_groups and state ~= 'r' and not job.has_passed and job.text and seating.has_seat(job.id, job.text) and true or false
+    job.has_passed = has_changed or job.has_passed
   elseif state then
     has_changed = requeue(job, state, fence)
   end
-  if has_changed then
+  if has_changed and verb ~= 'p' then
     local kind = state == 'r' and 'w' .. verb or verb == 'a' and 'k' or verb == 'q' and 'q' or 'd'
     note(kind, '', ARGV[i + 3] ~= '' and ARGV[i + 3] or string.match(calls, ':calls:(.*)$'), job.id)
   end
@@ -179,9 +182,12 @@ for _, job in ipairs(in_order) do
   if job.has_moved then moved[#moved + 1] = job.id end
   if job.has_moved and not job.state then removed_jobs[#removed_jobs + 1] = job.id end
   if has_groups and job.has_moved and job.old_text then
-    local stays = job.state == 'd' and seating.has_seat(job.id, job.old_text)
+    local stays = job.state == 'd' and not job.has_passed and seating.has_seat(job.id, job.old_text)
     if not stays then seating.leave(job.id, job.old_text, job.old_due) end
     if job.state == 'd' and not stays then seating.join(job.id, job.old_text, job.at) end
+  elseif job.has_passed then
+    seating.free_seat(job.id, job.text)
+    if job.state == 'd' then seating.join(job.id, job.text, job.old_due) end
   end
   if job.has_lost_broadcast then removed_broadcasts[#removed_broadcasts + 1] = job.id end
 end

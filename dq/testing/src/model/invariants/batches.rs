@@ -142,6 +142,7 @@ impl Invariants {
                     let at = change.after.after(std::time::Duration::ZERO);
                     placed(was, Event::Requeued, at)?.map(|back| JobView { record, ..back })
                 }
+                CommandKind::Pass => Some(was.clone()),
             };
             change.becomes(id, expected.as_ref())?;
         }

@@ -112,7 +112,7 @@ local function finish_job(id, text, ending, new)
 end
 local function give_back(id, due, text, parking_fence, crash_count)
   if crash_count > 0 then push(plan.crashes, id, crashes_text(crash_count, '')) end
-  keeps_seat = not parking_fence
+  keeps_seat = true
   if parking_fence then put('unacked', id, due) else put_delayed(id, due, text) end
 end
 -- Returns the new crash count, or nil if the job becomes DEAD; and whether the crash convicts it.
@@ -275,7 +275,7 @@ local function end_run(id, token, text, command, crash_text, outcome, argument, 
     note('l', '', node, id)
     return reclaim(id, tonumber(due), text, parking_fence, crash_count, isolation, cap, keeps)
   end
-  if outcome == 'r' or outcome == 'x' then keeps_seat = keeps end
+  keeps_seat = keeps
   apply_outcome(id, fence, tonumber(due), text, parking_fence, crash_count, outcome, argument, new)
 end
 -- Whoever keeps no seat in its group gives it back.

@@ -1,7 +1,7 @@
 --[[ open_groups: lets the first job of up to 200 groups come, and continues behind them the next time. So a group goes on whose limit was raised,
 or of which another program has taken something away; a claim blocks the jobs again that have no seat.
 
-Needs    meta, delayed, grouped, jobs; clock, bulk
+Needs    meta, delayed, grouped; clock, bulk
 Gives    a signal, if the head is earlier now
 Holds    rules 4, 23
 Cost     two ZRANGE and a ZSCORE for each group

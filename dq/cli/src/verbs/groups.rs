@@ -1,0 +1,107 @@
+//! `dq groups`.
+
+use clap::{Args, Subcommand};
+use dq::inspect::{GroupSeat, InspectedGroup, InspectedGroups};
+use dq::job::{GroupName, TopicName};
+
+use crate::failure::Failure;
+use crate::safe::{cut, safe};
+use crate::screen::{alarm, cell, number};
+use crate::session::Session;
+
+/// What to do with the groups of a topic.
+#[derive(Debug, Subcommand)]
+pub enum GroupsCommand {
+    /// List the groups of a topic that have jobs: how many wait, which jobs run, and which job stops the group
+    List {
+        /// The topic
+        #[arg(value_name = "TOPIC")]
+        topic: TopicName,
+        /// Start after this group
+        #[arg(long, value_name = "GROUP")]
+        after: Option<String>,
+        /// Read page after page
+        #[arg(long)]
+        all: bool,
+    },
+    /// Let a group pass the jobs that it waits for: DEAD ones, UNACKED ones and retries
+    Resume(OneGroup),
+}
+
+/// One group.
+#[derive(Debug, Args)]
+pub struct OneGroup {
+    /// The topic
+    #[arg(value_name = "TOPIC")]
+    pub topic: TopicName,
+    /// The name of the group
+    #[arg(value_name = "GROUP")]
+    pub group: GroupName,
+}
+
+/// Lists groups, or resumes one.
+pub(crate) async fn run(session: &mut Session<'_>, command: &GroupsCommand) -> Result<(), Failure> {
+    match command {
+        GroupsCommand::List { topic, after, all } => list(session, topic, after.clone(), *all).await,
+        GroupsCommand::Resume(OneGroup { topic, group }) => {
+            let provider = session.provider().await?.acting_as(session.common.author());
+            let passed = provider.topic(topic.as_str())?.resume_group(group).await?;
+            if session.screen.is_json() {
+                return session.screen.json(&serde_json::json!({ "group": group, "passed": passed }));
+            }
+            let jobs: Vec<_> = passed.iter().map(|id| safe(id.as_str()).to_string()).collect();
+            match jobs.as_slice() {
+                [] => session.screen.line(format_args!("{} waits for no job", safe(group.as_str()))),
+                jobs => session.screen.line(format_args!("{} passes {}", safe(group.as_str()), jobs.join(", "))),
+            }
+        }
+    }
+}
+
+async fn list(
+    session: &mut Session<'_>,
+    topic: &TopicName,
+    mut after: Option<String>,
+    all: bool,
+) -> Result<(), Failure> {
+    let inspector = session.provider().await?.inspect();
+    loop {
+        let page = inspector.groups(topic.as_str(), after.as_deref()).await?;
+        show(session, &page, after.is_none())?;
+        session.screen.flush()?;
+        after = page.next.map(|next| next.to_string());
+        let Some(next) = &after else { return Ok(()) };
+        if !all {
+            session.screen.say(format_args!("more: --after {}, or --all", safe(next)));
+            return Ok(());
+        }
+    }
+}
+
+fn show(session: &mut Session<'_>, page: &InspectedGroups, is_first: bool) -> Result<(), Failure> {
+    if session.screen.is_json() {
+        return page.groups.iter().try_for_each(|group| session.screen.json(group));
+    }
+    if page.groups.is_empty() {
+        if is_first {
+            session.screen.say(format_args!("no job of topic {} that waits or runs has a group", page.topic));
+        }
+        return Ok(());
+    }
+    session.screen.table(&["GROUP", "WAITING", "SEATS", "STATE"], page.groups.iter().map(row).collect())
+}
+
+fn row(group: &InspectedGroup) -> Vec<comfy_table::Cell> {
+    let stopped = group.stopped_by.as_ref().map(|job| format!("stopped by {}", cut(job.as_str(), 60)));
+    vec![
+        cell(cut(group.group.as_str(), 60)),
+        number(group.waiting),
+        cell(group.seats.iter().take(3).map(seat).collect::<Vec<_>>().join("; ")),
+        alarm(cell(stopped.as_deref().unwrap_or("-")), stopped.is_some()),
+    ]
+}
+
+fn seat(seat: &GroupSeat) -> String {
+    let node = seat.node.as_ref().map(|node| format!(" on {}", cut(node.as_str(), 40))).unwrap_or_default();
+    format!("{} {}{node}", cut(seat.id.as_str(), 40), seat.state)
+}

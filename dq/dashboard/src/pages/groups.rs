@@ -1,0 +1,53 @@
+//! The groups of a topic, on its page.
+
+use dq::inspect::{GroupSeat, InspectedGroup, InspectedGroups};
+use dq::time::Timestamp;
+use maud::{Markup, html};
+
+use crate::frame::Frame;
+use crate::show::{moment, number};
+
+/// How many rows the table has.
+const MOST_ROWS: usize = 10;
+
+/// The first groups, those that a job stops before the others.
+pub(super) fn groups_of(frame: &Frame, page: &InspectedGroups, now: Timestamp) -> Markup {
+    let topic = page.topic.as_str();
+    let mut groups: Vec<_> = page.groups.iter().collect();
+    groups.sort_by_key(|group| group.stopped_by.is_none());
+    let is_cut = groups.len() > MOST_ROWS || page.next.is_some();
+    html! {
+        section.panel {
+            h2 { "Groups" }
+            div.scroll tabindex="0" role="region" aria-label="Groups" { table {
+                caption.hidden { "Groups of the topic that have jobs" }
+                thead { tr { th scope="col" { "Group" } th.n scope="col" { "Waiting" } th scope="col" { "Jobs that run, or for which the group waits" } th scope="col" { "State" } } }
+                tbody { @for group in groups.iter().take(MOST_ROWS) { (row(frame, topic, group, now)) } }
+            } }
+            @if is_cut { p.quiet { "There are more: " code { "dq groups list " (topic) } } }
+        }
+    }
+}
+
+fn row(frame: &Frame, topic: &str, group: &InspectedGroup, now: Timestamp) -> Markup {
+    let name = group.group.as_str();
+    html! { tr {
+        th scope="row" { (name) }
+        td.n { (number(group.waiting)) }
+        td { @for seat in group.seats.iter().take(3) { (seat_of(frame, topic, seat, now)) " " } }
+        td {
+            @if let Some(job) = &group.stopped_by {
+                span.badge.bad { "stopped" } " by " code { (job) } " "
+                @if !frame.read_only { a.button href=(frame.to("confirm", &[("action", "resume_group"), ("topic", topic), ("id", name)])) { "Resume…" } }
+            } @else { "–" }
+        }
+    } }
+}
+
+fn seat_of(frame: &Frame, topic: &str, seat: &GroupSeat, now: Timestamp) -> Markup {
+    html! {
+        a href=(frame.to("job", &[("topic", topic), ("id", seat.id.as_str())])) { code { (seat.id) } } " " (seat.state)
+        @if let Some(node) = &seat.node { " on " code { (node) } }
+        @if let Some(at) = seat.at { ", " (moment(at, now)) }
+    }
+}

@@ -1,0 +1,43 @@
+//! The query about the groups of a topic, for people who look at it.
+
+use super::inspect::JobPlace;
+use crate::job::{GroupName, JobId};
+
+/// How many groups one page has at most.
+pub const MOST_GROUPS: usize = 100;
+
+/// How many seats of a group a page names at most.
+pub(crate) const MOST_SEATS: usize = 100;
+
+/// A request for a page of the groups of a topic.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GroupsRequest {
+    /// The name behind which the page begins; it need not be there any more.
+    pub after: Option<GroupName>,
+    /// Only this group.
+    pub only: Option<GroupName>,
+    /// How many groups, 1 to [`MOST_GROUPS`].
+    pub limit: usize,
+}
+
+/// A page of the groups of a topic that have jobs, in order of their names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GroupsPage {
+    /// The groups.
+    pub groups: Vec<GroupSeen>,
+    /// Whether others follow.
+    pub more: bool,
+}
+
+/// A group, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupSeen {
+    /// Its name.
+    pub name: GroupName,
+    /// How many of its jobs wait without a seat. Jobs that are due much later have not joined it yet.
+    pub waiting: usize,
+    /// The jobs that have a seat, in order of their ids, 100 at most. A RUNNING one has its holder, if that is among the first 100 nodes.
+    pub seats: Vec<(JobId, JobPlace)>,
+    /// Whether its first waiting job may not start, because no seat is left.
+    pub is_full: bool,
+}

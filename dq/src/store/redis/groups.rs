@@ -1,0 +1,54 @@
+//! The query about groups, over the shared connection.
+
+use std::collections::BTreeSet;
+
+use super::RedisStore;
+use super::reply::{Reply, malformed, state};
+use super::scripts::Step;
+use crate::job::{GroupName, NodeId, State, Token, TopicKey};
+use crate::store::groups::MOST_SEATS;
+use crate::store::{GroupSeen, GroupsPage, GroupsRequest, JobPlace, MOST_NODES, StoreError};
+
+impl RedisStore {
+    /// One script names the nodes, and a second one reads the groups, with the nodes that hold their jobs.
+    pub(super) async fn groups_of(&self, topic: &TopicKey, request: &GroupsRequest) -> Result<GroupsPage, StoreError> {
+        let keys = self.keyspace.of(topic);
+        let named = self.nodes_behind(&keys, "", MOST_NODES).await?;
+        let nodes: BTreeSet<_> = named.into_iter().map(|(node, _)| node).collect();
+        let call = self.scripts.call_with_nodes(Step::Groups, &keys, "", &nodes);
+        let GroupsRequest { after, only, limit } = request;
+        let name = |name: &Option<GroupName>| name.as_ref().map_or_else(String::new, GroupName::to_string);
+        let mut call = call.arg(name(after)).arg((*limit).max(1)).arg(MOST_SEATS).arg(name(only));
+        nodes.iter().for_each(|node| call.push(node.as_str()));
+        let mut reply = self.queries.ask_list(call).await?;
+        let (more, mut list) = (reply.is_set()?, reply.nested()?);
+        let (nodes, mut groups) = (nodes.into_iter().collect::<Vec<_>>(), Vec::with_capacity(list.len()));
+        while list.len() > 0 {
+            groups.extend(group_in(list.nested()?, &nodes)?);
+        }
+        Ok(GroupsPage { groups, more })
+    }
+}
+
+/// Reads a group; `None` if its name is none, as another program may have entered.
+fn group_in(mut reply: Reply, nodes: &[NodeId]) -> Result<Option<GroupSeen>, StoreError> {
+    let (name, waiting, is_full) = (reply.text()?, reply.count()?, reply.is_set()?);
+    let (mut ids, mut states, mut times) = (reply.nested()?, reply.nested()?, reply.nested()?);
+    let (mut numbers, mut tokens) = (reply.nested()?, reply.nested()?);
+    let mut seats = Vec::with_capacity(ids.len());
+    while ids.len() > 0 {
+        let (id, letter, at) = (ids.id()?, states.text()?, times.time()?);
+        let (number, token) = (numbers.count()?, tokens.text()?);
+        let known = letter.chars().next().and_then(state);
+        let place = match known.ok_or_else(|| malformed("groups", "the state is unknown"))? {
+            State::Running => {
+                let holder = number.checked_sub(1).and_then(|at| nodes.get(at));
+                let fence = token.parse().ok().map(|token: Token| token.fence);
+                JobPlace::Running { holder: holder.cloned().zip(fence) }
+            }
+            state => JobPlace::of(state, at),
+        };
+        seats.extend(id.ok().map(|id| (id, place)));
+    }
+    Ok(GroupName::new(name).ok().map(|name| GroupSeen { name, waiting, seats, is_full }))
+}

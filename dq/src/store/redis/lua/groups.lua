@@ -1,0 +1,51 @@
+--[[ groups: a page of the groups of a topic that have jobs, in order of their names. Reads only.
+
+KEYS[1]  {app:topic}:delayed       ZSET  job id -> due time, ms
+KEYS[2]  {app:topic}:unacked       ZSET  job id -> when it was parked, ms
+KEYS[3]  {app:topic}:dead          ZSET  job id -> when it became DEAD, ms
+KEYS[4]  {app:topic}:done          ZSET  job id -> end of its retention, ms
+KEYS[5]  {app:topic}:grouped       ZSET  waiting jobs and seats of groups, all with score 0
+KEYS[6]  {app:topic}:running:NODE  HASH  job id -> token; and on: of each node in ARGV
+ARGV[1]  the name behind which the page begins, which need not exist; '' for the first page
+ARGV[2]  limit, 1..=100
+ARGV[3]  the most seats of a group that are named
+ARGV[4]  the name of the only group to look at; '' for all
+ARGV[5]  and on: nodes, in the order of their keys
+
+Returns  {1 if others follow, groups}, each {name, how many wait, 1 if the first of them may not start, ids of those with a seat, for each its state d u x f r,
+         time ms, the number of its node, 0 if it is unknown, and token or ''}
+Holds    rules 4, 5
+Cost     per group three ZRANGE, a ZLEXCOUNT and a ZSCORE; per seat four ZMSCORE members, and one HMGET field for each node
+]]
+-- include types.lua
+-- include bulk.lua
+-- include places.lua
+local at, limit, most, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], {}
+local function next_name()
+  if ARGV[4] ~= '' then return at ~= ARGV[4] and redis.call('ZRANGE', grouped, '[' .. ARGV[4] .. '\0', '(' .. ARGV[4] .. '\1', 'BYLEX', 'LIMIT', '0', '1')[1] and ARGV[4] end
+  local entry = redis.call('ZRANGE', grouped, at == '' and '[\1' or '(' .. at .. '\1', '+', 'BYLEX', 'LIMIT', '0', '1')[1]
+  return entry and string.match(entry, '^(.-)%z')
+end
+local function entries_of(name, kind, count)
+  return redis.call('ZRANGE', grouped, '[' .. name .. '\0' .. kind, '(' .. name .. '\0' .. kind .. '\255', 'BYLEX', 'LIMIT', '0', count)
+end
+local name = next_name()
+while name and #groups < limit do
+  at = name
+  local ids, nodes, tokens = {}, {}, {}
+  for i, entry in ipairs(entries_of(name, 's', most)) do ids[i] = string.sub(entry, #name + 3) end
+  local states, times = places_of(ids)
+  for n = 5, #ARGV do
+    for i, token in ipairs(read('HMGET', KEYS[FIRST + n - 5], ids)) do
+      if token then nodes[i], tokens[i] = n - 4, token end
+    end
+  end
+  for i = 1, #ids do times[i], nodes[i], tokens[i] = times[i] or 0, nodes[i] or 0, tokens[i] or '' end
+  local first = entries_of(name, 'w', '1')[1]
+  local place = first and tonumber(redis.call('ZSCORE', delayed, string.sub(first, #name + 35)) or nil)
+  local is_full = place and place >= 3 * PRIORITY and not entries_of(name, 't', '1')[1]
+  local waiting = redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0w', '(' .. name .. '\0x')
+  groups[#groups + 1] = {name, waiting, is_full and 1 or 0, ids, states, times, nodes, tokens}
+  name = next_name()
+end
+return {name and 1 or 0, groups}
