@@ -65,7 +65,7 @@ steps! {
     Listen "listen" [Meta];
     KeepHistory "keep_history" [Meta History HistoryEnds];
     History "history" [History];
-    Set "set" [Calls Meta Wake];
+    Set "set" [Calls Meta Wake Delayed Grouped];
     TopicState "topic_state" [Meta];
     Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs Schedules Grouped];
     Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs History HistoryEnds Grouped];

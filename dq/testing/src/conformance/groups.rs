@@ -233,7 +233,6 @@ pub async fn limit_of_a_group_changes_while_its_jobs_run(t: &Topic) {
     let second = t.claim("n", "a-2").await;
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
     limit(t, 3).await;
-    t.scan().await;
     let third = t.claim("n", "a-3").await;
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
     limit(t, 1).await;
@@ -243,7 +242,6 @@ pub async fn limit_of_a_group_changes_while_its_jobs_run(t: &Topic) {
     t.end("n", &third, Change::Ack).await;
     let fourth = t.claim("n", "a-4").await;
     t.set(TopicChange::ClearLimit(LimitKind::GroupConcurrency)).await;
-    t.scan().await;
     t.claim("n", "a-5").await;
     t.end("n", &fourth, Change::Ack).await;
     t.claim("n", "a-6").await;

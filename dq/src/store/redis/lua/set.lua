@@ -3,6 +3,8 @@
 KEYS[1]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
 KEYS[2]  {app:topic}:meta            HASH     protocol, paused, draining, delay, concurrency, rate, waiting, group_concurrency
 KEYS[3]  {app:topic}:wake            CHANNEL  signals for every node
+KEYS[4]  {app:topic}:delayed         ZSET     job id -> due time, ms
+KEYS[5]  {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 ARGV[1]  number of the call
 ARGV[2]  the field: paused, draining, delay, or the name of a limit
 ARGV[3]  - (it goes), '' (it has no value), +µs or @ms (the end of a pause), or = and a value (a delay in ms, or the value of a limit)
@@ -11,13 +13,16 @@ ARGV[4]  BY:REASON, without blanks, `;` and further `:`
 Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `s`, the field as it was, `;` and the field as it is, each empty
          where it is missing. A field is SINCE:VALUE:BY:REASON
 Holds    rules 1, 18, 29: a pause that has ended by itself is none
-Cost     O(1)
+Cost     O(1), and up to 200 groups where their limit changes
 ]]
 -- include types.lua
 local number, field, value, author, renews = ARGV[1], ARGV[2], ARGV[3], ARGV[4], true
 -- include version.lua
 -- include clock.lua
 -- include calls.lua
+local opens_groups = has_groups and field == 'group_concurrency'
+-- A key of a wrong type is found before the first write.
+if opens_groups then redis.call('ZCARD', grouped) end
 local before, now = redis.call('HGET', meta, field) or '', ''
 if field == 'paused' and before ~= '' then
   local ends_at = tonumber(string.match(before, '^%d+:(%d+):') or math.huge)
@@ -35,5 +40,10 @@ if now ~= '' then redis.call('HSET', meta, field, now) end
 if not protocol then redis.call('HSET', meta, 'protocol', PROTOCOL) end
 local answer = 's' .. before .. ';' .. now
 -- include keep.lua
+if opens_groups then
+  redis.call('HDEL', meta, 'groups-at')
+  -- include bulk.lua
+  -- include open_groups.lua
+end
 if field ~= 'delay' then redis.pcall('PUBLISH', wake, field == 'paused' and now ~= '' and 'paused' or 'state') end
 return {'done', answer}
