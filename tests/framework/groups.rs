@@ -4,7 +4,7 @@ use dq::config::TopicOverrides;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::scripted_listener::{SECOND, Script, TestJob, test_job};
+use crate::scripted_listener::{MS, SECOND, Script, TestJob, test_job};
 
 async fn add(provider: &Provider, id: &str) {
     let group = id.split('-').next().unwrap_or_default();
@@ -18,7 +18,10 @@ async fn the_jobs_of_a_group_run_one_at_a_time_beside_those_of_others() {
     for id in ["a-1", "a-2", "b-1", "a-3"] {
         add(dq.provider(), id).await;
     }
-    dq.advance(20 * SECOND).await;
+    dq.advance(10_500 * MS).await;
+    let why = dq.provider().inspect().why("work", "a-3").await.unwrap().to_string();
+    assert!(why.contains("the group a has no free seat: job a-1 runs on "), "{why}");
+    dq.advance(10 * SECOND).await;
     assert_eq!(script.log.take(), ["10s due a-1 0", "10s due b-1 0", "11s due a-2 0", "12s due a-3 0"]);
 }
 
@@ -61,6 +64,8 @@ async fn a_stopped_group_is_seen_and_resumed() {
     let stopped_by = group.stopped_by.as_ref().map(dq::job::JobId::as_str);
     assert_eq!((group.group.as_str(), group.waiting, stopped_by), ("a", 1, Some("a-1")));
     assert_eq!((group.seats[0].state, &group.seats[0].node), (dq::job::State::Dead, &None));
+    let why = inspector.why("work", "a-2").await.unwrap().to_string();
+    assert!(why.starts_with("the group a is stopped by job a-1, which does not run by itself: requeue it"), "{why}");
     let topic = dq.provider().topic("work").unwrap();
     assert_eq!(topic.resume_group("a").await.unwrap(), [dq::job::JobId::new("a-1").unwrap()]);
     assert!(topic.resume_group("b").await.unwrap().is_empty());

@@ -1,8 +1,11 @@
 //! The groups of a topic.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::inspector::Inspector;
+use super::reason::Reason;
 use crate::job::{GroupName, JobId, NodeId, State, TopicName};
 use crate::provider::CallError;
 use crate::store::{GroupSeen, GroupsRequest, JobPlace, MOST_GROUPS};
@@ -65,8 +68,30 @@ impl GroupSeat {
         Self { id, state, at, node }
     }
 
-    const fn stops(&self) -> bool {
+    pub(super) const fn stops(&self) -> bool {
         matches!(self.state, State::Unacked | State::Dead)
+    }
+}
+
+impl fmt::Display for GroupSeat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.state, &self.node, self.at) {
+            (State::Running, Some(node), _) => write!(f, "runs on {node}"),
+            (State::Running, None, _) => f.write_str("runs"),
+            (State::Delayed, _, Some(due)) => write!(f, "runs again at {due}"),
+            (state, ..) => write!(f, "is {}", state.word()),
+        }
+    }
+}
+
+/// Why a job of a group that is due does not run yet, as far as its group says it.
+pub(super) fn reason(seen: GroupSeen, id: &JobId) -> Option<Reason> {
+    let is_full = seen.is_full;
+    let InspectedGroup { group, seats, stopped_by, .. } = InspectedGroup::new(seen);
+    match stopped_by {
+        _ if !is_full || seats.iter().any(|seat| seat.id == *id) => None,
+        Some(by) => Some(Reason::GroupStopped { group, by }),
+        None => Some(Reason::GroupFull { group, seats }),
     }
 }
 

@@ -11,7 +11,7 @@ use super::why::{Why, missing, reasons};
 use crate::job::{JobId, State, ToJobId};
 use crate::provider::{CallError, Provider, TopicProvider};
 use crate::store::step::{MOST_JOBS as MOST_RECORDS, USUAL_BYTES};
-use crate::store::{Cursor, DueCount, JobPlace, MOST_NODES, PageRequest};
+use crate::store::{Cursor, DueCount, GroupsRequest, JobPlace, MOST_NODES, PageRequest};
 use crate::time::Timestamp;
 
 /// The most topics in a page.
@@ -190,8 +190,8 @@ impl Inspector {
         Ok(history.into_iter().map(PastMove::new).collect())
     }
 
-    /// Says why a job has not run, and what happened to it, also to one that is gone. It costs up to five commands of the store, and for
-    /// a RUNNING job up to ten more, to find its node among the first 500 that hold jobs.
+    /// Says why a job has not run, and what happened to it, also to one that is gone. It costs up to five commands of the store; two
+    /// more for a due job of a group; and up to ten more for a RUNNING job, to find its node among the first 500 that hold jobs.
     ///
     /// # Errors
     /// [`CallError`].
@@ -199,13 +199,18 @@ impl Inspector {
         let (provider, id) = (self.of(topic)?, id.to_job_id()?);
         let mut job = provider.stored(id.clone()).await?.map(InspectedJob::new);
         let mut seen = InspectedTopic::new(provider.name().clone(), provider.overview(MOST_NODES).await?);
-        let mut earlier = DueCount::default();
+        let (mut earlier, mut grouped) = (DueCount::default(), None);
         if let Some(job) = &mut job {
             job.clock = seen.clock;
             match (job.state, job.at) {
                 (State::Delayed, Some(due)) if due <= seen.clock => {
                     earlier =
                         provider.due_counts(vec![Timestamp::EPOCH, due]).await?.first().copied().unwrap_or_default();
+                    if let Some(group) = job.group.clone() {
+                        let request = GroupsRequest { after: None, only: Some(group), limit: 1 };
+                        let group = provider.groups(request).await?.groups.pop();
+                        grouped = group.and_then(|seen| super::groups::reason(seen, &id));
+                    }
                 }
                 (State::Running, _) => {
                     let holder = holder_of(&provider, &id).await?;
@@ -216,7 +221,8 @@ impl Inspector {
             }
         }
         let history = self.history_of(&provider, id).await?;
-        let reasons = job.as_ref().map_or_else(|| missing(&seen, &history), |job| reasons(&seen, job, earlier));
+        let reasons =
+            job.as_ref().map_or_else(|| missing(&seen, &history), |job| reasons(&seen, job, earlier, grouped));
         Ok(Why { reasons, job, history })
     }
 }

@@ -5,8 +5,9 @@ use std::fmt;
 use humantime::format_duration;
 use serde::Serialize;
 
+use super::groups::GroupSeat;
 use super::topic::InspectedNode;
-use crate::job::{Cause, NodeId, Priority};
+use crate::job::{Cause, GroupName, JobId, NodeId, Priority};
 use crate::store::JobMove;
 use crate::time::Timestamp;
 
@@ -93,6 +94,20 @@ pub enum Reason {
         opens: Timestamp,
         /// The store's clock.
         now: Timestamp,
+    },
+    /// As many jobs of its group have a seat as may.
+    GroupFull {
+        /// The group.
+        group: GroupName,
+        /// The jobs that have a seat.
+        seats: Vec<GroupSeat>,
+    },
+    /// Its group waits for a job that does not run by itself.
+    GroupStopped {
+        /// The group.
+        group: GroupName,
+        /// That job.
+        by: JobId,
     },
     /// Jobs of a higher priority are due, and nodes take those first unless they became due later by the `ageing` of the topic.
     Overtaken {
@@ -204,6 +219,16 @@ impl fmt::Display for Reason {
             }
             Self::RateSpent { opens, now } => {
                 write!(f, "the topic has spent its rate, which lets the next job start in {}", format_duration(opens.since(*now)))
+            }
+            Self::GroupFull { group, seats } => {
+                write!(f, "the group {group} has no free seat:")?;
+                for (n, seat) in seats.iter().enumerate() {
+                    write!(f, "{} job {} {seat}", if n == 0 { "" } else { "," }, seat.id)?;
+                }
+                Ok(())
+            }
+            Self::GroupStopped { group, by } => {
+                write!(f, "the group {group} is stopped by job {by}, which does not run by itself: requeue it or delete it, or resume the group")
             }
             Self::Overtaken { priority, higher } => overtaken(f, *priority, *higher),
             Self::Behind { earlier, is_exact } => {

@@ -40,11 +40,17 @@ pub(super) fn missing(topic: &InspectedTopic, history: &[PastMove]) -> Vec<Reaso
     std::iter::once(gone).chain(full.map(|limit| Reason::TopicFull { waiting: topic.delayed, limit })).collect()
 }
 
-/// The reasons, from what the store has. `earlier` says how many jobs were due before this one.
-pub(super) fn reasons(topic: &InspectedTopic, job: &InspectedJob, earlier: DueCount) -> Vec<Reason> {
+/// The reasons, from what the store has. `earlier` says how many jobs were due before this one, and `grouped` why its group does not let it
+/// run.
+pub(super) fn reasons(
+    topic: &InspectedTopic,
+    job: &InspectedJob,
+    earlier: DueCount,
+    grouped: Option<Reason>,
+) -> Vec<Reason> {
     let at = job.at.unwrap_or_default();
     match job.state {
-        State::Delayed => waits(topic, job, at, earlier),
+        State::Delayed => waits(topic, job, at, earlier, grouped),
         State::Running => std::iter::once(runs(topic, job)).chain(crashed(job)).collect(),
         State::Unacked => vec![Reason::Unacked { since: at }],
         State::Dead => {
@@ -55,7 +61,13 @@ pub(super) fn reasons(topic: &InspectedTopic, job: &InspectedJob, earlier: DueCo
     }
 }
 
-fn waits(topic: &InspectedTopic, job: &InspectedJob, due: Timestamp, earlier: DueCount) -> Vec<Reason> {
+fn waits(
+    topic: &InspectedTopic,
+    job: &InspectedJob,
+    due: Timestamp,
+    earlier: DueCount,
+    grouped: Option<Reason>,
+) -> Vec<Reason> {
     let now = topic.clock;
     let mut reasons = Vec::new();
     if now < due && job.attempts > 0 {
@@ -80,6 +92,7 @@ fn waits(topic: &InspectedTopic, job: &InspectedJob, due: Timestamp, earlier: Du
     if let Some(limit) = topic.shut.filter(|limit| due <= now && topic.running >= *limit) {
         reasons.push(Reason::NoSlot { running: topic.running, limit });
     }
+    reasons.extend(grouped);
     if let Some(at) = job.expires_at.filter(|at| *at < now) {
         reasons.push(Reason::Expired { at });
     }
