@@ -48,6 +48,7 @@ async fn fill(store: &dyn Store, jobs: usize) {
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
         max_waiting: None,
+        unique_for: None,
     };
     let add = |batch: usize| {
         let items = (batch * BATCH..(batch + 1) * BATCH).map(job).collect();

@@ -59,6 +59,7 @@ impl Steps {
                 on_duplicate: OnDuplicate::Reject,
                 deliver: Deliver::Queue,
                 max_waiting: None,
+                unique_for: None,
             };
             self.producer.add(Numbered { number: self.number, items: vec![job] }).await.unwrap();
         }

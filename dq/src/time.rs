@@ -10,7 +10,7 @@ mod delay;
 
 pub use delay::IntoDelay;
 #[doc(inline)]
-pub use dq_grammar::LONGEST_DELAY;
+pub use dq_grammar::{LONGEST_DELAY, LONGEST_UNIQUE, SHORTEST_UNIQUE};
 
 #[doc(hidden)]
 pub use delay::Delay;

@@ -119,6 +119,7 @@ fn new_job(number: u64) -> NewJob {
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
         max_waiting: None,
+        unique_for: None,
     }
 }
 

@@ -78,6 +78,7 @@ async fn changes_of(sample: &Sample) -> Vec<u8> {
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
         max_waiting: None,
+        unique_for: None,
     };
     let added = store.producer(&key(), &ProducerId::new("p")).add(Numbered { number: 1, items: vec![new] }).await;
     assert!(matches!(added, Ok(BatchAnswer::Done(_))), "{added:?}");
@@ -174,6 +175,7 @@ fn job() -> NewJob {
         on_duplicate: OnDuplicate::Replace,
         deliver: Deliver::Queue,
         max_waiting: None,
+        unique_for: None,
     }
 }
 

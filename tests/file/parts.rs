@@ -75,7 +75,7 @@ fn a_damaged_directory_is_refused_in_every_part() {
 fn copy(number: usize, at: u64) -> JobCopy {
     let job = job(&number.to_string(), &number.to_string());
     let place = [CopyPlace::Delayed, CopyPlace::Dead, CopyPlace::Broadcast][number % 3];
-    JobCopy { id: job.id, record: job.record, crashes: 0, place, at: Timestamp::from_millis(at) }
+    JobCopy { id: job.id, record: job.record, crashes: 0, place, at: Timestamp::from_millis(at), taken_until: None }
 }
 
 #[test]

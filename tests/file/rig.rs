@@ -45,6 +45,7 @@ pub fn job(id: &str, payload: &str) -> NewJob {
         on_duplicate: OnDuplicate::Replace,
         deliver: Deliver::Queue,
         max_waiting: None,
+        unique_for: None,
     }
 }
 
@@ -123,7 +124,13 @@ impl Rig {
 
     pub fn delete(&mut self, id: &str) -> Pending<BatchAnswer<CommandOutcome>> {
         self.number += 1;
-        let items = vec![Command { verb: CommandKind::Delete, id: JobId::new(id).unwrap(), fence: None, by: None }];
+        let items = vec![Command {
+            verb: CommandKind::Delete,
+            id: JobId::new(id).unwrap(),
+            fence: None,
+            if_version: None,
+            by: None,
+        }];
         self.producer.command(Numbered { number: self.number, items })
     }
 

@@ -329,6 +329,7 @@ async fn a_job_whose_error_has_no_room_beside_its_headers_is_dead_and_all_others
         on_duplicate: OnDuplicate::Keep,
         deliver: Deliver::Queue,
         max_waiting: None,
+        unique_for: None,
     };
     let producer = dq.store().producer(&key, &ProducerId::new("tool"));
     producer.add(Numbered { number: 1, items: vec![job] }).await.unwrap();

@@ -196,6 +196,7 @@ async fn a_job_with_an_unreadable_record_goes_to_dead_and_is_not_dropped() {
         on_duplicate: OnDuplicate::Reject,
         deliver: dq::job::Deliver::Queue,
         max_waiting: None,
+        unique_for: None,
     };
     let producer = dq.store().producer(&key, &ProducerId::new("tool"));
     producer.add(Numbered { number: 1, items: vec![mangled] }).await.unwrap();

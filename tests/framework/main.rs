@@ -42,4 +42,5 @@ mod signals;
 mod startup;
 mod starved;
 mod statistics;
+mod taken;
 mod timeouts;

@@ -45,4 +45,5 @@ mod scripted_listener;
 mod shutdown;
 mod starved;
 mod statistics;
+mod taken;
 mod timeouts;

@@ -43,6 +43,7 @@ mod scripted_listener;
 mod shutdown;
 mod starved;
 mod statistics;
+mod taken;
 mod timeouts;
 
 #[test]

@@ -219,6 +219,7 @@ async fn a_schedule_that_this_version_cannot_read_is_given_back_and_goes_on_late
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
         max_waiting: None,
+        unique_for: None,
     };
     let key = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
     let producer = dq.store().producer(&key, &ProducerId::new("p"));

@@ -52,6 +52,29 @@ async fn a_bound_on_what_waits_costs_an_add_two_commands_and_a_refused_one_write
 }
 
 #[tokio::test]
+async fn ids_that_stay_taken_cost_their_topic_only_while_some_are_and_what_is_kept_of_them_goes_by_itself() {
+    let server = RedisServer::start();
+    let topic = with_one_job(&server).await;
+    let (meta, taken) = ("dq:{shop:t}:meta", "dq:{shop:t}:taken");
+    let unique = |n: u16| NewJob { unique_for: Some(Duration::from_secs(60)), ..later(job(&format!("u{n}"))) };
+    topic.add((0..10).map(unique).collect()).await;
+    let number = |command: &str| server.command(&[command, taken]).trim_start_matches(':').parse::<u64>().unwrap();
+    let left = number("TTL");
+    assert!(number("ZCARD") == 10 && (3_600..=3_661).contains(&left), "{left}");
+    // Forgotten are at most two for each that is written, and ten.
+    for n in 0..100 {
+        server.command(&["ZADD", taken, "1", &format!("old{n}")]);
+    }
+    topic.add((10..20).map(unique).collect()).await;
+    assert_eq!(number("ZCARD"), 10 + 100 + 10 - 30);
+    let add = async |name: &str| spent(&server, topic.add(vec![later(job(name))])).await;
+    assert_eq!(add("while some are taken").await.get("zmscore").copied(), Some(1));
+    // The time of all is over.
+    server.command(&["HSET", meta, "taken", "1"]);
+    assert_eq!(total(&add("once none is").await), 9);
+}
+
+#[tokio::test]
 async fn jobs_with_ids_or_delays_of_their_own_cost_no_command_each() {
     let server = RedisServer::start();
     let topic = with_one_job(&server).await;

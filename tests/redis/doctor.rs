@@ -37,7 +37,7 @@ const EVAL_NOT_JSON: &str =
 const EVAL_ENTRY: &str =
     "return redis.call('ZREM', KEYS[1], redis.call('ZRANGE', KEYS[1], '[one\\0w', '(one\\0x', 'BYLEX')[2])";
 
-const CORRUPTIONS: [Corruption; 19] = [
+const CORRUPTIONS: [Corruption; 20] = [
     Corruption {
         code: FindingCode::FenceTooLarge,
         id: "fence",
@@ -148,6 +148,12 @@ const CORRUPTIONS: [Corruption; 19] = [
         code: FindingCode::NoExpiry,
         id: "dq:{shop:t}:sequence:n",
         commands: &[&["PERSIST", "dq:{shop:t}:sequence:n"]],
+        after: None,
+    },
+    Corruption {
+        code: FindingCode::NoExpiry,
+        id: "dq:{shop:t}:taken",
+        commands: &[&["ZADD", "dq:{shop:t}:taken", "1", "a"]],
         after: None,
     },
     Corruption { code: FindingCode::TopicNotListed, id: "t", commands: &[&["DEL", "dq:{shop}:topics"]], after: None },

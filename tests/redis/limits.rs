@@ -61,8 +61,14 @@ async fn batches_keep_to(store: &dyn Store) {
             }
             other => assert!(!sample.is_within() && is_refused(&other), "{sample:?}: {other:?}"),
         }
-        let copy =
-            JobCopy { id, record: sample.record(), crashes: 0, place: CopyPlace::Dead, at: Timestamp::from_millis(1) };
+        let copy = JobCopy {
+            id,
+            record: sample.record(),
+            crashes: 0,
+            place: CopyPlace::Dead,
+            at: Timestamp::from_millis(1),
+            taken_until: None,
+        };
         number += 1;
         let import = Import { copies: vec![copy], on_duplicate: OnDuplicate::Replace, fence: Fence(0) };
         let imported = producer.import(number, import).await;
@@ -72,7 +78,7 @@ async fn batches_keep_to(store: &dyn Store) {
         let is_time = sample.limit == limits::TIME;
         let (at, fence) = if is_time { (sample.size, 0) } else { (1, sample.size) };
         let (id, record, at) = (job(&sample.name()).id, job("x").record, Timestamp::from_millis(at));
-        let copy = JobCopy { id, record, crashes: 0, place: CopyPlace::Dead, at };
+        let copy = JobCopy { id, record, crashes: 0, place: CopyPlace::Dead, at, taken_until: None };
         number += 1;
         let import = Import { copies: vec![copy], on_duplicate: OnDuplicate::Replace, fence: Fence(fence) };
         let imported = producer.import(number, import).await;

@@ -54,6 +54,7 @@ fn waiting(n: usize, record: &Record) -> NewJob {
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
         max_waiting: None,
+        unique_for: None,
     }
 }
 
@@ -77,6 +78,7 @@ fn ended(place: CopyPlace, n: usize) -> JobCopy {
         crashes: 0,
         place,
         at: Timestamp::from_millis(at + n as u64),
+        taken_until: None,
     }
 }
 

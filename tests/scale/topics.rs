@@ -27,6 +27,7 @@ async fn add(store: &dyn Store, key: &TopicKey) {
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
         max_waiting: None,
+        unique_for: None,
     };
     store.producer(key, &ProducerId::new("p")).add(Numbered { number: 1, items: vec![job] }).await.unwrap();
 }

@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 44] = [
+pub const TAKEN: [Taken; 45] = [
     taken(
         "2",
         Profile::Killers,
@@ -357,6 +357,14 @@ pub const TAKEN: [Taken; 44] = [
         "the step that creates a lease tells another node; here no node is told",
         "the jobs of a dead node wait for the fallback of another one as well",
         "ms after its death",
+    ),
+    taken(
+        "unique",
+        Profile::Calm,
+        500,
+        "an id stays taken for as long as its add says; here it is free once its job is gone",
+        "an id is added a second time within its time",
+        "is added again, though its id is taken",
     ),
     taken(
         "update",

@@ -140,6 +140,7 @@ async fn no_debug_text_of_a_store_shows_a_payload() {
             on_duplicate: OnDuplicate::Reject,
             deliver: Deliver::Queue,
             max_waiting: None,
+            unique_for: None,
         };
         show(&mut said, &new("a"));
         let producer = store.producer(&key, &ProducerId::new("p"));

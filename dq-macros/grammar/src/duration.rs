@@ -5,6 +5,11 @@ use std::time::{Duration, UNIX_EPOCH};
 /// The longest delay of a job: ten years of 365 days.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
+/// The shortest and the longest time for which an id can stay taken.
+pub const SHORTEST_UNIQUE: Duration = Duration::from_secs(1);
+/// See [`SHORTEST_UNIQUE`].
+pub const LONGEST_UNIQUE: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// The shortest interval of a schedule.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -15,7 +15,9 @@ mod settings;
 pub use blocked::{BadOnBlocked, BlockedBy, OnBlocked};
 #[cfg(feature = "cron")]
 pub use cron::{BadCron, Cron, RepeatedTime, SkippedTime};
-pub use duration::{BadDuration, LONGEST_DELAY, SHORTEST_INTERVAL, parse_duration, parse_time};
+pub use duration::{
+    BadDuration, LONGEST_DELAY, LONGEST_UNIQUE, SHORTEST_INTERVAL, SHORTEST_UNIQUE, parse_duration, parse_time,
+};
 pub use name::{BadName, LONGEST_ID, LONGEST_NAME, LONGEST_SCHEDULE, check_app, check_id, check_topic};
 pub use rate::{BadRate, Rate};
 pub use retry::{BadRetry, RetryPolicy};

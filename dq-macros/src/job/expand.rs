@@ -38,9 +38,10 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
 }
 
 fn defaults(model: &Model) -> Option<TokenStream> {
-    let Model { root, delay, retry, expires_after, retain, deliver, max_waiting, priority, .. } = model;
+    let Model { root, delay, retry, expires_after, retain, deliver, max_waiting, priority, unique_for, .. } = model;
     let (is_timed, has_choice) = (delay.or(*expires_after).or(*retain).is_some(), deliver.or(*priority).is_some());
-    if !is_timed && !has_choice && retry.is_none() && max_waiting.is_none() {
+    let is_bounded = max_waiting.is_some() || unique_for.is_some();
+    if !is_timed && !has_choice && !is_bounded && retry.is_none() {
         return None;
     }
     let delay = constants::duration(delay.unwrap_or_default());
@@ -58,6 +59,7 @@ fn defaults(model: &Model) -> Option<TokenStream> {
         Some("low") => quote!(Low),
         _ => quote!(Normal),
     };
+    let unique_for = unique_for.map(constants::duration).map(|time| quote!(.unique_for(#time)));
     Some(quote! {
         const DEFAULTS: #root::JobDefaults = #root::JobDefaults::new(
             #delay,
@@ -67,7 +69,7 @@ fn defaults(model: &Model) -> Option<TokenStream> {
             #root::Deliver::#deliver,
             #max_waiting,
             #root::Priority::#priority
-        );
+        )#unique_for;
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dq_grammar::RetryPolicy;
+use dq_grammar::{LONGEST_UNIQUE, RetryPolicy, SHORTEST_UNIQUE};
 use syn::{Data, DeriveInput, Fields, LitStr, Member, Type};
 
 use super::id::{self, IdSource};
@@ -26,6 +26,7 @@ pub(super) struct Model {
     pub(super) deliver: Option<&'static str>,
     pub(super) max_waiting: Option<usize>,
     pub(super) priority: Option<&'static str>,
+    pub(super) unique_for: Option<Duration>,
     /// The template of the group, and its fields.
     pub(super) group: Option<(LitStr, Vec<Member>)>,
     pub(super) id: IdSource,
@@ -46,6 +47,7 @@ impl Model {
             deliver: None,
             max_waiting: None,
             priority: None,
+            unique_for: None,
             group: None,
             id: IdSource::Generated,
             borrows: false,
@@ -57,6 +59,13 @@ impl Model {
             errors.at(&input.ident, "this payload needs a topic: write `#[job(topic = \"..\")]`");
         }
         model.take_id_field(parsed, errors);
+        let unique = parsed.arguments.list.iter().find(|argument| argument.key == "unique_for");
+        if let (Some(argument), IdSource::Generated) = (unique, &model.id) {
+            errors.at(
+                &argument.key,
+                "`unique_for` needs an id: mark a field with `#[job(id)]`, or write `id = \"{a}:{b}\"`",
+            );
+        }
         model.borrows = check_owned(input, errors);
         model
     }
@@ -76,6 +85,13 @@ impl Model {
             "deliver" => self.deliver = argument.choice(&["queue", "broadcast", "both"], errors),
             "max_waiting" => self.max_waiting = argument.number(1..=MOST_WAITING, errors).map(|most| most as usize),
             "priority" => self.priority = argument.choice(&["high", "normal", "low"], errors),
+            "unique_for" => {
+                let time = argument.duration(errors);
+                if time.is_some_and(|time| !(SHORTEST_UNIQUE..=LONGEST_UNIQUE).contains(&time)) {
+                    errors.at(argument.place(), "an id stays taken for 1s to 30d");
+                }
+                self.unique_for = time;
+            }
             "group" => {
                 let template = argument.text(errors).and_then(|text| id::template("group", text, input, errors));
                 if let Some(IdSource::Template(text, members)) = template {

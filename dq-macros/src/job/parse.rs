@@ -16,6 +16,7 @@ pub(super) const KEYS: &[Key] = &[
     Key { name: "deliver", example: "deliver = \"queue\"" },
     Key { name: "max_waiting", example: "max_waiting = 10000" },
     Key { name: "priority", example: "priority = \"high\"" },
+    Key { name: "unique_for", example: "unique_for = \"24h\"" },
     Key { name: "group", example: "group = \"{customer}\"" },
     Key { name: "id", example: "id = \"{tenant}:{order_id}\"" },
     Key { name: "crate", example: "crate = \"work\"" },

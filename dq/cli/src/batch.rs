@@ -55,7 +55,7 @@ mod tests {
 
     fn copy(name: &str, bytes: usize, place: CopyPlace) -> JobCopy {
         let record = Record::new(&Metadata::default(), Codec::Json, &vec![b'1'; bytes]);
-        JobCopy { id: JobId::new(name).unwrap(), record, crashes: 0, place, at: Timestamp::EPOCH }
+        JobCopy { id: JobId::new(name).unwrap(), record, crashes: 0, place, at: Timestamp::EPOCH, taken_until: None }
     }
 
     #[test]

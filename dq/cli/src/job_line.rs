@@ -41,6 +41,9 @@ pub struct JobLine {
     pub state: CopyPlace,
     /// When it is due (delayed, broadcast), since when it is in its state (unacked, dead), or until when (done).
     pub at: u64,
+    /// Until when its id stays taken.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub taken_until: Option<u64>,
     /// Crashes since the last settled outcome.
     #[serde(default, skip_serializing_if = "is_default")]
     pub crashes: u32,
@@ -114,6 +117,7 @@ impl JobLine {
             state: copy.place,
             // The retry of a job may be due later than any import may be: this is late enough.
             at: copy.at.as_millis().min(limits::TIME.most),
+            taken_until: copy.taken_until.map(|until| until.as_millis().min(limits::TIME.most)),
             crashes: copy.crashes,
             attempts: 0,
             cause: None,
@@ -171,6 +175,7 @@ impl JobLine {
     /// What is wrong with the line.
     pub fn into_copy(self) -> Result<JobCopy, String> {
         let (id, crashes, place, at) = (self.id.clone(), self.crashes, self.state, Timestamp::from_millis(self.at));
+        let taken_until = self.taken_until.map(Timestamp::from_millis);
         let payloads = [self.payload.is_some(), self.payload_base64.is_some(), self.record_base64.is_some()];
         if payloads.into_iter().filter(|is_there| *is_there).count() != 1 {
             return Err("a job has exactly one of `payload`, `payload_base64` and `record_base64`".into());
@@ -186,7 +191,7 @@ impl JobLine {
             Some(text) => Record::from_bytes(Bytes::from(decoded("record_base64", text)?)),
             None => self.into_record()?,
         };
-        let copy = JobCopy { id, record, crashes, place, at };
+        let copy = JobCopy { id, record, crashes, place, at, taken_until };
         copy.check().map_err(|over| over.to_string())?;
         match checked(&copy.id, &copy.record) {
             Err(BadRecord::OverLimit(over)) => Err(over.to_string()),

@@ -100,6 +100,7 @@ impl Node {
             on_duplicate: OnDuplicate::Reject,
             deliver: Deliver::Queue,
             max_waiting: None,
+            unique_for: None,
         };
         self.producer.add(Numbered { number, items: vec![job] }).await.unwrap();
     }

@@ -74,10 +74,12 @@ pub struct JobDefaults {
     pub max_waiting: Option<usize>,
     /// Which of the due jobs of the topic go first.
     pub priority: Priority,
+    /// For how long after its add the id of a job stays taken.
+    pub unique_for: Option<Duration>,
 }
 
 impl JobDefaults {
-    /// No delay, no retry policy of its own, no expiry, not retained, to the queue, no limit, with the normal priority.
+    /// No delay, no retry policy of its own, no expiry, not retained, to the queue, no limit, with the normal priority, its id free once it is gone.
     pub const NONE: Self = Self {
         delay: Duration::ZERO,
         retry: None,
@@ -86,6 +88,7 @@ impl JobDefaults {
         deliver: Deliver::Queue,
         max_waiting: None,
         priority: Priority::Normal,
+        unique_for: None,
     };
 
     /// For the derive.
@@ -99,7 +102,14 @@ impl JobDefaults {
         max_waiting: Option<usize>,
         priority: Priority,
     ) -> Self {
-        Self { delay, retry, expires_after, retain, deliver, max_waiting, priority }
+        Self { delay, retry, expires_after, retain, deliver, max_waiting, priority, ..Self::NONE }
+    }
+
+    /// For the derive.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn unique_for(self, time: Duration) -> Self {
+        Self { unique_for: Some(time), ..self }
     }
 }
 

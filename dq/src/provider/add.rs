@@ -167,8 +167,12 @@ pub(super) fn new_job(caller: &Caller, job: DraftJob, options: &CheckedOptions) 
         return Err(Invalid::PayloadTooLarge { topic: topic(), size, limit });
     }
     let generated = job.id.is_none();
-    if generated && matches!(options.on_duplicate, OnDuplicate::Extend { .. }) {
-        return Err(Invalid::NoId { topic: topic() });
+    let needs = match options.on_duplicate {
+        OnDuplicate::Extend { .. } => Some("it could extend none"),
+        _ => options.unique_for.map(|_| "`unique_for` needs one"),
+    };
+    if let Some(needs) = needs.filter(|_| generated) {
+        return Err(Invalid::NoId { topic: topic(), needs });
     }
     let metadata = match (job.group, &options.metadata.group) {
         (Some(group), None) => &Metadata { group: Some(group?), ..options.metadata.clone() },
@@ -185,6 +189,7 @@ pub(super) fn new_job(caller: &Caller, job: DraftJob, options: &CheckedOptions) 
         on_duplicate: options.on_duplicate,
         deliver: options.deliver,
         max_waiting: options.max_waiting,
+        unique_for: options.unique_for,
     })
 }
 

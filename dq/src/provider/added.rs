@@ -117,8 +117,11 @@ impl AddMode for Extending {
 pub enum Addition {
     /// The job waits until it is due.
     New,
-    /// A job with this id exists in this state, and the store kept it, as asked; it dropped the new job.
+    /// A job with this id exists in this state, and the store kept it, as asked; it dropped the new job. DONE: it has ended, and its id stays
+    /// taken for its [`unique_for`](super::Call::unique_for).
     Kept(State),
+    /// The job with this id was deleted, and its id stays taken for its [`unique_for`](super::Call::unique_for): nothing was added.
+    KeptDeleted,
     /// The job replaced the old one, which was in this state.
     Replaced(State),
     /// The job that waited, or the one that waits for the end of a run, has the new payload and is due at another time. Only after
@@ -235,6 +238,8 @@ pub(super) fn added(target: Target, answer: Answer) -> Result<Added, CallError> 
         (AddOutcome::Exists(state), Doing::Add(OnDuplicate::Keep)) => Ok(Addition::Kept(state)),
         (AddOutcome::Exists(state), Doing::Add(OnDuplicate::Extend { .. })) => Err(Refusal::NotExtended(state)),
         (AddOutcome::Exists(state), _) => Err(Refusal::Exists(state)),
+        (AddOutcome::Deleted, Doing::Add(OnDuplicate::Keep)) => Ok(Addition::KeptDeleted),
+        (AddOutcome::Deleted, _) => Err(Refusal::Deleted),
         (AddOutcome::Replaced(state), _) => Ok(Addition::Replaced(state)),
         (AddOutcome::ReplacementWaits, _) => Ok(Addition::ReplacementWaits),
         (AddOutcome::ReplacementIfEnds, _) => Ok(Addition::ReplacementIfEnds),

@@ -1,4 +1,4 @@
-//! Changes of jobs that are there: reschedule, extend, run now and update; one, or many with one call.
+//! Changes of jobs that are there: reschedule, extend, run now, update and set options; one, or many with one call.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,19 +8,20 @@ use std::time::Duration;
 use super::call::{Call, Draft, Started, Verb};
 use super::error::{CallError, Invalid, Refusal, Target};
 use super::inputs::{When, bounded, read, read_within};
+use super::options::{Options, canonical};
 use super::request::{Answer, Deadline, Outcome, Request};
 use super::root::Caller;
 use super::sending::Calls;
 use crate::config::NodeSettings;
 use crate::job::{BadName, Codec, JobId, Metadata, Record, State, TopicName};
 use crate::schedule::check_reserved;
-use crate::store::{ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange};
-use crate::time::{Delay, Timestamp};
+use crate::store::{ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, OptionChange};
+use crate::time::{Delay, IntoDelay, Timestamp};
 
 type ChangeResult = Result<Changed, CallError>;
 
 /// Changes one job. Made by [`reschedule`](super::Provider::reschedule), [`extend_by`](super::Provider::extend_by),
-/// [`run_now`](super::Provider::run_now) and [`update`](super::Provider::update).
+/// [`run_now`](super::Provider::run_now), [`update`](super::Provider::update) and [`set_options`](super::Provider::set_options).
 ///
 /// Resolves to what the job is now; if the store refuses, the [`Refusal`] says why.
 #[derive(Debug)]
@@ -56,6 +57,52 @@ pub(super) enum Wanted {
     ExtendBy(Delay),
     RunNow,
     Update(Result<Vec<u8>, serde_json::Error>),
+    Options(JobOptions),
+}
+
+/// Options for a job that is there: [`set_options`](super::Provider::set_options). An option that is not set stays as it is.
+#[derive(Debug, Clone, Default)]
+#[must_use = "options change nothing until `set_options` gets them"]
+pub struct JobOptions {
+    retry: Option<String>,
+    headers: Option<Vec<(String, String)>>,
+    retain: Option<Delay>,
+}
+
+impl JobOptions {
+    /// No option is set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The retry policy, such as `"none"` or `"1m, 5m, 10m"`. It applies from the next failure on; failed attempts still count.
+    pub fn retry(self, policy: impl Into<String>) -> Self {
+        Self { retry: Some(policy.into()), ..self }
+    }
+
+    /// All headers: those that the job has go.
+    pub fn headers<N: Into<String>, V: Into<String>>(self, headers: impl IntoIterator<Item = (N, V)>) -> Self {
+        let headers = headers.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { headers: Some(headers), ..self }
+    }
+
+    /// How long the job is kept as DONE after its ack; zero: not at all.
+    pub fn retain(self, delay: impl IntoDelay) -> Self {
+        Self { retain: Some(delay.into_delay()), ..self }
+    }
+
+    fn check(self) -> Result<OptionChange, Invalid> {
+        let retry = self.retry.as_deref().map(canonical).transpose()?;
+        let retain = self.retain.map(|delay| read("retain", delay)).transpose()?;
+        let headers = self.headers.map(|headers| {
+            let mut unique = Options::default();
+            headers.into_iter().for_each(|(name, value)| unique.header(name, value));
+            unique.headers
+        });
+        let change = OptionChange { retry, headers, retain };
+        Metadata { headers: change.headers.clone().unwrap_or_default(), ..Metadata::default() }.check_new()?;
+        Ok(change)
+    }
 }
 
 impl Call<Change> {
@@ -96,6 +143,7 @@ fn checked(caller: &Caller, wanted: Wanted) -> Result<ChangeKind, Invalid> {
         }
         Wanted::ExtendBy(delay) => ChangeKind::ExtendBy(read("extend_by", delay)?),
         Wanted::RunNow => ChangeKind::RunNow,
+        Wanted::Options(options) => ChangeKind::Options(options.check()?),
         Wanted::Update(payload) => {
             let topic = || caller.topic().clone();
             let payload = payload.map_err(|source| Invalid::BadPayload { topic: topic(), source })?;

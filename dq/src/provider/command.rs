@@ -78,8 +78,16 @@ impl<A: CommandAnswer> Call<JobCommand<A>> {
     pub(super) fn command(caller: Caller, verb: CommandKind, id: Result<JobId, BadName>) -> Self {
         Self::of(id.map_err(CallError::from).map(|id| {
             let by = caller.by.clone();
-            JobCommand { caller, command: Command { verb, id, fence: None, by }, answer: PhantomData }
+            JobCommand { caller, command: Command { verb, id, fence: None, if_version: None, by }, answer: PhantomData }
         }))
+    }
+}
+
+impl<A: CommandAnswer> Call<JobCommand<A>> {
+    /// Limits the command to a job with this version, which [`get`](super::Provider::get) shows in its details and every change returns.
+    /// Otherwise nothing is done, and [`Refusal::OtherVersion`] has the version that is there. A job that replaced another one begins at 0.
+    pub fn if_version(self, version: u32) -> Self {
+        self.with(|verb| verb.command.if_version = Some(version))
     }
 }
 
@@ -107,7 +115,7 @@ pub(super) async fn command_many(
     ids: Vec<JobId>,
     within: Option<Duration>,
 ) -> Vec<Result<CommandOutcome, CallError>> {
-    let command = |id| Request::Command(Command { verb, id, fence: None, by: caller.by.clone() });
+    let command = |id| Request::Command(Command { verb, id, fence: None, if_version: None, by: caller.by.clone() });
     let answers = call_many(caller, ids.into_iter().map(command).collect(), within).await;
     answers.into_iter().map(|(target, answer)| commanded(target, answer)).collect()
 }
@@ -119,6 +127,9 @@ fn commanded<A: CommandAnswer>(target: Target, answer: Answer) -> Result<A, Call
         Ok(Outcome::Add(_) | Outcome::Change(_)) => unreachable!("the outcome of a command is of its kind"),
         Err(failed) => return Err(CallError::failed(target, failed)),
     };
+    if let Some(version) = outcome.other_version {
+        return Err(CallError::Refused { target, refusal: Refusal::OtherVersion(version) });
+    }
     let found = outcome.found.map(tracing::field::display);
     let (topic, id, command) = (&target.topic, target.id.as_ref().map(tracing::field::display), target.command());
     tracing::debug!(%topic, job.id = id, command, found, changed = outcome.changed, "the store carried out a command");

@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use crate::job::limits::OverLimit;
-use crate::job::{BadGroup, BadName, BadRetry, JobId, State, TopicName};
+pub use super::invalid::Invalid;
+use crate::job::{BadName, JobId, State, TopicName};
 use crate::store::{CommandKind, OnDuplicate, StoreError};
-use crate::time::{BadDuration, LONGEST_DELAY};
 
 /// Why a call did not do what it was for. Every call of a provider has this error, and its shape says what to do: fix the call
 /// ([`Invalid`](Self::Invalid)), look at the job ([`Refused`](Self::Refused)), or call again ([`NotDone`](Self::NotDone),
@@ -87,151 +86,15 @@ pub(super) enum Doing {
     ListTopics,
 }
 
-/// What is wrong with a call that was not sent.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Invalid {
-    /// The name of the topic or of the schedule, or the id, is not valid.
-    #[error(transparent)]
-    BadName(#[from] BadName),
-    /// The payload cannot be serialized; or it has a value that JSON cannot hold, such as `NaN`, and the text names its field; or
-    /// the text of an untyped call is not JSON.
-    #[error("the payload of topic `{topic}` is not JSON, or cannot be written as JSON: {source}")]
-    BadPayload {
-        /// The topic.
-        topic: TopicName,
-        /// The error of serde.
-        source: serde_json::Error,
-    },
-    /// The payload is too large; keep large data elsewhere and put its key in the payload.
-    #[error("the payload of topic `{topic}` is {size} bytes, {limit} are allowed (`payload_limit`)")]
-    PayloadTooLarge {
-        /// The topic.
-        topic: TopicName,
-        /// Its size in bytes.
-        size: usize,
-        /// The limit in bytes.
-        limit: usize,
-    },
-    /// A header, a payload of a schedule or another part of the job is over a limit of the format.
-    #[error(transparent)]
-    OverLimit(#[from] OverLimit),
-    /// A text is over its limit.
-    #[error("{what} is {size}; the limit is {limit}")]
-    TooLarge {
-        /// What is too large.
-        what: &'static str,
-        /// Its size.
-        size: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// The call has too many jobs or changes; split it.
-    #[error("the batch has {size} {what}, {limit} are allowed")]
-    BatchTooLarge {
-        /// `jobs` or `changes`.
-        what: &'static str,
-        /// How many the call has; at most a million above the limit are counted.
-        size: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// An earlier job of the same call has this id.
-    #[error("the id `{id}` is in the batch twice, the first one counts")]
-    RepeatedInBatch {
-        /// The id.
-        id: JobId,
-    },
-    /// A text is not a duration.
-    #[error("`{field}`: {source}")]
-    BadDuration {
-        /// Which, as its method is called.
-        field: &'static str,
-        /// What is wrong with it.
-        source: BadDuration,
-    },
-    /// A duration is over the limit, or a time is too far away.
-    #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), in_words(*.limit))]
-    TooLong {
-        /// Which, as its method is called.
-        field: &'static str,
-        /// How long it is.
-        delay: Duration,
-        /// The limit.
-        limit: Duration,
-    },
-    /// A duration is too short or too long: `within` of a call, or `every` of a schedule.
-    #[error("`{field}`: {} is out of its range: {range}", format_duration(*.given))]
-    OutOfRange {
-        /// Which.
-        field: &'static str,
-        /// How long it is.
-        given: Duration,
-        /// What is allowed, in words.
-        range: &'static str,
-    },
-    /// The limit of [`add_or_extend`](super::Provider::add_or_extend) is below its delay.
-    #[error("`at_most` is {}, less than `by`, which is {}", format_duration(*.at_most), format_duration(*.by))]
-    LimitBelowDelay {
-        /// The delay.
-        by: Duration,
-        /// The limit.
-        at_most: Duration,
-    },
-    /// [`add_or_extend`](super::Provider::add_or_extend) got a job without an id, which could extend none.
-    #[error(
-        "the job of topic `{topic}` has no id, so it could extend none: mark a field with `#[job(id)]`, or call `.id(..)`"
-    )]
-    NoId {
-        /// The topic.
-        topic: TopicName,
-    },
-    /// The name of the group is not valid.
-    #[error("`group`: {0}")]
-    BadGroup(#[from] BadGroup),
-    /// The retry policy cannot be read.
-    #[error("`retry`: {0}")]
-    BadRetry(#[from] BadRetry),
-    /// A pause or a drain needs a reason.
-    #[error("{what} needs a reason")]
-    NoReason {
-        /// What needs it.
-        what: String,
-    },
-    /// A schedule has no ticks.
-    #[error(
-        "the schedule `{name}` does not say when: write `.every(\"1h\")` or, with the feature `cron`, `.cron(\"0 9 * * *\", \"UTC\")`"
-    )]
-    NoTicks {
-        /// The name.
-        name: String,
-    },
-    /// A schedule has no tick left between its start and its end.
-    #[error("the schedule `{name}` has no tick from now on: look at its start and its end")]
-    NeverTicks {
-        /// The name.
-        name: String,
-    },
-    /// The payload of a schedule of the code cannot be made.
-    #[error("the schedule `{name}`: {reason}")]
-    NoPayload {
-        /// The name.
-        name: String,
-        /// Why.
-        reason: String,
-    },
-    /// The cron line or the time zone is not valid.
-    #[cfg(feature = "cron")]
-    #[error(transparent)]
-    Cron(#[from] crate::schedule::BadCron),
-}
-
 /// Why a store did not do what a call is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
     /// An add has neither `keep_existing` nor `replace_existing`, and a job with this id exists, in this state. The old job is untouched.
+    /// DONE: it has ended, and its id stays taken for its `unique_for`.
     Exists(State),
+    /// The job with this id was deleted, and its id stays taken for its `unique_for`. An add with `replace_existing` takes it all the same.
+    Deleted,
     /// A job with this id exists in this state and waits for no time, so [`add_or_extend`](super::Provider::add_or_extend) has left it
     /// as it is.
     NotExtended(State),
@@ -419,6 +282,7 @@ impl Target {
         let name = || self.id.as_ref().and_then(JobId::schedule_name).unwrap_or_default();
         match (refusal, self.doing) {
             (Refusal::Exists(state), _) => format!("{self} exists and is {state}: {}", instead(*state)),
+            (Refusal::Deleted, _) => format!("{self} was deleted, and its id stays taken: {REPLACE}"),
             (Refusal::NotExtended(state), _) => {
                 format!("{self} is {state} and waits for no time: `requeue` runs it, `.replace_existing()` replaces it")
             }
@@ -457,6 +321,7 @@ impl fmt::Display for Refusal {
             Self::NoSuchJob => f.write_str("there is no such job"),
             Self::NoSuchSchedule => f.write_str("there is no such schedule"),
             Self::Exists(state) => write!(f, "it exists and is {state}"),
+            Self::Deleted => f.write_str("it was deleted, and its id stays taken"),
             Self::Draining { reason, by } => write!(f, "its topic drains: {reason} (by {by})"),
             Self::TopicFull { waiting, limit } => {
                 write!(f, "{waiting} jobs of its topic wait, and {limit} may (`max_waiting`); add it again once some have run, or raise the limit")
@@ -477,15 +342,13 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Writes a limit as text. `format_duration` would write ten years as years, months and days.
-fn in_words(limit: Duration) -> String {
-    if limit == LONGEST_DELAY { "ten years".to_owned() } else { format_duration(limit).to_string() }
-}
+const REPLACE: &str = "`.keep_existing()` accepts that, `.replace_existing()` runs it again";
 
 /// What to write instead if a job with the id exists.
 const fn instead(state: State) -> &'static str {
     match state {
         State::Dead => "`.keep_existing()` leaves it, `.replace_existing()` replaces it, `requeue` runs it again",
+        State::Done => REPLACE,
         _ => "`.keep_existing()` leaves it, `.replace_existing()` replaces it",
     }
 }

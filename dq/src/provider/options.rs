@@ -10,7 +10,7 @@ use crate::environment::Environment;
 use crate::job::{BadGroup, Deliver, GroupName, JobDefaults, Metadata, Priority, RetryPolicy, ToGroup, limits};
 use crate::store::{Due, OnDuplicate};
 use crate::telemetry;
-use crate::time::{Delay, IntoDelay, Timestamp};
+use crate::time::{Delay, IntoDelay, LONGEST_UNIQUE, SHORTEST_UNIQUE, Timestamp};
 
 /// The options as the caller gave them, unchecked.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +25,7 @@ pub struct Options {
     pub(super) deliver: Option<Deliver>,
     pub(super) priority: Option<Priority>,
     pub(super) group: Option<Result<GroupName, BadGroup>>,
+    pub(super) unique_for: Option<Delay>,
 }
 
 /// Checked options, with the defaults filled in: what all jobs added with the same options share.
@@ -36,11 +37,19 @@ pub(super) struct CheckedOptions {
     pub(super) on_duplicate: OnDuplicate,
     pub(super) deliver: Deliver,
     pub(super) max_waiting: Option<usize>,
+    pub(super) unique_for: Option<Duration>,
     /// The delay of the payload, which a job has that is due at a time.
     usual: Duration,
 }
 
-fn canonical(retry: &str) -> Result<String, Invalid> {
+/// Reads for how long an id stays taken.
+fn unique_for(time: Delay) -> Result<Duration, Invalid> {
+    let (field, given) = ("unique_for", read("unique_for", time)?);
+    let is_allowed = (SHORTEST_UNIQUE..=LONGEST_UNIQUE).contains(&given);
+    if is_allowed { Ok(given) } else { Err(Invalid::OutOfRange { field, given, range: "write 1s to 30d" }) }
+}
+
+pub(super) fn canonical(retry: &str) -> Result<String, Invalid> {
     Ok(retry.parse::<RetryPolicy>()?.to_string())
 }
 
@@ -68,6 +77,7 @@ impl Options {
             Some(duration) => Some(bounded("expires_after", duration)?),
             None => None,
         };
+        let unique_for = self.unique_for.map(unique_for).transpose()?.or(defaults.unique_for);
         let retain = self.retain.map(|delay| read("retain", delay)).transpose()?;
         // The listener's settings override the payload's policy: the node that runs the job knows both.
         let retry = self.retry.as_deref().map(canonical).transpose()?;
@@ -88,6 +98,7 @@ impl Options {
             on_duplicate,
             deliver: self.deliver.unwrap_or(defaults.deliver),
             max_waiting: defaults.max_waiting,
+            unique_for,
             usual,
         })
     }
@@ -202,6 +213,14 @@ impl<V: Adds<Timing = Once>> Call<V> {
     /// most ten years. Defaults to the delay of the topic or of the payload; without one the job is due at once.
     pub fn after(self, delay: impl IntoDelay) -> Self {
         self.set(|options| options.when = Some(When::After(delay.into_delay())))
+    }
+
+    /// Keeps the id of the job taken for this long after the store adds it, whatever becomes of the job: 1 s to 30 days. Until then an add with
+    /// the id finds it [`Kept(Done)`](super::Addition::Kept) if the job has ended, and [`KeptDeleted`](super::Addition::KeptDeleted) if it was
+    /// deleted. So an add that is repeated adds the job once, even after it has run. Defaults to the payload's value; without one the
+    /// id is free once the job is gone. An add with `replace_existing` is always a new job.
+    pub fn unique_for(self, time: impl IntoDelay) -> Self {
+        self.set(|options| options.unique_for = Some(time.into_delay()))
     }
 
     /// Makes the job due at this time of the store's clock, at most ten years away; a time in the past means at once. A

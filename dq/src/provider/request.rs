@@ -46,7 +46,7 @@ impl Request {
 
     pub(super) const fn of_change(change: JobChange) -> Self {
         match change.what {
-            ChangeKind::Update(_) => Self::Update(change),
+            ChangeKind::Update(_) | ChangeKind::Options(_) => Self::Update(change),
             _ => Self::Change(change),
         }
     }

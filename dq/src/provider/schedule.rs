@@ -203,7 +203,17 @@ pub(super) fn job_of_tick(job: NewJob) -> Result<JobOfTick, Invalid> {
 /// The job that keeps a schedule.
 pub(super) fn kept(id: JobId, first: Timestamp, record: Record, on_duplicate: OnDuplicate) -> NewJob {
     let (generated, expires_after, deliver) = (false, None, Deliver::Queue);
-    NewJob { id, generated, due: Due::At(first), expires_after, record, on_duplicate, deliver, max_waiting: None }
+    NewJob {
+        id,
+        generated,
+        due: Due::At(first),
+        expires_after,
+        record,
+        on_duplicate,
+        deliver,
+        max_waiting: None,
+        unique_for: None,
+    }
 }
 
 /// Shows the topic and the name, never the payload.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::add::{Add, AddMany, DraftJob};
 use super::added::Extending;
 use super::call::Call;
-use super::change::{Change, Wanted};
+use super::change::{Change, JobOptions, Wanted};
 use super::command::{AckedOrRequeued, JobCommand};
 use super::events::Events;
 use super::inputs::{IntoJson, IntoWhen};
@@ -251,6 +251,12 @@ impl TopicProvider {
     #[expect(clippy::needless_pass_by_value, reason = "reads as `update_json(7, payload)`")]
     pub fn update_json(&self, id: impl ToJobId, payload: impl IntoJson) -> Call<Change> {
         Call::change(self.0.clone(), id.to_job_id(), Wanted::Update(payload.into_json()))
+    }
+
+    /// Gives a job other options, as [`Provider::set_options`](super::Provider::set_options) does.
+    #[expect(clippy::needless_pass_by_value, reason = "reads as `set_options(7, options)`")]
+    pub fn set_options(&self, id: impl ToJobId, options: JobOptions) -> Call<Change> {
+        Call::change(self.0.clone(), id.to_job_id(), Wanted::Options(options))
     }
 
     /// Adds a job with this payload, or extends the one that has its id, as [`Provider::add_or_extend`](super::Provider::add_or_extend) does. It needs an

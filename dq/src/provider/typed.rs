@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use super::add::{Add, AddMany, DraftJob};
 use super::added::{AddMode, Extending};
 use super::call::{Call, Verb};
-use super::change::{Change, ChangeMany, Wanted};
+use super::change::{Change, ChangeMany, JobOptions, Wanted};
 use super::command::{AckedOrRequeued, JobCommand};
 use super::events::Events;
 use super::inputs::{IntoWhen, When};
@@ -271,6 +271,24 @@ impl Provider {
     #[expect(clippy::needless_pass_by_value, reason = "a payload is given away")]
     pub fn update<J: DelayJob>(&self, id: impl ToJobId, payload: J) -> Call<Change> {
         self.on::<J, _>(|topic| Call::change(topic.0, id.to_job_id(), Wanted::Update(to_json(&payload))))
+    }
+
+    /// Gives a job another retry policy, other headers or another retention, once the returned [`Call`] is awaited. Its payload, due
+    /// time and attempts stay. It changes and refuses the same jobs as [`update`](Self::update).
+    ///
+    /// ```no_run
+    /// # use dq::prelude::*;
+    /// # use dq::provider::JobOptions;
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "close-order")]
+    /// # struct CloseOrder { #[job(id)] order: u64 }
+    /// # async fn change(jobs: dq::Provider) -> Result<(), dq::Error> {
+    /// jobs.set_options::<CloseOrder>(7, JobOptions::new().retry("1m x 9").retain("1d")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_options<J: DelayJob>(&self, id: impl ToJobId, options: JobOptions) -> Call<Change> {
+        self.on::<J, _>(|topic| topic.set_options(id, options))
     }
 
     /// Sends up to 1,000 changes together, of any kind and topic, once the returned [`Call`] is awaited: a result for each, in

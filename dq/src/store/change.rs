@@ -1,10 +1,10 @@
-//! The step `change` of a producer: another due time or another payload for a job that is already there (rule 28).
+//! The step `change` of a producer: another due time, payload or options for a job that is already there (rule 28).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::due::Due;
-use crate::job::{JobId, Record, State};
+use crate::job::{JobId, Metadata, Record, State};
 use crate::time::Timestamp;
 
 /// No change moves a due time beyond this: it is the latest time with which every store calculates exactly.
@@ -37,6 +37,32 @@ pub enum ChangeKind {
     RunNow,
     /// It gets the payload of this record, whose metadata say nothing.
     Update(Record),
+    /// It gets these options.
+    Options(OptionChange),
+}
+
+/// Options of a job, each in place of the one that the job has. What is missing stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OptionChange {
+    /// Its retry policy.
+    pub retry: Option<String>,
+    /// All its headers.
+    pub headers: Option<Vec<(String, String)>>,
+    /// How long it is kept as DONE.
+    pub retain: Option<Duration>,
+}
+
+impl OptionChange {
+    /// The metadata with these options.
+    pub(crate) fn of(&self, metadata: Metadata) -> Metadata {
+        let Self { retry, headers, retain } = self.clone();
+        Metadata {
+            retry: retry.or(metadata.retry),
+            headers: headers.unwrap_or(metadata.headers),
+            retain: retain.unwrap_or(metadata.retain),
+            ..metadata
+        }
+    }
 }
 
 impl ChangeKind {
@@ -44,7 +70,7 @@ impl ChangeKind {
     pub const fn applies_to(&self, state: State) -> bool {
         match self {
             Self::Reschedule(_) | Self::ExtendBy(_) | Self::RunNow => matches!(state, State::Delayed),
-            Self::Update(_) => matches!(state, State::Delayed | State::Unacked | State::Dead),
+            Self::Update(_) | Self::Options(_) => matches!(state, State::Delayed | State::Unacked | State::Dead),
         }
     }
 }

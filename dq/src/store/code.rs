@@ -124,7 +124,7 @@ codes! {
     /// A key keeps something of a job that does not exist. The detail has the keys.
     LeftoverEntry "leftover-entry" Warning "remove that field" FIND_WHO;
     /// A key that should expire does not. The id is the key.
-    NoExpiry "no-expiry" Warning "let it expire: a day from now for a node, an hour from now for a producer" FIND_WHO;
+    NoExpiry "no-expiry" Warning "let it expire: a day from now for a node, an hour for a producer, a month for ids that stay taken" FIND_WHO;
     /// A record cannot be read.
     MangledRecord "mangled-record" Error "make the job DEAD with the cause `decode`; its bytes stay as its payload"
         "look at it with `dq show --payload` after the repair; add the job again if you know it";

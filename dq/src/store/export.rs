@@ -123,6 +123,8 @@ pub struct JobCopy {
     pub place: CopyPlace,
     /// Until when, or since when, it is there.
     pub at: Timestamp,
+    /// Until when its id counts as existing, whatever becomes of it (rule 18).
+    pub taken_until: Option<Timestamp>,
 }
 
 impl JobCopy {
@@ -197,7 +199,7 @@ impl HeldJob {
             (None, Some(token)) if fixed.parked_by.is_some() => (CopyPlace::Unacked, token.due),
             (None, Some(token)) => (CopyPlace::Delayed, token.due),
         };
-        vec![JobCopy { id, record, crashes, place, at }.into_sound()]
+        vec![JobCopy { id, record, crashes, place, at, taken_until: None }.into_sound()]
     }
 }
 
@@ -214,6 +216,7 @@ impl PendingReplacement {
             crashes: 0,
             place: *place,
             at: self.due,
+            taken_until: None,
         };
         places.iter().map(copy).collect()
     }

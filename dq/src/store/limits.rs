@@ -7,7 +7,7 @@ use super::{
     Batch, ChangeKind, JobCopy, MOST_BUCKETS, MOST_GROUPS, MOST_MINUTES, MOST_NODES, Query, Request, StoreError,
 };
 use crate::job::limits::{FENCE, OverLimit, SCHEDULE_NAME, TIME};
-use crate::job::{JobId, Record};
+use crate::job::{JobId, Metadata, Record};
 
 impl Request {
     /// Refuses a step over its limit.
@@ -43,7 +43,8 @@ impl JobCopy {
     /// [`OverLimit`].
     pub fn check(&self) -> Result<(), OverLimit> {
         check_job(&self.id, &self.record)?;
-        TIME.check(self.at.as_millis())
+        TIME.check(self.at.as_millis())?;
+        self.taken_until.map_or(Ok(()), |until| TIME.check(until.as_millis()))
     }
 }
 
@@ -62,6 +63,7 @@ impl Batch {
             Self::Add { batch } => batch.items.iter().try_for_each(|job| check_job(&job.id, &job.record))?,
             Self::Change { batch } => batch.items.iter().try_for_each(|change| match &change.what {
                 ChangeKind::Update(record) => check_job(&change.id, record),
+                ChangeKind::Options(options) => options.of(Metadata::default()).check_new(),
                 ChangeKind::Reschedule(_) | ChangeKind::ExtendBy(_) | ChangeKind::RunNow => Ok(()),
             })?,
             Self::Import { import, .. } => {

@@ -54,7 +54,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 pub(crate) use change::LAST_VERSION;
-pub use change::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, LATEST_DUE};
+pub use change::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, LATEST_DUE, OptionChange};
 pub use code::{FindingCode, Severity};
 pub use due::Due;
 pub use durability::Durability;

@@ -103,6 +103,8 @@ pub struct NewJob {
     /// How many jobs may wait, as the code of the caller says; `None`: any number. A [limit](super::Limit::Waiting) of the topic
     /// overrides it (rule 29).
     pub max_waiting: Option<usize>,
+    /// For how long after this add its id counts as existing, whatever becomes of the job (rule 18). A generated id is no other's anyway.
+    pub unique_for: Option<Duration>,
 }
 
 /// What the store did with a job to add.
@@ -110,8 +112,11 @@ pub struct NewJob {
 pub enum AddOutcome {
     /// The job waits.
     Added,
-    /// A job with this id exists in this state and is untouched. A broadcast that waits counts as DELAYED.
+    /// A job with this id exists in this state and is untouched. A broadcast that waits counts as DELAYED. DONE: it has ended, and its id
+    /// stays taken (rule 18).
     Exists(State),
+    /// The job with this id was deleted, and its id stays taken (rule 18).
+    Deleted,
     /// The job replaced one that waited, was parked or was DEAD.
     Replaced(State),
     /// The job that waited, or the replacement of a running one, has the new payload and is due at another time.
@@ -226,6 +231,8 @@ pub struct Command {
     pub id: JobId,
     /// Limits an ack or requeue to this run of the job.
     pub fence: Option<Fence>,
+    /// The command does nothing unless the job has this version (rule 28).
+    pub if_version: Option<u32>,
     /// Who sends it, for events and histories: any text of at most [`LONGEST_AUTHOR`](super::LONGEST_AUTHOR) bytes; `None`: the producer.
     pub by: Option<Arc<str>>,
 }
@@ -241,4 +248,6 @@ pub struct CommandOutcome {
     /// The record of the job, if the command removed it. The answer to a repeat has no records, and the answer to a batch has
     /// at most [`USUAL_BYTES`](super::step::USUAL_BYTES) of them, or one larger one: later ones are left out.
     pub removed: Option<Record>,
+    /// The version of the job, if the command names another one and so did nothing.
+    pub other_version: Option<u32>,
 }

@@ -108,6 +108,19 @@ union IsAUnion {
 }
 
 #[derive(Serialize, Deserialize, DelayJob)]
+#[job(topic = "order-timeout", unique_for = "31d")]
+struct UniqueForTooLong {
+    #[job(id)]
+    order_id: u64,
+}
+
+#[derive(Serialize, Deserialize, DelayJob)]
+#[job(topic = "order-timeout", unique_for = "24h")]
+struct UniqueWithoutAnId {
+    order_id: u64,
+}
+
+#[derive(Serialize, Deserialize, DelayJob)]
 struct WithoutTopic {
     order_id: u64,
 }

@@ -92,7 +92,7 @@ impl Engine for Alone {
                     expires_after: None,
                     record: Record::new(&Metadata::default(), Codec::Json, PAYLOAD.as_bytes()),
                     on_duplicate: OnDuplicate::Reject,
-                    deliver: Deliver::Queue, max_waiting: None,
+                    deliver: Deliver::Queue, max_waiting: None, unique_for: None,
                 })),
                 Work::Ack(_, fence) => {
                     let request = self.settle(*fence);

@@ -34,7 +34,8 @@ fn key() -> TopicKey {
 async fn add(store: &MemoryStore, name: &str) {
     let record = Record::new(&Metadata::default(), dq::job::Codec::Json, b"{}");
     let id = JobId::new(name).unwrap();
-    let copy = JobCopy { id, record, crashes: 0, place: CopyPlace::Dead, at: Timestamp::from_millis(5) };
+    let copy =
+        JobCopy { id, record, crashes: 0, place: CopyPlace::Dead, at: Timestamp::from_millis(5), taken_until: None };
     let import = Import { copies: vec![copy], on_duplicate: OnDuplicate::Reject, fence: Fence(0) };
     store.producer(&key(), &ProducerId::new(name)).import(1, import).await.unwrap();
 }

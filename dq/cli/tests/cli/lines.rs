@@ -7,7 +7,7 @@ use dq_cli::job_line::JobLine;
 
 fn copy_of(record: Record) -> JobCopy {
     let id = JobId::new("a").unwrap();
-    JobCopy { id, record, crashes: 0, place: CopyPlace::Delayed, at: Timestamp::from_millis(5) }
+    JobCopy { id, record, crashes: 0, place: CopyPlace::Delayed, at: Timestamp::from_millis(5), taken_until: None }
 }
 
 /// The line of a job with this record, which must lead back to the same record.

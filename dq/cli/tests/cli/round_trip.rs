@@ -76,7 +76,7 @@ fn copy(number: usize) -> impl Strategy<Value = JobCopy> {
         record(place).prop_map(move |record| {
             let crashes = if matches!(place, CopyPlace::Delayed | CopyPlace::Unacked) { crashes } else { 0 };
             let id = JobId::new(format!("{number} {name}")).unwrap();
-            JobCopy { id, record, crashes, place, at: Timestamp::from_millis(at) }
+            JobCopy { id, record, crashes, place, at: Timestamp::from_millis(at), taken_until: None }
         })
     })
 }

@@ -58,7 +58,7 @@ impl SentBatch {
     }
 
     pub(super) fn done(self) {
-        let outcome = CommandOutcome { found: None, changed: false, removed: None };
+        let outcome = CommandOutcome { found: None, changed: false, removed: None, other_version: None };
         let (added, commanded) = (vec![AddOutcome::Added; self.ids.len()], vec![outcome; self.ids.len()]);
         let reply = self.reply(BatchAnswer::Done(added), BatchAnswer::Done(commanded));
         drop(self.answer.send(Ok(reply)));

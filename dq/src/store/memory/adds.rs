@@ -8,6 +8,7 @@ use foldhash::fast::FixedState;
 use super::change::{Edit, LATEST_EXPIRY, Present};
 use super::now::Now;
 use super::places::{AddedJob, PendingCommand, Place, Replacement, Slot, TimedPlace, bytes_of_row};
+use super::taken::TakenIds;
 use super::topic::Topic;
 use crate::job::{Deliver, JobId, Metadata, ProducerId, Record, State};
 use crate::store::{
@@ -27,8 +28,9 @@ impl Topic {
             return Ok(kept);
         }
         self.takes_jobs()?;
-        let bytes = batch.items.iter().map(|job| bytes_of_row(&job.id, job.record.as_bytes().len()));
-        self.memory.take("add", bytes.sum())?;
+        let of_job = |job: &NewJob| bytes_of_row(&job.id, job.record.as_bytes().len());
+        let of_id = |job: &NewJob| job.unique_for.map_or(0, |_| TakenIds::bytes_of(&job.id));
+        self.memory.take("add", batch.items.iter().map(|job| of_job(job) + of_id(job)).sum())?;
         let (mut chosen, is_alone) = (HashSet::with_hasher(FixedState::default()), batch.items.len() == 1);
         let mut outcomes = Vec::with_capacity(batch.items.len());
         let extends = |job: &&NewJob| !job.generated && matches!(job.on_duplicate, OnDuplicate::Extend { .. });
@@ -37,12 +39,31 @@ impl Topic {
             let is_new = job.generated || is_alone || chosen.insert(job.id.clone());
             outcomes.push(match is_new {
                 true if left_out.contains(&job.id) => AddOutcome::Later,
-                true => self.add_one(now, producer, job),
+                true => self.add_and_take(now, producer, job),
                 false => AddOutcome::Repeated,
             });
         }
         self.calls.keep_added(now, producer, batch.number, &outcomes);
         Ok(BatchAnswer::Done(outcomes))
+    }
+
+    /// Adds a job, unless its id is taken by one that is gone; the id then stays taken for as long as the job says.
+    fn add_and_take(&mut self, now: Now, producer: &ProducerId, job: NewJob) -> AddOutcome {
+        let (id, unique_for) = (job.id.clone(), job.unique_for);
+        if job.generated {
+            return self.add_one(now, producer, job);
+        }
+        if let (Some(taken), OnDuplicate::Reject | OnDuplicate::Keep) = (self.taken.now(now, &id), job.on_duplicate) {
+            return match self.state(&id) {
+                None | Some(State::Done) if taken.was_deleted => AddOutcome::Deleted,
+                state => AddOutcome::Exists(state.unwrap_or(State::Done)),
+            };
+        }
+        let outcome = self.add_one(now, producer, job);
+        if outcome.is_taken() {
+            self.taken.added(now, &id, unique_for);
+        }
+        outcome
     }
 
     fn add_one(&mut self, now: Now, producer: &ProducerId, job: NewJob) -> AddOutcome {
@@ -181,7 +202,7 @@ impl Topic {
         // At most so long after the first add, and never before now.
         let bounded = |at_most| new.due.min(first.after(at_most)).max(now.floor());
         let due = at_most.map_or(new.due, bounded);
-        let edit = Edit { version, first_added: Some(first), payload: Some(&new.record) };
+        let edit = Edit { version, first_added: Some(first), payload: Some(&new.record), options: None };
         if is_replacement {
             let mut slot = self.jobs.get_mut(id).expect("its state is known");
             let extend = |pending: &mut PendingCommand| {

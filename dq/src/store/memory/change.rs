@@ -7,10 +7,11 @@ use foldhash::fast::FixedState;
 use super::now::Now;
 use super::places::{Place, Room, Slot, TimedPlace};
 use super::topic::Topic;
-use crate::job::{JobId, Metadata, ProducerId, Record, State};
+use crate::job::{Codec, JobId, Metadata, ProducerId, Record, State};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
-    BatchAnswer, ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, JobMove, LATEST_DUE, Numbered, StoreError,
+    BatchAnswer, ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, JobMove, LATEST_DUE, Numbered, OptionChange,
+    StoreError,
 };
 use crate::time::Timestamp;
 
@@ -22,6 +23,7 @@ pub(super) struct Edit<'a> {
     pub(super) version: u32,
     pub(super) first_added: Option<Timestamp>,
     pub(super) payload: Option<&'a Record>,
+    pub(super) options: Option<&'a OptionChange>,
 }
 
 impl Edit<'_> {
@@ -33,6 +35,7 @@ impl Edit<'_> {
             (at, _) => at,
         };
         let metadata = Metadata { expires_at, version: self.version, first_added: self.first_added, ..metadata };
+        let metadata = self.options.map_or_else(|| metadata.clone(), |options| options.of(metadata.clone()));
         self.payload.unwrap_or(record).with_metadata(&metadata)
     }
 }
@@ -93,7 +96,13 @@ impl Topic {
 
     /// By how many bytes the payloads grow.
     fn growth(&self, JobChange { id, what, .. }: &JobChange) -> u64 {
-        let ChangeKind::Update(new) = what else { return 0 };
+        let new = match what {
+            ChangeKind::Update(new) => new,
+            ChangeKind::Options(options) => {
+                return Record::new(&options.of(Metadata::default()), Codec::Json, b"").as_bytes().len() as u64;
+            }
+            _ => return 0,
+        };
         let of_job = self.jobs.get(id).map(|slot| &slot.record);
         let of_broadcast = self.broadcasts.get(id).map(|(_, record)| record);
         let grows = |old: &Record| new.payload_length().saturating_sub(old.payload_length());
@@ -134,11 +143,12 @@ impl Topic {
             _ => ChangeVerdict::Changed,
         };
         if verdict == ChangeVerdict::Changed {
-            let payload = match what {
-                ChangeKind::Update(record) => Some(record),
-                _ => None,
+            let (payload, options) = match what {
+                ChangeKind::Update(record) => (Some(record), None),
+                ChangeKind::Options(options) => (None, Some(options)),
+                _ => (None, None),
             };
-            let edit = Edit { version: version + 1, first_added, payload };
+            let edit = Edit { version: version + 1, first_added, payload, options };
             self.edit(id, &edit, |due| new_due(now, what, due));
         }
         let Present { version, due, .. } = self.present(id);
@@ -210,7 +220,7 @@ fn new_due(now: Now, what: &ChangeKind, old: Timestamp) -> Timestamp {
         ChangeKind::Reschedule(Due::At(at)) => (*at).min(LATEST_DUE).max(now.floor()),
         ChangeKind::ExtendBy(delay) => old.after(*delay).min(LATEST_DUE),
         ChangeKind::RunNow => old.min(now.floor()),
-        ChangeKind::Update(_) => old,
+        ChangeKind::Update(_) | ChangeKind::Options(_) => old,
     }
 }
 

@@ -39,10 +39,15 @@ impl Topic {
         &mut self,
         now: Now,
         producer: &ProducerId,
-        Command { verb, id, fence, by }: &Command,
+        Command { verb, id, fence, if_version, by }: &Command,
     ) -> CommandOutcome {
         let found = self.state(id);
+        let other_version = match if_version {
+            Some(wanted) if found.is_some() => Some(self.present(id).version).filter(|version| version != wanted),
+            _ => None,
+        };
         let (changed, removed) = match (verb, found) {
+            _ if other_version.is_some() => (false, None),
             (_, None) => (false, None),
             (CommandKind::Delete, Some(state)) => self.delete(id, state, Ended::Deleted, *verb),
             (CommandKind::Cancel, Some(state)) => self.delete(id, state, Ended::Cancelled, *verb),
@@ -50,11 +55,14 @@ impl Topic {
             (CommandKind::Requeue, Some(state)) => (self.requeue(now, id, state, *fence), None),
             (CommandKind::Pass, Some(state)) => (state != State::Running && self.jobs.pass(id), None),
         };
+        if changed && matches!(verb, CommandKind::Delete | CommandKind::Cancel) {
+            self.taken.deleted(now, id);
+        }
         // A pass moves no job.
         if changed && *verb != CommandKind::Pass {
             self.record.note(id, || move_of(*verb, found, by.as_deref().unwrap_or(producer.as_str()).to_owned()));
         }
-        CommandOutcome { found, changed, removed }
+        CommandOutcome { found, changed, removed, other_version }
     }
 
     /// Removes the job and the broadcast with this id. For a running job, broadcast and replacement go at once, and the job

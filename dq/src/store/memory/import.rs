@@ -75,7 +75,10 @@ impl Topic {
     }
 
     fn put_copy(&mut self, now: Now, copy: JobCopy) {
-        let JobCopy { id, record, crashes, place, at } = copy;
+        let JobCopy { id, record, crashes, place, at, taken_until } = copy;
+        if let Some(until) = taken_until {
+            self.taken.imported(now, &id, until);
+        }
         self.record.note(&id, || JobMove::Imported { place });
         let Some(place) = TimedPlace::ALL.into_iter().find(|timed| timed.copied() == place) else {
             self.broadcasts.remove(&id);

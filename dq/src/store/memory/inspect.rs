@@ -82,7 +82,7 @@ impl Topic {
                 CopyPlace::Broadcast => (&self.broadcasts.get(id)?.1, 0),
                 _ => self.jobs.get(id).map(|slot| (&slot.record, slot.crashes))?,
             };
-            Some(JobCopy { id: id.clone(), record: record.clone(), crashes, place, at: *at })
+            Some(JobCopy { id: id.clone(), record: record.clone(), crashes, place, at: *at, taken_until: None })
         };
         Ok(page_of(ids, bounds, copy, |copy| copy.record.as_bytes().len(), behind))
     }
@@ -101,7 +101,8 @@ impl Topic {
     pub(crate) fn export(&self, now: Now, request: &ExportRequest) -> Result<Exported, StoreError> {
         let (after, bounds, fence) = (request.after.as_ref(), (request.limit, request.bytes), self.fence);
         if let Some(place) = request.part.place() {
-            let (copies, next) = self.placed(place, after, bounds)?;
+            let (mut copies, next) = self.placed(place, after, bounds)?;
+            copies.iter_mut().for_each(|copy| self.note_taken(copy));
             return Ok(Exported { jobs: copies.len(), copies, next, fence });
         }
         let read = |(_, id): (_, &JobId)| held_job(id, self.jobs.get(id)?);
@@ -109,8 +110,13 @@ impl Topic {
         let size = |job: &HeldJob| bytes(&job.record) + job.replacement.as_ref().map_or(0, |new| bytes(&new.record));
         let (held, next) = page_of(self.runs(after)?, bounds, read, size, behind_run);
         let jobs = held.len();
-        let copies = held.into_iter().flat_map(|job| job.given_back(now.floor())).collect();
+        let mut copies: Vec<_> = held.into_iter().flat_map(|job| job.given_back(now.floor())).collect();
+        copies.iter_mut().for_each(|copy| self.note_taken(copy));
         Ok(Exported { copies, jobs, next, fence })
+    }
+
+    fn note_taken(&self, copy: &mut JobCopy) {
+        copy.taken_until = self.taken.get(&copy.id).map(|taken| taken.until);
     }
 
     /// The number of jobs in each place. O(leaves with due jobs + nodes).

@@ -24,7 +24,8 @@
 //!   Every step that ends a run calls `exit`, which obeys the pending command. `changes` turns what a step has done into bytes for a
 //!   journal, and such bytes into the same state again.
 //! * **State**, which the steps may change: `places` (the jobs; only this folder changes a job, its place and the indexes),
-//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `budget` (memory), `histories` (of jobs) and `signals`. `recorder` is what the current
+//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `budget` (memory), `histories` (of jobs), `taken` (ids) and
+//!   `signals`. `recorder` is what the current
 //!   step did to jobs: steps say it there once, and when the step ends, those who listen, the histories and the statistics read it.
 //!   `time_index` and `now` are the values that the state consists of.
 
@@ -57,6 +58,7 @@ mod settle;
 mod signals;
 #[cfg(any(test, feature = "testing"))]
 mod snapshot;
+mod taken;
 mod time_index;
 mod topic;
 mod topics;

@@ -17,6 +17,7 @@ use super::recorder::{Recorder, Statistics};
 use super::roles::Roles;
 use super::sequences::Sequences;
 use super::signals::{Notice, Notices};
+use super::taken::TakenIds;
 use crate::job::{Fence, JobId, NodeId, State};
 use crate::store::{HistorySetting, LinkOptions, Moves, Signal, StoreError, TopicState};
 use crate::time::Timestamp;
@@ -45,6 +46,7 @@ pub(crate) struct Topic {
     pub(super) record: Recorder,
     pub(super) statistics: Statistics,
     pub(super) histories: Histories,
+    pub(super) taken: TakenIds,
     /// Which settings the journal does not know yet.
     pub(super) unsaved: Unsaved,
     /// The newest fence that was given out.
@@ -87,6 +89,7 @@ impl Topic {
         {
             self.signal_head(now, head);
         }
+        self.taken.forget(now);
         let (moves, counts) = self.record.take();
         if let Some(counts) = counts {
             self.statistics.add(now, &counts);
@@ -117,7 +120,7 @@ impl Topic {
 
     /// Counts what the topic takes in memory now.
     pub(super) fn count_memory(&mut self) {
-        self.memory.count(self.jobs.bytes() + self.broadcasts.bytes + self.histories.bytes);
+        self.memory.count(self.jobs.bytes() + self.broadcasts.bytes + self.histories.bytes + self.taken.bytes);
     }
 
     /// Whether the topic keeps no job and no broadcast.

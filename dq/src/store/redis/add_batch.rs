@@ -36,6 +36,8 @@ struct Options {
     due: Due,
     expires_after: Option<Duration>,
     max_waiting: Option<usize>,
+    /// Not of a generated id.
+    unique_for: Option<Duration>,
 }
 
 impl Options {
@@ -107,7 +109,8 @@ impl AddBatch {
         self.longest = self.longest.max(record.as_bytes().len() + grows);
         let on_duplicate = (!job.generated).then_some(job.on_duplicate);
         let NewJob { deliver, due, expires_after, max_waiting, .. } = job;
-        let options = Options { on_duplicate, deliver, due, expires_after, max_waiting };
+        let unique_for = job.unique_for.filter(|_| !job.generated);
+        let options = Options { on_duplicate, deliver, due, expires_after, max_waiting, unique_for };
         match self.groups.last_mut() {
             Some((last, count)) if *last == options => *count += 1,
             _ => self.groups.push((options, 1)),
@@ -144,8 +147,14 @@ impl AddBatch {
     fn is_special(&self) -> bool {
         self.has(|options| options.deliver != Deliver::Queue || options.expires_after.is_some())
             || self.has_groups
+            || self.takes_ids()
             || self.extends()
             || self.has_schedules()
+    }
+
+    /// Whether ids stay taken for a time.
+    fn takes_ids(&self) -> bool {
+        self.has(|options| options.unique_for.is_some())
     }
 
     fn extends(&self) -> bool {
@@ -173,6 +182,7 @@ impl AddBatch {
             (self.is_special(), 's'),
             (self.has_chosen_ids(), 'c'),
             (self.extends(), 'e'),
+            (self.takes_ids(), 'u'),
             (self.retains, 'r'),
             (self.has_priorities, 'p'),
             (self.has_groups, 'g'),
@@ -265,6 +275,7 @@ impl Options {
             _ => String::new(),
         };
         let waiting = self.max_waiting.map(|most| format!("<{most}")).unwrap_or_default();
-        format!("{duplicate}{deliver}{kind}{time}{expiry}{most}{waiting}")
+        let unique = self.unique_for.map(|time| format!("!{}", millis(time))).unwrap_or_default();
+        format!("{duplicate}{deliver}{kind}{time}{expiry}{most}{unique}{waiting}")
     }
 }

@@ -4,15 +4,18 @@ use super::reply::{Reply, codes, malformed, state};
 use super::scripts::ScriptCall;
 use super::told::Told;
 use super::{LAST_MS, micros, millis};
+use crate::job::{Codec, Metadata, Record};
 use crate::store::{
-    BatchAnswer, ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, Numbered, StoreError, escaped,
+    BatchAnswer, ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, Numbered, OptionChange, StoreError, escaped,
 };
 
 /// Adds the arguments of a batch to a call that has its keys.
 pub(super) fn write(mut call: ScriptCall, batch: &Numbered<JobChange>) -> ScriptCall {
-    let updates = batch.items.iter().any(|item| matches!(item.what, ChangeKind::Update(_)));
+    let grows = |item: &JobChange| matches!(item.what, ChangeKind::Update(_) | ChangeKind::Options(_));
+    let retains = |item: &JobChange| matches!(&item.what, ChangeKind::Options(options) if options.retain.is_some_and(|retain| !retain.is_zero()));
+    let letters = [(batch.items.iter().any(grows), "u"), (batch.items.iter().any(retains), "r")];
     call.push(batch.number);
-    call.push(if updates { "u" } else { "" });
+    call.push(letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect::<String>());
     for JobChange { id, what, if_version, by } in &batch.items {
         let (verb, argument) = match what {
             ChangeKind::Reschedule(Due::After(delay) | Due::Usual(delay)) => ("r", format!("+{}", micros(*delay))),
@@ -20,6 +23,7 @@ pub(super) fn write(mut call: ScriptCall, batch: &Numbered<JobChange>) -> Script
             ChangeKind::ExtendBy(delay) => ("e", millis(*delay).to_string()),
             ChangeKind::RunNow => ("n", String::new()),
             ChangeKind::Update(_) => ("u", String::new()),
+            ChangeKind::Options(_) => ("o", String::new()),
         };
         call.push(verb);
         call.push(id.as_str());
@@ -27,10 +31,22 @@ pub(super) fn write(mut call: ScriptCall, batch: &Numbered<JobChange>) -> Script
         call.push(&*escaped(by.as_deref().unwrap_or_default()));
         match what {
             ChangeKind::Update(record) => call.push(record.payload_bytes()),
+            ChangeKind::Options(options) => call.push(written(options)),
             _ => call.push(argument),
         }
     }
     call
+}
+
+/// Which options change, as letters and a colon, then metadata that have them.
+fn written(options: &OptionChange) -> Vec<u8> {
+    let letters =
+        [(options.retry.is_some(), b'r'), (options.headers.is_some(), b'h'), (options.retain.is_some(), b'k')];
+    let mut text: Vec<u8> = letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect();
+    text.push(b':');
+    let record = Record::new(&options.of(Metadata::default()), Codec::Json, b"");
+    text.extend_from_slice(record.metadata_bytes().unwrap_or_default());
+    text
 }
 
 /// Reads the answer.

@@ -25,12 +25,31 @@ impl RedisStore {
     pub(super) async fn export_of(&self, topic: &TopicKey, request: ExportRequest) -> Result<Exported, StoreError> {
         let (keys, ExportRequest { part, after, limit, bytes }) = (self.keyspace.of(topic), request);
         if let Some(place) = part.place() {
-            return self.placed_of(&keys, place, after, (limit, bytes), true).await;
+            let mut exported = self.placed_of(&keys, place, after, (limit, bytes), true).await?;
+            self.note_taken(&keys, &mut exported.copies).await?;
+            return Ok(exported);
         }
         let Runs { held, next, clock, fence } = self.runs_of(&keys, after, (limit, bytes), true).await?;
         let jobs = held.len();
-        let copies = held.into_iter().flat_map(|(_, job)| job.given_back(clock)).collect();
+        let mut copies: Vec<_> = held.into_iter().flat_map(|(_, job)| job.given_back(clock)).collect();
+        self.note_taken(&keys, &mut copies).await?;
         Ok(Exported { copies, jobs, next, fence })
+    }
+
+    /// Until when the ids of these copies are taken.
+    async fn note_taken(&self, keys: &Keys, copies: &mut [JobCopy]) -> Result<(), StoreError> {
+        if copies.is_empty() {
+            return Ok(());
+        }
+        let mut command = redis::cmd("ZMSCORE");
+        command.arg(keys.name(Key::Taken, ""));
+        copies.iter().for_each(|copy| _ = command.arg(copy.id.as_str()));
+        let mut ends = Reply::list("export", self.queries.command("export", &command).await?)?;
+        for copy in copies {
+            // The half millisecond of a deleted job is no part of the time.
+            copy.taken_until = ends.score_or_nothing()?.map(|score| Timestamp::from_millis(score as u64));
+        }
+        Ok(())
     }
 
     /// A page of one place, in order of time, then id. Only an export has crashes and the last fence.
@@ -74,8 +93,8 @@ impl RedisStore {
             next = Some(Cursor { at, id: id.to_string() });
             let Some(record) = record else { continue };
             copies.push(match place {
-                CopyPlace::Broadcast => JobCopy { id, record, crashes: 0, place, at },
-                _ => JobCopy { id, record: record.under(&metadata), crashes, place, at },
+                CopyPlace::Broadcast => JobCopy { id, record, crashes: 0, place, at, taken_until: None },
+                _ => JobCopy { id, record: record.under(&metadata), crashes, place, at, taken_until: None },
             });
         }
         Ok(Exported { copies, jobs, next: next.filter(|_| more), fence })

@@ -43,7 +43,8 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
     });
     let has_schedules = copies.iter().any(is_schedule);
     let has_groups = copies.iter().any(|copy| copy.record.group().is_some());
-    let letters = [(retains, 'r'), (has_groups, 'g'), (has_priorities, 'p'), (has_schedules, 'h')];
+    let takes_ids = copies.iter().any(|copy| copy.taken_until.is_some());
+    let letters = [(retains, 'r'), (has_groups, 'g'), (has_priorities, 'p'), (has_schedules, 'h'), (takes_ids, 'u')];
     call.push(letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect::<String>());
     call.push(longest.next_power_of_two());
     call.push(import.fence.0);
@@ -53,6 +54,7 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
         call.push(copy.at.as_millis());
         call.push(copy.crashes);
         call.push(copy.record.as_bytes().as_ref());
+        call.push(copy.taken_until.map(|until| until.as_millis().to_string()).unwrap_or_default());
     }
     (call, repeats)
 }

@@ -48,6 +48,8 @@ pub(super) enum Key {
     /// ZSET ids of schedules, all with score 0. It has every schedule, and may name some that are gone.
     Schedules,
     Grouped,
+    /// ZSET id that stays taken → until when, and half a millisecond more if its job was deleted.
+    Taken,
     /// HASH minute modulo 1440 → what the topic counted in that minute.
     Statistics,
     /// HASH job id → history.
@@ -86,6 +88,7 @@ impl Key {
             Self::Meta => "meta",
             Self::Schedules => "schedules",
             Self::Grouped => "grouped",
+            Self::Taken => "taken",
             Self::Statistics => "statistics",
             Self::History => "history",
             Self::HistoryEnds => "history-ends",
@@ -107,6 +110,7 @@ impl Key {
             | Self::Leases
             | Self::Schedules
             | Self::Grouped
+            | Self::Taken
             | Self::HistoryEnds => "zset",
             Self::Sequence | Self::Calls => "string",
             Self::Wake | Self::BroadcastChannel | Self::EventsChannel => "channel",

@@ -96,7 +96,7 @@ fn wrong_with(key: Owned, found: &str, life: i64, is_known: bool) -> Option<Mism
         _ if found == "none" => return None,
         _ if found != expected => (FindingCode::WrongType, name, expected),
         Key::Running if !is_known => (FindingCode::RowsWithoutLease, owner, ""),
-        Key::Calls | Key::Sequence if life == -1 => (FindingCode::NoExpiry, name, ""),
+        Key::Calls | Key::Sequence | Key::Taken if life == -1 => (FindingCode::NoExpiry, name, ""),
         Key::Jobs | Key::FarJobs | Key::BroadcastJobs if !is_known => {
             (FindingCode::TopicNotListed, topic.to_string(), "")
         }

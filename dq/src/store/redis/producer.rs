@@ -145,10 +145,11 @@ impl RedisProducer {
     fn command(&self, batch: &Numbered<Command>) -> Pending<BatchReply> {
         let mut call = self.command.clone();
         call.push(batch.number);
-        for Command { verb, id, fence, by } in &batch.items {
+        for Command { verb, id, fence, if_version, by } in &batch.items {
             call.push(verb.letter());
             call.push(id.as_str());
             call.push(fence.map(|fence| fence.to_string()).unwrap_or_default());
+            call.push(if_version.map(|version| version.to_string()).unwrap_or_default());
             call.push(&*escaped(by.as_deref().unwrap_or_default()));
         }
         let count = batch.items.len();
@@ -226,6 +227,7 @@ fn outcome(told: &mut Told<'_>) -> Option<AddOutcome> {
         }
         'L' => AddOutcome::Later,
         'T' => AddOutcome::TopicFull(told.full()?),
+        'z' => AddOutcome::Deleted,
         'M' => AddOutcome::Refused(LAST_VERSION.to_owned()),
         code if code.is_ascii_uppercase() => AddOutcome::Replaced(state(code.to_ascii_lowercase())?),
         code => AddOutcome::Exists(state(code)?),
@@ -239,20 +241,29 @@ fn commanded(mut reply: Reply, count: usize) -> Result<BatchAnswer<CommandOutcom
     let text = reply.text()?;
     let codes = codes(&text, 'c', "command")?;
     let codes = codes.strip_prefix('*').map_or_else(|| codes.to_owned(), |code| code.repeat(count));
-    if codes.len() != 2 * count {
-        return Err(malformed("command", "it has another number of outcomes"));
-    }
-    let mut removed = if reply.len() > 0 { Some(reply.nested()?) } else { None };
-    let mut outcomes = Vec::with_capacity(count);
-    for pair in codes.as_bytes().chunks_exact(2) {
-        let removed = match &mut removed {
-            Some(records) => match records.nested_or_nothing()? {
-                Some(mut parts) => Some(parts.record()?.under(&parts.bytes()?)),
-                None => None,
-            },
-            None => None,
-        };
-        outcomes.push(CommandOutcome { found: state(pair[0].into()), changed: pair[1] == b'+', removed });
+    let outcomes = Told::new(&codes).all(command_outcome).filter(|outcomes| outcomes.len() == count);
+    let mut outcomes = outcomes.ok_or_else(|| malformed("command", "its outcomes are not those of the batch"))?;
+    if reply.len() > 0 {
+        let mut records = reply.nested()?;
+        for outcome in &mut outcomes {
+            if let Some(mut parts) = records.nested_or_nothing()? {
+                outcome.removed = Some(parts.record()?.under(&parts.bytes()?));
+            }
+        }
     }
     Ok(BatchAnswer::Done(outcomes))
+}
+
+fn command_outcome(told: &mut Told<'_>) -> Option<CommandOutcome> {
+    let found = match told.letter()? {
+        '-' => None,
+        letter => Some(state(letter)?),
+    };
+    let (changed, other_version) = match told.letter()? {
+        '+' => (true, None),
+        '-' => (false, None),
+        'v' => (false, Some(told.version_and_due()?.0)),
+        _ => return None,
+    };
+    Some(CommandOutcome { found, changed, removed: None, other_version })
 }

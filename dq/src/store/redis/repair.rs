@@ -11,6 +11,7 @@ use crate::job::limits::FENCE;
 use crate::job::{NodeId, TopicKey};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{FindingCode, GiveUp, Mismatch, StoreError};
+use crate::time::LONGEST_UNIQUE;
 
 const SET_ASIDE: &str = include_str!("lua/set_aside.lua");
 const FORGET: &str = include_str!("lua/forget.lua");
@@ -41,9 +42,12 @@ impl RedisStore {
                 cmd.arg("EVAL").arg(FORGET).arg(1).arg(keys.name(Key::Meta, "")).arg(id).arg(FENCE.most);
             }
             FindingCode::NoExpiry => {
-                // As the scripts set it: a day for a sequence number, an hour for the calls of a producer.
-                let is_sequence = id.starts_with(&keys.name(Key::Sequence, ""));
-                cmd.arg("EXPIRE").arg(id).arg(if is_sequence { 86_400 } else { 3_600 });
+                // As the scripts set it: a day for a sequence number, an hour for the calls of a producer, and for taken ids an hour after
+                // the last one at the latest.
+                let (sequence, taken) = (keys.name(Key::Sequence, ""), keys.name(Key::Taken, ""));
+                let longest = if *id == taken { LONGEST_UNIQUE.as_secs() } else { 0 };
+                let seconds = if id.starts_with(&sequence) { 86_400 } else { longest + 3_600 };
+                cmd.arg("EXPIRE").arg(id).arg(seconds);
             }
             FindingCode::TopicNotListed => {
                 cmd.arg("ZADD").arg(self.keyspace.directory(topic.app.as_str())).arg(0).arg(topic.topic.as_str());

@@ -108,6 +108,18 @@ impl Reply {
         }
     }
 
+    /// A score, which the server tells as a number, or nothing.
+    pub(super) fn score_or_nothing(&mut self) -> Result<Option<f64>, StoreError> {
+        match self.next()? {
+            Value::Nil => Ok(None),
+            Value::Double(score) => Ok(Some(score)),
+            value => {
+                let text = String::from_utf8(self.bytes_of(value)?).ok();
+                text.and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| malformed(self.operation, "no number"))
+            }
+        }
+    }
+
     pub(super) fn text(&mut self) -> Result<String, StoreError> {
         let value = self.next()?;
         String::from_utf8(self.bytes_of(value)?).map_err(|_| malformed(self.operation, "a string is not UTF-8"))

@@ -59,16 +59,16 @@ steps! {
     Publish "publish" [Broadcasts BroadcastJobs Meta BroadcastChannel];
     Scan "scan" [Jobs Delayed Unacked Dead Done Leases Meta Far FarJobs Grouped Running];
     Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Far FarJobs Schedules Grouped Running];
-    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Schedules Grouped Running];
-    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs Schedules Grouped];
+    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Schedules Grouped Taken Running];
+    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs Schedules Grouped Taken];
     Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs Grouped];
     Listen "listen" [Meta];
     KeepHistory "keep_history" [Meta History HistoryEnds];
     History "history" [History];
     Set "set" [Calls Meta Wake Delayed Grouped];
     TopicState "topic_state" [Meta];
-    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs Schedules Grouped];
-    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs History HistoryEnds Grouped];
+    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs Schedules Grouped Taken];
+    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs History HistoryEnds Grouped Taken];
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs Crashes];
     Page "page" [Jobs Delayed Metadata Far FarJobs Crashes Meta];
     Nodes "nodes" [Leases Running];
@@ -107,8 +107,8 @@ macro_rules! parts {
 const PARTS: &[(&str, &str)] = parts! {
     "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "groups.lua" "head.lua"
     "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "limits.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
-    "news.lua" "note.lua" "open_groups.lua" "order.lua" "outcomes.lua" "overrides.lua" "pages.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
-    "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "seats.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua"
+    "news.lua" "note.lua" "open_groups.lua" "options.lua" "order.lua" "outcomes.lua" "overrides.lua" "pages.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
+    "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "seats.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "take.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua"
 };
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.
@@ -260,8 +260,10 @@ fn body(text: &str) -> &str {
 /// The line that the loader writes in front of the part `types`.
 fn types_of(step: Step, is_diagnosis: bool) -> String {
     let type_of = |key: &Key| match key {
-        // These read the index of schedules before they write it, if a batch has a schedule. A channel is not checked.
-        Key::Schedules if !is_diagnosis && matches!(step, Step::Add | Step::Import | Step::Settle) => {
+        // These read the index of schedules and the taken ids before they write them, if a batch is about one. A channel is not checked.
+        Key::Schedules | Key::Taken
+            if !is_diagnosis && matches!(step, Step::Add | Step::Import | Step::Settle | Step::Command) =>
+        {
             "'channel'".into()
         }
         // The part `groups` reads it first, if the topic has groups.

@@ -1,11 +1,11 @@
 //! Delete, cancel, ack and requeue of jobs that are not running (rules 13, 15).
 
 use super::events::add_in_state;
-use super::producer::{answered, command, job, with_metadata};
+use super::producer::{answered, command, job, with_metadata, with_payload};
 use super::topic::{Topic, secs};
-use dq::job::{Cause, Metadata, State};
+use dq::job::{Cause, Deliver, Metadata, State};
 use dq::store::step::Change;
-use dq::store::{CommandKind, CommandOutcome, NewJob, Numbered, StoreError};
+use dq::store::{ChangeKind, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, StoreError};
 
 /// A delete or cancel of a job that is not running removes the job and returns its record (rule 13).
 pub async fn deleted_job_is_returned(t: &Topic) {
@@ -14,7 +14,10 @@ pub async fn deleted_job_is_returned(t: &Topic) {
             add_in_state(t, "a", state).await;
             let record = t.stored("a").await.record;
             let outcome = t.command(verb, "a", None).await;
-            assert_eq!(outcome, CommandOutcome { found: Some(state), changed: true, removed: Some(record) });
+            assert_eq!(
+                outcome,
+                CommandOutcome { found: Some(state), changed: true, removed: Some(record), other_version: None }
+            );
             assert_eq!(t.find("a").await, None);
         }
     }
@@ -24,7 +27,7 @@ pub async fn deleted_job_is_returned(t: &Topic) {
 pub async fn unknown_job_is_not_found(t: &Topic) {
     for verb in [CommandKind::Delete, CommandKind::Cancel, CommandKind::Ack, CommandKind::Requeue] {
         let outcome = t.command(verb, "a", None).await;
-        assert_eq!(outcome, CommandOutcome { found: None, changed: false, removed: None });
+        assert_eq!(outcome, CommandOutcome { found: None, changed: false, removed: None, other_version: None });
     }
     t.add("a").await;
 }
@@ -125,4 +128,54 @@ pub async fn command_over_the_limit_changes_nothing(t: &Topic) {
     let error = t.producer().command(Numbered { number: 2, items }).await.expect_err("1,001 are too many");
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     assert_eq!(t.state("j0").await, Some(State::Delayed));
+}
+
+/// A command that names another version does nothing and answers the version of the job, in whatever state it is (rule 28).
+pub async fn command_may_name_the_version(t: &Topic) {
+    for verb in [CommandKind::Delete, CommandKind::Cancel, CommandKind::Ack, CommandKind::Requeue] {
+        for state in [State::Delayed, State::Running, State::Unacked, State::Dead, State::Done] {
+            let claim = add_in_state(t, "a", state).await;
+            let before = t.stored("a").await;
+            let outcome = t.command_of("a", verb, 3).await;
+            let expected = CommandOutcome { found: Some(state), changed: false, removed: None, other_version: Some(0) };
+            assert_eq!((outcome, t.stored("a").await), (expected, before), "{verb:?} {state}");
+            let unnamed = match (verb, state) {
+                (CommandKind::Delete | CommandKind::Cancel, _) => true,
+                (CommandKind::Ack, _) => !matches!(state, State::Dead | State::Done),
+                (CommandKind::Requeue | CommandKind::Pass, _) => matches!(state, State::Unacked | State::Dead),
+            };
+            let outcome = t.command_of("a", verb, 0).await;
+            assert_eq!((outcome.changed, outcome.other_version), (unnamed, None), "{verb:?} {state}");
+            if let Some(claim) = claim {
+                t.end("driver", &claim, Change::Ack).await;
+            }
+            t.delete("a").await;
+        }
+        let outcome = t.command_of("a", verb, 0).await;
+        assert_eq!(outcome, CommandOutcome { found: None, changed: false, removed: None, other_version: None });
+    }
+}
+
+/// The version of a command is that of the job as it is: after changes, of a large record, and of a waiting broadcast (rules 24, 28).
+pub async fn version_of_a_command_is_that_of_the_changed_job(t: &Topic) {
+    let large = with_payload("a", &"x".repeat(9_000));
+    for new in [
+        job("a"),
+        large,
+        NewJob { deliver: Deliver::Broadcast, ..job("a") },
+        NewJob { deliver: Deliver::Both, ..job("a") },
+    ] {
+        t.add_job(NewJob { due: Due::After(secs(3_600)), ..new }).await;
+        for version in 1..3 {
+            t.changed("a", ChangeKind::ExtendBy(secs(1))).await;
+            assert_eq!(t.command_of("a", CommandKind::Delete, version - 1).await.other_version, Some(version));
+        }
+        let batch =
+            [1, 2, 2].map(|version| Command { if_version: Some(version), ..command(CommandKind::Ack, "a", None) });
+        let answer = t.producer().command(t.numbered(batch.to_vec())).await.expect("command is answered");
+        let outcomes =
+            answered(answer).into_iter().map(|outcome| (outcome.changed, outcome.other_version, outcome.found));
+        let (delayed, other) = (Some(State::Delayed), Some(2));
+        assert_eq!(outcomes.collect::<Vec<_>>(), [(false, other, delayed), (true, None, delayed), (false, None, None)]);
+    }
 }

@@ -17,7 +17,7 @@ pub(super) fn copy(name: &str, place: CopyPlace, at: Timestamp) -> JobCopy {
 /// A copy with these metadata.
 pub(super) fn copy_with(name: &str, place: CopyPlace, at: Timestamp, metadata: &Metadata) -> JobCopy {
     let record = Record::new(metadata, Codec::Json, name.as_bytes());
-    JobCopy { id: id(name), record, crashes: 0, place, at }
+    JobCopy { id: id(name), record, crashes: 0, place, at, taken_until: None }
 }
 
 /// An import of these copies, whose fence changes nothing.

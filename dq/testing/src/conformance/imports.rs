@@ -253,7 +253,7 @@ pub async fn imported_record_comes_back(t: &Topic) {
     let large = "x".repeat(20_000);
     let with = |name: &str, payload: &[u8]| {
         let record = dq::job::Record::new(&metadata, dq::job::Codec::Json, payload);
-        JobCopy { id: id(name), record, crashes: 1, place: CopyPlace::Delayed, at: t.now() }
+        JobCopy { id: id(name), record, crashes: 1, place: CopyPlace::Delayed, at: t.now(), taken_until: None }
     };
     let unreadable = dq::job::Record::from_bytes(bytes::Bytes::from_static(b"what?\xff"));
     let copies = vec![

@@ -20,6 +20,12 @@ macro_rules! store_behaviours {
             later_replacement_takes_the_place_of_an_earlier_one reject_and_keep_leave_a_waiting_replacement
             replacement_starts_afresh replacement_is_not_charged_crashes_of_the_old_run id_is_free_after_its_end
             replacement_has_its_own_retention;
+        taken:
+            ended_job_counts_as_existing_while_its_id_is_taken each_job_of_a_batch_takes_its_id_for_its_time
+            deleted_job_leaves_its_id_taken id_of_a_run_under_a_pending_end_stays_taken
+            id_stays_taken_however_its_job_has_ended replacement_of_a_taken_id_is_a_new_job
+            later_add_does_not_shorten_the_time_of_an_id taken_ids_wait_for_nothing
+            deleted_far_job_leaves_its_id_taken copy_keeps_until_when_its_id_is_taken;
         numbered:
             repeated_add_does_nothing repeated_answer_is_the_first_one repeated_command_does_nothing
             number_below_the_highest_is_late late_command_removes_nothing adds_and_commands_share_their_numbers
@@ -37,15 +43,9 @@ macro_rules! store_behaviours {
             transfer_returns_the_earliest_foreign_lease due_times_may_be_years_away
             clock_that_jumps_back_makes_nothing_early;
         settle:
-            acked_job_is_gone
-            acked_job_is_kept_for_its_retention
-            rejoined_job_is_due_at_the_requested_time
-            rejoined_job_keeps_its_record
-            retried_job_waits_with_its_new_metadata
-            retry_is_due_after_the_exact_backoff
-            rolled_back_job_keeps_its_due_time
-            parked_job_keeps_the_fence_of_its_run
-            dead_job_keeps_its_cause
+            acked_job_is_gone acked_job_is_kept_for_its_retention rejoined_job_is_due_at_the_requested_time
+            rejoined_job_keeps_its_record retried_job_waits_with_its_new_metadata retry_is_due_after_the_exact_backoff
+            rolled_back_job_keeps_its_due_time parked_job_keeps_the_fence_of_its_run dead_job_keeps_its_cause
             parking_fence_of_new_metadata_is_ignored
             stale_token_settles_nothing
             outcome_of_a_reclaimed_run_is_stale
@@ -161,15 +161,11 @@ macro_rules! store_behaviours {
             ack_of_the_later_run_applies
             fenced_requeue_leaves_a_dead_job;
         commands:
-            deleted_job_is_returned
-            unknown_job_is_not_found
-            deleted_job_is_not_claimed
-            ack_ends_a_waiting_or_parked_job
-            requeued_dead_job_starts_afresh
-            requeued_unacked_job_keeps_its_attempts_and_expiry
-            requeue_clears_crashes
-            commands_are_answered_one_by_one
-            command_over_the_limit_changes_nothing;
+            deleted_job_is_returned unknown_job_is_not_found deleted_job_is_not_claimed
+            ack_ends_a_waiting_or_parked_job requeued_dead_job_starts_afresh
+            requeued_unacked_job_keeps_its_attempts_and_expiry requeue_clears_crashes
+            commands_are_answered_one_by_one command_over_the_limit_changes_nothing command_may_name_the_version
+            version_of_a_command_is_that_of_the_changed_job;
         changing:
             delayed_job_gets_another_due_time waiting_broadcast_gets_another_due_time running_job_is_not_changed
             change_of_a_running_job_leaves_its_pending_command unacked_or_dead_job_gets_no_due_time
@@ -185,7 +181,8 @@ macro_rules! store_behaviours {
         updating:
             delayed_job_gets_another_payload waiting_broadcast_gets_another_payload unacked_job_gets_another_payload
             dead_job_gets_another_payload payload_may_grow_and_shrink updated_records_count_with_their_size
-            unreadable_record_is_mended;
+            unreadable_record_is_mended job_gets_other_options options_are_changed_where_a_payload_is
+            retention_of_a_changed_job_applies;
         extending:
             extension_adds_an_unknown_job extension_moves_a_delayed_job extension_cannot_starve_a_job
             extension_beyond_the_limit_is_now extension_of_an_ordinary_job_counts_from_now

@@ -73,6 +73,7 @@ pub mod settle;
 pub mod slots;
 pub mod statistics;
 pub mod stopped;
+pub mod taken;
 pub mod ticks;
 pub mod together;
 pub mod told;

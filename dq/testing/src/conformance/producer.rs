@@ -26,6 +26,7 @@ pub(super) fn with_payload(name: &str, payload: &str) -> NewJob {
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
         max_waiting: None,
+        unique_for: None,
     }
 }
 
@@ -53,7 +54,7 @@ pub(super) fn replacing(name: &str, payload: &str) -> NewJob {
 
 /// One command of a batch.
 pub(super) fn command(verb: CommandKind, name: &str, fence: Option<Fence>) -> Command {
-    Command { verb, id: id(name), fence, by: None }
+    Command { verb, id: id(name), fence, if_version: None, by: None }
 }
 
 /// The outcomes of a batch, which must not be late.
@@ -119,6 +120,14 @@ impl Topic {
     pub async fn command(&self, verb: CommandKind, name: &str, fence: Option<Fence>) -> CommandOutcome {
         let batch = self.numbered(vec![command(verb, name, fence)]);
         let answer = self.producer.command(batch).await.expect("command is answered");
+        self.audit().await;
+        answered(answer).remove(0)
+    }
+
+    /// Sends one command for a job with this version.
+    pub async fn command_of(&self, name: &str, verb: CommandKind, version: u32) -> CommandOutcome {
+        let named = Command { if_version: Some(version), ..command(verb, name, None) };
+        let answer = self.producer.command(self.numbered(vec![named])).await.expect("command is answered");
         self.audit().await;
         answered(answer).remove(0)
     }

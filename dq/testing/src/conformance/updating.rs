@@ -4,9 +4,9 @@ use super::changes::update;
 use super::events::{NODE, add_in_state};
 use super::producer::{delayed, job};
 use super::topic::{Topic, ms, secs};
-use dq::job::{Cause, Deliver, Metadata, Record, State};
+use dq::job::{Cause, Codec, Deliver, GroupName, Metadata, Record, State};
 use dq::store::step::{Change, USUAL_BYTES};
-use dq::store::{AddOutcome, ChangeKind, Due, NewJob};
+use dq::store::{AddOutcome, ChangeKind, ChangeVerdict, Due, JobPlace, NewJob, OptionChange};
 
 /// An update gives a DELAYED job another payload, and changes nothing else of it but its version (rule 28).
 pub async fn delayed_job_gets_another_payload(t: &Topic) {
@@ -96,4 +96,101 @@ pub async fn unreadable_record_is_mended(t: &Topic) {
         (t.payload("a").await, t.metadata("a").await),
         ("7".into(), Metadata { version: 1, ..Metadata::default() })
     );
+}
+
+/// All options; the job that they are for has others.
+fn options() -> OptionChange {
+    OptionChange {
+        retry: Some("none".into()),
+        headers: Some(vec![("a".into(), "1".into()), ("b".into(), String::new())]),
+        retain: Some(secs(9)),
+    }
+}
+
+fn with_options(metadata: Metadata, options: &OptionChange) -> Metadata {
+    let OptionChange { retry, headers, retain } = options.clone();
+    Metadata {
+        retry: retry.or(metadata.retry),
+        headers: headers.unwrap_or(metadata.headers),
+        retain: retain.unwrap_or(metadata.retain),
+        version: metadata.version + 1,
+        ..metadata
+    }
+}
+
+/// A DELAYED, UNACKED or DEAD job gets another retry policy, other headers or another retention; what is not named stays (rule 28).
+pub async fn job_gets_other_options(t: &Topic) {
+    let none = OptionChange::default();
+    let changes = [
+        options(),
+        OptionChange { retry: Some("30s x 5".into()), ..none.clone() },
+        OptionChange { headers: Some(vec![("c".into(), "x".repeat(5_000))]), ..none.clone() },
+        OptionChange { headers: Some(Vec::new()), ..none.clone() },
+        OptionChange { retain: Some(secs(0)), ..none },
+        options(),
+    ];
+    let failed = Metadata {
+        attempts: 2,
+        cause: Some(Cause::Error),
+        error: Some("no".into()),
+        headers: vec![("old".into(), "h".into())],
+        group: GroupName::new("g").ok(),
+        delay: secs(5),
+        ..Metadata::default()
+    };
+    for (state, size) in [(State::Delayed, 1), (State::Unacked, 1), (State::Dead, 9_000), (State::Delayed, 9_000)] {
+        let metadata = failed.clone();
+        t.add_job(NewJob { record: Record::new(&metadata, Codec::Json, &vec![b'7'; size]), ..job("a") }).await;
+        let claim = t.claim(NODE, "a").await;
+        match state {
+            State::Unacked => t.end(NODE, &claim, Change::Park).await,
+            State::Dead => t.end(NODE, &claim, Change::Dead).await,
+            _ => t.end(NODE, &claim, Change::Retry(secs(60))).await,
+        }
+        let place = t.place("a").await;
+        for change in &changes {
+            let before = t.metadata("a").await;
+            assert_eq!(t.changed("a", ChangeKind::Options(change.clone())).await.found, Some(state));
+            let is_same = (t.metadata("a").await, t.place("a").await) == (with_options(before, change), place.clone());
+            assert!(
+                is_same && t.payload("a").await == "7".repeat(size),
+                "{change:?} of {state}: {:?}",
+                t.metadata("a").await
+            );
+        }
+        t.delete("a").await;
+    }
+}
+
+/// A waiting broadcast gets other options too; a RUNNING, DONE or unknown job does not (rules 24, 28).
+pub async fn options_are_changed_where_a_payload_is(t: &Topic) {
+    let unknown = t.change("a", ChangeKind::Options(options())).await;
+    assert_eq!((unknown.found, unknown.verdict), (None, ChangeVerdict::Refused));
+    for deliver in [Deliver::Broadcast, Deliver::Both] {
+        t.add_job(NewJob { deliver, ..delayed("a", secs(9)) }).await;
+        let before = t.metadata("a").await;
+        t.changed("a", ChangeKind::Options(options())).await;
+        assert_eq!((t.metadata("a").await, t.payload("a").await), (with_options(before, &options()), "a".into()));
+        t.delete("a").await;
+    }
+    for state in [State::Running, State::Done] {
+        let claim = add_in_state(t, "a", state).await;
+        let before = t.stored("a").await;
+        let outcome = t.change("a", ChangeKind::Options(options())).await;
+        assert_eq!((outcome.verdict, t.stored("a").await), (ChangeVerdict::Refused, before));
+        if let Some(claim) = claim {
+            t.end(NODE, &claim, Change::Drop).await;
+        }
+        t.delete("a").await;
+    }
+}
+
+/// A retention that a job gets while it waits applies to its ack, in a topic that had none (rule 28).
+pub async fn retention_of_a_changed_job_applies(t: &Topic) {
+    t.add_later("a", secs(9)).await;
+    t.changed("a", ChangeKind::Options(OptionChange { retain: Some(secs(60)), ..OptionChange::default() })).await;
+    t.advance(secs(9)).await;
+    let claim = t.claim(NODE, "a").await;
+    t.end(NODE, &claim, Change::Ack).await;
+    assert_eq!(t.place("a").await, JobPlace::Done { until: t.in_ms(60_000) });
 }

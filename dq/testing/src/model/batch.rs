@@ -6,7 +6,7 @@ use super::cluster::{ClusterState, job, metadata, ms};
 use super::operation::{self, AddItem, ChangeItem, CommandItem, OutcomeItem, Setting, Version, What};
 use dq::job::{Cause, Codec, Fence, Metadata, Priority, Record};
 use dq::store::step::{Change, Outcome, RejoinDue, Tick, TickJob};
-use dq::store::{ChangeKind, Command, Due, JobChange, Limit, LimitKind, NewJob, SetTopic, TopicChange};
+use dq::store::{ChangeKind, Command, Due, JobChange, Limit, LimitKind, NewJob, OptionChange, SetTopic, TopicChange};
 use dq::time::Timestamp;
 
 impl ClusterState {
@@ -28,6 +28,7 @@ impl ClusterState {
             on_duplicate: item.on_duplicate,
             deliver: item.deliver,
             max_waiting: None,
+            unique_for: item.unique_for.map(ms),
         }
     }
 
@@ -64,18 +65,26 @@ impl ClusterState {
             What::Reschedule(operation::Due::In(after)) => ChangeKind::Reschedule(Due::At(self.at(after))),
             What::ExtendBy(by) => ChangeKind::ExtendBy(ms(by)),
             What::RunNow => ChangeKind::RunNow,
+            What::Options { headers, retain } => ChangeKind::Options(OptionChange {
+                retry: Some(format!("{}s x 5", number % 60 + 1)),
+                headers: headers.then(|| vec![("n".into(), n.to_string())]),
+                retain: retain.then(|| ms(10_000)),
+            }),
             What::Update => {
                 let payload = format!("{by} {number} {n} new");
                 ChangeKind::Update(Record::new(&Metadata::default(), Codec::Json, payload.as_bytes()))
             }
         };
-        let present = self.topic.record(&job(item.job)).map_or(0, |record| metadata(record).version);
-        let if_version = match item.version {
+        JobChange { id: job(item.job), what, if_version: self.version(item.job, item.version), by: None }
+    }
+
+    fn version(&self, id: u8, version: Version) -> Option<u32> {
+        let present = self.topic.record(&job(id)).map_or(0, |record| metadata(record).version);
+        match version {
             Version::Any => None,
             Version::Right => Some(present),
             Version::Wrong => Some(present + 1),
-        };
-        JobChange { id: job(item.job), what, if_version, by: None }
+        }
     }
 
     pub(super) fn command(&self, item: &CommandItem) -> Command {
@@ -87,7 +96,13 @@ impl ClusterState {
             operation::Fence::Old(back) => Some(self.token(item.job, operation::Token::Old(back)).fence),
             operation::Fence::Wrong => Some(Fence(right.0 + 1)),
         };
-        Command { verb: item.verb, id: job(item.job), fence, by: None }
+        Command {
+            verb: item.verb,
+            id: job(item.job),
+            fence,
+            if_version: self.version(item.job, item.version),
+            by: None,
+        }
     }
 
     pub(super) fn outcome(&self, it: &OutcomeItem) -> Outcome {

@@ -18,6 +18,7 @@ use dq::job::{Fence, JobId, NodeId, ProducerId, State};
 use dq::store::step::{Claim, NoteVerdict, Sequenced};
 use dq::store::{Answer, BatchAnswer, CommandKind, Request};
 use dq::testing::seam::{JobView, Row};
+use dq::time::Timestamp;
 
 /// What earlier steps have promised.
 #[derive(Debug, Default)]
@@ -26,6 +27,8 @@ pub(super) struct Invariants {
     fence: Fence,
     /// The pending end of each running job, and the run that it names.
     ends: BTreeMap<JobId, (CommandKind, Option<Fence>)>,
+    /// Until when each id is taken, and whether its job was deleted.
+    taken: BTreeMap<JobId, (Timestamp, bool)>,
     /// The answer to each batch.
     answers: BTreeMap<(ProducerId, u64), ModelAnswer>,
 }

@@ -126,15 +126,10 @@ fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     let deliver = deliver();
     let retain = select(vec![0, 0, 10_000]);
     let priority = prop_oneof![2 => Just(Priority::Normal), 1 => Just(Priority::High), 1 => Just(Priority::Low)];
-    let item = (job, due, expires_after, retain, on_duplicate, deliver, priority);
-    let item = item.prop_map(|(job, due, expires_after, retain, on_duplicate, deliver, priority)| AddItem {
-        job,
-        due,
-        expires_after,
-        retain,
-        on_duplicate,
-        deliver,
-        priority,
+    let unique_for = weighted(0.3, select(vec![300, 9_000, 900_000]));
+    let item = (job, due, expires_after, retain, on_duplicate, deliver, priority, unique_for);
+    let item = item.prop_map(|(job, due, expires_after, retain, on_duplicate, deliver, priority, unique_for)| {
+        AddItem { job, due, expires_after, retain, on_duplicate, deliver, priority, unique_for }
     });
     (0..PRODUCERS, number(), vec(item, 1..4), lost()).prop_map(|(producer, number, jobs, lost)| Operation::Add {
         producer,
@@ -158,7 +153,8 @@ fn command(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
         2 => (1..4_u8).prop_map(Fence::Old),
         1 => Just(Fence::Wrong),
     ];
-    let item = (job, verb, fence).prop_map(|(job, verb, fence)| CommandItem { job, verb, fence });
+    let item = (job, verb, fence, version());
+    let item = item.prop_map(|(job, verb, fence, version)| CommandItem { job, verb, fence, version });
     (0..PRODUCERS, number(), vec(item, 1..3), lost()).prop_map(|(producer, number, items, lost)| Operation::Command {
         producer,
         number,
@@ -174,15 +170,19 @@ fn changes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
         1 => wait().prop_map(What::ExtendBy),
         1 => Just(What::RunNow),
         2 => Just(What::Update),
+        1 => (any::<bool>(), any::<bool>()).prop_map(|(headers, retain)| What::Options { headers, retain }),
     ];
-    let version = select(vec![Version::Any, Version::Any, Version::Right, Version::Wrong]);
-    let item = (job, what, version).prop_map(|(job, what, version)| ChangeItem { job, what, version });
+    let item = (job, what, version()).prop_map(|(job, what, version)| ChangeItem { job, what, version });
     (0..PRODUCERS, number(), vec(item, 1..4), lost()).prop_map(|(producer, number, items, lost)| Operation::Change {
         producer,
         number,
         items,
         lost,
     })
+}
+
+fn version() -> impl Strategy<Value = Version> {
+    select(vec![Version::Any, Version::Any, Version::Any, Version::Right, Version::Wrong])
 }
 
 fn transfer() -> impl Strategy<Value = Operation> {

@@ -154,6 +154,8 @@ pub(super) struct AddItem {
     pub(super) on_duplicate: OnDuplicate,
     pub(super) deliver: Deliver,
     pub(super) priority: Priority,
+    /// For how long the id stays taken, in ms.
+    pub(super) unique_for: Option<u64>,
 }
 
 /// When a job is due, in ms: after a delay, at a time relative to now, or after the usual delay.
@@ -181,6 +183,7 @@ pub(super) struct CommandItem {
     pub(super) job: u8,
     pub(super) verb: CommandKind,
     pub(super) fence: Fence,
+    pub(super) version: Version,
 }
 
 /// A change of a batch.
@@ -198,9 +201,10 @@ pub(super) enum What {
     ExtendBy(u64),
     RunNow,
     Update,
+    Options { headers: bool, retain: bool },
 }
 
-/// Which version a change names.
+/// Which version a command or a change names.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Version {
     Any,
@@ -314,7 +318,8 @@ impl Ending {
         let give_back = |job| OutcomeItem { job, token: Token::Right, change: Change::Rollback, metadata: false };
         let back = |job| Operation::Settle { by: By::Holder, sequence, outcomes: vec![give_back(job)], lost: false };
         let all = |verb| {
-            let items = each().map(|job| CommandItem { job, verb, fence: Fence::None }).collect();
+            let items =
+                each().map(|job| CommandItem { job, verb, fence: Fence::None, version: Version::Any }).collect();
             Operation::Command { producer: 0, number: Number::Next, items, lost: false }
         };
         let reconcile = |node| Operation::Reconcile { node, sequence, behind: None, limit: 1_000, lost: false };

@@ -32,8 +32,9 @@ pub(super) fn ignore_versions(items: &mut [JobChange]) {
 }
 
 impl Sim {
-    /// Without `usual` the default delay of a topic counts for no job.
+    /// Without `usual` the default delay of a topic counts for no job, and without `unique` no id stays taken.
     pub(super) fn ignore_usual(&self, jobs: &mut [NewJob]) {
+        jobs.iter_mut().filter(|_| without("unique")).for_each(|job| job.unique_for = None);
         for job in jobs.iter_mut().filter(|_| without("usual")) {
             if let Due::Usual(delay) = job.due {
                 job.due = Due::After(delay);

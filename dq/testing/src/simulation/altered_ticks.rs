@@ -49,6 +49,7 @@ impl Sim {
             on_duplicate: OnDuplicate::Keep,
             deliver: job.deliver,
             max_waiting: None,
+            unique_for: None,
         };
         let producer = self.producer(key, &ProducerId::new("away"));
         let items = tick.jobs.iter().map(new).collect();

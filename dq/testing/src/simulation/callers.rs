@@ -106,6 +106,10 @@ impl Sim {
         let mut add = provider.add_json(payload(version, size));
         if random.chance(if crowd { 0.1 } else { 0.9 }) {
             add = add.id(self.id(topic, random));
+            let unique = self.cluster.random("unique", version);
+            if unique.chance(0.15) {
+                add = add.unique_for(Duration::from_secs(unique.pick(&[1, 4, 30])));
+            }
         }
         let delay = if crowd { 500 } else { random.pick(&[0, 0, 100, 900, 3000, 9000]) };
         if random.chance(0.8) {
@@ -158,7 +162,7 @@ impl Sim {
 
     fn answered(&self, key: &TopicKey, version: u64, added: Result<Added, CallError>) {
         let result = match added {
-            Ok(Added { how: Addition::Kept(_), .. }) => AddResult::Exists,
+            Ok(Added { how: Addition::Kept(_) | Addition::KeptDeleted, .. }) => AddResult::Exists,
             Ok(_) => AddResult::Added,
             Err(error) => result_of(&error),
         };
@@ -205,7 +209,9 @@ impl Sim {
 /// What the caller of an add learns from an error.
 pub(super) const fn result_of(error: &CallError) -> AddResult {
     match error {
-        CallError::Refused { refusal: Refusal::Exists(_) | Refusal::NotExtended(_), .. } => AddResult::Exists,
+        CallError::Refused { refusal: Refusal::Exists(_) | Refusal::Deleted | Refusal::NotExtended(_), .. } => {
+            AddResult::Exists
+        }
         CallError::NotDone { .. }
         | CallError::Refused { refusal: Refusal::Draining { .. } | Refusal::TopicFull { .. }, .. } => {
             AddResult::NotAdded

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 44] = [
+pub const RULES: [&str; 45] = [
     "2",
     "6",
     "7",
@@ -47,6 +47,7 @@ pub const RULES: [&str; 44] = [
     "sync",
     "ticked",
     "told",
+    "unique",
     "update",
     "usual",
     "version",

@@ -6,6 +6,7 @@ use foldhash::fast::FixedState;
 
 use super::super::histories::History;
 use super::super::places::{Log, Place, Run, Slot, TimedPlace};
+use super::super::taken::TakenId;
 use super::super::topic::Topic;
 use super::read::{BadChanges, Damage, Reader, record_of};
 use super::{bits, kind};
@@ -105,7 +106,8 @@ impl Topic {
                 | kind::BROADCAST
                 | kind::BROADCAST_GONE
                 | kind::HISTORY
-                | kind::HISTORY_GONE => {
+                | kind::HISTORY_GONE
+                | kind::TAKEN => {
                     while let Some(id) = reader.item()? {
                         let is_loaded = part.has(&id);
                         match self.apply_item(reader, kind, &id, is_loaded)? {
@@ -154,6 +156,18 @@ impl Topic {
                 let text = std::str::from_utf8(reader.bytes()?).map_err(|_| reader.bad(Damage::Name))?;
                 if is_loaded {
                     self.histories.put(id, Some(History { text: text.to_owned(), until }));
+                }
+            }
+            kind::TAKEN => {
+                let number = reader.number()?;
+                let taken = (number >> 1)
+                    .checked_sub(1)
+                    .map(|until| TakenId { until: Timestamp::from_millis(until), was_deleted: number & 1 != 0 });
+                if number == 1 {
+                    return Err(reader.bad(Damage::Number));
+                }
+                if is_loaded {
+                    self.taken.put(id, taken);
                 }
             }
             _ if is_loaded => self.histories.put(id, None),

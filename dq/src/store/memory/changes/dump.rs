@@ -6,6 +6,7 @@
 
 use super::super::histories::History;
 use super::super::places::{Log, Slot, TimedPlace};
+use super::super::taken::TakenId;
 use super::super::topic::Topic;
 use super::write::Groups;
 use crate::job::{JobId, NodeId, Record};
@@ -24,6 +25,7 @@ enum Part {
     Broadcasts(Option<(Timestamp, JobId)>),
     State,
     Histories(Option<JobId>),
+    Taken(Option<JobId>),
     Done,
 }
 
@@ -105,7 +107,8 @@ impl Topic {
                 Part::Running(after) => (self.dump_runs(after, &mut page), Part::Broadcasts(None)),
                 Part::Broadcasts(after) => (self.dump_broadcasts(after, &mut page), Part::State),
                 Part::State => (self.dump_settings(&mut page), Part::Histories(None)),
-                Part::Histories(after) => (self.dump_histories(after, &mut page), Part::Done),
+                Part::Histories(after) => (self.dump_histories(after, &mut page), Part::Taken(None)),
+                Part::Taken(after) => (self.dump_taken(after, &mut page), Part::Done),
                 Part::Done => break true,
             };
             if !is_finished {
@@ -150,6 +153,12 @@ impl Topic {
         let size = |(id, history): (&JobId, &History)| id.as_str().len() + history.text.len();
         let write = |groups: &mut Groups<'_>, (id, history): (&JobId, &History)| groups.history(id, history);
         page.fill(after, items, size, write, |(id, _)| id.clone())
+    }
+
+    fn dump_taken(&self, after: &mut Option<JobId>, page: &mut Page<'_>) -> bool {
+        let size = |(id, _): (&JobId, TakenId)| id.as_str().len();
+        let write = |groups: &mut Groups<'_>, (id, taken): (&JobId, TakenId)| groups.taken(id, Some(taken));
+        page.fill(after, self.taken.after(after.clone()), size, write, |(id, _)| id.clone())
     }
 
     fn dump_settings(&self, page: &mut Page<'_>) -> bool {

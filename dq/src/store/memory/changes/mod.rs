@@ -54,6 +54,8 @@ pub(super) mod kind {
     pub(super) const HISTORY_GONE: u8 = 10;
     /// What the topic keeps of histories.
     pub(super) const HISTORY_SETTING: u8 = 11;
+    /// Ids that stay taken, or are free again.
+    pub(super) const TAKEN: u8 = 12;
 }
 
 /// The bits of bytes with several values.
@@ -129,12 +131,15 @@ impl Topic {
                 None => groups.named(kind::HISTORY_GONE, id.as_str()),
             }
         }
+        for id in self.taken.touched.take() {
+            groups.taken(&id, self.taken.get(&id));
+        }
         groups.end()
     }
 
     fn set_log(&mut self, log: Log) {
         self.jobs.set_log(log);
-        for ids in [&mut self.broadcasts.touched, &mut self.histories.touched] {
+        for ids in [&mut self.broadcasts.touched, &mut self.histories.touched, &mut self.taken.touched] {
             ids.set_logged(log != Log::Off);
         }
     }

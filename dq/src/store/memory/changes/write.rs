@@ -2,6 +2,7 @@
 
 use super::super::histories::History;
 use super::super::places::{Changed, Ended, Holders, PendingCommand, Place, Run, Slot, TimedPlace, Touch, is_released};
+use super::super::taken::TakenId;
 use super::{bits, kind};
 use crate::job::{Deliver, Fence, Isolation, JobId, NodeId, Record};
 use crate::time::Timestamp;
@@ -127,6 +128,12 @@ impl<'a> Groups<'a> {
         self.named(kind::HISTORY, id.as_str());
         self.number(history.until.map_or(0, |until| until.as_millis() + 1));
         self.text(&history.text);
+    }
+
+    /// An id: 0 if it is free; otherwise until when it is taken, in milliseconds and one more, twice, and one more if its job was deleted.
+    pub(super) fn taken(&mut self, id: &JobId, taken: Option<TakenId>) {
+        self.named(kind::TAKEN, id.as_str());
+        self.number(taken.map_or(0, |taken| (taken.until.as_millis() + 1) << 1 | u64::from(taken.was_deleted)));
     }
 
     /// Ends the last group.

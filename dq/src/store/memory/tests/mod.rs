@@ -61,6 +61,7 @@ fn job(text: &str) -> NewJob {
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
         max_waiting: None,
+        unique_for: None,
     }
 }
 
@@ -100,7 +101,10 @@ impl Bench {
 
     fn command(&mut self, verb: CommandKind, text: &str, fence: Option<Fence>) -> CommandOutcome {
         self.number += 1;
-        let batch = Numbered { number: self.number, items: vec![Command { verb, id: id(text), fence, by: None }] };
+        let batch = Numbered {
+            number: self.number,
+            items: vec![Command { verb, id: id(text), fence, if_version: None, by: None }],
+        };
         let answer = self.topic.command(self.now, &ProducerId::new("p"), &batch).unwrap();
         self.finish_step();
         match answer {

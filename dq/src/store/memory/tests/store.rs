@@ -98,7 +98,7 @@ fn nonempty_topics_are_listed_in_order() {
     }
     ready(store.producer(&key("b"), &ProducerId::new("p")).command(Numbered {
         number: 2,
-        items: vec![Command { verb: CommandKind::Delete, id: id("1"), fence: None, by: None }],
+        items: vec![Command { verb: CommandKind::Delete, id: id("1"), fence: None, if_version: None, by: None }],
     }));
     let names: Vec<_> = ready(store.topics(&key("a").app)).iter().map(ToString::to_string).collect();
     assert_eq!(names, ["a", "c"]);

@@ -4,7 +4,7 @@ KEYS[1]  {app:topic}:jobs            HASH     job id -> record
 KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms
 KEYS[3]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[4]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[5]  {app:topic}:meta            HASH     protocol, retains, priorities, largest, watcher, publisher, draining, delay, waiting
+KEYS[5]  {app:topic}:meta            HASH     protocol, retains, priorities, largest, watcher, publisher, draining, delay, waiting, taken
 KEYS[6]  {app:topic}:wake            CHANNEL  signals for every node
 KEYS[7]  {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[8]  {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
@@ -19,9 +19,10 @@ KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacemen
 KEYS[17] {app:topic}:leases          ZSET     node -> end of its lease, ms
 KEYS[18] {app:topic}:schedules       ZSET     ids of schedules
 KEYS[19] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
-KEYS[20] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
+KEYS[20] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
+KEYS[21] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
-ARGV[2]  letters: s if a job is special (it has a broadcast, an expiry or a group, extends, or is a schedule), g if one has a group, p if one has another priority than the normal one, e if one extends, c if an id was
+ARGV[2]  letters: s if a job is special (it has a broadcast, an expiry or a group, extends, takes its id for a time, or is a schedule), u if one takes its id for a time, g if one has a group, p if one has another priority than the normal one, e if one extends, c if an id was
          chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, w if its caller says how many jobs may wait, f if a job may be due much
          later: the ids of each group ascend, and no record is over 1 KiB. Without s, c and f, and with records up to 4 KiB, the first
          six keys are enough; with f the first eight
@@ -32,11 +33,13 @@ ARGV[6]  and on: for each group its options and the number of its jobs; then n n
          its record. The options are DUPLICATE DELIVER DUE EXPIRY without the blanks: DUPLICATE is g (the id is generated), r (reject),
          k (keep), p (replace) or e (extend; `;ms` behind the options if there is a limit after the first add); DELIVER is q (queue), b (broadcast)
          or t (both); DUE is +µs, @ms or ~µs, which the default delay of the topic takes the place of; EXPIRY is empty, or `,ms`
-         after the due time, and the record has a field for it. `<n` behind them: n jobs may wait, if the topic has no limit of its own
+         after the due time, and the record has a field for it. `!ms` behind them: the id stays taken so long. `<n` behind all: n jobs may
+         wait, if the topic has no limit of its own
 
 Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING on a node that ARGV does not name, and nothing
          was done; otherwise the answer, {'first', answer} if no job was there before, {'kept', answer} or {'late'}. The answer is
-         `a*` (all added), or `a` and one letter per job: A (added); d r u x (exists, and its state); D U X (replaced, and the state
+         `a*` (all added), or `a` and one letter per job: A (added); d r u x (exists, and its state; f also if it has
+         ended and its id stays taken); z (it was deleted, and its id stays taken); D U X (replaced, and the state
          of the old job); W (the replacement waits for the end of the run); I (the replacement counts if the pending end applies);
          E, and version and due time as the part `edit` tells them (extended); L (too many bytes to extend: in another batch); M (its
          version cannot grow); T, and how many wait, a comma, how many may, and `;` (the topic is full)
@@ -67,7 +70,9 @@ end
 if usual then
   -- rare usual.lua
 end
+if taken_until and (tonumber(taken_until) or 0) <= floor then taken_until = nil end
 local is_plain = groups > 0 and longest <= SMALL and (flags == '' or not string.find(flags, 's', 1, true))
+if is_plain and chosen and taken_until then is_plain = false end
 if is_plain and chosen then
   if #chosen == 1 then
     is_plain = redis.call('HEXISTS', jobs, chosen[1]) == 0

@@ -1,4 +1,4 @@
---[[ change: gives jobs that are there another due time or another payload, by id, in order.
+--[[ change: gives jobs that are there another due time, payload or options, by id, in order.
 
 KEYS[1]  {app:topic}:jobs            HASH     job id -> record
 KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms
@@ -15,10 +15,11 @@ KEYS[12] {app:topic}:far             ZSET     bounds of the leaves of jobs that 
 KEYS[13] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
 KEYS[14] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 ARGV[1]  number of the batch
-ARGV[2]  u if a change of the batch is an update, otherwise ''
+ARGV[2]  letters: u if a change of the batch is an update or of options, r if one brings a retention
 ARGV[3]  and on: verb, id, the version that the job must have or '', who sends it or '' (the producer), and what
          the verb needs: r (reschedule) +µs or @ms, e (extend) ms,
-         n (run now) nothing, u (update) codec and payload
+         n (run now) nothing, u (update) codec and payload, o (options) which change (r retry, h headers, k retention), a colon and
+         metadata that have them
 
 Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `g`, and per change two characters and a text: the state in which
          the job was found (d r u x f, or - for none); + (changed), - (no such job, or none in this state can be changed so), v (it has
@@ -43,6 +44,7 @@ local number, renews, FIRST_CHANGE, FIELDS, MOST_READ = ARGV[1], true, 3, 5, 104
 -- include places.lua
 -- include edit.lua
 -- include recorder.lua
+-- include options.lua
 -- What the store knows of each id. The changes are made here, and the end of the script writes them.
 local by_id, in_order, ids = {}, {}, {}
 for i = FIRST_CHANGE, #ARGV, FIELDS do
@@ -98,16 +100,17 @@ end
 local function edit(part, verb, argument, version)
   local _, first = change_facts(part.text)
   local due = part.due
-  if due and verb ~= 'u' then due = new_due(verb, argument, due) end
+  if due and verb ~= 'u' and verb ~= 'o' then due = new_due(verb, argument, due) end
   part.text = edited(part.text, version, first, due and due - part.due or 0)
   part.due, part.is_changed = due, true
+  if verb == 'o' then part.text = with_options(part.text, argument) end
   if verb == 'u' then part.payload, part.is_updated = argument, true end
 end
 local function change(job, state, part, verb, wanted, argument)
   if job.is_left_out then return 'l', 0 end
   if not part then return '-', 0 end
   local version = change_facts(part.text)
-  if state ~= 'd' and not (verb == 'u' and (state == 'u' or state == 'x')) then return '-', version end
+  if state ~= 'd' and not ((verb == 'u' or verb == 'o') and (state == 'u' or state == 'x')) then return '-', version end
   if wanted ~= '' and tonumber(wanted) ~= version then return 'v', version end
   if version == LAST_VERSION then return 'm', version end
   if job.queued and job.queued.state ~= 'f' then edit(job.queued, verb, argument, version + 1) end
@@ -156,7 +159,7 @@ for _, job in ipairs(in_order) do
   end
 end
 -- A server whose memory is full refuses a larger payload, but another due time needs no room.
-if ARGV[2] == 'u' then redis.call('HSET', meta, 'protocol', PROTOCOL) else redis.call('HDEL', metadata, '') end
+if ARGV[2] ~= '' then redis.call('HSET', meta, 'protocol', PROTOCOL) else redis.call('HDEL', metadata, '') end
 bring_near(near_ids, near_values)
 local head, broadcast_head = head_of(delayed), head_of(broadcasts)
 if priorities then
@@ -169,6 +172,7 @@ write('ZADD', delayed, members)
 write('HSET', broadcast_jobs, broadcast_fields)
 write('ZADD', broadcasts, broadcast_members)
 if longest > tonumber(largest or 0) then redis.call('HSET', meta, 'largest', longest) end
+if not has_retains and string.find(ARGV[2], 'r', 1, true) then redis.call('HSET', meta, 'retains', 1) end
 local answer = 'g' .. table.concat(answers)
 -- include keep.lua
 keep_notes()

@@ -10,7 +10,7 @@ KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
 KEYS[8]  {app:topic}:pending         HASH     job id -> pending command
 KEYS[9]  {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[10] {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[11] {app:topic}:meta            HASH     protocol, watcher, events, history
+KEYS[11] {app:topic}:meta            HASH     protocol, watcher, events, history, taken
 KEYS[12] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
@@ -18,24 +18,28 @@ KEYS[15] {app:topic}:far             ZSET     bounds of the leaves of jobs that 
 KEYS[16] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
 KEYS[17] {app:topic}:schedules       ZSET     ids of schedules
 KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[19] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
 ARGV[1]  number of the batch
-ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue, p pass: the job gives its seat in its group back), id, fence or '', who sends it or '' (the producer)
+ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue, p pass: the job gives its seat in its group back), id, fence or '', the version that the job must have or '', who sends it or ''
+         (the producer)
 
 Returns  {'done', answer, for each command false or {removed record, metadata that override its own, or ''}}, {'kept',
          answer} or {'late'}. The answer is `c` and two characters per command: the state in which the job was found
-         (d r u x f, or - for none), and + if anything changed, otherwise -; `c*` and two characters if all have the same. The removed records have at most 1 MiB; the
+         (d r u x f, or - for none), and + if anything changed, v if the job has another version, which follows as the part `edit` tells it,
+         otherwise -; `c*` and the characters of one command if all have the same. The removed records have at most 1 MiB; the
          first may have more, and later ones are left out
-Holds    rules 1, 2, 5, 13, 15, 18, 19, 24, 30: of a running job only the pending command changes
+Holds    rules 1, 2, 5, 13, 15, 18, 19, 24, 28, 30: of a running job only the pending command changes
 Cost     O(n log n)
 ]]
 -- include types.lua
-local number, renews, FIELDS, MOST_REMOVED = ARGV[1], true, 4, 1048576
+local number, renews, FIELDS, MOST_REMOVED = ARGV[1], true, 5, 1048576
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
 -- include signal.lua
 -- include metadata.lua
 -- include overrides.lua
+-- include edit.lua
 -- include pending.lua
 -- include places.lua
 -- include calls.lua
@@ -58,6 +62,7 @@ for i = 2, #ARGV, FIELDS do
   end
 end
 if redis.call('EXISTS', far_jobs) == 1 then bring_near(ids, read('HMGET', far_jobs, ids)) end
+local ends = (tonumber(taken_until) or 0) > floor and read('ZMSCORE', taken, ids) or {}
 local texts, commands = metadata_of(ids), read('HMGET', pending, ids)
 local broadcast_dues = read('ZMSCORE', broadcasts, ids)
 local recorded = {}
@@ -65,6 +70,7 @@ for i, id in ipairs(ids) do
   local job = by_id[id]
   job.text, job.command, job.broadcast = texts[i] or nil, parse_command(commands[i]), broadcast_dues[i] and true or false
   if job.text then recorded[#recorded + 1] = id end
+  job.taken_until = ends[i] and tonumber(ends[i]) >= floor + 1 and tonumber(ends[i])
   in_order[i] = job
 end
 local places, times = places_of(recorded)
@@ -75,6 +81,11 @@ end
 local function state_of(job)
   if job.broadcast and (not job.state or job.state == 'f') then return 'd' end
   return job.state
+end
+local function version_of(job, state)
+  local text = job.text
+  if not text or job.state == 'f' and state == 'd' then text = metadata_in(redis.call('HGET', broadcast_jobs, job.id) or '') end
+  return (change_facts(text))
 end
 -- What was removed: the key and field of its record, and the metadata that override those of the record.
 local function remove(job)
@@ -142,9 +153,13 @@ local function requeue(job, state, fence)
 end
 local answers, removed, removed_bytes, is_uniform = {}, {}, 0, true
 for i = 2, #ARGV, FIELDS do
-  local verb, job, fence = ARGV[i], by_id[ARGV[i + 1]], ARGV[i + 2]
+  local verb, job, fence, wanted = ARGV[i], by_id[ARGV[i + 1]], ARGV[i + 2], ARGV[i + 3]
   local state, has_changed, gone = state_of(job), false, nil
-  if state and verb == 'd' then
+  local version = wanted ~= '' and state and version_of(job, state)
+  local is_other = version and version ~= tonumber(wanted)
+  if is_other then
+    has_changed = false
+  elseif state and verb == 'd' then
     has_changed, gone = delete(job, state, 'd', 'delete')
   elseif state and verb == 'c' then
     has_changed, gone = delete(job, state, 'c', 'cancel')
@@ -158,9 +173,10 @@ for i = 2, #ARGV, FIELDS do
   end
   if has_changed and verb ~= 'p' then
     local kind = state == 'r' and 'w' .. verb or verb == 'a' and 'k' or verb == 'q' and 'q' or 'd'
-    note(kind, '', ARGV[i + 3] ~= '' and ARGV[i + 3] or string.match(calls, ':calls:(.*)$'), job.id)
+    if verb == 'd' or verb == 'c' then job.is_deleted = true end
+    note(kind, '', ARGV[i + 4] ~= '' and ARGV[i + 4] or string.match(calls, ':calls:(.*)$'), job.id)
   end
-  answers[#answers + 1] = (state or '-') .. (has_changed and '+' or '-')
+  answers[#answers + 1] = (state or '-') .. (is_other and 'v' .. told(version) or has_changed and '+' or '-')
   is_uniform = is_uniform and answers[#answers] == answers[1]
   removed[#removed + 1] = false
   if gone then
@@ -203,6 +219,9 @@ end
 write('ZREM', broadcasts, removed_broadcasts)
 write('HDEL', broadcast_jobs, removed_broadcasts)
 for _, job in ipairs(in_order) do
+  if job.is_deleted and job.taken_until then
+    redis.call('ZADD', taken, string.format('%d.5', math.floor(job.taken_until)), job.id)
+  end
   if job.has_new_text and job.state then redis.call('HSET', metadata, job.id, job.text) end
   if job.has_moved and job.state == 'f' then redis.call('ZADD', done, job.at, job.id) end
   if job.has_moved and job.state == 'd' then redis.call('ZADD', delayed, score(job.at, job.text), job.id) end

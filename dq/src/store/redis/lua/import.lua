@@ -16,13 +16,14 @@ KEYS[13] {app:topic}:far             ZSET     bounds of the leaves of jobs that 
 KEYS[14] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
 KEYS[15] {app:topic}:schedules       ZSET     ids of schedules
 KEYS[16] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[17] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
 ARGV[1]  number of the batch
 ARGV[2]  r (reject: all or nothing), k (keep) or p (replace)
-ARGV[3]  letters: r if a copy has a retention, p if one has another priority than the normal one, h if one is a schedule
+ARGV[3]  letters: r if a copy has a retention, p if one has another priority than the normal one, h if one is a schedule, u if the id of one is taken
 ARGV[4]  no record of the batch has more bytes
 ARGV[5]  the fence which no later run may get
 ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among the broadcasts, its place (d u x f, or b: a
-         broadcast), id, time in ms, crashes and record
+         broadcast), id, time in ms, crashes, record, and until when its id is taken in ms, or nothing
 
 Returns  {'done', answer}, {'kept', answer}, {'late'}, or, if more jobs would wait than may, {'full', how many wait, a comma, how many may}
          after it has done nothing. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
@@ -33,7 +34,7 @@ Cost     O(n log n). Per copy of a job one HEXISTS, one HSET field and one ZADD 
 ]]
 -- include types.lua
 local number, duplicate, flags, longest, fence, renews = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], true
-local FIRST_COPY, FIELDS = 6, 5
+local FIRST_COPY, FIELDS = 6, 6
 -- include version.lua
 -- include clock.lua
 -- include calls.lua
@@ -41,6 +42,8 @@ if draining then return redis.error_reply('DQDRAINING ' .. draining) end
 local has_schedules = string.find(flags, 'h', 1, true)
 -- A key of a wrong type is found before the first write.
 if has_schedules then redis.call('ZCARD', schedules) end
+local takes_ids = string.find(flags, 'u', 1, true)
+if takes_ids then redis.call('ZCARD', taken) end
 -- include bulk.lua
 -- include far.lua
 -- include score.lua
@@ -107,6 +110,14 @@ local members = {d = {}, u = {}, x = {}, f = {}, b = {}}
 local moved, job_fields, broadcast_fields, crash_fields, own_fields = {}, {}, {}, {}, {}
 local earliest = {d = math.huge, b = math.huge}
 local function push(list, a, b) list[#list + 1], list[#list + 2] = a, b end
+local taking = {members = {}, last = tonumber(taken_until or 0) or 0}
+local function take(id, until_ms)
+  local old = math.floor(tonumber(redis.call('ZSCORE', taken, id) or 0))
+  until_ms = math.max(tonumber(until_ms), old)
+  if until_ms <= floor then return end
+  push(taking.members, int(until_ms), id)
+  taking.last = math.max(taking.last, until_ms)
+end
 local function put(place, id, at, crash_count, record)
   push(members[place], place == 'd' and score(tonumber(at), record) or at, id)
   if earliest[place] and tonumber(at) < earliest[place] then earliest[place] = tonumber(at) end
@@ -124,7 +135,8 @@ for i = FIRST_COPY, #ARGV, FIELDS do
   local letter = answers[(i - FIRST_COPY) / FIELDS + 1]
   if letter ~= '-' and letter == string.upper(letter) then
     note('i' .. ARGV[i], '', '', ARGV[i + 1])
-    put(unpack(ARGV, i, i + FIELDS - 1))
+    put(unpack(ARGV, i, i + 4))
+    if ARGV[i + 5] ~= '' then take(ARGV[i + 1], ARGV[i + 5]) end
   end
 end
 for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
@@ -139,6 +151,9 @@ write('HSET', metadata, own_fields)
 write('HSET', crashes, crash_fields)
 write('HSET', broadcast_jobs, broadcast_fields)
 for place, list in pairs(members) do write('ZADD', keys[place], list) end
+if #taking.members > 0 then
+  -- include take.lua
+end
 if not is_refused then
   if tonumber(fence) > (tonumber(last_fence or 0) or 0) then redis.call('HSET', meta, 'fence', fence) end
   -- include note.lua

@@ -18,6 +18,7 @@ KEYS[15] {app:topic}:far-jobs        HASH  job id -> due time and record of such
 KEYS[16] {app:topic}:history         HASH  job id -> history
 KEYS[17] {app:topic}:history-ends    ZSET  id of a job that is gone -> when its history is forgotten, ms
 KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[19] {app:topic}:taken           ZSET  id that stays taken -> until when, ms, and half a ms more if its job was deleted
 
 Returns  1
 Holds    rule 1

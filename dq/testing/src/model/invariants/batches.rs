@@ -10,7 +10,7 @@ use dq::job::state::Event;
 use dq::job::{Deliver, JobId, Metadata, Record, State};
 use dq::store::{
     AddOutcome, ChangeKind, ChangeOutcome, ChangeVerdict, Command, CommandKind, CommandOutcome, Due, JobChange, NewJob,
-    TopicFull,
+    OnDuplicate, TopicFull,
 };
 use dq::testing::seam::JobView;
 
@@ -33,6 +33,7 @@ impl Invariants {
                 same("the outcome of a repeated id", &AddOutcome::Repeated, outcome)?;
                 continue;
             }
+            self.check_taken(new, outcome, change)?;
             match outcome {
                 AddOutcome::Added | AddOutcome::Replaced(_) => {
                     let (due, record) = match is.filter(|_| new.deliver != Deliver::Broadcast) {
@@ -94,16 +95,63 @@ impl Invariants {
         Ok(())
     }
 
+    /// An id that stays taken counts as existing, and no other does whose job is gone.
+    fn check_taken(&mut self, new: &NewJob, outcome: &AddOutcome, change: Change<'_>) -> Result<(), String> {
+        let now = change.after.now();
+        let taken = self.taken.get(&new.id).copied().filter(|(until, _)| *until > now);
+        let waits = change.before.view.broadcasts.contains_key(&new.id);
+        let state = match change.before.view.jobs.get(&new.id).map(|job| job.state) {
+            None | Some(State::Done) if waits => Some(State::Delayed),
+            state => state,
+        };
+        let keeps = matches!(new.on_duplicate, OnDuplicate::Reject | OnDuplicate::Keep);
+        match (taken, state) {
+            (Some((_, was_deleted)), None | Some(State::Done)) if keeps => {
+                let expected = if was_deleted { AddOutcome::Deleted } else { AddOutcome::Exists(State::Done) };
+                same("the outcome of an id that stays taken", &expected, outcome)?;
+            }
+            (Some(_), Some(state)) if keeps => {
+                same("the outcome of an id that is taken", &AddOutcome::Exists(state), outcome)?;
+            }
+            _ => {
+                let is_free = !matches!(outcome, AddOutcome::Deleted | AddOutcome::Exists(State::Done));
+                same("whether an id counts as existing that is free", &true, &is_free)?;
+            }
+        }
+        let is_left = matches!(
+            outcome,
+            AddOutcome::Exists(_)
+                | AddOutcome::Deleted
+                | AddOutcome::Repeated
+                | AddOutcome::Later
+                | AddOutcome::TopicFull(_)
+                | AddOutcome::Refused(_)
+        );
+        let until = new.unique_for.map(|time| change.after.after(time)).max(taken.map(|(until, _)| until));
+        if let Some(until) = until.filter(|_| !is_left) {
+            self.taken.insert(new.id.clone(), (until, false));
+        }
+        Ok(())
+    }
+
     pub(super) fn check_commands<'a>(
         &mut self,
         outcomes: impl Iterator<Item = (&'a Command, &'a CommandOutcome)>,
         change: Change<'_>,
         touched: &mut BTreeSet<JobId>,
     ) -> Result<(), String> {
-        for (Command { id, verb, fence, .. }, CommandOutcome { changed, .. }) in outcomes {
+        for (Command { id, verb, fence, if_version, .. }, CommandOutcome { changed, other_version, .. }) in outcomes {
             let was = change.before.view.jobs.get(id);
             let deletes = matches!(verb, CommandKind::Delete | CommandKind::Cancel);
             touched.insert(id.clone());
+            if let Some(version) = other_version {
+                same("whether a command of another version names another", &true, &(*if_version != Some(*version)))?;
+                change.stays(id)?;
+                continue;
+            }
+            if deletes && *changed {
+                self.taken.entry(id.clone()).and_modify(|(_, was_deleted)| *was_deleted = true);
+            }
             let Some(was) = was else {
                 change.becomes(id, None)?;
                 continue;
@@ -170,10 +218,15 @@ pub(super) fn check_changes(
             ChangeKind::Reschedule(Due::At(at)) => Some(now.max(*at)),
             ChangeKind::ExtendBy(delay) => was.at.map(|at| at.after(*delay)),
             ChangeKind::RunNow => was.at.map(|at| at.min(now)),
-            ChangeKind::Update(_) => was.at,
+            ChangeKind::Update(_) | ChangeKind::Options(_) => was.at,
         };
         let event = if let ChangeKind::Update(new) = &item.what {
             same_payload(new, &is.record)?;
+            Event::Updated
+        } else if let ChangeKind::Options(options) = &item.what {
+            same_payload(&was.record, &is.record)?;
+            let found = (fixed.retry, options.headers.as_ref().map(|_| fixed.headers));
+            same("the options", &(options.retry.clone(), options.headers.clone()), &found)?;
             Event::Updated
         } else {
             same_payload(&was.record, &is.record)?;

@@ -52,6 +52,7 @@ impl Checker {
             AddOutcome::ReplacementWaits | AddOutcome::ReplacementIfEnds => waits,
             AddOutcome::Extended { .. } => waits || has.0 || has.1,
             AddOutcome::Exists(_)
+            | AddOutcome::Deleted
             | AddOutcome::Repeated
             | AddOutcome::Later
             | AddOutcome::TopicFull(_)

@@ -141,6 +141,8 @@ pub(in crate::simulation) struct Expected {
     pub(super) gate: Gate,
     /// How many blanks stand behind the payload of a version that was updated.
     pub(super) marks: BTreeMap<u64, usize>,
+    /// Until when ids are taken.
+    pub(super) taken: BTreeMap<JobId, Timestamp>,
 }
 
 /// How a run that was charged a crash had run.

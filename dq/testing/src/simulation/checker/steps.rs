@@ -7,7 +7,7 @@ use super::record::{AddResult, Checker, Did, End, HandlerKind, Run};
 use dq::job::{Deliver, Fence, Isolation, JobId, NodeId, ProducerId, State, Token};
 use dq::schedule::schedule_name;
 use dq::store::step::{Change, Claim, RejoinDue, Verdict};
-use dq::store::{AddOutcome, Command, CommandKind, Due, NewJob};
+use dq::store::{AddOutcome, Command, CommandKind, Due, NewJob, OnDuplicate};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
 
@@ -140,11 +140,13 @@ impl Checker {
         let took_effect = !matches!(
             outcome,
             AddOutcome::Exists(_)
+                | AddOutcome::Deleted
                 | AddOutcome::Repeated
                 | AddOutcome::Later
                 | AddOutcome::TopicFull(_)
                 | AddOutcome::Refused(_)
         );
+        self.check_taken(job, outcome, took_effect, micros);
         if !took_effect {
             if self.expected.effected.contains(&version) {
                 self.bad(format!("[18] the add of {version} is answered that its own job exists"));
@@ -171,6 +173,23 @@ impl Checker {
         self.expected.due.insert(version, due);
         if job.deliver != Deliver::Queue {
             self.expected.broadcasts.added(version, due, job.deliver == Deliver::Both);
+        }
+    }
+
+    /// An id that is taken is not added again, and one that is free counts as existing only while its job is there.
+    fn check_taken(&mut self, job: &NewJob, outcome: &AddOutcome, took_effect: bool, micros: u64) {
+        let (id, now) = (&job.id, Timestamp::floor_micros(micros));
+        let taken = self.expected.taken.get(id).copied().filter(|until| *until > now);
+        let keeps = matches!(job.on_duplicate, OnDuplicate::Reject | OnDuplicate::Keep);
+        if took_effect && keeps && taken.is_some() {
+            self.bad(format!("[18] {id} is added again, though its id is taken until {taken:?}"));
+        }
+        if matches!(outcome, AddOutcome::Deleted | AddOutcome::Exists(State::Done)) && taken.is_none() {
+            self.bad(format!("[18] {id} counts as existing, though its id is free and its job gone"));
+        }
+        let until = job.unique_for.map(|time| Timestamp::ceil_micros(micros + time.as_micros() as u64)).max(taken);
+        if let Some(until) = until.filter(|_| took_effect) {
+            self.expected.taken.insert(id.clone(), until);
         }
     }
 

@@ -88,6 +88,7 @@ fn how_added(outcome: &AddOutcome, due: &str) -> String {
         AddOutcome::Replaced(state) => format!("is added in place of the {state} one, {due}"),
         AddOutcome::ReplacementWaits | AddOutcome::ReplacementIfEnds => "waits to replace the running one".into(),
         AddOutcome::Exists(state) => format!("exists already, {state}"),
+        AddOutcome::Deleted => "was deleted, and its id stays taken".into(),
         AddOutcome::Extended { .. } => format!("extends the one that waits, {due} at most"),
         AddOutcome::Later => "has to come in another batch".into(),
         AddOutcome::Repeated => "comes twice in one batch".into(),

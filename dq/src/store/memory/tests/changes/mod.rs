@@ -27,13 +27,19 @@ fn state(topic: &Topic) -> State {
     let jobs = topic.jobs.iter().map(|(id, slot)| (id.clone(), format!("{slot:?}")));
     let broadcasts = topic.broadcasts.iter().map(|(id, broadcast)| (id.clone(), broadcast.clone()));
     let released = topic.jobs.holders().iter().filter(|(_, holder)| holder.is_released());
+    let taken = topic.taken.after(None);
     (
         jobs.collect(),
         broadcasts.collect(),
         released.map(|(node, _)| node.clone()).collect(),
         topic.settings.clone(),
         topic.histories.setting(),
-        topic.histories.behind(None).map(|kept| format!("{kept:?}")).collect(),
+        topic
+            .histories
+            .behind(None)
+            .map(|kept| format!("{kept:?}"))
+            .chain(taken.map(|kept| format!("{kept:?}")))
+            .collect(),
     )
 }
 

@@ -50,6 +50,7 @@ fn new_job(name: &str, b: u8, c: u8) -> NewJob {
         expires_after: pick(&[None, None, Some(Duration::from_secs(30))], c / 9),
         on_duplicate: pick(&[OnDuplicate::Replace, OnDuplicate::Keep, OnDuplicate::Reject], b / 12),
         deliver: pick(&[Deliver::Queue, Deliver::Queue, Deliver::Both, Deliver::Broadcast], b / 36),
+        unique_for: pick(&[None, Some(Duration::from_millis(1)), Some(Duration::from_secs(3_600))], b / 72),
         record: bytes,
         ..job(name)
     }

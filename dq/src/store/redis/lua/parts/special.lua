@@ -1,4 +1,4 @@
---[[ special: a batch of new jobs whose ids may be taken, or which are large, are for a broadcast, have an expiry, extend, or are schedules.
+--[[ special: a batch of new jobs whose ids may be taken, or which are large, are for a broadcast, have an expiry, extend, take their ids for a time, or are schedules.
 
 Needs    what `add` has: its keys and arguments, chosen, clock, version, calls
 Returns  the answer of the step
@@ -13,6 +13,7 @@ end
 local has_schedules = flags ~= '' and string.find(flags, 'h', 1, true)
 -- A key of a wrong type is found before the first write.
 if has_schedules then redis.call('ZCARD', schedules) end
+if flags ~= '' and string.find(flags, 'u', 1, true) then redis.call('ZCARD', taken) end
 -- include bulk.lua
 -- include far.lua
 -- include score.lua
@@ -38,17 +39,14 @@ local function without_row(ids)
   end
   return ids
 end
-local LATEST_EXPIRY = 281474976710655
 local function parse(text)
-  local duplicate, deliver, kind, time, expiry, most = string.match(text, '^([grkpe])([qbt])([+@~])(%d+),?(%d*);?(%d*)$')
+  local duplicate, deliver, kind, time, expiry, most, unique = string.match(text, '^([grkpe])([qbt])([+@~])(%d+),?(%d*);?(%d*)!?(%d*)$')
   local due = kind ~= '@' and after(time) or math.max(tonumber(time), floor)
   local options = {duplicate = duplicate, deliver = deliver, due = due, due_text = int(due), far_ids = {}}
-  options.most = tonumber(most)
-  if expiry ~= '' then options.expires = struct.pack('<I6', math.min(due + expiry, LATEST_EXPIRY)) end
+  options.most, options.unique = tonumber(most), tonumber(unique)
+  if expiry ~= '' then options.expires = struct.pack('<I6', math.min(due + expiry, 281474976710655)) end
   return options
 end
--- The field of the expiry is behind the first two bytes.
-local function with_expiry(record, expires) return string.sub(record, 1, 2) .. expires .. string.sub(record, 9) end
 -- Which of these ids have a record. Where records may be large, it asks id by id and reads none.
 local function recorded_of(ids)
   local recorded, records = {}, largest and largest * #ids <= MOST_READ and read('HMGET', jobs, ids)
@@ -56,6 +54,11 @@ local function recorded_of(ids)
     if records and records[i] or not records and redis.call('HEXISTS', jobs, id) == 1 then recorded[#recorded + 1] = id end
   end
   return recorded
+end
+-- Until when the ids that callers chose are taken, what is to be written of that, and until when any id is taken at most.
+local taking = {ends = {}, members = {}, last = tonumber(taken_until or 0)}
+for i, score in ipairs(chosen and taken_until and read('ZMSCORE', taken, chosen) or {}) do
+  if score and tonumber(score) >= floor + 1 then taking.ends[chosen[i]] = tonumber(score) end
 end
 -- What the store knows of the ids that callers chose.
 local has_extensions = flags ~= '' and string.find(flags, 'e', 1, true)
@@ -157,7 +160,8 @@ end
 -- include recorder.lua
 -- include extend.lua
 local function add(id, options, record)
-  if options.expires then record = with_expiry(record, options.expires) end
+  -- The field of the expiry is behind the first two bytes.
+  if options.expires then record = string.sub(record, 1, 2) .. options.expires .. string.sub(record, 9) end
   if is_grouped and seating.group_of(record) then
     local fields_end = ends_of(record)
     has_groups = has_groups + 1
@@ -165,6 +169,9 @@ local function add(id, options, record)
   end
   local state = states[id]
   if (not state or state == 'f') and broadcast_dues[id] then state = 'd' end
+  if taking.ends[id] and (options.duplicate == 'r' or options.duplicate == 'k') then
+    return state and state ~= 'f' and state or taking.ends[id] % 1 > 0 and 'z' or 'f'
+  end
   if options.duplicate == 'e' then
     local answer = (state == 'd' or state == 'r') and extend(id, options, record)
     if answer then return answer end
@@ -181,6 +188,15 @@ local function add(id, options, record)
   put(id, options, record)
   return exists and string.upper(state) or 'A'
 end
+-- A job with this id was added. The time of an earlier add still holds.
+function taking.take(id, unique)
+  local old, members = taking.ends[id], taking.members
+  local until_ms = math.max(old and math.floor(old) or 0, unique and after(unique * 1000) or 0)
+  if until_ms > 0 and until_ms ~= old then
+    members[#members + 1], members[#members + 2] = int(until_ms), id
+    taking.last = math.max(taking.last, until_ms)
+  end
+end
 local answers, all_added, at = {}, true, FIRST_JOB
 for i = 6, 4 + 2 * groups, 2 do
   local options = parse(ARGV[i])
@@ -196,6 +212,7 @@ for i = 6, 4 + 2 * groups, 2 do
     elseif string.find(first, '[ADUX]') then
       note('a', options.due_text, '', ARGV[at])
     end
+    if string.find(first, '[ADUXWIE]') then taking.take(ARGV[at], options.unique) end
     all_added, at = all_added and answer == 'A', at + 2
   end
 end
@@ -241,6 +258,9 @@ if has_schedules then
   for job = FIRST_JOB, #ARGV, 2 do
     if string.sub(ARGV[job], 1, 12) == 'dq:schedule:' then redis.call('ZADD', schedules, 0, ARGV[job]) end
   end
+end
+if #taking.members > 0 then
+  -- rare take.lua
 end
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)
 if is_grouped then redis.call('HSET', meta, 'groups', int(has_groups), 'priorities', 1) end

@@ -1,0 +1,154 @@
+//! What is wrong with a call, so that it is not sent.
+
+use std::time::Duration;
+
+use humantime::format_duration;
+
+use crate::job::limits::OverLimit;
+use crate::job::{BadGroup, BadName, BadRetry, JobId, TopicName};
+use crate::time::{BadDuration, LONGEST_DELAY};
+
+/// What is wrong with a call that was not sent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Invalid {
+    /// The name of the topic or of the schedule, or the id, is not valid.
+    #[error(transparent)]
+    BadName(#[from] BadName),
+    /// The payload cannot be serialized; or it has a value that JSON cannot hold, such as `NaN`, and the text names its field; or
+    /// the text of an untyped call is not JSON.
+    #[error("the payload of topic `{topic}` is not JSON, or cannot be written as JSON: {source}")]
+    BadPayload {
+        /// The topic.
+        topic: TopicName,
+        /// The error of serde.
+        source: serde_json::Error,
+    },
+    /// The payload is too large; keep large data elsewhere and put its key in the payload.
+    #[error("the payload of topic `{topic}` is {size} bytes, {limit} are allowed (`payload_limit`)")]
+    PayloadTooLarge {
+        /// The topic.
+        topic: TopicName,
+        /// Its size in bytes.
+        size: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// A header, a payload of a schedule or another part of the job is over a limit of the format.
+    #[error(transparent)]
+    OverLimit(#[from] OverLimit),
+    /// A text is over its limit.
+    #[error("{what} is {size}; the limit is {limit}")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The call has too many jobs or changes; split it.
+    #[error("the batch has {size} {what}, {limit} are allowed")]
+    BatchTooLarge {
+        /// `jobs` or `changes`.
+        what: &'static str,
+        /// How many the call has; at most a million above the limit are counted.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// An earlier job of the same call has this id.
+    #[error("the id `{id}` is in the batch twice, the first one counts")]
+    RepeatedInBatch {
+        /// The id.
+        id: JobId,
+    },
+    /// A text is not a duration.
+    #[error("`{field}`: {source}")]
+    BadDuration {
+        /// Which, as its method is called.
+        field: &'static str,
+        /// What is wrong with it.
+        source: BadDuration,
+    },
+    /// A duration is over the limit, or a time is too far away.
+    #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), in_words(*.limit))]
+    TooLong {
+        /// Which, as its method is called.
+        field: &'static str,
+        /// How long it is.
+        delay: Duration,
+        /// The limit.
+        limit: Duration,
+    },
+    /// A duration is too short or too long: `within` of a call, or `every` of a schedule.
+    #[error("`{field}`: {} is out of its range: {range}", format_duration(*.given))]
+    OutOfRange {
+        /// Which.
+        field: &'static str,
+        /// How long it is.
+        given: Duration,
+        /// What is allowed, in words.
+        range: &'static str,
+    },
+    /// The limit of [`add_or_extend`](super::Provider::add_or_extend) is below its delay.
+    #[error("`at_most` is {}, less than `by`, which is {}", format_duration(*.at_most), format_duration(*.by))]
+    LimitBelowDelay {
+        /// The delay.
+        by: Duration,
+        /// The limit.
+        at_most: Duration,
+    },
+    /// [`add_or_extend`](super::Provider::add_or_extend), or an add with [`unique_for`](super::Call::unique_for), got a job without an id. A
+    /// generated id is no other's.
+    #[error("the job of topic `{topic}` has no id, and {needs}: mark a field with `#[job(id)]`, or call `.id(..)`")]
+    NoId {
+        /// The topic.
+        topic: TopicName,
+        /// What needs one.
+        needs: &'static str,
+    },
+    /// The name of the group is not valid.
+    #[error("`group`: {0}")]
+    BadGroup(#[from] BadGroup),
+    /// The retry policy cannot be read.
+    #[error("`retry`: {0}")]
+    BadRetry(#[from] BadRetry),
+    /// A pause or a drain needs a reason.
+    #[error("{what} needs a reason")]
+    NoReason {
+        /// What needs it.
+        what: String,
+    },
+    /// A schedule has no ticks.
+    #[error(
+        "the schedule `{name}` does not say when: write `.every(\"1h\")` or, with the feature `cron`, `.cron(\"0 9 * * *\", \"UTC\")`"
+    )]
+    NoTicks {
+        /// The name.
+        name: String,
+    },
+    /// A schedule has no tick left between its start and its end.
+    #[error("the schedule `{name}` has no tick from now on: look at its start and its end")]
+    NeverTicks {
+        /// The name.
+        name: String,
+    },
+    /// The payload of a schedule of the code cannot be made.
+    #[error("the schedule `{name}`: {reason}")]
+    NoPayload {
+        /// The name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The cron line or the time zone is not valid.
+    #[cfg(feature = "cron")]
+    #[error(transparent)]
+    Cron(#[from] crate::schedule::BadCron),
+}
+
+/// Writes a limit as text. `format_duration` would write ten years as years, months and days.
+fn in_words(limit: Duration) -> String {
+    if limit == LONGEST_DELAY { "ten years".to_owned() } else { format_duration(limit).to_string() }
+}
