@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use dq::job::{GroupName, Priority, TopicName};
-use dq::provider::{Addition, CallError, Refusal};
+use dq::provider::{Added, Addition, CallError, Refusal};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -44,18 +44,25 @@ pub struct AddArguments {
     /// The group of the job, such as customer-42: only so many of its jobs run at a time
     #[arg(long, value_name = "GROUP")]
     pub group: Option<GroupName>,
+    /// How long the id stays taken, even if the job has run or was deleted [default: as long as the job exists]
+    #[arg(long, value_name = "TIME", value_parser = when::duration, requires = "id")]
+    pub unique_for: Option<Duration>,
     /// A header of the job; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = super::which::header)]
     pub header: Vec<(String, String)>,
     /// Takes the place of a job with this id
     #[arg(long)]
     pub replace: bool,
+    /// Succeed without an add if the id is taken
+    #[arg(long, requires = "id", conflicts_with = "replace")]
+    pub keep: bool,
 }
 
 #[derive(Debug, Serialize)]
 struct AddedJob<'a> {
     id: &'a str,
     replaced: bool,
+    kept: bool,
 }
 
 /// Adds a job.
@@ -87,22 +94,38 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &AddArguments) -> 
     for (name, value) in &arguments.header {
         add = add.header(name, value);
     }
-    if arguments.replace {
-        add = add.replace_existing();
+    if let Some(time) = arguments.unique_for {
+        add = add.unique_for(time);
     }
-    let added = add.await.map_err(refused)?;
-    let replaced = added.how != Addition::New;
+    let added = match (arguments.replace, arguments.keep) {
+        (true, _) => add.replace_existing().await,
+        (_, true) => add.keep_existing().await.map(Added::from),
+        _ => add.await,
+    };
+    let added = added.map_err(refused)?;
+    let (replaced, kept) = match added.how {
+        Addition::New => (false, false),
+        Addition::Kept(_) | Addition::KeptDeleted => (false, true),
+        _ => (true, false),
+    };
     if session.screen.is_json() {
-        return session.screen.json(&AddedJob { id: added.id.as_str(), replaced });
+        return session.screen.json(&AddedJob { id: added.id.as_str(), replaced, kept });
     }
-    let how = if replaced { "replaced" } else { "added" };
+    let how = match (replaced, kept) {
+        (true, _) => "replaced",
+        (_, true) => "kept",
+        _ => "added",
+    };
     session.screen.line(format_args!("{how} {}", safe(added.id.as_str())))
 }
 
 fn refused(error: CallError) -> Failure {
     match error {
         CallError::Refused { target, refusal: Refusal::Exists(state) } => Failure::Refused(format!(
-            "{target} exists and is {state}: take its place with `--replace`, or leave out `--id`"
+            "{target} exists and is {state}: accept that with `--keep`, take its place with `--replace`, or leave out `--id`"
+        )),
+        CallError::Refused { target, refusal: Refusal::Deleted } => Failure::Refused(format!(
+            "{target} was deleted, and its id stays taken: accept that with `--keep`, or run it again with `--replace`"
         )),
         error => error.into(),
     }

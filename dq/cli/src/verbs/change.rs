@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use dq::Provider;
 use dq::inspect::{Bulk, BulkAction, BulkProgress, Inspector};
-use dq::job::{State, TopicName};
-use dq::provider::{CallError, Refusal};
+use dq::job::State;
+use dq::provider::{CallError, CommandOutcome, Refusal};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -150,17 +150,18 @@ pub(crate) async fn run(session: &mut Session<'_>, target: &Target, change: &Cha
         )));
     }
     match &target.id {
-        Some(id) => one(session, &target.topic, id, change).await,
+        Some(id) => one(session, target, id, change).await,
         None => many(session, target, change).await,
     }
 }
 
-async fn one(session: &mut Session<'_>, topic: &TopicName, id: &str, change: &Change) -> Result<(), Failure> {
+async fn one(session: &mut Session<'_>, target: &Target, id: &str, change: &Change) -> Result<(), Failure> {
+    let topic = &target.topic;
     if change.action == BulkAction::Delete {
         session.screen.confirm(&format!("delete job {id} of topic {topic}"))?;
     }
     let provider = session.provider().await?;
-    let found = apply(&provider, topic, id, change).await?;
+    let found = apply(&provider, target, id, change).await?;
     if session.screen.is_json() {
         return session.screen.json(&OneChanged { id, found: found.map(|state| state.to_string()), changed: true });
     }
@@ -172,27 +173,27 @@ async fn one(session: &mut Session<'_>, topic: &TopicName, id: &str, change: &Ch
 }
 
 /// Changes a job. Returns the state in which it was found.
-async fn apply(provider: &Provider, topic: &TopicName, id: &str, change: &Change) -> Result<Option<State>, Failure> {
-    let jobs = provider.topic(topic.as_str())?;
+async fn apply(provider: &Provider, target: &Target, id: &str, change: &Change) -> Result<Option<State>, Failure> {
+    let (jobs, topic) = (provider.topic(target.topic.as_str())?, &target.topic);
     let call = match change.action {
         BulkAction::RunNow => jobs.run_now(id),
         BulkAction::Reschedule(due) => jobs.reschedule(id, due),
         _ => {
-            let (found, changed) = match change.action {
-                BulkAction::Delete => {
-                    let outcome = jobs.delete(id).await?;
-                    (outcome.found, outcome.changed)
-                }
-                _ => {
-                    let outcome = jobs.requeue(id).await?;
-                    (outcome.found, outcome.changed)
-                }
+            let CommandOutcome { found, changed, .. } = match (change.action, target.if_version) {
+                (BulkAction::Delete, Some(version)) => jobs.delete(id).if_version(version).await?,
+                (BulkAction::Delete, None) => jobs.delete(id).await?,
+                (_, Some(version)) => jobs.requeue(id).if_version(version).await?.into(),
+                (_, None) => jobs.requeue(id).await?.into(),
             };
             let state = found.ok_or_else(|| no_such_job(topic, id))?;
             let refused =
                 || Failure::Refused(format!("job `{id}` of topic `{topic}` was not {}: it is {state}", change.done));
             return if changed { Ok(found) } else { Err(refused()) };
         }
+    };
+    let call = match target.if_version {
+        Some(version) => call.if_version(version),
+        None => call,
     };
     match call.await {
         Ok(changed) => Ok(Some(changed.state)),

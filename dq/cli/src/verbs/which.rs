@@ -110,6 +110,9 @@ pub struct Target {
     /// The id of one job
     #[arg(value_name = "ID", conflicts_with_all = ["id_prefix", "header", "error", "attempts", "from", "until", "all", "after", "state"])]
     pub id: Option<String>,
+    /// Change the job only if it has this version, which `dq show` names
+    #[arg(long, value_name = "VERSION", requires = "id")]
+    pub if_version: Option<u32>,
     /// Which jobs, where no id is given
     #[command(flatten)]
     pub filters: Filters,

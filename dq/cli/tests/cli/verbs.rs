@@ -390,3 +390,29 @@ fn show_and_why_tell_what_happened_and_who_deleted_a_job() {
     assert_eq!((&told["history"][2]["event"], &told["history"][2]["by"]), (&"deleted".into(), &"anna\u{1b}[2J".into()));
     assert_eq!(shop.ran(&["show", "orders", "a"]).code, shop.ran(&["show", "orders", "b"]).code);
 }
+
+#[test]
+fn an_id_stays_taken_for_its_time_after_its_job_is_gone() {
+    on_each_store("taken", |shop| {
+        let once = ["add", "orders", "1", "--id", "once", "--delay", "1h", "--unique-for"];
+        let add = |more: &[&str]| shop.ran(&[&once[..], more].concat());
+        assert_eq!(add(&["1d"]).out, "added once\n");
+        assert_eq!((add(&["1d"]).code, add(&["1d", "--keep"]).out), (1, "kept once\n".into()));
+        let other = shop.ran(&["delete", "orders", "once", "--if-version", "1", "--yes"]);
+        assert!(other.code == 1 && other.error.contains("its version is 0"), "{other:?}");
+        shop.wrote(&["delete", "orders", "once", "--if-version", "0", "--yes"]);
+        let refused = add(&["1d"]);
+        assert!(refused.code == 1 && refused.error.contains("was deleted, and its id stays taken"), "{refused:?}");
+        assert_eq!(
+            shop.json(&[&once[..], &["1d", "--keep"]].concat())[0],
+            serde_json::json!({ "id": "once", "replaced": false, "kept": true })
+        );
+        let short = ["add", "orders", "1", "--id", "short", "--unique-for", "1s"];
+        assert_eq!(shop.wrote(&short), "added short\n");
+        shop.wrote(&["delete", "orders", "short", "--yes"]);
+        assert_eq!(shop.ran(&short).code, 1);
+        // It is free once its second is over.
+        while shop.ran(&short).code == 1 {}
+        assert_eq!(shop.json(&["show", "orders", "short"])[0]["id"], "short");
+    });
+}

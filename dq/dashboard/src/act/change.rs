@@ -1,7 +1,7 @@
 //! One change, done and audited.
 
 use dq::Provider;
-use dq::provider::{BadLimit, CallError, JobPlace, Limit, LimitKind, TopicProvider};
+use dq::provider::{BadLimit, Call, CallError, CommandAnswer, JobCommand, JobPlace, Limit, LimitKind, TopicProvider};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -19,6 +19,13 @@ pub(crate) enum When {
     At(Timestamp),
 }
 
+/// A job, and the version that it must have.
+#[derive(Debug, Clone)]
+pub(crate) struct Named {
+    pub(crate) id: String,
+    pub(crate) if_version: Option<u32>,
+}
+
 /// What to do.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
@@ -28,11 +35,11 @@ pub(crate) enum Change {
     Undrain,
     Limit { limit: Limit, reason: String },
     ClearLimit(LimitKind),
-    Requeue(String),
-    Delete(String),
-    Ack(String),
-    RunNow(String),
-    Reschedule(String, When),
+    Requeue(Named),
+    Delete(Named),
+    Ack(Named),
+    RunNow(Named),
+    Reschedule(Named, When),
     PauseSchedule { name: String, reason: String },
     ResumeSchedule(String),
     RemoveSchedule(String),
@@ -86,6 +93,11 @@ pub(crate) fn change(order: &Order) -> Result<Change, Failure> {
     let (name, reason) = (order.id.clone(), order.reason.clone());
     let lasting = Some(order.lasting.trim().to_owned()).filter(|lasting| !lasting.is_empty());
     let kind = || order.limit.parse::<LimitKind>();
+    let if_version = match order.version.as_str() {
+        "" => None,
+        text => Some(text.parse().map_err(|_| Failure::Bad(format!("`{text}` is not a version")))?),
+    };
+    let job = || Named { id: order.id.clone(), if_version };
     Ok(match order.action.as_str() {
         "pause" => Change::Pause { reason, lasting },
         "resume" => Change::Resume,
@@ -93,11 +105,11 @@ pub(crate) fn change(order: &Order) -> Result<Change, Failure> {
         "undrain" => Change::Undrain,
         "limit" => Change::Limit { limit: kind()?.read(&order.value)?, reason },
         "clear_limit" => Change::ClearLimit(kind()?),
-        "requeue" => Change::Requeue(name),
-        "delete" => Change::Delete(name),
-        "ack" => Change::Ack(name),
-        "run_now" => Change::RunNow(name),
-        "reschedule" => Change::Reschedule(name, When::read(&order.due)?),
+        "requeue" => Change::Requeue(job()),
+        "delete" => Change::Delete(job()),
+        "ack" => Change::Ack(job()),
+        "run_now" => Change::RunNow(job()),
+        "reschedule" => Change::Reschedule(job(), When::read(&order.due)?),
         "pause_schedule" => Change::PauseSchedule { name, reason },
         "resume_schedule" => Change::ResumeSchedule(name),
         "remove_schedule" => Change::RemoveSchedule(name),
@@ -132,7 +144,9 @@ impl Change {
             Self::Pause { .. } | Self::Resume | Self::Drain { .. } | Self::Undrain => "",
             Self::Limit { limit, .. } => limit.kind().name(),
             Self::ClearLimit(kind) => kind.name(),
-            Self::Requeue(id) | Self::Delete(id) | Self::Ack(id) | Self::RunNow(id) | Self::Reschedule(id, _) => id,
+            Self::Requeue(job) | Self::Delete(job) | Self::Ack(job) | Self::RunNow(job) | Self::Reschedule(job, _) => {
+                &job.id
+            }
             Self::PauseSchedule { name, .. }
             | Self::ResumeSchedule(name)
             | Self::RemoveSchedule(name)
@@ -195,27 +209,37 @@ async fn perform(provider: &Provider, user: &User, topic: &str, change: Change) 
 
 async fn of_job(topic: &TopicProvider, change: Change) -> Result<Applied, Failure> {
     let outcome: dq::provider::CommandOutcome = match change {
-        Change::Requeue(id) => topic.requeue(id.as_str()).await?.into(),
-        Change::Ack(id) => topic.ack(id.as_str()).await?.into(),
-        Change::Delete(id) => topic.delete(id.as_str()).await?,
+        Change::Requeue(job) => command(topic.requeue(&job.id), &job).await?.into(),
+        Change::Ack(job) => command(topic.ack(&job.id), &job).await?.into(),
+        Change::Delete(job) => command(topic.delete(&job.id), &job).await?,
         Change::RemoveSchedule(name) => topic.remove_schedule(&name).await?,
-        Change::RunNow(id) => {
-            let former = due(topic, &id).await?;
-            topic.run_now(id.as_str()).await?;
-            return Ok(Applied { former, ..Applied::DONE });
+        Change::RunNow(job) => return moved(topic, &job, topic.run_now(&job.id)).await,
+        Change::Reschedule(job, When::After(delay)) => {
+            return moved(topic, &job, topic.reschedule(&job.id, delay)).await;
         }
-        Change::Reschedule(id, when) => {
-            let former = due(topic, &id).await?;
-            match when {
-                When::After(delay) => topic.reschedule(id.as_str(), delay).await?,
-                When::At(at) => topic.reschedule(id.as_str(), at).await?,
-            };
-            return Ok(Applied { former, ..Applied::DONE });
-        }
+        Change::Reschedule(job, When::At(at)) => return moved(topic, &job, topic.reschedule(&job.id, at)).await,
         _ => return Err(Failure::NotThere("such change of a job")),
     };
     let found = outcome.found.map(|state| state.to_string());
     Ok(Applied { changed: outcome.changed, found, former: None })
+}
+
+/// The command, for a job with the version that it must have.
+fn command<A: CommandAnswer>(call: Call<JobCommand<A>>, job: &Named) -> Call<JobCommand<A>> {
+    match job.if_version {
+        Some(version) => call.if_version(version),
+        None => call,
+    }
+}
+
+/// Gives a job another due time.
+async fn moved(topic: &TopicProvider, job: &Named, call: Call<dq::provider::Change>) -> Result<Applied, Failure> {
+    let former = due(topic, &job.id).await?;
+    match job.if_version {
+        Some(version) => call.if_version(version).await?,
+        None => call.await?,
+    };
+    Ok(Applied { former, ..Applied::DONE })
 }
 
 /// When a job is due, ms, so that whoever moves it can be offered the way back.

@@ -8,7 +8,7 @@ mod pages;
 mod words;
 
 pub(crate) use bulk::{bulk_action, step};
-pub(crate) use change::{Applied, Change, When, apply, change};
+pub(crate) use change::{Applied, Change, Named, When, apply, change};
 pub(crate) use confirm::{act, confirm};
 pub(crate) use done::Done;
 
@@ -39,6 +39,8 @@ pub(crate) struct Order {
     pub(crate) changed: String,
     pub(crate) looked_at: String,
     pub(crate) form_token: String,
+    /// The version that the job must have; empty: any.
+    pub(crate) version: String,
 }
 
 impl Order {

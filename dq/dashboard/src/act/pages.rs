@@ -27,7 +27,12 @@ pub(super) fn about(order: &Order) -> Markup {
 /// The order as hidden fields. What people type has fields of its own.
 pub(super) fn fields(order: &Order) -> Markup {
     let query = order.jobs.query();
-    let more = [("action", order.action.as_str()), ("id", order.id.as_str()), ("limit", order.limit.as_str())];
+    let more = [
+        ("action", order.action.as_str()),
+        ("id", order.id.as_str()),
+        ("limit", order.limit.as_str()),
+        ("version", order.version.as_str()),
+    ];
     html! { @for (name, value) in query.into_iter().chain(more) { @if !value.is_empty() { input type="hidden" name=(name) value=(value); } } }
 }
 

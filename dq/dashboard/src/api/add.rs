@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use dq::job::{GroupName, Priority};
 use dq::provider::{Addition, CallError};
@@ -33,7 +33,7 @@ pub(super) struct NewJob {
     after: Option<String>,
     /// The due time: RFC 3339, or milliseconds since the Unix epoch as a text.
     at: Option<String>,
-    /// What becomes of a job with the same id: `fail` (the default), `keep` or `replace`.
+    /// What becomes of a job with the same id: `fail` (the default), `keep` (the default with the header `Idempotency-Key`) or `replace`.
     on_duplicate: Option<String>,
     /// After this delay the job becomes DEAD without a run.
     expires_after: Option<String>,
@@ -45,13 +45,17 @@ pub(super) struct NewJob {
     priority: Option<Priority>,
     /// The group of the job, 1 to 128 bytes: only so many of its jobs run at a time as the topic allows.
     group: Option<GroupName>,
+    /// For how long the id stays taken, even if the job has run or was deleted, such as `24h`: 1 s to 30 days. Needs an `id`. With the header
+    /// `Idempotency-Key` the default is `24h`.
+    unique_for: Option<String>,
     /// Headers as pairs of name and value, up to 8 KiB in all, with 4 bytes for each; without NUL, CR, LF and ESC.
     #[serde(default)]
     headers: Vec<(String, String)>,
 }
 
 /// Adds a job.
-#[utoipa::path(post, path = "/topics/{topic}/jobs", tag = "jobs", request_body = NewJob, params(("topic" = String, Path)),
+#[utoipa::path(post, path = "/topics/{topic}/jobs", tag = "jobs", request_body = NewJob,
+    params(("topic" = String, Path), ("Idempotency-Key" = Option<String>, Header, description = "The id of the job, which stays taken for `unique_for`: a repeat adds nothing and answers 200")),
     responses((status = 201, description = "The job is in the store", body = Added), (status = 200, description = "A job with this id was there, and stays", body = Added),
         (status = 400, body = Problem), (status = 409, description = "A job with this id exists, or the topic drains", body = Problem),
         (status = 413, body = Problem), (status = 429, description = "As many jobs wait as may: send it again later", body = Problem), (status = 503, description = "The store did not answer: send it again with the same id", body = Problem)))]
@@ -59,17 +63,22 @@ pub(super) async fn add(
     State(app): State<Shared>,
     visit: Visit,
     Path(topic): Path<String>,
+    headers: HeaderMap,
     sent: Result<Json<NewJob>, JsonRejection>,
 ) -> Answer {
     app.allows(&visit.user, Role::Add).map_err(failed)?;
-    let job = body(sent).map_err(failed)?;
+    let job = body(sent).and_then(|job| match key_in(&headers)? {
+        Some(key) => job.under_key(key),
+        None => Ok(job),
+    });
+    let job = job.map_err(failed)?;
     let wanted = job.id.clone().unwrap_or_default();
     let added = put(&app, &topic, job).await;
     match added {
-        Ok((id, how)) => {
-            audit(&visit.user, "add", &topic, &id, how);
-            let status = if how == "kept" { StatusCode::OK } else { StatusCode::CREATED };
-            Ok((status, json(Added { id, how })).into_response())
+        Ok(added) => {
+            audit(&visit.user, "add", &topic, &added.id, added.how);
+            let status = if added.how == "kept" { StatusCode::OK } else { StatusCode::CREATED };
+            Ok((status, json(added)).into_response())
         }
         Err(failure) => {
             audit(&visit.user, "add", &topic, &wanted, &format!("failed: {failure}"));
@@ -78,7 +87,54 @@ pub(super) async fn add(
     }
 }
 
-async fn put(app: &Shared, topic: &str, job: NewJob) -> Result<(String, &'static str), Failure> {
+/// The key in the header `Idempotency-Key`: a string of RFC 8941 with quotes, as the draft of the IETF has it, or the bare text that most
+/// interfaces take.
+fn key_in(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    let bad = |what: &str| Failure::Bad(format!("`Idempotency-Key` {what}"));
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(bad("is there twice"));
+    }
+    let text = value.to_str().map_err(|_| bad("has other characters than visible ASCII"))?.trim();
+    let Some(quoted) = text.strip_prefix('"') else { return Ok(Some(text.to_owned())) };
+    let (mut key, mut characters) = (String::new(), quoted.chars());
+    loop {
+        match characters.next() {
+            Some('"') if characters.as_str().is_empty() => return Ok(Some(key)),
+            Some('\\') => match characters.next() {
+                Some(escaped @ ('"' | '\\')) => key.push(escaped),
+                _ => return Err(bad("has a backslash before something else than a quote or a backslash")),
+            },
+            Some('"') | None => {
+                return Err(bad("begins with a quote, so it has to end with one and have none between"));
+            }
+            Some(character) => key.push(character),
+        }
+    }
+}
+
+impl NewJob {
+    /// The job under an idempotency key, which is its id and stays taken.
+    fn under_key(self, key: String) -> Result<Self, Failure> {
+        if self.id.as_ref().is_some_and(|id| *id != key) {
+            return Err(Failure::Bad(
+                "`Idempotency-Key` is the id of the job, and `id` is another one: give one of them".into(),
+            ));
+        }
+        if self.on_duplicate.as_deref() == Some("replace") {
+            return Err(Failure::Bad(
+                "`replace` would run the job again at each repeat: leave out `Idempotency-Key` or `on_duplicate`"
+                    .into(),
+            ));
+        }
+        let on_duplicate = self.on_duplicate.or_else(|| Some("keep".into()));
+        let unique_for = self.unique_for.or_else(|| Some("24h".into()));
+        Ok(Self { id: Some(key), on_duplicate, unique_for, ..self })
+    }
+}
+
+async fn put(app: &Shared, topic: &str, job: NewJob) -> Result<Added, Failure> {
     let provider = app.provider.topic(topic).map_err(CallError::from)?;
     let mut add = provider.add_json(job.payload.get());
     if job.after.is_some() && job.at.is_some() {
@@ -108,6 +164,9 @@ async fn put(app: &Shared, topic: &str, job: NewJob) -> Result<(String, &'static
     if let Some(group) = job.group {
         add = add.group(group);
     }
+    if let Some(time) = job.unique_for {
+        add = add.unique_for(time);
+    }
     for (name, value) in job.headers {
         add = add.header(name, value);
     }
@@ -117,10 +176,11 @@ async fn put(app: &Shared, topic: &str, job: NewJob) -> Result<(String, &'static
         Some("keep") => add.keep_existing().await.map(|added| (added.id, added.how))?,
         Some(other) => return Err(Failure::Bad(format!("`on_duplicate` is fail, keep or replace, not `{other}`"))),
     };
-    let how = match how {
-        Addition::Kept(_) => "kept",
-        Addition::New => "added",
-        _ => "replaced",
+    let (how, state) = match how {
+        Addition::Kept(state) => ("kept", Some(state.to_string())),
+        Addition::KeptDeleted => ("kept", Some("deleted".into())),
+        Addition::New => ("added", None),
+        _ => ("replaced", None),
     };
-    Ok((id.to_string(), how))
+    Ok(Added { id: id.to_string(), how, state })
 }

@@ -68,6 +68,9 @@ pub(super) struct Added {
     pub(super) id: String,
     /// `added`, `replaced`, or `kept`: a job with this id was there, and stays.
     pub(super) how: &'static str,
+    /// The state of the job that was kept: `done` also if it has ended, `deleted` if it was deleted, and its id stays taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) state: Option<String>,
 }
 
 /// What a step of a bulk change did.

@@ -1,16 +1,16 @@
 //! Changes of one job, topic or schedule.
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
 use dq::provider::LimitKind;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{Answer, body, failed, json};
-use crate::act::{Applied, Change, When, apply};
+use crate::act::{Applied, Change, Named, When, apply};
 use crate::app::Shared;
-use crate::failure::Problem;
+use crate::failure::{Failure, Problem};
 use crate::visit::Visit;
 
 /// Why, and for how long.
@@ -30,6 +30,22 @@ pub(super) struct ReasonGiven {
 pub(super) struct Due {
     /// A delay such as `15m`, an RFC 3339 time, or milliseconds since the Unix epoch.
     when: String,
+    /// The version that the job must have; otherwise nothing is done, and the answer is 409.
+    if_version: Option<u32>,
+}
+
+/// Which version a job must have.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OfVersion {
+    /// The version that the job must have; otherwise nothing is done, and the answer is 409.
+    if_version: Option<u32>,
+}
+
+impl OfVersion {
+    fn of(self, id: String) -> Named {
+        Named { id, if_version: self.if_version }
+    }
 }
 
 /// A limit of a topic.
@@ -73,29 +89,30 @@ async fn done(app: &Shared, visit: &Visit, topic: &str, change: Change) -> Answe
     apply(app, &visit.user, topic, change).await.map(json).map_err(failed)
 }
 
-macro_rules! of_a_job {
-    ($($(#[$doc:meta])* $name:ident, $path:literal, $change:path $(, $more:tt)*;)+) => {$(
+macro_rules! of_one {
+    ($($(#[$doc:meta])* $name:ident, $path:literal, $body:ident => $change:expr $(, $more:tt)*;)+) => {$(
         $(#[$doc])*
-        #[utoipa::path(post, path = $path, tag = "changes", request_body = Nothing, params(("topic" = String, Path), ("id" = String, Path)),
+        #[utoipa::path(post, path = $path, tag = "changes", request_body = $body, params(("topic" = String, Path), ("id" = String, Path)),
             responses((status = 200, body = Applied), $($more,)* (status = 409, body = Problem), (status = 503, body = Problem)))]
-        pub(super) async fn $name(State(app): State<Shared>, visit: Visit, Path((topic, id)): Path<(String, String)>, sent: Body<Nothing>) -> Answer {
-            body(sent).map_err(failed)?;
-            done(&app, &visit, &topic, $change(id)).await
+        pub(super) async fn $name(State(app): State<Shared>, visit: Visit, Path((topic, id)): Path<(String, String)>, sent: Body<$body>) -> Answer {
+            let change: fn(String, $body) -> Change = $change;
+            let change = change(id, body(sent).map_err(failed)?);
+            done(&app, &visit, &topic, change).await
         }
     )+};
 }
 
-of_a_job! {
+of_one! {
     /// Makes a DEAD or UNACKED job due now.
-    requeue, "/topics/{topic}/jobs/{id}/requeue", Change::Requeue;
+    requeue, "/topics/{topic}/jobs/{id}/requeue", OfVersion => |id, version| Change::Requeue(version.of(id));
     /// Acks an UNACKED or RUNNING job.
-    ack, "/topics/{topic}/jobs/{id}/ack", Change::Ack;
+    ack, "/topics/{topic}/jobs/{id}/ack", OfVersion => |id, version| Change::Ack(version.of(id));
     /// Makes a job that waits due now.
-    run_now, "/topics/{topic}/jobs/{id}/run-now", Change::RunNow, (status = 404, body = Problem);
+    run_now, "/topics/{topic}/jobs/{id}/run-now", OfVersion => |id, version| Change::RunNow(version.of(id)), (status = 404, body = Problem);
     /// Ends the pause of a schedule; `id` is its name.
-    resume_schedule, "/topics/{topic}/schedules/{id}/resume", Change::ResumeSchedule, (status = 404, body = Problem);
+    resume_schedule, "/topics/{topic}/schedules/{id}/resume", Nothing => |name, Nothing {}| Change::ResumeSchedule(name), (status = 404, body = Problem);
     /// Lets a group pass the jobs that it waits for and that do not run; `id` is its name.
-    resume_group, "/topics/{topic}/groups/{id}/resume", Change::ResumeGroup, (status = 400, body = Problem);
+    resume_group, "/topics/{topic}/groups/{id}/resume", Nothing => |name, Nothing {}| Change::ResumeGroup(name), (status = 400, body = Problem);
 }
 
 macro_rules! of_a_topic {
@@ -118,14 +135,16 @@ of_a_topic! {
 }
 
 /// Deletes a job; a running one when its run ends.
-#[utoipa::path(delete, path = "/topics/{topic}/jobs/{id}", tag = "changes", params(("topic" = String, Path), ("id" = String, Path)),
-    responses((status = 200, body = Applied), (status = 503, body = Problem)))]
+#[utoipa::path(delete, path = "/topics/{topic}/jobs/{id}", tag = "changes", params(("topic" = String, Path), ("id" = String, Path), ("if_version" = Option<u32>, Query, description = "The version that the job must have")),
+    responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 409, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn delete(
     State(app): State<Shared>,
     visit: Visit,
     Path((topic, id)): Path<(String, String)>,
+    asked: Result<Query<OfVersion>, QueryRejection>,
 ) -> Answer {
-    done(&app, &visit, &topic, Change::Delete(id)).await
+    let Query(version) = asked.map_err(|error| failed(Failure::Bad(error.body_text())))?;
+    done(&app, &visit, &topic, Change::Delete(version.of(id))).await
 }
 
 /// Removes a schedule; `id` is its name. Jobs that it has added stay.
@@ -149,8 +168,9 @@ pub(super) async fn reschedule(
     Path((topic, id)): Path<(String, String)>,
     sent: Body<Due>,
 ) -> Answer {
-    let when = When::read(&body(sent).map_err(failed)?.when).map_err(failed)?;
-    done(&app, &visit, &topic, Change::Reschedule(id, when)).await
+    let Due { when, if_version } = body(sent).map_err(failed)?;
+    let when = When::read(&when).map_err(failed)?;
+    done(&app, &visit, &topic, Change::Reschedule(Named { id, if_version }, when)).await
 }
 
 /// Pauses a topic: no node takes its jobs.

@@ -15,7 +15,7 @@ const OF_CHANGES: [(&str, &str); 2] = [
 ];
 
 /// Answers that have only the properties of their kind.
-const OF_A_KIND: [&str; 4] = ["Applied", "Ended", "PastMove", "Schedule"];
+const OF_A_KIND: [&str; 5] = ["Added", "Applied", "Ended", "PastMove", "Schedule"];
 
 /// The document that programs get.
 pub(super) fn finished(mut document: OpenApi) -> Value {

@@ -84,10 +84,12 @@ fn actions(frame: &Frame, topic: &str, job: &InspectedJob) -> Markup {
         job::State::Dead => &[("requeue", "Requeue…"), ("delete", "Delete…")],
         _ => &[("delete", "Delete…")],
     };
+    // So nothing is done to a job that was changed since somebody looked at it.
+    let version = job.version.to_string();
     html! {
         div.actions {
             @for (verb, label) in verbs {
-                @let query = [("action", *verb), ("topic", topic), ("id", job.id.as_str())];
+                @let query = [("action", *verb), ("topic", topic), ("id", job.id.as_str()), ("version", &version)];
                 a class={ "button " (if *verb == "delete" { "danger" } else { "" }) } href=(frame.to("confirm", &query)) { (label) }
             }
         }

@@ -1,9 +1,16 @@
 //! The JSON API.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
-use dq::job::limits;
+use dq::Provider;
+use dq::config::NodeSettings;
+use dq::environment::{Environment, StoreClock};
+use dq::job::{AppName, limits};
+use dq::store::memory::MemoryStore;
+use dq::testing::ManualClock;
 use dq_tests::limits::samples;
 use serde_json::{Value, json};
 
@@ -40,6 +47,81 @@ async fn a_program_adds_looks_changes_and_deletes() {
     let gone = program.call(Method::DELETE, "/topics/mail/jobs/o%2F7", &Value::Null).await;
     assert_eq!(gone.json(), json!({ "changed": true, "found": "delayed" }));
     assert_eq!(program.get("/api/v1/topics/mail/jobs/o%2F7").await.status, StatusCode::NOT_FOUND);
+}
+
+/// The header as the draft of the IETF writes it, and as most clients do; and bodies that say the same.
+#[tokio::test]
+async fn an_idempotency_key_adds_one_job_in_its_time_whatever_becomes_of_it() {
+    let clock = Arc::new(ManualClock::at(1_763_000_000_000_000));
+    let store = Arc::new(MemoryStore::new(Arc::clone(&clock) as Arc<dyn StoreClock>));
+    let environment = Environment::of_this_runtime().unwrap();
+    let provider = Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default());
+    let add = async |key: &str, body: Value| {
+        let mut program = Visitor::free(provider.clone()).with("idempotency-key", key);
+        let added = program.call(Method::POST, "/topics/mail/jobs", &body).await;
+        (added.status.as_u16(), added.json())
+    };
+    let added = |id: &str| (201, json!({ "id": id, "how": "added" }));
+    let kept = |id: &str, state: &str| (200, json!({ "id": id, "how": "kept", "state": state }));
+    let job = || json!({ "payload": 1, "after": "1h" });
+    assert_eq!(add("o-7", job()).await, added("o-7"));
+    assert_eq!(add("\"o-7\"", job()).await, kept("o-7", "delayed"));
+    assert_eq!(add(r#""a \"b\" \\ c""#, job()).await, added(r#"a "b" \ c"#));
+    assert_eq!(add("long", json!({ "payload": 1, "unique_for": "30d" })).await, added("long"));
+    assert_eq!(add("strict", json!({ "payload": 1, "on_duplicate": "fail", "id": "strict" })).await, added("strict"));
+    let mut program = Visitor::free(provider.clone());
+    for id in ["o-7", "long", "strict"] {
+        program.call(Method::POST, &format!("/topics/mail/jobs/{id}/ack"), &json!({})).await;
+    }
+    program.call(Method::DELETE, "/topics/mail/jobs/a%20%22b%22%20%5C%20c", &Value::Null).await;
+    for seconds in [1, 3_600, 23 * 3_600 - 3_602] {
+        clock.advance(Duration::from_secs(seconds));
+        assert_eq!(add("o-7", job()).await, kept("o-7", "done"));
+        assert_eq!(add(r#""a \"b\" \\ c""#, job()).await, kept(r#"a "b" \ c"#, "deleted"));
+        assert_eq!(add("strict", json!({ "payload": 1, "on_duplicate": "fail" })).await.0, 409);
+    }
+    clock.advance(Duration::from_secs(3_601));
+    assert_eq!(add("o-7", job()).await, added("o-7"));
+    assert_eq!(add("long", job()).await, kept("long", "done"));
+    for (key, body, says) in [
+        ("o-8", json!({ "payload": 1, "id": "o-9" }), "another one"),
+        ("o-8", json!({ "payload": 1, "on_duplicate": "replace" }), "at each repeat"),
+        ("\"o-8", json!({ "payload": 1 }), "has to end with one"),
+        (r#""o\8""#, json!({ "payload": 1 }), "backslash"),
+        ("", json!({ "payload": 1 }), "id"),
+        ("o-8", json!({ "payload": 1, "unique_for": "1ms" }), "unique_for"),
+    ] {
+        let (status, answer) = add(key, body).await;
+        assert!(status == 400 && answer["error"].as_str().unwrap().contains(says), "{key}: {answer}");
+    }
+    let twice = Visitor {
+        headers: vec![("host", "localhost".into()), ("idempotency-key", "a".into()), ("idempotency-key", "b".into())],
+        ..Visitor::free(provider.clone())
+    };
+    assert_eq!({ twice }.call(Method::POST, "/topics/mail/jobs", &job()).await.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_change_that_names_another_version_is_refused() {
+    let provider = provider("versions").await;
+    let mut program = Visitor::free(provider.clone());
+    program.call(Method::POST, "/topics/mail/jobs", &json!({ "payload": 1, "id": "a", "after": "1h" })).await;
+    program.call(Method::POST, "/topics/mail/jobs/a/reschedule", &json!({ "when": "2h", "if_version": 0 })).await;
+    for (method, path, body) in [
+        (Method::POST, "/topics/mail/jobs/a/reschedule", json!({ "when": "3h", "if_version": 0 })),
+        (Method::POST, "/topics/mail/jobs/a/run-now", json!({ "if_version": 2 })),
+        (Method::POST, "/topics/mail/jobs/a/requeue", json!({ "if_version": 2 })),
+        (Method::POST, "/topics/mail/jobs/a/ack", json!({ "if_version": 0 })),
+        (Method::DELETE, "/topics/mail/jobs/a?if_version=0", Value::Null),
+    ] {
+        let answer = program.call(method, path, &body).await;
+        let says = answer.json()["error"].as_str().unwrap_or_default().contains("its version is 1");
+        assert!(answer.status == StatusCode::CONFLICT && says, "{path}: {}", answer.body);
+    }
+    let answer = program.call(Method::DELETE, "/topics/mail/jobs/a?if_version=one", &Value::Null).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    let gone = program.call(Method::DELETE, "/topics/mail/jobs/a?if_version=1", &Value::Null).await;
+    assert_eq!(gone.json(), json!({ "changed": true, "found": "delayed" }));
 }
 
 #[tokio::test]
@@ -130,7 +212,7 @@ async fn the_document_has_every_route_and_every_route_answers() {
 #[tokio::test]
 async fn orchestrators_learn_whether_it_lives_and_is_ready() {
     let server = dq_tests::redis::RedisServer::start();
-    let provider = dq::Provider::connect("shop", server.url()).await.unwrap();
+    let provider = Provider::connect("shop", server.url()).await.unwrap();
     let mut visitor = Visitor::free(provider);
     assert_eq!(visitor.get("/readyz").await.status, StatusCode::OK);
     drop(server);

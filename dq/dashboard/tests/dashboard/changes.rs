@@ -162,3 +162,20 @@ async fn a_step_that_fails_can_be_sent_again_and_goes_on_where_it_was() {
     assert!(!failed.body.contains("data-go-on"), "no script goes on by itself");
     assert_eq!(fields(&failed), fields(&first));
 }
+
+#[tokio::test]
+async fn a_job_that_was_changed_since_somebody_looked_at_it_stays() {
+    let provider = provider("changed").await;
+    let topic = provider.topic("mail").unwrap();
+    topic.add_json("1").id("a").after("1h").await.unwrap();
+    let mut visitor = Visitor::free(provider.clone());
+    let page = visitor.get("/job?topic=mail&id=a").await.body;
+    assert!(page.contains("action=delete&amp;topic=mail&amp;id=a&amp;version=0"), "{page}");
+    topic.extend_by("a", "1h").await.unwrap();
+    let query = "action=delete&topic=mail&id=a&version=0";
+    assert_eq!(visitor.get(&format!("/confirm?{query}")).await.field("version"), "0");
+    let refused = visitor.confirm(query, "").await.body;
+    assert!(refused.contains("its version is 1"), "{refused}");
+    visitor.confirm("action=delete&topic=mail&id=a&version=1", "").await;
+    assert_eq!(topic.get("a").await.unwrap().map(|seen| seen.id), None);
+}
