@@ -24,6 +24,7 @@ mod health;
 mod histories;
 mod idle;
 mod isolation;
+mod keeping;
 mod lookahead;
 mod nearby;
 mod nodes;

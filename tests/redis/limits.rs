@@ -126,8 +126,8 @@ async fn adds_and_verbs_keep_to_every_limit_that_a_caller_can_reach() {
         let topic = provider.topic("t").unwrap();
         topic.add_json("1").id("there").after("1h").await.unwrap();
         for sample in samples() {
-            // No caller names a fence, a time in a record or an error, and a retry policy of 4 KiB is none.
-            if matches!(sample.limit.name, "FENCE" | "TIME" | "ERROR" | "RETRY") {
+            // No caller names a fence, a time in a record, an error or a state, and a retry policy of 4 KiB is none.
+            if matches!(sample.limit.name, "FENCE" | "TIME" | "ERROR" | "STATE" | "RETRY") {
                 continue;
             }
             let [added, updated] = called(&topic, &sample).await;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use dq::environment::{Entropy, Seeded};
-use dq::job::{Cause, Codec, Fence, FixedMetadata, GroupName, Metadata, Priority, Record};
+use dq::job::{Cause, Codec, Fence, FixedMetadata, GroupName, KeptState, Metadata, Priority, Record};
 use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
 
@@ -80,6 +80,8 @@ fn some_fields(fields: u32) -> Metadata {
         priority: Priority::ALL[fields as usize % 3],
         group: (fields % 5 > 2).then(|| GroupName::new("customer-é").unwrap()),
         group_order: if fields % 5 > 2 { 1_763_000_000_000_003 } else { 0 },
+        // The longest state makes the length of the texts longer.
+        state: has(12).then(|| KeptState::from_bytes(&vec![b'7'; if fields % 7 == 0 { 64 << 10 } else { 30 }])),
     }
 }
 
@@ -92,7 +94,8 @@ fn read(metadata: &str) -> Metadata {
 #[test]
 fn scripts_read_and_change_metadata_as_nodes_read_them() {
     let server = RedisServer::start();
-    let all: Vec<Metadata> = (0..1 << 12).map(some_fields).collect();
+    let all: Vec<Metadata> =
+        (0..1 << 13).filter(|fields| fields >> 12 == 0 || fields % 8 == 1).map(some_fields).collect();
     let records: Vec<Record> = all.iter().map(|metadata| Record::new(metadata, Codec::Json, b"{}")).collect();
     let answers = answers(&server, &records);
     assert_eq!(answers.len(), all.len());

@@ -33,6 +33,16 @@ fn claims_that_know_no_priorities_are_found() {
     assert_eq!(first, Some(0));
 }
 
+#[test]
+fn checkpoints_that_nothing_keeps_are_found() {
+    let mut options = Options::default();
+    (options.without, options.profile) = (Some("kept"), Some(Profile::Calm));
+    let is_this = |what: String| what.contains("though its last run has left");
+    let first = (0..20).find(|seed| simulate(*seed, &options).found.is_some_and(is_this));
+    assert!(first.is_some());
+    println!("first seed {first:?}");
+}
+
 fn nothing_is_found_with(profile: Profile) {
     let mut options = Options::default();
     options.profile = Some(profile);

@@ -247,6 +247,14 @@ pub const TAKEN: [Taken; 45] = [
         "are RUNNING, and",
     ),
     taken(
+        "kept",
+        Profile::Calm,
+        500,
+        "a checkpoint is there for the next run; here the store answers that it has it, and keeps nothing",
+        "a job comes back with the state of an earlier checkpoint, or with none",
+        "though its last run has left",
+    ),
+    taken(
         "moved",
         Profile::Calm,
         500,

@@ -25,6 +25,8 @@ pub struct Texts {
     pub headers: Vec<(String, String)>,
     /// The last error.
     pub error: Option<String>,
+    /// The state that a run has left.
+    pub state: Option<String>,
 }
 
 /// Samples of each limit: the least and the most that is allowed, and one less and one more.
@@ -83,6 +85,9 @@ impl Sample {
             }
             limits::RETRY => Texts { retry: Some(text(self.size)), ..Texts::default() },
             limits::ERROR => Texts { error: Some(text(self.size)), ..Texts::default() },
+            limits::STATE if self.size > 0 => {
+                Texts { state: Some(text(self.size).replace('x', "7")), ..Texts::default() }
+            }
             _ => Texts::default(),
         }
     }
@@ -144,9 +149,21 @@ fn raw(texts: &Texts, payload: &[u8]) -> Record {
         flags |= 1 << 6;
         put(&mut block, error.as_bytes());
     }
+    if let Some(state) = &texts.state {
+        flags |= 1 << 5; // no header
+        put(&mut block, b"");
+        block.push(b'J');
+        block.extend_from_slice(state.as_bytes());
+    }
     let mut bytes = vec![9 << 4, flags];
-    if flags != 0 {
-        put(&mut bytes, &block);
+    match u16::try_from(block.len()) {
+        Ok(0) => {}
+        Ok(u16::MAX) | Err(_) => {
+            bytes.extend_from_slice(&u16::MAX.to_le_bytes());
+            bytes.extend_from_slice(&(block.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&block);
+        }
+        Ok(_) => put(&mut bytes, &block),
     }
     bytes.push(b'J');
     bytes.extend_from_slice(payload);

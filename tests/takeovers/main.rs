@@ -10,6 +10,7 @@
 mod figures;
 mod memory;
 mod redis;
+mod steps;
 mod work;
 
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ use clap::{Parser, ValueEnum};
 enum Store {
     Redis,
     Memory,
+    File,
 }
 
 /// Kill nodes and measure how long it takes until another node runs their jobs.
@@ -41,6 +43,9 @@ struct Options {
     store: Store,
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Instead kill a process at each step of a job of so many, which saves its state at each, on redis or file
+    #[arg(long)]
+    steps: Option<u64>,
     /// Run as a node of this app, on the store and with the lease of the environment
     #[arg(long, hide = true)]
     node: Option<String>,
@@ -48,14 +53,19 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    if let Some(app) = &options.node {
-        return redis::node(app);
+    match (&options.node, options.steps) {
+        (Some(_), Some(steps)) => return steps::node(steps),
+        (Some(app), None) => return redis::node(app),
+        (None, Some(steps)) if steps::kill_at_each(options.store, steps) => return ExitCode::SUCCESS,
+        (None, Some(_)) => return ExitCode::FAILURE,
+        (None, None) => {}
     }
     let mut is_within = true;
     for lease in options.leases.iter().map(|ms| Duration::from_millis(*ms)) {
         let figures = match options.store {
             Store::Redis => redis::measure(lease, &options),
             Store::Memory => memory::measure(lease, &options),
+            Store::File => panic!("only one process has a `file:` store, so no other one takes over"),
         };
         is_within &= figures.show(lease);
     }

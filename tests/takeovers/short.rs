@@ -1,4 +1,4 @@
-//! A few kills of nodes for each lease. `tests/takeover` kills 200.
+//! A few kills of nodes for each lease. `tests/takeover` kills 200, and `tests/takeover --steps 100` one at each step of a job.
 
 use std::process::Command;
 
@@ -13,6 +13,12 @@ fn measure(options: &[&str]) {
 #[test]
 fn jobs_go_back_within_the_bound_for_each_lease() {
     measure(&["--store", "memory", "--kills", "50"]);
+}
+
+#[test]
+fn a_job_that_is_killed_at_each_step_continues_from_its_last_checkpoint() {
+    measure(&["--store", "file", "--steps", "30"]);
+    measure(&["--store", "redis", "--steps", "7"]);
 }
 
 #[test]

@@ -8,7 +8,9 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use dq::job::{BadRecord, Cause, Codec, Fence, GroupName, JobId, Metadata, Priority, Record, TopicName, limits};
+use dq::job::{
+    BadRecord, Cause, Codec, Fence, GroupName, JobId, KeptState, Metadata, Priority, Record, TopicName, limits,
+};
 use dq::schedule::checked;
 use dq::store::{CopyPlace, JobCopy};
 use dq::time::Timestamp;
@@ -97,6 +99,9 @@ pub struct JobLine {
     /// The last error.
     #[serde(default, skip_serializing_if = "is_default")]
     pub error: Option<String>,
+    /// The state that a run has left for the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub kept_state: Option<Box<RawValue>>,
     /// The payload, if it is JSON.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub payload: Option<Box<RawValue>>,
@@ -134,6 +139,7 @@ impl JobLine {
             retry: None,
             headers: Vec::new(),
             error: None,
+            kept_state: None,
             payload: None,
             payload_base64: None,
             record_base64,
@@ -143,6 +149,10 @@ impl JobLine {
             return whole();
         };
         if Record::new(&metadata, Codec::Json, payload) != copy.record {
+            return whole();
+        }
+        let kept_state = metadata.state.as_ref().map(|state| as_json(state.as_bytes()));
+        if kept_state.as_ref().is_some_and(Option::is_none) {
             return whole();
         }
         let raw = as_json(payload);
@@ -163,6 +173,7 @@ impl JobLine {
             retry: metadata.retry,
             headers: metadata.headers,
             error: metadata.error,
+            kept_state: kept_state.flatten(),
             payload: raw,
             payload_base64,
             ..bare(None)
@@ -201,7 +212,7 @@ impl JobLine {
 
     fn has_metadata(&self) -> bool {
         let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
-        let Self { version, first_added, priority, group, group_order, retry, headers, error, .. } = self;
+        let Self { version, first_added, priority, group, group_order, retry, headers, error, kept_state, .. } = self;
         (*attempts, *exhausted, *delay, *retain) != (0, false, 0, 0)
             || cause.is_some()
             || (*expires_at, *parked_by, *first_added) != (None, None, None)
@@ -212,6 +223,7 @@ impl JobLine {
             || retry.is_some()
             || !headers.is_empty()
             || error.is_some()
+            || kept_state.is_some()
     }
 
     fn into_record(self) -> Result<Record, String> {
@@ -246,6 +258,7 @@ impl JobLine {
             retry: self.retry,
             headers: self.headers,
             error: self.error,
+            state: self.kept_state.map(|state| KeptState::from_bytes(state.get().as_bytes())),
         };
         // A record has no room for more.
         metadata.check_new().map_err(|over| over.to_string())?;

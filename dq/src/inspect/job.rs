@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::job::{Cause, GroupName, JobId, NodeId, Priority, State};
+use crate::job::{Cause, GroupName, JobId, NodeId, Priority, Progress, State};
 use crate::store::{JobPlace, Stored};
 use crate::time::Timestamp;
 
@@ -37,8 +37,12 @@ pub struct InspectedJob {
     pub version: u32,
     /// After this time it becomes DEAD without a run.
     pub expires_at: Option<Timestamp>,
+    /// How far its run has come, if the handler says so; only of a job that was read by its id.
+    pub progress: Option<Progress>,
     /// Bytes of the record.
     pub bytes: usize,
+    /// Bytes of the state that a run has kept for the next one; 0: there is none.
+    pub kept_state_bytes: usize,
     /// Why its record cannot be read: then priority, attempts, cause, error, headers and version say nothing.
     pub unreadable: Option<String>,
     /// The clock of the store; only in an answer of [`why`](super::Inspector::why).
@@ -80,7 +84,9 @@ impl InspectedJob {
             headers: metadata.headers,
             version: metadata.version,
             expires_at: metadata.expires_at,
+            progress: stored.progress,
             bytes,
+            kept_state_bytes: metadata.state.map_or(0, |state| state.as_bytes().len()),
             unreadable,
             clock: Timestamp::EPOCH,
         }

@@ -1,17 +1,18 @@
 //! The checks of metadata and records by the table of [limits](super::limits).
 
-use super::limits::{CONTROLS, ERROR, FENCE, HEADERS, OverLimit, PAYLOAD, RETRY};
+use super::limits::{CONTROLS, ERROR, FENCE, HEADERS, OverLimit, PAYLOAD, RETRY, STATE};
 use super::metadata::{BadRecord, Metadata};
 use super::record::Record;
 use super::state::State;
 
 impl Metadata {
-    /// Checks the texts. [`decode`](Self::decode) calls it, so it holds for whatever comes out of a store.
+    /// Checks the texts and the state. [`decode`](Self::decode) calls it, so it holds for whatever comes out of a store.
     pub(super) fn check_texts(&self) -> Result<(), OverLimit> {
         let length = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64);
         HEADERS.check(self.headers_length())?;
         RETRY.check(length(&self.retry))?;
-        ERROR.check(length(&self.error))
+        ERROR.check(length(&self.error))?;
+        STATE.check(self.state.as_ref().map_or(0, |state| state.as_bytes().len() as u64))
     }
 
     /// What the headers count.

@@ -69,6 +69,8 @@ limits! {
     RETRY "the length of the retry policy in bytes" 0, 4 << 10;
     /// The last error of a job, in bytes.
     ERROR "the length of the error text in bytes" 0, 4 << 10;
+    /// The state that a run leaves for the next one, in bytes.
+    STATE "the size of the state in bytes" 0, 64 << 10;
     /// The id of a job, in bytes.
     ID "the length of the id in bytes" 1, LONGEST_ID as u64;
     /// The name of a schedule, in bytes.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::group::GroupName;
 use super::ident::Fence;
+use super::kept::KeptState;
 use super::priority::Priority;
 use crate::time::Timestamp;
 
@@ -47,13 +48,15 @@ pub struct Metadata {
     pub headers: Vec<(String, String)>,
     /// The last error, cut to 4 KiB.
     pub error: Option<String>,
+    /// What the last run, or its last checkpoint, left for the next one.
+    pub state: Option<KeptState>,
 }
 
-/// Shows everything but the error of a decoder, which quotes the payload.
+/// Shows everything but the error of a decoder, which quotes the payload, and the state.
 impl fmt::Debug for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
-        let Self { version, first_added, priority, group, group_order, retry, headers, error, .. } = self;
+        let Self { version, first_added, priority, group, group_order, retry, headers, error, state, .. } = self;
         let error = match cause {
             Some(Cause::Decode) => error.as_ref().map(|_| "(not shown: it quotes the payload; print `error` itself)"),
             _ => error.as_deref(),
@@ -74,6 +77,7 @@ impl fmt::Debug for Metadata {
             .field("retry", retry)
             .field("headers", headers)
             .field("error", &error)
+            .field("state", state)
             .finish()
     }
 }
@@ -180,9 +184,10 @@ pub enum BadRecord {
 }
 
 impl Metadata {
-    /// The bytes of its texts, which are all that makes it long.
+    /// The bytes of its texts and of the state, which are all that makes it long.
     pub(crate) fn text_bytes(&self) -> usize {
         let headers = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
-        headers + [&self.retry, &self.error].into_iter().flatten().map(String::len).sum::<usize>()
+        let state = self.state.as_ref().map_or(0, |state| state.as_bytes().len());
+        state + headers + [&self.retry, &self.error].into_iter().flatten().map(String::len).sum::<usize>()
     }
 }

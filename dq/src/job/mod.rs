@@ -5,16 +5,19 @@
 //! version.
 
 mod checked;
+mod codec;
 mod crashes;
 mod delay_job;
 mod group;
 mod id;
 mod ident;
 mod json;
+mod kept;
 pub mod limits;
 mod metadata;
 mod node;
 mod priority;
+mod progress;
 mod record;
 #[doc(hidden)]
 pub mod state;
@@ -24,15 +27,18 @@ pub(crate) use dq_grammar::check_id;
 #[doc(inline)]
 pub use dq_grammar::{BadName, RetryPolicy};
 
+pub use codec::Codec;
 pub use delay_job::{Deliver, ToJobId};
 pub use group::{BadGroup, GroupName, ToGroup};
 pub use id::JobId;
 pub(crate) use id::SCHEDULE_PREFIX;
 pub use ident::{AppName, Fence, TopicName};
 pub(crate) use json::{check_json, to_json};
+pub use kept::{KeptState, StateError};
 pub use metadata::{BadRecord, Cause, Metadata};
 pub use priority::{BadPriority, Priority};
-pub use record::{Codec, Record};
+pub use progress::Progress;
+pub use record::Record;
 pub use state::State;
 
 #[doc(hidden)]

@@ -7,31 +7,9 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::codec::Codec;
 use super::metadata::{BadRecord, FixedMetadata, Metadata, group_of, metadata_length, priority_of};
 use super::priority::Priority;
-
-/// How a payload is encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Codec {
-    /// JSON text.
-    Json,
-}
-
-impl Codec {
-    const fn byte(self) -> u8 {
-        match self {
-            Self::Json => b'J',
-        }
-    }
-
-    const fn from_byte(byte: u8) -> Result<Self, BadRecord> {
-        match byte {
-            b'J' => Ok(Self::Json),
-            other => Err(BadRecord::UnknownCodec(other)),
-        }
-    }
-}
 
 /// A job as a store keeps it: metadata and payload. Cheap to clone.
 ///
@@ -108,7 +86,7 @@ impl Record {
     /// [`BadRecord`] if this version of dq cannot read the record, or does not know its codec.
     pub fn payload(&self) -> Result<(Codec, &[u8]), BadRecord> {
         let (codec, payload) = self.split()?.1.split_first().ok_or(BadRecord::TooShort)?;
-        Ok((Codec::from_byte(*codec)?, payload))
+        Ok((Codec::from_byte(*codec).ok_or(BadRecord::UnknownCodec(*codec))?, payload))
     }
 
     /// How long the payload is.

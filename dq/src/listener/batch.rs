@@ -8,10 +8,13 @@ use std::slice::Iter;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use serde::Serialize;
+
 use super::channel::{Channel, Decided};
 use super::control::RunControl;
 use super::failure::JobError;
 use super::job::Job;
+use super::notes::CheckpointError;
 use super::returned::{Returned, returned};
 use crate::time::IntoDelay;
 
@@ -107,6 +110,23 @@ impl<P> Batch<P> {
     #[track_caller]
     pub fn dead(&self, job: &Job<P>, reason: impl Into<String>) {
         self.decide(job, Channel::new().dead(reason));
+    }
+
+    /// Saves a state for the next run of this job, as [`Channel::checkpoint`] does.
+    ///
+    /// # Errors
+    /// [`CheckpointError`](crate::listener::CheckpointError).
+    pub fn checkpoint<S: Serialize + ?Sized>(
+        &self,
+        job: &Job<P>,
+        state: &S,
+    ) -> impl Future<Output = Result<(), CheckpointError>> + Send + 'static + use<P, S> {
+        Channel::of(job.delivery()).checkpoint(state)
+    }
+
+    /// Says how far the work on this job has come, as [`Channel::progress`] does.
+    pub fn progress(&self, job: &Job<P>, done: u64, total: u64, text: impl AsRef<str>) {
+        Channel::of(job.delivery()).progress(done, total, text);
     }
 
     /// Ends the batch: what its channel decides, and the handler returns, is for all jobs that were not decided.

@@ -3,10 +3,17 @@
 //! The compiler rejects a branch that returns no decision, and a handler cannot decide twice, because a decision
 //! consumes the channel. A handler that fails, panics or times out returns no decision, so the failure counts.
 
+use std::future::Future;
 use std::time::{Duration, SystemTime};
 
 use dq_grammar::BadDuration;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
+use super::job::Delivery;
+use super::noted::Noted;
+use super::notes::CheckpointError;
+use crate::job::{KeptState, Progress, StateError};
 use crate::time::{IntoDelay, LONGEST_DELAY};
 
 /// The longest [`Channel::back_off`].
@@ -26,12 +33,15 @@ const LONGEST_BACK_OFF: Duration = dq_grammar::DAY;
 /// }
 /// ```
 #[derive(Debug)]
-pub struct Channel(());
+pub struct Channel(Noted);
 
 /// The decision of a handler, made by one of the methods of [`Channel`].
 #[must_use = "return it: the decision counts when the handler returns it"]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decided(Decision);
+pub struct Decided {
+    decision: Decision,
+    state: Option<KeptState>,
+}
 
 /// The decision in a [`Decided`], for tests of handlers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,13 +66,50 @@ pub enum Decision {
 }
 
 impl Decided {
-    /// The decision.
-    pub const fn decision(&self) -> &Decision {
-        &self.0
+    const fn new(decision: Decision) -> Self {
+        Self { decision, state: None }
     }
 
-    pub(crate) fn into_decision(self) -> Decision {
-        self.0
+    /// The decision.
+    pub const fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// Keeps this state for the next run of the job, which reads it with [`Job::state`](crate::Job::state). It takes the place of
+    /// the state that the job had; without a `with` that one stays. The store writes it in the step that settles the job. A state is
+    /// JSON, as a payload is, of at most 64 KiB. After an ack nobody reads it.
+    ///
+    /// ```
+    /// # use dq::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Debug, Serialize, Deserialize, DelayJob)]
+    /// # #[job(topic = "reminder")]
+    /// # struct Remind { user: u64 }
+    /// # async fn send(_: u64, _: u32) -> Result<(), JobError> { Ok(()) }
+    /// #[delay_listener]
+    /// async fn remind(job: Job<Remind>, channel: Channel) -> Result<Decided, JobError> {
+    ///     let sent: u32 = job.state()?.unwrap_or(0);
+    ///     send(job.user, sent).await?;
+    ///     Ok(if sent < 2 { channel.rejoin_after("3d").with(&(sent + 1))? } else { channel.ack() })
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`StateError`] if it is larger, or cannot be written as JSON.
+    pub fn with<S: Serialize + ?Sized>(self, state: &S) -> Result<Self, StateError> {
+        Ok(Self { state: Some(KeptState::of(state)?), ..self })
+    }
+
+    /// The state that [`with`](Self::with) keeps, for tests of handlers.
+    ///
+    /// # Errors
+    /// [`StateError::Decode`] if it is not an `S`.
+    pub fn state<S: DeserializeOwned>(&self) -> Result<Option<S>, StateError> {
+        self.state.as_ref().map(KeptState::decode).transpose()
+    }
+
+    pub(crate) fn into_parts(self) -> (Decision, Option<KeptState>) {
+        (self.decision, self.state)
     }
 
     /// A decision with a delay, or with what is wrong with the delay that `method` was called with.
@@ -72,7 +119,7 @@ impl Decided {
         (longest, allowed): (Duration, &str),
         decide: fn(Duration) -> Decision,
     ) -> Self {
-        Self(match delay.into_delay().duration() {
+        Self::new(match delay.into_delay().duration() {
             Ok(delay) if delay > longest => Decision::BadDelay(format!(
                 "{method}: the delay is {}, but at most {allowed} allowed",
                 humantime::format_duration(delay)
@@ -84,19 +131,73 @@ impl Decided {
 }
 
 impl Channel {
+    /// A channel that belongs to no run of one job.
     pub(crate) const fn new() -> Self {
-        Self(())
+        Self(Noted::Nowhere)
+    }
+
+    /// The channel of a test: it takes in what it is told, and keeps nothing.
+    #[cfg(feature = "testing")]
+    pub(crate) const fn of_a_test() -> Self {
+        Self(Noted::Untold)
+    }
+
+    pub(crate) fn of(delivery: &Delivery) -> Self {
+        Self(Noted::of(delivery))
+    }
+
+    /// Saves a state in the middle of a run: if the run crashes, fails or goes back, the next one reads it with
+    /// [`Job::state`](crate::Job::state). It takes the place of the state that the job had, as [`with`](Decided::with) does.
+    ///
+    /// `Ok` says that the store has it. A node that has lost its job in the meantime gets [`CheckpointError::Lost`], so no late run
+    /// overwrites the state of a later one. If the store is away, the error comes within a few seconds and the run may go on. If the
+    /// future is dropped, the state is saved or not.
+    ///
+    /// ```
+    /// # use dq::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Debug, Serialize, Deserialize, DelayJob)]
+    /// # #[job(topic = "import")]
+    /// # struct Import { pages: u32 }
+    /// # async fn import_page(_: u32) -> Result<(), JobError> { Ok(()) }
+    /// #[delay_listener]
+    /// async fn import(job: Job<Import>, channel: Channel) -> Result<Decided, JobError> {
+    ///     let next: u32 = job.state()?.unwrap_or(0);
+    ///     for page in next..job.pages {
+    ///         import_page(page).await?;
+    ///         channel.checkpoint(&(page + 1)).await?;
+    ///     }
+    ///     Ok(channel.ack())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`CheckpointError`].
+    pub fn checkpoint<S: Serialize + ?Sized>(
+        &self,
+        state: &S,
+    ) -> impl Future<Output = Result<(), CheckpointError>> + Send + 'static + use<S> {
+        self.0.checkpoint(state)
+    }
+
+    /// Says how far the run has come, for people: `dq show`, the dashboard, the JSON API and events show it until the run ends. A `total`
+    /// of 0 means that nobody knows it. Of the text dq keeps 200 bytes.
+    ///
+    /// Call it as often as you like: it only leaves the numbers for dq, which writes the newest to the store once a second at most. So it
+    /// promises nothing; for what the next run needs there is [`checkpoint`](Self::checkpoint).
+    pub fn progress(&self, done: u64, total: u64, text: impl AsRef<str>) {
+        self.0.progress(Progress::new(done, total, text.as_ref()));
     }
 
     /// The job is finished. The store removes it, or keeps it as DONE for the `retain` of its payload.
     pub fn ack(self) -> Decided {
-        Decided(Decision::Ack)
+        Decided::new(Decision::Ack)
     }
 
     /// The job runs again, after the delay it was added with; after a second if it was added without one, so that no handler keeps a
     /// node busy with one job. This spends no attempt.
     pub fn rejoin(self) -> Decided {
-        Decided(Decision::Rejoin)
+        Decided::new(Decision::Rejoin)
     }
 
     /// The job runs again after `delay`, at most ten years; a delay of zero is a second. This spends no attempt.
@@ -120,7 +221,7 @@ impl Channel {
     ///
     /// A time more than ten years away makes the run a failure.
     pub fn rejoin_at(self, time: SystemTime) -> Decided {
-        Decided(Decision::RejoinAt(time))
+        Decided::new(Decision::RejoinAt(time))
     }
 
     /// The job is UNACKED until [`Provider::ack`](crate::Provider::ack) or
@@ -130,13 +231,13 @@ impl Channel {
     /// If neither call comes within the topic's `unacked_age` (7 days by default), dq calls
     /// [`DelayListener::process_unacked`](crate::DelayListener::process_unacked).
     pub fn park(self) -> Decided {
-        Decided(Decision::Park)
+        Decided::new(Decision::Park)
     }
 
     /// No retry can mend the job, whatever its policy says: the run fails for this reason, `final_retry` runs, and the job is
     /// DEAD with it. The same as the error [`JobError::fatal`](crate::JobError::fatal).
     pub fn dead(self, reason: impl Into<String>) -> Decided {
-        Decided(Decision::Dead(reason.into()))
+        Decided::new(Decision::Dead(reason.into()))
     }
 }
 

@@ -14,6 +14,8 @@ use std::time::Duration;
 use futures_util::task::AtomicWaker;
 use tokio_util::sync::CancellationToken;
 
+use crate::job::Progress;
+
 const NOT_YET: u64 = 0;
 const GIVEN_BACK: u64 = u64::MAX - 1;
 const GIVEN_UP: u64 = u64::MAX;
@@ -28,6 +30,8 @@ pub struct RunControl {
     cancelled: AtomicBool,
     /// What tells that it was cancelled. Few handlers wait for that, so it is made when one does.
     token: Mutex<Option<CancellationToken>>,
+    /// What the handler has said last, until the topic takes it to the store.
+    progress: Mutex<Option<Box<Progress>>>,
     /// The control of its batch: what cancels the batch cancels each of its jobs.
     batch: Option<Arc<Self>>,
 }
@@ -82,6 +86,22 @@ impl RunControl {
             if self.is_given_up() { Poll::Ready(None) } else { Poll::Pending }
         })
         .await
+    }
+
+    /// The handler says how far it has come. Returns whether the topic has taken what it said before.
+    pub(crate) fn set_progress(&self, progress: Progress) -> bool {
+        let mut last = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        last.replace(Box::new(progress)).is_none()
+    }
+
+    /// Takes what the handler has said last.
+    pub(crate) fn take_progress(&self) -> Option<Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).take().map(|progress| *progress)
+    }
+
+    /// What was taken has not reached the store: it counts again, unless the handler has said more since.
+    pub(crate) fn return_progress(&self, progress: Progress) {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Box::new(progress));
     }
 
     /// Asks the handler to stop.

@@ -108,7 +108,10 @@ impl<L: DelayListener> ErasedListener for Erased<L> {
             drop(record);
             let job = Job::new(payload, delivery);
             match call {
-                HandlerCall::OnDue => returned(self.0.on_due(job, Channel::new()).await),
+                HandlerCall::OnDue => {
+                    let channel = Channel::of(job.delivery());
+                    returned(self.0.on_due(job, channel).await)
+                }
                 HandlerCall::FinalRetry(failure) => {
                     self.0.final_retry(job, &failure).await;
                     Returned::FinalRetried

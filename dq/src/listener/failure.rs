@@ -4,7 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::job::{Cause, limits};
+use serde::Serialize;
+
+use crate::job::{Cause, KeptState, StateError, limits};
 
 /// How much of an error's text dq keeps, in bytes.
 pub const LONGEST_ERROR: usize = limits::ERROR.most as usize;
@@ -18,6 +20,7 @@ const UNDECODABLE: &str = "the payload does not decode into the type of the list
 pub struct JobError {
     error: Box<dyn Error + Send + Sync>,
     is_fatal: bool,
+    state: Option<KeptState>,
 }
 
 impl JobError {
@@ -40,7 +43,15 @@ impl JobError {
     /// }
     /// ```
     pub fn fatal(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { error: error.into(), is_fatal: true }
+        Self { error: error.into(), is_fatal: true, state: None }
+    }
+
+    /// Keeps this state for the next run of the job, as [`Decided::with`](crate::Decided::with) does.
+    ///
+    /// # Errors
+    /// [`StateError`] if it has more than 64 KiB, or cannot be written as JSON.
+    pub fn with<S: Serialize + ?Sized>(self, state: &S) -> Result<Self, StateError> {
+        Ok(Self { state: Some(KeptState::of(state)?), ..self })
     }
 
     /// Whether it was made by [`fatal`](Self::fatal).
@@ -82,7 +93,7 @@ fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a 
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for JobError {
     fn from(error: E) -> Self {
-        Self { error: error.into(), is_fatal: false }
+        Self { error: error.into(), is_fatal: false, state: None }
     }
 }
 
@@ -117,6 +128,8 @@ pub struct Failure {
     /// The text, cut to 4 KiB.
     pub message: String,
     is_fatal: bool,
+    /// What the run keeps for the next one.
+    state: Option<KeptState>,
     /// The error of the handler, as long as the failure is on the user's runtime: its `Drop` is the user's code.
     error: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -140,7 +153,7 @@ impl Failure {
             message.push_str(CUT);
             message.shrink_to_fit();
         }
-        Self { cause, message, is_fatal: false, error: None }
+        Self { cause, message, is_fatal: false, state: None, error: None }
     }
 
     /// A failure after which no attempt is left.
@@ -151,7 +164,17 @@ impl Failure {
     /// The failure of a handler that returned this error.
     pub(crate) fn of(error: JobError) -> Self {
         let (text, is_fatal) = (error.to_string(), error.is_fatal);
-        Self { is_fatal, error: Some(error.error.into()), ..Self::new(Cause::Error, text) }
+        Self { is_fatal, state: error.state, error: Some(error.error.into()), ..Self::new(Cause::Error, text) }
+    }
+
+    /// The same failure of a run that keeps this state.
+    pub(super) fn keeping(self, state: Option<KeptState>) -> Self {
+        Self { state, ..self }
+    }
+
+    /// Takes out the state that the run keeps for the next one.
+    pub(crate) fn take_state(&mut self) -> Option<KeptState> {
+        self.state.take()
     }
 
     /// Whether no attempt is left, because the handler returned [`JobError::fatal`] or [`Channel::dead`](crate::Channel::dead).

@@ -6,8 +6,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use serde::de::DeserializeOwned;
+
 use super::control::RunControl;
-use crate::job::{Fence, JobId, TopicName};
+use super::notes::Notes;
+use crate::job::{Fence, JobId, KeptState, StateError, Token, TopicName};
 use crate::time::Timestamp;
 
 /// What a run knows of its job besides the payload.
@@ -25,8 +28,19 @@ pub struct Delivery {
     pub attempt: u32,
     /// The headers that the job was added with.
     pub headers: Vec<(String, String)>,
+    /// What an earlier run left.
+    pub state: Option<KeptState>,
+    /// Where its notes go; `None`: a test made it.
+    pub notes: Option<Arc<dyn Notes>>,
     /// Tells when dq asks the run to stop.
     pub run: Arc<RunControl>,
+}
+
+impl Delivery {
+    /// The token of the run.
+    pub(super) const fn token(&self) -> Token {
+        Token { fence: self.fence, due: self.due }
+    }
 }
 
 /// A job, as its handler receives it: the payload, to which it dereferences, and the facts of this run.
@@ -79,6 +93,20 @@ impl<P> Job<P> {
     /// The header of this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.delivery.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The state that an earlier run has left, by [`Decided::with`](crate::Decided::with), [`JobError::with`](crate::JobError::with) or
+    /// its last [`checkpoint`](crate::Channel::checkpoint): `None` in the first run, and as long as none has left one. A replacement of
+    /// the job begins without.
+    ///
+    /// # Errors
+    /// [`StateError::Decode`] if it is not an `S`.
+    pub fn state<S: DeserializeOwned>(&self) -> Result<Option<S>, StateError> {
+        self.delivery.state.as_ref().map(KeptState::decode).transpose()
+    }
+
+    pub(super) const fn delivery(&self) -> &Delivery {
+        &self.delivery
     }
 
     /// Completes when dq asks this run to stop: a command cancelled the job, the node lost its lease or the job, the

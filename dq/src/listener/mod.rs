@@ -15,6 +15,8 @@ mod erased_batch;
 mod failure;
 mod inject;
 mod job;
+mod noted;
+mod notes;
 mod registry;
 mod returned;
 mod settings;
@@ -22,6 +24,7 @@ mod topic_check;
 
 pub use delay_listener::RetryDelay;
 pub use dq_grammar::{BadOnBlocked, BlockedBy, OnBlocked};
+pub use notes::CheckpointError;
 pub use settings::{AckMode, OnTimeout};
 
 #[doc(hidden)]
@@ -43,6 +46,8 @@ pub use failure::{Failure, JobError, LONGEST_ERROR};
 pub use inject::{Dependency, Injectable, Injector, Missing, Provided};
 #[doc(hidden)]
 pub use job::{Delivery, Job};
+#[doc(hidden)]
+pub use notes::Notes;
 #[doc(hidden)]
 pub use registry::{ListenerKind, Registration};
 

@@ -4,13 +4,15 @@
 use super::channel::{Decided, Decision};
 use super::delay_listener::UnackedDecision;
 use super::failure::{Failure, JobError};
-use crate::job::Cause;
+use crate::job::{Cause, KeptState};
 
 /// How a call ended, short of a panic or a timeout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Returned {
     /// `on_due` decided.
     Decided(Decision),
+    /// `on_due` decided, and keeps a state for the next run.
+    Keeping(Decision, KeptState),
     /// `final_retry` returned.
     FinalRetried,
     /// `process_unacked` decided.
@@ -21,10 +23,11 @@ pub enum Returned {
 
 /// How the result of a handler ends a job.
 pub(super) fn returned(result: Result<Decided, JobError>) -> Returned {
-    match result.map(Decided::into_decision) {
-        Ok(Decision::BadDelay(text)) => Returned::Failed(Failure::new(Cause::Error, text)),
-        Ok(Decision::Dead(reason)) => Returned::Failed(Failure::fatal(Cause::Error, reason)),
-        Ok(decision) => Returned::Decided(decision),
+    match result.map(Decided::into_parts) {
+        Ok((Decision::BadDelay(text), _)) => Returned::Failed(Failure::new(Cause::Error, text)),
+        Ok((Decision::Dead(reason), state)) => Returned::Failed(Failure::fatal(Cause::Error, reason).keeping(state)),
+        Ok((decision, Some(state))) => Returned::Keeping(decision, state),
+        Ok((decision, None)) => Returned::Decided(decision),
         Err(error) => Returned::Failed(Failure::of(error)),
     }
 }

@@ -131,7 +131,7 @@ impl JobCopy {
     /// The job, as a page shows it.
     pub(super) fn into_stored(self) -> Stored {
         let Self { id, record, place, at, .. } = self;
-        Stored { id, record, place: JobPlace::of(place.state(), at), crashes: 0 }
+        Stored { id, record, place: JobPlace::of(place.state(), at), crashes: 0, progress: None }
     }
 
     /// The copy without what no job of its place has: a DELAYED job with a parking fence would become UNACKED later.

@@ -1,6 +1,6 @@
 //! Queries: they read jobs and change nothing.
 
-use crate::job::{Fence, JobId, NodeId, Record, State, TopicName};
+use crate::job::{Fence, JobId, NodeId, Progress, Record, State, TopicName};
 use crate::time::Timestamp;
 
 /// How many names of topics one query looks at, at most.
@@ -26,6 +26,8 @@ pub struct Stored {
     pub place: JobPlace,
     /// The crashes that are charged to it. A page leaves it 0.
     pub crashes: u32,
+    /// How far its run has come, if the handler says so. A page leaves it out.
+    pub progress: Option<Progress>,
 }
 
 /// The state of a job, and since or until when.

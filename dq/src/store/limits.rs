@@ -22,7 +22,9 @@ impl Request {
             Self::Publish(request) => ("the limit of a publish", request.limit),
             Self::Audit(request) => ("the limit of an audit", request.limit),
             Self::Recover(request) => ("the number of jobs to recover", request.ids.len()),
-            Self::Renew(_) | Self::Exhaust(_) | Self::Release(_) | Self::Wake(_) | Self::Scan(_) => return Ok(()),
+            Self::Renew(_) | Self::Exhaust(_) | Self::Note(_) | Self::Release(_) | Self::Wake(_) | Self::Scan(_) => {
+                return Ok(());
+            }
         };
         limited(what, size, MOST_JOBS)
     }

@@ -76,9 +76,9 @@ pub use limit::{
 pub use link::{Link, LinkOptions, Pending};
 pub(crate) use masked::masked_server;
 pub use memory_use::MemoryUse;
-#[cfg(feature = "redis")]
-pub(crate) use moves::escaped;
 pub use moves::{JobMove, LISTENING, MOST_MOVES, MOVES_BYTES, Moves};
+#[cfg(feature = "redis")]
+pub(crate) use moves::{escaped, plain};
 pub use operations::{Answer, Batch, BatchReply, Query, QueryReply, Request, RequestKind, StepRequest};
 pub(crate) use outage::{Outage, Party, WARNING_PAUSE};
 pub use overview::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NodesPage, NodesRequest, TopicOverview};

@@ -12,10 +12,10 @@ use serde::{Serialize, Serializer};
 
 use super::export::CopyPlace;
 use super::producer::CommandKind;
-use crate::job::{Cause, JobId};
+use crate::job::{Cause, JobId, Progress};
 use crate::time::Timestamp;
 #[cfg(feature = "redis")]
-pub(crate) use text::escaped;
+pub(crate) use text::{escaped, plain};
 
 /// The most moves in a message.
 pub const MOST_MOVES: usize = 1_000;
@@ -78,6 +78,11 @@ pub enum JobMove {
         due: Timestamp,
         /// The node that ran it.
         node: String,
+    },
+    /// Its handler says how far it has come. No history keeps it.
+    Progressed {
+        /// How far.
+        progress: Progress,
     },
     /// Its node gave it back before a handler began or ended.
     GivenBack {

@@ -15,9 +15,9 @@
 //! An operation costs one command on Redis, and one lock of the topic in memory, unless its row says otherwise.
 
 use super::step::{
-    Audit, Audited, Exhaust, Isolate, Isolated, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile,
-    Reconciled, Recover, Recovered, Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
-    Transferred, Wake,
+    Audit, Audited, Exhaust, Isolate, Isolated, LeaseStatus, Note, Noted, Publish, Published, Reclaim, Reclaimed,
+    Reconcile, Reconciled, Recover, Recovered, Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept,
+    Transfer, Transferred, Wake,
 };
 use super::{
     AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Danger, DueCount, Examine, Examined,
@@ -41,6 +41,8 @@ macro_rules! operations {
         Isolate "isolate" -> Isolated;
         /// Notes that no attempt is left, before the node calls `final_retry`. Renews the lease.
         Exhaust "exhaust" -> Noted;
+        /// Notes the state of a run that goes on, for the next run, or how far the run has come. Renews the lease.
+        Note "note" -> Noted;
         /// Takes a new sequence number with its first page and lists the node's rows. Renews nothing.
         Reconcile "reconcile" -> Sequenced<Reconciled>;
         /// RUNNING → DELAYED (or UNACKED, or DEAD) for rows of another node whose lease has expired and is unchanged since.

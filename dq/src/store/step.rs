@@ -8,8 +8,10 @@ use super::topic_state::TopicState;
 use crate::job::{Isolation, JobId, Metadata, NodeId, Record, Sequence, Token};
 use crate::time::Timestamp;
 
+mod note;
 mod tick;
 
+pub use note::{Exhaust, Note, NoteVerdict, Noted, Noting};
 pub use tick::{Tick, TickJob};
 
 /// The most jobs that one step may touch.
@@ -257,43 +259,6 @@ pub struct Isolated {
     pub lease_status: LeaseStatus,
     /// What was noted, for each run in the order of the request; `None`: nothing, because of another sequence number.
     pub notes: Option<Vec<NoteVerdict>>,
-}
-
-/// Request of [`exhaust`](super::Request::Exhaust).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exhaust {
-    /// The last sequence number whose answer the node has read.
-    pub last_seen: Sequence,
-    /// How long the lease lasts from now.
-    pub lease: Duration,
-    /// The job.
-    pub id: JobId,
-    /// The token of the run.
-    pub token: Token,
-    /// The new metadata: exhausted, with the cause and the last error.
-    pub metadata: Metadata,
-}
-
-/// Answer of [`exhaust`](super::Request::Exhaust).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Noted {
-    /// The lease status after the step.
-    pub lease_status: LeaseStatus,
-    /// Whether it was noted.
-    pub note: NoteVerdict,
-}
-
-/// The store's answer to a note about a running job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoteVerdict {
-    /// It was.
-    Done,
-    /// The job has another token, or the node does not hold it.
-    Stale,
-    /// The run has an unfenced end (a delete, cancel or ack from outside): no handler may start.
-    Ended,
-    /// That end is a cancel. Only the answer to an [`Isolate`] that notes nothing tells it from the others.
-    Cancelled,
 }
 
 /// Where a page of rows or records continues. Only the store that gave it can read it.

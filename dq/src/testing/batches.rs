@@ -75,7 +75,7 @@ impl Outcomes for Noted {
         let mut noted = self.noted();
         let Some(job) = noted.get_mut(place).filter(|job| job.is_none()) else { return false };
         *job = match returned {
-            Returned::Decided(decision) => Some(Ok(decision)),
+            Returned::Decided(decision) | Returned::Keeping(decision, _) => Some(Ok(decision)),
             Returned::Failed(failure) => Some(Err(failure)),
             Returned::FinalRetried | Returned::Unacked(_) => None, // no batch ends so
         };

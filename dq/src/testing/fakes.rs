@@ -4,10 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use serde::Serialize;
+
 use crate::DelayJob;
 use crate::config::NodeSettings;
 use crate::environment::{Environment, Seeded, TokioClock};
-use crate::job::{AppName, Fence, JobId, TopicName};
+use crate::job::{AppName, Fence, JobId, KeptState, TopicName};
 use crate::listener::{Channel, Delivery, Job};
 use crate::provider::Provider;
 use crate::store::memory::MemoryStore;
@@ -19,9 +21,10 @@ pub fn job<P: DelayJob>(payload: P) -> Job<P> {
     FakeJob::new(payload).build()
 }
 
-/// Makes the channel of a run. [`Decided::decision`](crate::Decided::decision) returns what the handler decided.
+/// Makes the channel of a run. [`Decided::decision`](crate::Decided::decision) returns what the handler decided, and
+/// [`Decided::state`](crate::Decided::state) what it keeps. A checkpoint succeeds, and nothing reads it.
 pub const fn channel() -> Channel {
-    Channel::new()
+    Channel::of_a_test()
 }
 
 /// Makes a provider on a memory store of its own. The store keeps the jobs, and no node runs them: check them with
@@ -62,9 +65,21 @@ impl<P: DelayJob> FakeJob<P> {
             due: SystemTime::now().into(),
             attempt: 0,
             headers: Vec::new(),
+            state: None,
+            notes: None,
             run: Arc::default(),
         };
         Self { payload, delivery }
+    }
+
+    /// Sets the state that an earlier run has left.
+    ///
+    /// # Panics
+    /// If it has more than 64 KiB, or cannot be written as JSON.
+    #[must_use]
+    pub fn state<S: Serialize + ?Sized>(mut self, state: &S) -> Self {
+        self.delivery.state = Some(KeptState::of(state).expect("the state can be kept"));
+        self
     }
 
     /// Sets the id.

@@ -35,12 +35,12 @@ pub struct ShowArguments {
     /// Which.
     #[command(flatten)]
     pub job: OneJob,
-    /// Shows the payload too, which may be secret
+    /// Shows the payload and the kept state too, which may be secret
     #[arg(long)]
     pub payload: bool,
 }
 
-/// What `--json` writes: the job, and the payload if it was asked for.
+/// What `--json` writes: the job, and the payload and the kept state if they were asked for.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
@@ -49,6 +49,8 @@ struct Shown<'a> {
     payload: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept_state: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "<[PastMove]>::is_empty")]
     history: &'a [PastMove],
 }
@@ -60,7 +62,9 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ShowArguments) ->
     let job = provider.inspect().job(topic.as_str(), id).await?;
     let job = job.ok_or_else(|| no_such_job(topic, id))?;
     let history = provider.inspect().history(topic.as_str(), id).await?;
-    let payload = if arguments.payload { payload_of(&provider, topic, id).await? } else { None };
+    let secrets = if arguments.payload { secrets_of(&provider, topic, id).await? } else { None };
+    let (payload, kept_state) = secrets.unzip();
+    let kept_state = kept_state.flatten();
     if session.screen.is_json() {
         let (mut json, mut bytes) = (None, None);
         if let Some(payload) = payload {
@@ -69,11 +73,16 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ShowArguments) ->
                 Err(odd) => bytes = Some(STANDARD.encode(odd)),
             }
         }
-        return session.screen.json(&Shown { job: &job, payload: json, payload_base64: bytes, history: &history });
+        let kept_state = kept_state.and_then(|state| raw(state).ok());
+        let shown = Shown { job: &job, payload: json, payload_base64: bytes, kept_state, history: &history };
+        return session.screen.json(&shown);
     }
     lines(session, topic, &job)?;
     if let Some(payload) = payload {
         session.screen.line(format_args!("payload   {}", safe(&String::from_utf8_lossy(&payload))))?;
+    }
+    if let Some(state) = kept_state {
+        session.screen.line(format_args!("kept      {}", safe(&state)))?;
     }
     timeline(session, &history)
 }
@@ -90,11 +99,15 @@ pub(super) fn no_such_job(topic: &TopicName, id: &str) -> Failure {
     ))
 }
 
-async fn payload_of(provider: &Provider, topic: &TopicName, id: &str) -> Result<Option<Vec<u8>>, Failure> {
+/// The payload, and the state that a run has kept.
+type Secrets = (Vec<u8>, Option<String>);
+
+async fn secrets_of(provider: &Provider, topic: &TopicName, id: &str) -> Result<Option<Secrets>, Failure> {
     let Some(seen) = provider.topic(topic.as_str())?.get(id).await? else { return Ok(None) };
     let unreadable = |bad| Failure::Refused(format!("the payload cannot be read: {bad}"));
     let (_, bytes) = seen.raw_payload().map_err(unreadable)?;
-    Ok(Some(bytes.to_vec()))
+    let state = seen.details.as_ref().ok().and_then(|details| details.state.as_ref());
+    Ok(Some((bytes.to_vec(), state.map(|state| String::from_utf8_lossy(state.as_bytes()).into_owned()))))
 }
 
 fn lines(session: &mut Session<'_>, topic: &TopicName, job: &InspectedJob) -> Result<(), Failure> {
@@ -119,6 +132,9 @@ fn lines(session: &mut Session<'_>, topic: &TopicName, job: &InspectedJob) -> Re
     if job.crashes > 0 {
         screen.line(format_args!("crashed   {} nodes since it last came back without a crash", job.crashes))?;
     }
+    if let Some(progress) = &job.progress {
+        screen.line(format_args!("progress  {}", safe(&progress.to_string())))?;
+    }
     if let Some(error) = &job.error {
         screen.line(format_args!("error     {}", safe_lines(error).replace('\n', "\n          ")))?;
     }
@@ -129,6 +145,10 @@ fn lines(session: &mut Session<'_>, topic: &TopicName, job: &InspectedJob) -> Re
         screen.line(format_args!("expires   {}", beside(at, now)))?;
     }
     screen.line(format_args!("version   {}", job.version))?;
+    if job.kept_state_bytes > 0 {
+        let bytes = grouped(job.kept_state_bytes);
+        screen.line(format_args!("keeps     {bytes} bytes that a run has left for the next one"))?;
+    }
     screen.line(format_args!("size      {} bytes", grouped(job.bytes)))
 }
 

@@ -50,6 +50,7 @@ fn lines(sample: &Sample) -> Vec<String> {
         limits::HEADERS | limits::CONTROLS => Some(words(format!("\"headers\":{}", json(&texts.headers)))),
         limits::RETRY => Some(words(format!("\"retry\":{}", json(&texts.retry)))),
         limits::ERROR => Some(words(format!("\"error\":{}", json(&texts.error)))),
+        limits::STATE => texts.state.map(|state| words(format!("\"kept_state\":{state}"))),
         limits::PAYLOAD => Some(job("a", "dead").replace("{\"order\":1}", &sample.payload())),
         _ => None,
     };

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Parser;
 use dq::environment::WallClock;
 use dq::job::{
-    AppName, Cause, Codec, Fence, GroupName, JobId, Metadata, NodeId, Priority, ProducerId, Record, Sequence, TopicKey,
-    TopicName, limits,
+    AppName, Cause, Codec, Fence, GroupName, JobId, KeptState, Metadata, NodeId, Priority, ProducerId, Record,
+    Sequence, TopicKey, TopicName, limits,
 };
 use dq::store::memory::MemoryStore;
 use dq::store::redis::RedisStore;
@@ -52,8 +52,15 @@ fn metadata(place: CopyPlace) -> impl Strategy<Value = Metadata> {
             retry,
             headers,
             error,
+            state: state(attempts),
         }
     })
+}
+
+/// No state, one that a line shows as it is, or one that no dq writes, which a line has as base64 with the whole record.
+fn state(attempts: u16) -> Option<KeptState> {
+    let states: [&[u8]; 4] = [b"{\"page\": [7, null]}", b"null", b"\"a\"\n", b"\xff"];
+    states.get(usize::from(attempts) % 7).map(|state| KeptState::from_bytes(state))
 }
 
 fn record(place: CopyPlace) -> impl Strategy<Value = Record> {

@@ -30,9 +30,10 @@ pub(super) fn finished(mut document: OpenApi) -> Value {
             require_nullable(schema);
         }
     }
-    let text = "The payload as the program shows it; only of one job, and where payloads are shown.";
-    document["components"]["schemas"]["Job"]["properties"]["payload"] =
-        json!({ "type": "string", "description": text });
+    for (name, what) in [("payload", "The payload"), ("kept_state", "The state that a run has kept, if one has,")] {
+        let text = format!("{what} as the program shows it; only of one job, and where payloads are shown.");
+        document["components"]["schemas"]["Job"]["properties"][name] = json!({ "type": "string", "description": text });
+    }
     document
 }
 

@@ -135,17 +135,20 @@ pub(super) async fn jobs(State(app): State<Shared>, Path(topic): Path<String>, Q
     read.await.map(json).map_err(|error: Failure| failed(error))
 }
 
-/// A job; with its payload as text if the dashboard shows payloads.
+/// A job; with its payload and its kept state as text if the dashboard shows payloads.
 #[utoipa::path(get, path = "/topics/{topic}/jobs/{id}", tag = "jobs", params(("topic" = String, Path), ("id" = String, Path)),
     responses((status = 200, description = "The job", body = InspectedJob), (status = 404, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn job(State(app): State<Shared>, Path((topic, id)): Path<(String, String)>) -> Answer {
     let Some(job) = app.inspector.job(&topic, id.as_str()).await.map_err(failed)? else {
         return Err(failed(Failure::NotThere("such job")));
     };
-    let payload = pages::payload(&app, &topic, &id).await.map_err(failed)?;
+    let secrets = pages::secrets(&app, &topic, &id).await.map_err(failed)?;
     let mut job = serde_json::to_value(job).unwrap_or_default();
-    if let (Some(payload), Some(job)) = (payload, job.as_object_mut()) {
-        job.insert("payload".into(), payload.into());
+    if let (Some(secrets), Some(job)) = (secrets, job.as_object_mut()) {
+        job.insert("payload".into(), secrets.payload.into());
+        if let Some(state) = secrets.kept_state {
+            job.insert("kept_state".into(), state.into());
+        }
     }
     Ok(json(job))
 }

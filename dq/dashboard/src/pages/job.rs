@@ -29,10 +29,10 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
     let (topic, id) = (asked.topic.as_str(), asked.id.as_str());
     let read = async {
         let why = app.inspector.why(topic, id).await?;
-        let payload = if why.job.is_some() { payload(&app, topic, id).await? } else { None };
-        Ok((why, payload))
+        let secrets = if why.job.is_some() { secrets(&app, topic, id).await? } else { None };
+        Ok((why, secrets))
     };
-    let (why, payload) = read.await.map_err(|error: Failure| failure(&frame, &error))?;
+    let (why, secrets) = read.await.map_err(|error: Failure| failure(&frame, &error))?;
     let body = html! {
         (Done { action: &asked.done, undo: &asked.undo, topic, id, former: &asked.former }.show(&frame))
         p.trail { a href=(frame.to("topic", &[("topic", topic)])) { "Topic " (topic) } }
@@ -47,23 +47,34 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
             @if let Some(error) = &job.error { section.panel { h2 { "Last error" } pre tabindex="0" { (error) } } }
             section.panel {
                 h2 { "Payload" }
-                @match (&payload, &app.redact) {
-                    (Some(payload), _) => pre tabindex="0" { (payload) },
+                @match (&secrets, &app.redact) {
+                    (Some(secrets), _) => pre tabindex="0" { (secrets.payload) },
                     (None, None) => p.empty { "Payloads are hidden; " code { "Dashboard::show_payloads" } " shows them." },
                     (None, Some(_)) => p.empty { "It cannot be read." },
                 }
+            }
+            @if let Some(state) = secrets.as_ref().and_then(|secrets| secrets.kept_state.as_ref()) {
+                section.panel { h2 { "Kept state" } pre tabindex="0" { (state) } }
             }
         }
     };
     Ok(frame.answer(&format!("Job {id}"), "-", &body))
 }
 
-/// The payload as the program wants it shown; `None` if it does not want that.
-pub(crate) async fn payload(app: &App, topic: &str, id: &str) -> Result<Option<String>, Failure> {
+/// The payload, and the state that a run has kept, as the program wants them shown.
+pub(crate) struct Secrets {
+    pub(crate) payload: String,
+    pub(crate) kept_state: Option<String>,
+}
+
+/// What the program wants shown of a job; `None` if it wants nothing shown.
+pub(crate) async fn secrets(app: &App, topic: &str, id: &str) -> Result<Option<Secrets>, Failure> {
     let Some(redact) = &app.redact else { return Ok(None) };
     let provider = app.provider.topic(topic).map_err(dq::provider::CallError::from)?;
     let Some(seen) = provider.get(id).await? else { return Ok(None) };
-    Ok(seen.raw_payload().ok().map(|(_, bytes)| redact.show(topic, bytes)))
+    let state = seen.details.as_ref().ok().and_then(|details| details.state.as_ref());
+    let kept_state = state.map(|state| redact.show(topic, state.as_bytes()));
+    Ok(seen.raw_payload().ok().map(|(_, bytes)| Secrets { payload: redact.show(topic, bytes), kept_state }))
 }
 
 fn reasons(why: &Why) -> Markup {
@@ -108,6 +119,7 @@ fn record(job: &InspectedJob) -> Markup {
                     dd { (moment(at, now)) }
                 }
                 @if let Some(node) = &job.node { dt { "Node" } dd { code { (node) } } }
+                @if let Some(progress) = &job.progress { dt { "Progress" } dd { (progress) } }
                 @if let Some(group) = &job.group { dt { "Group" } dd { code { (group) } } }
                 @if job.priority != job::Priority::Normal { dt { "Priority" } dd { (job.priority) } }
                 dt { "Failed runs" } dd { (job.attempts) }
@@ -115,6 +127,7 @@ fn record(job: &InspectedJob) -> Markup {
                 @if let Some(at) = job.expires_at { dt { "Expires" } dd { (moment(at, now)) } }
                 dt { "Version" } dd { (job.version) }
                 dt { "Bytes" } dd { (number(job.bytes)) }
+                @if job.kept_state_bytes > 0 { dt { "Kept state" } dd { (number(job.kept_state_bytes)) " bytes" } }
                 @if let Some(bad) = &job.unreadable { dt { "Unreadable" } dd { (bad) } }
             }
         }

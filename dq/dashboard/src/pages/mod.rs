@@ -17,7 +17,7 @@ mod view;
 
 pub(crate) use dead::{show as dead, unacked};
 pub(crate) use doctor::show as doctor;
-pub(crate) use job::{payload, show as job};
+pub(crate) use job::{secrets, show as job};
 pub(crate) use jobs::show as jobs;
 pub(crate) use login::{log_in, log_out, show as login};
 pub(crate) use nodes::show as nodes;

@@ -50,6 +50,7 @@ impl Subject {
             Request::Isolate(isolate) if isolate.isolation.is_none() => Self::Commands(isolate.runs.clone()),
             Request::Isolate(isolate) => Self::Runs(isolate.runs.clone()),
             Request::Exhaust(exhaust) => Self::Run(exhaust.id.clone(), exhaust.token),
+            Request::Note(note) => Self::Run(note.id.clone(), note.token),
             Request::Reclaim(reclaim) => Self::Node(reclaim.node.clone()),
             _ => Self::Topic,
         }

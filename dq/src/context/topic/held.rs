@@ -12,7 +12,7 @@ use super::defects::Defects;
 use super::slab::{HeldId, OfHeld, RunId, Slab};
 use super::stage::{HeldJob, Stage};
 use crate::environment::{Alone, Entry, Environment};
-use crate::job::{JobId, Metadata, Suspicion, Token};
+use crate::job::{JobId, KeptState, Metadata, Suspicion, Token};
 use crate::store::RequestKind;
 use crate::store::step::{Change, Outcome};
 
@@ -285,6 +285,21 @@ impl Held {
         self.jobs.get_mut(id).map(|job| &mut job.metadata)
     }
 
+    /// The job has this state from now on, and the store does not know of it. Returns its metadata.
+    pub(super) fn keep(&mut self, id: HeldId, state: KeptState) -> Option<Metadata> {
+        let job = self.jobs.get_mut(id)?;
+        job.metadata.state = Some(state);
+        job.is_unsaved = true;
+        Some(job.metadata.clone())
+    }
+
+    /// The store has this state of the job.
+    pub(super) fn saved(&mut self, id: &JobId, token: Token, state: &KeptState) {
+        if let Some(job) = self.under(id, token).and_then(|id| self.jobs.get_mut(id)) {
+            job.is_unsaved &= job.metadata.state.as_ref() != Some(state);
+        }
+    }
+
     /// Notes that the outcomes in flight will not be answered, and that the store may have taken them.
     pub(super) fn unanswered(&mut self) {
         for job in self.jobs.values_mut() {
@@ -407,8 +422,9 @@ impl Held {
         self.queues.to_settle.len()
     }
 
-    /// The next outcome to send; it counts as sent. A failure's outcome carries a copy of the metadata: the job keeps its own,
-    /// for the outcome may have to be sent again. `None` also if that outcome must go alone, and is not the first of its request.
+    /// The next outcome to send; it counts as sent. That of a failure, or of a run that keeps a state, carries a copy of the metadata: the
+    /// job keeps its own, for the outcome may have to be sent again. A job that was not run to its end has the state of its last
+    /// checkpoint. `None` also if that outcome must go alone, and is not the first of its request.
     pub(super) fn next_to_settle(&mut self, is_first: bool) -> Option<(HeldId, Outcome)> {
         while let Some(id) = self.queues.to_settle.pop_front() {
             let Some(job) = self.jobs.get_mut(id) else { continue };
@@ -419,8 +435,12 @@ impl Held {
                 }
                 *sent = true;
                 self.defects.at(&job.id);
-                let is_failure = matches!(change, Change::Retry(_) | Change::Dead);
-                let metadata = is_failure.then(|| job.metadata.clone());
+                let has_news = match change {
+                    Change::Retry(_) | Change::Dead => true,
+                    Change::Rejoin(_) | Change::Park => job.is_unsaved,
+                    Change::Ack | Change::Rollback | Change::Drop | Change::Tick(_) => false,
+                };
+                let metadata = has_news.then(|| job.metadata.clone());
                 return Some((id, Outcome { id: job.id.clone(), token: job.token, change: change.clone(), metadata }));
             }
         }

@@ -76,6 +76,8 @@ pub(super) struct HeldJob {
     pub(super) starts_at: Option<Duration>,
     /// An outcome of this run was sent and never answered, so it may have taken effect.
     pub(super) is_unknown: bool,
+    /// The store may not know the state in the metadata.
+    pub(super) is_unsaved: bool,
     /// [`Held`](super::held::Held) changes it, and keeps its queues and counters in step.
     pub(super) stage: Stage,
 }
@@ -84,9 +86,21 @@ impl HeldJob {
     /// A claimed job.
     pub(super) fn new(claim: Claim, metadata: Metadata, mode: Mode, stage: Stage) -> Self {
         let Claim { id, token, record, crashes } = claim;
-        let (suspicion, is_unknown) = (Suspicion::Ordinary, false);
-        let (entry, alone, starts_at) = (None, None, None);
-        Self { id, token, record, metadata, crashes, suspicion, entry, alone, mode, starts_at, is_unknown, stage }
+        Self {
+            id,
+            token,
+            record,
+            metadata,
+            crashes,
+            suspicion: Suspicion::Ordinary,
+            entry: None,
+            alone: None,
+            mode,
+            starts_at: None,
+            is_unknown: false,
+            is_unsaved: false,
+            stage,
+        }
     }
 
     /// Whether the job was in so many crashes that it may be their cause.

@@ -15,17 +15,20 @@
 //! | 10, if `CHANGED` | version: how often the job was changed (4 bytes); when `add_or_extend` first added it, ms since the Unix epoch, 0 = never (6 bytes) |
 //! | n | original delay, ms |
 //! | 9 + n, if there is a group | length of its name; order of the job in it (8 bytes); the name |
-//! | 2, if there is a text | length of all texts |
+//! | 2, if there is a text or a state | length of all that follows; 65,535: the length is in the next 4 bytes |
 //! | 2 + n, if `RETRY` | retry policy of this job, as text |
 //! | 2 + n, if `HEADERS` | headers: for each 2 + n of name and 2 + n of value |
 //! | 2 + n, if `ERROR` | last error, as text |
+//! | what is left | codec of the state, and the state; without any text, `HEADERS` says that there is no header |
 
 use std::time::Duration;
 
 use bytes::{Buf, BufMut};
 
+use super::super::codec::Codec;
 use super::super::group::GroupName;
 use super::super::ident::Fence;
+use super::super::kept::KeptState;
 use super::super::limits::{self, Limit};
 use super::super::priority::Priority;
 use super::{BadRecord, Cause, FixedMetadata, Metadata};
@@ -126,8 +129,8 @@ impl Head {
         if !self.has(TEXTS) {
             return Ok(fixed);
         }
-        let mut texts = record.get(fixed..fixed + 2).ok_or(BadRecord::TooShort)?;
-        Ok(fixed + 2 + usize::from(texts.get_u16_le()))
+        let (prefix, texts) = texts_length(&record[fixed.min(record.len())..])?;
+        Ok(fixed + prefix + texts)
     }
 
     /// The fixed fields, and the bytes of the texts behind them. Decodes no text and allocates nothing.
@@ -148,7 +151,7 @@ impl Head {
         let group = bytes.get(..group_length).ok_or(BadRecord::TooShort)?;
         bytes.advance(group_length);
         if self.has(TEXTS) {
-            bytes.advance(2);
+            bytes.advance(texts_length(bytes)?.0);
         }
         let exhausted = cause & EXHAUSTED != 0;
         let cause = match cause & !EXHAUSTED {
@@ -187,15 +190,21 @@ impl Metadata {
 
     /// How many bytes [`encode`](Self::encode) writes.
     pub(in crate::job) fn encoded_length(&self) -> usize {
-        let (head, Texts { retry, headers, error }) = (self.head(), self.texts());
-        let lengths = 2 * usize::from(head.has(TEXTS)) + 2 * (head.flags & TEXTS).count_ones() as usize;
-        let of_headers = if headers.is_empty() { 0 } else { self.headers_length() as usize };
+        let head = self.head();
         let group = self.group.as_ref().map_or(0, |group| GROUP_HEAD + group.as_str().len());
-        head.numbers_length()
-            + group
-            + lengths
+        let texts = if head.has(TEXTS) { self.texts_length(head) } else { 0 };
+        let prefix = if !head.has(TEXTS) { 0 } else { prefix_of(texts) };
+        head.numbers_length() + group + prefix + texts
+    }
+
+    /// How many bytes the texts and the state take.
+    fn texts_length(&self, head: Head) -> usize {
+        let Texts { retry, headers, error, state } = self.texts();
+        let of_headers = if headers.is_empty() { 0 } else { self.headers_length() as usize };
+        2 * (head.flags & TEXTS).count_ones() as usize
             + of_headers
             + [retry, error].into_iter().flatten().map(str::len).sum::<usize>()
+            + state.map_or(0, |state| 1 + state.len())
     }
 
     /// The texts as they are written. Every door refuses a text over its limit, so all of them are. If one comes this far all the same,
@@ -209,6 +218,7 @@ impl Metadata {
             retry: self.retry.as_deref().filter(|retry| fits(limits::RETRY, retry.len())),
             headers: if limits::HEADERS.check(self.headers_length()).is_ok() { &self.headers } else { &[] },
             error: self.error.as_deref().map(|error| &error[..cut(error).unwrap_or_default()]),
+            state: self.state.as_ref().map(KeptState::as_bytes).filter(|state| fits(limits::STATE, state.len())),
         }
     }
 
@@ -221,7 +231,7 @@ impl Metadata {
             (self.attempts > 0 || self.cause.is_some() || self.exhausted, FAILED),
             (self.version > 0 || self.first_added.is_some(), CHANGED),
             (texts.retry.is_some(), RETRY),
-            (!texts.headers.is_empty(), HEADERS),
+            (!texts.headers.is_empty() || texts.has_only_state(), HEADERS),
             (texts.error.is_some(), ERROR),
         ];
         fields.iter().filter(|(set, _)| *set).fold(0, |flags, (_, flag)| flags | flag)
@@ -260,19 +270,22 @@ impl Metadata {
             out.put_slice(group.as_str().as_bytes());
         }
         if head.has(TEXTS) {
-            self.encode_texts(out);
+            self.encode_texts(head, out);
         }
     }
 
-    fn encode_texts(&self, out: &mut Vec<u8>) {
-        let Texts { retry, headers, error } = self.texts();
-        let start = out.len();
-        out.put_u16_le(0);
+    fn encode_texts(&self, head: Head, out: &mut Vec<u8>) {
+        let Texts { retry, headers, error, state } = self.texts();
+        let length = self.texts_length(head);
+        out.put_u16_le(length.min(LONG) as u16);
+        if prefix_of(length) > 2 {
+            out.put_u32_le(length as u32);
+        }
         if let Some(retry) = retry {
             put_text(out, retry);
         }
-        if !headers.is_empty() {
-            out.put_u16_le(self.headers_length() as u16);
+        if head.has(HEADERS) {
+            out.put_u16_le(if headers.is_empty() { 0 } else { self.headers_length() as u16 });
             for (name, value) in headers {
                 put_text(out, name);
                 put_text(out, value);
@@ -281,8 +294,10 @@ impl Metadata {
         if let Some(error) = error {
             put_text(out, error);
         }
-        let length = (out.len() - start - 2) as u16;
-        out[start..start + 2].copy_from_slice(&length.to_le_bytes());
+        if let Some(state) = state {
+            out.put_u8(Codec::Json.byte());
+            out.put_slice(state);
+        }
     }
 
     pub(in crate::job) fn decode(record: &[u8]) -> Result<Self, BadRecord> {
@@ -320,22 +335,47 @@ impl Metadata {
         if head.has(ERROR) {
             metadata.error = Some(get_text(&mut texts)?);
         }
-        if !texts.is_empty() {
-            return Err(BadRecord::Damaged("length"));
+        if let Some((codec, state)) = texts.split_first() {
+            let Codec::Json = Codec::from_byte(*codec).ok_or(BadRecord::UnknownCodec(*codec))?;
+            metadata.state = Some(KeptState::from_bytes(state));
         }
         metadata.check_texts()?;
         Ok(metadata)
     }
 }
 
-/// The texts of metadata, none of them over its limit: together they have less than 2^16 bytes.
+/// The texts and the state of metadata, none of them over its limit.
 struct Texts<'a> {
     retry: Option<&'a str>,
     headers: &'a [(String, String)],
     error: Option<&'a str>,
+    state: Option<&'a [u8]>,
 }
 
-const _: () = assert!(limits::HEADERS.most + limits::RETRY.most + limits::ERROR.most + 6 <= u16::MAX as u64);
+impl Texts<'_> {
+    fn has_only_state(&self) -> bool {
+        self.state.is_some() && self.retry.is_none() && self.headers.is_empty() && self.error.is_none()
+    }
+}
+
+/// Says in place of a length that it is in the next four bytes. Without a state no texts are so long.
+const LONG: usize = u16::MAX as usize;
+const _: () = assert!(limits::HEADERS.most + limits::RETRY.most + limits::ERROR.most + 6 < LONG as u64);
+
+/// How many bytes say this length of texts and state.
+const fn prefix_of(length: usize) -> usize {
+    if length < LONG { 2 } else { 6 }
+}
+
+/// How many bytes the length of the texts and the state takes, and that length.
+fn texts_length(mut bytes: &[u8]) -> Result<(usize, usize), BadRecord> {
+    let short = usize::from(bytes.try_get_u16_le().map_err(|_| BadRecord::TooShort)?);
+    if short < LONG {
+        return Ok((2, short));
+    }
+    let long = bytes.try_get_u32_le().map_err(|_| BadRecord::TooShort)?;
+    Ok((6, usize::try_from(long).map_err(|_| BadRecord::Damaged("length"))?))
+}
 
 /// Writes a time or a period. One that does not fit becomes the last that does.
 fn put_time(out: &mut Vec<u8>, ms: u64) {

@@ -46,6 +46,7 @@ impl Topic {
             Request::Renew(request) => Answer::Renew(self.renew(now, node, request)),
             Request::Isolate(request) => Answer::Isolate(self.isolate(now, node, &request)?),
             Request::Exhaust(request) => Answer::Exhaust(self.exhaust(now, node, request)),
+            Request::Note(request) => Answer::Note(self.note_of_run(now, node, request)),
             Request::Reconcile(request) => Answer::Reconcile(self.reconcile(now, node, &request)?),
             Request::Reclaim(request) => Answer::Reclaim(self.reclaim(now, &request)?),
             Request::Release(request) => Answer::Release(self.release(now, node, request)),

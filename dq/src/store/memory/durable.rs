@@ -70,6 +70,7 @@ impl Waits {
             RequestKind::Settle
             | RequestKind::Isolate
             | RequestKind::Exhaust
+            | RequestKind::Note
             | RequestKind::Reclaim
             | RequestKind::Release
             | RequestKind::Publish

@@ -61,7 +61,7 @@ impl Histories {
     pub(super) fn keep(&mut self, now: Timestamp, made: &[(JobId, JobMove)], is_gone: impl Fn(&JobId) -> bool) {
         let HistorySetting { moves: most, after } = self.setting;
         let mut by_id: BTreeMap<&JobId, Vec<&JobMove>> = BTreeMap::new();
-        for (id, made) in made {
+        for (id, made) in made.iter().filter(|(_, made)| !matches!(made, JobMove::Progressed { .. })) {
             by_id.entry(id).or_default().push(made);
         }
         for (id, made) in by_id {

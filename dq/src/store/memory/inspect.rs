@@ -33,10 +33,12 @@ impl Topic {
                 record: record.clone(),
                 place: JobPlace::Delayed { due: *due },
                 crashes: 0,
+                progress: None,
             });
         }
         let slot = slot?;
-        let mut stored = Stored { crashes: slot.crashes, ..stored(id, slot) };
+        let progress = slot.run().and_then(|run| run.progress.as_deref().cloned());
+        let mut stored = Stored { crashes: slot.crashes, progress, ..stored(id, slot) };
         if let JobPlace::Running { holder } = &mut stored.place {
             *holder = None;
         }
@@ -247,7 +249,7 @@ impl Slot {
 }
 
 fn stored(id: &JobId, slot: &Slot) -> Stored {
-    Stored { id: id.clone(), record: slot.record.clone(), place: slot.seen_place(), crashes: 0 }
+    Stored { id: id.clone(), record: slot.record.clone(), place: slot.seen_place(), crashes: 0, progress: None }
 }
 
 fn held_job(id: &JobId, slot: &Slot) -> Option<HeldJob> {

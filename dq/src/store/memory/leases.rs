@@ -10,12 +10,12 @@ use std::time::Duration;
 use super::now::Now;
 use super::places::{End, Ended, PendingCommand, Place, SlotMut};
 use super::topic::Topic;
-use crate::job::{JobId, NodeId, Sequence, Token};
-use crate::store::StoreError;
+use crate::job::{JobId, Metadata, NodeId, Sequence, Token};
 use crate::store::step::{
-    Exhaust, Isolate, Isolated, LONGEST_LEASE, LeaseStatus, NoteVerdict, Noted, Reconcile, Reconciled, Release, Renew,
-    RowCursor, Scanned, Sequenced,
+    Exhaust, Isolate, Isolated, LONGEST_LEASE, LeaseStatus, Note, NoteVerdict, Noted, Noting, Reconcile, Reconciled,
+    Release, Renew, RowCursor, Scanned, Sequenced,
 };
+use crate::store::{JobMove, StoreError};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -133,14 +133,29 @@ impl Topic {
         }
     }
 
-    /// Notes that no attempt is left; keeps the parking fence, which only the store sets.
+    /// Notes that no attempt is left.
     pub(crate) fn exhaust(&mut self, now: Now, node: &NodeId, request: Exhaust) -> Noted {
-        let mut metadata = request.metadata;
-        let note = self.note(node, &request.id, request.token, |slot| {
-            metadata.exhausted = true;
-            metadata.parked_by = slot.record.fixed().parked_by;
-            slot.set_metadata(&metadata);
+        let Exhaust { last_seen, lease, id, token, metadata } = request;
+        let what = Noting::State(Metadata { exhausted: true, ..metadata });
+        self.note_of_run(now, node, Note { last_seen, lease, id, token, what })
+    }
+
+    /// Notes the metadata of a run, but the parking fence, which only the store sets; or its progress.
+    pub(crate) fn note_of_run(&mut self, now: Now, node: &NodeId, request: Note) -> Noted {
+        let progress = match &request.what {
+            Noting::State(_) => None,
+            Noting::Progress(progress) => Some(progress.clone()),
+        };
+        let note = self.note(node, &request.id, request.token, |slot| match request.what {
+            Noting::State(metadata) => {
+                let parked_by = slot.record.fixed().parked_by;
+                slot.set_metadata(&Metadata { parked_by, ..metadata });
+            }
+            Noting::Progress(progress) => slot.set_progress(progress),
         });
+        if let Some(progress) = progress.filter(|_| note == NoteVerdict::Done) {
+            self.record.note(&request.id, || JobMove::Progressed { progress });
+        }
         self.extend_lease(now, node, request.last_seen, request.lease);
         Noted { lease_status: self.lease_status(node), note }
     }

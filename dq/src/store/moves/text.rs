@@ -6,13 +6,14 @@
 use std::borrow::Cow;
 
 use super::JobMove;
-use crate::job::Cause;
+use crate::job::{Cause, Progress};
 use crate::store::{CommandKind, CopyPlace};
 use crate::time::Timestamp;
 
 impl JobMove {
     /// The three fields, with tabs between them.
     pub(crate) fn written(&self) -> String {
+        let said;
         let (kind, at, name) = match self {
             Self::Added { due } => ("a".to_owned(), Some(*due), ""),
             Self::Imported { place } => (format!("i{}", place.letter()), None, ""),
@@ -22,6 +23,10 @@ impl JobMove {
             Self::Done { by } => ("k".to_owned(), None, &**by),
             Self::Retried { cause, due, node } => (format!("r{}", number_of(*cause)), Some(*due), &**node),
             Self::Rejoined { due, node } => ("j".to_owned(), Some(*due), &**node),
+            Self::Progressed { progress } => {
+                said = progress.written();
+                ("m".to_owned(), None, &*said)
+            }
             Self::GivenBack { node } => ("b".to_owned(), None, &**node),
             Self::Parked { node } => ("p".to_owned(), None, &**node),
             Self::Dead { cause, node } => (format!("x{}", number_of(*cause)), None, &**node),
@@ -42,7 +47,8 @@ impl JobMove {
         let due = at.parse().ok().map(Timestamp::from_millis);
         let (letter, detail) = kind.split_at_checked(1)?;
         let cause = || detail.parse::<usize>().ok().and_then(|number| Cause::ALL.get(number.checked_sub(1)?)).copied();
-        let name = || plain(name).into_owned();
+        let text = name;
+        let name = || plain(text).into_owned();
         Some(match letter {
             "a" => Self::Added { due: due? },
             "i" => Self::Imported { place: place_of(detail)? },
@@ -52,6 +58,7 @@ impl JobMove {
             "k" => Self::Done { by: name() },
             "r" => Self::Retried { cause: cause(), due: due?, node: name() },
             "j" => Self::Rejoined { due: due?, node: name() },
+            "m" => Self::Progressed { progress: Progress::read(&plain(text))? },
             "b" => Self::GivenBack { node: name() },
             "p" => Self::Parked { node: name() },
             "x" => Self::Dead { cause: cause(), node: name() },
@@ -76,7 +83,7 @@ pub(crate) fn escaped(name: &str) -> Cow<'_, str> {
 }
 
 /// The name that was [`escaped`].
-fn plain(name: &str) -> Cow<'_, str> {
+pub(crate) fn plain(name: &str) -> Cow<'_, str> {
     if !name.contains('\\') {
         return name.into();
     }
@@ -122,6 +129,7 @@ mod tests {
             JobMove::Claimed { due: at, node: name() },
             JobMove::Done { by: name() },
             JobMove::Rejoined { due: at, node: name() },
+            JobMove::Progressed { progress: Progress::new(3, 9, "a\\b c") },
             JobMove::GivenBack { node: name() },
             JobMove::Parked { node: name() },
             JobMove::Reclaimed { node: name() },

@@ -24,6 +24,7 @@ impl fmt::Display for JobMove {
             }
             Self::Retried { cause, due, node } => write!(f, "failed on {node} ({}), again at {due}", word(*cause)),
             Self::Rejoined { due, node } => write!(f, "rejoined by {node}, due {due}"),
+            Self::Progressed { progress } => write!(f, "has come to {progress}"),
             Self::GivenBack { node } => write!(f, "given back by {node}"),
             Self::Parked { node } if node.is_empty() => f.write_str("put back as UNACKED: it had lost its place"),
             Self::Parked { node } => write!(f, "parked by {node}"),

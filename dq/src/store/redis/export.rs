@@ -4,9 +4,9 @@ use super::RedisStore;
 use super::keys::{Key, Keys};
 use super::reply::Reply;
 use super::scripts::Step;
-use crate::job::{Deliver, Fence, NodeId, TopicKey};
+use crate::job::{Deliver, Fence, NodeId, Progress, TopicKey};
 use crate::store::{
-    CopyPlace, Cursor, ExportRequest, Exported, HeldJob, JobCopy, PendingEnd, PendingReplacement, StoreError,
+    CopyPlace, Cursor, ExportRequest, Exported, HeldJob, JobCopy, PendingEnd, PendingReplacement, StoreError, plain,
 };
 use crate::time::Timestamp;
 
@@ -203,10 +203,16 @@ fn command_in(text: &str) -> Option<(Option<PendingEnd>, Option<Replacing>)> {
     Some((end, deliver.zip(due).map(|(deliver, due)| (conditional, deliver, due))))
 }
 
-/// The number in front of the sign of an isolated run.
+/// The number in front of the sign of an isolated run, and of its progress.
 pub(super) fn crash_count(text: &[u8]) -> u32 {
     let text = std::str::from_utf8(text).unwrap_or_default();
-    text.trim_end_matches(['+', '!']).parse().unwrap_or_default()
+    let count = text.split_once(' ').map_or(text, |(count, _)| count);
+    count.trim_end_matches(['+', '!']).parse().unwrap_or_default()
+}
+
+/// The progress of a run, behind its crashes.
+pub(super) fn progress_of(text: &[u8]) -> Option<Progress> {
+    Progress::read(&plain(std::str::from_utf8(text).ok()?.split_once(' ')?.1))
 }
 
 /// The last fence of a topic, which may have given out none.
@@ -238,6 +244,6 @@ mod tests {
 
     #[test]
     fn crashes_are_counted_without_their_sign() {
-        assert_eq!([&b"3"[..], b"3+", b"12!", b"", b"x"].map(crash_count), [3, 3, 12, 0, 0]);
+        assert_eq!([&b"3"[..], b"3+", b"12!", b"2! 3/4 +", b"", b"x"].map(crash_count), [3, 3, 12, 2, 0, 0]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::RedisStore;
 use super::check::dangers;
-use super::export::crash_count;
+use super::export::{crash_count, progress_of};
 use super::reply::{Reply, malformed, state};
 use super::scripts::{ScriptCall, Step};
 use crate::job::{Fence, JobId, State, TopicKey};
@@ -83,8 +83,9 @@ impl RedisStore {
             let state =
                 letter.chars().next().and_then(state).ok_or_else(|| malformed("get", "the state is unknown"))?;
             let record = job.record()?.under(&job.bytes()?);
-            let crashes = crash_count(&job.bytes()?);
-            found.push(Some(Stored { id: id.clone(), record, place: JobPlace::of(state, at), crashes }));
+            let notes = job.bytes()?;
+            let (crashes, progress) = (crash_count(&notes), progress_of(&notes).filter(|_| state == State::Running));
+            found.push(Some(Stored { id: id.clone(), record, place: JobPlace::of(state, at), crashes, progress }));
         }
         Ok(found)
     }
@@ -116,7 +117,7 @@ impl RedisStore {
         let runs = self.runs_of(&keys, after, (limit, bytes), false).await?;
         let stored = |(node, HeldJob { id, record, token, .. })| {
             let fence = token.map_or_else(Fence::default, |token| token.fence);
-            Stored { id, record, place: JobPlace::Running { holder: Some((node, fence)) }, crashes: 0 }
+            Stored { id, record, place: JobPlace::Running { holder: Some((node, fence)) }, crashes: 0, progress: None }
         };
         Ok(Page { jobs: runs.held.into_iter().map(stored).collect(), next: runs.next })
     }

@@ -14,14 +14,14 @@ use super::reply::{Reply, malformed};
 use super::scripts::{ScriptCall, Scripts, Step};
 use super::topic_state::told;
 use super::{metadata_bytes, micros, millis};
-use crate::job::{Isolation, JobId, NodeId, Token};
+use crate::job::{Isolation, JobId, Metadata, NodeId, Token};
 use crate::listener::BlockedBy;
 use crate::store::step::{
-    Change, Claim, Exhaust, Isolate, Isolated, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed,
-    Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
-    Transferred, USUAL_BYTES, Verdict, Wake,
+    Change, Claim, Exhaust, Isolate, Isolated, LeaseStatus, Note, NoteVerdict, Noted, Noting, Publish, Published,
+    Reclaim, Reclaimed, Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle, Settled,
+    Sweep, Swept, Transfer, Transferred, USUAL_BYTES, Verdict, Wake,
 };
-use crate::store::{Answer, Link, LinkOptions, Pending, Request, RequestKind, StoreError, stored_rate};
+use crate::store::{Answer, Link, LinkOptions, Pending, Request, RequestKind, StoreError, escaped, stored_rate};
 use crate::time::Timestamp;
 
 /// The link of one node to one topic.
@@ -98,6 +98,7 @@ impl Link for RedisLink {
             Request::Renew(request) => self.renew(request),
             Request::Isolate(request) => self.isolate(&request),
             Request::Exhaust(request) => self.exhaust(request),
+            Request::Note(request) => self.note(request, Answer::Note),
             Request::Reconcile(request) => self.reconcile(&request),
             Request::Reclaim(request) => self.reclaim(&request),
             Request::Release(request) => self.release(request),
@@ -217,12 +218,21 @@ impl RedisLink {
         })
     }
 
-    fn exhaust(&self, mut request: Exhaust) -> Pending<Answer> {
-        request.metadata.exhausted = true;
-        let call = self.call(Step::Exhaust).arg(request.last_seen.0).arg(millis(request.lease));
+    fn exhaust(&self, request: Exhaust) -> Pending<Answer> {
+        let Exhaust { last_seen, lease, id, token, metadata } = request;
+        let what = Noting::State(Metadata { exhausted: true, ..metadata });
+        self.note(Note { last_seen, lease, id, token, what }, Answer::Exhaust)
+    }
+
+    fn note(&self, request: Note, answer_of: fn(Noted) -> Answer) -> Pending<Answer> {
+        let call = self.call(Step::Note).arg(request.last_seen.0).arg(millis(request.lease));
         let call = call.arg(request.id.as_str()).arg(request.token.to_string());
-        let answer = self.connection.ask_list(call.arg(metadata_bytes(request.metadata)));
-        Box::pin(async move { noted_of(answer.await?).map(Answer::Exhaust) })
+        let call = match request.what {
+            Noting::State(metadata) => call.arg(metadata_bytes(metadata)).arg(""),
+            Noting::Progress(progress) => call.arg("").arg(escaped(&progress.written()).as_ref()),
+        };
+        let answer = self.connection.ask_list(call);
+        Box::pin(async move { noted_of(answer.await?).map(answer_of) })
     }
 
     fn reconcile(&self, request: &Reconcile) -> Pending<Answer> {

@@ -50,7 +50,7 @@ steps! {
     Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs Grouped Schedules Statistics];
     Renew "renew" [Running Leases Sequence];
     Isolate "isolate" [Running Leases Sequence Pending Crashes];
-    Exhaust "exhaust" [Running Leases Sequence Pending Jobs Metadata];
+    Note "note" [Running Leases Sequence Pending Jobs Metadata Crashes Meta];
     Reconcile "reconcile" [Running Leases Sequence Jobs Dead];
     Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Pending Crashes Meta Wake Metadata Replacements Grouped Statistics];
     Release "release" [Delayed Broadcasts Running Leases Sequence Meta Wake];

@@ -118,16 +118,13 @@ macro_rules! store_behaviours {
             commands_clear_the_crash_count
             exhaustion_survives_a_crash;
         notes:
-            noted_job_stays_running
-            stale_token_notes_nothing
-            isolate_answers_for_each_run
-            ends_of_runs_are_read
-            late_isolate_notes_nothing
-            nothing_starts_under_an_unfenced_end
-            nothing_starts_under_an_end_with_a_replacement
-            handlers_start_under_a_fenced_end
-            handlers_start_under_a_replacement
-            notes_end_with_the_job;
+            noted_job_stays_running stale_token_notes_nothing isolate_answers_for_each_run ends_of_runs_are_read
+            late_isolate_notes_nothing nothing_starts_under_an_unfenced_end nothing_starts_under_an_end_with_a_replacement
+            handlers_start_under_a_fenced_end handlers_start_under_a_replacement notes_end_with_the_job;
+        kept:
+            checkpoint_is_there_for_the_next_run outcome_brings_its_state late_checkpoint_is_refused
+            replacement_has_no_state state_stays_with_the_job checkpoint_leaves_the_parking_fence
+            large_states_count_in_the_bytes_of_a_claim progress_lasts_as_long_as_the_run;
         pending:
             running_job_gets_a_pending_command
             end_applies_on_every_way_out

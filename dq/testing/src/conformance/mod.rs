@@ -53,6 +53,7 @@ pub mod groups;
 pub mod histories;
 pub mod imports;
 pub mod inspection;
+pub mod kept;
 pub mod leases;
 pub mod limits;
 pub mod listening;

@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::fixture::StoreFixture;
-use dq::job::{AppName, Isolation, JobId, Metadata, NodeId, ProducerId, Sequence, TopicKey, TopicName};
+use dq::job::{AppName, Isolation, JobId, KeptState, Metadata, NodeId, ProducerId, Sequence, TopicKey, TopicName};
 use dq::store::step::{
-    Change, Claim, Exhaust, Isolate, LeaseStatus, MOST_JOBS, NoteVerdict, Outcome, Reclaim, Reclaimed, Reconcile,
-    Reconciled, Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred,
-    USUAL_BYTES, Verdict, Wake,
+    Change, Claim, Exhaust, Isolate, LeaseStatus, MOST_JOBS, Note, NoteVerdict, Noting, Outcome, Reclaim, Reclaimed,
+    Reconcile, Reconciled, Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
+    Transferred, USUAL_BYTES, Verdict, Wake,
 };
 use dq::store::{Link, LinkOptions, Producer, Store};
 use dq::time::Timestamp;
@@ -345,6 +345,20 @@ impl Topic {
         noted.note
     }
 
+    /// Saves a state of the run.
+    pub async fn note(&self, node: &str, claim: &Claim, state: &str) -> NoteVerdict {
+        self.note_what(node, claim, Noting::State(with_state(claim, state))).await
+    }
+
+    /// Saves the state of the run, or its progress.
+    pub async fn note_what(&self, node: &str, claim: &Claim, what: Noting) -> NoteVerdict {
+        let (last_seen, id, token) = (self.last_seen(node), claim.id.clone(), claim.token);
+        let noted = self.link(node).step(Note { last_seen, lease: LEASE, id, token, what }).await;
+        let noted = noted.expect("note is answered");
+        self.check_answer(node, noted.lease_status).await;
+        noted.note
+    }
+
     /// Reconciles with one page that has room for all rows.
     pub async fn reconcile(&self, node: &str) -> Reconciled {
         let request = Reconcile { last_seen: self.last_seen(node), after: None, limit: MOST_JOBS };
@@ -411,6 +425,12 @@ impl Topic {
         let leases = self.scan().await.leases;
         leases.into_iter().find(|(holder, _)| holder.as_str() == node).map(|(_, end)| end)
     }
+}
+
+/// The metadata of a claimed job, with this state.
+pub(super) fn with_state(claim: &Claim, state: &str) -> Metadata {
+    let metadata = claim.record.metadata().expect("the record is readable");
+    Metadata { state: Some(KeptState::from_bytes(state.as_bytes())), ..metadata }
 }
 
 /// The request that notes how these claims are about to run.

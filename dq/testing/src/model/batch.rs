@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::cluster::{ClusterState, job, metadata, ms};
 use super::operation::{self, AddItem, ChangeItem, CommandItem, OutcomeItem, Setting, Version, What};
-use dq::job::{Cause, Codec, Fence, Metadata, Priority, Record};
+use dq::job::limits::STATE;
+use dq::job::{Cause, Codec, Fence, KeptState, Metadata, Priority, Record};
 use dq::store::step::{Change, Outcome, RejoinDue, Tick, TickJob};
 use dq::store::{ChangeKind, Command, Due, JobChange, Limit, LimitKind, NewJob, OptionChange, SetTopic, TopicChange};
 use dq::time::Timestamp;
@@ -134,6 +135,7 @@ impl ClusterState {
                 cause: Some(Cause::Error),
                 parked_by: Some(Fence(7)),
                 error: Some("no".into()),
+                state: Some(KeptState::from_bytes(attempts.to_string().as_bytes())),
                 ..metadata
             }
         });
@@ -144,6 +146,13 @@ impl ClusterState {
     pub(super) fn last_metadata(&self, id: u8) -> Metadata {
         let (cause, parked_by, error) = (Some(Cause::Timeout), Some(Fence(7)), Some("late".into()));
         Metadata { exhausted: true, cause, parked_by, error, ..self.metadata(id) }
+    }
+
+    /// The metadata that `note` writes: with a state, and with a forged parking fence.
+    pub(super) fn noted_metadata(&self, id: u8, is_large: bool) -> Metadata {
+        let metadata = self.metadata(id);
+        let state = if is_large { vec![b'7'; STATE.most as usize] } else { self.topic.micros.to_string().into_bytes() };
+        Metadata { state: Some(KeptState::from_bytes(&state)), parked_by: Some(Fence(7)), ..metadata }
     }
 
     fn metadata(&self, id: u8) -> Metadata {

@@ -8,8 +8,8 @@ use super::exchange::{Exchange, ModelAnswer, ModelRequest};
 use super::operation::{self, By, JOBS, LeaseEnd, NODES, Number, Operation, PRODUCERS};
 use dq::job::{Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use dq::store::step::{
-    Exhaust, Isolate, MOST_JOBS, Publish, Reclaim, Reconcile, Release, Renew, RowCursor, Sequenced, Settle, Sweep,
-    Transfer, USUAL_BYTES, Wake,
+    Exhaust, Isolate, MOST_JOBS, Note, Noting, Publish, Reclaim, Reconcile, Release, Renew, RowCursor, Sequenced,
+    Settle, Sweep, Transfer, USUAL_BYTES, Wake,
 };
 use dq::store::{self, Numbered, TopicCounts};
 use dq::testing::seam::{Row, View};
@@ -274,6 +274,13 @@ impl ClusterState {
 
     fn rarer_link_request(&self, operation: &Operation) -> ModelRequest {
         match operation {
+            Operation::Note { by, sequence, job: id, token, is_large } => {
+                let n = self.sender(*by, *id);
+                let (last_seen, token) = (self.sequence(&n, *sequence), self.token(*id, *token));
+                let metadata = self.noted_metadata(*id, *is_large);
+                let what = Noting::State(metadata);
+                ModelRequest::Step(n, Note { last_seen, lease: ms(15_000), id: job(*id), token, what }.into())
+            }
             Operation::Reconcile { node: n, sequence, behind, limit, .. } => {
                 let after = behind.map(|id| RowCursor::behind(&job(id)));
                 let last_seen = self.sequence(&node(*n), *sequence);

@@ -15,7 +15,7 @@ use super::exchange::{ModelAnswer, ModelRequest};
 use super::queries::{Shown, same};
 use dq::job::state::Event;
 use dq::job::{Fence, JobId, NodeId, ProducerId, State};
-use dq::store::step::{Claim, NoteVerdict, Sequenced};
+use dq::store::step::{self, Claim, NoteVerdict, Noting, Sequenced};
 use dq::store::{Answer, BatchAnswer, CommandKind, Request};
 use dq::testing::seam::{JobView, Row};
 use dq::time::Timestamp;
@@ -179,11 +179,15 @@ impl Invariants {
                 }
                 Ok(())
             }
-            (Request::Exhaust(request), Answer::Exhaust(noted)) if noted.note == NoteVerdict::Done => {
-                let was = change.was(&request.id)?;
-                let record = runs::written(&was.record, Some(&request.metadata), was.record.fixed().parked_by);
-                touched.insert(request.id.clone());
-                change.becomes(&request.id, Some(&JobView { record, ..was.clone() }))
+            (
+                Request::Exhaust(step::Exhaust { id, metadata, .. })
+                | Request::Note(step::Note { id, what: Noting::State(metadata), .. }),
+                Answer::Exhaust(noted) | Answer::Note(noted),
+            ) if noted.note == NoteVerdict::Done => {
+                let was = change.was(id)?;
+                let record = runs::written(&was.record, Some(metadata), was.record.fixed().parked_by);
+                touched.insert(id.clone());
+                change.becomes(id, Some(&JobView { record, ..was.clone() }))
             }
             (Request::Publish(_), Answer::Publish(published)) => {
                 let (before, after) = (&change.before.view.broadcasts, &change.after.view.broadcasts);

@@ -237,10 +237,10 @@ fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
 }
 
 fn notes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
-    let which = prop_oneof![Just(None), any::<bool>().prop_map(Some)];
-    (by(), sequence(), job, token(), which).prop_map(|(by, sequence, job, token, which)| match which {
-        Some(alone) => Operation::Isolate { by, sequence, job, token, alone },
-        None => Operation::Exhaust { by, sequence, job, token },
+    (by(), sequence(), job, token(), 0..8_u8).prop_map(|(by, sequence, job, token, which)| match which {
+        0..2 => Operation::Isolate { by, sequence, job, token, alone: which == 0 },
+        2..4 => Operation::Exhaust { by, sequence, job, token },
+        _ => Operation::Note { by, sequence, job, token, is_large: which == 4 },
     })
 }
 

@@ -93,6 +93,14 @@ pub(super) enum Operation {
         job: u8,
         token: Token,
     },
+    Note {
+        by: By,
+        sequence: Sequence,
+        job: u8,
+        token: Token,
+        /// Whether the state has the most bytes that it may.
+        is_large: bool,
+    },
     Reconcile {
         node: u8,
         sequence: Sequence,

@@ -86,18 +86,19 @@ fn lease(asked: Duration) -> Duration {
 
 impl Link for AlteredLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
-        let exhausts = matches!(request, Request::Exhaust(_));
+        let (exhausts, notes) = (matches!(request, Request::Exhaust(_)), matches!(request, Request::Note(_)));
         let answer = answer_of(self.inner.ask(self.altered(request))).and_then(|answer| self.altered_answer(answer));
         Box::pin(ready(answer.map(|answer| match answer {
             Answer::Renew(lease_status) if exhausts => Answer::Exhaust(Noted { lease_status, note: NoteVerdict::Done }),
+            Answer::Renew(lease_status) if notes => Answer::Note(Noted { lease_status, note: NoteVerdict::Done }),
             answer => answer,
         })))
     }
 }
 
 impl AlteredLink {
-    /// Without rule 21 a node gets the usual lease; without rule 15 an `exhaust` only renews it; without rule 19 nodes do not
-    /// know the cap of crashes.
+    /// Without rule 21 a node gets the usual lease; without rule 15 an `exhaust` only renews it, and without `kept` a `note`; without rule
+    /// 19 nodes do not know the cap of crashes.
     fn altered(&self, mut request: Request) -> Request {
         match &mut request {
             Request::Transfer(transfer) => transfer.lease = lease(transfer.lease),
@@ -109,6 +110,10 @@ impl AlteredLink {
                 return Renew { last_seen: exhaust.last_seen, lease: exhaust.lease }.into();
             }
             Request::Exhaust(exhaust) => exhaust.lease = lease(exhaust.lease),
+            Request::Note(note) if without("kept") => {
+                return Renew { last_seen: note.last_seen, lease: note.lease }.into();
+            }
+            Request::Note(note) => note.lease = lease(note.lease),
             Request::Reclaim(reclaim) if without("19") => reclaim.max_crashes = CAPS.crashes,
             _ => {}
         }
@@ -143,7 +148,7 @@ impl AlteredLink {
             | Answer::Release(lease_status) => self.hide_rows(lease_status, &[]),
             Answer::Settle(settled) => self.hide_rows(&mut settled.lease_status, &[]),
             Answer::Isolate(isolated) => self.hide_rows(&mut isolated.lease_status, &[]),
-            Answer::Exhaust(noted) => self.hide_rows(&mut noted.lease_status, &[]),
+            Answer::Exhaust(noted) | Answer::Note(noted) => self.hide_rows(&mut noted.lease_status, &[]),
             // Without rule 20 every expired lease looks like that of a node that has stopped.
             Answer::Scan(scanned) if without("20") => {
                 let clock = scanned.clock;

@@ -13,6 +13,7 @@ mod effects;
 mod gate;
 mod gated;
 mod handlers;
+mod kept;
 mod order;
 mod outcome;
 mod part;

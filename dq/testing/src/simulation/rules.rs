@@ -33,6 +33,7 @@ pub const RULES: [&str; 45] = [
     "fenced",
     "full",
     "group",
+    "kept",
     "moved",
     "overlap",
     "paused",

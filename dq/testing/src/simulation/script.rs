@@ -16,7 +16,7 @@ use super::sync::lock;
 use super::units::{MS, SECOND};
 use super::version::{FAILING, KILLER, SLOW, version};
 use dq::environment::{Environment, StoreClock as _};
-use dq::job::{Cause, NodeId, Record, TopicKey};
+use dq::job::{Cause, KeptState, NodeId, Record, Token, TopicKey};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use dq::provider::Provider;
 use dq::store::step::{Change, RejoinDue};
@@ -114,7 +114,7 @@ impl Scripted {
     }
 
     /// The handler of a run. It begins with its first poll.
-    async fn perform(self: Arc<Self>, kind: HandlerKind, version: u64, alive: Alive) -> Returned {
+    async fn perform(self: Arc<Self>, kind: HandlerKind, version: u64, delivery: Delivery, alive: Alive) -> Returned {
         while self.process.is_starved() {
             let starved = self.process.starved_until.load(Relaxed) - self.sim.cluster.now();
             self.sleep(starved).await;
@@ -124,6 +124,9 @@ impl Scripted {
         let (random, nth) = self.sim.random_of_run(version);
         let (act, after) = self.plan(kind, version, (&random, nth));
         self.sim.cluster.log(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
+        if kind == HandlerKind::OnDue && self.sim.settings().kills.is_none() && random.chance(0.2) {
+            self.checkpoint(&delivery, &random, (version, nth)).await;
+        }
         match act {
             Behavior::Hang => self.sleep(1_000_000 * SECOND).await,
             Behavior::Block => {
@@ -148,6 +151,20 @@ impl Scripted {
             Behavior::End(_) | Behavior::Panic => self.sleep(after).await,
         }
         self.conclude(kind, act, alive, &random)
+    }
+
+    /// Saves a state, and mostly waits for the answer. Whether it was saved is for the checker.
+    async fn checkpoint(&self, delivery: &Delivery, random: &RandomSource, (version, nth): (u64, u64)) {
+        let Some(notes) = &delivery.notes else { return };
+        let token = Token { fence: delivery.fence, due: delivery.due };
+        for n in 0..random.between(1, 4) {
+            let state = KeptState::from_bytes(format!("[{version},{nth},{n}]").as_bytes());
+            let answer = notes.checkpoint(&delivery.id, token, state);
+            if random.chance(0.8) {
+                let answered = answer.await;
+                self.sim.cluster.log(|| format!("{} has a checkpoint of {version}: {answered:?}", self.process.name));
+            }
+        }
     }
 
     fn conclude(&self, kind: HandlerKind, act: Behavior, mut alive: Alive, random: &RandomSource) -> Returned {
@@ -183,7 +200,7 @@ impl Scripted {
             }
             (HandlerKind::OnDue, End::Rejoined) => {
                 let micros = random.below(4 * SECOND);
-                Returned::Decided(if random.chance(0.3) {
+                let decision = if random.chance(0.3) {
                     Decision::Rejoin
                 } else if random.chance(0.1) {
                     Decision::BackOff(Duration::from_micros(micros))
@@ -193,7 +210,11 @@ impl Scripted {
                     // A quarter of the times are past, and none is a whole millisecond.
                     let at = self.sim.clock.micros() + micros - SECOND;
                     Decision::RejoinAt(SystemTime::UNIX_EPOCH + Duration::from_micros(at))
-                })
+                };
+                if random.chance(0.3) {
+                    return Returned::Keeping(decision, KeptState::from_bytes(format!("[{micros}]").as_bytes()));
+                }
+                Returned::Decided(decision)
             }
             (HandlerKind::OnDue, End::Parked) => Returned::Decided(Decision::Park),
             (HandlerKind::OnDue, _) => Returned::Decided(Decision::Ack),
@@ -204,6 +225,7 @@ impl Scripted {
 /// The outcome of a decision. The node decides the outcome of a failure.
 fn decided(returned: &Returned, has_delay: bool) -> Option<Change> {
     Some(match returned {
+        Returned::Keeping(decision, _) => return decided(&Returned::Decided(decision.clone()), has_delay),
         Returned::Decided(Decision::Ack) => Change::Ack,
         Returned::Decided(Decision::Rejoin) if !has_delay => Change::Rejoin(RejoinDue::After(Duration::from_secs(1))),
         Returned::Decided(Decision::Rejoin) => Change::Rejoin(RejoinDue::AsAdded),
@@ -245,11 +267,14 @@ impl ErasedListener for Scripted {
         let now = (self.sim.clock.micros(), self.sim.cluster.now());
         self.sim.check_beside(&self.key, &self.node, &delivery.id);
         let run = lock(&self.checker).started(&self.node, &delivery.id, delivery.fence, kind, now);
+        if kind == HandlerKind::OnDue {
+            lock(&self.checker).starts_with(&self.node, &delivery.id, run, delivery.state.as_ref());
+        }
         self.sim.known_runs(&self.key, &delivery.id, delivery.fence);
         let has_delay = !record.fixed().delay.is_zero();
         let alive =
             Alive { checker: Arc::clone(&self.checker), node: self.node.clone(), run, has_delay, end: End::Dropped };
-        Box::pin(self.perform(kind, version, alive))
+        Box::pin(self.perform(kind, version, delivery, alive))
     }
 
     fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {

@@ -23,7 +23,8 @@ use dq::config::NodeSettings;
 use dq::job::{Cause, JobId, Metadata, NodeId, ProducerId, Sequence, TopicKey};
 use dq::schedule::schedule_name;
 use dq::store::step::{
-    Change, Claim, Exhaust, Isolate, Isolated, Outcome, Reclaimed, Reconcile, Renew, RowCursor, Sequenced, Settle,
+    Change, Claim, Exhaust, Isolate, Isolated, Note, NoteVerdict, Noting, Outcome, Reclaimed, Reconcile, Renew,
+    RowCursor, Sequenced, Settle,
 };
 use dq::store::{
     Answer, Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Request, RequestKind, Signals, Store,
@@ -308,6 +309,11 @@ fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -
         (Request::Exhaust(_), Answer::Exhaust(_)) if without("15") => Did::Nothing,
         (Request::Exhaust(Exhaust { id, token, .. }), Answer::Exhaust(answer)) => {
             Did::Note { node, runs: vec![(id, token, answer.note)], isolation: None }
+        }
+        (Request::Note(Note { id, token, what: Noting::State(metadata), .. }), Answer::Note(answer))
+            if answer.note == NoteVerdict::Done =>
+        {
+            Did::Keep { id, token, state: metadata.state }
         }
         (Request::Reclaim(request), Answer::Reclaim(Reclaimed { moved: 1.., .. })) => {
             let charged = request.seen != Timestamp::EPOCH;

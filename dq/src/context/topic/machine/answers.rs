@@ -55,6 +55,11 @@ impl Machine {
                 self.route();
                 self.lease.compare(noted.lease_status, &self.moment);
             }
+            (Answer::Note(noted), _) => {
+                self.lease.renewed_if(noted.lease_status, sent, named);
+                self.outcomes.on_noted(noted.note, &mut self.moment.held);
+                self.lease.compare(noted.lease_status, &self.moment);
+            }
             (Answer::Reconcile(reconciled), _) => self.lease.on_reconciled(reconciled, &mut self.moment),
             (Answer::Reclaim(reclaimed), Subject::Node(node)) => {
                 if self.lease.on_reclaimed(&node, reclaimed) {
@@ -93,7 +98,7 @@ impl Machine {
     fn asks_again(&self, refused: RequestKind) -> bool {
         match refused {
             RequestKind::Sweep => self.is_watcher(),
-            RequestKind::Wake => false,
+            RequestKind::Wake | RequestKind::Note => false,
             _ => self.moment.held.asks(refused) && self.lease.asks(refused),
         }
     }
@@ -198,6 +203,7 @@ impl Machine {
         self.lease.send_again(kind);
         self.claims.send_again(kind);
         self.runs.send_again(kind);
+        self.outcomes.send_again(kind);
         self.moment.held.send_again(kind);
     }
 }

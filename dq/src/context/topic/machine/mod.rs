@@ -98,7 +98,7 @@ type Step = fn(&mut Machine) -> Option<Duration>;
 
 /// Everything that may be due, in this order. One comes after those whose work it watches: timeouts after starts, the heartbeat after all
 /// that renews the lease. A step that panics rests, and the others continue; no kind of request has one of these names.
-const STEPS: [(&str, Step); 15] = [
+const STEPS: [(&str, Step); 16] = [
     ("connecting", |machine| machine.moment.flight.reconnect(machine.moment.now)),
     ("stopping", Machine::stop),
     ("comparing", |machine| machine.lease.reconcile(&mut machine.moment)),
@@ -109,6 +109,7 @@ const STEPS: [(&str, Step); 15] = [
     ("timeouts", Machine::check_runs),
     ("rests", |machine| machine.moment.held.end_rests(machine.moment.now)),
     ("commands", Machine::read_commands),
+    ("noting", |machine| machine.outcomes.note(&mut machine.moment)),
     ("exhausting", |machine| machine.outcomes.exhaust(&mut machine.moment)),
     ("settling", |machine| machine.outcomes.settle(&mut machine.moment)),
     ("renewing", |machine| machine.lease.renew(&mut machine.moment)),
@@ -415,6 +416,8 @@ impl Machine {
             RunEvent::Failed(run, failed) => runs.on_failed(run, failed, moment.now),
             RunEvent::JobEnded(run, place, failed, ended) => runs.on_job_end(run, place, failed, ended, moment),
             RunEvent::Ended(run, ended) => runs.on_run_end(run, ended, moment),
+            RunEvent::Checkpoint(checkpoint) => outcomes.on_checkpoint(checkpoint, moment.now),
+            RunEvent::Progress(id, token, run) => outcomes.on_progress(id, token, run, moment.now),
             RunEvent::Made(id, token, made) => outcomes.on_made(&id, token, made, &mut moment.held),
         }
     }

@@ -31,6 +31,7 @@ impl Machine {
         self.lease.lost_link();
         self.lease.send_again(None);
         self.claims.send_again(None);
+        self.outcomes.send_again(None);
         self.parts.stats.panicked(step, &jobs, panic);
         self.report(step, &jobs, panic);
         let is_claim = jobs.is_empty() && kind.is_some_and(|kind| CLAIMS.contains(&kind));

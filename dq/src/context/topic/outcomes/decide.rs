@@ -73,6 +73,7 @@ impl Outcomes {
             _ => RetryDelay::BySettings,
         };
         let (is_final, environment) = (job.metadata.exhausted, &self.parts.environment);
+        let (as_added, mut kept) = (job.metadata.delay, None);
         let mut is_wanted = failed.as_ref().is_some_and(|failed| failed.is_wanted);
         let decided = match (failed, ended) {
             (Some(failed), _) => Err(failed.failure),
@@ -84,7 +85,11 @@ impl Outcomes {
             (None, Ended::Panicked(message)) => Err(Failure::new(Cause::Panic, message)),
             (None, Ended::Returned(Returned::Failed(failure))) => Err(failure),
             (None, Ended::Returned(Returned::Decided(decision))) => {
-                change(&decision, environment).map(|change| paced(change, job.metadata.delay, environment))
+                change(&decision, environment).map(|change| paced(change, as_added, environment))
+            }
+            (None, Ended::Returned(Returned::Keeping(decision, state))) => {
+                kept = Some(state);
+                change(&decision, environment).map(|change| paced(change, as_added, environment))
             }
             (None, Ended::Returned(Returned::Unacked(UnackedDecision::Drop))) => Ok(Change::Drop),
             (None, Ended::Returned(Returned::Unacked(UnackedDecision::Keep))) => Ok(Change::Park),
@@ -107,12 +112,15 @@ impl Outcomes {
                 if is_final { Change::Dead } else { Change::Park }
             }
         };
+        if let Some(state) = kept {
+            held.keep(id, state);
+        }
         held.set(id, Stage::settling(change));
     }
 
     /// The job is retried after its delay or, if no attempt is left, given to `final_retry`. `asked` is what the listener's
     /// `retry_delay` says.
-    fn spend_attempt(&self, id: HeldId, failure: Failure, asked: RetryDelay, held: &mut Held) -> Option<Next> {
+    fn spend_attempt(&self, id: HeldId, mut failure: Failure, asked: RetryDelay, held: &mut Held) -> Option<Next> {
         let job = held.get(id)?;
         let failed = u32::from(job.metadata.attempts) + 1;
         let undecodable = failure.cause == Cause::Decode;
@@ -121,6 +129,7 @@ impl Outcomes {
             false => self.next(job, failed, failure.cause, asked),
         };
         let metadata = held.metadata_mut(id)?;
+        metadata.state = failure.take_state().or_else(|| metadata.state.take());
         metadata.attempts = u16::try_from(failed).unwrap_or(u16::MAX);
         metadata.cause = Some(failure.cause);
         metadata.error = Some(failure.message);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`decide`] | what the end of a run means for its job, and when a failed one runs again |
 //! | [`ack`] | sends outcomes, many in one request, and acts on the verdicts |
+//! | [`notes`] | saves the checkpoints of running handlers, and their progress |
 //! | [`ticks`] | a claimed job that is a schedule |
 //! | [`report`] | what the log says of all this |
 //!
@@ -12,6 +13,7 @@
 
 mod ack;
 mod decide;
+mod notes;
 mod report;
 mod ticks;
 
@@ -27,6 +29,7 @@ use crate::listener::{AckMode, Failure};
 use crate::schedule::checked;
 use crate::store::step::{Change, Claim};
 use crate::time::Timestamp;
+use notes::Notes;
 use report::Together;
 
 /// What becomes of the held jobs.
@@ -36,11 +39,12 @@ pub(super) struct Outcomes {
     together: Option<Together>,
     /// When the log last named a schedule that no code of this program defines.
     strangers: BTreeMap<String, Duration>,
+    notes: Notes,
 }
 
 impl Outcomes {
     pub(super) fn new(parts: Arc<Parts>) -> Self {
-        Self { parts, together: None, strangers: BTreeMap::new() }
+        Self { parts, together: None, strangers: BTreeMap::new(), notes: Notes::default() }
     }
 
     /// Takes in a claimed job, which starts then if it is not yet due. Undecodable and expired ones go to DEAD without a run.

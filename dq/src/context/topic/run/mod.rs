@@ -18,6 +18,6 @@ pub(super) use batch_task::{BatchReport, BatchWork};
 pub(super) use begin::{BEGINS_WITHIN, LeaseEnd};
 pub(super) use jobs::{BatchJobs, RunJob, RunJobs};
 pub(super) use making::{PayloadFunction, making};
-pub(super) use report::{Ended, Failed, RunEvent, Tasks, change, paced, wanted_retry};
+pub(super) use report::{Checkpoint, Ended, Failed, RunEvent, Tasks, change, paced, wanted_retry};
 pub(super) use runners::Runners;
 pub(super) use task::{PreparedRun, RunTask, Work};

@@ -2,18 +2,19 @@
 
 use std::any::Any;
 use std::error::Error;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::begin::LeaseEnd;
 use crate::context::panic_message;
 use crate::context::topic::slab::RunId;
 use crate::environment::Environment;
-use crate::job::{Cause, JobId, Token};
-use crate::listener::{Decision, Failure, RetryDelay};
+use crate::job::{Cause, JobId, KeptState, Token};
+use crate::listener::{CheckpointError, Decision, Failure, Notes, RetryDelay, RunControl};
 use crate::listener::{ErasedListener, Returned};
 use crate::schedule::Made;
 use crate::store::step::{Change, RejoinDue};
@@ -75,6 +76,23 @@ pub(crate) struct Failed {
     pub(crate) is_wanted: bool,
 }
 
+/// A state that a handler wants to be saved, and waits for.
+#[derive(Debug)]
+pub(crate) struct Checkpoint {
+    pub(crate) id: JobId,
+    pub(crate) token: Token,
+    pub(crate) state: KeptState,
+    pub(crate) answer: oneshot::Sender<Result<(), CheckpointError>>,
+}
+
+impl Checkpoint {
+    /// Tells the handler.
+    pub(crate) fn answer(self, answer: Result<(), CheckpointError>) {
+        // This fails only if the handler has dropped the future.
+        let _ = self.answer.send(answer);
+    }
+}
+
 /// What the task of a run reports to the topic.
 #[derive(Debug)]
 pub(crate) enum RunEvent {
@@ -84,6 +102,10 @@ pub(crate) enum RunEvent {
     JobEnded(RunId, usize, Option<Failed>, Ended),
     /// The task has ended.
     Ended(RunId, Ended),
+    /// The handler wants a state to be saved.
+    Checkpoint(Checkpoint),
+    /// The handler has said how far it has come.
+    Progress(JobId, Token, Arc<RunControl>),
     /// A function has made the payload of a tick, or failed.
     Made(JobId, Token, Made),
 }
@@ -109,6 +131,24 @@ impl Tasks {
     }
 }
 
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks").field("listener", &self.listener).finish_non_exhaustive()
+    }
+}
+
+impl Notes for Tasks {
+    fn checkpoint(&self, id: &JobId, token: Token, state: KeptState) -> oneshot::Receiver<Result<(), CheckpointError>> {
+        let (answer, answered) = oneshot::channel();
+        self.send(RunEvent::Checkpoint(Checkpoint { id: id.clone(), token, state, answer }));
+        answered
+    }
+
+    fn progress(&self, id: &JobId, token: Token, run: &Arc<RunControl>) {
+        self.send(RunEvent::Progress(id.clone(), token, Arc::clone(run)));
+    }
+}
+
 /// The failure of `on_due` for which `retry_delay` is asked.
 pub(crate) fn failure_of(ended: &Ended, environment: &Environment) -> Option<Failure> {
     match ended {
@@ -116,7 +156,9 @@ pub(crate) fn failure_of(ended: &Ended, environment: &Environment) -> Option<Fai
         Ended::Returned(Returned::Failed(failure)) if failure.cause != Cause::Decode && !failure.is_fatal() => {
             Some(failure.clone())
         }
-        Ended::Returned(Returned::Decided(decision)) => change(decision, environment).err(),
+        Ended::Returned(Returned::Decided(decision) | Returned::Keeping(decision, _)) => {
+            change(decision, environment).err()
+        }
         _ => None,
     }
 }

@@ -230,6 +230,8 @@ mod tests {
                 due: Timestamp::EPOCH,
                 attempt: 0,
                 headers: Vec::new(),
+                state: None,
+                notes: None,
                 run: Arc::default(),
             };
             let record = Record::new(&Metadata::default(), Codec::Json, b"{}");

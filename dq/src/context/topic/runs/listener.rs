@@ -111,6 +111,8 @@ impl Runs {
             due: job.token.due,
             attempt: u32::from(job.metadata.attempts),
             headers: job.metadata.headers.clone(),
+            state: job.metadata.state.clone(),
+            notes: Some(self.tasks.clone()),
             run,
         }
     }

@@ -20,6 +20,7 @@ fn full() -> Metadata {
         retry: Some("none".into()),
         headers: vec![("traceparent".into(), "00-1-2-01".into()), ("é".into(), String::new())],
         error: Some("boom".into()),
+        state: Some(KeptState::from_bytes(b"[7]")),
     }
 }
 
@@ -43,6 +44,7 @@ fn some_of_full(fields: usize) -> Metadata {
         priority: Priority::ALL[fields % 3],
         group_order: if has(12) { full.group_order } else { 0 },
         group: full.group.filter(|_| has(12)),
+        state: full.state.filter(|_| has(13)),
     }
 }
 
@@ -67,7 +69,7 @@ fn fixed_of(metadata: &Metadata) -> FixedMetadata {
 
 #[test]
 fn every_combination_of_fields_reads_back() {
-    for metadata in (0..1 << 13).map(some_of_full) {
+    for metadata in (0..1 << 14).map(some_of_full) {
         let bytes = encoded(&metadata);
         assert_eq!(metadata_length(&bytes), Ok(bytes.len()));
         assert_eq!(metadata.encoded_length(), bytes.len());
@@ -84,6 +86,33 @@ fn delays_of_all_lengths_read_back() {
             assert_eq!(Metadata::decode(&encoded(&metadata)), Ok(metadata));
         }
     }
+}
+
+#[test]
+fn a_state_up_to_its_limit_reads_back_beside_the_longest_texts() {
+    let limits = [limits::STATE, limits::HEADERS, limits::RETRY, limits::ERROR].map(|limit| limit.most as usize);
+    let [state, headers, retry, error] = limits;
+    for length in [0, 1, LONG - 4, LONG - 3, LONG - 2, state] {
+        let state = Some(KeptState::from_bytes(&vec![b'7'; length]));
+        let longest = Metadata {
+            headers: vec![("x".into(), "x".repeat(headers - 5))],
+            retry: Some("x".repeat(retry)),
+            error: Some("x".repeat(error)),
+            state: state.clone(),
+            ..Metadata::default()
+        };
+        for metadata in [Metadata { state, ..Metadata::default() }, longest] {
+            let bytes = encoded(&metadata);
+            assert_eq!((metadata_length(&bytes), metadata.encoded_length()), (Ok(bytes.len()), bytes.len()));
+            assert_eq!(FixedMetadata::decode(&bytes), Ok(FixedMetadata::default()));
+            assert_eq!(Metadata::decode(&bytes), Ok(metadata));
+            for end in [0, 1, 2, 3, 4, 5, 7, bytes.len() - 1] {
+                assert!(Metadata::decode(&bytes[..end]).is_err(), "cut at {end} of {}", bytes.len());
+            }
+        }
+    }
+    let over = Metadata { state: Some(KeptState::from_bytes(&vec![b'7'; state + 1])), ..Metadata::default() };
+    assert_eq!(Metadata::decode(&encoded(&over)), Ok(Metadata::default()), "what no door lets in is left out");
 }
 
 #[test]
@@ -151,7 +180,7 @@ fn no_text_is_taken_for_metadata() {
 fn what_no_version_writes_is_refused() {
     assert_eq!(Metadata::decode(&[0x97, 0, 0, 0, 0, 0, 0, 0, 0]), Err(BadRecord::Damaged("delay")));
     assert_eq!(Metadata::decode(&[0x90, FAILED, 0, 0, 9]), Err(BadRecord::Damaged("cause")));
-    assert_eq!(Metadata::decode(&[0x90, ERROR, 3, 0, 0, 0, 0]), Err(BadRecord::Damaged("length")));
+    assert_eq!(Metadata::decode(&[0x90, ERROR, 3, 0, 0, 0, 0]), Err(BadRecord::UnknownCodec(0)));
     assert_eq!(Metadata::decode(&[0x90, ERROR, 3, 0, 1, 0, 0xFF]), Err(BadRecord::Damaged("text")));
     assert_eq!(Metadata::decode(&[0x90]), Err(BadRecord::TooShort));
 }

@@ -10,7 +10,7 @@ use super::groups::Member;
 use super::index::Part;
 use super::rows::{Position, Rows};
 use super::touched::{Touch, Touched};
-use crate::job::{Deliver, Fence, Isolation, JobId, Metadata, NodeId, Priority, Record, State, Token};
+use crate::job::{Deliver, Fence, Isolation, JobId, Metadata, NodeId, Priority, Progress, Record, State, Token};
 use crate::store::CopyPlace;
 use crate::time::Timestamp;
 
@@ -115,12 +115,14 @@ pub(crate) struct Run {
     pub(crate) isolation: Option<Isolation>,
     /// Boxed because few runs have one.
     pub(crate) pending: Option<Box<PendingCommand>>,
+    /// How far it has come, as its handler says. It is for people, so no journal has it.
+    pub(crate) progress: Option<Box<Progress>>,
 }
 
 impl Run {
     /// A run whose row gets its position once the job is in this place.
     pub(crate) const fn new(node: NodeId, token: Token) -> Self {
-        Self { node, token, position: Position(0), isolation: None, pending: None }
+        Self { node, token, position: Position(0), isolation: None, pending: None, progress: None }
     }
 }
 
@@ -333,6 +335,13 @@ impl SlotMut<'_> {
         if let Place::Running(run) = &mut self.slot.place {
             run.isolation = Some(isolation);
             self.change(Touch::NOTES);
+        }
+    }
+
+    /// Notes how far the run has come; does nothing to a job that is not RUNNING.
+    pub(crate) fn set_progress(&mut self, progress: Progress) {
+        if let Place::Running(run) = &mut self.slot.place {
+            run.progress = Some(Box::new(progress));
         }
     }
 

@@ -50,6 +50,7 @@ local notes, at = redis.call('HMGET', meta, 'protocol', 'retains', 'largest', 'f
 local part, cursor, rest = string.match(position, '^(%d+):(%d+):(.*)$')
 part, cursor, rest = tonumber(part or 1), cursor or '0', rest or ''
 local key, count, page = PARTS[part], math.min(limit, 200), {'0', {}}
+if key == metadata then count = math.min(limit, 50) end -- each may have a state of 64 KiB
 if part > #PARTS then
   while NODES[at] and is_before(NODES[at], rest) do at = at + 1 end
   if NODES[at] ~= rest then cursor = '0' end

@@ -55,14 +55,14 @@ fn stored(id: &JobId, job: &JobView) -> Stored {
         State::Dead => JobPlace::Dead { since: at },
         State::Done => JobPlace::Done { until: at },
     };
-    Stored { id: id.clone(), record: job.record.clone(), place, crashes: job.crashes }
+    Stored { id: id.clone(), record: job.record.clone(), place, crashes: job.crashes, progress: None }
 }
 
 /// A job as a query by id shows it: a waiting broadcast counts as DELAYED and hides a DONE job.
 fn query(topic: &Topic, id: &JobId) -> Option<Stored> {
     let broadcast = topic.view.broadcasts.get(id).map(|(due, record)| {
         let place = JobPlace::Delayed { due: *due };
-        Stored { id: id.clone(), record: record.clone(), place, crashes: 0 }
+        Stored { id: id.clone(), record: record.clone(), place, crashes: 0, progress: None }
     });
     let job = topic.view.jobs.get(id).filter(|job| job.state != State::Done || broadcast.is_none());
     let mut job = job.map(|job| stored(id, job));

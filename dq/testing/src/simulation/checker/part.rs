@@ -55,6 +55,7 @@ impl Checker {
             Did::Nothing | Did::Release { .. } | Did::Publish { .. } | Did::Set { .. } | Did::RefuseAdd => {
                 BTreeSet::new()
             }
+            Did::Keep { id, .. } => BTreeSet::from([id.clone()]),
             Did::Note { runs, .. } => runs.iter().map(|(id, ..)| id.clone()).collect(),
             Did::Claim { claims, .. } => claims.iter().map(|claim| claim.id.clone()).collect(),
             Did::Settle { outcomes, .. } => outcomes.iter().map(|(outcome, _)| outcome.id.clone()).collect(),

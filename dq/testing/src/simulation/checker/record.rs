@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::gate::Gate;
 use super::takeovers::Takeovers;
 use dq::config::NodeSettings;
-use dq::job::{Fence, Isolation, JobId, NodeId, ProducerId, Token};
+use dq::job::{Fence, Isolation, JobId, KeptState, NodeId, ProducerId, Token};
 use dq::store::step::{Change, Claim, NoteVerdict, Outcome, Published, Verdict};
 use dq::store::{
     AddOutcome, ChangeOutcome, Command, CommandKind, CommandOutcome, JobChange, NewJob, SetTopic, TopicSet, TopicState,
@@ -49,6 +49,12 @@ pub(in crate::simulation) enum Did {
         node: NodeId,
         runs: Vec<(JobId, Token, NoteVerdict)>,
         isolation: Option<Isolation>,
+    },
+    /// A run has saved its state.
+    Keep {
+        id: JobId,
+        token: Token,
+        state: Option<KeptState>,
     },
     Command {
         items: Vec<(Command, CommandOutcome)>,
@@ -143,6 +149,8 @@ pub(in crate::simulation) struct Expected {
     pub(super) marks: BTreeMap<u64, usize>,
     /// Until when ids are taken.
     pub(super) taken: BTreeMap<JobId, Timestamp>,
+    /// The state that a run of a version has left last.
+    pub(super) states: BTreeMap<u64, Option<KeptState>>,
 }
 
 /// How a run that was charged a crash had run.

@@ -124,6 +124,7 @@ impl Checker {
                 for (outcome, verdict) in outcomes {
                     if *verdict == Verdict::Done {
                         self.note_outcome(node, outcome, before.jobs.get(&outcome.id));
+                        self.note_state_of(outcome, before.jobs.get(&outcome.id));
                         if let Change::Rejoin(RejoinDue::BackOff(delay)) = outcome.change {
                             self.note_back_off(node, &outcome.id, delay, micros);
                         }
@@ -131,6 +132,7 @@ impl Checker {
                 }
             }
             Did::Note { node, runs, isolation: Some(Isolation::Grouped) } => self.note_room(node, runs),
+            Did::Keep { id, token, state } => self.note_state(id, *token, state.clone(), before.jobs.get(id)),
             Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Release { .. } | Did::Publish { .. } => {}
         }
     }
@@ -217,6 +219,8 @@ impl Checker {
         if self.expected.marks.get(&version).is_some_and(|wanted| *wanted != mark(&claim.record)) {
             self.bad(format!("[28] {} ({version}) is claimed without the payload of its last update", claim.id));
         }
+        let state = claim.record.metadata().ok().and_then(|metadata| metadata.state);
+        self.check_state(&claim.id, version, state.as_ref());
         let last = self.fences.entry(claim.id.clone()).or_default();
         let fell = claim.token.fence <= *last;
         *last = claim.token.fence.max(*last);

@@ -144,6 +144,10 @@ impl Future for Run {
 /// How a handler ended, for the checker and for people.
 fn described(returned: &Returned) -> (End, String) {
     match returned {
+        Returned::Keeping(decision, _) => {
+            let (end, text) = described(&Returned::Decided(decision.clone()));
+            (end, text + ", and keeps a state")
+        }
         Returned::Decided(Decision::Ack) => (End::Acked, "returns ack".into()),
         Returned::Decided(Decision::Rejoin) => (End::Rejoined, "returns rejoin".into()),
         Returned::Decided(Decision::RejoinAfter(delay)) => {

@@ -11,7 +11,7 @@ Holds    no text is decoded. Metadata that do not decode count as plain
 local FORMAT, LAST_FORMAT, MOST_DELAY, GROUPED = 144, 191, 6, 8
 -- The flags; TEXTS are those of texts.
 local EXPIRES, RETAIN, PARKED, FAILED, TEXTS, CHANGED = 1, 2, 4, 8, 112, 128
-local EXHAUSTED, LAST_CAUSE, CRASHES, PLACE_LOST = 128, 8, 5, 7
+local EXHAUSTED, LAST_CAUSE, CRASHES, PLACE_LOST, LONG = 128, 8, 5, 7, 65535
 local LARGE = 4096
 -- Where the fields that are numbers end, where all metadata end, the flags, and where the group ends, which is between the numbers and the texts;
 -- nothing if these are no metadata.
@@ -32,7 +32,11 @@ local function ends_of(text)
   if bit.band(flags, TEXTS) == 0 then return fields_end, group_end, flags, group_end end
   local low, high = string.byte(text, group_end + 1, group_end + 2)
   if not high then return nil end
-  return fields_end, group_end + 2 + low + 256 * high, flags, group_end
+  local size = low + 256 * high
+  if size < LONG then return fields_end, group_end + 2 + size, flags, group_end end
+  -- There is a long state behind the texts.
+  if #text < group_end + 6 then return nil end
+  return fields_end, group_end + 6 + struct.unpack('<I4', text, group_end + 3), flags, group_end
 end
 local function metadata_in(record)
   local _, length = ends_of(record)
@@ -40,7 +44,7 @@ local function metadata_in(record)
   return string.sub(record, 1, length)
 end
 local function own_metadata(record) return #record > LARGE and metadata_in(record) or nil end
--- The fields as they are written; `texts` has the bytes of all texts, with their length.
+-- The fields as they are written; `texts` has the bytes of all texts and of the state, with their length.
 local function plain() return {format = FORMAT, failed = '', delay = '', group = '', text_flags = 0, texts = ''} end
 local function split(text)
   local fields_end, length, flags, group_end = ends_of(text)

@@ -6,7 +6,8 @@ or t, DUE is ms. The record of a replacement is in the key `replacements`, so th
 Needs    clock
 Gives    parse_command(text): {ending, fence, and of a replacement: conditional, deliver, due}, or nil if there is none;
          command_text(command); is_unfenced_end(command); parse_crashes(text): count, isolation;
-         crashes_text(count, isolation). The isolation is + (grouped), ! (alone) or empty
+         crashes_text(count, isolation). The isolation is + (grouped), ! (alone) or empty. Behind them a blank and the progress of the run may
+         follow, which ends with it
 Holds    rules 13, 19. Text that is no pending command counts as none
 ]]
 local function parse_command(text)
@@ -25,7 +26,8 @@ local function command_text(command)
 end
 local function is_unfenced_end(command) return command and command.ending and command.fence == '' end
 local function parse_crashes(text)
-  local count, isolation = string.match(text or '', '^(%d+)([+!]?)$')
-  return tonumber(count or 0), isolation or ''
+  local count, isolation, behind = string.match(text or '', '^(%d+)([+!]?)(.?)')
+  if not count or behind ~= '' and behind ~= ' ' then return 0, '' end
+  return tonumber(count), isolation
 end
 local function crashes_text(count, isolation) return int(count) .. isolation end
