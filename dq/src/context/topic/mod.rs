@@ -37,6 +37,7 @@
 
 mod claims;
 mod defects;
+mod early;
 mod event_loop;
 mod flight;
 mod held;
