@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 45] = [
+pub const TAKEN: [Taken; 46] = [
     taken(
         "2",
         Profile::Killers,
