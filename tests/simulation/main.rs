@@ -116,7 +116,7 @@ fn every_takeover_is_within_the_bound() {
     let mut options = Options::default();
     options.profile = Some(Profile::Signals);
     let (mut takeovers, mut longest) = (0, 0);
-    for seed in 0..60 {
+    for seed in 0..100 {
         let report = simulate(seed, &options);
         assert_eq!(report.found, None, "tests/simulate --profile signals --seeds 1 --from {seed} --log");
         takeovers += report.takeovers;

@@ -114,7 +114,7 @@ impl Process {
         self.stdin.write_all(b"\n").await.expect("it reads");
     }
 
-    async fn is_killed(mut self) {
+    async fn kill(mut self) {
         self.child.kill().await.expect("it is our child");
     }
 }
@@ -172,7 +172,7 @@ async fn kill_all(store: &str, steps: u64) -> bool {
                 _ => process.lets_go_on().await,
             }
         }
-        process.is_killed().await;
+        process.kill().await;
     }
     println!("the job did not end");
     false

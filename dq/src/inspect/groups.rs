@@ -4,11 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::inspector::Inspector;
-use super::reason::Reason;
 use crate::job::{GroupName, JobId, NodeId, State, TopicName};
-use crate::provider::CallError;
-use crate::store::{GroupSeen, GroupsRequest, JobPlace, MOST_GROUPS};
+use crate::store::{GroupSeen, JobPlace};
 use crate::time::Timestamp;
 
 /// A page of the groups of a topic that have jobs.
@@ -68,7 +65,7 @@ impl GroupSeat {
         Self { id, state, at, node }
     }
 
-    pub(super) const fn stops(&self) -> bool {
+    const fn stops(&self) -> bool {
         matches!(self.state, State::Unacked | State::Dead)
     }
 }
@@ -84,38 +81,11 @@ impl fmt::Display for GroupSeat {
     }
 }
 
-/// Why a job of a group that is due does not run yet, as far as its group says it.
-pub(super) fn reason(seen: GroupSeen, id: &JobId) -> Option<Reason> {
-    let is_full = seen.is_full;
-    let InspectedGroup { group, seats, stopped_by, .. } = InspectedGroup::new(seen);
-    match stopped_by {
-        _ if !is_full || seats.iter().any(|seat| seat.id == *id) => None,
-        Some(by) => Some(Reason::GroupStopped { group, by }),
-        None => Some(Reason::GroupFull { group, seats }),
-    }
-}
-
 impl InspectedGroup {
-    fn new(GroupSeen { name, waiting, seats, is_full }: GroupSeen) -> Self {
+    pub(super) fn new(GroupSeen { name, waiting, seats, is_full }: GroupSeen) -> Self {
         let seats: Vec<_> = seats.into_iter().map(GroupSeat::new).collect();
         let stopped_by =
             seats.iter().find(|_| is_full && seats.iter().all(GroupSeat::stops)).map(|seat| seat.id.clone());
         Self { group: name, waiting, seats, stopped_by }
-    }
-}
-
-impl Inspector {
-    /// Reads a page of the groups of a topic that have jobs, after the group `after`, in the order of their names: up to 100, each with the
-    /// jobs that have a seat. It costs two commands of the store.
-    ///
-    /// # Errors
-    /// [`CallError`].
-    pub async fn groups(&self, topic: &str, after: Option<&str>) -> Result<InspectedGroups, CallError> {
-        let (provider, after) = (self.of(topic)?, after.map(GroupName::new).transpose()?);
-        let request = GroupsRequest { after, only: None, limit: MOST_GROUPS };
-        let page = provider.groups(request).await?;
-        let next = page.groups.last().map(|last| last.name.clone()).filter(|_| page.more);
-        let groups = page.groups.into_iter().map(InspectedGroup::new).collect();
-        Ok(InspectedGroups { topic: provider.name().clone(), groups, next })
     }
 }

@@ -1,17 +1,18 @@
 //! The handle.
 
 use super::filter::{JobFilter, JobsPage, MOST_JOBS};
+use super::groups::{InspectedGroup, InspectedGroups};
 use super::history::PastMove;
 use super::holder::holder_of;
 use super::job::InspectedJob;
 use super::runs::running;
 use super::timeline::{Scale, Timeline, buckets};
 use super::topic::{InspectedTopic, TopicsPage};
-use super::why::{Why, missing, reasons};
-use crate::job::{JobId, State, ToJobId};
+use super::why::{Why, missing, of_group, reasons};
+use crate::job::{GroupName, JobId, State, ToJobId};
 use crate::provider::{CallError, Provider, TopicProvider};
 use crate::store::step::{MOST_JOBS as MOST_RECORDS, USUAL_BYTES};
-use crate::store::{Cursor, DueCount, GroupsRequest, JobPlace, MOST_NODES, PageRequest};
+use crate::store::{Cursor, DueCount, GroupsRequest, JobPlace, MOST_GROUPS, MOST_NODES, PageRequest};
 use crate::time::Timestamp;
 
 /// The most topics in a page.
@@ -190,6 +191,20 @@ impl Inspector {
         Ok(history.into_iter().map(PastMove::new).collect())
     }
 
+    /// Reads a page of the groups of a topic that have jobs, after the group `after`, in the order of their names: up to 100, each with the
+    /// jobs that have a seat. It costs two commands of the store.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub async fn groups(&self, topic: &str, after: Option<&str>) -> Result<InspectedGroups, CallError> {
+        let (provider, after) = (self.of(topic)?, after.map(GroupName::new).transpose()?);
+        let request = GroupsRequest { after, only: None, limit: MOST_GROUPS };
+        let page = provider.groups(request).await?;
+        let next = page.groups.last().map(|last| last.name.clone()).filter(|_| page.more);
+        let groups = page.groups.into_iter().map(InspectedGroup::new).collect();
+        Ok(InspectedGroups { topic: provider.name().clone(), groups, next })
+    }
+
     /// Says why a job has not run, and what happened to it, also to one that is gone. It costs up to five commands of the store; two
     /// more for a due job of a group; and up to ten more for a RUNNING job, to find its node among the first 500 that hold jobs.
     ///
@@ -209,7 +224,7 @@ impl Inspector {
                     if let Some(group) = job.group.clone() {
                         let request = GroupsRequest { after: None, only: Some(group), limit: 1 };
                         let group = provider.groups(request).await?.groups.pop();
-                        grouped = group.and_then(|seen| super::groups::reason(seen, &id));
+                        grouped = group.and_then(|seen| of_group(seen, &id));
                     }
                 }
                 (State::Running, _) => {

@@ -220,13 +220,7 @@ impl fmt::Display for Reason {
             Self::RateSpent { opens, now } => {
                 write!(f, "the topic has spent its rate, which lets the next job start in {}", format_duration(opens.since(*now)))
             }
-            Self::GroupFull { group, seats } => {
-                write!(f, "the group {group} has no free seat:")?;
-                for (n, seat) in seats.iter().enumerate() {
-                    write!(f, "{} job {} {seat}", if n == 0 { "" } else { "," }, seat.id)?;
-                }
-                Ok(())
-            }
+            Self::GroupFull { group, seats } => full(f, group, seats),
             Self::GroupStopped { group, by } => {
                 write!(f, "the group {group} is stopped by job {by}, which does not run by itself: requeue it or delete it, or resume the group")
             }
@@ -236,13 +230,7 @@ impl fmt::Display for Reason {
                 let (jobs, have) = if *earlier == 1 { ("job", "has") } else { ("jobs", "have") };
                 write!(f, "{about}{earlier} other {jobs} {have} been due for longer and will run first")
             }
-            Self::Busy { nodes } => {
-                f.write_str("the nodes that listen are busy with other jobs:")?;
-                for (n, InspectedNode { node, jobs, .. }) in nodes.iter().enumerate() {
-                    write!(f, "{} {node} holds {jobs}", if n == 0 { "" } else { "," })?;
-                }
-                Ok(())
-            }
+            Self::Busy { nodes } => busy(f, nodes),
             Self::Crashed { crashes } => {
                 let died = if *crashes == 1 { "a process died".into() } else { format!("{crashes} processes died") };
                 write!(f, "{died} while it ran; a job that was in too many crashes is quarantined, and waits until it can run alone")
@@ -264,6 +252,22 @@ impl fmt::Display for Reason {
             Self::Done { until } => write!(f, "it has run; the store keeps it until {until}"),
         }
     }
+}
+
+fn full(f: &mut fmt::Formatter<'_>, group: &GroupName, seats: &[GroupSeat]) -> fmt::Result {
+    write!(f, "the group {group} has no free seat:")?;
+    for (n, seat) in seats.iter().enumerate() {
+        write!(f, "{} job {} {seat}", if n == 0 { "" } else { "," }, seat.id)?;
+    }
+    Ok(())
+}
+
+fn busy(f: &mut fmt::Formatter<'_>, nodes: &[InspectedNode]) -> fmt::Result {
+    f.write_str("the nodes that listen are busy with other jobs:")?;
+    for (n, InspectedNode { node, jobs, .. }) in nodes.iter().enumerate() {
+        write!(f, "{} {node} holds {jobs}", if n == 0 { "" } else { "," })?;
+    }
+    Ok(())
 }
 
 fn overtaken(f: &mut fmt::Formatter<'_>, priority: Priority, higher: usize) -> fmt::Result {

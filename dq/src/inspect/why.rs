@@ -4,12 +4,13 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::groups::InspectedGroup;
 use super::history::{PastMove, end_of};
 use super::job::InspectedJob;
 use super::reason::Reason;
 use super::topic::{DueByPriority, InspectedNode, InspectedTopic};
-use crate::job::{Priority, State};
-use crate::store::DueCount;
+use crate::job::{JobId, Priority, State};
+use crate::store::{DueCount, GroupSeen};
 use crate::time::Timestamp;
 
 /// Why a job has not run. It displays as one line for each reason.
@@ -119,6 +120,17 @@ fn waits(
         reasons.push(Reason::Next { due });
     }
     reasons
+}
+
+/// Why a job of a group that is due does not run yet, as far as its group says it.
+pub(super) fn of_group(seen: GroupSeen, id: &JobId) -> Option<Reason> {
+    let is_full = seen.is_full;
+    let InspectedGroup { group, seats, stopped_by, .. } = InspectedGroup::new(seen);
+    match stopped_by {
+        _ if !is_full || seats.iter().any(|seat| seat.id == *id) => None,
+        Some(by) => Some(Reason::GroupStopped { group, by }),
+        None => Some(Reason::GroupFull { group, seats }),
+    }
 }
 
 fn crashed(job: &InspectedJob) -> Option<Reason> {

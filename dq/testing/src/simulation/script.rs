@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::checker::{Checker, End, HandlerKind};
 use super::process::{Process, block};
+use super::profile::Profile;
 use super::random::RandomSource;
 use super::settings::INNOCENT;
 use super::sim::Sim;
@@ -124,7 +125,9 @@ impl Scripted {
         let (random, nth) = self.sim.random_of_run(version);
         let (act, after) = self.plan(kind, version, (&random, nth));
         self.sim.cluster.log(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
-        if kind == HandlerKind::OnDue && self.sim.settings().kills.is_none() && random.chance(0.2) {
+        // On a slow link a handler would wait for the answer until its run times out.
+        let may_keep = self.sim.settings().kills.is_none() && self.sim.settings().profile != Profile::Large;
+        if kind == HandlerKind::OnDue && may_keep && random.chance(0.2) {
             self.checkpoint(&delivery, &random, (version, nth)).await;
         }
         match act {
