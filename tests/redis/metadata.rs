@@ -81,7 +81,8 @@ fn some_fields(fields: u32) -> Metadata {
         group: (fields % 5 > 2).then(|| GroupName::new("customer-é").unwrap()),
         group_order: if fields % 5 > 2 { 1_763_000_000_000_003 } else { 0 },
         // The longest state makes the length of the texts longer.
-        state: has(12).then(|| KeptState::from_bytes(&vec![b'7'; if fields.is_multiple_of(7) { 64 << 10 } else { 30 }])),
+        state: has(12)
+            .then(|| KeptState::from_bytes(&vec![b'7'; if fields.is_multiple_of(7) { 64 << 10 } else { 30 }])),
     }
 }
 

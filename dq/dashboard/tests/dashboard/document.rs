@@ -15,18 +15,19 @@ use super::schema::Document;
 use super::visitor::{Answer, Visitor, provider};
 
 /// What takes a crash, a damaged record or a clock, or passes before anybody looks.
-const NEVER_SEEN: [&str; 16] = [
+const NEVER_SEEN: [&str; 17] = [
     "Groups.next",
     "Job.unreadable",
     "Nodes.next",
     "PastMove.place",
     "Reason crashed.crashes",
     "Reason crashed.reason",
+    "Reason group_full.group",
+    "Reason group_full.reason",
+    "Reason group_full.seats",
     "Reason lease_ran_out.at",
     "Reason lease_ran_out.node",
     "Reason lease_ran_out.reason",
-    "Reason next.due",
-    "Reason next.reason",
     "Reason no_listener.last",
     "Reason no_listener.until",
     "Schedule.last_job",
@@ -68,8 +69,12 @@ impl Reader {
     async fn why(&mut self, topic: &str, id: &str, wanted: &[&str]) {
         loop {
             let why = self.get("/topics/{topic}/jobs/{id}/why", topic, id).await;
-            let reasons: Vec<_> =
-                why["reasons"].as_array().unwrap().iter().map(|reason| reason["reason"].clone()).collect();
+            let reasons: Vec<_> = why["reasons"]
+                .as_array()
+                .unwrap_or_else(|| panic!("{id}: {why}"))
+                .iter()
+                .map(|reason| reason["reason"].clone())
+                .collect();
             if reasons == wanted {
                 return;
             }
@@ -97,7 +102,9 @@ async fn each_answer_is_as_the_document_says() {
         .filter(|call| !reader.called.contains(*call))
         .collect();
     assert!(missing.is_empty(), "nothing asks for these: {missing:?}");
-    let unseen: Vec<_> = reader.document.unseen().into_iter().collect();
+    // Whether a job is seen that a node is about to take is a matter of moments.
+    let unseen: Vec<_> =
+        reader.document.unseen().into_iter().filter(|field| !field.starts_with("Reason next.")).collect();
     assert_eq!(unseen, NEVER_SEEN, "no answer had these");
     drop(node);
 }
@@ -214,6 +221,10 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
         .call("POST /topics/{topic}/limit", "export-report", "", json!({ "kind": "concurrency", "value": null }))
         .await;
     reader.why("export-report", "r6", &["behind", "busy"]).await;
+    let mut job = Value::Null;
+    while job["progress"].is_null() || job["kept_state"].is_null() {
+        job = reader.get("/topics/{topic}/jobs/{id}", "export-report", "r1").await;
+    }
     let mut low = n("low");
     low["priority"] = "low".into();
     low["group"] = "customer-42".into();
@@ -240,11 +251,12 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
 
 /// A job that its listener parks, and one for which it stops the group.
 async fn a_group_that_stops(reader: &mut Reader) {
-    for id in ["parked", "waits for it"] {
+    for id in ["parked", "waits-for-it"] {
         let job = json!({ "payload": { "n": 1 }, "id": id, "group": "customer-7" });
         reader.call(ADD, "fraud-review", "", job).await;
     }
     reader.why("fraud-review", "parked", &["unacked"]).await;
+    reader.why("fraud-review", "waits-for-it", &["group_stopped"]).await;
     let groups = reader.get("/topics/{topic}/groups", "fraud-review", "").await;
     assert_eq!((&groups["groups"][0]["stopped_by"], &groups["groups"][0]["waiting"]), (&json!("parked"), &json!(1)));
     let page = reader.program.get("/topic?topic=fraud-review").await;

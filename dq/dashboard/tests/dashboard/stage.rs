@@ -55,8 +55,10 @@ async fn review(_job: Job<Review>, channel: Channel) -> Result<Decided, JobError
     Ok(channel.park())
 }
 
-#[delay_listener(topic = "export-report", timeout = "none", concurrency = 4, history = 20)]
-async fn export(_job: Job<Export>) -> Result<(), JobError> {
+#[delay_listener(topic = "export-report", timeout = "none", concurrency = 4, group_concurrency = 1, history = 20)]
+async fn export(_job: Job<Export>, channel: Channel) -> Result<Decided, JobError> {
+    channel.progress(1, 3, "page 1");
+    channel.checkpoint(&1).await?;
     std::future::pending().await
 }
 

@@ -4,7 +4,7 @@ use super::changes::update;
 use super::events::{NODE, add_in_state};
 use super::producer::{delayed, job};
 use super::topic::{Topic, ms, secs};
-use dq::job::{Cause, Codec, Deliver, GroupName, Metadata, Record, State};
+use dq::job::{Cause, Codec, Deliver, GroupName, KeptState, Metadata, Record, State};
 use dq::store::step::{Change, USUAL_BYTES};
 use dq::store::{AddOutcome, ChangeKind, ChangeVerdict, Due, JobPlace, NewJob, OptionChange};
 
@@ -122,6 +122,7 @@ fn with_options(metadata: Metadata, options: &OptionChange) -> Metadata {
 pub async fn job_gets_other_options(t: &Topic) {
     let none = OptionChange::default();
     let changes = [
+        OptionChange { headers: Some(Vec::new()), ..none.clone() },
         options(),
         OptionChange { retry: Some("30s x 5".into()), ..none.clone() },
         OptionChange { headers: Some(vec![("c".into(), "x".repeat(5_000))]), ..none.clone() },
@@ -138,8 +139,15 @@ pub async fn job_gets_other_options(t: &Topic) {
         delay: secs(5),
         ..Metadata::default()
     };
-    for (state, size) in [(State::Delayed, 1), (State::Unacked, 1), (State::Dead, 9_000), (State::Delayed, 9_000)] {
-        let metadata = failed.clone();
+    let kept = |bytes: usize| Some(KeptState::from_bytes(&vec![b'7'; bytes]));
+    let cases = [
+        (State::Delayed, 1, failed.clone()),
+        (State::Unacked, 1, Metadata { state: kept(3), ..failed.clone() }),
+        (State::Dead, 9_000, Metadata { state: kept(64 << 10), ..failed.clone() }),
+        (State::Delayed, 9_000, Metadata { state: kept(3), ..Metadata::default() }),
+        (State::Dead, 1, Metadata { state: kept(64 << 10), ..Metadata::default() }),
+    ];
+    for (state, size, metadata) in cases {
         t.add_job(NewJob { record: Record::new(&metadata, Codec::Json, &vec![b'7'; size]), ..job("a") }).await;
         let claim = t.claim(NODE, "a").await;
         match state {

@@ -106,7 +106,7 @@ fn a_state_up_to_its_limit_reads_back_beside_the_longest_texts() {
             assert_eq!((metadata_length(&bytes), metadata.encoded_length()), (Ok(bytes.len()), bytes.len()));
             assert_eq!(FixedMetadata::decode(&bytes), Ok(FixedMetadata::default()));
             assert_eq!(Metadata::decode(&bytes), Ok(metadata));
-            for end in [0, 1, 2, 3, 4, 5, 7, bytes.len() - 1] {
+            for end in [0, 1, 2, 3, 4, 5, bytes.len() / 2, bytes.len() - 1] {
                 assert!(Metadata::decode(&bytes[..end]).is_err(), "cut at {end} of {}", bytes.len());
             }
         }
