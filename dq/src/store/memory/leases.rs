@@ -148,8 +148,11 @@ impl Topic {
         };
         let note = self.note(node, &request.id, request.token, |slot| match request.what {
             Noting::State(metadata) => {
-                let parked_by = slot.record.fixed().parked_by;
-                slot.set_metadata(&Metadata { parked_by, ..metadata });
+                let fixed = slot.record.fixed();
+                // A checkpoint that comes once no attempt is left was on its way for too long.
+                if metadata.exhausted || !fixed.exhausted {
+                    slot.set_metadata(&Metadata { parked_by: fixed.parked_by, ..metadata });
+                }
             }
             Noting::Progress(progress) => slot.set_progress(progress),
         });

@@ -69,6 +69,10 @@ pub async fn late_checkpoint_is_refused(t: &Topic) {
         assert_eq!(t.note(node, &late, "[4]").await, NoteVerdict::Stale, "{node}");
     }
     assert_eq!(kept(t, "a").await.as_deref(), Some("[3]"));
+    let exhausted = Metadata { exhausted: true, cause: Some(Cause::Timeout), ..with_state(&claim, "[3]") };
+    assert_eq!(t.exhaust("n", &claim, exhausted.clone()).await, NoteVerdict::Done);
+    assert_eq!(t.note("n", &claim, "[4]").await, NoteVerdict::Done);
+    assert_eq!(t.metadata("a").await, exhausted, "the checkpoint comes once no attempt is left");
     t.end("n", &claim, Change::Ack).await;
     assert_eq!(t.note("n", &claim, "[5]").await, NoteVerdict::Stale, "the job is gone");
     assert_eq!(t.state("a").await, None);

@@ -39,7 +39,10 @@ if is_own and is_unfenced_end(command) then
   answer = 'e'
 elseif is_own and text then
   answer = 'd'
-  redis.call('HSET', metadata, id, with_metadata(text, new, fixed(text).parking_fence))
+  -- A checkpoint that comes once no attempt is left was on its way for too long.
+  if fixed(new).exhausted or not fixed(text).exhausted then
+    redis.call('HSET', metadata, id, with_metadata(text, new, fixed(text).parking_fence))
+  end
 elseif is_own and progress ~= '' then
   answer = 'd'
   redis.call('HSET', crashes, id, crashes_text(count, isolation) .. ' ' .. progress)
