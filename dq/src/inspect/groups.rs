@@ -54,15 +54,7 @@ pub struct GroupSeat {
 
 impl GroupSeat {
     fn new((id, place): (JobId, JobPlace)) -> Self {
-        let state = place.state();
-        let (at, node) = match place {
-            JobPlace::Delayed { due: at }
-            | JobPlace::Unacked { since: at }
-            | JobPlace::Dead { since: at }
-            | JobPlace::Done { until: at } => (Some(at), None),
-            JobPlace::Running { holder } => (None, holder.map(|(node, _)| node)),
-        };
-        Self { id, state, at, node }
+        Self { id, state: place.state(), at: place.at(), node: place.node().cloned() }
     }
 
     const fn stops(&self) -> bool {

@@ -242,14 +242,7 @@ impl Inspector {
     }
 }
 
-/// The cursor behind a job.
+/// The cursor behind a job. Pages of RUNNING jobs have cursors of the store's own.
 fn cursor_of(place: &JobPlace, id: &JobId) -> Cursor {
-    match place {
-        JobPlace::Delayed { due: at }
-        | JobPlace::Unacked { since: at }
-        | JobPlace::Dead { since: at }
-        | JobPlace::Done { until: at } => Cursor { at: *at, id: id.to_string() },
-        // Pages of RUNNING jobs have cursors of the store's own.
-        JobPlace::Running { .. } => Cursor { at: Timestamp::EPOCH, id: id.to_string() },
-    }
+    Cursor { at: place.at().unwrap_or(Timestamp::EPOCH), id: id.to_string() }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::job::{Cause, GroupName, JobId, NodeId, Priority, Progress, State};
-use crate::store::{JobPlace, Stored};
+use crate::store::Stored;
 use crate::time::Timestamp;
 
 /// A job without its payload.
@@ -57,13 +57,7 @@ fn is_unset(clock: &Timestamp) -> bool {
 impl InspectedJob {
     pub(super) fn new(stored: Stored) -> Self {
         let (state, bytes) = (stored.place.state(), stored.record.as_bytes().len());
-        let (at, node) = match stored.place {
-            JobPlace::Delayed { due: at }
-            | JobPlace::Unacked { since: at }
-            | JobPlace::Dead { since: at }
-            | JobPlace::Done { until: at } => (Some(at), None),
-            JobPlace::Running { holder } => (None, holder.map(|(node, _)| node)),
-        };
+        let (at, node) = (stored.place.at(), stored.place.node().cloned());
         let (metadata, unreadable) = match stored.record.metadata() {
             Ok(metadata) => (metadata, None),
             Err(bad) => (crate::job::Metadata::default(), Some(bad.to_string())),

@@ -82,6 +82,25 @@ impl JobPlace {
             Self::Done { .. } => State::Done,
         }
     }
+
+    /// When the job is due, or since or until when it is there; `None` while it is RUNNING.
+    pub const fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Delayed { due: at }
+            | Self::Unacked { since: at }
+            | Self::Dead { since: at }
+            | Self::Done { until: at } => Some(*at),
+            Self::Running { .. } => None,
+        }
+    }
+
+    /// The node that holds the job, if it is RUNNING and the query found that node.
+    pub fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::Running { holder } => holder.as_ref().map(|(node, _)| node),
+            _ => None,
+        }
+    }
 }
 
 /// The position in a list: the time and the id of the last job that was read.

@@ -41,7 +41,7 @@ macro_rules! operations {
         Isolate "isolate" -> Isolated;
         /// Notes that no attempt is left, before the node calls `final_retry`. Renews the lease.
         Exhaust "exhaust" -> Noted;
-        /// Notes the state of a run that goes on, for the next run, or how far the run has come. Renews the lease.
+        /// Notes the state of a run that continues, for the next run, or how far the run has come. Renews the lease.
         Note "note" -> Noted;
         /// Takes a new sequence number with its first page and lists the node's rows. Renews nothing.
         Reconcile "reconcile" -> Sequenced<Reconciled>;

@@ -144,7 +144,7 @@ pub enum AddOutcome {
 
 impl AddOutcome {
     /// Whether the store took the job, also as one that waits for the end of a run.
-    pub(crate) const fn is_taken(&self) -> bool {
+    pub const fn is_taken(&self) -> bool {
         matches!(
             self,
             Self::Added | Self::Replaced(_) | Self::Extended { .. } | Self::ReplacementWaits | Self::ReplacementIfEnds

@@ -118,17 +118,8 @@ impl Invariants {
                 same("whether an id counts as existing that is free", &true, &is_free)?;
             }
         }
-        let is_left = matches!(
-            outcome,
-            AddOutcome::Exists(_)
-                | AddOutcome::Deleted
-                | AddOutcome::Repeated
-                | AddOutcome::Later
-                | AddOutcome::TopicFull(_)
-                | AddOutcome::Refused(_)
-        );
         let until = new.unique_for.map(|time| change.after.after(time)).max(taken.map(|(until, _)| until));
-        if let Some(until) = until.filter(|_| !is_left) {
+        if let Some(until) = until.filter(|_| outcome.is_taken()) {
             self.taken.insert(new.id.clone(), (until, false));
         }
         Ok(())

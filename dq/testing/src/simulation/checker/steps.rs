@@ -139,15 +139,7 @@ impl Checker {
 
     fn note_add(&mut self, job: &NewJob, outcome: &AddOutcome, before: &View, micros: u64) {
         let version = version(&job.record);
-        let took_effect = !matches!(
-            outcome,
-            AddOutcome::Exists(_)
-                | AddOutcome::Deleted
-                | AddOutcome::Repeated
-                | AddOutcome::Later
-                | AddOutcome::TopicFull(_)
-                | AddOutcome::Refused(_)
-        );
+        let took_effect = outcome.is_taken();
         self.check_taken(job, outcome, took_effect, micros);
         if !took_effect {
             if self.expected.effected.contains(&version) {
