@@ -37,6 +37,7 @@ mod rights;
 mod schedules;
 mod scripted;
 mod sending;
+mod sentinel;
 mod shared;
 mod silence;
 mod sources;

@@ -12,9 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 mod fixture;
 mod keyspace;
+mod sentinel;
 
 pub use fixture::RedisFixture;
 pub use keyspace::{CommandConnection, Keyspace};
+pub use sentinel::SentinelServers;
 
 /// How many ports to try: another program may take a free port before the server does.
 const TRIES: usize = 10;
@@ -41,12 +43,7 @@ impl RedisServer {
 
     /// Starts a server with these settings. With a certificate among them, its port accepts TLS only.
     pub fn start_with(settings: &[&str]) -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("dq-redis-{}-{number}", std::process::id()));
-        // An earlier process with the same id may have left the folder behind.
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).expect("the folder can be created");
+        let folder = new_folder();
         let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
         for _ in 0..TRIES {
             let port = free_port();
@@ -155,6 +152,17 @@ impl Drop for RedisServer {
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Makes an empty folder.
+fn new_folder() -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("dq-redis-{}-{number}", std::process::id()));
+    // An earlier process with the same id may have left the folder behind.
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("the folder can be created");
+    folder
 }
 
 /// Returns a free port, a different one for each call.

@@ -88,7 +88,7 @@ pub(crate) fn open(url: &str, shared: bool, settings: &NodeSettings) -> Result<A
         ("file", rest) => Arc::new(file_store(&directory(rest)?, settings)),
         // It reads the URL itself.
         #[cfg(feature = "redis")]
-        ("redis" | "rediss", _) => {
+        ("redis" | "rediss" | "redis+sentinel" | "rediss+sentinel", _) => {
             Arc::new(crate::store::redis::RedisStore::new(url)?.with_durability(settings.durability))
         }
         _ => match NOT_BUILT.iter().find(|known| known.strip_suffix(':') == Some(scheme)) {
@@ -129,10 +129,10 @@ pub(crate) fn is_alone(url: &str) -> bool {
 
 /// Schemes that dq knows but this build does not have.
 #[cfg(feature = "redis")]
-const NOT_BUILT: [&str; 2] = ["redis+sentinel:", "redis+cluster:"];
+const NOT_BUILT: [&str; 1] = ["redis+cluster:"];
 /// Schemes that dq knows but this build does not have.
 #[cfg(not(feature = "redis"))]
-const NOT_BUILT: [&str; 4] = ["redis:", "rediss:", "redis+sentinel:", "redis+cluster:"];
+const NOT_BUILT: [&str; 5] = ["redis:", "rediss:", "redis+sentinel:", "rediss+sentinel:", "redis+cluster:"];
 
 /// The directory after `file:`, which may be written as `PATH` or as `///ABSOLUTE/PATH`.
 fn directory(rest: &str) -> Result<PathBuf, BadStoreUrl> {
@@ -148,7 +148,7 @@ fn directory(rest: &str) -> Result<PathBuf, BadStoreUrl> {
 }
 
 fn unknown(scheme: &str, url: &str) -> BadStoreUrl {
-    let schemes = NOT_BUILT.into_iter().chain(["memory:", "file:", "redis:", "rediss:"]);
+    let schemes = NOT_BUILT.into_iter().chain(["memory:", "file:", "redis:", "rediss:", "redis+sentinel:"]);
     let is_path = url.starts_with(['.', '/']) && !url.contains("://");
     let is_server = url.split_once(':').and_then(|(_, port)| port.split('/').next()?.parse::<u16>().ok()).is_some();
     let suggestion = if is_server && cfg!(feature = "redis") {

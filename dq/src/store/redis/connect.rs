@@ -7,7 +7,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::future::select_ok;
+use futures_util::stream::FuturesUnordered;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, PushInfo, RedisError, RedisResult, Value};
 use tokio::net::{TcpStream, lookup_host};
@@ -15,6 +17,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
 use super::errors::of_connecting;
+use super::sentinel::{Host, Sentinels, Votes};
 use super::source::{Source, Stream};
 use super::stream::{LastByte, TimedStream};
 use super::url::Address;
@@ -24,6 +27,9 @@ use crate::store::step::LONGEST_LEASE;
 
 /// How long connecting may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long to wait for the answers of sentinels while no master has enough of them.
+const SENTINELS_WITHIN: Duration = Duration::from_millis(800);
 
 /// How long an answer may take before the connection counts as broken: longer than any caller waits. The limit of a
 /// caller is `call_timeout`, at most the longest lease; then the caller gives its connection up.
@@ -114,7 +120,13 @@ impl Connector {
         }
         let stream = match self.source.stream().await? {
             Some(stream) => Box::new(TimedStream::new(stream, last_byte)),
-            None => self.stream_to_host(&last_byte).await?,
+            None => {
+                let (host, port) = match self.address.sentinels() {
+                    Some(sentinels) => self.master(sentinels).await?,
+                    None => (self.address.host().to_owned(), self.address.port()),
+                };
+                self.stream_to_host(&host, port, &last_byte).await?
+            }
         };
         let (client, driver) = MultiplexedConnection::new_with_config(&settings, stream, config).await?;
         let ended = CancellationToken::new();
@@ -123,27 +135,67 @@ impl Connector {
             driver.await;
             drop(guard);
         });
-        Ok(Connection { client, ended, _driver: Arc::new(Driver(driver)) })
+        let mut connection = Connection { client, ended, _driver: Arc::new(Driver(driver)) };
+        if self.address.sentinels().is_some() {
+            check_master(&mut connection).await?;
+        }
+        Ok(connection)
     }
 
-    /// A stream to the host of the URL. A name may have several addresses, and one that does not answer must not hold up the
+    /// The master that the sentinels name now.
+    async fn master(&self, sentinels: &Sentinels) -> io::Result<Host> {
+        let mut asked: FuturesUnordered<_> = sentinels.hosts().iter().map(|host| self.ask(sentinels, host)).collect();
+        let mut too_late = Boottime.sleep_until(Boottime.now() + SENTINELS_WITHIN);
+        let mut votes = Votes::new(sentinels);
+        loop {
+            let answer = tokio::select! {
+                biased;
+                answer = asked.next() => answer,
+                () = &mut too_late => None,
+            };
+            match answer.map(|answer| votes.count(answer)) {
+                Some(Some(master)) => return Ok(master),
+                Some(None) => {}
+                None => return votes.most(),
+            }
+        }
+    }
+
+    /// Asks one sentinel.
+    async fn ask(&self, sentinels: &Sentinels, (host, port): &Host) -> RedisResult<Option<Host>> {
+        let stream = self.stream_to_host(host, *port, &LastByte::now()).await?;
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        let (mut client, driver) = MultiplexedConnection::new_with_config(sentinels.settings(), stream, config).await?;
+        tokio::select! {
+            biased;
+            answer = async { sentinels.question().query_async(&mut client).await } => answer,
+            () = driver => Err(io::Error::from(io::ErrorKind::ConnectionReset).into()),
+        }
+    }
+
+    /// A stream to a host. A name may have several addresses, and one that does not answer must not hold up the
     /// others.
-    async fn stream_to_host(&self, last_byte: &LastByte) -> io::Result<Box<dyn Stream>> {
-        let found = lookup_host((self.address.host(), self.address.port())).await?.collect::<Vec<_>>();
+    pub(super) async fn stream_to_host(
+        &self,
+        host: &str,
+        port: u16,
+        last_byte: &LastByte,
+    ) -> io::Result<Box<dyn Stream>> {
+        let found = lookup_host((host.trim_matches(['[', ']']), port)).await?.collect::<Vec<_>>();
         if found.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
         }
-        let streams = found.into_iter().map(|at| Box::pin(self.stream(at, last_byte.clone())));
+        let streams = found.into_iter().map(|at| Box::pin(self.stream(host, at, last_byte.clone())));
         Ok(select_ok(streams).await?.0)
     }
 
-    async fn stream(&self, at: std::net::SocketAddr, last_byte: LastByte) -> io::Result<Box<dyn Stream>> {
+    async fn stream(&self, host: &str, at: std::net::SocketAddr, last_byte: LastByte) -> io::Result<Box<dyn Stream>> {
         let stream = TcpStream::connect(at).await?;
         stream.set_nodelay(true)?;
         let stream = TimedStream::new(stream, last_byte);
         #[cfg(feature = "tls")]
         if let Some(certificates) = self.address.certificates() {
-            return Ok(Box::new(certificates.begin(self.address.host(), stream).await?));
+            return Ok(Box::new(certificates.begin(host, stream).await?));
         }
         Ok(Box::new(stream))
     }
@@ -151,9 +203,23 @@ impl Connector {
     /// A new blocking connection.
     #[cfg(feature = "testing")]
     pub(super) fn blocking(&self, operation: &'static str) -> Result<redis::Connection, StoreError> {
-        let connected = self.address.client().and_then(|client| client.get_connection_with_timeout(CONNECT_WITHIN));
+        let client = self.address.client();
+        let connected = client.and_then(|client| client.get_connection_with_timeout(CONNECT_WITHIN));
         connected.map_err(|error| of_connecting(operation, self.address.is_tls(), error))
     }
+}
+
+/// Checks that the server is a master, as it says itself: during a failover sentinels may still name the old one.
+async fn check_master(connection: &mut Connection) -> RedisResult<()> {
+    let Value::Array(role) = send(connection, &redis::cmd("ROLE")).await? else { return Err(no_master()) };
+    match role.first() {
+        Some(Value::BulkString(role)) if role == b"master" => Ok(()),
+        _ => Err(no_master()),
+    }
+}
+
+fn no_master() -> RedisError {
+    io::Error::other("the server that the sentinels name is no master: is a failover on its way?").into()
 }
 
 /// Sends a command. An error in the server's answer is an error.

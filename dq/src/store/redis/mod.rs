@@ -40,6 +40,7 @@ mod queries;
 mod repair;
 mod reply;
 mod scripts;
+mod sentinel;
 mod signals;
 mod source;
 mod statistics;

@@ -1,8 +1,9 @@
 //! Parses `redis://[USER][:PASSWORD@]HOST[:PORT][/DATABASE][?prefix=TEXT]`, or `rediss://` for TLS with the options
-//! `ca=FILE&cert=FILE&key=FILE`. Secrets stay here: errors and logs show a masked URL.
+//! `ca=FILE&cert=FILE&key=FILE`; and the same with sentinels (`sentinel`). Secrets stay here: errors and logs show a masked URL.
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
+use super::sentinel::{SentinelUrl, Sentinels};
 #[cfg(feature = "tls")]
 use super::tls::Certificates;
 use crate::store::masked_server;
@@ -64,6 +65,7 @@ pub(super) struct Address {
     host: String,
     port: u16,
     prefix: Option<String>,
+    sentinels: Option<Sentinels>,
     #[cfg(feature = "tls")]
     certificates: Option<Certificates>,
     masked: String,
@@ -72,7 +74,16 @@ pub(super) struct Address {
 impl Address {
     /// Parses a URL.
     pub(super) fn parse(url: &str) -> Result<Self, BadRedisUrl> {
-        let masked = masked(url);
+        let of_sentinels =
+            url.split_once("://").and_then(|(scheme, rest)| Some((scheme.strip_suffix("+sentinel")?, rest)));
+        let Some((scheme, rest)) = of_sentinels else { return Self::of_server(url, masked(url)) };
+        let url =
+            SentinelUrl::parse(scheme, rest).map_err(|reason| BadRedisUrl::Malformed { url: masked(url), reason })?;
+        Ok(Self { sentinels: Some(url.sentinels), ..Self::of_server(&url.plain, url.masked)? })
+    }
+
+    /// Parses the URL of one server.
+    fn of_server(url: &str, masked: String) -> Result<Self, BadRedisUrl> {
         let malformed = |reason: &str| BadRedisUrl::Malformed { url: masked.clone(), reason: reason.into() };
         let Some((scheme, rest)) = url.split_once("://") else {
             return Err(malformed("`://` must follow the scheme, as in redis://127.0.0.1"));
@@ -117,6 +128,7 @@ impl Address {
             host,
             port,
             prefix,
+            sentinels: None,
             #[cfg(feature = "tls")]
             certificates,
             masked,
@@ -129,6 +141,11 @@ impl Address {
 
     pub(super) const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Who names the master, if it is not the host.
+    pub(super) const fn sentinels(&self) -> Option<&Sentinels> {
+        self.sentinels.as_ref()
     }
 
     /// What stands in front of all keys in place of `dq`.
@@ -145,11 +162,17 @@ impl Address {
     /// The client library's own client, for the blocking connections of tests.
     #[cfg(feature = "testing")]
     pub(super) fn client(&self) -> redis::RedisResult<redis::Client> {
+        let mut info = self.info.clone();
+        if let Some(sentinels) = &self.sentinels {
+            let asked = info.clone().set_redis_settings(sentinels.settings().clone());
+            let (host, port) = sentinels.question().query(&mut redis::Client::open(asked)?.get_connection()?)?;
+            info = info.set_addr(ConnectionAddr::Tcp(host, port));
+        }
         #[cfg(feature = "tls")]
         if let Some(certificates) = &self.certificates {
-            return certificates.for_client(self.info.clone());
+            return certificates.for_client(info);
         }
-        redis::Client::open(self.info.clone())
+        redis::Client::open(info)
     }
 
     pub(super) const fn info(&self) -> &ConnectionInfo {

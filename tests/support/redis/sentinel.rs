@@ -1,0 +1,106 @@
+//! A master with two replicas, and three sentinels that watch it, on free ports of 127.0.0.1.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use super::{RedisServer, TRIES, ask, free_port, new_folder};
+
+/// The name that the sentinels give their master.
+const SERVICE: &str = "shop";
+
+/// Servers and their sentinels. Dropping the value kills all of them.
+#[derive(Debug)]
+pub struct SentinelServers {
+    servers: Vec<RedisServer>,
+    sentinels: Vec<Sentinel>,
+}
+
+#[derive(Debug)]
+struct Sentinel {
+    child: Child,
+    port: u16,
+    folder: PathBuf,
+    /// Kept open, so that the sentinel can go on writing its log.
+    _log: ChildStdout,
+}
+
+impl SentinelServers {
+    /// Starts them, and waits until each sentinel knows the replicas and the other sentinels.
+    pub fn start() -> Self {
+        let in_memory = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
+        let master = RedisServer::start_with(&in_memory);
+        let port = master.port().to_string();
+        let replica = || RedisServer::start_with(&[&in_memory[..], &["--replicaof", "127.0.0.1", &port]].concat());
+        let servers = vec![replica(), replica(), master];
+        let sentinels = (0..3).map(|_| Sentinel::start(&port)).collect();
+        let this = Self { servers, sentinels };
+        this.sentinels.iter().for_each(|sentinel| while !sentinel.info().contains("slaves=2,sentinels=3") {});
+        this
+    }
+
+    /// The URL of the sentinels.
+    pub fn url(&self) -> String {
+        let hosts: Vec<_> = self.sentinels.iter().map(|sentinel| format!("127.0.0.1:{}", sentinel.port)).collect();
+        format!("redis+sentinel://{}/{SERVICE}", hosts.join(","))
+    }
+
+    /// The server that all sentinels call the master, once they agree.
+    pub fn master(&mut self) -> &mut RedisServer {
+        loop {
+            let named: Vec<_> = self.sentinels.iter().filter_map(Sentinel::master).collect();
+            let is_named = |server: &RedisServer| named.iter().filter(|port| **port == server.port()).count() == 3;
+            if let Some(place) = self.servers.iter().position(is_named) {
+                return &mut self.servers[place];
+            }
+        }
+    }
+}
+
+impl Sentinel {
+    fn start(master: &str) -> Self {
+        for _ in 0..TRIES {
+            let (port, folder) = (free_port(), new_folder());
+            let settings = format!(
+                "port {port}\nbind 127.0.0.1\ndir {}\nsentinel monitor {SERVICE} 127.0.0.1 {master} 2\nsentinel down-after-milliseconds \
+                 {SERVICE} 1000\nsentinel failover-timeout {SERVICE} 5000\n",
+                folder.display()
+            );
+            let file = folder.join("sentinel.conf");
+            std::fs::write(&file, settings).expect("the folder can be written");
+            let program = std::env::var("DQ_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
+            let command =
+                Command::new(program).arg(file).arg("--sentinel").stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+            let mut child = command.expect("redis-server is installed (tests/run installs it)");
+            let mut log = BufReader::new(child.stdout.take().expect("it is piped"));
+            let mut line = String::new();
+            while log.read_line(&mut line).is_ok_and(|read| read > 0) {
+                if line.contains("+monitor master") {
+                    return Self { child, port, folder, _log: log.into_inner() };
+                }
+                line.clear();
+            }
+            child.wait().expect("the sentinel is our child");
+        }
+        panic!("no sentinel starts: is its port free?");
+    }
+
+    fn info(&self) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the sentinel is reachable");
+        ask(&mut stream, &["INFO", "sentinel"])
+    }
+
+    /// The port of the master.
+    fn master(&self) -> Option<u16> {
+        self.info().split_once("address=127.0.0.1:")?.1.split(',').next()?.parse().ok()
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
