@@ -6,7 +6,10 @@ pub use dq_grammar::BadName;
 pub use inventory;
 
 pub use crate::broadcast::{BroadcastListener, Declared as BroadcastDeclared};
-pub use crate::job::{BadGroup, DelayJob, Deliver, GroupName, JobDefaults, JobId, Payload, Priority, ToGroup, ToJobId};
+pub use crate::job::{
+    BadGroup, BadWeight, DelayJob, Deliver, GroupName, JobDefaults, JobId, Payload, Priority, ToGroup, ToJobId,
+    ToWeight, Weight,
+};
 pub use crate::listener::{
     Batch, BatchListener, Channel, Decided, Declared, DelayListener, Dependency, Failure, Injectable, Injector, Job,
     JobError, Missing, Registration,

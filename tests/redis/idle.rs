@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use dq::environment::TokioClock;
 use dq::prelude::*;
+use dq::provider::Limit;
 use dq::testing::Harness;
 use dq_tests::redis::RedisServer;
 use dq_tests::{Monitor, PacedStore};
 
-use super::listeners::{One, ten_topics};
+use super::listeners::{One, TOPICS, ten_topics};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -32,6 +33,35 @@ async fn a_node_with_ten_idle_topics_sends_seven_commands_in_ten_seconds_for_hou
     assert!(seen.len() <= most, "{} commands in {HOURS} hours, which is more than {most}", seen.len());
     assert!(seen.iter().all(|line| line.contains("\"EVALSHA\"")), "{:?}", seen.iter().find(|l| !l.contains("EVALSHA")));
     println!("{} commands in {HOURS} hours of an idle node with ten topics", seen.len());
+}
+
+/// Jobs are due in each topic, and none of them may start.
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_ten_topics_have_spent_their_rate_claims_no_more_often_than_an_idle_one() {
+    let store = PacedStore::start(std::sync::Arc::new(TokioClock::new()));
+    let dq = Harness::start_on(store.clone(), 1, ten_topics).await;
+    for topic in TOPICS {
+        let topic = dq.provider().topic(topic).unwrap();
+        topic.set_limit(Limit::Rate("1/d".parse().unwrap())).await.unwrap();
+        topic.add_many_json((0..100).map(|_| serde_json::Value::Null)).await.unwrap().all().unwrap();
+    }
+    dq.advance(60 * SECOND).await;
+    let waiting: u64 = dq.health().topics.iter().map(|topic| topic.counters.acked).sum();
+    assert_eq!(waiting, TOPICS.len() as u64, "one of each topic");
+    let mut monitor = Monitor::start(store.keyspace().server());
+    dq.advance(3600 * SECOND).await;
+    store.keyspace().server().command(&["ECHO", "the end"]);
+    let clock_updates = format!("\"HSET\" \"{}\"", store.keyspace().clock());
+    let seen: Vec<_> = monitor.until("the end").into_iter().filter(|line| !line.contains(&clock_updates)).collect();
+    let transfers = seen.iter().filter(|line| line.contains(":sequence:") && line.contains(":far\"")).count();
+    assert!(transfers <= 3600 * 7 / 10, "{transfers} transfers in an hour");
+    // A topic that has jobs is also audited once a minute and swept each five minutes.
+    assert!(
+        seen.len() <= transfers + 10 * (60 + 12 + 1),
+        "{} commands in an hour, {transfers} of them transfers",
+        seen.len()
+    );
+    println!("{transfers} transfers and {} other commands in an hour", seen.len() - transfers);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,6 +16,8 @@ macro_rules! topics {
             }
         )+
 
+        pub const TOPICS: &[&str] = &[$($topic),+];
+
         /// Adds a listener for each of ten topics.
         pub fn ten_topics(factory: ContextFactory) -> ContextFactory {
             factory$(.listener::<$listener>())+

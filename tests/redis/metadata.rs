@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use dq::environment::{Entropy, Seeded};
-use dq::job::{Cause, Codec, Fence, FixedMetadata, GroupName, KeptState, Metadata, Priority, Record};
+use dq::job::{Cause, Codec, Fence, FixedMetadata, GroupName, KeptState, Metadata, Priority, Record, Weight};
 use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
 
@@ -78,6 +78,7 @@ fn some_fields(fields: u32) -> Metadata {
         version: if has(10) { 0x0102_0304 } else { 0 },
         first_added: has(11).then_some(Timestamp::from_millis(1_763_000_000_001)),
         priority: Priority::ALL[fields as usize % 3],
+        weight: Weight::new(1 + 300 * (fields as u16 % 7 / 4)).unwrap(),
         group: (fields % 5 > 2).then(|| GroupName::new("customer-é").unwrap()),
         group_order: if fields % 5 > 2 { 1_763_000_000_000_003 } else { 0 },
         // The longest state makes the length of the texts longer.

@@ -18,7 +18,7 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
     let (root, name) = (&model.root, &input.ident);
     let topic = model.topic.as_ref().map_or_else(|| quote!(""), ToTokens::to_token_stream);
     let defaults = defaults(model);
-    let (id, group) = (id(model), group(model));
+    let (id, group, weight) = (id(model), group(model), weight(model));
     let mut generics = input.generics.clone();
     if !generics.params.is_empty() {
         let bound = parse_quote!(Self: #root::Payload + ::core::marker::Send + ::core::marker::Sync + 'static);
@@ -33,6 +33,7 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
             #defaults
             #id
             #group
+            #weight
         }
     }
 }
@@ -81,6 +82,18 @@ fn group(model: &Model) -> Option<TokenStream> {
             &self,
         ) -> ::core::option::Option<::core::result::Result<#path::GroupName, #path::BadGroup>> {
             ::core::option::Option::Some(#path::ToGroup::to_group(&::core::format_args!(#text #(, self.#members)*)))
+        }
+    })
+}
+
+fn weight(model: &Model) -> Option<TokenStream> {
+    let (root, (text, members)) = (&model.root, model.weight.as_ref()?);
+    let path = quote!(#root);
+    Some(quote! {
+        fn job_weight(
+            &self,
+        ) -> ::core::option::Option<::core::result::Result<#path::Weight, #path::BadWeight>> {
+            ::core::option::Option::Some(#path::ToWeight::to_weight(&::core::format_args!(#text #(, self.#members)*)))
         }
     })
 }

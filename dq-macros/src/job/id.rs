@@ -17,7 +17,7 @@ pub(super) enum IdSource {
     Template(LitStr, Vec<Member>),
 }
 
-/// The template of `id = "{tenant}:{order_id}"`, or of a `group`; `{{` and `}}` stand for braces.
+/// The template of `id = "{tenant}:{order_id}"`, or of a `group` or a `weight`; `{{` and `}}` stand for braces.
 pub(super) fn template(key: &str, text: &LitStr, input: &DeriveInput, errors: &mut Errors) -> Option<IdSource> {
     let Data::Struct(data) = &input.data else {
         errors.at(text, format!("an enum has no fields to build the {key} from: put the enum in a struct"));

@@ -29,6 +29,8 @@ pub(super) struct Model {
     pub(super) unique_for: Option<Duration>,
     /// The template of the group, and its fields.
     pub(super) group: Option<(LitStr, Vec<Member>)>,
+    /// The template of the weight, and its fields.
+    pub(super) weight: Option<(LitStr, Vec<Member>)>,
     pub(super) id: IdSource,
     /// Whether the payload borrows. No implementation is possible then.
     pub(super) borrows: bool,
@@ -49,6 +51,7 @@ impl Model {
             priority: None,
             unique_for: None,
             group: None,
+            weight: None,
             id: IdSource::Generated,
             borrows: false,
         };
@@ -92,10 +95,10 @@ impl Model {
                 }
                 self.unique_for = time;
             }
-            "group" => {
-                let template = argument.text(errors).and_then(|text| id::template("group", text, input, errors));
+            name @ ("group" | "weight") => {
+                let template = argument.text(errors).and_then(|text| id::template(name, text, input, errors));
                 if let Some(IdSource::Template(text, members)) = template {
-                    self.group = Some((text, members));
+                    *(if name == "group" { &mut self.group } else { &mut self.weight }) = Some((text, members));
                 }
             }
             "crate" => self.root = Root::named(argument, errors),

@@ -18,6 +18,7 @@ pub(super) const KEYS: &[Key] = &[
     Key { name: "priority", example: "priority = \"high\"" },
     Key { name: "unique_for", example: "unique_for = \"24h\"" },
     Key { name: "group", example: "group = \"{customer}\"" },
+    Key { name: "weight", example: "weight = \"{tokens}\"" },
     Key { name: "id", example: "id = \"{tenant}:{order_id}\"" },
     Key { name: "crate", example: "crate = \"work\"" },
 ];

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use dq::job::{
-    BadRecord, Cause, Codec, Fence, GroupName, JobId, KeptState, Metadata, Priority, Record, TopicName, limits,
+    BadRecord, Cause, Codec, Fence, GroupName, JobId, KeptState, Metadata, Priority, Record, TopicName, Weight, limits,
 };
 use dq::schedule::checked;
 use dq::store::{CopyPlace, JobCopy};
@@ -84,6 +84,9 @@ pub struct JobLine {
     /// `high` or `low`, if it is not `normal`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub priority: Priority,
+    /// How much of the rate its start spends, if it is not 1.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub weight: Weight,
     /// The group of the job.
     #[serde(default, skip_serializing_if = "is_default")]
     pub group: Option<GroupName>,
@@ -134,6 +137,7 @@ impl JobLine {
             version: 0,
             first_added: None,
             priority: Priority::Normal,
+            weight: Weight::ONE,
             group: None,
             group_order: 0,
             retry: None,
@@ -168,6 +172,7 @@ impl JobLine {
             version: metadata.version,
             first_added: metadata.first_added.map(Timestamp::as_millis),
             priority: metadata.priority,
+            weight: metadata.weight,
             group: metadata.group,
             group_order: metadata.group_order,
             retry: metadata.retry,
@@ -212,12 +217,15 @@ impl JobLine {
 
     fn has_metadata(&self) -> bool {
         let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
-        let Self { version, first_added, priority, group, group_order, retry, headers, error, kept_state, .. } = self;
+        let Self {
+            version, first_added, priority, weight, group, group_order, retry, headers, error, kept_state, ..
+        } = self;
         (*attempts, *exhausted, *delay, *retain) != (0, false, 0, 0)
             || cause.is_some()
             || (*expires_at, *parked_by, *first_added) != (None, None, None)
             || *version > 0
             || *priority != Priority::Normal
+            || *weight != Weight::ONE
             || group.is_some()
             || *group_order > 0
             || retry.is_some()
@@ -253,6 +261,7 @@ impl JobLine {
             version: self.version,
             first_added: self.first_added.filter(|at| *at > 0).map(Timestamp::from_millis),
             priority: self.priority,
+            weight: self.weight,
             group: self.group,
             group_order: self.group_order,
             retry: self.retry,

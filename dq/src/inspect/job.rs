@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::job::{Cause, GroupName, JobId, NodeId, Priority, Progress, State};
+use crate::job::{Cause, GroupName, JobId, NodeId, Priority, Progress, State, Weight};
 use crate::store::Stored;
 use crate::time::Timestamp;
 
@@ -21,6 +21,8 @@ pub struct InspectedJob {
     pub node: Option<NodeId>,
     /// Which of the due jobs of its topic go first.
     pub priority: Priority,
+    /// How much of the rate of its topic its start spends.
+    pub weight: Weight,
     /// Its group.
     pub group: Option<GroupName>,
     /// Failed runs so far.
@@ -70,6 +72,7 @@ impl InspectedJob {
             at,
             node,
             priority: metadata.priority,
+            weight: metadata.weight,
             group: metadata.group,
             attempts: metadata.attempts,
             crashes: stored.crashes,

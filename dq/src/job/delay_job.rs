@@ -11,6 +11,7 @@ use smol_str::ToSmolStr;
 use super::group::{BadGroup, GroupName};
 use super::id::JobId;
 use super::priority::Priority;
+use super::weight::{BadWeight, Weight};
 
 /// The payload of a topic. Derive it with [`#[derive(DelayJob)]`](macro@crate::DelayJob):
 ///
@@ -47,6 +48,11 @@ pub trait DelayJob: Payload + Send + Sync + 'static {
 
     /// The group of this job, made of the fields that `#[job(group = "..")]` names. If it is `None`, the job has none.
     fn job_group(&self) -> Option<Result<GroupName, BadGroup>> {
+        None
+    }
+
+    /// The weight of this job, made of the fields that `#[job(weight = "..")]` names. If it is `None`, the weight is 1.
+    fn job_weight(&self) -> Option<Result<Weight, BadWeight>> {
         None
     }
 }

@@ -7,10 +7,11 @@ use super::group::GroupName;
 use super::ident::Fence;
 use super::kept::KeptState;
 use super::priority::Priority;
+use super::weight::Weight;
 use crate::time::Timestamp;
 
 use encoding::FORMAT;
-pub(super) use encoding::{group_of, metadata_length, priority_of};
+pub(super) use encoding::{group_of, metadata_length, priority_of, weight_of};
 
 mod encoding;
 
@@ -38,6 +39,8 @@ pub struct Metadata {
     pub first_added: Option<Timestamp>,
     /// Which of the due jobs of the topic go first.
     pub priority: Priority,
+    /// How much of the rate of the topic its start spends.
+    pub weight: Weight,
     /// The group of the job.
     pub group: Option<GroupName>,
     /// Which of the jobs of the group that are due together goes first. The store sets it with the add.
@@ -56,7 +59,8 @@ pub struct Metadata {
 impl fmt::Debug for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
-        let Self { version, first_added, priority, group, group_order, retry, headers, error, state, .. } = self;
+        let Self { version, first_added, priority, weight, group, group_order, retry, headers, error, state, .. } =
+            self;
         let error = match cause {
             Some(Cause::Decode) => error.as_ref().map(|_| "(not shown: it quotes the payload; print `error` itself)"),
             _ => error.as_deref(),
@@ -72,6 +76,7 @@ impl fmt::Debug for Metadata {
             .field("version", version)
             .field("first_added", first_added)
             .field("priority", priority)
+            .field("weight", weight)
             .field("group", group)
             .field("group_order", group_order)
             .field("retry", retry)

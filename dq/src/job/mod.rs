@@ -22,6 +22,7 @@ mod record;
 #[doc(hidden)]
 pub mod state;
 mod text;
+mod weight;
 
 pub(crate) use dq_grammar::check_id;
 #[doc(inline)]
@@ -40,6 +41,7 @@ pub use priority::{BadPriority, Priority};
 pub use progress::Progress;
 pub use record::Record;
 pub use state::State;
+pub use weight::{BadWeight, ToWeight, Weight};
 
 #[doc(hidden)]
 pub use crashes::{Charge, Isolation, Suspicion};

@@ -8,8 +8,9 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::codec::Codec;
-use super::metadata::{BadRecord, FixedMetadata, Metadata, group_of, metadata_length, priority_of};
+use super::metadata::{BadRecord, FixedMetadata, Metadata, group_of, metadata_length, priority_of, weight_of};
 use super::priority::Priority;
+use super::weight::Weight;
 
 /// A job as a store keeps it: metadata and payload. Cheap to clone.
 ///
@@ -72,6 +73,12 @@ impl Record {
     #[doc(hidden)]
     pub fn priority(&self) -> Priority {
         priority_of(&self.0).unwrap_or_default()
+    }
+
+    /// The weight of the job, which a store needs to keep a rate.
+    #[doc(hidden)]
+    pub fn weight(&self) -> Weight {
+        weight_of(&self.0).unwrap_or_default()
     }
 
     /// The group of the job and the order of the job in it, which a store needs for its indexes.

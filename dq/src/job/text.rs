@@ -11,6 +11,7 @@ use super::ident::{AppName, NodeId, TopicName};
 use super::metadata::Cause;
 use super::priority::Priority;
 use super::state::State;
+use super::weight::Weight;
 
 /// Types that serialize as the text that they display.
 macro_rules! to_text {
@@ -66,3 +67,26 @@ macro_rules! parsed {
     )+ };
 }
 parsed!(Priority, GroupName);
+
+/// A weight is a number in JSON.
+impl Serialize for Weight {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u16(self.get())
+    }
+}
+
+impl<'de> Deserialize<'de> for Weight {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Self::new(u16::deserialize(from)?).map_err(de::Error::custom)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl utoipa::PartialSchema for Weight {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        u16::schema()
+    }
+}
+
+#[cfg(feature = "schema")]
+impl utoipa::ToSchema for Weight {}

@@ -19,6 +19,8 @@ pub mod job {
     /// `group = "{customer}"`: the group of the job, made of fields. Of a group only so many jobs run at a time as `group_concurrency` of the topic
     /// says. Default: no group.
     pub mod group {}
+    /// `weight = "{tokens}"`: how much of the `rate` of the topic the start of a job spends, 1 to 10,000, made of fields. Default: 1.
+    pub mod weight {}
     /// `id = "{tenant}:{order_id}"`: the id, made of fields. Default: the field marked `#[job(id)]`, otherwise dq
     /// generates it.
     pub mod id {}

@@ -14,7 +14,9 @@ use super::request::{Answer, Request};
 use super::root::Caller;
 use super::sending::{Calls, Sending};
 use crate::config::NodeSettings;
-use crate::job::{BadGroup, BadName, Codec, GroupName, JobDefaults, JobId, Metadata, Record, ToJobId};
+use crate::job::{
+    BadGroup, BadName, BadWeight, Codec, GroupName, JobDefaults, JobId, Metadata, Record, ToJobId, Weight,
+};
 use crate::schedule::check_reserved;
 use crate::store::{NewJob, OnDuplicate};
 
@@ -63,6 +65,15 @@ pub(super) struct DraftJob {
     pub(super) when: Option<When>,
     /// The group that the payload says.
     pub(super) group: Option<Result<GroupName, BadGroup>>,
+    /// The weight that the payload says.
+    pub(super) weight: Option<Result<Weight, BadWeight>>,
+}
+
+impl DraftJob {
+    /// A job of which the payload says nothing but itself.
+    pub(super) const fn untyped(payload: Result<Vec<u8>, serde_json::Error>) -> Self {
+        Self { payload, id: None, when: None, group: None, weight: None }
+    }
 }
 
 impl Adding {
@@ -174,10 +185,12 @@ pub(super) fn new_job(caller: &Caller, job: DraftJob, options: &CheckedOptions) 
     if let Some(needs) = needs.filter(|_| generated) {
         return Err(Invalid::NoId { topic: topic(), needs });
     }
-    let metadata = match (job.group, &options.metadata.group) {
-        (Some(group), None) => &Metadata { group: Some(group?), ..options.metadata.clone() },
-        (Some(_) | None, _) => &options.metadata,
-    };
+    let group = job.group.filter(|_| options.metadata.group.is_none()).transpose()?;
+    let weight = job.weight.filter(|_| !options.is_weighed).transpose()?;
+    let of_payload = (group.is_some() || weight.is_some()).then(|| {
+        let shared = options.metadata.clone();
+        Metadata { group: group.or_else(|| shared.group.clone()), weight: weight.unwrap_or(shared.weight), ..shared }
+    });
     let id = job.id.unwrap_or_else(|| Ok(root.environment.job_id()))?;
     check_reserved(&id)?;
     Ok(NewJob {
@@ -185,7 +198,7 @@ pub(super) fn new_job(caller: &Caller, job: DraftJob, options: &CheckedOptions) 
         generated,
         due: options.due,
         expires_after: options.expires_after,
-        record: Record::new(metadata, Codec::Json, &payload),
+        record: Record::new(of_payload.as_ref().unwrap_or(&options.metadata), Codec::Json, &payload),
         on_duplicate: options.on_duplicate,
         deliver: options.deliver,
         max_waiting: options.max_waiting,

@@ -60,7 +60,7 @@ impl Provider {
         let payload = payload.map_err(|reason| Invalid::NoPayload { name: schedule.name.into(), reason })?;
         let id = schedule_id(schedule.name)?;
         let options = Options::default().check(&schedule.defaults, caller.environment())?;
-        let job = new_job(&caller, DraftJob { payload: Ok(payload), id: None, group: None, when: None }, &options)?;
+        let job = new_job(&caller, DraftJob::untyped(Ok(payload)), &options)?;
         let definition = Definition {
             ticks,
             on_missed: schedule.on_missed,

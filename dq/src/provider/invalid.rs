@@ -5,7 +5,7 @@ use std::time::Duration;
 use humantime::format_duration;
 
 use crate::job::limits::OverLimit;
-use crate::job::{BadGroup, BadName, BadRetry, JobId, TopicName};
+use crate::job::{BadGroup, BadName, BadRetry, BadWeight, JobId, TopicName};
 use crate::time::{BadDuration, LONGEST_DELAY};
 
 /// What is wrong with a call that was not sent.
@@ -111,6 +111,9 @@ pub enum Invalid {
     /// The name of the group is not valid.
     #[error("`group`: {0}")]
     BadGroup(#[from] BadGroup),
+    /// The weight is not valid.
+    #[error("`weight`: {0}")]
+    BadWeight(#[from] BadWeight),
     /// The retry policy cannot be read.
     #[error("`retry`: {0}")]
     BadRetry(#[from] BadRetry),

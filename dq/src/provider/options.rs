@@ -7,7 +7,10 @@ use super::call::{Call, Verb};
 use super::error::Invalid;
 use super::inputs::{When, bounded, read};
 use crate::environment::Environment;
-use crate::job::{BadGroup, Deliver, GroupName, JobDefaults, Metadata, Priority, RetryPolicy, ToGroup, limits};
+use crate::job::{
+    BadGroup, BadWeight, Deliver, GroupName, JobDefaults, Metadata, Priority, RetryPolicy, ToGroup, ToWeight, Weight,
+    limits,
+};
 use crate::store::{Due, OnDuplicate};
 use crate::telemetry;
 use crate::time::{Delay, IntoDelay, LONGEST_UNIQUE, SHORTEST_UNIQUE, Timestamp};
@@ -25,6 +28,7 @@ pub struct Options {
     pub(super) deliver: Option<Deliver>,
     pub(super) priority: Option<Priority>,
     pub(super) group: Option<Result<GroupName, BadGroup>>,
+    pub(super) weight: Option<Result<Weight, BadWeight>>,
     pub(super) unique_for: Option<Delay>,
 }
 
@@ -34,6 +38,8 @@ pub(super) struct CheckedOptions {
     pub(super) due: Due,
     pub(super) expires_after: Option<Duration>,
     pub(super) metadata: Metadata,
+    /// Whether the call says the weight, so that of a payload does not count.
+    pub(super) is_weighed: bool,
     pub(super) on_duplicate: OnDuplicate,
     pub(super) deliver: Deliver,
     pub(super) max_waiting: Option<usize>,
@@ -81,10 +87,12 @@ impl Options {
         let retain = self.retain.map(|delay| read("retain", delay)).transpose()?;
         // The listener's settings override the payload's policy: the node that runs the job knows both.
         let retry = self.retry.as_deref().map(canonical).transpose()?;
+        let is_weighed = self.weight.is_some();
         let metadata = Metadata {
             delay,
             retain: bounded("retain", retain.unwrap_or(defaults.retain))?,
             priority: self.priority.unwrap_or(defaults.priority),
+            weight: self.weight.transpose()?.unwrap_or_default(),
             group: self.group.transpose()?,
             retry,
             headers: self.headers,
@@ -95,6 +103,7 @@ impl Options {
             due,
             expires_after,
             metadata,
+            is_weighed,
             on_duplicate,
             deliver: self.deliver.unwrap_or(defaults.deliver),
             max_waiting: defaults.max_waiting,
@@ -205,6 +214,13 @@ impl<V: Adds> Call<V> {
     #[expect(clippy::needless_pass_by_value, reason = "callers write a text or a number")]
     pub fn group(self, group: impl ToGroup) -> Self {
         self.set(|options| options.group = Some(group.to_group()))
+    }
+
+    /// Sets how much of the `rate` of the topic the start of the job spends, 1 to 10,000, such as the tokens of a request. Each run spends it.
+    /// Defaults to what `#[job(weight = "..")]` of the payload says, or to 1; without a rate it has no effect.
+    #[expect(clippy::needless_pass_by_value, reason = "callers write a number")]
+    pub fn weight(self, weight: impl ToWeight) -> Self {
+        self.set(|options| options.weight = Some(weight.to_weight()))
     }
 }
 

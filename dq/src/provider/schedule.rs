@@ -163,7 +163,7 @@ impl Verb for AddSchedule {
         };
         let on_duplicate = self.options.on_duplicate;
         let options = self.options.check(&self.defaults, caller.environment())?;
-        let job = new_job(&caller, DraftJob { payload: self.payload, id: None, group: None, when: None }, &options)?;
+        let job = new_job(&caller, DraftJob::untyped(self.payload), &options)?;
         let job = job_of_tick(job)?;
         let definition = Definition {
             ticks,

@@ -267,7 +267,7 @@ impl TopicProvider {
 }
 
 fn untyped(payload: impl IntoJson) -> DraftJob {
-    DraftJob { payload: payload.into_json(), id: None, group: None, when: None }
+    DraftJob::untyped(payload.into_json())
 }
 
 impl fmt::Debug for TopicProvider {

@@ -20,7 +20,9 @@ const SLACK_PER_MS: u64 = 5;
 pub(crate) struct Pace {
     jobs: u64,
     per: u64,
-    /// From when on the next claim may come, in µs: not before the slack and the burst, and not after one interval.
+    /// From when on the next claim may come, in µs, not after one interval.
+    last: u64,
+    /// The same, but not before the slack and the burst.
     opens: u64,
     now: u64,
 }
@@ -31,8 +33,8 @@ impl Pace {
         let (jobs, period) = (u64::from(rate.jobs()), rate.period().as_millis() as u64);
         let per = period * PER_MS;
         let most = period * SLACK_PER_MS + u64::from(rate.burst()) * per / jobs;
-        let opens = next.max(now.saturating_sub(most)).min(now + per.div_ceil(jobs));
-        Self { jobs, per, opens, now }
+        let last = next.min(now + per.div_ceil(jobs));
+        Self { jobs, per, last, opens: last.max(now.saturating_sub(most)), now }
     }
 
     /// When the next claim may come after the last one, of which only the time is known: one interval later.
@@ -41,7 +43,7 @@ impl Pace {
         last.saturating_add(pace.per.div_ceil(pace.jobs))
     }
 
-    /// How many jobs may be claimed now.
+    /// How many jobs of weight 1 may be claimed now.
     pub(crate) fn room(self) -> usize {
         match self.now.checked_sub(self.opens) {
             Some(open_for) => usize::try_from(open_for * self.jobs / self.per + 1).unwrap_or(usize::MAX),
@@ -49,9 +51,33 @@ impl Pace {
         }
     }
 
-    /// When the next claim may come once so many are claimed now, in µs.
-    pub(crate) fn next(self, claimed: usize) -> u64 {
-        self.opens + (claimed as u64 * self.per).div_ceil(self.jobs)
+    /// How many of the jobs with these weights may be claimed now: the first ones.
+    pub(crate) fn fits(self, weights: impl IntoIterator<Item = u64>) -> usize {
+        let (room, mut spent) = (self.room() as u64, 0);
+        let may_start = |weight: &u64| {
+            let has_waited = spent == 0 && self.now >= self.last + self.time_of(weight.saturating_sub(1));
+            let may_start = spent + weight <= room || has_waited;
+            spent += weight;
+            may_start
+        };
+        weights.into_iter().take_while(may_start).count()
+    }
+
+    /// When a job of weight 1 may be claimed once so much is spent now, in µs, and when the next one may, if that has a weight for which there is no
+    /// room.
+    pub(crate) fn next(self, spent: u64, refused: Option<u64>) -> (u64, u64) {
+        let begin = match spent {
+            0 => self.last,
+            _ if spent > self.room() as u64 => self.last.max(self.now - self.time_of(spent - 1)),
+            _ => self.opens,
+        };
+        let next = begin + self.time_of(spent);
+        (next, next + refused.map_or(0, |weight| self.time_of(weight.saturating_sub(1))))
+    }
+
+    /// For how long so much of the rate lasts.
+    fn time_of(self, weights: u64) -> u64 {
+        (weights * self.per).div_ceil(self.jobs)
     }
 }
 
@@ -72,7 +98,7 @@ mod tests {
             now += pause;
             let pace = Pace::new(rate, next, now);
             let claimed = pace.room().min(*wanted);
-            next = pace.next(claimed);
+            next = pace.next(claimed as u64, None).0;
             taken.extend(std::iter::repeat_n(now, claimed));
         }
         taken
@@ -93,6 +119,46 @@ mod tests {
             let most = (jobs + burst) as usize;
             for window in taken.windows(most + 1) {
                 prop_assert!(window[most] - window[0] >= period * 1_000, "{most} and one more in {} µs", window[most] - window[0]);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_window_of_a_period_has_more_weight_than_the_rate_and_its_burst(
+            jobs in 1_u32..50,
+            period in 1_u64..5_000,
+            burst in 0_u32..20,
+            heaviest in 1_u64..40,
+            steps in prop::collection::vec((0_u64..2_000_000, prop::collection::vec(0_u64..40, 0..8)), 1..300),
+            scale in 1_u64..1_000,
+        ) {
+            let rate = Rate::new(jobs, Duration::from_millis(period), burst).unwrap();
+            let (mut now, mut next, mut taken, mut waiting) = (NOW, NOW, Vec::new(), std::collections::VecDeque::new());
+            for (pause, weights) in steps {
+                now += pause / scale;
+                waiting.extend(weights.into_iter().map(|weight| 1 + weight % heaviest));
+                let pace = Pace::new(rate, next, now);
+                let claimed: Vec<_> = waiting.drain(..pace.fits(waiting.iter().copied())).collect();
+                let refused = waiting.front().copied();
+                let (at, starts) = pace.next(claimed.iter().sum(), refused);
+                prop_assert!(at <= now + pace.time_of(1), "the next one waits for an interval at most");
+                if let Some(weight) = refused {
+                    let then = Pace::new(rate, if claimed.is_empty() { next } else { at }, starts.max(now + 1));
+                    prop_assert!(then.fits([weight]) == 1, "it starts when it was said to");
+                }
+                if !claimed.is_empty() {
+                    next = at;
+                }
+                taken.extend(claimed.into_iter().map(|weight| (now, weight)));
+            }
+            let over = heaviest.saturating_sub(u64::from(burst) + 1);
+            for from in 0..taken.len() {
+                let (begin, first) = taken[from];
+                let within = taken[from..].iter().take_while(|(at, _)| *at < begin + period * 1_000);
+                let weight: u64 = within.map(|(_, weight)| weight).sum();
+                let most = u64::from(jobs + burst) + over.min(first.saturating_sub(u64::from(burst) + 1));
+                prop_assert!(weight <= most, "{weight} of {most} in a period");
             }
         }
     }
@@ -120,7 +186,7 @@ mod tests {
     fn a_clock_that_jumps_back_or_a_new_rate_costs_one_interval_at_most() {
         let rate: Rate = "10/s".parse().unwrap();
         let pace = Pace::new(rate, NOW + 3_600_000_000, NOW);
-        assert_eq!((pace.room(), pace.next(0)), (0, NOW + 100_500));
+        assert_eq!((pace.room(), pace.next(0, None).0), (0, NOW + 100_500));
         assert_eq!(Pace::after(rate, NOW), NOW + 100_500);
     }
 

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use clap::Args;
-use dq::job::{GroupName, Priority, TopicName};
+use dq::job::{GroupName, Priority, TopicName, Weight};
 use dq::provider::{Added, Addition, CallError, Refusal};
 use dq::time::Timestamp;
 use serde::Serialize;
@@ -44,6 +44,9 @@ pub struct AddArguments {
     /// The group of the job, such as customer-42: only so many of its jobs run at a time
     #[arg(long, value_name = "GROUP")]
     pub group: Option<GroupName>,
+    /// How much of the rate of the topic its start spends, 1 to 10000 [default: 1]
+    #[arg(long, value_name = "WEIGHT")]
+    pub weight: Option<Weight>,
     /// How long the id stays taken, even if the job has run or was deleted [default: as long as the job exists]
     #[arg(long, value_name = "TIME", value_parser = when::duration, requires = "id")]
     pub unique_for: Option<Duration>,
@@ -90,6 +93,9 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &AddArguments) -> 
     }
     if let Some(group) = &arguments.group {
         add = add.group(group);
+    }
+    if let Some(weight) = arguments.weight {
+        add = add.weight(weight);
     }
     for (name, value) in &arguments.header {
         add = add.header(name, value);

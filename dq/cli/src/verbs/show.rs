@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use dq::Provider;
 use dq::inspect::{InspectedJob, PastMove};
-use dq::job::{Priority, TopicName};
+use dq::job::{Priority, TopicName, Weight};
 use dq::time::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -125,6 +125,9 @@ fn lines(session: &mut Session<'_>, topic: &TopicName, job: &InspectedJob) -> Re
     }
     if job.priority != Priority::Normal {
         screen.line(format_args!("priority  {}", job.priority))?;
+    }
+    if job.weight != Weight::ONE {
+        screen.line(format_args!("weight    {}", job.weight))?;
     }
     let cause = job.cause.map_or_else(String::new, |cause| format!(", the last time by {cause}"));
     let times = if job.attempts == 1 { "time" } else { "times" };

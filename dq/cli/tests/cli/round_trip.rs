@@ -7,7 +7,7 @@ use clap::Parser;
 use dq::environment::WallClock;
 use dq::job::{
     AppName, Cause, Codec, Fence, GroupName, JobId, KeptState, Metadata, NodeId, Priority, ProducerId, Record,
-    Sequence, TopicKey, TopicName, limits,
+    Sequence, TopicKey, TopicName, Weight, limits,
 };
 use dq::store::memory::MemoryStore;
 use dq::store::redis::RedisStore;
@@ -47,6 +47,7 @@ fn metadata(place: CopyPlace) -> impl Strategy<Value = Metadata> {
             version,
             first_added: first_added.map(Timestamp::from_millis),
             priority: Priority::ALL[usize::from(attempts) % 3],
+            weight: Weight::new(1 + attempts % 7).unwrap(),
             group: (attempts % 2 == 1).then(|| GroupName::new("customer-42").unwrap()),
             group_order: if attempts % 2 == 1 { 7 } else { 0 },
             retry,

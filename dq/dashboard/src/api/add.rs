@@ -5,7 +5,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use dq::job::{GroupName, Priority};
+use dq::job::{GroupName, Priority, Weight};
 use dq::provider::{Addition, CallError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -45,6 +45,8 @@ pub(super) struct NewJob {
     priority: Option<Priority>,
     /// The group of the job, 1 to 128 bytes: only so many of its jobs run at a time as the topic allows.
     group: Option<GroupName>,
+    /// How much of the rate of the topic its start spends, 1 (the default) to 10,000.
+    weight: Option<Weight>,
     /// For how long the id stays taken, even if the job has run or was deleted, such as `24h`: 1 s to 30 days. Needs an `id`. With the header
     /// `Idempotency-Key` the default is `24h`.
     unique_for: Option<String>,
@@ -163,6 +165,9 @@ async fn put(app: &Shared, topic: &str, job: NewJob) -> Result<Added, Failure> {
     }
     if let Some(group) = job.group {
         add = add.group(group);
+    }
+    if let Some(weight) = job.weight {
+        add = add.weight(weight);
     }
     if let Some(time) = job.unique_for {
         add = add.unique_for(time);

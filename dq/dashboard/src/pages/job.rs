@@ -122,6 +122,7 @@ fn record(job: &InspectedJob) -> Markup {
                 @if let Some(progress) = &job.progress { dt { "Progress" } dd { (progress) } }
                 @if let Some(group) = &job.group { dt { "Group" } dd { code { (group) } } }
                 @if job.priority != job::Priority::Normal { dt { "Priority" } dd { (job.priority) } }
+                @if job.weight != job::Weight::ONE { dt { "Weight" } dd { (job.weight) } }
                 dt { "Failed runs" } dd { (job.attempts) }
                 @if let Some(cause) = job.cause { dt { "Cause" } dd { (cause) } }
                 @if let Some(at) = job.expires_at { dt { "Expires" } dd { (moment(at, now)) } }

@@ -228,10 +228,11 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     let mut low = n("low");
     low["priority"] = "low".into();
     low["group"] = "customer-42".into();
+    low["weight"] = 5.into();
     reader.call(ADD, "export-report", "", low).await;
     reader.why("export-report", "low", &["overtaken", "behind", "busy"]).await;
     let page = reader.program.get("/job?topic=export-report&id=low").await;
-    assert!(page.body.contains("<dt>Priority</dt><dd>low</dd>"), "{}", page.body);
+    assert!(page.body.contains("<dt>Priority</dt><dd>low</dd><dt>Weight</dt><dd>5</dd>"), "{}", page.body);
     for (topic, state) in
         [("charge-card", "dead"), ("fraud-review", "unacked"), ("welcome-mail", "done"), ("export-report", "running")]
     {

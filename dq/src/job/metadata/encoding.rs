@@ -6,13 +6,14 @@
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0 | format and priority in the upper four bits: 9, 10 (high) or 11 (low) (no text begins with such a byte); in the lower four n, 0 to 6, and 8 if the job has a group |
+//! | 0 | format and priority in the upper four bits: 9, 10 (high) or 11 (low) (no text begins with such a byte); in the lower four n, 0 to 6, or 7 if the job has another weight than 1, where n is 6; and 8 if it has a group |
 //! | 1 | flags |
 //! | 6, if `EXPIRES` | absolute expiry, ms since the Unix epoch |
 //! | 6, if `RETAIN` | how long to keep the job as DONE, ms |
 //! | 8, if `PARKED` | fence of the run that parked the job |
 //! | 3, if `FAILED` | attempts: failed runs so far; then the cause of the last failure, 0 = none, and 128 if exhausted: only `final_retry` will run |
 //! | 10, if `CHANGED` | version: how often the job was changed (4 bytes); when `add_or_extend` first added it, ms since the Unix epoch, 0 = never (6 bytes) |
+//! | 2, if there is a weight | weight |
 //! | n | original delay, ms |
 //! | 9 + n, if there is a group | length of its name; order of the job in it (8 bytes); the name |
 //! | 2, if there is a text or a state | length of all that follows; 65,535: the length is in the next 4 bytes |
@@ -31,6 +32,7 @@ use super::super::ident::Fence;
 use super::super::kept::KeptState;
 use super::super::limits::{self, Limit};
 use super::super::priority::Priority;
+use super::super::weight::Weight;
 use super::{BadRecord, Cause, FixedMetadata, Metadata};
 use crate::time::{Timestamp, millis_ceil};
 
@@ -51,6 +53,12 @@ const EXHAUSTED: u8 = 1 << 7;
 
 const MOST_DELAY_BYTES: usize = 6;
 
+/// What the first byte says in place of the length of the delay if there is a weight. The delay then has all its bytes.
+const WEIGHED: u8 = 7;
+
+/// The bytes of a weight.
+const WEIGHT_BYTES: usize = 2;
+
 /// A bit of the first byte.
 const GROUP: u8 = 1 << 3;
 
@@ -64,6 +72,13 @@ const PRIORITIES: [Priority; 3] = [Priority::Normal, Priority::High, Priority::L
 pub(in crate::job) fn priority_of(record: &[u8]) -> Option<Priority> {
     let above = (record.first()? >> 4).checked_sub(FORMAT)?;
     PRIORITIES.get(usize::from(above)).copied()
+}
+
+/// The weight of a record, without the rest of the metadata.
+pub(in crate::job) fn weight_of(record: &[u8]) -> Option<Weight> {
+    let head = Head::of(record).ok().filter(|head| head.weight_bytes > 0)?;
+    let from = head.numbers_length() - MOST_DELAY_BYTES - WEIGHT_BYTES;
+    Weight::new(record.get(from..)?.try_get_u16_le().ok()?).ok()
 }
 
 /// The group of a record and the order of the job in it, without the rest of the metadata.
@@ -84,6 +99,7 @@ pub(in crate::job) fn metadata_length(record: &[u8]) -> Result<usize, BadRecord>
 #[derive(Clone, Copy)]
 struct Head {
     priority: Priority,
+    weight_bytes: usize,
     delay_bytes: usize,
     has_group: bool,
     flags: u8,
@@ -93,12 +109,13 @@ impl Head {
     fn of(record: &[u8]) -> Result<Self, BadRecord> {
         let [first, rest @ ..] = record else { return Err(BadRecord::TooShort) };
         let priority = priority_of(record).ok_or(BadRecord::UnknownVersion(first >> 4))?;
-        let delay_bytes = usize::from(first & (GROUP - 1));
-        if delay_bytes > MOST_DELAY_BYTES {
-            return Err(BadRecord::Damaged("delay"));
-        }
+        let (weight_bytes, delay_bytes) = match first & (GROUP - 1) {
+            WEIGHED => (WEIGHT_BYTES, MOST_DELAY_BYTES),
+            delay_bytes => (0, usize::from(delay_bytes)),
+        };
         Ok(Self {
             priority,
+            weight_bytes,
             delay_bytes,
             has_group: first & GROUP != 0,
             flags: *rest.first().ok_or(BadRecord::TooShort)?,
@@ -112,7 +129,9 @@ impl Head {
     /// Where the fields that are numbers end.
     fn numbers_length(self) -> usize {
         let sizes = [(EXPIRES, 6), (RETAIN, 6), (PARKED, 8), (FAILED, 3), (CHANGED, 10)];
-        2 + self.delay_bytes + sizes.iter().filter(|(flag, _)| self.has(*flag)).map(|(_, size)| size).sum::<usize>()
+        2 + self.weight_bytes
+            + self.delay_bytes
+            + sizes.iter().filter(|(flag, _)| self.has(*flag)).map(|(_, size)| size).sum::<usize>()
     }
 
     /// Where the fixed fields end.
@@ -145,6 +164,7 @@ impl Head {
         let version = number(self.has(CHANGED), 4) as u32;
         let first_added =
             Some(Timestamp::from_millis(number(self.has(CHANGED), 6))).filter(|at| *at > Timestamp::EPOCH);
+        let weight = if self.weight_bytes > 0 { number(true, WEIGHT_BYTES) as u16 } else { Weight::ONE.get() };
         let delay = Duration::from_millis(number(self.delay_bytes > 0, self.delay_bytes));
         let group_length = number(self.has_group, 1) as usize;
         let group_order = number(self.has_group, 8);
@@ -159,9 +179,10 @@ impl Head {
             number => Some(*Cause::ALL.get(usize::from(number) - 1).ok_or(BadRecord::Damaged("cause"))?),
         };
         let priority = self.priority;
+        let weight = Weight::new(weight).map_err(|_| BadRecord::Damaged("weight"))?;
         let metadata =
             FixedMetadata { exhausted, delay, expires_at, retain, parked_by, version, first_added, priority };
-        Ok((Fixed { attempts, cause, metadata, group, group_order }, bytes))
+        Ok((Fixed { attempts, cause, metadata, weight, group, group_order }, bytes))
     }
 }
 
@@ -170,6 +191,7 @@ struct Fixed<'a> {
     attempts: u16,
     cause: Option<Cause>,
     metadata: FixedMetadata,
+    weight: Weight,
     /// The name of the group; empty if there is none.
     group: &'a [u8],
     group_order: u64,
@@ -184,8 +206,17 @@ impl FixedMetadata {
 impl Metadata {
     fn head(&self) -> Head {
         let delay = millis_ceil(self.delay);
-        let delay_bytes = (8 - delay.leading_zeros() as usize / 8).min(MOST_DELAY_BYTES);
-        Head { priority: self.priority, delay_bytes, has_group: self.group.is_some(), flags: self.flags() }
+        let (weight_bytes, delay_bytes) = match self.weight {
+            Weight::ONE => (0, (8 - delay.leading_zeros() as usize / 8).min(MOST_DELAY_BYTES)),
+            _ => (WEIGHT_BYTES, MOST_DELAY_BYTES),
+        };
+        Head {
+            priority: self.priority,
+            weight_bytes,
+            delay_bytes,
+            has_group: self.group.is_some(),
+            flags: self.flags(),
+        }
     }
 
     /// How many bytes [`encode`](Self::encode) writes.
@@ -241,7 +272,8 @@ impl Metadata {
         let head = self.head();
         let above = PRIORITIES.iter().position(|priority| *priority == head.priority).unwrap_or_default();
         let group = if head.has_group { GROUP } else { 0 };
-        out.put_u8((FORMAT + above as u8) << 4 | group | head.delay_bytes as u8);
+        let lengths = if head.weight_bytes > 0 { WEIGHED } else { head.delay_bytes as u8 };
+        out.put_u8((FORMAT + above as u8) << 4 | group | lengths);
         out.put_u8(head.flags);
         if let Some(at) = self.expires_at {
             put_time(out, at.as_millis());
@@ -260,6 +292,9 @@ impl Metadata {
         if head.has(CHANGED) {
             out.put_u32_le(self.version);
             put_time(out, self.first_added.map_or(0, Timestamp::as_millis));
+        }
+        if head.weight_bytes > 0 {
+            out.put_u16_le(self.weight.get());
         }
         if head.delay_bytes > 0 {
             out.put_uint_le(millis_ceil(self.delay).min(limits::TIME.most), head.delay_bytes);
@@ -302,7 +337,7 @@ impl Metadata {
 
     pub(in crate::job) fn decode(record: &[u8]) -> Result<Self, BadRecord> {
         let head = Head::of(record)?;
-        let (Fixed { attempts, cause, metadata, group, group_order }, mut texts) = head.read(record)?;
+        let (Fixed { attempts, cause, metadata, weight, group, group_order }, mut texts) = head.read(record)?;
         let FixedMetadata { exhausted, delay, expires_at, retain, parked_by, version, first_added, priority } =
             metadata;
         let mut metadata = Self {
@@ -316,6 +351,7 @@ impl Metadata {
             version,
             first_added,
             priority,
+            weight,
             group_order,
             ..Self::default()
         };

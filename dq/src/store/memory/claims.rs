@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::leases::lease_end;
 use super::now::Now;
-use super::places::TimedPlace;
+use super::places::{TimedPlace, spends};
 use super::topic::Topic;
-use crate::job::{NodeId, Sequence};
+use crate::job::{NodeId, Sequence, Weight};
 use crate::store::step::{Claim, Sequenced, Sweep, Swept, Transfer, Transferred};
 use crate::store::{Gate, JobMove, Pace, StoreError};
 use crate::time::{Timestamp, millis_ceil};
@@ -28,8 +28,8 @@ impl Topic {
         let (slots, pace) = (self.slots(), self.pace(now));
         let limit = slots.take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
         let due = (TimedPlace::Delayed, latest, limit, request.bytes);
-        let claims = self.claim(now, node, due, (request.last_seen, request.lease));
-        let opens = self.spend(now, pace, &claims);
+        let (claims, refused) = self.claim(now, node, (due, pace), (request.last_seen, request.lease));
+        let opens = self.spend(now, pace, (&claims, refused));
         self.record.claimed(now, node, &claims, true);
         self.cut_leases(now);
         let more = latest.is_some_and(|latest| self.jobs.is_due(latest));
@@ -69,9 +69,9 @@ impl Topic {
         let pace = self.pace(now);
         let most = self.slots().take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
         let aged = (self.gate(now) == Gate::Open).then(|| ago(now, request.unacked_age));
-        let claims =
-            self.claim(now, node, (TimedPlace::Unacked, aged, most, request.bytes), (request.last_seen, request.lease));
-        self.spend(now, pace, &claims);
+        let due = (TimedPlace::Unacked, aged, most, request.bytes);
+        let (claims, refused) = self.claim(now, node, (due, pace), (request.last_seen, request.lease));
+        self.spend(now, pace, (&claims, refused));
         self.record.claimed(now, node, &claims, false);
         let more_histories = self.histories.forget(now.floor(), request.limit);
         let dead = self.jobs.index(TimedPlace::Dead);
@@ -90,20 +90,20 @@ impl Topic {
         }))
     }
 
-    /// Claims jobs from one place up to a time (`None`: none), a limit and a number of bytes, takes a sequence number, and renews the
-    /// lease if the node has rows.
+    /// Claims jobs from one place up to a time (`None`: none), a limit and a number of bytes, and as the rate allows, takes a sequence number, and
+    /// renews the lease if the node has rows. Returns them, and the weight of the next job if the rate does not let it start.
     fn claim(
         &mut self,
         now: Now,
         node: &NodeId,
-        (place, latest, limit, bytes): (TimedPlace, Option<Timestamp>, usize, usize),
+        ((place, latest, limit, bytes), pace): ((TimedPlace, Option<Timestamp>, usize, usize), Option<Pace>),
         (last_seen, lease): (Sequence, Duration),
-    ) -> Vec<Claim> {
+    ) -> (Vec<Claim>, Option<Weight>) {
         let fence = self.fence.next_at(now.micros());
         let end = lease_end(now, lease);
         let order = (self.by_code.ageing, self.seats());
-        let claim = |latest| self.jobs.claim((place, latest, limit, bytes), order, node, (fence, end));
-        let claims = latest.map_or_else(Vec::new, claim);
+        let claim = |latest| self.jobs.claim(((place, latest, limit, bytes), pace), order, node, (fence, end));
+        let (claims, refused) = latest.map_or_else(Default::default, claim);
         if !claims.is_empty() {
             self.fence = fence;
         }
@@ -112,17 +112,23 @@ impl Topic {
         }
         self.jobs.set_lease(node, end);
         self.take_sequence(now, node, last_seen);
-        claims
+        (claims, refused)
     }
 
-    /// These jobs are claimed under this rate, of which the tick of a schedule spends nothing. Returns when the next may be, if not now.
-    fn spend(&mut self, now: Now, pace: Option<Pace>, claims: &[Claim]) -> Option<Timestamp> {
-        let next = pace?.next(claims.iter().filter(|claim| claim.id.schedule_name().is_none()).count());
+    /// These jobs are claimed under this rate, and the next one of this weight is not. Returns when the next may be, if not now.
+    fn spend(
+        &mut self,
+        now: Now,
+        pace: Option<Pace>,
+        (claims, refused): (&[Claim], Option<Weight>),
+    ) -> Option<Timestamp> {
+        let spent = claims.iter().map(|claim| spends(&claim.id, &claim.record)).sum();
+        let (next, starts) = pace?.next(spent, refused.map(|weight| u64::from(weight.get())));
         // Also where nothing is claimed: a time that is too far away, as after a clock that jumped back, is cut once.
         if !claims.is_empty() || next > now.micros() {
             self.opens = Some(next);
         }
-        (next > now.micros()).then(|| Timestamp::from_millis(next.div_ceil(1_000)))
+        (starts > now.micros()).then(|| Timestamp::from_millis(starts.div_ceil(1_000)))
     }
 
     /// Removes the earliest jobs of a place while `is_past` of (number of jobs, time of the earliest), at most `limit`.

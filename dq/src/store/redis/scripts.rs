@@ -108,7 +108,7 @@ const PARTS: &[(&str, &str)] = parts! {
     "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "groups.lua" "head.lua"
     "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "limits.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
     "news.lua" "note.lua" "open_groups.lua" "options.lua" "order.lua" "outcomes.lua" "overrides.lua" "pages.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
-    "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "seats.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "take.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua"
+    "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "seats.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "take.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua" "weigh.lua"
 };
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.
@@ -299,11 +299,12 @@ fn assembled(step: Step) -> String {
 fn assemble(step: Step, lines: &str, words: &[&str], text: &mut String) {
     for line in lines.lines() {
         let name = words.iter().find_map(|word| line.trim_start().strip_prefix(word));
-        let Some((name, part)) = name.and_then(|name| Some((name, part(name)?))) else {
+        let Some(name) = name else {
             text.push_str(line);
             text.push('\n');
             continue;
         };
+        let part = part(name).expect("a script includes parts of the list only");
         if name == TYPES {
             text.push_str(&types_of(step, false));
         }

@@ -439,7 +439,8 @@ macro_rules! store_behaviours {
             refusal_of_a_full_topic_is_the_answer_of_a_repeat import_into_a_full_topic_is_refused;
         rates:
             no_window_has_more_claims_than_the_rate_and_its_burst burst_comes_back_in_a_quiet_time
-            watcher_comes_when_the_rate_opens sweep_spends_the_rate tick_spends_none_of_the_rate claims_before_a_rate_count_as_one
+            watcher_comes_when_the_rate_opens sweep_spends_the_rate tick_spends_none_of_the_rate job_spends_its_weight_of_the_rate
+            job_heavier_than_the_burst_waits_for_its_weight claims_before_a_rate_count_as_one
             clock_that_jumps_back_costs_one_interval rate_that_was_set_overrides_the_code
             back_off_pauses_the_topic_in_the_same_step;
         priorities:

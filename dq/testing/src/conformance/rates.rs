@@ -2,9 +2,9 @@
 
 use super::producer::job;
 use super::topic::{FALLBACK, Topic, ms, secs};
-use dq::job::JobId;
+use dq::job::{Codec, JobId, Metadata, Record, Weight};
 use dq::store::step::{Change, RejoinDue};
-use dq::store::{Limit, LimitKind, LinkOptions, Pause, Rate, Signal, TopicChange, TopicState};
+use dq::store::{Limit, LimitKind, LinkOptions, NewJob, Pause, Rate, Signal, TopicChange, TopicState};
 
 /// Nodes whose code says this rate.
 fn nodes(t: &Topic, rate: &str, names: &[&str]) {
@@ -12,7 +12,7 @@ fn nodes(t: &Topic, rate: &str, names: &[&str]) {
     names.iter().for_each(|name| t.linked(name, LinkOptions { rate: Some(rate), ..LinkOptions::default() }));
 }
 
-fn jobs(of: &str, count: usize) -> Vec<dq::store::NewJob> {
+fn jobs(of: &str, count: usize) -> Vec<NewJob> {
     (0..count).map(|n| job(&format!("{of}-{n}"))).collect()
 }
 
@@ -84,6 +84,67 @@ pub async fn tick_spends_none_of_the_rate(t: &Topic) {
     t.claim("n", "dq:schedule:s").await;
     t.add_all(jobs("j", 2)).await;
     assert_eq!(t.transfer("n", 10).await.claims.len(), 1);
+}
+
+/// A due job of this weight.
+fn heavy(name: &str, weight: u16) -> NewJob {
+    let weight = Weight::new(weight).expect("it is a weight");
+    let metadata = Metadata { weight, delay: ms(300), ..Metadata::default() };
+    NewJob { record: Record::new(&metadata, Codec::Json, b"null"), ..job(name) }
+}
+
+/// The start of a job spends its weight, and the first one for which there is no room waits for as much, and all behind it (rule 29).
+pub async fn job_spends_its_weight_of_the_rate(t: &Topic) {
+    nodes(t, "10/s, burst 4", &["n"]);
+    t.add_all(vec![heavy("a", 3), heavy("b", 2), heavy("c", 4), job("d")]).await;
+    let first = t.transfer("n", 10).await;
+    let ids = |claims: &[dq::store::step::Claim]| claims.iter().map(|claim| claim.id.to_string()).collect::<Vec<_>>();
+    assert_eq!(
+        (ids(&first.claims), first.more, first.sleep),
+        (vec!["a".into(), "b".into()], false, ms(397)),
+        "four intervals"
+    );
+    assert_eq!(first.claims[0].record.weight().get(), 3);
+    t.advance(ms(396)).await;
+    let none = t.transfer("n", 10).await;
+    assert_eq!((none.claims.len(), none.more, none.sleep), (0, false, ms(1)));
+    t.advance(ms(1)).await;
+    let second = t.transfer("n", 10).await;
+    assert_eq!((ids(&second.claims), second.sleep), (vec!["c".into()], ms(101)));
+    // A rejoin keeps the weight.
+    t.end("n", &second.claims[0], Change::Rejoin(RejoinDue::After(ms(0)))).await;
+    t.advance(ms(101)).await;
+    assert_eq!(t.claimed_ids("n").await, ["d"]);
+    t.advance(ms(100)).await;
+    let again = t.transfer("n", 10).await;
+    assert_eq!((again.claims.len(), again.sleep), (0, ms(302)));
+    t.advance(ms(302)).await;
+    assert_eq!(t.claim("n", "c").await.record.weight().get(), 4);
+}
+
+/// A job that is heavier than the burst and one starts once it has waited for all of its weight, so it spends that before its start (rule 29).
+pub async fn job_heavier_than_the_burst_waits_for_its_weight(t: &Topic) {
+    nodes(t, "10/s", &["n"]);
+    t.add_all(vec![job("a")]).await;
+    t.claim("n", "a").await;
+    t.add_all(vec![heavy("b", 5), job("c")]).await;
+    let none = t.transfer("n", 10).await;
+    assert_eq!(
+        (none.claims.len(), none.more, none.sleep),
+        (0, false, ms(96)),
+        "nothing is looked at before the rate opens"
+    );
+    t.advance(ms(96)).await;
+    let none = t.transfer("n", 10).await;
+    assert_eq!((none.claims.len(), none.more, none.sleep), (0, false, ms(402)), "four intervals more");
+    t.advance(ms(401)).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    t.advance(ms(1)).await;
+    assert_eq!(t.claimed_ids("n").await, ["b"]);
+    t.advance(ms(100)).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    t.advance(ms(1)).await;
+    assert_eq!(t.claimed_ids("n").await, ["c"]);
 }
 
 /// A sweep spends the rate as well, and comes again for what it had to leave (rules 25 and 29).

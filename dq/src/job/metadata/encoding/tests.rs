@@ -15,6 +15,7 @@ fn full() -> Metadata {
         version: u32::MAX,
         first_added: Some(Timestamp::from_millis(1_763_000_000_002)),
         priority: Priority::High,
+        weight: Weight::new(10_000).unwrap(),
         group: Some(GroupName::new("customer-é").unwrap()),
         group_order: 1_763_000_000_000_003,
         retry: Some("none".into()),
@@ -45,6 +46,7 @@ fn some_of_full(fields: usize) -> Metadata {
         group_order: if has(12) { full.group_order } else { 0 },
         group: full.group.filter(|_| has(12)),
         state: full.state.filter(|_| has(13)),
+        weight: if has(14) { full.weight } else { plain.weight },
     }
 }
 
@@ -69,11 +71,12 @@ fn fixed_of(metadata: &Metadata) -> FixedMetadata {
 
 #[test]
 fn every_combination_of_fields_reads_back() {
-    for metadata in (0..1 << 14).map(some_of_full) {
+    for metadata in (0..1 << 15).map(some_of_full) {
         let bytes = encoded(&metadata);
         assert_eq!(metadata_length(&bytes), Ok(bytes.len()));
         assert_eq!(metadata.encoded_length(), bytes.len());
         assert_eq!(FixedMetadata::decode(&bytes), Ok(fixed_of(&metadata)));
+        assert_eq!(weight_of(&bytes).unwrap_or_default(), metadata.weight);
         assert_eq!(Metadata::decode(&bytes), Ok(metadata));
     }
 }
@@ -178,7 +181,7 @@ fn no_text_is_taken_for_metadata() {
 
 #[test]
 fn what_no_version_writes_is_refused() {
-    assert_eq!(Metadata::decode(&[0x97, 0, 0, 0, 0, 0, 0, 0, 0]), Err(BadRecord::Damaged("delay")));
+    assert_eq!(Metadata::decode(&[0x97, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Err(BadRecord::Damaged("weight")));
     assert_eq!(Metadata::decode(&[0x90, FAILED, 0, 0, 9]), Err(BadRecord::Damaged("cause")));
     assert_eq!(Metadata::decode(&[0x90, ERROR, 3, 0, 0, 0, 0]), Err(BadRecord::UnknownCodec(0)));
     assert_eq!(Metadata::decode(&[0x90, ERROR, 3, 0, 1, 0, 0xFF]), Err(BadRecord::Damaged("text")));

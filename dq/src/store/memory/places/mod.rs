@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
-use crate::job::{Fence, JobId, NodeId, Record, State, Token};
+use crate::job::{Fence, JobId, NodeId, Record, State, Token, Weight};
+use crate::store::Pace;
 use crate::store::step::{Claim, DEAD_LEASE};
 use crate::time::Timestamp;
 
@@ -67,6 +68,11 @@ impl Room {
 pub(super) fn fitting(sizes: impl Iterator<Item = usize>, most: usize) -> usize {
     let mut room = Room::new(most);
     sizes.take_while(|size| room.takes(*size)).count()
+}
+
+/// What the start of a job spends of a rate: its weight, and nothing if it is the tick of a schedule.
+pub(super) fn spends(id: &JobId, record: &Record) -> u64 {
+    if id.schedule_name().is_some() { 0 } else { u64::from(record.weight().get()) }
 }
 
 /// Enters the job into the schedules, if it keeps one.
@@ -266,14 +272,14 @@ impl Jobs {
     /// seat than `seats`.
     pub(super) fn claim(
         &mut self,
-        (place, until, limit, bytes): (TimedPlace, Timestamp, usize, usize),
+        ((place, until, limit, bytes), pace): ((TimedPlace, Timestamp, usize, usize), Option<Pace>),
         (ageing, seats): (Duration, usize),
         node: &NodeId,
         (fence, lease): (Fence, Timestamp),
-    ) -> Vec<Claim> {
+    ) -> (Vec<Claim>, Option<Weight>) {
         let is_delayed = place == TimedPlace::Delayed;
         if limit == 0 || !(self.index(place).is_due(until) || is_delayed && self.is_due(until)) {
-            return Vec::new();
+            return (Vec::new(), None);
         }
         let mut due: Vec<_> = if is_delayed && self.groups.are_used {
             std::iter::from_fn(|| self.pop_due(until, ageing)).take(limit).collect()
@@ -285,7 +291,11 @@ impl Jobs {
         // do not depend on each other wait for the memory together.
         let size =
             |(_, _, id): &(_, _, JobId)| self.slots.get(id).map_or(0, |slot: &Slot| slot.record.as_bytes().len());
-        let count = fitting(due.iter().map(size), bytes);
+        let mut count = fitting(due.iter().map(size), bytes);
+        let spends = |(_, _, id): &(_, _, JobId)| self.slots.get(id).map_or(0, |slot: &Slot| spends(id, &slot.record));
+        let fits = pace.map_or(count, |pace| pace.fits(due[..count].iter().map(spends)));
+        let refused = due[..count].get(fits).and_then(|(_, _, id)| Some(self.slots.get(id)?.record.weight()));
+        count = fits;
         if is_delayed {
             due.drain(count..).for_each(|claimed| self.put_back(claimed));
             self.seat(&mut due, seats);
@@ -294,7 +304,7 @@ impl Jobs {
             due.drain(count..).for_each(|(part, at, id)| index.insert(part, at, id));
         }
         if due.is_empty() {
-            return Vec::new();
+            return (Vec::new(), refused);
         }
         let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: Rows::default() });
         let (mut claims, first) = (Vec::with_capacity(due.len()), holder.rows.next_position(fence));
@@ -306,7 +316,7 @@ impl Jobs {
             claims.push(Claim { id, token, record: slot.record.clone(), crashes: slot.crashes });
         }
         holder.rows.extend(fence, claims.iter().map(|claim| claim.id.clone()));
-        claims
+        (claims, refused)
     }
 
     /// Removes a job that `node` runs under `token`, if its record is not kept and no command waits for its end. Returns

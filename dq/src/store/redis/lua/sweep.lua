@@ -90,12 +90,11 @@ end
 local place, latest, are_elsewhere, seated = unacked, parked_until, are_delayed, nil
 local watcher_told, standby, standby_until, standby_told, opens =
   unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told', 'opens'))
-local limited, in_runs, next_claim = concurrency or rate or ARGV[9] ~= '0' or ARGV[10] ~= '', nil, nil
+local limited, in_runs, pace = concurrency or rate or ARGV[9] ~= '0' or ARGV[10] ~= '', nil, nil
 if limited then
   -- rare limits.lua
 end
 -- include claim.lua
-local next_at = next_claim and next_claim(claimed, ids)
 if next_at and (claimed > 0 or next_at > micros) then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_at) end
 if changes[1] then call('HSET', meta, unpack(changes)) end
 local function has_until(place, time)

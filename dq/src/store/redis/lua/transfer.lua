@@ -62,7 +62,7 @@ if far_at and far_at <= floor + NEAR then
   -- What has not come near yet goes before what is due later.
   if far_at then latest = math.min(latest, far_at) end
 end
-local limited, in_runs, next_claim = concurrency or rate or ARGV[10] ~= '0' or ARGV[11] ~= '', nil, nil
+local limited, in_runs, pace = concurrency or rate or ARGV[10] ~= '0' or ARGV[11] ~= '', nil, nil
 if limited then
   -- rare limits.lua
 end
@@ -92,7 +92,7 @@ elseif drained_at then
   left = math.min(left, MOST_LEFT)
 end
 local more = first_due <= reach
-if limited or next_claim or shut then
+if limited or pace or shut then
   -- rare shut.lua
 end
 local wake_at, role, taken = after(fallback), 0, nil

@@ -4,13 +4,13 @@ It is the path of every job, so it makes no function and no table that it can do
 
 Needs    place, latest, limit, most: claims the jobs of `place` with a time up to `latest`, at most `limit` of them, as many as
          have at most `most` bytes, and at least one. are_elsewhere(ids), or nil: an id for which it returns a value only
-         leaves the place. priorities: field of meta, and ageing where it is set and the place is DELAYED. note, or nil. jobs, metadata, running, leases, sequence, crashes; node, last_seen, lease; protocol,
+         leaves the place. priorities: field of meta, and ageing where it is set and the place is DELAYED. pace, of the part `limits`, or nil. note, or nil. jobs, metadata, running, leases, sequence, crashes; node, last_seen, lease; protocol,
          last_fence, largest, and what the part `tell_lease` needs: fields of meta; PROTOCOL and LONGEST_LEASE, which the loader
          writes; clock
 Gives    ids; tokens: each token and how many of the jobs have it; records; ids and records are packed if they are more than 32,
          which the node reads five times as fast; overrides: metadata that override theirs, or false;
          crash_counts or false; dropped: ids whose record was missing, or false; sequence_number; rows; changes: fields of
-         meta and their values, which the script writes; front: the first two entries of the place with their times, as they
+         meta and their values, which the script writes; next_at, starts_at: what pace.next gives, where there is a rate; front: the first two entries of the place with their times, as they
          were; is_short: nothing else of the place was due
 Holds    rules 1, 5, 6, 8, 9: the first write is a removal; sequence number, rows and lease are written together
 Cost     O(limit log n). Per job one ZSET removal, one HMGET field and one HSET field; two more commands for many jobs,
@@ -38,6 +38,9 @@ if n > 1 and (not largest or n * largest + math.min(n, overridden) * 81920 > mos
 end
 local records, tokens, overrides, crash_counts, dropped = {}, {}, false, false, false
 if n > 0 then records = call('HMGET', jobs, unpack(ids)) end
+if pace and n > 0 then
+  -- rare weigh.lua
+end
 if has_groups and place == delayed and n > 0 then
   -- rare seats.lua
 end
@@ -110,4 +113,6 @@ if rows > 0 then call('ZADD', leases, format('%d', floor + math.min(lease, LONGE
 if claimed > 0 and rows == claimed then
   -- rare tell_lease.lua
 end
+local next_at, starts_at
+if pace then next_at, starts_at = pace.next(claimed, ids) end
 if claimed > 32 then ids, records = cmsgpack.pack(ids), cmsgpack.pack(records) end

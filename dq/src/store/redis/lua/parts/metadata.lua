@@ -8,7 +8,7 @@ Gives    metadata_in(record): the metadata in a record, or '' if it does not dec
          exhausted_by(cause, text): the cause is CRASHES or PLACE_LOST. revived(text): without attempts, exhaustion and expiry
 Holds    no text is decoded. Metadata that do not decode count as plain
 ]]
-local FORMAT, LAST_FORMAT, MOST_DELAY, GROUPED = 144, 191, 6, 8
+local FORMAT, LAST_FORMAT, WEIGHED, GROUPED = 144, 191, 7, 8
 -- The flags; TEXTS are those of texts.
 local EXPIRES, RETAIN, PARKED, FAILED, TEXTS, CHANGED = 1, 2, 4, 8, 112, 128
 local EXHAUSTED, LAST_CAUSE, CRASHES, PLACE_LOST, LONG = 128, 8, 5, 7, 65535
@@ -17,8 +17,10 @@ local LARGE = 4096
 -- nothing if these are no metadata.
 local function ends_of(text)
   local first, flags = string.byte(text, 1, 2)
-  if not flags or first < FORMAT or first > LAST_FORMAT or first % GROUPED > MOST_DELAY then return nil end
+  if not flags or first < FORMAT or first > LAST_FORMAT then return nil end
   local fields_end = 2 + first % GROUPED
+  -- A weight, of two bytes, and a delay of six.
+  if first % GROUPED == WEIGHED then fields_end = fields_end + 1 end
   if flags == 0 and first % 16 < GROUPED then return fields_end, fields_end, flags, fields_end end
   -- Each flag, where it is set, becomes the size of its field.
   fields_end = fields_end + bit.band(flags, EXPIRES) * 6 + bit.band(flags, RETAIN) * 3 + bit.band(flags, PARKED) * 2
@@ -45,7 +47,7 @@ local function metadata_in(record)
 end
 local function own_metadata(record) return #record > LARGE and metadata_in(record) or nil end
 -- The fields as they are written; `texts` has the bytes of all texts and of the state, with their length.
-local function plain() return {format = FORMAT, failed = '', delay = '', group = '', text_flags = 0, texts = ''} end
+local function plain() return {format = FORMAT, failed = '', weight = '', delay = '', group = '', text_flags = 0, texts = ''} end
 local function split(text)
   local fields_end, length, flags, group_end = ends_of(text)
   if length ~= #text then return plain() end
@@ -62,16 +64,22 @@ local function split(text)
   if failed ~= '' and bit.band(string.byte(failed, 3), 127) > LAST_CAUSE then return plain() end
   local changed = field(CHANGED, 10)
   local first = string.byte(text)
+  local weight = first % GROUPED == WEIGHED and string.sub(text, at, at + 1) or ''
+  local weighs = weight ~= '' and struct.unpack('<I2', weight) or 1
+  if weighs < 1 or weighs > 10000 then return plain() end
+  at = at + #weight
   return {
-    format = first - first % 16, expires = expires, retain = retain, parking_fence = parking_fence, failed = failed, changed = changed, delay = string.sub(text, at, fields_end),
+    format = first - first % 16, expires = expires, retain = retain, parking_fence = parking_fence, failed = failed, changed = changed, weight = weight, delay = string.sub(text, at, fields_end),
     group = string.sub(text, fields_end + 1, group_end), text_flags = bit.band(flags, TEXTS), texts = string.sub(text, group_end + 1),
   }
 end
 local function join(parts)
   local flags = parts.text_flags + (parts.expires and EXPIRES or 0) + (parts.retain and RETAIN or 0)
     + (parts.parking_fence and PARKED or 0) + (parts.failed ~= '' and FAILED or 0) + (parts.changed and CHANGED or 0)
-  return string.char(parts.format + (parts.group ~= '' and GROUPED or 0) + #parts.delay, flags) .. (parts.expires or '') .. (parts.retain or '')
-    .. (parts.parking_fence or '') .. parts.failed .. (parts.changed or '') .. parts.delay .. parts.group .. parts.texts
+  local length = #parts.delay
+  if parts.weight ~= '' then length, parts.delay = WEIGHED, parts.delay .. string.rep('\0', 6 - length) end
+  return string.char(parts.format + (parts.group ~= '' and GROUPED or 0) + length, flags) .. (parts.expires or '') .. (parts.retain or '')
+    .. (parts.parking_fence or '') .. parts.failed .. (parts.changed or '') .. parts.weight .. parts.delay .. parts.group .. parts.texts
 end
 local function fixed(text)
   local parts = split(text)

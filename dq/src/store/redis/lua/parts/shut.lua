@@ -1,19 +1,19 @@
 --[[ shut: notes what the limits leave to later. Where due jobs have no slot, no node comes for the head, and whoever ends a run wakes the
 watcher; where the rate lets none come yet, the node comes when it does.
 
-Needs    limited, in_runs, next_claim: as the part `limits` gives them; shut: field of meta; claimed, ids, more, come_at, changes, micros
+Needs    limited, in_runs: as the part `limits` gives them; next_at, starts_at, of the part `claim`; shut: field of meta; claimed, more, come_at, changes, micros
 Gives    more, come_at: nothing more is to be had now, and when it will be, if that has a time
 Holds    rules 23, 29
 Cost     nothing, or an HDEL
 ]]
-local next_at = next_claim and next_claim(claimed, ids)
+-- Also where nothing is claimed: a time that is too far away, as after a clock that jumped back, is cut once.
 if next_at and (claimed > 0 or next_at > micros) then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_at) end
 if limited and more and in_runs + claimed >= limited then
   if shut ~= int(limited) then changes[#changes + 1], changes[#changes + 2] = 'shut', int(limited) end
   more, come_at = false, nil
 else
   if shut then call('HDEL', meta, 'shut') end
-  if next_at and next_at > micros then
-    more, come_at = false, come_at and math.max(come_at, math.ceil(next_at / 1000))
+  if starts_at and starts_at > micros then
+    more, come_at = false, come_at and math.max(come_at, math.ceil(starts_at / 1000))
   end
 end
