@@ -34,6 +34,7 @@ mod provider;
 mod rates;
 mod rejoins;
 mod restarts;
+mod results;
 mod retries;
 mod runs;
 mod schedules;

@@ -39,6 +39,7 @@ mod provider;
 mod rates;
 mod rejoins;
 mod restarts;
+mod results;
 mod retries;
 mod runs;
 mod schedules;

@@ -33,6 +33,7 @@ mod payloads;
 mod processes;
 mod refused;
 mod repairs;
+mod results;
 mod rights;
 mod schedules;
 mod scripted;

@@ -64,6 +64,9 @@ fn fixed_of(record: &Record) -> String {
 
 fn some_fields(fields: u32) -> Metadata {
     let has = |bit: u32| fields >> bit & 1 == 1;
+    // The longest state or result makes the length of the texts longer.
+    let left =
+        has(12).then(|| KeptState::from_bytes(&vec![b'7'; if fields.is_multiple_of(7) { 64 << 10 } else { 30 }]));
     Metadata {
         attempts: if has(0) { 513 } else { 0 },
         cause: has(1).then_some(Cause::Timeout),
@@ -81,9 +84,8 @@ fn some_fields(fields: u32) -> Metadata {
         weight: Weight::new(1 + 300 * (fields as u16 % 7 / 4)).unwrap(),
         group: (fields % 5 > 2).then(|| GroupName::new("customer-é").unwrap()),
         group_order: if fields % 5 > 2 { 1_763_000_000_000_003 } else { 0 },
-        // The longest state makes the length of the texts longer.
-        state: has(12)
-            .then(|| KeptState::from_bytes(&vec![b'7'; if fields.is_multiple_of(7) { 64 << 10 } else { 30 }])),
+        state: left.clone().filter(|_| !fields.is_multiple_of(3)),
+        result: left.filter(|_| fields.is_multiple_of(3)),
     }
 }
 

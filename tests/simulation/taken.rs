@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 46] = [
+pub const TAKEN: [Taken; 47] = [
     taken(
         "2",
         Profile::Killers,
@@ -325,6 +325,14 @@ pub const TAKEN: [Taken; 46] = [
         "a refused subscription is made again over a new connection; here over the old one, on which nothing comes",
         "a job waits until its node wakes for another reason",
         "late without a fault",
+    ),
+    taken(
+        "result",
+        Profile::Calm,
+        500,
+        "a job stays DONE with the result of its ack; here the ack comes without it",
+        "a job is gone, or DONE without its result",
+        "LOST: the result of",
     ),
     taken(
         "slots",

@@ -109,6 +109,9 @@ macro_rules! topic_settings {
         dead_kept: [Duration] = 30 * DAY, in MS..=LONGEST_DELAY;
         /// How many DEAD jobs the store keeps; it removes the oldest first.
         dead_most: [usize] = 100_000, in 1..=10_000_000;
+        /// How many DONE jobs the store keeps, whatever their `retain`: it removes those first whose `retain` ends first. Without it, each
+        /// stays for its `retain`.
+        done_most: [Option<usize>] = None, in 1..=10_000_000;
         /// How long before its due time this node may claim a job, in whole milliseconds. Its handler then starts when the job is due,
         /// never earlier, and not after the trip to the store. Within that time the job already counts as running: a delete or cancel
         /// takes effect, but if it comes while the handler starts, the job runs.

@@ -105,6 +105,9 @@ pub struct JobLine {
     /// The state that a run has left for the next one.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub kept_state: Option<Box<RawValue>>,
+    /// The result that the run has left which acked the job.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub result: Option<Box<RawValue>>,
     /// The payload, if it is JSON.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub payload: Option<Box<RawValue>>,
@@ -144,6 +147,7 @@ impl JobLine {
             headers: Vec::new(),
             error: None,
             kept_state: None,
+            result: None,
             payload: None,
             payload_base64: None,
             record_base64,
@@ -155,8 +159,9 @@ impl JobLine {
         if Record::new(&metadata, Codec::Json, payload) != copy.record {
             return whole();
         }
-        let kept_state = metadata.state.as_ref().map(|state| as_json(state.as_bytes()));
-        if kept_state.as_ref().is_some_and(Option::is_none) {
+        let [kept_state, result] =
+            [&metadata.state, &metadata.result].map(|left| left.as_ref().map(|left| as_json(left.as_bytes())));
+        if [&kept_state, &result].into_iter().any(|left| left.as_ref().is_some_and(Option::is_none)) {
             return whole();
         }
         let raw = as_json(payload);
@@ -179,6 +184,7 @@ impl JobLine {
             headers: metadata.headers,
             error: metadata.error,
             kept_state: kept_state.flatten(),
+            result: result.flatten(),
             payload: raw,
             payload_base64,
             ..bare(None)
@@ -218,7 +224,18 @@ impl JobLine {
     fn has_metadata(&self) -> bool {
         let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
         let Self {
-            version, first_added, priority, weight, group, group_order, retry, headers, error, kept_state, ..
+            version,
+            first_added,
+            priority,
+            weight,
+            group,
+            group_order,
+            retry,
+            headers,
+            error,
+            kept_state,
+            result,
+            ..
         } = self;
         (*attempts, *exhausted, *delay, *retain) != (0, false, 0, 0)
             || cause.is_some()
@@ -232,6 +249,7 @@ impl JobLine {
             || !headers.is_empty()
             || error.is_some()
             || kept_state.is_some()
+            || result.is_some()
     }
 
     fn into_record(self) -> Result<Record, String> {
@@ -268,6 +286,7 @@ impl JobLine {
             headers: self.headers,
             error: self.error,
             state: self.kept_state.map(|state| KeptState::from_bytes(state.get().as_bytes())),
+            result: self.result.map(|result| KeptState::from_bytes(result.get().as_bytes())),
         };
         // A record has no room for more.
         metadata.check_new().map_err(|over| over.to_string())?;

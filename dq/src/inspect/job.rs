@@ -45,6 +45,8 @@ pub struct InspectedJob {
     pub bytes: usize,
     /// Bytes of the state that a run has kept for the next one; 0: there is none.
     pub kept_state_bytes: usize,
+    /// Bytes of the result that the run has left which acked it; 0: there is none.
+    pub result_bytes: usize,
     /// Why its record cannot be read: then priority, attempts, cause, error, headers and version say nothing.
     pub unreadable: Option<String>,
     /// The clock of the store; only in an answer of [`why`](super::Inspector::why).
@@ -84,6 +86,7 @@ impl InspectedJob {
             progress: stored.progress,
             bytes,
             kept_state_bytes: metadata.state.map_or(0, |state| state.as_bytes().len()),
+            result_bytes: metadata.result.map_or(0, |result| result.as_bytes().len()),
             unreadable,
             clock: Timestamp::EPOCH,
         }

@@ -12,7 +12,7 @@ impl Metadata {
         HEADERS.check(self.headers_length())?;
         RETRY.check(length(&self.retry))?;
         ERROR.check(length(&self.error))?;
-        STATE.check(self.state.as_ref().map_or(0, |state| state.as_bytes().len() as u64))
+        STATE.check(self.left().map_or(0, |(_, left)| left.as_bytes().len() as u64))
     }
 
     /// What the headers count.

@@ -1,4 +1,4 @@
-//! The state of a job across runs: what a run leaves for the next one, as JSON like a payload.
+//! The state of a job across runs, and its result: what a run leaves for the next one, or for callers, as JSON like a payload.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::json::to_json;
 use super::limits::STATE;
 
-/// The bytes of a state. Cheap to clone.
+/// The bytes of a state or a result. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeptState(Arc<[u8]>);
 
@@ -20,13 +20,14 @@ impl fmt::Debug for KeptState {
     }
 }
 
-/// Why a state cannot be kept or read. No text of it quotes the state.
+/// Why a state or a result cannot be kept or read. No text of it quotes the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
     /// It is too large.
     #[error(
-        "the state has {size} bytes; the limit is {limit}. Keep the data in a store of your own, and only its key in the state"
+        "the state or result has {size} bytes; the limit is {limit}. Keep the data in a store of your own, and only its key in the state or \
+         result"
     )]
     TooLarge {
         /// Its size as JSON.
@@ -35,11 +36,13 @@ pub enum StateError {
         limit: u64,
     },
     /// It cannot be written as JSON. The text is that of the serializer.
-    #[error("the state cannot be written as JSON: {0}. Give it a type that serde writes as JSON and reads back")]
-    Encode(String),
-    /// The state that an earlier run left is not a value of the requested type.
     #[error(
-        "the state of the job does not decode into `{wanted}` (line {line} column {column}). Let the type read what earlier \
+        "the state or result cannot be written as JSON: {0}. Give it a type that serde writes as JSON and reads back"
+    )]
+    Encode(String),
+    /// What an earlier run left is not a value of the requested type.
+    #[error(
+        "the state or result of the job does not decode into `{wanted}` (line {line} column {column}). Let the type read what earlier \
          versions of the program have kept, for example with `#[serde(default)]`, or delete the job"
     )]
     Decode {

@@ -53,14 +53,28 @@ pub struct Metadata {
     pub error: Option<String>,
     /// What the last run, or its last checkpoint, left for the next one.
     pub state: Option<KeptState>,
+    /// What the run that acked the job has left for callers. A job with a result has no state.
+    pub result: Option<KeptState>,
 }
 
-/// Shows everything but the error of a decoder, which quotes the payload, and the state.
+/// Shows everything but the error of a decoder, which quotes the payload, the state and the result.
 impl fmt::Debug for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
-        let Self { version, first_added, priority, weight, group, group_order, retry, headers, error, state, .. } =
-            self;
+        let Self {
+            version,
+            first_added,
+            priority,
+            weight,
+            group,
+            group_order,
+            retry,
+            headers,
+            error,
+            state,
+            result,
+            ..
+        } = self;
         let error = match cause {
             Some(Cause::Decode) => error.as_ref().map(|_| "(not shown: it quotes the payload; print `error` itself)"),
             _ => error.as_deref(),
@@ -83,6 +97,7 @@ impl fmt::Debug for Metadata {
             .field("headers", headers)
             .field("error", &error)
             .field("state", state)
+            .field("result", result)
             .finish()
     }
 }
@@ -189,10 +204,10 @@ pub enum BadRecord {
 }
 
 impl Metadata {
-    /// The bytes of its texts and of the state, which are all that makes it long.
+    /// The bytes of its texts and of the state or result, which are all that makes it long.
     pub(crate) fn text_bytes(&self) -> usize {
         let headers = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
-        let state = self.state.as_ref().map_or(0, |state| state.as_bytes().len());
+        let state = self.left().map_or(0, |(_, left)| left.as_bytes().len());
         state + headers + [&self.retry, &self.error].into_iter().flatten().map(String::len).sum::<usize>()
     }
 }

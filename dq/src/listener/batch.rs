@@ -16,6 +16,7 @@ use super::failure::JobError;
 use super::job::Job;
 use super::notes::CheckpointError;
 use super::returned::{Returned, returned};
+use crate::job::StateError;
 use crate::time::IntoDelay;
 
 /// Takes in how each job of a batch ends before its handler returns.
@@ -66,6 +67,16 @@ impl<P> Batch<P> {
     #[track_caller]
     pub fn ack(&self, job: &Job<P>) {
         self.decide(job, Channel::new().ack());
+    }
+
+    /// The job is finished with this result, as after [`Channel::ack_with`].
+    ///
+    /// # Errors
+    /// [`StateError`] if it is too large, or cannot be written as JSON; then the job is not decided.
+    #[track_caller]
+    pub fn ack_with<R: Serialize + ?Sized>(&self, job: &Job<P>, result: &R) -> Result<(), StateError> {
+        self.decide(job, Channel::new().ack_with(result)?);
+        Ok(())
     }
 
     /// The run of this job has failed: its retry policy decides what follows. It is what an `Err` is to a single job.

@@ -77,7 +77,7 @@ impl Decided {
 
     /// Keeps this state for the next run of the job, which reads it with [`Job::state`](crate::Job::state). It takes the place of
     /// the state that the job had; without a `with` that one stays. The store writes it in the step that settles the job. A state is
-    /// JSON, as a payload is, of at most 64 KiB. After an ack nobody reads it.
+    /// JSON, as a payload is, of at most 64 KiB. After an ack it is the result, as that of [`ack_with`](Channel::ack_with).
     ///
     /// ```
     /// # use dq::prelude::*;
@@ -100,7 +100,7 @@ impl Decided {
         Ok(Self { state: Some(KeptState::of(state)?), ..self })
     }
 
-    /// The state that [`with`](Self::with) keeps, for tests of handlers.
+    /// What [`with`](Self::with) or [`ack_with`](Channel::ack_with) keeps, for tests of handlers.
     ///
     /// # Errors
     /// [`StateError::Decode`] if it is not an `S`.
@@ -192,6 +192,29 @@ impl Channel {
     /// The job is finished. The store removes it, or keeps it as DONE for the `retain` of its payload.
     pub fn ack(self) -> Decided {
         Decided::new(Decision::Ack)
+    }
+
+    /// The job is finished, and callers who wait with [`Provider::result`](crate::Provider::result) get this value: JSON of at most 64 KiB.
+    /// The store keeps it with the job as DONE, in the step of the ack, for the `retain` of the payload; without one for an hour.
+    ///
+    /// ```
+    /// # use dq::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Debug, Serialize, Deserialize, DelayJob)]
+    /// # #[job(topic = "report", retain = "1d")]
+    /// # struct Report { month: u32 }
+    /// # async fn total_of(_: u32) -> Result<u64, JobError> { Ok(0) }
+    /// #[delay_listener]
+    /// async fn report(job: Job<Report>, channel: Channel) -> Result<Decided, JobError> {
+    ///     let total: u64 = total_of(job.month).await?;
+    ///     Ok(channel.ack_with(&total)?)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`StateError`] if it is larger, or cannot be written as JSON.
+    pub fn ack_with<R: Serialize + ?Sized>(self, result: &R) -> Result<Decided, StateError> {
+        self.ack().with(result)
     }
 
     /// The job runs again, after the delay it was added with; after a second if it was added without one, so that no handler keeps a

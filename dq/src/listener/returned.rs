@@ -11,7 +11,7 @@ use crate::job::{Cause, KeptState};
 pub enum Returned {
     /// `on_due` decided.
     Decided(Decision),
-    /// `on_due` decided, and keeps a state for the next run.
+    /// `on_due` decided, and keeps a state for the next run, or with an ack a result for callers.
     Keeping(Decision, KeptState),
     /// `final_retry` returned.
     FinalRetried,

@@ -10,6 +10,7 @@ use std::time::Duration;
 use humantime::format_duration;
 
 pub use super::invalid::Invalid;
+use super::no_result::NoResult;
 use crate::job::{BadName, JobId, State, TopicName};
 use crate::store::{CommandKind, OnDuplicate, StoreError};
 
@@ -49,6 +50,14 @@ pub enum CallError {
         /// Why it is unknown.
         #[source]
         reason: Reason,
+    },
+    /// A wait for the [result](super::Provider::result) of a job ended without one.
+    #[error("{target} has no result: {why}")]
+    NoResult {
+        /// The job.
+        target: Target,
+        /// Why.
+        why: Box<NoResult>,
     },
     /// Some jobs of one call failed; the others were added. Only from [`all`](super::AddedMany::all).
     #[error("{failed} of the {jobs} jobs of the call failed; the first: {first}")]
@@ -208,6 +217,7 @@ impl CallError {
     pub fn may_be_repeated(&self) -> bool {
         match self {
             Self::NotDone { reason, .. } => !matches!(reason, Reason::Refused(_)),
+            Self::NoResult { why, .. } => matches!(**why, NoResult::TimeOver { .. }),
             Self::Unknown { .. }
             | Self::Refused { refusal: Refusal::Draining { .. } | Refusal::TopicFull { .. }, .. } => true,
             Self::SomeFailed { first, .. } => first.may_be_repeated(),

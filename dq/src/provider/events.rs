@@ -11,7 +11,6 @@ use futures_util::Stream;
 use serde::{Serialize, Serializer};
 use tokio::sync::mpsc;
 
-use super::root::Caller;
 use crate::environment::{Environment, Runtime};
 use crate::job::{JobId, TopicKey};
 use crate::store::{Interest, JobMove, LISTENING, Moves, Signal, Signals, Store, StoreError};
@@ -72,18 +71,22 @@ pub struct Events {
 }
 
 impl Events {
-    pub(super) fn new(caller: &Caller) -> Self {
-        let root = &caller.root;
+    pub(super) fn new(
+        store: &Arc<dyn Store>,
+        environment: &Environment,
+        call_timeout: Duration,
+        topic: &TopicKey,
+    ) -> Self {
         // What a slow reader does not take waits in the subscription, which is bounded and counts what it loses.
         let (out, batches) = mpsc::channel(1);
         let listener = Listener {
-            store: Arc::clone(&root.store),
-            environment: root.environment.clone(),
-            call_timeout: root.settings.call_timeout,
-            topic: caller.key().clone(),
+            store: Arc::clone(store),
+            environment: environment.clone(),
+            call_timeout,
+            topic: topic.clone(),
             out,
         };
-        root.environment.spawn(Runtime::Own, listener.run());
+        environment.spawn(Runtime::Own, listener.run());
         Self { batches, next: VecDeque::new() }
     }
 

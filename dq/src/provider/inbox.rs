@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::request::Posted;
+use super::results::Results;
 use super::seat::{Bell, Seat};
 use crate::job::TopicKey;
 
@@ -63,6 +64,8 @@ pub(super) struct Inbox {
     pub(super) seat: OnceLock<(Arc<Bell>, Weak<Seat>)>,
     /// Fires when the inbox is closed and every request has an answer.
     pub(super) ended: CancellationToken,
+    /// What callers need to wait for results.
+    pub(super) results: Results,
     waiting: Mutex<Waiting>,
 }
 
@@ -73,6 +76,7 @@ impl Inbox {
             wake: Notify::new(),
             seat: OnceLock::new(),
             ended: CancellationToken::new(),
+            results: Results::default(),
             waiting: Mutex::new(Waiting::new()),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::add::{Add, AddMany, DraftJob};
@@ -13,6 +14,7 @@ use super::events::Events;
 use super::inputs::{IntoJson, IntoWhen};
 use super::pages::{Pages, Schedules};
 use super::query::Query;
+use super::result_of::ResultOf;
 use super::root::Caller;
 use super::schedule::AddSchedule;
 use super::schedule_change::ChangeSchedule;
@@ -140,7 +142,8 @@ impl TopicProvider {
 
     /// Listens to what happens to the jobs of the topic, as [`Provider::events`](super::Provider::events) does.
     pub fn events(&self) -> Events {
-        Events::new(&self.0)
+        let root = &self.0.root;
+        Events::new(&root.store, &root.environment, root.settings.call_timeout, self.0.key())
     }
 
     /// Deletes a job in any state. A running job is deleted when its run ends, whatever the run's outcome is.
@@ -173,6 +176,12 @@ impl TopicProvider {
     #[expect(clippy::needless_pass_by_value, reason = "reads as `get(7)`")]
     pub fn get(&self, id: impl ToJobId) -> Call<Query<Option<Seen<Value>>>> {
         self.get_id(id.to_job_id())
+    }
+
+    /// Waits for the result of a job, as [`Provider::result`](super::Provider::result) does.
+    #[expect(clippy::needless_pass_by_value, reason = "reads as `result::<u64>(7)`")]
+    pub fn result<R: DeserializeOwned + Send + 'static>(&self, id: impl ToJobId) -> Call<ResultOf<R>> {
+        Call::result(self.0.clone(), id.to_job_id())
     }
 
     pub(super) fn get_id<P: 'static>(&self, id: Result<JobId, BadName>) -> Call<Query<Option<Seen<P>>>> {

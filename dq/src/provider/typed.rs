@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use futures_util::future::join_all;
+use serde::de::DeserializeOwned;
 
 use super::add::{Add, AddMany, DraftJob};
 use super::added::{AddMode, Extending};
@@ -16,6 +17,7 @@ use super::events::Events;
 use super::inputs::{IntoWhen, When};
 use super::pages::{Pages, Schedules};
 use super::query::Query;
+use super::result_of::ResultOf;
 use super::root::{Caller, Root};
 use super::schedule::AddSchedule;
 use super::schedule_change::ChangeSchedule;
@@ -197,6 +199,31 @@ impl Provider {
     #[expect(clippy::needless_pass_by_value, reason = "reads as `get::<CloseOrder>(7)`")]
     pub fn get<J: DelayJob>(&self, id: impl ToJobId) -> Call<Query<Option<Seen<J>>>> {
         self.on::<J, _>(|topic| topic.get_id(id.to_job_id()))
+    }
+
+    /// Waits for what a job leaves with [`ack_with`](crate::listener::Channel::ack_with), whichever process runs it, once the returned
+    /// [`Call`] is awaited: for `call_total` (10 s), or as long as [`within`](Call::within) says. A job that has ended before answers at once,
+    /// as long as it is kept.
+    ///
+    /// The error is [`CallError::NoResult`](super::CallError::NoResult) if there is no such job, if it ended without a result, is DEAD, was
+    /// deleted, or has not ended in time: [`NoResult`](super::NoResult) says which. A job that is retried, parked or replaced has not ended.
+    ///
+    /// Ten thousand callers at the same time share one subscription to the events of the topic. Any event may be lost, so dq also looks at
+    /// each job after pauses of 2 to 30 s. Cancel safe.
+    ///
+    /// ```no_run
+    /// # use dq::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "report", retain = "1d")]
+    /// # struct Report { #[job(id)] month: u32 }
+    /// # async fn wait(jobs: dq::Provider) -> Result<(), dq::Error> {
+    /// jobs.add(Report { month: 7 }).await?;
+    /// let total: u64 = jobs.result::<Report, _>(7).within("30s").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn result<J: DelayJob, R: DeserializeOwned + Send + 'static>(&self, id: impl ToJobId) -> Call<ResultOf<R>> {
+        self.on::<J, _>(|topic| topic.result(id))
     }
 
     /// Counts the topic's jobs in each state, once the returned [`Call`] is awaited.

@@ -352,6 +352,8 @@ pub struct Sweep {
     pub dead_kept: Duration,
     /// How many DEAD jobs the store keeps; it removes the oldest first.
     pub dead_most: usize,
+    /// How many DONE jobs the store keeps; it removes those first whose retention ends first. `None`: any number.
+    pub done_most: Option<usize>,
 }
 
 /// Answer of [`sweep`](super::Request::Sweep).

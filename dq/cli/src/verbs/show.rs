@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use dq::Provider;
 use dq::inspect::{InspectedJob, PastMove};
-use dq::job::{Priority, TopicName, Weight};
+use dq::job::{KeptState, Priority, TopicName, Weight};
 use dq::time::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -35,12 +35,12 @@ pub struct ShowArguments {
     /// Which.
     #[command(flatten)]
     pub job: OneJob,
-    /// Shows the payload and the kept state too, which may be secret
+    /// Shows the payload, the kept state and the result too, which may be secret
     #[arg(long)]
     pub payload: bool,
 }
 
-/// What `--json` writes: the job, and the payload and the kept state if they were asked for.
+/// What `--json` writes: the job, and the payload, the kept state and the result if they were asked for.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
@@ -51,6 +51,8 @@ struct Shown<'a> {
     payload_base64: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_state: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "<[PastMove]>::is_empty")]
     history: &'a [PastMove],
 }
@@ -63,8 +65,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ShowArguments) ->
     let job = job.ok_or_else(|| no_such_job(topic, id))?;
     let history = provider.inspect().history(topic.as_str(), id).await?;
     let secrets = if arguments.payload { secrets_of(&provider, topic, id).await? } else { None };
-    let (payload, kept_state) = secrets.unzip();
-    let kept_state = kept_state.flatten();
+    let (payload, [kept_state, result]) = secrets.map_or((None, [None, None]), |(payload, left)| (Some(payload), left));
     if session.screen.is_json() {
         let (mut json, mut bytes) = (None, None);
         if let Some(payload) = payload {
@@ -73,8 +74,8 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ShowArguments) ->
                 Err(odd) => bytes = Some(STANDARD.encode(odd)),
             }
         }
-        let kept_state = kept_state.and_then(|state| raw(state).ok());
-        let shown = Shown { job: &job, payload: json, payload_base64: bytes, kept_state, history: &history };
+        let [kept_state, result] = [kept_state, result].map(|left| left.and_then(|left| raw(left).ok()));
+        let shown = Shown { job: &job, payload: json, payload_base64: bytes, kept_state, result, history: &history };
         return session.screen.json(&shown);
     }
     lines(session, topic, &job)?;
@@ -83,6 +84,9 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ShowArguments) ->
     }
     if let Some(state) = kept_state {
         session.screen.line(format_args!("kept      {}", safe(&state)))?;
+    }
+    if let Some(result) = result {
+        session.screen.line(format_args!("result    {}", safe(&result)))?;
     }
     timeline(session, &history)
 }
@@ -99,15 +103,18 @@ pub(super) fn no_such_job(topic: &TopicName, id: &str) -> Failure {
     ))
 }
 
-/// The payload, and the state that a run has kept.
-type Secrets = (Vec<u8>, Option<String>);
+/// The payload; the state that a run has kept, and the result.
+type Secrets = (Vec<u8>, [Option<String>; 2]);
 
 async fn secrets_of(provider: &Provider, topic: &TopicName, id: &str) -> Result<Option<Secrets>, Failure> {
     let Some(seen) = provider.topic(topic.as_str())?.get(id).await? else { return Ok(None) };
     let unreadable = |bad| Failure::Refused(format!("the payload cannot be read: {bad}"));
     let (_, bytes) = seen.raw_payload().map_err(unreadable)?;
-    let state = seen.details.as_ref().ok().and_then(|details| details.state.as_ref());
-    Ok(Some((bytes.to_vec(), state.map(|state| String::from_utf8_lossy(state.as_bytes()).into_owned()))))
+    let details = seen.details.as_ref().ok();
+    let left =
+        [details.and_then(|details| details.state.as_ref()), details.and_then(|details| details.result.as_ref())];
+    let text = |left: &KeptState| String::from_utf8_lossy(left.as_bytes()).into_owned();
+    Ok(Some((bytes.to_vec(), left.map(|left| left.map(text)))))
 }
 
 fn lines(session: &mut Session<'_>, topic: &TopicName, job: &InspectedJob) -> Result<(), Failure> {
@@ -151,6 +158,9 @@ fn lines(session: &mut Session<'_>, topic: &TopicName, job: &InspectedJob) -> Re
     if job.kept_state_bytes > 0 {
         let bytes = grouped(job.kept_state_bytes);
         screen.line(format_args!("keeps     {bytes} bytes that a run has left for the next one"))?;
+    }
+    if job.result_bytes > 0 {
+        screen.line(format_args!("result    {} bytes", grouped(job.result_bytes)))?;
     }
     screen.line(format_args!("size      {} bytes", grouped(job.bytes)))
 }

@@ -34,7 +34,7 @@ fn metadata(place: CopyPlace) -> impl Strategy<Value = Metadata> {
     let headers = vec(("[a-z]{1,9}", "[ -~ä\\t]{0,20}"), 0..4);
     let changed = (prop_oneof![Just(0), any::<u32>()], proptest::option::of(1..=last));
     let all = (numbers, parked_by, changed, some_text(), headers, some_text());
-    all.prop_map(|(numbers, parked_by, (version, first_added), retry, headers, error)| {
+    all.prop_map(move |(numbers, parked_by, (version, first_added), retry, headers, error)| {
         let (attempts, cause, exhausted, delay, expires_at, retain) = numbers;
         Metadata {
             attempts,
@@ -53,13 +53,14 @@ fn metadata(place: CopyPlace) -> impl Strategy<Value = Metadata> {
             retry,
             headers,
             error,
-            state: state(attempts),
+            state: left(attempts).filter(|_| place != CopyPlace::Done),
+            result: left(attempts).filter(|_| place == CopyPlace::Done),
         }
     })
 }
 
-/// No state, one that a line shows as it is, or one that no dq writes, which a line has as base64 with the whole record.
-fn state(attempts: u16) -> Option<KeptState> {
+/// No state or result, one that a line shows as it is, or one that no dq writes, which a line has as base64 with the whole record.
+fn left(attempts: u16) -> Option<KeptState> {
     let states: [&[u8]; 4] = [b"{\"page\": [7, null]}", b"null", b"\"a\"\n", b"\xff"];
     states.get(usize::from(attempts) % 7).map(|state| KeptState::from_bytes(state))
 }

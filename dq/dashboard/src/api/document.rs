@@ -30,7 +30,12 @@ pub(super) fn finished(mut document: OpenApi) -> Value {
             require_nullable(schema);
         }
     }
-    for (name, what) in [("payload", "The payload"), ("kept_state", "The state that a run has kept, if one has,")] {
+    let secrets = [
+        ("payload", "The payload"),
+        ("kept_state", "The state that a run has kept, if one has,"),
+        ("result", "The result, if the run that acked the job has left one,"),
+    ];
+    for (name, what) in secrets {
         let text = format!("{what} as the program shows it; only of one job, and where payloads are shown.");
         document["components"]["schemas"]["Job"]["properties"][name] = json!({ "type": "string", "description": text });
     }

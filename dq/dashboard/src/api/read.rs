@@ -135,7 +135,7 @@ pub(super) async fn jobs(State(app): State<Shared>, Path(topic): Path<String>, Q
     read.await.map(json).map_err(|error: Failure| failed(error))
 }
 
-/// A job; with its payload and its kept state as text if the dashboard shows payloads.
+/// A job; with its payload, its kept state and its result as text if the dashboard shows payloads.
 #[utoipa::path(get, path = "/topics/{topic}/jobs/{id}", tag = "jobs", params(("topic" = String, Path), ("id" = String, Path)),
     responses((status = 200, description = "The job", body = InspectedJob), (status = 404, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn job(State(app): State<Shared>, Path((topic, id)): Path<(String, String)>) -> Answer {
@@ -148,6 +148,9 @@ pub(super) async fn job(State(app): State<Shared>, Path((topic, id)): Path<(Stri
         job.insert("payload".into(), secrets.payload.into());
         if let Some(state) = secrets.kept_state {
             job.insert("kept_state".into(), state.into());
+        }
+        if let Some(result) = secrets.result {
+            job.insert("result".into(), result.into());
         }
     }
     Ok(json(job))

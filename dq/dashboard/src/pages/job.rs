@@ -2,7 +2,7 @@
 
 use axum::extract::{Query, State};
 use dq::inspect::{InspectedJob, PastMove, Why};
-use dq::job;
+use dq::job::{self, KeptState};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -56,15 +56,19 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
             @if let Some(state) = secrets.as_ref().and_then(|secrets| secrets.kept_state.as_ref()) {
                 section.panel { h2 { "Kept state" } pre tabindex="0" { (state) } }
             }
+            @if let Some(result) = secrets.as_ref().and_then(|secrets| secrets.result.as_ref()) {
+                section.panel { h2 { "Result" } pre tabindex="0" { (result) } }
+            }
         }
     };
     Ok(frame.answer(&format!("Job {id}"), "-", &body))
 }
 
-/// The payload, and the state that a run has kept, as the program wants them shown.
+/// The payload, the state that a run has kept and the result, as the program wants them shown.
 pub(crate) struct Secrets {
     pub(crate) payload: String,
     pub(crate) kept_state: Option<String>,
+    pub(crate) result: Option<String>,
 }
 
 /// What the program wants shown of a job; `None` if it wants nothing shown.
@@ -72,9 +76,11 @@ pub(crate) async fn secrets(app: &App, topic: &str, id: &str) -> Result<Option<S
     let Some(redact) = &app.redact else { return Ok(None) };
     let provider = app.provider.topic(topic).map_err(dq::provider::CallError::from)?;
     let Some(seen) = provider.get(id).await? else { return Ok(None) };
-    let state = seen.details.as_ref().ok().and_then(|details| details.state.as_ref());
-    let kept_state = state.map(|state| redact.show(topic, state.as_bytes()));
-    Ok(seen.raw_payload().ok().map(|(_, bytes)| Secrets { payload: redact.show(topic, bytes), kept_state }))
+    let details = seen.details.as_ref().ok();
+    let show = |left: &KeptState| redact.show(topic, left.as_bytes());
+    let kept_state = details.and_then(|details| details.state.as_ref()).map(show);
+    let result = details.and_then(|details| details.result.as_ref()).map(show);
+    Ok(seen.raw_payload().ok().map(|(_, bytes)| Secrets { payload: redact.show(topic, bytes), kept_state, result }))
 }
 
 fn reasons(why: &Why) -> Markup {
@@ -129,6 +135,7 @@ fn record(job: &InspectedJob) -> Markup {
                 dt { "Version" } dd { (job.version) }
                 dt { "Bytes" } dd { (number(job.bytes)) }
                 @if job.kept_state_bytes > 0 { dt { "Kept state" } dd { (number(job.kept_state_bytes)) " bytes" } }
+                @if job.result_bytes > 0 { dt { "Result" } dd { (number(job.result_bytes)) " bytes" } }
                 @if let Some(bad) = &job.unreadable { dt { "Unreadable" } dd { (bad) } }
             }
         }

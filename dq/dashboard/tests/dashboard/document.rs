@@ -211,6 +211,8 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     reader.why("charge-card", "dies", &["dead"]).await;
     reader.why("charge-card", "again", &["retry_waits"]).await;
     reader.why("welcome-mail", "kept", &["done"]).await;
+    let kept = reader.get("/topics/{topic}/jobs/{id}", "welcome-mail", "kept").await;
+    assert_eq!((&kept["result"], &kept["result_bytes"]), (&json!("1"), &json!(1)), "{kept}");
     reader.why("export-report", "r1", &["running"]).await;
     reader.get("/topics/{topic}/groups?after=customer", "export-report", "").await;
     reader.why("export-report", "r6", &["no_slot"]).await;

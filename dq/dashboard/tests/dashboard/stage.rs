@@ -41,8 +41,8 @@ async fn charge(job: Job<Charge>) -> Result<(), JobError> {
 }
 
 #[delay_listener(topic = "welcome-mail", concurrency = 64)]
-async fn welcome(_job: Job<Welcome>) -> Result<(), JobError> {
-    Ok(())
+async fn welcome(job: Job<Welcome>, channel: Channel) -> Result<Decided, JobError> {
+    Ok(if job.id().as_str() == "kept" { channel.ack_with(&job.n)? } else { channel.ack() })
 }
 
 #[delay_listener(topic = "close-order", concurrency = 64)]

@@ -17,6 +17,9 @@ use crate::job::{JobId, KeptState, Metadata, Suspicion, Token};
 use crate::store::RequestKind;
 use crate::store::step::{Change, Outcome};
 
+/// How long a job with a result is kept if it was added without a retention.
+const RESULT_KEPT: Duration = Duration::from_secs(3_600);
+
 /// The held jobs, and queues of those that wait. A queue's entry is skipped if its job has moved on since.
 #[derive(Debug)]
 pub(super) struct Held {
@@ -294,6 +297,14 @@ impl Held {
         Some(job.metadata.clone())
     }
 
+    /// The job ends with this result, which takes the place of its state. The result of a job that is not kept would be gone with its ack,
+    /// before anybody could read it.
+    pub(super) fn keep_result(&mut self, id: HeldId, result: KeptState) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        let retain = Some(job.metadata.retain).filter(|retain| !retain.is_zero()).unwrap_or(RESULT_KEPT);
+        job.metadata = Metadata { state: None, result: Some(result), retain, ..std::mem::take(&mut job.metadata) };
+    }
+
     /// The store has this state of the job.
     pub(super) fn saved(&mut self, id: &JobId, token: Token, state: &KeptState) {
         if let Some(job) = self.under(id, token).and_then(|id| self.jobs.get_mut(id)) {
@@ -423,7 +434,7 @@ impl Held {
         self.queues.to_settle.len()
     }
 
-    /// The next outcome to send; it counts as sent. That of a failure, or of a run that keeps a state, carries a copy of the metadata: the
+    /// The next outcome to send; it counts as sent. That of a failure, or of a run that leaves something, carries a copy of the metadata: the
     /// job keeps its own, for the outcome may have to be sent again. A job that was not run to its end has the state of its last
     /// checkpoint. `None` also if that outcome must go alone, and is not the first of its request.
     pub(super) fn next_to_settle(&mut self, is_first: bool) -> Option<(HeldId, Outcome)> {
@@ -439,7 +450,8 @@ impl Held {
                 let has_news = match change {
                     Change::Retry(_) | Change::Dead => true,
                     Change::Rejoin(_) | Change::Park => job.is_unsaved,
-                    Change::Ack | Change::Rollback | Change::Drop | Change::Tick(_) => false,
+                    Change::Ack => job.metadata.result.is_some(),
+                    Change::Rollback | Change::Drop | Change::Tick(_) => false,
                 };
                 let metadata = has_news.then(|| job.metadata.clone());
                 return Some((id, Outcome { id: job.id.clone(), token: job.token, change: change.clone(), metadata }));

@@ -16,11 +16,11 @@
 //! | 2, if there is a weight | weight |
 //! | n | original delay, ms |
 //! | 9 + n, if there is a group | length of its name; order of the job in it (8 bytes); the name |
-//! | 2, if there is a text or a state | length of all that follows; 65,535: the length is in the next 4 bytes |
+//! | 2, if there is a text, a state or a result | length of all that follows; 65,535: the length is in the next 4 bytes |
 //! | 2 + n, if `RETRY` | retry policy of this job, as text |
 //! | 2 + n, if `HEADERS` | headers: for each 2 + n of name and 2 + n of value |
 //! | 2 + n, if `ERROR` | last error, as text |
-//! | what is left | codec of the state, and the state; without any text, `HEADERS` says that there is no header |
+//! | what is left | codec of the state or result, and its bytes; without any text, `HEADERS` says that there is no header |
 
 use std::time::Duration;
 
@@ -228,14 +228,20 @@ impl Metadata {
         head.numbers_length() + group + prefix + texts
     }
 
-    /// How many bytes the texts and the state take.
+    /// The state, or the result, and the byte that says which.
+    pub(in crate::job) fn left(&self) -> Option<(u8, &KeptState)> {
+        let result = self.result.as_ref().map(|result| (Codec::RESULT, result));
+        result.or_else(|| self.state.as_ref().map(|state| (Codec::Json.byte(), state)))
+    }
+
+    /// How many bytes the texts and what is left take.
     fn texts_length(&self, head: Head) -> usize {
-        let Texts { retry, headers, error, state } = self.texts();
+        let Texts { retry, headers, error, left } = self.texts();
         let of_headers = if headers.is_empty() { 0 } else { self.headers_length() as usize };
         2 * (head.flags & TEXTS).count_ones() as usize
             + of_headers
             + [retry, error].into_iter().flatten().map(str::len).sum::<usize>()
-            + state.map_or(0, |state| 1 + state.len())
+            + left.map_or(0, |(_, left)| 1 + left.len())
     }
 
     /// The texts as they are written. Every door refuses a text over its limit, so all of them are. If one comes this far all the same,
@@ -249,7 +255,10 @@ impl Metadata {
             retry: self.retry.as_deref().filter(|retry| fits(limits::RETRY, retry.len())),
             headers: if limits::HEADERS.check(self.headers_length()).is_ok() { &self.headers } else { &[] },
             error: self.error.as_deref().map(|error| &error[..cut(error).unwrap_or_default()]),
-            state: self.state.as_ref().map(KeptState::as_bytes).filter(|state| fits(limits::STATE, state.len())),
+            left: self
+                .left()
+                .map(|(codec, left)| (codec, left.as_bytes()))
+                .filter(|(_, left)| fits(limits::STATE, left.len())),
         }
     }
 
@@ -262,7 +271,7 @@ impl Metadata {
             (self.attempts > 0 || self.cause.is_some() || self.exhausted, FAILED),
             (self.version > 0 || self.first_added.is_some(), CHANGED),
             (texts.retry.is_some(), RETRY),
-            (!texts.headers.is_empty() || texts.has_only_state(), HEADERS),
+            (!texts.headers.is_empty() || texts.are_none_but_left(), HEADERS),
             (texts.error.is_some(), ERROR),
         ];
         fields.iter().filter(|(set, _)| *set).fold(0, |flags, (_, flag)| flags | flag)
@@ -310,7 +319,7 @@ impl Metadata {
     }
 
     fn encode_texts(&self, head: Head, out: &mut Vec<u8>) {
-        let Texts { retry, headers, error, state } = self.texts();
+        let Texts { retry, headers, error, left } = self.texts();
         let length = self.texts_length(head);
         out.put_u16_le(length.min(LONG) as u16);
         if prefix_of(length) > 2 {
@@ -329,9 +338,9 @@ impl Metadata {
         if let Some(error) = error {
             put_text(out, error);
         }
-        if let Some(state) = state {
-            out.put_u8(Codec::Json.byte());
-            out.put_slice(state);
+        if let Some((codec, left)) = left {
+            out.put_u8(codec);
+            out.put_slice(left);
         }
     }
 
@@ -371,26 +380,30 @@ impl Metadata {
         if head.has(ERROR) {
             metadata.error = Some(get_text(&mut texts)?);
         }
-        if let Some((codec, state)) = texts.split_first() {
-            let Codec::Json = Codec::from_byte(*codec).ok_or(BadRecord::UnknownCodec(*codec))?;
-            metadata.state = Some(KeptState::from_bytes(state));
+        match texts.split_first() {
+            Some((&Codec::RESULT, result)) => metadata.result = Some(KeptState::from_bytes(result)),
+            Some((codec, state)) => {
+                let Codec::Json = Codec::from_byte(*codec).ok_or(BadRecord::UnknownCodec(*codec))?;
+                metadata.state = Some(KeptState::from_bytes(state));
+            }
+            None => {}
         }
         metadata.check_texts()?;
         Ok(metadata)
     }
 }
 
-/// The texts and the state of metadata, none of them over its limit.
+/// The texts of metadata, and the state or result with its codec, none of them over its limit.
 struct Texts<'a> {
     retry: Option<&'a str>,
     headers: &'a [(String, String)],
     error: Option<&'a str>,
-    state: Option<&'a [u8]>,
+    left: Option<(u8, &'a [u8])>,
 }
 
 impl Texts<'_> {
-    fn has_only_state(&self) -> bool {
-        self.state.is_some() && self.retry.is_none() && self.headers.is_empty() && self.error.is_none()
+    fn are_none_but_left(&self) -> bool {
+        self.left.is_some() && self.retry.is_none() && self.headers.is_empty() && self.error.is_none()
     }
 }
 

@@ -61,7 +61,9 @@ impl Topic {
         if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }
-        let pruned_done = self.prune(TimedPlace::Done, request.limit, |_, until| until <= now.floor());
+        let is_over =
+            |kept: usize, until: Timestamp| until <= now.floor() || request.done_most.is_some_and(|most| kept > most);
+        let pruned_done = self.prune(TimedPlace::Done, request.limit, is_over);
         let dead_before = ago(now, request.dead_kept);
         let is_past = |kept: usize, since: Timestamp| kept > request.dead_most || since <= dead_before;
         let pruned_dead = self.prune(TimedPlace::Dead, request.limit, is_past);
@@ -74,9 +76,9 @@ impl Topic {
         self.spend(now, pace, (&claims, refused));
         self.record.claimed(now, node, &claims, false);
         let more_histories = self.histories.forget(now.floor(), request.limit);
-        let dead = self.jobs.index(TimedPlace::Dead);
+        let (dead, done) = (self.jobs.index(TimedPlace::Dead), self.jobs.index(TimedPlace::Done));
         let more = more_histories
-            || self.jobs.index(TimedPlace::Done).is_due(now.floor())
+            || done.head().is_some_and(|until| is_over(done.len(), until))
             || dead.head().is_some_and(|since| is_past(dead.len(), since))
             || aged.is_some_and(|aged| self.jobs.index(TimedPlace::Unacked).is_due(aged));
         Ok(Sequenced::Done(Swept {

@@ -102,10 +102,8 @@ impl Topic {
         }
         match change {
             Change::Ack => {
-                let removed = self.finish(now, id, Ended::Acked);
-                if removed.is_none() {
-                    self.write_metadata(id, metadata, run.parked_by);
-                }
+                self.write_metadata(id, metadata, run.parked_by);
+                drop(self.finish(now, id, Ended::Acked));
                 self.record.note(id, || JobMove::Done { by: run.node() });
             }
             Change::Drop => {

@@ -69,6 +69,7 @@ pub mod queries;
 pub mod rates;
 pub mod reclaim;
 pub mod reconcile;
+pub mod results;
 pub mod roles;
 pub mod settle;
 pub mod slots;

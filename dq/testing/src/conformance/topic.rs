@@ -234,6 +234,7 @@ impl Topic {
             unacked_age: 7 * day,
             dead_kept: 30 * day,
             dead_most: 100_000,
+            done_most: None,
         }
     }
 

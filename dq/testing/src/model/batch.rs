@@ -139,6 +139,13 @@ impl ClusterState {
                 ..metadata
             }
         });
+        let metadata = match (metadata, &change) {
+            (Some(Metadata { state, retain, .. }), Change::Ack) => {
+                let retain = if retain.is_zero() { ms(700) } else { retain };
+                Some(Metadata { result: state, state: None, retain, ..self.metadata(it.job) })
+            }
+            (metadata, _) => metadata,
+        };
         Outcome { id: job(it.job), token: self.token(it.job, it.token), change, metadata }
     }
 

@@ -298,11 +298,12 @@ impl ClusterState {
             Operation::Release { node: n, sequence } => {
                 ModelRequest::Step(node(*n), Release { last_seen: self.sequence(&node(*n), *sequence) }.into())
             }
-            Operation::Sweep { node: n, sequence, limit, unacked_age, dead_kept, dead_most } => {
+            Operation::Sweep { node: n, sequence, limit, unacked_age, dead_kept, dead_most, done_most } => {
                 let last_seen = self.sequence(&node(*n), *sequence);
                 let [unacked, dead, done] =
                     [State::Unacked, State::Dead, State::Done].map(|state| self.topic.times(state));
-                let dead_most = dead.len() - whole(dead.len().saturating_sub(*dead_most), &dead);
+                let kept = |most: usize, times: &[_]| times.len() - whole(times.len().saturating_sub(most), times);
+                let (dead_most, done_most) = (kept(*dead_most, &dead), done_most.map(|most| kept(most, &done)));
                 let mut limit = *limit;
                 while let Some(more) = [&unacked, &dead, &done].map(|times| whole(limit, times)).into_iter().max()
                     && more > limit
@@ -319,6 +320,7 @@ impl ClusterState {
                     unacked_age,
                     dead_kept,
                     dead_most,
+                    done_most,
                 };
                 ModelRequest::Step(node(*n), sweep.into())
             }

@@ -274,14 +274,16 @@ fn reclaim_expired() -> impl Strategy<Value = Operation> {
 
 fn sweep() -> impl Strategy<Value = Operation> {
     let kept = || select(vec![1_000_000, 2_000, 0]);
-    (node(), sequence(), limit(), select(vec![0, 0, 2_000]), kept(), select(vec![100, 1, 0])).prop_map(
-        |(node, sequence, limit, unacked_age, dead_kept, dead_most)| Operation::Sweep {
+    let most = (select(vec![100, 1, 0]), select(vec![None, Some(1), Some(0)]));
+    (node(), sequence(), limit(), select(vec![0, 0, 2_000]), kept(), most).prop_map(
+        |(node, sequence, limit, unacked_age, dead_kept, (dead_most, done_most))| Operation::Sweep {
             node,
             sequence,
             limit,
             unacked_age,
             dead_kept,
             dead_most,
+            done_most,
         },
     )
 }

@@ -126,6 +126,7 @@ pub(super) enum Operation {
         unacked_age: u64,
         dead_kept: u64,
         dead_most: usize,
+        done_most: Option<usize>,
     },
     Publish {
         node: u8,
@@ -344,6 +345,7 @@ impl Ending {
             unacked_age: 0,
             dead_kept: 1_000_000_000,
             dead_most: 100,
+            done_most: None,
         });
         if self.crashed {
             operations.push(Operation::End);

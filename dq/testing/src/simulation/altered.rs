@@ -97,12 +97,16 @@ impl Link for AlteredLink {
 }
 
 impl AlteredLink {
-    /// Without rule 21 a node gets the usual lease; without rule 15 an `exhaust` only renews it, and without `kept` a `note`; without rule
-    /// 19 nodes do not know the cap of crashes.
+    /// Without rule 21 a node gets the usual lease; without rule 15 an `exhaust` only renews it, without `kept` a `note`, and without
+    /// `result` no ack brings one; without rule 19 nodes do not know the cap of crashes.
     fn altered(&self, mut request: Request) -> Request {
         match &mut request {
             Request::Transfer(transfer) => transfer.lease = lease(transfer.lease),
-            Request::Settle(settle) => settle.lease = lease(settle.lease),
+            Request::Settle(settle) => {
+                settle.lease = lease(settle.lease);
+                let acks = settle.outcomes.iter_mut().filter(|outcome| outcome.change == Change::Ack);
+                acks.filter(|_| without("result")).for_each(|ack| ack.metadata = None);
+            }
             Request::Renew(renew) => renew.lease = lease(renew.lease),
             Request::Isolate(isolate) => isolate.lease = lease(isolate.lease),
             Request::Sweep(sweep) => sweep.lease = lease(sweep.lease),

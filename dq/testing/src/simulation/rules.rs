@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 46] = [
+pub const RULES: [&str; 47] = [
     "2",
     "6",
     "7",
@@ -43,6 +43,7 @@ pub const RULES: [&str; 46] = [
     "replaced",
     "reserve",
     "resubscribe",
+    "result",
     "slots",
     "swept",
     "sync",

@@ -118,9 +118,9 @@ impl Claims {
         }
         self.sweep_at = moment.now + SWEEP_PERIOD;
         let (last_seen, bytes) = (moment.flight.last_seen(), moment.flight.limits(RequestKind::Sweep).1);
-        let TopicSettings { unacked_age, dead_kept, dead_most, .. } = self.parts.topic;
+        let TopicSettings { unacked_age, dead_kept, dead_most, done_most, .. } = self.parts.topic;
         let lease = self.parts.node.lease;
-        moment.send(Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most });
+        moment.send(Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most, done_most });
         None
     }
 

@@ -112,8 +112,10 @@ impl Outcomes {
                 if is_final { Change::Dead } else { Change::Park }
             }
         };
-        if let Some(state) = kept {
-            held.keep(id, state);
+        match kept {
+            Some(result) if change == Change::Ack => held.keep_result(id, result),
+            Some(state) => drop(held.keep(id, state)),
+            None => {}
         }
         held.set(id, Stage::settling(change));
     }

@@ -23,7 +23,7 @@ use crate::context::topic::run::{BEGINS_WITHIN, Ended, Failed, RunJob, RunJobs};
 use crate::context::topic::slab::RunId;
 use crate::context::topic::stage::{Mode, Stage};
 use crate::job::{Cause, JobId};
-use crate::listener::{Failure, HandlerCall, Returned, RunControl};
+use crate::listener::{Decision, Failure, HandlerCall, Returned, RunControl};
 
 /// How long `retry_delay` may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -86,6 +86,10 @@ impl Runs {
             Ended::Returned(Returned::Failed(failure)) => (failure.log_text(), Some(failure.cause)),
             Ended::Panicked(message) => (&**message, Some(Cause::Panic)),
             Ended::Dropped => ("its runtime has shut down", None),
+            Ended::Returned(Returned::Keeping(Decision::Ack, _)) => {
+                tracing::warn!(topic = %self.parts.key.topic, job.id = %id, "a job that is acked on claim keeps no result: keep it in a store of your own, or set `ack = \"on_return\"`");
+                return;
+            }
             Ended::Returned(_) | Ended::Asked(_) | Ended::AskedEach(_) | Ended::GivenBack => return,
         };
         self.parts.report_lost(id, failure, cause);

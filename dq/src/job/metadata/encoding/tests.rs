@@ -22,6 +22,7 @@ fn full() -> Metadata {
         headers: vec![("traceparent".into(), "00-1-2-01".into()), ("é".into(), String::new())],
         error: Some("boom".into()),
         state: Some(KeptState::from_bytes(b"[7]")),
+        result: None,
     }
 }
 
@@ -45,7 +46,8 @@ fn some_of_full(fields: usize) -> Metadata {
         priority: Priority::ALL[fields % 3],
         group_order: if has(12) { full.group_order } else { 0 },
         group: full.group.filter(|_| has(12)),
-        state: full.state.filter(|_| has(13)),
+        state: full.state.clone().filter(|_| has(13) && !has(15)),
+        result: full.state.filter(|_| has(15)),
         weight: if has(14) { full.weight } else { plain.weight },
     }
 }
@@ -71,7 +73,7 @@ fn fixed_of(metadata: &Metadata) -> FixedMetadata {
 
 #[test]
 fn every_combination_of_fields_reads_back() {
-    for metadata in (0..1 << 15).map(some_of_full) {
+    for metadata in (0..1 << 16).map(some_of_full) {
         let bytes = encoded(&metadata);
         assert_eq!(metadata_length(&bytes), Ok(bytes.len()));
         assert_eq!(metadata.encoded_length(), bytes.len());
@@ -104,7 +106,8 @@ fn a_state_up_to_its_limit_reads_back_beside_the_longest_texts() {
             state: state.clone(),
             ..Metadata::default()
         };
-        for metadata in [Metadata { state, ..Metadata::default() }, longest] {
+        let only_result = Metadata { result: state.clone(), ..Metadata::default() };
+        for metadata in [Metadata { state, ..Metadata::default() }, only_result, longest] {
             let bytes = encoded(&metadata);
             assert_eq!((metadata_length(&bytes), metadata.encoded_length()), (Ok(bytes.len()), bytes.len()));
             assert_eq!(FixedMetadata::decode(&bytes), Ok(FixedMetadata::default()));

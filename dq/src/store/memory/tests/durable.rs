@@ -154,7 +154,7 @@ fn answers_that_promise_something_wait_for_their_changes_and_a_claim_only_for_it
     assert_eq!(dq.ask(settle_of(&claim, Change::Park)).1, ["settle 5"]);
     let (limit, bytes, unacked_age) = (10, USUAL_BYTES, Duration::ZERO);
     let (dead_kept, dead_most) = (LEASE, 10);
-    let sweep = Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most };
+    let sweep = Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most, done_most: None };
     assert_eq!(dq.ask(sweep).1, ["sweep 6", "sweep fence +1"]);
     assert_eq!(dq.ask(Release { last_seen: Sequence(3) }).1, ["release 7"]);
     let reclaim = Reclaim { node: node("n"), seen: Timestamp::EPOCH, limit, bytes, max_crashes: 1 };

@@ -202,6 +202,7 @@ impl Bench {
             unacked_age,
             dead_kept: Duration::from_secs(3_600),
             dead_most: 2,
+            done_most: None,
         };
         let Sequenced::Done(answer) = self.topic.sweep(self.now, &node(name), &request).unwrap() else {
             panic!("the sequence number is current")

@@ -22,6 +22,7 @@ ARGV[7]  how many DEAD jobs are kept
 ARGV[8]  the most bytes of records; one record may have more
 ARGV[9]  how many jobs may be RUNNING on all nodes, as the code of the node says; 0: any number
 ARGV[10] how many jobs all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
+ARGV[11] how many DONE jobs are kept; empty: any number
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock ms, ids, tokens (each and how many jobs have it, one after the other), records (ids and records packed with `cmsgpack` if they
@@ -32,7 +33,7 @@ Cost     O(limit log n)
 ]]
 -- include types.lua
 local node, last_seen, limit, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local most_dead, most = tonumber(ARGV[7]), tonumber(ARGV[8])
+local most_dead, most, most_done = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[11])
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 -- include version.lua
@@ -61,15 +62,18 @@ local function prune(place, ids)
   for _, id in ipairs(removed) do note('g', '', '', id) end
   return #ids
 end
-redis.call('HDEL', crashes, '')
-local pruned_done = prune(done, redis.call('ZRANGE', done, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit))
-local dead_count = redis.call('ZCARD', dead)
-local oldest, excess = redis.call('ZRANGE', dead, 0, limit - 1, 'WITHSCORES'), {}
-for i = 1, #oldest / 2 do
-  local is_too_many = dead_count - #excess > most_dead
-  if is_too_many or tonumber(oldest[2 * i]) <= dead_until then excess[#excess + 1] = oldest[2 * i - 1] end
+-- The first jobs of a place while they are too many, or their time is over.
+local function excess_of(place, most_kept, latest)
+  local count, oldest, excess = redis.call('ZCARD', place), redis.call('ZRANGE', place, 0, limit - 1, 'WITHSCORES'), {}
+  for i = 1, #oldest / 2 do
+    if count - #excess > most_kept or tonumber(oldest[2 * i]) <= latest then excess[#excess + 1] = oldest[2 * i - 1] end
+  end
+  return excess
 end
-local pruned_dead = prune(dead, excess)
+redis.call('HDEL', crashes, '')
+local pruned_done = prune(done, most_done and excess_of(done, most_done, floor)
+  or redis.call('ZRANGE', done, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit))
+local pruned_dead = prune(dead, excess_of(dead, most_dead, dead_until))
 if has_groups then
   local head
   -- include head.lua
@@ -102,7 +106,7 @@ local function has_until(place, time)
   return head and tonumber(head) <= time
 end
 local more = more_histories or has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
-  or has_until(unacked, parked_until)
+  or has_until(unacked, parked_until) or most_done ~= nil and redis.call('ZCARD', done) > most_done
 keep_notes()
 -- include told.lua
 return {

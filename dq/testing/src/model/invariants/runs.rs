@@ -125,7 +125,9 @@ impl Invariants {
 fn decided(was: &JobView, outcome: &Outcome, topic: &Topic) -> Result<Option<JobView>, String> {
     use step::Change as C;
     let (now, fixed) = (topic.now(), was.record.fixed());
-    let (parked_by, retain) = (fixed.parked_by, fixed.retain);
+    let parked_by = fixed.parked_by;
+    // An ack with a result may bring a retention.
+    let retain = outcome.metadata.as_ref().map_or(fixed.retain, |metadata| metadata.retain);
     let token = was.row.as_ref().map(|row| row.token).unwrap_or(outcome.token);
     let delay = outcome.metadata.as_ref().map_or(fixed.delay, |metadata| metadata.delay);
     let (event, at, parked_by) = match &outcome.change {

@@ -21,6 +21,7 @@ impl Checker {
                     let again = outcomes[..nth].iter().any(|(other, _)| other.id == outcome.id);
                     let is_run = |view: &View| is_run(view.jobs.get(&outcome.id), node, outcome.token);
                     let (ran, runs) = (is_run(before) && !again, is_run(after));
+                    self.check_result(&outcome.id, [before, after].map(|view| view.jobs.get(&outcome.id)));
                     if *verdict == Verdict::Done && runs || *verdict == Verdict::Stale && ran {
                         let id = &outcome.id;
                         self.bad(format!("[10] {node} gets {verdict:?} for {id}: it ran {ran}, runs {runs}"));

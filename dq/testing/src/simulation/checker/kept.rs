@@ -1,8 +1,9 @@
-//! The state that a run leaves for the next one: a claim brings the one that was left last, by an outcome or a checkpoint.
+//! What a run leaves: its state, which the next claim brings, the one that was left last by an outcome or a checkpoint; and its result, with
+//! which the job stays DONE.
 
 use super::super::version::version;
 use super::record::Checker;
-use dq::job::{JobId, KeptState, NodeId, Token};
+use dq::job::{JobId, KeptState, NodeId, State, Token};
 use dq::store::step::{Change, Outcome};
 use dq::testing::seam::JobView;
 
@@ -21,6 +22,29 @@ impl Checker {
         let keeps = matches!(outcome.change, Change::Rejoin(_) | Change::Retry(_) | Change::Park | Change::Dead);
         if let (Some(metadata), Some(job)) = (outcome.metadata.as_ref().filter(|_| keeps), job) {
             self.expected.states.insert(version(&job.record), metadata.state.clone());
+        }
+    }
+
+    /// An ack has brought a result. A pending command goes before it.
+    pub(super) fn note_result_of(&mut self, outcome: &Outcome, job: Option<&JobView>) {
+        let result = outcome.metadata.as_ref().and_then(|metadata| metadata.result.clone());
+        let (Some(result), Some(job)) = (result, job) else { return };
+        let version = version(&job.record);
+        let is_replaced = job.replacement.as_ref().is_some_and(|(_, conditional)| !conditional);
+        if !is_replaced && !self.is_promised(version, job) {
+            self.expected.results.insert(version, result);
+        }
+    }
+
+    /// A result is there once its ack was accepted; `jobs` are the job before and after that.
+    pub(super) fn check_result(&mut self, id: &JobId, jobs: [Option<&JobView>; 2]) {
+        let [before, after] = jobs;
+        let Some(version_before) = before.map(|job| version(&job.record)) else { return };
+        let Some(wanted) = self.expected.results.remove(&version_before) else { return };
+        let is_it = |job: &&JobView| version(&job.record) == version_before && job.state == State::Done;
+        let kept = after.filter(is_it).and_then(|job| job.record.metadata().ok()).and_then(|metadata| metadata.result);
+        if kept.as_ref() != Some(&wanted) {
+            self.bad(format!("[10] LOST: the result of {id} ({version_before}): it is {after:?}"));
         }
     }
 

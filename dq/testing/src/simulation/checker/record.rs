@@ -151,6 +151,8 @@ pub(in crate::simulation) struct Expected {
     pub(super) taken: BTreeMap<JobId, Timestamp>,
     /// The state that a run of a version has left last.
     pub(super) states: BTreeMap<u64, Option<KeptState>>,
+    /// The results of the step that is being checked.
+    pub(super) results: BTreeMap<u64, KeptState>,
 }
 
 /// How a run that was charged a crash had run.

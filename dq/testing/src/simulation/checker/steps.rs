@@ -125,6 +125,7 @@ impl Checker {
                     if *verdict == Verdict::Done {
                         self.note_outcome(node, outcome, before.jobs.get(&outcome.id));
                         self.note_state_of(outcome, before.jobs.get(&outcome.id));
+                        self.note_result_of(outcome, before.jobs.get(&outcome.id));
                         if let Change::Rejoin(RejoinDue::BackOff(delay)) = outcome.change {
                             self.note_back_off(node, &outcome.id, delay, micros);
                         }

@@ -106,9 +106,12 @@ local function die(id, text)
 end
 local function finish_job(id, text, ending, new)
   local known = ending == 'a' and text and facts_of(text)
-  if not known or known.retain == 0 then return remove_job(id) end
+  -- A result brings a retention of its own if the job has none.
+  local retain = known and (new and new ~= '' and facts_of(new) or known).retain or 0
+  if retain == 0 then return remove_job(id) end
   if new then update_metadata(id, text, merge(text, new, known.parking_fence)) end
-  put('done', id, floor + known.retain)
+  if known.retain == 0 then plan.has_retention = true end
+  put('done', id, floor + retain)
 end
 local function give_back(id, due, text, parking_fence, crash_count)
   if crash_count > 0 then push(plan.crashes, id, crashes_text(crash_count, '')) end

@@ -1,0 +1,195 @@
+//! The task that waits for the results of a topic, for all callers of a provider.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+
+use super::super::events::{Event, Events};
+use super::Source;
+use super::table::{PAUSES, Table, Waiter};
+use crate::job::JobId;
+use crate::store::step::MOST_JOBS;
+use crate::store::{StoreError, Stored};
+
+/// How long the task listens after the last caller has left, so that one wait after the other needs one subscription.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// What callers tell the task.
+#[derive(Debug)]
+pub(super) enum Message {
+    Wait(JobId, Waiter),
+    Leave(JobId, u64),
+}
+
+/// A query for jobs, on its way.
+struct Look {
+    ids: Arc<[JobId]>,
+    left: Duration,
+    answer: BoxFuture<'static, Result<Vec<Option<Stored>>, StoreError>>,
+}
+
+/// What comes next.
+enum Next {
+    /// The inbox of the topic is gone, and with it all callers.
+    Over,
+    Told(Message),
+    Event(Event),
+    Answer(Result<Vec<Option<Stored>>, StoreError>),
+    Time,
+}
+
+pub(super) struct Watching {
+    source: Source,
+    messages: mpsc::UnboundedReceiver<Message>,
+    table: Table,
+    /// While callers wait, and for a while after.
+    events: Option<Events>,
+    /// The subscription stands, or cannot be made just now. Before that a look could miss what comes between it and the first event.
+    is_settled: bool,
+    /// When the task stops to listen, if no caller comes before.
+    lingers_until: Duration,
+    /// All jobs were looked at then, or will be.
+    all_at: Duration,
+    look: Option<Look>,
+}
+
+impl Watching {
+    pub(super) fn new(source: Source, messages: mpsc::UnboundedReceiver<Message>) -> Self {
+        Self {
+            source,
+            messages,
+            table: Table::default(),
+            events: None,
+            is_settled: false,
+            lingers_until: Duration::ZERO,
+            all_at: Duration::ZERO,
+            look: None,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        loop {
+            let now = self.source.environment.now();
+            self.listen_while_awaited(now);
+            self.look_at_due(now);
+            match self.next().await {
+                Next::Over => return,
+                Next::Told(message) => self.on_message(message),
+                Next::Event(event) => self.on_event(event),
+                Next::Answer(answer) => self.on_answer(answer),
+                Next::Time => {}
+            }
+        }
+    }
+
+    fn listen_while_awaited(&mut self, now: Duration) {
+        if !self.table.is_empty() {
+            self.lingers_until = now + LINGER;
+            let Source { store, environment, call_timeout, topic } = &self.source;
+            self.events.get_or_insert_with(|| Events::new(store, environment, *call_timeout, topic));
+        } else if now >= self.lingers_until {
+            (self.events, self.is_settled) = (None, false);
+        }
+    }
+
+    /// One query at a time: what becomes due meanwhile goes with the next one.
+    fn look_at_due(&mut self, now: Duration) {
+        if self.look.is_some() {
+            return;
+        }
+        let ids: Arc<[JobId]> = self.table.take_due(now, MOST_JOBS).into();
+        if ids.is_empty() {
+            return;
+        }
+        let Source { store, environment, call_timeout, topic } = &self.source;
+        let (store, topic, asked) = (Arc::clone(store), topic.clone(), Arc::clone(&ids));
+        let (limit, too_late) = (*call_timeout, environment.sleep_until(now + *call_timeout));
+        let answer = Box::pin(async move {
+            tokio::select! {
+                biased;
+                answer = store.get(&topic, &asked) => answer,
+                () = too_late => {
+                    let reason = format!("no answer within {} (`call_timeout`)", humantime::format_duration(limit));
+                    Err(StoreError::Unavailable { operation: "get", reason })
+                }
+            }
+        });
+        self.look = Some(Look { ids, left: now, answer });
+    }
+
+    async fn next(&mut self) -> Next {
+        let lingers = self.events.as_ref().filter(|_| self.table.is_empty()).map(|_| self.lingers_until);
+        let at = if self.look.is_none() { self.table.next() } else { None };
+        let at = at.into_iter().chain(lingers).min();
+        let Self { look, events, messages, source, .. } = self;
+        tokio::select! {
+            biased;
+            answer = async {
+                match look {
+                    Some(look) => look.answer.as_mut().await,
+                    None => pending().await,
+                }
+            } => Next::Answer(answer),
+            message = messages.recv() => message.map_or(Next::Over, Next::Told),
+            event = async {
+                match events {
+                    Some(events) => events.next().await,
+                    None => pending().await,
+                }
+            } => event.map_or(Next::Over, Next::Event),
+            () = async {
+                match at {
+                    Some(at) => source.environment.sleep_until(at).await,
+                    None => pending().await,
+                }
+            } => Next::Time,
+        }
+    }
+
+    fn on_message(&mut self, message: Message) {
+        match message {
+            Message::Wait(id, waiter) => {
+                let now = self.source.environment.now();
+                self.table.wait(&id, waiter, if self.is_settled { now } else { now + PAUSES.0 });
+            }
+            Message::Leave(id, number) => self.table.leave(&id, number),
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        let now = self.source.environment.now();
+        match event {
+            Event::Job { id, what, .. } => self.table.moved(&id, &what, now),
+            Event::Listening => {
+                (self.is_settled, self.all_at) = (true, now);
+                self.table.look_at_all(now);
+            }
+            // The reader of a busy topic may miss events again and again, and each look reads all jobs.
+            Event::Missed(_) => self.look_at_all_soon(now),
+            Event::Interrupted(_) => {
+                self.is_settled = true;
+                self.look_at_all_soon(now);
+            }
+        }
+    }
+
+    /// Looks at all jobs, a pause after the last time at the earliest.
+    fn look_at_all_soon(&mut self, now: Duration) {
+        if self.all_at <= now {
+            self.all_at = (self.all_at + PAUSES.0).max(now);
+            self.table.look_at_all(self.all_at);
+        }
+    }
+
+    fn on_answer(&mut self, answer: Result<Vec<Option<Stored>>, StoreError>) {
+        let Some(Look { ids, left, .. }) = self.look.take() else { return };
+        let now = self.source.environment.now();
+        match answer {
+            Ok(found) => self.table.answered(&ids, found, left, now),
+            Err(error) => self.table.failed(&ids, error, left, now),
+        }
+    }
+}
