@@ -235,9 +235,11 @@ impl Inspector {
                 _ => {}
             }
         }
+        let taken = if job.is_none() { provider.taken(id.clone()).await? } else { None };
+        let taken = taken.filter(|until| *until > seen.clock);
         let history = self.history_of(&provider, id).await?;
         let reasons =
-            job.as_ref().map_or_else(|| missing(&seen, &history), |job| reasons(&seen, job, earlier, grouped));
+            job.as_ref().map_or_else(|| missing(&seen, &history, taken), |job| reasons(&seen, job, earlier, grouped));
         Ok(Why { reasons, job, history })
     }
 }

@@ -36,6 +36,11 @@ pub enum Reason {
         /// Who asked for that, if anybody did.
         by: Option<String>,
     },
+    /// The id stays taken for the `unique_for` of its add, so an add of it adds no job, unless it replaces.
+    IdTaken {
+        /// Until then.
+        until: Timestamp,
+    },
     /// Its due time has not come.
     NotDueYet {
         /// When it is due.
@@ -191,6 +196,7 @@ impl fmt::Display for Reason {
                 write!(f, "{waiting} jobs of the topic wait, and {limit} may, so adds of new jobs are refused")
             }
             Self::Gone { at, how, by } => gone(f, *at, how, by.as_deref()),
+            Self::IdTaken { until } => write!(f, "its id is taken until {until} (`unique_for`): only a replacement adds it"),
             Self::NotDueYet { due, now } => {
                 write!(f, "it is not due yet: it is due at {due}, in {}", format_duration(due.since(*now)))
             }

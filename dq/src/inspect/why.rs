@@ -35,10 +35,14 @@ impl fmt::Display for Why {
 }
 
 /// Why there is no such job, as far as its history and its topic tell.
-pub(super) fn missing(topic: &InspectedTopic, history: &[PastMove]) -> Vec<Reason> {
+pub(super) fn missing(topic: &InspectedTopic, history: &[PastMove], taken: Option<Timestamp>) -> Vec<Reason> {
     let gone = end_of(history).map_or(Reason::Unknown, |(at, how, by)| Reason::Gone { at, how, by });
     let full = topic.state.waiting().filter(|_| topic.is_full());
-    std::iter::once(gone).chain(full.map(|limit| Reason::TopicFull { waiting: topic.delayed, limit })).collect()
+    let taken = taken.map(|until| Reason::IdTaken { until });
+    std::iter::once(gone)
+        .chain(taken)
+        .chain(full.map(|limit| Reason::TopicFull { waiting: topic.delayed, limit }))
+        .collect()
 }
 
 /// The reasons, from what the store has. `earlier` says how many jobs were due before this one, and `grouped` why its group does not let it

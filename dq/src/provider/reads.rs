@@ -83,6 +83,11 @@ impl TopicProvider {
         })
     }
 
+    /// Until when an id stays taken, perhaps a time that is over.
+    pub(crate) fn taken(&self, id: JobId) -> Call<Query<Option<Timestamp>>> {
+        self.asks(id, |store, key, id, _| Box::pin(async move { store.taken(&key, &id).await }))
+    }
+
     /// A job by its id.
     pub(crate) fn stored(&self, id: JobId) -> Call<Query<Option<Stored>>> {
         self.asks(id, |store, key, id, _| {

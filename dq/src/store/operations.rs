@@ -95,6 +95,8 @@ macro_rules! operations {
         /// Returns what the topic has kept of the moves of a job, oldest first, also of one that is gone: `None` where it has kept
         /// nothing.
         History history(topic: &'a TopicKey, id: &'a JobId) -> Option<JobHistory>;
+        /// Returns until when an id stays taken (rule 18), perhaps a time that is over. One command.
+        Taken taken(topic: &'a TopicKey, id: &'a JobId) -> Option<Timestamp>;
         /// Returns the jobs with these ids, in the order of the ids; at most 1,000. The answer has at most
         /// [`USUAL_BYTES`](crate::store::step::USUAL_BYTES) of records, or one larger record: if it is shorter than the ids, ask again for
         /// the rest.

@@ -147,6 +147,9 @@ async fn what_waits(reader: &mut Reader, shop: &Provider) {
     reader.get("/topics/{topic}/timeline", "waits", "").await;
     reader.why("waits", "none", &["unknown"]).await;
     reader.why("waits", "a/1", &["not_due_yet", "no_listener"]).await;
+    reader.call(ADD, "waits", "", json!({ "payload": 1, "id": "once", "unique_for": "1h" })).await;
+    reader.call("DELETE /topics/{topic}/jobs/{id}", "waits", "once", Value::Null).await;
+    reader.why("waits", "once", &["unknown", "id_taken"]).await;
     let one = json!({ "kind": "waiting", "value": 1, "reason": "it is slow" });
     reader.call("POST /topics/{topic}/limit", "waits", "", one).await;
     reader.why("waits", "none", &["unknown", "topic_full"]).await;

@@ -42,6 +42,9 @@ impl MemoryStore {
                 Reply::Schedules(self.look(name, topic, |topic, _| topic.schedules(after, limit))?)
             }
             Query::History { topic, id } => Reply::History(self.look(name, topic, |topic, _| Ok(topic.history(id)))?),
+            Query::Taken { topic, id } => {
+                Reply::Taken(self.look(name, topic, |topic, _| Ok(topic.taken.get(id).map(|taken| taken.until)))?)
+            }
             Query::Export { topic, request } => {
                 Reply::Export(self.look(name, topic, |topic, now| topic.export(now, &request))?)
             }

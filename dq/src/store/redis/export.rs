@@ -4,7 +4,7 @@ use super::RedisStore;
 use super::keys::{Key, Keys};
 use super::reply::Reply;
 use super::scripts::Step;
-use crate::job::{Deliver, Fence, NodeId, Progress, TopicKey};
+use crate::job::{Deliver, Fence, JobId, NodeId, Progress, TopicKey};
 use crate::store::{
     CopyPlace, Cursor, ExportRequest, Exported, HeldJob, JobCopy, PendingEnd, PendingReplacement, StoreError, plain,
 };
@@ -26,30 +26,39 @@ impl RedisStore {
         let (keys, ExportRequest { part, after, limit, bytes }) = (self.keyspace.of(topic), request);
         if let Some(place) = part.place() {
             let mut exported = self.placed_of(&keys, place, after, (limit, bytes), true).await?;
-            self.note_taken(&keys, &mut exported.copies).await?;
+            self.note_taken(topic, &mut exported.copies).await?;
             return Ok(exported);
         }
         let Runs { held, next, clock, fence } = self.runs_of(&keys, after, (limit, bytes), true).await?;
         let jobs = held.len();
         let mut copies: Vec<_> = held.into_iter().flat_map(|(_, job)| job.given_back(clock)).collect();
-        self.note_taken(&keys, &mut copies).await?;
+        self.note_taken(topic, &mut copies).await?;
         Ok(Exported { copies, jobs, next, fence })
     }
 
-    /// Until when the ids of these copies are taken.
-    async fn note_taken(&self, keys: &Keys, copies: &mut [JobCopy]) -> Result<(), StoreError> {
-        if copies.is_empty() {
-            return Ok(());
+    /// Notes until when the ids of these copies are taken.
+    async fn note_taken(&self, topic: &TopicKey, copies: &mut [JobCopy]) -> Result<(), StoreError> {
+        let ids: Vec<_> = copies.iter().map(|copy| &copy.id).collect();
+        let ends = self.taken_until(topic, &ids).await?;
+        copies.iter_mut().zip(ends).for_each(|(copy, end)| copy.taken_until = end);
+        Ok(())
+    }
+
+    /// Until when these ids are taken.
+    pub(super) async fn taken_until(
+        &self,
+        topic: &TopicKey,
+        ids: &[&JobId],
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
         }
         let mut command = redis::cmd("ZMSCORE");
-        command.arg(keys.name(Key::Taken, ""));
-        copies.iter().for_each(|copy| _ = command.arg(copy.id.as_str()));
-        let mut ends = Reply::list("export", self.queries.command("export", &command).await?)?;
-        for copy in copies {
-            // The half millisecond of a deleted job is no part of the time.
-            copy.taken_until = ends.score_or_nothing()?.map(|score| Timestamp::from_millis(score as u64));
-        }
-        Ok(())
+        command.arg(self.keyspace.of(topic).name(Key::Taken, ""));
+        ids.iter().for_each(|id| _ = command.arg(id.as_str()));
+        let mut ends = Reply::list("taken", self.queries.command("taken", &command).await?)?;
+        // The half millisecond of a deleted job is no part of the time.
+        ids.iter().map(|_| Ok(ends.score_or_nothing()?.map(|score| Timestamp::from_millis(score as u64)))).collect()
     }
 
     /// A page of one place, in order of time, then id. Only an export has crashes and the last fence.

@@ -35,6 +35,7 @@ impl RedisStore {
             }
             Query::KeepHistory { topic, setting } => Answer::KeepHistory(self.keep_history_of(topic, setting).await?),
             Query::History { topic, id } => Answer::History(self.history_of(topic, id).await?),
+            Query::Taken { topic, id } => Answer::Taken(self.taken_until(topic, &[id]).await?.pop().flatten()),
             Query::Get { topic, ids } => Answer::Get(self.get_by_ids(topic, ids).await?),
             Query::Page { topic, request } => Answer::Page(self.page_of(topic, request).await?),
             Query::Oldest { topic } => Answer::Oldest(self.oldest_of(topic).await?),

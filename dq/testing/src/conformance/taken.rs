@@ -46,6 +46,8 @@ pub async fn ended_job_counts_as_existing_while_its_id_is_taken(t: &Topic) {
         let claim = t.claim("n", name).await;
         assert_eq!(known(t, name).await, AddOutcome::Exists(State::Running));
         t.end("n", &claim, Change::Ack).await;
+        let until = t.store.taken(&t.key, &id(name)).await.expect("the query is answered");
+        assert_eq!(until.map(|until| until.since(t.now())), Some(secs(24 * HOUR)), "{name}");
         for wait in [1, HOUR, 22 * HOUR - 1, HOUR - 1] {
             t.advance(secs(wait)).await;
             assert_eq!(known(t, name).await, ENDED, "{name}");
