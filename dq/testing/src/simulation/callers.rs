@@ -19,7 +19,7 @@ use super::version::{FAILING, KILLER, SLOW, payload};
 use dq::config::NodeSettings;
 use dq::environment::Runtime;
 use dq::job::{Deliver, Priority, TopicKey};
-use dq::provider::{Added, Addition, CallError, CommandOutcome, Provider, Refusal, TopicProvider};
+use dq::provider::{Added, Addition, CallError, JobOptions, Provider, Refusal, TopicProvider};
 
 /// The most jobs that one act of a caller adds.
 pub(super) const MOST_ADDS: u64 = 64;
@@ -175,10 +175,14 @@ impl Sim {
         let (id, key) = (self.id(topic, random), self.keys[topic as usize].clone());
         let Ok(provider) = provider.topic(key.topic.as_str()) else { return };
         let time = Duration::from_millis(random.pick(&[0, 400, 2_500, 12_000]));
-        let change = match random.below(4) {
+        let change = match random.below(5) {
             0 => provider.reschedule(id, time),
             1 => provider.extend_by(id, time),
             2 => provider.update_json(id, payload(0, random.between(2, 40) as usize)),
+            3 => {
+                let options = JobOptions::new().headers([("drawn", random.below(9).to_string())]);
+                provider.set_options(id, if random.chance(0.3) { options.retain("30s") } else { options })
+            }
             _ => provider.run_now(id),
         };
         let change = if random.chance(0.3) { change.if_version(random.below(3) as u32) } else { change };
@@ -195,14 +199,22 @@ impl Sim {
             None => (self.keys[topic as usize].clone(), id, None),
         };
         let Ok(provider) = provider.topic(key.topic.as_str()) else { return };
-        let _ = match (verb, fence) {
-            (0, _) => provider.delete(id).await,
-            (1, _) => provider.cancel(id).await,
-            (2 | 3, Some(fence)) => provider.requeue(id).fence(fence).await.map(CommandOutcome::from),
-            (2 | 3, None) => provider.requeue(id).await.map(CommandOutcome::from),
-            (_, Some(fence)) => provider.ack(id).fence(fence).await.map(CommandOutcome::from),
-            (_, None) => provider.ack(id).await.map(CommandOutcome::from),
-        };
+        let version = random.chance(0.3).then(|| random.below(3) as u32);
+        if verb < 2 {
+            let mut command = if verb == 0 { provider.delete(id) } else { provider.cancel(id) };
+            if let Some(version) = version {
+                command = command.if_version(version);
+            }
+            return drop(command.await);
+        }
+        let mut command = if verb < 4 { provider.requeue(id) } else { provider.ack(id) };
+        if let Some(fence) = fence {
+            command = command.fence(fence);
+        }
+        if let Some(version) = version {
+            command = command.if_version(version);
+        }
+        drop(command.await);
     }
 }
 

@@ -1,16 +1,34 @@
-//! Changes and extensions: a change does what its answer says, and an extended job stays as it was (rule 28).
+//! Changes and extensions: a change does what its answer says, and an extended job stays as it was; a command that names another version does
+//! nothing (rule 28).
 
 use super::super::version::{mark, version, with_payload};
 use super::record::{Added, Checker};
-use dq::job::State;
-use dq::store::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, NewJob};
+use dq::job::{Metadata, State};
+use dq::store::{ChangeKind, ChangeOutcome, ChangeVerdict, Command, CommandOutcome, JobChange, NewJob, OptionChange};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
+
+/// Whether the job has these options now, and everything else as it was, but for the version.
+fn has(options: &OptionChange, was: &JobView, is: &JobView) -> bool {
+    let (Ok(old), Ok(new)) = (was.record.metadata(), is.record.metadata()) else { return false };
+    let OptionChange { retry, headers, retain } = options.clone();
+    let wanted = Metadata {
+        retry: retry.or(old.retry),
+        headers: headers.unwrap_or(old.headers),
+        retain: retain.unwrap_or(old.retain),
+        version: new.version,
+        ..old
+    };
+    new == wanted && was.record.payload() == is.record.payload()
+}
 
 impl Checker {
     /// Records when a job that got another due time waits for it, and the last payload of each job.
     pub(super) fn note_change(&mut self, item: &JobChange, outcome: &ChangeOutcome, before: &View, micros: u64) {
         if outcome.verdict != ChangeVerdict::Changed {
+            return;
+        }
+        if let ChangeKind::Options(_) = &item.what {
             return;
         }
         let job = before.jobs.get(&item.id).filter(|job| job.state != State::Done);
@@ -45,11 +63,12 @@ impl Checker {
             }
             let changed = |was: &JobView, is: &JobView| {
                 let (old, new) = (was.record.fixed().version, is.record.fixed().version);
-                let has = match &item.what {
+                let is_made = match &item.what {
                     ChangeKind::Update(payload) => mark(&is.record) == mark(payload),
+                    ChangeKind::Options(options) => (was.state, was.at) == (is.state, is.at) && has(options, was, is),
                     _ => was.state == State::Delayed && is.at == outcome.due,
                 };
-                has && new == old + 1 && item.if_version.is_none_or(|wanted| wanted == old)
+                is_made && new == old + 1 && item.if_version.is_none_or(|wanted| wanted == old)
             };
             let (was, is) = (before.jobs.get(&item.id), after.jobs.get(&item.id));
             let fits = match (outcome.verdict, was, is) {
@@ -58,6 +77,19 @@ impl Checker {
             };
             if !fits {
                 self.bad(format!("[28] {item:?} is answered {outcome:?}: {was:?} is {is:?}"));
+            }
+        }
+    }
+
+    /// Checks the commands that name the version of their job, and are alone in their batch.
+    pub(super) fn check_named_versions(&mut self, items: &[(Command, CommandOutcome)], before: &View) {
+        for (item, outcome) in items {
+            let alone = items.iter().filter(|(other, _)| other.id == item.id).count() == 1;
+            let job = before.jobs.get(&item.id).filter(|_| alone && !before.broadcasts.contains_key(&item.id));
+            let (Some(wanted), Some(job)) = (item.if_version, job) else { continue };
+            let other = Some(job.record.fixed().version).filter(|present| *present != wanted);
+            if outcome.other_version != other || other.is_some() && outcome.changed {
+                self.bad(format!("[28] {item:?} is answered {outcome:?}: {job:?}"));
             }
         }
     }

@@ -102,7 +102,8 @@ impl Checker {
                 }
             }
             Did::Command { items } => {
-                for (item, _) in items {
+                self.check_named_versions(items, before);
+                for (item, _) in items.iter().filter(|(_, outcome)| outcome.other_version.is_none()) {
                     self.note_command(item, before.jobs.get(&item.id));
                 }
             }
