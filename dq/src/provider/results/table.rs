@@ -24,7 +24,7 @@ pub(super) struct Waiter {
     pub(super) since: Duration,
     pub(super) until: Duration,
     pub(super) answer: oneshot::Sender<Ended>,
-    /// A look has left since the caller came. An earlier one may not know what the caller has done before.
+    /// A query has left since the caller came. An earlier one may not know what the caller has done before.
     pub(super) is_asked: bool,
 }
 
@@ -47,7 +47,7 @@ struct Awaited {
     was_there: bool,
     /// What a move has said about its end.
     end: Option<NoResult>,
-    /// A look is in flight; a move that comes meanwhile may be younger.
+    /// A query is in flight; a move that comes meanwhile may be younger.
     asked: bool,
     /// A move has come since the last look left.
     has_news: bool,
@@ -159,7 +159,7 @@ impl Table {
         }
     }
 
-    /// The store has answered a look at these jobs, perhaps only for the first of them. It left at `left`.
+    /// The store has answered a query for these jobs, perhaps only for the first of them. It left at `left`.
     pub(super) fn answered(&mut self, asked: &[JobId], found: Vec<Option<Stored>>, left: Duration, now: Duration) {
         let mut found = found.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
         for (id, found) in asked.iter().zip(&mut found) {
@@ -195,7 +195,7 @@ impl Table {
         }
     }
 
-    /// The store has not answered a look at these jobs.
+    /// The store has not answered a query for these jobs.
     pub(super) fn failed(&mut self, asked: &[JobId], error: StoreError, left: Duration, now: Duration) {
         let error = Arc::new(error);
         for id in asked {

@@ -47,7 +47,7 @@ pub(super) struct Watching {
     table: Table,
     /// While callers wait, and for a while after.
     events: Option<Events>,
-    /// The subscription stands, or cannot be made just now. Before that a look could miss what comes between it and the first event.
+    /// The subscription stands, or cannot be made just now. Before that a query could miss what comes between it and the first event.
     is_settled: bool,
     /// When the task stops to listen, if no caller comes before.
     lingers_until: Duration,
