@@ -15,7 +15,7 @@ use super::settings::INNOCENT;
 use super::sim::Sim;
 use super::sync::lock;
 use super::units::{MS, SECOND};
-use super::version::{FAILING, KILLER, SLOW, version};
+use super::version::{FAILING, KILLER, SLOW, leaves_result, version};
 use dq::environment::{Environment, StoreClock as _};
 use dq::job::{Cause, KeptState, NodeId, Record, Token, TopicKey};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
@@ -232,8 +232,7 @@ impl Scripted {
                 Returned::Decided(decision)
             }
             (HandlerKind::OnDue, End::Parked) => Returned::Decided(Decision::Park),
-            // Every fourth job leaves a result. It is no draw, so the seeds of other findings stay.
-            (HandlerKind::OnDue, _) if version % 4 == 1 => {
+            (HandlerKind::OnDue, _) if leaves_result(version) => {
                 Returned::Keeping(Decision::Ack, KeptState::from_bytes(version.to_string().as_bytes()))
             }
             (HandlerKind::OnDue, _) => Returned::Decided(Decision::Ack),
