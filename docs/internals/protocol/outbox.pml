@@ -1,0 +1,186 @@
+/* dq: follow-ups (rule 18 of README.md beside this file), for the model checker spin.
+ *
+ * Runs of a source topic settle with a follow-up each, which goes into the outbox of the source.  Two relays read the first entry, send it
+ * to the target, and remove what has arrived.  A sent entry is executed and answered; executed with its answer lost; lost; or executed at
+ * any later time ("late").  A relay may die at any time, and begin again.  The store falls back to an earlier state: source and target to
+ * one moment of both, or with ALONE the source without the target.  Runs whose outcome was lost then settle again.
+ *
+ * Each follow-up of an outcome that stands arrives exactly once, and that of a lost outcome at most once.
+ * All parts of the rule are on by default; each -D below takes one away (model.md says what the checker then finds).
+ *   NO_POSITION     the target keeps no position
+ *   POSITION_LATER  the target keeps it in a step of its own, after it has added the job
+ *   REMOVE_FIRST    the relay removes the entry before the target has it
+ *   BLIND           the store removes what the relay says has arrived, and does not look at the position of the target
+ *   OUTCOME_FIRST   the outcome is settled in a step of its own, before the follow-up is written
+ *   COUNTER         the next position is the last one and one more, whatever the clock says
+ *   NO_AFTER        an entry does not name the one before it
+ */
+#ifndef RUNS
+#define RUNS 2
+#endif
+#ifndef FAULTS
+#define FAULTS 2        /* answers lost, requests lost or late, relays that die */
+#endif
+#ifndef FAILOVERS
+#define FAILOVERS 1
+#endif
+#define MOST (RUNS * (FAILOVERS + 1))
+#define NR 2
+#define E(n) (MOST >= n -> n : 1)
+#define WAITS (source.entry[1] || source.entry[2] || source.entry[E(3)] || source.entry[E(4)] || source.entry[E(5)] || source.entry[E(6)])
+
+/* The source.  An entry has the number of its outcome; position 0 is before all. */
+typedef Source { byte entry[MOST + 1]; byte after[MOST + 1]; byte last; byte settled }
+typedef Target { byte position; byte got[MOST + 1] }
+Source source, old_source;
+Target target, old_target;
+byte outcomes, old_outcomes;    /* how many there have ever been */
+byte clock;                     /* positions that it has passed */
+bool stands[MOST + 1];
+bool has_old;
+byte faults = FAULTS, failovers = FAILOVERS;
+
+byte late_at, late_outcome, late_after;
+byte owed;                      /* OUTCOME_FIRST: an outcome whose follow-up is not written yet */
+bool moves;                     /* POSITION_LATER: a position that is not kept yet */
+byte moves_to;
+
+inline write_entry(o) {
+    clock++;
+#ifdef COUNTER
+    at = source.last + 1;
+#else
+    at = (clock > source.last + 1 -> clock : source.last + 1);
+#endif
+    source.entry[at] = o; source.after[at] = source.last; source.last = at; at = 0
+}
+
+inline copy_source(to, from) {
+    for (i : 0 .. MOST) { to.entry[i] = from.entry[i]; to.after[i] = from.after[i] }
+    to.last = from.last; to.settled = from.settled; i = 0
+}
+inline copy_target(to, from) {
+    for (i : 0 .. MOST) { to.got[i] = from.got[i] }
+    to.position = from.position; i = 0
+}
+
+/* The target executes an entry.  `arrived`: it has it now, or had it before. */
+inline execute(p, o, a, arrived) {
+    if
+#ifndef NO_POSITION
+    :: p <= target.position -> arrived = true
+#ifndef NO_AFTER
+    :: p > target.position && a > target.position -> arrived = false    /* one before it is missing: read the outbox again */
+    :: p > target.position && a <= target.position ->
+#else
+    :: p > target.position ->
+#endif
+#else
+    :: true ->
+#endif
+        target.got[o]++; arrived = true;
+#ifdef POSITION_LATER
+        moves = true; moves_to = p
+#else
+        target.position = p
+#endif
+    fi
+}
+
+active [RUNS] proctype Run() {
+    byte at;
+end:
+    do
+    :: atomic { source.settled < RUNS && owed == 0 && clock < MOST ->
+        source.settled++; outcomes++; stands[outcomes] = true;
+#ifdef OUTCOME_FIRST
+        owed = outcomes
+#else
+        write_entry(outcomes)
+#endif
+       }
+#ifdef OUTCOME_FIRST
+    :: atomic { owed != 0 -> write_entry(owed); owed = 0 }
+    :: atomic { owed != 0 && faults > 0 -> faults--; owed = 0 }     /* the node dies */
+#endif
+    od
+}
+
+active [NR] proctype Relay() {
+    byte p, o, a, i;
+    bool arrived;
+end:
+    do
+    :: atomic { p == 0 && WAITS ->      /* read the first entry */
+        for (i : 1 .. MOST) {
+            if
+            :: source.entry[i] != 0 && p == 0 -> p = i; o = source.entry[i]; a = source.after[i]
+            :: else
+            fi
+        }
+        i = 0;
+#ifdef REMOVE_FIRST
+        source.entry[p] = 0
+#endif
+       }
+    :: atomic { p != 0 && !arrived -> execute(p, o, a, arrived);
+        if
+        :: !arrived -> p = 0; o = 0; a = 0
+        :: else
+        fi
+       }
+    :: atomic { p != 0 && arrived ->    /* remove it */
+        if
+#ifdef BLIND
+        :: source.entry[p] == o -> source.entry[p] = 0
+#else
+        :: source.entry[p] == o && p <= target.position -> source.entry[p] = 0
+#endif
+        :: else
+        fi;
+        p = 0; o = 0; a = 0; arrived = false
+       }
+    :: atomic { p != 0 && !arrived && faults > 0 -> faults--; execute(p, o, a, arrived); arrived = false }   /* the answer is lost */
+    :: atomic { p != 0 && !arrived && faults > 0 && late_at == 0 -> faults--; late_at = p; late_outcome = o; late_after = a }
+    :: atomic { p != 0 && faults > 0 -> faults--; p = 0; o = 0; a = 0; arrived = false }                   /* it dies */
+    od
+}
+
+active proctype Late() {
+    bool arrived;
+end:
+    do
+    :: atomic { late_at != 0 -> execute(late_at, late_outcome, late_after, arrived); late_at = 0; late_outcome = 0; late_after = 0; arrived = false }
+    :: atomic { moves -> target.position = moves_to; moves = false; moves_to = 0 }
+    od
+}
+
+/* A replica falls behind at some moment, and takes over at a later one. */
+active proctype Failover() {
+    byte i;
+end:
+    do
+    :: atomic { failovers > 0 && !has_old -> has_old = true; copy_source(old_source, source); copy_target(old_target, target); old_outcomes = outcomes }
+    :: atomic { has_old && failovers > 0 -> failovers--;
+        has_old = false; owed = 0;
+        copy_source(source, old_source);
+#ifndef ALONE
+        copy_target(target, old_target);
+#endif
+        for (i : old_outcomes + 1 .. outcomes) { stands[i] = false }
+        i = 0
+       }
+    od
+}
+
+/* When nothing can move any more, each follow-up has arrived. */
+active proctype Watch() {
+    byte i;
+    atomic {
+        timeout;
+        for (i : 1 .. outcomes) {
+            assert(target.got[i] <= 1);
+            assert(!stands[i] || target.got[i] == 1)
+        }
+    }
+}
