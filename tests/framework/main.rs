@@ -13,6 +13,7 @@ mod crashes;
 mod defects;
 mod ending;
 mod failures;
+mod follow_ups;
 mod full;
 mod groups;
 mod health;

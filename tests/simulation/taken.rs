@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 47] = [
+pub const TAKEN: [Taken; 49] = [
     taken(
         "2",
         Profile::Killers,
@@ -263,6 +263,14 @@ pub const TAKEN: [Taken; 47] = [
         "has its tick, but",
     ),
     taken(
+        "outbox",
+        Profile::Net,
+        1_000,
+        "the position moves in the step that executes the entry; here it moves before",
+        "the request with the jobs was lost, and the store took the entry for one that has come",
+        "have not come",
+    ),
+    taken(
         "overlap",
         Profile::Calm,
         500,
@@ -277,6 +285,14 @@ pub const TAKEN: [Taken; 47] = [
         "a node that hears of a pause starts nothing that it has claimed; here it hears nothing",
         "a handler begins under the pause",
         "though its topic is paused since",
+    ),
+    taken(
+        "position",
+        Profile::Net,
+        1_000,
+        "a target keeps the position of the last follow-up that has come; here it executes each entry that comes again",
+        "the answer to an entry was lost, and it went out again",
+        "has come twice",
     ),
     taken(
         "priority",

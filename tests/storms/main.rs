@@ -84,6 +84,9 @@ struct Storm {
     /// Nothing but kills happen, to every node and producer. Only Redis, without `--kills`.
     #[arg(long)]
     only_kills: bool,
+    /// Nothing but chains of three jobs are added, each of which follows the one before it.
+    #[arg(long)]
+    chains: bool,
     /// Copies the directory each second, and checks that each copy has what was confirmed before. Only `file`.
     #[arg(long)]
     backup: bool,

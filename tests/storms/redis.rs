@@ -82,6 +82,7 @@ fn places(storm: &Storm, seed: u64, folder: &Path, ledger: &Arc<Ledger>, port: u
         rate: storm.rate / storm.producers.max(1),
         share,
         is_alone: false,
+        chains: storm.chains,
     };
     let faults = |number| match number {
         _ if storm.only_kills => Faults::Kills,

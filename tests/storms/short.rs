@@ -45,6 +45,14 @@ fn a_process_that_is_killed_again_and_again_loses_nothing_in_a_directory() {
 }
 
 #[test]
+fn chains_lose_no_job_and_repeat_none_while_their_process_is_killed() {
+    for store in ["redis", "file"] {
+        let said = storm(&["--store", store, "--kills", "6", "--rate", "200", "--chains"]);
+        assert_eq!(count(&said, "owner killed"), 6, "{said}");
+    }
+}
+
+#[test]
 fn a_storm_on_a_server_that_forgets_finds_lost_jobs() {
     let (is_sound, said) = run(&["--seconds", "8", "--pause", "1000", "--seed", "1", "--forgets"]);
     assert!(!is_sound && said.contains("FOUND lost: ") && said.contains("it is nowhere"), "{said}");

@@ -225,6 +225,10 @@ impl<'a> Writer<'a> {
             if self.choice.misses_running() && before.running > 0 {
                 return Err(Failure::Running { topic: key.topic, running: before.running });
             }
+            let outbox = format!("cannot read the outbox of topic `{}`", key.topic);
+            if let Some(seen) = repeating.ask(&outbox, |_| store.outbox(&key, None, 1)).await?.pop() {
+                return Err(Failure::FollowUps { topic: key.topic, target: seen.target, waiting: seen.waiting });
+            }
             counts.push((key, before));
         }
         let parts = self.choice.parts();

@@ -147,7 +147,7 @@ async fn a_job_runs_when_due_and_is_gone_when_acked() {
 #[tokio::test(start_paused = true)]
 async fn a_failing_job_runs_once_more_than_it_has_retries_and_is_dead_after_final_retry() {
     let (script, mut calls) = reporting(|call, _| match call {
-        HandlerCall::FinalRetry(_) => Returned::FinalRetried,
+        HandlerCall::FinalRetry(_) => Returned::FinalRetried(None),
         _ => Returned::Failed(Failure::new(crate::job::Cause::Error, "no")),
     });
     let settings = TopicSettings { retry: "1m, 5m".parse().unwrap(), ..TopicSettings::default() };

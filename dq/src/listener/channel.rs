@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::job::Delivery;
+use super::next::{Drafts, FollowUpError, Next};
 use super::noted::Noted;
 use super::notes::CheckpointError;
 use crate::job::{KeptState, Progress, StateError};
@@ -41,6 +42,9 @@ pub struct Channel(Noted);
 pub struct Decided {
     decision: Decision,
     state: Option<KeptState>,
+    next: Option<Drafts>,
+    /// Why it has none.
+    refusal: Option<FollowUpError>,
 }
 
 /// The decision in a [`Decided`], for tests of handlers.
@@ -67,7 +71,7 @@ pub enum Decision {
 
 impl Decided {
     const fn new(decision: Decision) -> Self {
-        Self { decision, state: None }
+        Self { decision, state: None, next: None, refusal: None }
     }
 
     /// The decision.
@@ -108,8 +112,55 @@ impl Decided {
         self.state.as_ref().map(KeptState::decode).transpose()
     }
 
-    pub(crate) fn into_parts(self) -> (Decision, Option<KeptState>) {
-        (self.decision, self.state)
+    /// Adds, broadcasts or deletes other jobs with the end of this one, each once: the store keeps these follow-ups in the step that
+    /// settles the job, and dq brings them to their topics, whatever crashes meanwhile. Only [`ack`](Channel::ack) and
+    /// [`dead`](Channel::dead) have follow-ups. After a `dead` they stand in place of
+    /// [`final_retry`](crate::DelayListener::final_retry), which does not run. Of a job that was deleted or cancelled during its run nothing
+    /// follows. At most 1,000, of 1 MiB together.
+    ///
+    /// ```
+    /// # use dq::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Debug, Serialize, Deserialize, DelayJob)]
+    /// # #[job(topic = "payment")]
+    /// # struct Pay { order: u64 }
+    /// # #[derive(Debug, Serialize, Deserialize, DelayJob)]
+    /// # #[job(topic = "shipment")]
+    /// # struct Ship { order: u64 }
+    /// # #[derive(Debug, Serialize, Deserialize, DelayJob)]
+    /// # #[job(topic = "reminder")]
+    /// # struct Remind { #[job(id)] order: u64 }
+    /// #[delay_listener]
+    /// async fn pay(job: Job<Pay>, channel: Channel) -> Result<Decided, JobError> {
+    ///     let order = job.order;
+    ///     Ok(channel.ack().then(|next| {
+    ///         next.add(Ship { order }).after("1h");
+    ///         next.delete::<Remind>(order);
+    ///     })?)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`FollowUpError`] if the decision has none, or if they are not valid.
+    pub fn then(self, next: impl FnOnce(&mut Next)) -> Result<Self, FollowUpError> {
+        if !matches!(self.decision, Decision::Ack | Decision::Dead(_)) {
+            return Err(FollowUpError::NotEnded);
+        }
+        if let Some(refusal) = self.refusal {
+            return Err(refusal);
+        }
+        let mut follow_ups = Next::default();
+        next(&mut follow_ups);
+        Ok(Self { next: Some(follow_ups.check()?), ..self })
+    }
+
+    /// How many follow-ups [`then`](Self::then) has given, for tests of handlers.
+    pub fn follow_ups(&self) -> usize {
+        self.next.as_ref().map_or(0, Drafts::len)
+    }
+
+    pub(crate) fn into_parts(self) -> (Decision, Option<KeptState>, Option<Drafts>) {
+        (self.decision, self.state, self.next)
     }
 
     /// A decision with a delay, or with what is wrong with the delay that `method` was called with.
@@ -191,7 +242,11 @@ impl Channel {
 
     /// The job is finished. The store removes it, or keeps it as DONE for the `retain` of its payload.
     pub fn ack(self) -> Decided {
-        Decided::new(Decision::Ack)
+        self.ends(Decision::Ack)
+    }
+
+    fn ends(self, decision: Decision) -> Decided {
+        Decided { refusal: self.0.refusal(), ..Decided::new(decision) }
     }
 
     /// The job is finished, and callers who wait with [`Provider::result`](crate::Provider::result) get this value: JSON of at most 64 KiB.
@@ -260,7 +315,7 @@ impl Channel {
     /// No retry can mend the job, whatever its policy says: the run fails for this reason, `final_retry` runs, and the job is
     /// DEAD with it. The same as the error [`JobError::fatal`](crate::JobError::fatal).
     pub fn dead(self, reason: impl Into<String>) -> Decided {
-        Decided::new(Decision::Dead(reason.into()))
+        self.ends(Decision::Dead(reason.into()))
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 use futures_util::task::AtomicWaker;
 use tokio_util::sync::CancellationToken;
 
+use super::next::Drafts;
 use crate::job::Progress;
 
 const NOT_YET: u64 = 0;
@@ -32,6 +33,8 @@ pub struct RunControl {
     token: Mutex<Option<CancellationToken>>,
     /// What the handler has said last, until the topic takes it to the store.
     progress: Mutex<Option<Box<Progress>>>,
+    /// What follows a `final_retry`; `None`: it is another handler, which says so with its decision.
+    next: Mutex<Option<Option<Drafts>>>,
     /// The control of its batch: what cancels the batch cancels each of its jobs.
     batch: Option<Arc<Self>>,
 }
@@ -102,6 +105,22 @@ impl RunControl {
     /// What was taken has not reached the store: it counts again, unless the handler has said more since.
     pub(crate) fn return_progress(&self, progress: Progress) {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Box::new(progress));
+    }
+
+    /// The run is a `final_retry`, which may say what follows.
+    pub(crate) fn allow_next(&self) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(None);
+    }
+
+    /// Notes what follows. Returns whether the run may say that.
+    pub(crate) fn set_next(&self, drafts: Drafts) -> bool {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        next.as_mut().map(|next| *next = Some(drafts)).is_some()
+    }
+
+    /// Takes what follows.
+    pub(crate) fn take_next(&self) -> Option<Drafts> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).take().flatten()
     }
 
     /// Asks the handler to stop.

@@ -113,8 +113,10 @@ impl<L: DelayListener> ErasedListener for Erased<L> {
                     returned(self.0.on_due(job, channel).await)
                 }
                 HandlerCall::FinalRetry(failure) => {
+                    let run = Arc::clone(&job.delivery().run);
+                    run.allow_next();
                     self.0.final_retry(job, &failure).await;
-                    Returned::FinalRetried
+                    Returned::FinalRetried(run.take_next())
                 }
                 HandlerCall::ProcessUnacked => unacked(self.0.process_unacked(job).await),
             }

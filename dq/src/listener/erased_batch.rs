@@ -41,10 +41,12 @@ impl<L: BatchListener> ErasedListener for ErasedBatch<L> {
                 Err(failure) => return Returned::Failed(failure),
             };
             drop(record);
+            let run = Arc::clone(&delivery.run);
             let job = Job::new(payload, delivery);
             if let HandlerCall::FinalRetry(failure) = call {
+                run.allow_next();
                 self.0.final_retry(job, &failure).await;
-                return Returned::FinalRetried;
+                return Returned::FinalRetried(run.take_next());
             }
             unacked(self.0.process_unacked(job).await)
         })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::next::Drafts;
 use crate::job::{Cause, KeptState, StateError, limits};
 
 /// How much of an error's text dq keeps, in bytes.
@@ -130,6 +131,8 @@ pub struct Failure {
     is_fatal: bool,
     /// What the run keeps for the next one.
     state: Option<KeptState>,
+    /// What follows the job, which this failure ends.
+    next: Option<Drafts>,
     /// The error of the handler, as long as the failure is on the user's runtime: its `Drop` is the user's code.
     error: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -153,7 +156,7 @@ impl Failure {
             message.push_str(CUT);
             message.shrink_to_fit();
         }
-        Self { cause, message, is_fatal: false, state: None, error: None }
+        Self { cause, message, is_fatal: false, state: None, next: None, error: None }
     }
 
     /// A failure after which no attempt is left.
@@ -170,6 +173,16 @@ impl Failure {
     /// The same failure of a run that keeps this state.
     pub(super) fn keeping(self, state: Option<KeptState>) -> Self {
         Self { state, ..self }
+    }
+
+    /// The same failure, with what follows.
+    pub(super) fn followed_by(self, next: Option<Drafts>) -> Self {
+        Self { next, ..self }
+    }
+
+    /// Takes out what follows.
+    pub(crate) fn take_next(&mut self) -> Option<Drafts> {
+        self.next.take()
     }
 
     /// Takes out the state that the run keeps for the next one.

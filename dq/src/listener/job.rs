@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use serde::de::DeserializeOwned;
 
 use super::control::RunControl;
+use super::next::{FollowUpError, Next};
 use super::notes::Notes;
 use crate::job::{Fence, JobId, KeptState, StateError, Token, TopicName};
 use crate::time::Timestamp;
@@ -30,6 +31,8 @@ pub struct Delivery {
     pub headers: Vec<(String, String)>,
     /// What an earlier run left.
     pub state: Option<KeptState>,
+    /// The job was acked on claim, so nothing can follow from its end.
+    pub is_acked: bool,
     /// Where its notes go; `None`: a test made it.
     pub notes: Option<Arc<dyn Notes>>,
     /// Tells when dq asks the run to stop.
@@ -103,6 +106,18 @@ impl<P> Job<P> {
     /// [`StateError::Decode`] if it is not an `S`.
     pub fn state<S: DeserializeOwned>(&self) -> Result<Option<S>, StateError> {
         self.delivery.state.as_ref().map(KeptState::decode).transpose()
+    }
+
+    /// Adds, broadcasts or deletes other jobs with the end of this one, each once, as [`Decided::then`](crate::Decided::then) does: for
+    /// [`final_retry`](crate::DelayListener::final_retry), whose job becomes DEAD with them. A second call takes the place of the first.
+    ///
+    /// # Errors
+    /// [`FollowUpError`] if they are not valid, and [`FollowUpError::NotEnded`] in any other handler.
+    pub fn then(&self, next: impl FnOnce(&mut Next)) -> Result<(), FollowUpError> {
+        let mut follow_ups = Next::default();
+        next(&mut follow_ups);
+        let drafts = follow_ups.check()?;
+        if self.delivery.run.set_next(drafts) { Ok(()) } else { Err(FollowUpError::NotEnded) }
     }
 
     pub(super) const fn delivery(&self) -> &Delivery {

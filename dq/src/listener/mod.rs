@@ -15,6 +15,7 @@ mod erased_batch;
 mod failure;
 mod inject;
 mod job;
+mod next;
 mod noted;
 mod notes;
 mod registry;
@@ -24,6 +25,7 @@ mod topic_check;
 
 pub use delay_listener::RetryDelay;
 pub use dq_grammar::{BadOnBlocked, BlockedBy, OnBlocked};
+pub use next::{FollowUpError, Next, NextJob};
 pub use notes::CheckpointError;
 pub use settings::{AckMode, OnTimeout};
 
@@ -47,8 +49,12 @@ pub use inject::{Dependency, Injectable, Injector, Missing, Provided};
 #[doc(hidden)]
 pub use job::{Delivery, Job};
 #[doc(hidden)]
+pub use next::Drafts;
+#[doc(hidden)]
 pub use notes::Notes;
 #[doc(hidden)]
 pub use registry::{ListenerKind, Registration};
 
 pub(crate) use registry::{Build, Built};
+#[cfg(feature = "testing")]
+pub(crate) use returned::returned;

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::control::RunControl;
 use super::job::Delivery;
+use super::next::FollowUpError;
 use super::notes::{CheckpointError, Notes};
 use crate::job::{JobId, KeptState, Progress, Token};
 
@@ -22,6 +23,7 @@ pub(super) enum Noted {
         id: JobId,
         token: Token,
         control: Arc<RunControl>,
+        is_acked: bool,
     },
 }
 
@@ -33,14 +35,24 @@ impl Noted {
                 id: delivery.id.clone(),
                 token: delivery.token(),
                 control: Arc::clone(&delivery.run),
+                is_acked: delivery.is_acked,
             },
             None => Self::Untold,
         }
     }
 
+    /// Why the end of the run has no follow-ups.
+    pub(super) const fn refusal(&self) -> Option<FollowUpError> {
+        match self {
+            Self::Nowhere => Some(FollowUpError::NoJob),
+            Self::Run { is_acked: true, .. } => Some(FollowUpError::Acked),
+            Self::Untold | Self::Run { .. } => None,
+        }
+    }
+
     /// Leaves the progress for the topic, which is told only if it does not know that there is one.
     pub(super) fn progress(&self, progress: Progress) {
-        if let Self::Run { notes, id, token, control } = self
+        if let Self::Run { notes, id, token, control, .. } = self
             && control.set_progress(progress)
         {
             notes.progress(id, *token, control);

@@ -4,6 +4,7 @@
 use super::channel::{Decided, Decision};
 use super::delay_listener::UnackedDecision;
 use super::failure::{Failure, JobError};
+use super::next::Drafts;
 use crate::job::{Cause, KeptState};
 
 /// How a call ended, short of a panic or a timeout.
@@ -13,8 +14,10 @@ pub enum Returned {
     Decided(Decision),
     /// `on_due` decided, and keeps a state for the next run, or with an ack a result for callers.
     Keeping(Decision, KeptState),
-    /// `final_retry` returned.
-    FinalRetried,
+    /// `on_due` acked, perhaps with a result, and this follows.
+    Followed(Drafts, Option<KeptState>),
+    /// `final_retry` returned, and this follows.
+    FinalRetried(Option<Drafts>),
     /// `process_unacked` decided.
     Unacked(UnackedDecision),
     /// The handler returned an error; or the payload did not decode, then the cause is [`Cause::Decode`].
@@ -22,12 +25,15 @@ pub enum Returned {
 }
 
 /// How the result of a handler ends a job.
-pub(super) fn returned(result: Result<Decided, JobError>) -> Returned {
+pub(crate) fn returned(result: Result<Decided, JobError>) -> Returned {
     match result.map(Decided::into_parts) {
-        Ok((Decision::BadDelay(text), _)) => Returned::Failed(Failure::new(Cause::Error, text)),
-        Ok((Decision::Dead(reason), state)) => Returned::Failed(Failure::fatal(Cause::Error, reason).keeping(state)),
-        Ok((decision, Some(state))) => Returned::Keeping(decision, state),
-        Ok((decision, None)) => Returned::Decided(decision),
+        Ok((Decision::BadDelay(text), ..)) => Returned::Failed(Failure::new(Cause::Error, text)),
+        Ok((Decision::Dead(reason), state, next)) => {
+            Returned::Failed(Failure::fatal(Cause::Error, reason).keeping(state).followed_by(next))
+        }
+        Ok((Decision::Ack, result, Some(next))) => Returned::Followed(next, result),
+        Ok((decision, Some(state), _)) => Returned::Keeping(decision, state),
+        Ok((decision, None, _)) => Returned::Decided(decision),
         Err(error) => Returned::Failed(Failure::of(error)),
     }
 }

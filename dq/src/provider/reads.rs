@@ -12,8 +12,8 @@ use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
     CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, GroupsPage, GroupsRequest, JobHistory,
-    MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, Repair, Store, StoreError, Stored, TopicNames,
-    TopicOverview,
+    MinuteCounts, NodesPage, NodesRequest, OutboxSeen, Page, PageRequest, Repair, Store, StoreError, Stored,
+    TopicNames, TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -98,6 +98,11 @@ impl TopicProvider {
     /// Checks the version of the topic and the types of its keys.
     pub(crate) fn check(&self) -> Call<Query<()>> {
         self.asks((), |store, key, (), _| Box::pin(async move { store.open(&key).await }))
+    }
+
+    /// What waits in the outbox of the topic.
+    pub(crate) fn outbox(&self, limit: usize) -> Call<Query<Vec<OutboxSeen>>> {
+        self.asks(limit, |store, key, limit, _| Box::pin(async move { store.outbox(&key, None, limit).await }))
     }
 
     /// Where the keys of the topic do not agree.

@@ -87,6 +87,9 @@ codes! {
     /// Nodes could not decode payloads that are JSON: the program that adds them and the one that handles them differ.
     SchemaDifference "schema-difference" Warning ""
         "make the program that adds these jobs and the one that handles them agree, then requeue them";
+    /// Follow-ups have waited in the outbox of the topic for a minute or more. The id is the topic that they are for.
+    FollowUpsWait "follow-ups-wait" Warning ""
+        "end the drain of the topic that they are for, or make room in it; start a node of the topic that they come from";
     /// dq itself panicked at a job, and gave it up.
     DefectiveJob "defective-job" Error ""
         "report the panic as a bug; once that is fixed, upgrade and requeue the job, whose payload is kept";

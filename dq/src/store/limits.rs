@@ -4,7 +4,8 @@
 use super::error::limited;
 use super::step::MOST_JOBS;
 use super::{
-    Batch, ChangeKind, JobCopy, MOST_BUCKETS, MOST_GROUPS, MOST_MINUTES, MOST_NODES, Query, Request, StoreError,
+    Batch, ChangeKind, FOLLOW_UP_BYTES, JobCopy, MOST_BUCKETS, MOST_ENTRIES, MOST_FOLLOW_UPS, MOST_GROUPS,
+    MOST_MINUTES, MOST_NODES, Query, Request, StoreError,
 };
 use crate::job::limits::{FENCE, OverLimit, SCHEDULE_NAME, TIME};
 use crate::job::{JobId, Metadata, Record};
@@ -13,6 +14,13 @@ impl Request {
     /// Refuses a step over its limit.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let (what, size) = match self {
+            Self::Settle(request) if request.outcomes.iter().any(|outcome| outcome.change.follow_ups().is_some()) => {
+                for follow_ups in request.outcomes.iter().filter_map(|outcome| outcome.change.follow_ups()) {
+                    limited("the number of follow-ups of an outcome", follow_ups.len(), MOST_FOLLOW_UPS)?;
+                    limited("the size of the follow-ups of an outcome in bytes", follow_ups.size(), FOLLOW_UP_BYTES)?;
+                }
+                ("the number of outcomes and of the jobs of ticks", request.jobs())
+            }
             Self::Transfer(request) => ("the limit of a transfer", request.limit),
             Self::Settle(request) => ("the number of outcomes and of the jobs of ticks", request.jobs()),
             Self::Isolate(request) => ("the number of runs to isolate", request.runs.len()),
@@ -59,6 +67,8 @@ impl Batch {
             Self::Change { batch } => ("the number of changes", batch.items.len()),
             Self::Import { import, .. } => ("the number of copies to import", import.copies.len()),
             Self::Set { set, .. } => return set.check(),
+            // The step that wrote it has checked it.
+            Self::Relay { .. } => return Ok(()),
         };
         limited(what, size, MOST_JOBS)?;
         match self {
@@ -72,7 +82,7 @@ impl Batch {
                 FENCE.check(import.fence.0)?;
                 import.copies.iter().try_for_each(JobCopy::check)?;
             }
-            Self::Command { .. } | Self::Set { .. } => {}
+            Self::Command { .. } | Self::Set { .. } | Self::Relay { .. } => {}
         }
         Ok(())
     }
@@ -84,7 +94,8 @@ impl Query<'_> {
         let (what, size, limit) = match self {
             Self::Get { ids, .. } => ("the number of ids", ids.len(), MOST_JOBS),
             Self::Page { request, .. } => ("the limit of a page", request.limit, MOST_JOBS),
-            Self::Schedules { limit, .. } => ("the limit of a page", *limit, MOST_JOBS),
+            Self::Relay { request, .. } => ("the number of entries", request.limit, MOST_ENTRIES),
+            Self::Outbox { limit, .. } | Self::Schedules { limit, .. } => ("the limit of a page", *limit, MOST_JOBS),
             Self::Export { request, .. } => ("the limit of an export", request.limit, MOST_JOBS),
             Self::Overview { nodes, .. } => ("the number of nodes", *nodes, MOST_NODES),
             Self::Nodes { request, .. } => ("the number of nodes", request.limit, MOST_NODES),

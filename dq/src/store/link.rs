@@ -51,12 +51,12 @@ impl Default for LinkOptions {
 impl LinkOptions {
     /// Whether a job keeps its seat in its group with this outcome. (A rollback always does.)
     pub(crate) const fn keeps_seat(&self, change: &Change) -> bool {
-        match change {
+        match change.alone() {
             Change::Retry(_) => self.on_blocked.waits_for(BlockedBy::Retry),
             Change::Rejoin(_) => self.on_blocked.waits_for(BlockedBy::Rejoin),
             Change::Park => self.on_blocked.waits_for(BlockedBy::Park),
             Change::Dead => self.on_blocked.waits_for(BlockedBy::Dead),
-            Change::Ack | Change::Rollback | Change::Drop | Change::Tick(_) => false,
+            Change::Ack | Change::Rollback | Change::Drop | Change::Tick(_) | Change::Then(..) => false,
         }
     }
 }

@@ -25,6 +25,7 @@ mod error;
 mod examine;
 mod export;
 pub mod file;
+mod follow_up;
 mod groups;
 mod history;
 mod inspect;
@@ -38,6 +39,7 @@ mod moves;
 mod operations;
 mod outage;
 mod outage_meter;
+mod outbox;
 mod overview;
 mod producer;
 mod rate;
@@ -63,6 +65,7 @@ pub(crate) use examine::kept_of;
 pub use examine::{Danger, DangerKind, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, Repair};
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub(crate) use export::{HeldJob, PendingEnd, PendingReplacement};
+pub use follow_up::FollowUpBatch;
 pub use groups::{GroupSeen, GroupsPage, GroupsRequest, MOST_GROUPS};
 pub use history::{
     HISTORY_BYTES, HistorySetting, JobHistory, LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_ENDED_HISTORIES,
@@ -81,6 +84,11 @@ pub use moves::{JobMove, LISTENING, MOST_MOVES, MOVES_BYTES, Moves};
 pub(crate) use moves::{escaped, plain};
 pub use operations::{Answer, Batch, BatchReply, Query, QueryReply, Request, RequestKind, StepRequest};
 pub(crate) use outage::{Outage, Party, WARNING_PAUSE};
+pub use outbox::{
+    FOLLOW_UP_BYTES, FollowUpOutcome, FollowUps, MOST_ENTRIES, MOST_FOLLOW_UPS, OutboxEntry, OutboxSeen, Packed, Relay,
+    Relayed, relay_of,
+};
+pub(crate) use outbox::{OUT_OF_ORDER, is_relay};
 pub use overview::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NodesPage, NodesRequest, TopicOverview};
 pub use producer::{
     AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Import, ImportOutcome, NewJob, Numbered,

@@ -21,9 +21,10 @@ use super::step::{
 };
 use super::{
     AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Danger, DueCount, Examine, Examined,
-    ExportRequest, Exported, GroupsPage, GroupsRequest, HistorySetting, Import, ImportOutcome, JobChange, JobHistory,
-    JobPlace, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, Page, PageRequest, Repair, SetTopic, StoreError,
-    Stored, TopicCounts, TopicNames, TopicOverview, TopicSet, TopicState,
+    ExportRequest, Exported, FollowUpOutcome, GroupsPage, GroupsRequest, HistorySetting, Import, ImportOutcome,
+    JobChange, JobHistory, JobPlace, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, OutboxEntry, OutboxSeen,
+    Page, PageRequest, Relay, Relayed, Repair, SetTopic, StoreError, Stored, TopicCounts, TopicNames, TopicOverview,
+    TopicSet, TopicState,
 };
 use crate::job::{AppName, JobId, TopicKey, TopicName};
 use crate::time::Timestamp;
@@ -74,6 +75,9 @@ macro_rules! operations {
         Change change(batch: Numbered<JobChange>) -> ChangeOutcome;
         /// Puts copies of jobs into their places: see [`Import`].
         Import import(number: u64, import: Import) -> ImportOutcome;
+        /// Executes follow-ups of the outbox whose [relay](crate::store::relay_of) the producer is, unless they have arrived before: the
+        /// answer is then late, or the one that was kept. An error says that the topic takes none now.
+        Relay relay(entry: OutboxEntry) -> FollowUpOutcome;
         /// Changes the state of the topic as a whole: pauses or drains it, or sets its default delay. A batch of one.
         Set set(number: u64, set: SetTopic) -> TopicSet;
     } };
@@ -137,6 +141,11 @@ macro_rules! operations {
         /// Makes a repair, if what is wrong is still there, and returns whether it did. It loses no job: a mismatch of a job is repaired as
         /// by [`Recover`](crate::store::step::Recover).
         Repair repair(topic: &'a TopicKey, repair: &'a Repair) -> bool;
+        /// Removes entries of the outbox of a topic that have arrived, and returns the next ones to the node that relays. Asked again, it
+        /// does nothing more.
+        Relay relay(topic: &'a TopicKey, request: &'a Relay) -> Relayed;
+        /// Returns what waits in the outbox of a topic, target by target, behind `after`; at most `limit`, which is 1 to 1,000.
+        Outbox outbox(topic: &'a TopicKey, after: Option<&'a TopicName>, limit: usize) -> Vec<OutboxSeen>;
         /// Returns what endangers the jobs of the store as a whole.
         Dangers dangers() -> Vec<Danger>;
         /// Returns what the steps of links that [count](crate::store::LinkOptions::counts) did in the minutes `from` to `to` of the

@@ -10,6 +10,7 @@ use super::export::JobCopy;
 use super::limit::TopicFull;
 use super::link::Pending;
 use super::operations::{Batch, BatchReply, batch_calls, operations, other_kind};
+use super::outbox::{FollowUpOutcome, OutboxEntry};
 use super::topic_state::{SetTopic, TopicSet};
 use crate::job::{Deliver, Fence, JobId, Record, State};
 use crate::time::Timestamp;
@@ -62,6 +63,16 @@ pub enum BatchAnswer<T> {
     Done(Vec<T>),
     /// The store executed a later batch of this producer, but not this one, and never will under this number.
     Late,
+}
+
+impl<T> BatchAnswer<T> {
+    /// The same with what this makes of the outcomes.
+    pub(super) fn map<U>(self, change: impl FnOnce(Vec<T>) -> Vec<U>) -> BatchAnswer<U> {
+        match self {
+            Self::Done(outcomes) => BatchAnswer::Done(change(outcomes)),
+            Self::Late => BatchAnswer::Late,
+        }
+    }
 }
 
 /// What to do if a job with the same id exists. A DONE job does not count.
@@ -235,6 +246,13 @@ pub struct Command {
     pub if_version: Option<u32>,
     /// Who sends it, for events and histories: any text of at most [`LONGEST_AUTHOR`](super::LONGEST_AUTHOR) bytes; `None`: the producer.
     pub by: Option<Arc<str>>,
+}
+
+impl Command {
+    /// A plain delete.
+    pub(super) const fn delete(id: JobId) -> Self {
+        Self { verb: CommandKind::Delete, id, fence: None, if_version: None, by: None }
+    }
 }
 
 /// What a command found and did.

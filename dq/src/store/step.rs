@@ -2,8 +2,10 @@
 //!
 //! Durations and limits travel with the requests: a store has no settings of its own for them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::outbox::FollowUps;
 use super::topic_state::TopicState;
 use crate::job::{Isolation, JobId, Metadata, NodeId, Record, Sequence, Token};
 use crate::time::Timestamp;
@@ -151,8 +153,35 @@ pub enum Change {
     Dead,
     /// Remove it, as `process_unacked` decided.
     Drop,
+    /// End it in this way, and write its follow-ups into the outbox of the topic (rule 18).
+    Then(Ending, Arc<FollowUps>),
     /// The job is a schedule that had a tick: add the jobs of the tick, and make the schedule due at the next one.
     Tick(Box<Tick>),
+}
+
+/// How a run ends that has follow-ups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// As with [`Change::Ack`].
+    Ack,
+    /// As with [`Change::Dead`].
+    Dead,
+}
+
+impl Change {
+    /// The change without its follow-ups.
+    pub const fn alone(&self) -> &Self {
+        match self {
+            Self::Then(Ending::Ack, _) => &Self::Ack,
+            Self::Then(Ending::Dead, _) => &Self::Dead,
+            change => change,
+        }
+    }
+
+    /// Its follow-ups.
+    pub fn follow_ups(&self) -> Option<&FollowUps> {
+        if let Self::Then(_, follow_ups) = self { Some(follow_ups) } else { None }
+    }
 }
 
 /// When a rejoined job is due again.
@@ -460,6 +489,8 @@ pub struct Scanned {
     pub records: usize,
     /// How many are in a place. A difference that stays is a defect and is reported.
     pub places: usize,
+    /// The outbox may have entries, so a node relays.
+    pub follow_ups: bool,
     /// As in the answer of a transfer.
     pub state: Option<Box<TopicState>>,
     /// As in the answer of a transfer.

@@ -76,8 +76,9 @@ impl Outcomes for Noted {
         let Some(job) = noted.get_mut(place).filter(|job| job.is_none()) else { return false };
         *job = match returned {
             Returned::Decided(decision) | Returned::Keeping(decision, _) => Some(Ok(decision)),
+            Returned::Followed(..) => Some(Ok(Decision::Ack)),
             Returned::Failed(failure) => Some(Err(failure)),
-            Returned::FinalRetried | Returned::Unacked(_) => None, // no batch ends so
+            Returned::FinalRetried(_) | Returned::Unacked(_) => None, // no batch ends so
         };
         true
     }

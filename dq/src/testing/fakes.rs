@@ -66,6 +66,7 @@ impl<P: DelayJob> FakeJob<P> {
             attempt: 0,
             headers: Vec::new(),
             state: None,
+            is_acked: false,
             notes: None,
             run: Arc::default(),
         };

@@ -20,11 +20,17 @@ use crate::config::NodeSettings;
 use crate::context::{ContextFactory, StartError};
 use crate::environment::Environment;
 use crate::job::JobId;
+use crate::listener::Decided;
 use crate::provider::Provider;
 
 /// Within this time of the death of a node its jobs go back, if another node knows when its lease ends.
 pub fn takeover(settings: &NodeSettings) -> Duration {
     crate::context::takeover(settings)
+}
+
+/// What a handler returns with this decision.
+pub fn returned(decided: Decided) -> Returned {
+    crate::listener::returned(Ok(decided))
 }
 
 /// Checks the settings of a factory, and returns the plan of its node and its provider without starting the node.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::reasons::Reasons;
 use crate::ledger::{Answer, End, Entry, Log, Place, Verb};
+use crate::process::work::{CHAIN, next_of};
 
 /// Everything that the files say.
 #[derive(Debug, Default)]
@@ -96,7 +97,31 @@ impl<'a> Facts<'a> {
         }
         facts.reasons.sort();
         facts.listings.sort_by_key(|listing| listing.at);
+        facts.add_follow_ups();
         facts
+    }
+
+    /// The accepted ack of a job of a chain is the add of the next one; another ack may be. It may stand in an outbox until the storm is
+    /// over, so only the last listing has to have it.
+    fn add_follow_ups(&mut self) {
+        let last = self.listings.last().map_or(0, |listing| listing.at.saturating_sub(1));
+        let mut ids: Vec<&'a str> = self.jobs.keys().copied().filter(|id| id.ends_with(CHAIN[0])).collect();
+        while let Some(id) = ids.pop() {
+            let Some(next) = next_of(id) else { continue };
+            // The checker ends with its program.
+            let next: &'a str = next.leak();
+            let runs = self.life(id).runs.values();
+            let acks = runs.filter_map(|run| match run.end {
+                Some((ended, End::Ack)) => Some((run.accepted().filter(|(_, kind)| *kind == "Ack"), ended)),
+                _ => None,
+            });
+            // An accepted one is the last.
+            let Some((accepted, ended)) = acks.max_by_key(|(accepted, _)| accepted.is_some()) else { continue };
+            let answer = if accepted.is_some() { Answer::Done { found: None, changed: true } } else { Answer::Unknown };
+            let life = self.life(next);
+            (life.adding, life.added) = (Some((ended, 0)), Some((last.max(ended), answer)));
+            ids.push(next);
+        }
     }
 
     fn read(&mut self, process: &'a str, at: u64, entry: &'a Entry, listing: &mut Option<Listing<'a>>) {

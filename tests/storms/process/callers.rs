@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Part;
 use super::webhook;
-use super::work::{GROUPS, Kind, Work};
+use super::work::{CHAIN, GROUPS, Kind, Work};
 use crate::ledger::{Answer, Entry, Ledger, Verb, now};
 
 /// How many callers a process has.
@@ -37,6 +37,8 @@ struct Caller {
     added: u64,
     /// It belongs to the only process of its store.
     is_alone: bool,
+    /// It adds nothing but first jobs of chains.
+    chains: bool,
 }
 
 /// A source of randomness that the seed and a name decide.
@@ -61,6 +63,7 @@ impl Callers {
                 confirmed: Arc::clone(&confirmed),
                 added: 0,
                 is_alone: part.is_alone,
+                chains: part.chains,
             };
             let mut finished = finish.subscribe();
             tokio::spawn(async move {
@@ -97,7 +100,9 @@ impl Caller {
     /// Adds one job, or several, and returns how many.
     async fn add(&mut self) -> u32 {
         let kind = match self.rng.u32(0..100) {
-            0..50 => Kind::Ack,
+            _ if self.chains => Kind::First,
+            0..42 => Kind::Ack,
+            42..50 => Kind::First,
             50..60 => Kind::Grouped,
             60..70 => Kind::Retry,
             70..77 => Kind::Rejoin,
@@ -161,6 +166,7 @@ impl Caller {
         match (kind, group) {
             (_, Some(group)) => format!("{}@{group}", self.id()),
             (Kind::Rejoin, None) => self.id() + "@slots",
+            (Kind::First, None) => self.id() + CHAIN[0],
             (_, None) => self.id(),
         }
     }

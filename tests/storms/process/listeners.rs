@@ -6,7 +6,7 @@ use std::time::Duration;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::work::{Kind, Work};
+use super::work::{Kind, Work, next_of};
 use crate::ledger::{End, Entry, Ledger, micros, now};
 
 /// A run whose handler began. If dq drops it, the file says so.
@@ -41,7 +41,15 @@ async fn handle<P: Send + Sync>(
     run.end = Some(end);
     drop(run);
     match end {
-        End::Ack => Ok(channel.ack()),
+        End::Ack => Ok(match (kind, next_of(id)) {
+            (Kind::First, Some(next_id)) => {
+                channel.ack().then(|next| _ = next.add(ToSecond(work.clone())).id(next_id))?
+            }
+            (Kind::Second, Some(next_id)) => {
+                channel.ack().then(|next| _ = next.add(ToThird(work.clone())).id(next_id))?
+            }
+            _ => channel.ack(),
+        }),
         End::Rejoin(after) => Ok(channel.rejoin_after(Duration::from_millis(after))),
         End::Park => Ok(channel.park()),
         // Every other failure is a panic, of which nothing is printed.
@@ -84,3 +92,6 @@ listener!(ToDelete, OnDelete, Deleted, "deleted", "none");
 listener!(ToCut, OnCut, Cut, "cut", "none");
 listener!(ToDie, OnDeath, Dead, "dead", "200ms x 2");
 listener!(ToGroup, OnGroup, Grouped, "grouped", "200ms x 20", group_concurrency = 1);
+listener!(ToFirst, OnFirst, First, "first", "none");
+listener!(ToSecond, OnSecond, Second, "second", "none");
+listener!(ToThird, OnThird, Third, "third", "none");

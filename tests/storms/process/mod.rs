@@ -87,6 +87,9 @@ pub struct Part {
     /// It is the only process of its store. It lists all jobs before it begins, and its deaths convict no job.
     #[arg(long)]
     pub is_alone: bool,
+    /// It adds nothing but first jobs of chains.
+    #[arg(long)]
+    pub chains: bool,
 }
 
 /// Runs the process until it is told to stop.

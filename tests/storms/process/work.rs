@@ -23,6 +23,12 @@ pub enum Kind {
     Dead,
     /// Fails some times, then is acked, and has a group.
     Grouped,
+    /// Is acked, and a job of the next kind follows.
+    First,
+    /// The same.
+    Second,
+    /// Is acked, and ends its chain.
+    Third,
 }
 
 /// The pause before a retry, ms, as in the attributes of the listeners.
@@ -38,8 +44,19 @@ pub const REJOIN_MS: u64 = 300;
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 8] =
-        [Self::Ack, Self::Retry, Self::Rejoin, Self::Park, Self::Deleted, Self::Cut, Self::Dead, Self::Grouped];
+    pub const ALL: [Self; 11] = [
+        Self::Ack,
+        Self::Retry,
+        Self::Rejoin,
+        Self::Park,
+        Self::Deleted,
+        Self::Cut,
+        Self::Dead,
+        Self::Grouped,
+        Self::First,
+        Self::Second,
+        Self::Third,
+    ];
 
     /// The topic of these jobs.
     pub const fn topic(self) -> &'static str {
@@ -52,6 +69,9 @@ impl Kind {
             Self::Cut => "cut",
             Self::Dead => "dead",
             Self::Grouped => "grouped",
+            Self::First => "first",
+            Self::Second => "second",
+            Self::Third => "third",
         }
     }
 }
@@ -60,6 +80,15 @@ impl Kind {
 pub fn gate_of(id: &str) -> Option<(&str, usize)> {
     let (_, gate) = id.split_once('@')?;
     Some((gate, if gate == "slots" { SLOTS } else { 1 }))
+}
+
+/// What the ids of the jobs of a chain end with.
+pub const CHAIN: [&str; 3] = ["~1", "~2", "~3"];
+
+/// The id of the job that follows the ack of this one.
+pub fn next_of(id: &str) -> Option<String> {
+    let (n, name) = CHAIN.iter().enumerate().find_map(|(n, end)| Some((n, id.strip_suffix(end)?)))?;
+    CHAIN.get(n + 1).map(|next| format!("{name}{next}"))
 }
 
 /// The payload of every job.
@@ -84,6 +113,7 @@ impl Work {
             Kind::Park => End::Park,
             Kind::Dead => End::Failed((attempt < DEAD_RETRIES).then_some(RETRY_MS)),
             Kind::Ack | Kind::Retry | Kind::Rejoin | Kind::Deleted | Kind::Cut | Kind::Grouped => End::Ack,
+            Kind::First | Kind::Second | Kind::Third => End::Ack,
         }
     }
 }

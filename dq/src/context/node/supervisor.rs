@@ -24,7 +24,7 @@ use crate::context::condition::TaskStats;
 use crate::context::node_permits::{NodePermits, Share};
 use crate::context::panic_message;
 use crate::context::topic::stats::{Stopped, TopicStats};
-use crate::context::topic::{Parts, StopOrder, Topic, WaitingBytes};
+use crate::context::topic::{Parts, Relay, RelayWake, StopOrder, Topic, WaitingBytes};
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::TopicKey;
 use crate::store::{HistorySetting, Outage};
@@ -154,12 +154,28 @@ impl Running {
             permits,
             waiting: self.waiting.clone(),
             outage: self.outage.clone(),
+            relay: RelayWake::default(),
             schedules: topic.schedules.as_slice().into(),
         });
         let stop = opening.ordered.clone();
+        let (relays, beside) = (Arc::clone(&parts), opening.clone());
         let run = move || Topic::new(parts.clone(), stop.clone()).run().boxed();
-        let task = keep_running(opening, stats, topic.listener.clone(), run);
+        let task = keep_running(opening, stats.clone(), topic.listener.clone(), run);
         self.spawn(self.topics.track_future(task));
+        self.start_relay(relays, beside, stats);
+    }
+
+    /// Starts the relay of a topic, which wakes it: so it need not wait until the store serves the topic.
+    fn start_relay(&mut self, parts: Arc<Parts>, topic: Opening, stats: Arc<TopicStats>) {
+        let (order, ordered) = watch::channel(None);
+        self.orders.push(order);
+        let (stop, over) = (ordered.clone(), self.topics.clone());
+        let opening = Opening { ordered, is_refused: Arc::default(), history: None, ..topic };
+        let run = move || {
+            let over = over.clone();
+            Relay::new(parts.clone()).run(stop.clone(), async move { over.wait().await }).boxed()
+        };
+        self.spawn(keep_running(opening, stats, (), run));
     }
 
     fn start_channel(&mut self, plan: &Plan, key: &TopicKey, listeners: Vec<NamedListener>, stats: Arc<ChannelStats>) {

@@ -447,11 +447,11 @@ impl Held {
                 }
                 *sent = true;
                 self.defects.at(&job.id);
-                let has_news = match change {
+                let has_news = match change.alone() {
                     Change::Retry(_) | Change::Dead => true,
                     Change::Rejoin(_) | Change::Park => job.is_unsaved,
                     Change::Ack => job.metadata.result.is_some(),
-                    Change::Rollback | Change::Drop | Change::Tick(_) => false,
+                    Change::Rollback | Change::Drop | Change::Tick(_) | Change::Then(..) => false,
                 };
                 let metadata = has_news.then(|| job.metadata.clone());
                 return Some((id, Outcome { id: job.id.clone(), token: job.token, change: change.clone(), metadata }));

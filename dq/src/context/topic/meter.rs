@@ -77,6 +77,10 @@ counts! {
     dropped;
     /// Ticks of schedules, which added the jobs that were due then.
     ticked => SETTLED, "tick";
+    /// Entries of the outbox that this node has brought to their topics.
+    relayed => RELAYED;
+    /// Follow-ups that their topics have refused for good.
+    refused_follow_ups => REFUSED_FOLLOW_UPS;
     /// Jobs that the audit put back because another program had removed them from their place.
     place_lost => PLACE_LOST;
     /// Handlers that failed: errors, panics, timeouts, payloads that do not decode.

@@ -18,6 +18,7 @@
 //! |---|---|
 //! | [`flight`], [`wire`] | the requests in flight, and the link that carries them |
 //! | [`slab`] | the numbers of held jobs and of runs |
+//! | [`relay`] | the task that brings follow-ups to their topics |
 //! | [`run`] | what runs on the user's runtime |
 //! | [`window`] | how much a request asks for |
 //! | [`stats`] | what `health()` and the metrics show |
@@ -47,6 +48,7 @@ mod meter;
 mod moment;
 mod outcomes;
 mod punctuality;
+mod relay;
 mod run;
 mod runs;
 mod slab;
@@ -69,6 +71,7 @@ use stats::TopicStats;
 
 pub(super) use event_loop::Topic;
 pub(crate) use lease::takeover;
+pub(super) use relay::{Relay, RelayWake};
 pub(super) use window::WaitingBytes;
 
 /// By how much the clocks of node and store may differ in speed, as a part of the time that passes.
@@ -97,6 +100,8 @@ pub(crate) struct Parts {
     pub(crate) waiting: WaitingBytes,
     /// The outages of the node.
     pub(crate) outage: Outage,
+    /// Wakes the relay of the topic.
+    pub(crate) relay: RelayWake,
     /// The schedules that the code defines.
     pub(crate) schedules: Arc<[Periodic]>,
 }

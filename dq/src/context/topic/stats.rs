@@ -40,6 +40,8 @@ pub struct TopicHealth {
     pub waiting: usize,
     /// Outcomes that the store has not judged yet.
     pub settling: usize,
+    /// Entries that waited in the outbox of the topic when this node last relayed: follow-ups that have not arrived.
+    pub follow_ups: usize,
     /// The jobs that may have killed their process, and how this node runs them; `None` while it holds none.
     pub quarantine: Option<Quarantine>,
     /// Where dq itself has panicked in this topic since the start of the node, which is a defect of dq: please report it. At most 16.
@@ -132,6 +134,8 @@ pub(crate) struct TopicStats {
     running: Level,
     waiting: Level,
     settling: Level,
+    follow_ups: Level,
+    relay: Histogram,
     /// Jobs that `process_unacked` dropped.
     dropped: Count,
     run: Histogram,
@@ -170,6 +174,8 @@ impl TopicStats {
             running: Level::of(&table::RUNNING, name),
             waiting: Level::of(&table::WAITING, name),
             settling: Level::of(&table::SETTLING, name),
+            follow_ups: Level::of(&table::FOLLOW_UPS, name),
+            relay: histogram(&table::RELAY, &[name]),
             dropped: Count::of(Some(counter(&table::SETTLED, &[name, "drop"]))),
             run: histogram(&table::RUN, &[name]),
             lateness: histogram(&table::LATENESS, &[name]),
@@ -204,6 +210,7 @@ impl TopicStats {
             running: self.running.read(),
             waiting: self.waiting.read(),
             settling: self.settling.read(),
+            follow_ups: self.follow_ups.read(),
             quarantine: self.quarantine.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             defects: self.defects().clone(),
             counters: self.count.read(),
@@ -320,10 +327,26 @@ impl TopicStats {
         self.punctuality.started(late, || self.condition.now());
     }
 
+    /// So many entries wait in the outbox.
+    pub(super) fn set_follow_ups(&self, waiting: usize) {
+        self.follow_ups.set(waiting);
+    }
+
+    /// An entry of the outbox has arrived so long after its outcome, in µs.
+    pub(super) fn relayed(&self, late: u64) {
+        self.count.relayed.add(1);
+        self.relay.record(Duration::from_micros(late).as_secs_f64());
+    }
+
+    /// A target refuses a follow-up for good.
+    pub(super) fn refused_follow_up(&self) {
+        self.count.refused_follow_ups.add(1);
+    }
+
     pub(super) fn settled(&self, change: &Change) {
         let count = &self.count;
-        let settled = match change {
-            Change::Ack => &count.acked,
+        let settled = match change.alone() {
+            Change::Ack | Change::Then(..) => &count.acked,
             Change::Rejoin(_) => &count.rejoined,
             Change::Retry(_) => &count.retried,
             Change::Rollback => &count.rolled_back,

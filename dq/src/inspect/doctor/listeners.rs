@@ -14,6 +14,12 @@ use crate::time::Timestamp;
 /// How far the clock of the store may be from that of this machine.
 const MOST_DIFFERENCE: Duration = Duration::from_secs(1);
 
+/// How long follow-ups may wait.
+const LONG_WAIT: Duration = Duration::from_secs(60);
+
+/// How many topics with waiting follow-ups are named at most.
+const MOST_TARGETS: usize = 100;
+
 /// How many producers a topic usually has at most. A topic remembers answers for each of them for an hour.
 const USUAL_PRODUCERS: usize = 1_000;
 
@@ -37,6 +43,23 @@ impl Doctor {
             let versions: Vec<_> = versions.into_iter().collect();
             let text = format!("nodes with several versions of dq listen: {}", versions.join(", "));
             self.found(Finding::new(FindingCode::SeveralVersions, Some(topic.name().clone()), text));
+        }
+        Ok(())
+    }
+
+    /// Looks whether follow-ups have waited for long.
+    pub(super) async fn examine_outbox(&mut self, topic: &TopicProvider) -> Result<(), CallError> {
+        for seen in topic.outbox(MOST_TARGETS).await? {
+            let waited = self.provider.wall().since(Timestamp::floor_micros(seen.oldest));
+            if waited >= LONG_WAIT {
+                let (waiting, target) = (seen.waiting, seen.target);
+                let text = format!(
+                    "follow-ups of {waiting} runs wait for topic {target}, the first for {}",
+                    in_seconds(waited)
+                );
+                let finding = Finding::new(FindingCode::FollowUpsWait, Some(topic.name().clone()), text);
+                self.found(Finding { id: Some(target.to_string()), ..finding });
+            }
         }
         Ok(())
     }

@@ -85,6 +85,7 @@ enum Stage {
 #[derive(Debug, Clone)]
 enum Part {
     Whole,
+    Outbox,
     Keys { after: Option<String> },
     Records { state: State, after: Option<Cursor> },
 }

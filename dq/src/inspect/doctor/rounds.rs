@@ -99,6 +99,10 @@ impl Doctor {
                 topic.check().await?;
                 self.count_producers(topic.name());
                 self.examine_listeners(topic).await?;
+                Ok(Some(Part::Outbox))
+            }
+            Part::Outbox => {
+                self.examine_outbox(topic).await?;
                 Ok(Some(Part::Keys { after: None }))
             }
             Part::Keys { after } => {

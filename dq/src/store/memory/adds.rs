@@ -116,6 +116,14 @@ impl Topic {
 
     /// Whether this would be one job more than may wait. What is known already, a schedule or a broadcast is none.
     fn no_room_for(&self, job: &NewJob) -> Option<TopicFull> {
+        if self.passes_limit {
+            return None;
+        }
+        self.is_full_for(job)
+    }
+
+    /// The same of a job of a follow-up, which comes with all others of its run, or waits with them.
+    pub(super) fn is_full_for(&self, job: &NewJob) -> Option<TopicFull> {
         let full = self.no_room(job.max_waiting, 1)?;
         let passes = job.deliver == Deliver::Broadcast || job.id.schedule_name().is_some();
         let is_known = !matches!(self.state(&job.id), None | Some(State::Done));

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::now::Now;
 use crate::job::ProducerId;
-use crate::store::{AddOutcome, BatchAnswer, CALL_SLOTS, StoreError};
+use crate::store::{AddOutcome, BatchAnswer, CALL_SLOTS, StoreError, is_relay};
 use crate::time::Timestamp;
 
 /// How long the store keeps the answers of a producer after their last use.
@@ -56,6 +56,9 @@ struct ProducerCalls {
 pub(super) struct Calls {
     producers: BTreeMap<ProducerId, ProducerCalls>,
     swept: Timestamp,
+    is_logged: bool,
+    /// The relays whose positions the step has moved.
+    moved: Vec<ProducerId>,
 }
 
 impl Calls {
@@ -70,11 +73,13 @@ impl Calls {
         self.sweep(now);
         let Some(calls) = self.producers.get_mut(producer) else { return Ok(None) };
         let kept = match calls.slots.get(&(number % CALL_SLOTS)) {
-            Some((kept, answer)) if *kept == number => {
+            // Of a position only the last answer is kept.
+            Some((kept, answer)) if *kept == number && (number == calls.highest || !is_relay(producer.as_str())) => {
                 calls.used = now.floor();
                 answer
             }
-            _ if number < calls.highest => &KeptAnswer::Late,
+            // A store on a disk keeps the position of an outbox, and not the answer.
+            _ if number <= calls.highest => &KeptAnswer::Late,
             _ => return Ok(None),
         };
         let source = || "the number of this batch was used before for a batch of the other kind".into();
@@ -100,7 +105,38 @@ impl Calls {
         self.keep_answer(now, producer, number, KeptAnswer::Outcomes(Arc::new(outcomes)));
     }
 
+    /// The highest number that was executed: of a relay, the position of its last entry that has arrived.
+    pub(super) fn highest(&self, producer: &ProducerId) -> u64 {
+        self.producers.get(producer).map_or(0, |calls| calls.highest)
+    }
+
+    /// Moves the position of a relay, as a journal or an import has it.
+    pub(super) fn raise(&mut self, relay: &ProducerId, position: u64) {
+        let calls = self.producers.entry(relay.clone()).or_default();
+        calls.highest = calls.highest.max(position);
+        if self.is_logged {
+            self.moved.push(relay.clone());
+        }
+    }
+
+    /// The relays, each with its position.
+    pub(super) fn positions(&self) -> impl Iterator<Item = (&ProducerId, u64)> {
+        let relays = self.producers.iter().filter(|(producer, _)| is_relay(producer.as_str()));
+        relays.map(|(relay, calls)| (relay, calls.highest))
+    }
+
+    pub(super) fn set_logged(&mut self, is_logged: bool) {
+        self.is_logged = is_logged;
+    }
+
+    pub(super) fn take_moved(&mut self) -> Vec<ProducerId> {
+        std::mem::take(&mut self.moved)
+    }
+
     fn keep_answer(&mut self, now: Now, producer: &ProducerId, number: u64, answer: KeptAnswer) {
+        if self.is_logged && is_relay(producer.as_str()) {
+            self.moved.push(producer.clone());
+        }
         let calls = self.producers.entry(producer.clone()).or_default();
         calls.highest = calls.highest.max(number);
         calls.used = now.floor();
@@ -115,6 +151,7 @@ impl Calls {
             return;
         }
         self.swept = now;
-        self.producers.retain(|_, calls| now.since(calls.used) < KEPT_FOR);
+        let is_kept = |producer: &ProducerId| is_relay(producer.as_str());
+        self.producers.retain(|producer, calls| is_kept(producer) || now.since(calls.used) < KEPT_FOR);
     }
 }

@@ -59,6 +59,9 @@ impl Topic {
             self.back_off(now, id, &run.node, now.after(*delay));
         }
         let ended = end.filter(|end| end.applies(token.fence, parked_by)).map(|end| end.how);
+        if let Exit::Settled(change, _) = &exit {
+            self.write_follow_ups(now, change, ended);
+        }
         if let Some(replacement) = replacement.filter(|new| ended.is_some() || !new.conditional) {
             if let (None, Exit::Settled(Change::Tick(tick), _)) = (ended, &exit) {
                 self.add_jobs_of(now, tick);
@@ -73,7 +76,7 @@ impl Topic {
                     Ended::Deleted | Ended::Cancelled => JobMove::Deleted { by: String::new() },
                 });
             }
-            (None, Exit::Settled(change, metadata)) => self.decide(now, id, &run, &change, metadata),
+            (None, Exit::Settled(change, metadata)) => self.decide(now, id, &run, change.alone(), metadata),
             (None, Exit::Reclaimed { max_crashes: None }) => {
                 self.record.note(id, || run.reclaimed());
                 self.give_back(now, id, &run, run.crashes);
@@ -82,6 +85,17 @@ impl Topic {
                 self.record.note(id, || run.reclaimed());
                 self.charge(now, id, &run, cap);
             }
+        }
+    }
+
+    /// Writes the follow-ups of an outcome that counts: an end from outside overrides it, unless both are acks.
+    fn write_follow_ups(&mut self, now: Now, change: &Change, ended: Option<Ended>) {
+        let counts = match ended {
+            None => true,
+            Some(how) => how == Ended::Acked && *change.alone() == Change::Ack,
+        };
+        if let Some(follow_ups) = change.follow_ups().filter(|_| counts) {
+            self.outbox.write(now, follow_ups);
         }
     }
 
@@ -137,6 +151,7 @@ impl Topic {
                 self.give_up(now, id, run);
             }
             Change::Tick(tick) => self.tick(now, id, run.token.due, &run.node, tick),
+            Change::Then(..) => {} // `alone` has taken that apart
         }
     }
 

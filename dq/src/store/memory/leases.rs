@@ -96,6 +96,7 @@ impl Topic {
             leases: leases.collect(),
             records: self.jobs.len(),
             places: self.jobs.in_places(),
+            follow_ups: self.outbox.waiting() > 0,
             state: self.told(now),
             left: self.left(self.gate(now)),
         }

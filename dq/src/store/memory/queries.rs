@@ -9,9 +9,10 @@ use super::durable::Waits;
 use super::now::Now;
 use super::topic::Topic;
 use crate::job::limits::FENCE;
-use crate::job::{Fence, JobId, State, TopicKey};
+use crate::job::{Fence, JobId, State, TopicKey, TopicName};
 use crate::store::{
-    Examined, FindingCode, JobPlace, Mismatch, PageRequest, Pending, Query, QueryReply as Reply, Repair, StoreError,
+    Examined, FindingCode, JobPlace, Mismatch, PageRequest, Pending, Query, QueryReply as Reply, Relay, Repair,
+    StoreError, relay_of,
 };
 
 impl MemoryStore {
@@ -23,6 +24,10 @@ impl MemoryStore {
             Query::KeepHistory { topic, setting } => {
                 let keep = |topic: &mut Topic, _| topic.keep_history(setting).map(Reply::KeepHistory);
                 return Ok(self.topics.cell(topic).ask(name, Waits::CHANGES, keep));
+            }
+            Query::Relay { topic, request } => return self.relay(name, topic, request),
+            Query::Outbox { topic, after, limit } => {
+                Reply::Outbox(self.look(name, topic, |topic, _| Ok(topic.outbox.seen(after, limit)))?)
             }
             Query::Repair { topic, repair: Repair::GiveUp(job) } => {
                 let Some(cell) = self.topics.known(topic) else { return Ok(ready(Ok(Reply::Repair(false))).boxed()) };
@@ -79,6 +84,20 @@ impl MemoryStore {
             Query::Dangers {} => Reply::Dangers(Vec::new()),
         };
         Ok(ready(Ok(reply)).boxed())
+    }
+
+    /// Removes what the targets have, by their own positions, and returns the next entries.
+    fn relay(&self, name: &'static str, topic: &TopicKey, request: &Relay) -> Result<Pending<Reply>, StoreError> {
+        let relay = relay_of(&topic.topic);
+        let position_of = |target: &TopicName| {
+            let target_key = TopicKey { app: topic.app.clone(), topic: target.clone() };
+            let position = self.look(name, &target_key, |of, _| Ok(of.position_of(&relay)))?;
+            Ok((target.clone(), position))
+        };
+        let arrived = request.arrived.iter().map(position_of).collect::<Result<Vec<_>, StoreError>>()?;
+        let request = request.clone();
+        let relay = move |topic: &mut Topic, now| Ok(Reply::Relay(topic.relay(now, &request, &arrived)));
+        Ok(self.topics.cell(topic).ask(name, Waits::CHANGES, relay))
     }
 
     /// Looks at a topic; at an empty one if nobody has used it. A query creates nothing.

@@ -61,14 +61,15 @@ impl Recorder {
     pub(super) fn ran(&mut self, outcome: &Outcome) {
         let Some(counts) = &mut self.counts else { return };
         let cause = || outcome.metadata.as_ref().and_then(|metadata| metadata.cause);
-        let failed = match outcome.change {
+        let change = outcome.change.alone();
+        let failed = match change {
             Change::Rollback | Change::Drop => return,
             Change::Dead if cause() == Some(Cause::Expired) => return,
             Change::Retry(_) | Change::Dead => true,
-            Change::Ack | Change::Rejoin(_) | Change::Park | Change::Tick(_) => false,
+            Change::Ack | Change::Rejoin(_) | Change::Park | Change::Tick(_) | Change::Then(..) => false,
         };
         counts.ran += 1;
-        counts.done += u64::from(outcome.change == Change::Ack);
+        counts.done += u64::from(*change == Change::Ack);
         counts.failed += u64::from(failed);
     }
 

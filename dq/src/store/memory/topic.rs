@@ -12,6 +12,7 @@ use super::budget::Share;
 use super::calls::Calls;
 use super::histories::Histories;
 use super::now::Now;
+use super::outbox::Outbox;
 use super::places::{Jobs, TimedPlace};
 use super::recorder::{Recorder, Statistics};
 use super::roles::Roles;
@@ -47,6 +48,9 @@ pub(crate) struct Topic {
     pub(super) statistics: Statistics,
     pub(super) histories: Histories,
     pub(super) taken: TakenIds,
+    pub(super) outbox: Outbox,
+    /// The step executes follow-ups, which come in whole where there is any room.
+    pub(super) passes_limit: bool,
     /// Which settings the journal does not know yet.
     pub(super) unsaved: Unsaved,
     /// The newest fence that was given out.
@@ -67,6 +71,7 @@ impl Topic {
     pub(super) fn begin_step(&mut self, now: Now, is_listened: bool) {
         self.record.begin(is_listened, self.histories.are_kept());
         self.head_before = self.jobs.head();
+        self.passes_limit = false; // of a step that panicked
         self.jobs.set_now(now.micros());
     }
 
@@ -120,12 +125,13 @@ impl Topic {
 
     /// Counts what the topic takes in memory now.
     pub(super) fn count_memory(&mut self) {
-        self.memory.count(self.jobs.bytes() + self.broadcasts.bytes + self.histories.bytes + self.taken.bytes);
+        let beside = self.broadcasts.bytes + self.histories.bytes + self.taken.bytes + self.outbox.bytes;
+        self.memory.count(self.jobs.bytes() + beside);
     }
 
-    /// Whether the topic keeps no job and no broadcast.
+    /// Whether the topic keeps no job, no broadcast and no follow-up.
     pub(crate) fn is_empty(&self) -> bool {
-        self.jobs.len() == 0 && self.broadcasts.len() == 0
+        self.jobs.len() == 0 && self.broadcasts.len() == 0 && self.outbox.waiting() == 0
     }
 
     /// The state of a job. A waiting broadcast counts as DELAYED and hides a DONE job of the same id.

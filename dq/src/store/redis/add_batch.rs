@@ -50,6 +50,8 @@ impl Options {
 #[derive(Debug)]
 pub(super) struct AddBatch {
     number: u64,
+    /// Of an entry of an outbox: the position of the one before it.
+    after: Option<u64>,
     /// Neighbours with the same options, and how many they are.
     groups: Vec<(Options, usize)>,
     jobs: Vec<(JobId, Record)>,
@@ -69,6 +71,7 @@ impl AddBatch {
         let (groups, decided) = (Vec::new(), Vec::new());
         let mut batch = Self {
             number,
+            after: None,
             groups,
             jobs,
             decided,
@@ -92,6 +95,12 @@ impl AddBatch {
             batch.sort_later();
         }
         batch
+    }
+
+    /// The batch of an entry of an outbox: the number is its position.
+    pub(super) fn behind(mut self, after: u64) -> Self {
+        self.after = Some(after);
+        self
     }
 
     fn push(&mut self, job: NewJob) -> Result<(), String> {
@@ -195,7 +204,11 @@ impl AddBatch {
         let of_jobs = self.jobs.iter().flat_map(|(id, record)| [id.as_str().len(), record.as_bytes().len()]);
         let others = repeat_n(32, 5 + 2 * self.groups.len() + nodes.len());
         call.cmd.reserve_space_for_args(of_jobs.chain(others));
-        call.cmd.arg(self.number).arg(letters).arg(self.longest).arg(self.groups.len()).arg(nodes.len());
+        match self.after {
+            None => call.cmd.arg(self.number),
+            Some(after) => call.cmd.arg(format!("{}<{after}", self.number)),
+        };
+        call.cmd.arg(letters).arg(self.longest).arg(self.groups.len()).arg(nodes.len());
         for (options, count) in &self.groups {
             call.cmd.arg(options.text()).arg(*count);
         }

@@ -43,7 +43,8 @@ impl RedisLink {
             leases.sort();
             let (records, places) = (reply.count()?, reply.count()?);
             let (state, left) = told(&mut reply, clock)?;
-            Ok(Answer::Scan(Scanned { clock, leases, records, places, state, left }))
+            let follow_ups = reply.is_set()?;
+            Ok(Answer::Scan(Scanned { clock, leases, records, places, follow_ups, state, left }))
         })
     }
 

@@ -11,6 +11,8 @@
 //! | `NOSCRIPT` | – | the script is sent in full; the caller never sees it |
 //! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script checked before it wrote; for `WRONGTYPE` a second script finds the key |
 //! | `DQVERSION` (another protocol version) | `Version` | the script checked before it wrote |
+//! | `DQFULL` (follow-ups have no room) | `TopicFull` | the same |
+//! | `DQORDER` (a follow-up is missing before this one) | `Refused` | the same |
 //! | `DQDRAINING` (the topic takes no new jobs) | `Draining` | the script checked before it wrote |
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a certificate, while connecting | `Denied` | nothing was sent; the operator must fix it |
 //! | `max number of clients`, while connecting | `NotSent` | nothing was sent; it passes when other clients have gone |
@@ -23,7 +25,7 @@ use redis::RedisError;
 
 use super::scripts::ScriptCall;
 use super::topic_state::draining;
-use crate::store::{PROTOCOL_VERSION, StoreError};
+use crate::store::{OUT_OF_ORDER, PROTOCOL_VERSION, StoreError, TopicFull};
 
 /// Codes of a server that refuses for now and has done nothing.
 const NOT_NOW: [&str; 7] = ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS"];
@@ -117,6 +119,8 @@ pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error
         "WRONGTYPE" if call.is_some() => return Failure::WrongType,
         "DQTYPE" => return Failure::Answered(wrong_type(operation, call, error)),
         "DQDRAINING" => return Failure::Answered(draining(error.detail().unwrap_or_default())),
+        "DQFULL" => return Failure::Answered(topic_full(error.detail().unwrap_or_default())),
+        "DQORDER" => return Failure::Answered(StoreError::Refused { operation, reason: OUT_OF_ORDER.to_owned() }),
         "DQVERSION" => return Failure::Answered(version(operation, call, error)),
         _ => {}
     }
@@ -209,6 +213,13 @@ fn code(error: &RedisError) -> String {
 
 fn number(error: &RedisError) -> Option<usize> {
     error.detail()?.split_whitespace().next()?.parse().ok()
+}
+
+/// How many jobs wait, a blank, and how many may.
+fn topic_full(detail: &str) -> StoreError {
+    let mut numbers = detail.split(' ').map(|number| number.parse().unwrap_or_default());
+    let mut next = || numbers.next().unwrap_or_default();
+    StoreError::TopicFull(TopicFull { waiting: next(), limit: next() })
 }
 
 fn wrong_type(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> StoreError {

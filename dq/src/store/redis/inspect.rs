@@ -55,6 +55,8 @@ impl RedisStore {
             Query::ExamineKeys { app, topic, after } => {
                 Answer::ExamineKeys(self.examine_names(app, topic, after).await?)
             }
+            Query::Relay { topic, request } => Answer::Relay(self.relay_of_topic(topic, request).await?),
+            Query::Outbox { topic, after, limit } => Answer::Outbox(self.outbox_of(topic, after, limit).await?),
             Query::Repair { topic, repair: Repair::Mismatch { mismatch, nodes } } => {
                 Answer::Repair(self.repair_of(topic, mismatch, nodes).await?)
             }

@@ -48,6 +48,8 @@ pub(super) enum Key {
     /// ZSET ids of schedules, all with score 0. It has every schedule, and may name some that are gone.
     Schedules,
     Grouped,
+    /// ZSET follow-ups that have not arrived, all with score 0.
+    Outbox,
     /// ZSET id that stays taken → until when, and half a millisecond more if its job was deleted.
     Taken,
     /// HASH minute modulo 1440 → what the topic counted in that minute.
@@ -88,6 +90,7 @@ impl Key {
             Self::Meta => "meta",
             Self::Schedules => "schedules",
             Self::Grouped => "grouped",
+            Self::Outbox => "outbox",
             Self::Taken => "taken",
             Self::Statistics => "statistics",
             Self::History => "history",
@@ -110,6 +113,7 @@ impl Key {
             | Self::Leases
             | Self::Schedules
             | Self::Grouped
+            | Self::Outbox
             | Self::Taken
             | Self::HistoryEnds => "zset",
             Self::Sequence | Self::Calls => "string",

@@ -17,9 +17,9 @@ use super::{metadata_bytes, micros, millis};
 use crate::job::{Isolation, JobId, Metadata, NodeId, Token};
 use crate::listener::BlockedBy;
 use crate::store::step::{
-    Change, Claim, Exhaust, Isolate, Isolated, LeaseStatus, Note, NoteVerdict, Noted, Noting, Publish, Published,
-    Reclaim, Reclaimed, Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle, Settled,
-    Sweep, Swept, Transfer, Transferred, USUAL_BYTES, Verdict, Wake,
+    Change, Claim, Exhaust, Isolate, Isolated, LeaseStatus, Note, NoteVerdict, Noted, Noting, Outcome, Publish,
+    Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle,
+    Settled, Sweep, Swept, Transfer, Transferred, USUAL_BYTES, Verdict, Wake,
 };
 use crate::store::{Answer, Link, LinkOptions, Pending, Request, RequestKind, StoreError, escaped, stored_rate};
 use crate::time::Timestamp;
@@ -50,6 +50,9 @@ impl RedisLink {
     }
 }
 
+/// How many of its last keys a settle does not need that counts nothing, and has neither a tick nor follow-ups.
+const SETTLES_WITHOUT: usize = 3;
+
 /// A row that cannot be a job of dq: id and token as bytes.
 type ForeignRow = (Bytes, Bytes);
 
@@ -74,7 +77,7 @@ impl RedisLink {
         tracing::warn!(topic = %self.keys.topic().topic, count = foreign_rows.len(), %first, "dropped rows that dq did not write");
         let (step, node) = (Step::Settle, self.node.as_str());
         // Nothing of this is counted, and no schedule had a tick.
-        let call = self.scripts.call_with_first(step, step.keys().len() - 2, &self.keys, node).arg(node);
+        let call = self.scripts.call_with_first(step, step.keys().len() - SETTLES_WITHOUT, &self.keys, node).arg(node);
         // The request names no sequence number, so it renews nothing.
         let mut call = call.arg("").arg(0).arg(USUAL_BYTES).arg(0).arg(0);
         for (id, token) in foreign_rows {
@@ -169,10 +172,10 @@ impl RedisLink {
     }
 
     fn settle(&self, request: &Settle) -> Pending<Answer> {
-        let has_ticks = request.outcomes.iter().any(|outcome| matches!(outcome.change, Change::Tick(_)));
-        // Without ticks it does not need the index of schedules either.
-        let call =
-            self.counting(Step::Settle, if has_ticks { 1 } else { 2 }, self.node.as_str()).arg(self.node.as_str());
+        let is_rare = |outcome: &Outcome| matches!(outcome.change, Change::Tick(_) | Change::Then(..));
+        // Without ticks and follow-ups it needs neither the index of schedules nor the outbox.
+        let without = if request.outcomes.iter().any(is_rare) { 1 } else { SETTLES_WITHOUT };
+        let call = self.counting(Step::Settle, without, self.node.as_str()).arg(self.node.as_str());
         let call = call.arg(request.last_seen.0).arg(millis(request.lease)).arg(request.bytes);
         let Sorted { call, places, mut verdicts } = sort(call, &request.outcomes, self.options);
         let answer = self.connection.ask_list(call);

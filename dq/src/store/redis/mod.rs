@@ -32,6 +32,7 @@ mod lines;
 mod link;
 mod names;
 mod nodes;
+mod outbox;
 mod outcomes;
 mod overview;
 mod packed;

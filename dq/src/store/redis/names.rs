@@ -7,7 +7,7 @@ use super::keys::Key;
 use super::reply::Reply;
 use super::scripts::Step;
 use crate::job::{AppName, TopicKey, TopicName};
-use crate::store::{Examined, FindingCode, Mismatch, StoreError};
+use crate::store::{Examined, FindingCode, Mismatch, StoreError, is_relay};
 
 /// The names of keys in a page, about.
 const MOST_KEYS: usize = 1_000;
@@ -44,7 +44,7 @@ impl RedisStore {
             let name = String::from_utf8(names.bytes()?.to_vec()).ok();
             owned.extend(name.and_then(|name| self.owned(app, name)));
         }
-        for key in owned.iter().filter(|key: &&Owned| key.key == Key::Calls) {
+        for key in owned.iter().filter(|key: &&Owned| key.key == Key::Calls && !is_relay(&key.owner)) {
             *producers.entry(key.topic.clone()).or_default() += 1;
         }
         let mismatches = if owned.is_empty() { Vec::new() } else { self.mismatches_of(app, owned).await? };
@@ -96,6 +96,7 @@ fn wrong_with(key: Owned, found: &str, life: i64, is_known: bool) -> Option<Mism
         _ if found == "none" => return None,
         _ if found != expected => (FindingCode::WrongType, name, expected),
         Key::Running if !is_known => (FindingCode::RowsWithoutLease, owner, ""),
+        Key::Calls if is_relay(&owner) => return None,
         Key::Calls | Key::Sequence | Key::Taken if life == -1 => (FindingCode::NoExpiry, name, ""),
         Key::Jobs | Key::FarJobs | Key::BroadcastJobs if !is_known => {
             (FindingCode::TopicNotListed, topic.to_string(), "")

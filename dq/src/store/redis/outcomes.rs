@@ -9,8 +9,8 @@ use foldhash::fast::FixedState;
 use super::scripts::ScriptCall;
 use super::{metadata_bytes, micros};
 use crate::job::{FixedMetadata, Priority};
-use crate::store::LinkOptions;
-use crate::store::step::{Change, Outcome, RejoinDue, Tick, Verdict};
+use crate::store::step::{Change, Ending, Outcome, RejoinDue, Tick, Verdict};
+use crate::store::{FollowUps, LinkOptions};
 use crate::time::Timestamp;
 
 /// The call of a settle, and what its answer needs to be matched with the request.
@@ -81,6 +81,10 @@ enum Argument {
 /// The code of an outcome in the script (`lua/parts/leave.lua`), and its argument.
 fn code_of(change: &Change) -> (&'static str, Argument) {
     let (code, number) = match change {
+        Change::Then(ending, follow_ups) => {
+            let code = if *ending == Ending::Ack { "a" } else { "x" };
+            return (code, Argument::Packed(follow_ups_of(follow_ups)));
+        }
         Change::Ack => ("a", 0),
         Change::Rejoin(RejoinDue::AsAdded) => ("j", 0),
         Change::Rejoin(RejoinDue::After(delay)) => ("J", micros(*delay)),
@@ -94,6 +98,19 @@ fn code_of(change: &Change) -> (&'static str, Argument) {
         Change::Tick(tick) => return ("n", Argument::Packed(packed(tick))),
     };
     (code, Argument::Number(number))
+}
+
+/// Follow-ups as the part `put_outbox` reads them: little-endian numbers, and texts after their lengths.
+fn follow_ups_of(follow_ups: &FollowUps) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(follow_ups.size() + 8 * follow_ups.parts().len() + 2);
+    bytes.put_u16_le(follow_ups.parts().len() as u16);
+    for (target, batch) in follow_ups.parts() {
+        for text in [target.as_str().as_bytes(), batch.as_bytes()] {
+            bytes.put_u32_le(u32::try_from(text.len()).expect("follow-ups are bounded"));
+            bytes.put_slice(text);
+        }
+    }
+    bytes
 }
 
 fn millis_of(at: Timestamp) -> u64 {

@@ -20,8 +20,8 @@ use super::told::Told;
 use super::topic_state;
 use crate::job::{NodeId, ProducerId};
 use crate::store::{
-    AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandOutcome, Import, JobChange, LAST_VERSION, NewJob,
-    Numbered, Pending, Producer, SetTopic, StoreError, escaped,
+    AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandOutcome, FollowUpBatch, FollowUpOutcome, Import,
+    JobChange, LAST_VERSION, Numbered, OutboxEntry, Pending, Producer, SetTopic, StoreError, escaped,
 };
 
 /// One producer of one topic.
@@ -93,11 +93,18 @@ impl Producer for RedisProducer {
             return Box::pin(ready(Err(error)));
         }
         match batch {
-            Batch::Add { batch } => self.add(batch),
-            Batch::Command { batch } => self.command(&batch),
+            Batch::Add { batch } => {
+                let added = self.add(AddBatch::new(batch.number, batch.items));
+                Box::pin(async move { added.await.map(BatchReply::Add) })
+            }
+            Batch::Command { batch } => {
+                let commanded = self.command(batch.number, &batch.items);
+                Box::pin(async move { commanded.await.map(BatchReply::Command) })
+            }
             Batch::Change { batch } => self.change(&batch),
             Batch::Import { number, import } => self.import(number, import),
             Batch::Set { number, set } => self.set(number, set),
+            Batch::Relay { entry } => self.relay(&entry),
         }
     }
 
@@ -111,8 +118,7 @@ impl Producer for RedisProducer {
 }
 
 impl RedisProducer {
-    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchReply> {
-        let batch = AddBatch::new(batch.number, batch.items);
+    fn add(&self, batch: AddBatch) -> Pending<BatchAnswer<AddOutcome>> {
         let (connection, calls) = (self.connection.clone(), Arc::clone(&self.calls));
         let mut enters = calls.entry.due();
         let answer = connection.ask(calls.add(&batch, enters.is_some()));
@@ -121,7 +127,7 @@ impl RedisProducer {
             let mut tries = 1;
             loop {
                 match Added::of(answer)? {
-                    Added::Late => return Ok(BatchReply::Add(BatchAnswer::Late)),
+                    Added::Late => return Ok(BatchAnswer::Late),
                     // A job of the batch runs, or its place was removed: the next try reads the rows of these nodes too.
                     Added::Again(_) if tries >= TRIES => return Err(too_many_nodes("add")),
                     Added::Again(nodes) => *calls.nodes() = nodes,
@@ -133,7 +139,7 @@ impl RedisProducer {
                         if let Some(enters) = enters {
                             calls.entry.done(enters, may_be_unlisted);
                         }
-                        return outcomes(batch, &text).map(BatchReply::Add);
+                        return outcomes(batch, &text);
                     }
                 }
                 tries += 1;
@@ -142,19 +148,39 @@ impl RedisProducer {
         })
     }
 
-    fn command(&self, batch: &Numbered<Command>) -> Pending<BatchReply> {
+    fn command(&self, number: impl redis::ToRedisArgs, commands: &[Command]) -> Pending<BatchAnswer<CommandOutcome>> {
         let mut call = self.command.clone();
-        call.push(batch.number);
-        for Command { verb, id, fence, if_version, by } in &batch.items {
+        call.push(number);
+        for Command { verb, id, fence, if_version, by } in commands {
             call.push(verb.letter());
             call.push(id.as_str());
             call.push(fence.map(|fence| fence.to_string()).unwrap_or_default());
             call.push(if_version.map(|version| version.to_string()).unwrap_or_default());
             call.push(&*escaped(by.as_deref().unwrap_or_default()));
         }
-        let count = batch.items.len();
-        let answer = self.connection.ask_list(call);
-        Box::pin(async move { commanded(answer.await?, count).map(BatchReply::Command) })
+        let (answer, count) = (self.connection.ask_list(call), commands.len());
+        Box::pin(async move { commanded(answer.await?, count) })
+    }
+
+    /// Executes an entry of an outbox, as the add or the deletes that it is; its position is the number.
+    fn relay(&self, entry: &OutboxEntry) -> Pending<BatchReply> {
+        match entry.batch() {
+            Err(error) => Box::pin(ready(Err(error))),
+            Ok(FollowUpBatch::Add(jobs)) => {
+                let known = jobs.iter().map(|job| (job.id.clone(), job.on_duplicate)).collect();
+                let added = self.add(AddBatch::new(entry.position, jobs).behind(entry.after));
+                Box::pin(async move {
+                    Ok(BatchReply::Relay(added.await?.map(|outcomes| FollowUpOutcome::of_adds(known, outcomes))))
+                })
+            }
+            Ok(FollowUpBatch::Delete(ids)) => {
+                let deletes: Vec<_> = ids.into_iter().map(Command::delete).collect();
+                let deleted = self.command(format!("{}<{}", entry.position, entry.after), &deletes);
+                Box::pin(async move {
+                    Ok(BatchReply::Relay(deleted.await?.map(|outcomes| FollowUpOutcome::of_deletes(&outcomes))))
+                })
+            }
+        }
     }
 
     fn change(&self, batch: &Numbered<JobChange>) -> Pending<BatchReply> {

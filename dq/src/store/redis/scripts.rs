@@ -47,7 +47,7 @@ macro_rules! steps {
 
 steps! {
     Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs Unacked Dead Done Grouped Statistics];
-    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs Grouped Schedules Statistics];
+    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs Grouped Schedules Outbox Statistics];
     Renew "renew" [Running Leases Sequence];
     Isolate "isolate" [Running Leases Sequence Pending Crashes];
     Note "note" [Running Leases Sequence Pending Jobs Metadata Crashes Meta];
@@ -68,13 +68,15 @@ steps! {
     Set "set" [Calls Meta Wake Delayed Grouped];
     TopicState "topic_state" [Meta];
     Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs Schedules Grouped Taken];
-    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs History HistoryEnds Grouped Taken];
+    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs History HistoryEnds Grouped Taken Outbox];
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs Crashes];
     Page "page" [Jobs Delayed Metadata Far FarJobs Crashes Meta];
     Nodes "nodes" [Leases Running];
     Groups "groups" [Delayed Unacked Dead Done Grouped Running];
     Rows "rows" [Jobs Metadata Crashes Pending Replacements Meta Running];
     Schedules "schedules" [Schedules];
+    Relay "relay" [Outbox Meta Calls];
+    Outbox "outbox" [Outbox];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs];
     Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs Leases Meta Statistics Running];
     DueCounts "due_counts" [Delayed Far FarJobs];
@@ -107,7 +109,7 @@ macro_rules! parts {
 const PARTS: &[(&str, &str)] = parts! {
     "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "groups.lua" "head.lua"
     "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "limits.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
-    "news.lua" "note.lua" "open_groups.lua" "options.lua" "order.lua" "outcomes.lua" "overrides.lua" "pages.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua"
+    "news.lua" "note.lua" "open_groups.lua" "options.lua" "order.lua" "outcomes.lua" "overrides.lua" "pages.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua" "put_outbox.lua"
     "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "seats.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "take.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua" "weigh.lua"
 };
 
@@ -260,8 +262,8 @@ fn body(text: &str) -> &str {
 /// The line that the loader writes in front of the part `types`.
 fn types_of(step: Step, is_diagnosis: bool) -> String {
     let type_of = |key: &Key| match key {
-        // These read the index of schedules and the taken ids before they write them, if a batch is about one. A channel is not checked.
-        Key::Schedules | Key::Taken
+        // These read the index of schedules, the outbox and the taken ids before they write them, if a batch is about one. A channel is not checked.
+        Key::Schedules | Key::Taken | Key::Outbox
             if !is_diagnosis && matches!(step, Step::Add | Step::Import | Step::Settle | Step::Command) =>
         {
             "'channel'".into()

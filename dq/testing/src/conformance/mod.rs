@@ -48,6 +48,7 @@ pub mod exports;
 pub mod extending;
 pub mod far;
 pub mod fenced;
+pub mod follow_ups;
 pub mod full;
 pub mod groups;
 pub mod histories;

@@ -104,7 +104,7 @@ impl AlteredLink {
             Request::Transfer(transfer) => transfer.lease = lease(transfer.lease),
             Request::Settle(settle) => {
                 settle.lease = lease(settle.lease);
-                let acks = settle.outcomes.iter_mut().filter(|outcome| outcome.change == Change::Ack);
+                let acks = settle.outcomes.iter_mut().filter(|outcome| *outcome.change.alone() == Change::Ack);
                 acks.filter(|_| without("result")).for_each(|ack| ack.metadata = None);
             }
             Request::Renew(renew) => renew.lease = lease(renew.lease),

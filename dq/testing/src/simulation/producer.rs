@@ -12,8 +12,8 @@ use super::sync::lock;
 use super::version::version;
 use dq::job::{ProducerId, State, TopicKey};
 use dq::store::{
-    AddOutcome, Batch, BatchAnswer, BatchReply, ChangeVerdict, Command, JobChange, NewJob, Numbered, Pending, Producer,
-    SetTopic, StoreError, TopicSet,
+    AddOutcome, Batch, BatchAnswer, BatchReply, ChangeVerdict, Command, JobChange, NewJob, Numbered, OutboxEntry,
+    Pending, Producer, SetTopic, StoreError, TopicSet,
 };
 
 /// A producer of the memory store behind a wire.
@@ -147,6 +147,23 @@ impl FaultyProducer {
     }
 }
 
+impl FaultyProducer {
+    fn relay(&self, entry: OutboxEntry) -> Pending<BatchReply> {
+        if !self.connection.connects() {
+            return self.connection.refused("relay");
+        }
+        let (inner, name) = (Arc::clone(&self.inner), self.connection.process.name.clone());
+        let moves = self.connection.sim.move_position(&*inner, &entry);
+        let execute = move |sim: &Arc<Sim>| {
+            let position = entry.position;
+            let answer = sim.bring(&*inner, entry, moves);
+            sim.cluster.log(|| format!("{name} relay {position} -> {answer:?}"));
+            answer.map(BatchReply::Relay)
+        };
+        self.connection.ask("relay", |_| 0, execute, |_, _| {})
+    }
+}
+
 impl Producer for FaultyProducer {
     fn ask(&self, batch: Batch) -> Pending<BatchReply> {
         match batch {
@@ -154,6 +171,7 @@ impl Producer for FaultyProducer {
             Batch::Command { batch } => self.command(batch),
             Batch::Change { batch } => self.change(batch),
             Batch::Set { number, set } => self.set(number, set),
+            Batch::Relay { entry } => self.relay(entry),
             import @ Batch::Import { .. } => self.inner.ask(import),
         }
     }

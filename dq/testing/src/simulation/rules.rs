@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 47] = [
+pub const RULES: [&str; 49] = [
     "2",
     "6",
     "7",
@@ -35,8 +35,10 @@ pub const RULES: [&str; 47] = [
     "group",
     "kept",
     "moved",
+    "outbox",
     "overlap",
     "paused",
+    "position",
     "priority",
     "published",
     "rate",

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::BoxFuture;
 
 use super::checker::{Checker, End, HandlerKind};
+use super::follow_ups::{FollowUp, has_follow_up};
 use super::process::{Process, block};
 use super::profile::Profile;
 use super::random::RandomSource;
@@ -21,7 +22,7 @@ use dq::job::{Cause, KeptState, NodeId, Record, Token, TopicKey};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use dq::provider::Provider;
 use dq::store::step::{Change, RejoinDue};
-use dq::testing::seam::{ErasedListener, HandlerCall, Returned};
+use dq::testing::seam::{ErasedListener, HandlerCall, Returned, returned};
 use dq::time::Timestamp;
 
 /// The listener of a node for one topic.
@@ -202,7 +203,7 @@ impl Scripted {
         (random, version): (&RandomSource, u64),
     ) -> Returned {
         match (kind, end) {
-            (HandlerKind::Final, _) => Returned::FinalRetried,
+            (HandlerKind::Final, _) => Returned::FinalRetried(None),
             (_, End::Failed) => Returned::Failed(Failure::new(Cause::Error, "it fails")),
             (HandlerKind::Swept, _) => {
                 let kept = self.sim.settings().chaos && !self.sim.is_calm() && random.chance(0.7);
@@ -235,6 +236,10 @@ impl Scripted {
             (HandlerKind::OnDue, _) if leaves_result(version) => {
                 Returned::Keeping(Decision::Ack, KeptState::from_bytes(version.to_string().as_bytes()))
             }
+            (HandlerKind::OnDue, _) if self.sim.settings().follow_ups && has_follow_up(alive.run) => {
+                let decided = dq::testing::channel().ack().then(|next| _ = next.add(FollowUp { run: alive.run }));
+                returned(decided.expect("it is one small job"))
+            }
             (HandlerKind::OnDue, _) => Returned::Decided(Decision::Ack),
         }
     }
@@ -244,7 +249,7 @@ impl Scripted {
 fn decided(returned: &Returned, has_delay: bool) -> Option<Change> {
     Some(match returned {
         Returned::Keeping(decision, _) => return decided(&Returned::Decided(decision.clone()), has_delay),
-        Returned::Decided(Decision::Ack) => Change::Ack,
+        Returned::Decided(Decision::Ack) | Returned::Followed(..) => Change::Ack,
         Returned::Decided(Decision::Rejoin) if !has_delay => Change::Rejoin(RejoinDue::After(Duration::from_secs(1))),
         Returned::Decided(Decision::Rejoin) => Change::Rejoin(RejoinDue::AsAdded),
         Returned::Decided(Decision::RejoinAfter(delay)) => Change::Rejoin(RejoinDue::After(*delay)),

@@ -51,6 +51,8 @@ pub(super) struct RunSettings {
     pub(super) timeout: u64,
     /// How long before they are due nodes claim jobs, in µs.
     pub(super) lookahead: u64,
+    /// Half of the runs have follow-ups.
+    pub(super) follow_ups: bool,
     /// How many jobs of a group run at a time; 0: no job has a group.
     pub(super) groups: usize,
     /// The settings of the nodes.
@@ -129,6 +131,9 @@ impl RunSettings {
             timeout: if matches!(profile, Profile::Crowd | Profile::Starved) { 8 } else { cluster.pick(&[8, 40]) }
                 * SECOND,
             topics: cluster.random("topics", 0).pick(&[2, 3]),
+            follow_ups: chaos
+                && !matches!(profile, Profile::File | Profile::Claim)
+                && cluster.random("follow-ups", 0).below(8) == 0,
             groups: if profile == Profile::Claim { 0 } else { cluster.random("groups", 0).pick(&[0, 0, 1, 2]) },
             lookahead: cluster.random("lookahead", 0).pick(&[0, 0, 5, 50]) * MS,
         }
@@ -137,7 +142,17 @@ impl RunSettings {
     /// The settings for a user's program, which brings its own jobs and faults.
     pub(super) fn of_program(cluster: &ClusterState, nodes: u64) -> Self {
         let (settings, node) = (Self::of(cluster, Some(Profile::NoClock)), node_settings(false));
-        Self { nodes, topics: 1, groups: 0, failing: 0.0, killers: false, chaos: false, node, ..settings }
+        Self {
+            nodes,
+            topics: 1,
+            groups: 0,
+            follow_ups: false,
+            failing: 0.0,
+            killers: false,
+            chaos: false,
+            node,
+            ..settings
+        }
     }
 
     /// Returns whether the lease is much shorter than the fallback, and callers act seldom.

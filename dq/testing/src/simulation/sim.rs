@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use super::checker::{Caps, Checker, Did, Expected};
 use super::cluster::{ClusterState, JumpyClock};
 use super::files::Files;
+use super::ledger::Ledger;
 use super::network_state::{NetworkState, Subscriber};
 use super::node::{CAPS, SimNode};
 use super::process::Process;
@@ -99,6 +100,9 @@ pub(super) struct Sim {
     pub(super) callers: Mutex<Vec<(Arc<Process>, Provider)>>,
     /// An earlier state of the store, and what the checkers expected of each topic then.
     snapshot: Mutex<Option<(Snapshot, BTreeMap<TopicKey, Expected>)>>,
+    /// The follow-ups of the runs, and those of the kept state.
+    pub(super) ledger: Mutex<Ledger>,
+    kept_ledger: Mutex<Ledger>,
     /// Runs that something outside, like a webhook, could name.
     pub(super) known_runs: Mutex<VecDeque<(TopicKey, JobId, Fence)>>,
     pub(super) hidden: Mutex<BTreeSet<(TopicKey, NodeId)>>,
@@ -150,6 +154,8 @@ impl Sim {
             nodes: Mutex::default(),
             callers: Mutex::default(),
             snapshot: Mutex::default(),
+            ledger: Mutex::default(),
+            kept_ledger: Mutex::default(),
             known_runs: Mutex::default(),
             hidden: Mutex::default(),
             calm: AtomicBool::new(false),
@@ -217,6 +223,7 @@ impl Sim {
     pub(super) fn unfinished(&self) -> Option<String> {
         let mut left = Vec::new();
         self.for_topics(|key, checker| left.extend(checker.unfinished().map(|jobs| format!("{}: {jobs}", key.topic))));
+        left.extend(self.missing_follow_ups());
         (!left.is_empty()).then(|| left.join("; "))
     }
 
@@ -233,6 +240,7 @@ impl Sim {
         let mut expected = BTreeMap::new();
         self.for_topics(|key, checker| drop(expected.insert(key.clone(), checker.expected.clone())));
         *lock(&self.snapshot) = Some((snapshot, expected));
+        *lock(&self.kept_ledger) = lock(&self.ledger).clone();
     }
 
     /// The store falls back to the kept state. Returns false if none is kept.
@@ -241,6 +249,7 @@ impl Sim {
         if self.store().restore(&snapshot).is_err() {
             return false;
         }
+        *lock(&self.ledger) = lock(&self.kept_ledger).clone();
         self.for_topics(|key, checker| {
             checker.expected = expected.remove(key).unwrap_or_default();
             (checker.before, checker.fell) = (self.store().view(key), true);
@@ -328,7 +337,7 @@ impl Sim {
     }
 }
 
-fn key(topic: &str) -> TopicKey {
+pub(super) fn key(topic: &str) -> TopicKey {
     let app = AppName::new("sim").expect("it is a good name");
     TopicKey { app, topic: TopicName::new(topic).expect("it is a good name") }
 }

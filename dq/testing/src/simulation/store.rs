@@ -145,7 +145,14 @@ impl Link for FaultyLink {
         }
         let watched = self.connection.sim.cluster.now() - self.made;
         let execute = move |sim: &Arc<Sim>| {
+            let before = match &request {
+                Request::Settle(settle) => sim.waiting_follow_ups(&key, settle),
+                _ => None,
+            };
             let answer = execute(sim, &*inner, (&key, &node), request.clone())?;
+            if let (Some(before), Request::Settle(settle), Answer::Settle(settled)) = (before, &request, &answer) {
+                sim.note_follow_ups(&key, before, settle, settled);
+            }
             sim.cluster.log(|| format!("{name} {} -> {answer:?}", kind.name()));
             sim.check(&key, what_it_did(request, &answer, &node, watched));
             Ok(answer)

@@ -174,6 +174,9 @@ impl Lease {
 
     /// Takes in what a scan by this `node` has found.
     pub(crate) fn on_scanned(&mut self, scanned: &Scanned, node: &NodeId, is_watcher: bool, now: Duration) {
+        if scanned.follow_ups {
+            self.parts.relay.wake();
+        }
         self.parts.stats.audited(scanned.records, scanned.places);
         self.reclaims.counted(scanned.records, scanned.places, now);
         if is_watcher {

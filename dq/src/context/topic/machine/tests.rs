@@ -12,7 +12,7 @@ use crate::context::node_permits::NodePermits;
 use crate::context::topic::run::{Ended, LeaseEnd};
 use crate::context::topic::stats::TopicStats;
 use crate::context::topic::window::WaitingBytes;
-use crate::context::topic::{StopOrder, Topic};
+use crate::context::topic::{RelayWake, StopOrder, Topic};
 use crate::environment::{Environment, Seeded};
 use crate::job::{
     AppName, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, Token, TopicKey, TopicName,
@@ -54,6 +54,7 @@ fn parts(store: Arc<dyn Store>) -> Parts {
         permits: NodePermits::shares(None, [4].into_iter()).remove(0),
         waiting: WaitingBytes::default(),
         outage,
+        relay: RelayWake::default(),
         schedules: Arc::from([]),
     }
 }

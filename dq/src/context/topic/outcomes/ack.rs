@@ -12,8 +12,8 @@ use crate::context::topic::moment::{Effect, Moment};
 use crate::context::topic::slab::HeldId;
 use crate::context::topic::stage::Stage;
 use crate::job::{JobId, Metadata};
-use crate::store::RequestKind;
 use crate::store::step::{Change, Settle, Verdict};
+use crate::store::{FollowUps, RequestKind};
 
 /// How many requests with outcomes may be in flight. The store settles the next one while the node reads the answer to the last.
 const MOST_IN_FLIGHT: usize = 2;
@@ -46,6 +46,7 @@ impl Outcomes {
             let goes_alone = moment.held.defects.accuses(&outcome.id);
             size += outcome.metadata.as_ref().map_or(0, Metadata::text_bytes);
             jobs += 1;
+            size += outcome.change.follow_ups().map_or(0, FollowUps::size);
             if let Change::Tick(tick) = &outcome.change {
                 size += tick.size();
                 jobs += tick.jobs.len();
@@ -77,6 +78,9 @@ impl Outcomes {
         self.report_verdict(job, change, &verdict);
         match verdict {
             Verdict::Done => {
+                if change.follow_ups().is_some() {
+                    self.parts.relay.wake();
+                }
                 self.parts.stats.settled(change);
                 if *then_run {
                     return moment.push(Effect::RunAcked(id));

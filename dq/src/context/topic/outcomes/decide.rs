@@ -4,6 +4,7 @@
 //! The store learns that a job is exhausted before `final_retry` is called (rule 15). If the node dies in between, the next
 //! claim calls `final_retry` again and never `on_due`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Outcomes;
@@ -14,9 +15,9 @@ use crate::context::topic::slab::HeldId;
 use crate::context::topic::stage::{HeldJob, Mode, Stage};
 use crate::job::{Cause, JobId, Token};
 use crate::listener::Returned;
-use crate::listener::{Failure, OnTimeout, RetryDelay, UnackedDecision};
+use crate::listener::{Drafts, Failure, OnTimeout, RetryDelay, UnackedDecision};
 use crate::store::RequestKind;
-use crate::store::step::{Change, Exhaust, NoteVerdict};
+use crate::store::step::{Change, Ending, Exhaust, NoteVerdict};
 use crate::time::LONGEST_DELAY;
 
 /// What follows a failure.
@@ -91,9 +92,15 @@ impl Outcomes {
                 kept = Some(state);
                 change(&decision, environment).map(|change| paced(change, as_added, environment))
             }
+            (None, Ended::Returned(Returned::Followed(next, result))) => {
+                kept = result;
+                Ok(self.followed(Ending::Ack, &next))
+            }
             (None, Ended::Returned(Returned::Unacked(UnackedDecision::Drop))) => Ok(Change::Drop),
             (None, Ended::Returned(Returned::Unacked(UnackedDecision::Keep))) => Ok(Change::Park),
-            (None, Ended::Returned(Returned::FinalRetried)) => Ok(Change::Dead),
+            (None, Ended::Returned(Returned::FinalRetried(next))) => {
+                Ok(next.map_or(Change::Dead, |next| self.followed(Ending::Dead, &next)))
+            }
         };
         let change = match decided {
             Ok(change) => change,
@@ -113,11 +120,16 @@ impl Outcomes {
             }
         };
         match kept {
-            Some(result) if change == Change::Ack => held.keep_result(id, result),
+            Some(result) if *change.alone() == Change::Ack => held.keep_result(id, result),
             Some(state) => drop(held.keep(id, state)),
             None => {}
         }
         held.set(id, Stage::settling(change));
+    }
+
+    /// The end of a job, and its follow-ups.
+    fn followed(&self, ending: Ending, next: &Drafts) -> Change {
+        Change::Then(ending, Arc::new(next.packed(&self.parts.environment)))
     }
 
     /// The job is retried after its delay or, if no attempt is left, given to `final_retry`. `asked` is what the listener's
@@ -130,6 +142,7 @@ impl Outcomes {
             true => Next { delay: None, attempts: None, is_fatal: failure.is_fatal() },
             false => self.next(job, failed, failure.cause, asked),
         };
+        let followed = failure.take_next().map(|next| self.followed(Ending::Dead, &next));
         let metadata = held.metadata_mut(id)?;
         metadata.state = failure.take_state().or_else(|| metadata.state.take());
         metadata.attempts = u16::try_from(failed).unwrap_or(u16::MAX);
@@ -139,6 +152,8 @@ impl Outcomes {
         let stage = match next.delay {
             Some(delay) => Stage::settling(Change::Retry(delay)),
             None if undecodable => Stage::settling(Change::Dead),
+            // They stand in place of `final_retry`.
+            None if followed.is_some() => Stage::settling(followed.unwrap_or(Change::Dead)),
             None => Stage::Exhausting { sent: false },
         };
         held.set(id, stage);

@@ -15,8 +15,8 @@ use crate::store::step::{Change, Verdict};
 
 /// What became of a job, in a word.
 const fn word(change: &Change) -> &'static str {
-    match change {
-        Change::Ack => "acked",
+    match change.alone() {
+        Change::Ack | Change::Then(..) => "acked",
         Change::Rejoin(_) => "rejoined",
         Change::Retry(_) => "retried",
         Change::Rollback => "given back",
@@ -125,7 +125,7 @@ impl Outcomes {
         let verdict = match verdict {
             Verdict::Done => {
                 tracing::debug!(%topic, job.id = %id, attempt, fence, outcome, verdict = "taken", "{outcome}");
-                if *change == Change::Dead {
+                if *change.alone() == Change::Dead {
                     self.report_dead(job);
                 }
                 return;
@@ -149,7 +149,7 @@ impl Outcomes {
     /// Logs that it is unknown whether an outcome took effect: an earlier sending of it had no answer (rule 10).
     pub(super) fn report_unknown(&self, job: &HeldJob, change: &Change, was_to_run: bool) {
         let (topic, id, fence) = (&self.parts.key.topic, &job.id, job.token.fence.0);
-        match change {
+        match change.alone() {
             _ if was_to_run => {
                 tracing::error!(%topic, job.id = %id, fence, "the ack on claim of this job had no answer; its handler does not start, and the job may be lost");
             }

@@ -231,6 +231,7 @@ mod tests {
                 attempt: 0,
                 headers: Vec::new(),
                 state: None,
+                is_acked: false,
                 notes: None,
                 run: Arc::default(),
             };

@@ -112,6 +112,7 @@ impl Runs {
             attempt: u32::from(job.metadata.attempts),
             headers: job.metadata.headers.clone(),
             state: job.metadata.state.clone(),
+            is_acked: false,
             notes: Some(self.tasks.clone()),
             run,
         }
@@ -126,7 +127,7 @@ impl Runs {
     fn start(&mut self, id: HeldId, call: HandlerCall, entry: Entry, detached: bool, moment: &mut Moment) {
         let Some(job) = moment.held.get(id) else { return };
         let control = Arc::<RunControl>::default();
-        let delivery = self.delivery(job, control.clone());
+        let delivery = Delivery { is_acked: detached, ..self.delivery(job, control.clone()) };
         let failed = self.asks_after(job, &call).filter(|_| !detached);
         let span = tracing::info_span!(
             parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %job.id, attempt = delivery.attempt, fence = job.token.fence.0

@@ -2,6 +2,7 @@
 
 use std::hash::BuildHasher;
 
+use bytes::Bytes;
 use foldhash::fast::FixedState;
 
 use super::super::histories::History;
@@ -10,9 +11,9 @@ use super::super::taken::TakenId;
 use super::super::topic::Topic;
 use super::read::{BadChanges, Damage, Reader, record_of};
 use super::{bits, kind};
-use crate::job::{Fence, JobId, Token};
-use crate::store::CopyPlace;
+use crate::job::{Fence, JobId, ProducerId, Token, TopicName};
 use crate::store::step::DEAD_LEASE;
+use crate::store::{CopyPlace, OutboxEntry, Packed};
 use crate::time::Timestamp;
 
 /// What a replay does with a change of a row that the topic does not have.
@@ -39,6 +40,11 @@ impl Part {
     /// So many parts, which have about equally many jobs.
     pub fn each(of: u64) -> impl Iterator<Item = Self> {
         (0..of.max(1)).map(move |number| Self { number, of: of.max(1) })
+    }
+
+    /// Whether what belongs to no job is loaded with it.
+    fn is_first(self) -> bool {
+        self.number == 0
     }
 
     fn is_whole(self) -> bool {
@@ -124,6 +130,9 @@ impl Topic {
                 // The rows of the node may all be in other parts.
                 kind::LEASE if !part.is_whole() => self.apply_leases(reader, Replay::WithinDump)?,
                 kind::LEASE => self.apply_leases(reader, replay)?,
+                kind::POSITION | kind::OUTBOX | kind::OUTBOX_GONE => {
+                    self.apply_outbox(reader, kind, part.is_first())?;
+                }
                 kind::STATE => reader.state(&mut self.settings)?,
                 kind::HISTORY_SETTING => self.histories.set(reader.history_setting()?),
                 unknown => return Err(reader.bad(Damage::UnknownKind(unknown))),
@@ -287,6 +296,32 @@ impl Topic {
                 return Err(reader.bad(Damage::NoLease(node)));
             }
             self.jobs.set_lease(&node, lease_of_dead(is_released));
+        }
+        Ok(())
+    }
+
+    /// Applies changes of the outbox and of the positions of others, or only reads them.
+    fn apply_outbox(&mut self, reader: &mut Reader<'_>, kind: u8, is_loaded: bool) -> Result<(), BadChanges> {
+        while let Some(name) = reader.name()? {
+            let position = reader.fence()?.0;
+            if kind == kind::POSITION {
+                if is_loaded {
+                    self.calls.raise(&ProducerId::new(name), position);
+                }
+                continue;
+            }
+            let target = TopicName::new(name).map_err(|_| reader.bad(Damage::Name))?;
+            if kind == kind::OUTBOX_GONE {
+                if is_loaded {
+                    self.outbox.remove(&target, position);
+                    self.outbox.raise(&target, position);
+                }
+                continue;
+            }
+            let (after, batch) = (reader.fence()?.0, Packed::from_bytes(Bytes::copy_from_slice(reader.bytes()?)));
+            if is_loaded {
+                self.outbox.put(OutboxEntry { target, position, after, batch });
+            }
         }
         Ok(())
     }

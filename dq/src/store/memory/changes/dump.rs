@@ -9,8 +9,8 @@ use super::super::places::{Log, Slot, TimedPlace};
 use super::super::taken::TakenId;
 use super::super::topic::Topic;
 use super::write::Groups;
-use crate::job::{JobId, NodeId, Record};
-use crate::store::{HistorySetting, LONGEST_AUTHOR, LONGEST_REASON};
+use crate::job::{JobId, NodeId, ProducerId, Record, TopicName};
+use crate::store::{HistorySetting, LONGEST_AUTHOR, LONGEST_REASON, Packed};
 use crate::time::Timestamp;
 
 /// How far a dump has come.
@@ -26,6 +26,8 @@ enum Part {
     State,
     Histories(Option<JobId>),
     Taken(Option<JobId>),
+    Positions(Option<ProducerId>),
+    Outbox(Option<(TopicName, u64)>),
     Done,
 }
 
@@ -108,7 +110,9 @@ impl Topic {
                 Part::Broadcasts(after) => (self.dump_broadcasts(after, &mut page), Part::State),
                 Part::State => (self.dump_settings(&mut page), Part::Histories(None)),
                 Part::Histories(after) => (self.dump_histories(after, &mut page), Part::Taken(None)),
-                Part::Taken(after) => (self.dump_taken(after, &mut page), Part::Done),
+                Part::Taken(after) => (self.dump_taken(after, &mut page), Part::Positions(None)),
+                Part::Positions(after) => (self.dump_positions(after, &mut page), Part::Outbox(None)),
+                Part::Outbox(after) => (self.dump_outbox(after, &mut page), Part::Done),
                 Part::Done => break true,
             };
             if !is_finished {
@@ -159,6 +163,35 @@ impl Topic {
         let size = |(id, _): (&JobId, TakenId)| id.as_str().len();
         let write = |groups: &mut Groups<'_>, (id, taken): (&JobId, TakenId)| groups.taken(id, Some(taken));
         page.fill(after, self.taken.after(after.clone()), size, write, |(id, _)| id.clone())
+    }
+
+    fn dump_positions(&self, after: &mut Option<ProducerId>, page: &mut Page<'_>) -> bool {
+        let from = after.clone();
+        let relays = self.calls.positions().filter(|(relay, _)| from.as_ref().is_none_or(|from| *relay > from));
+        let write = |groups: &mut Groups<'_>, (relay, position)| groups.position(relay, position);
+        page.fill(after, relays, |(relay, _)| relay.as_str().len(), write, |(relay, _)| relay.clone())
+    }
+
+    /// Of each target the entries, and before them what is certain to be gone.
+    fn dump_outbox(&self, after: &mut Option<(TopicName, u64)>, page: &mut Page<'_>) -> bool {
+        let from = after.clone();
+        let rows = self.outbox.targets().flat_map(|(target, of)| {
+            let gone = of.entries.first_key_value().map_or(of.last, |(first, _)| first - 1);
+            let entries = of.entries.iter().map(|(position, (after, batch))| (*position, Some((*after, batch))));
+            [(gone, None)].into_iter().chain(entries).map(move |(position, entry)| (target, position, entry))
+        });
+        let rows = rows
+            .filter(|(target, position, _)| from.as_ref().is_none_or(|(last, at)| (*target, *position) > (last, *at)));
+        let size = |(target, _, entry): (&TopicName, u64, Option<(u64, &Packed)>)| {
+            target.as_str().len() + entry.map_or(0, |(_, batch)| batch.as_bytes().len())
+        };
+        let write =
+            |groups: &mut Groups<'_>, (target, position, entry): (&TopicName, u64, Option<(u64, &Packed)>)| match entry
+            {
+                Some((after, batch)) => groups.outbox(target, position, after, batch),
+                None => groups.outbox_gone(target, position),
+            };
+        page.fill(after, rows, size, write, |(target, position, _)| (target.clone(), position))
     }
 
     fn dump_settings(&self, page: &mut Page<'_>) -> bool {

@@ -8,7 +8,7 @@
 //! * [`Topic::apply`] replays (`apply`).
 //! * [`Topic::begin_dump`] and [`Topic::dump`] write the whole state in pages, between which steps may change anything (`dump`).
 //!
-//! Leases, sequence numbers, roles and kept answers are not journaled: the processes that they belong to end with the store.
+//! Leases, sequence numbers, roles and kept answers (but the positions of outboxes) are not journaled: the processes that they belong to end with the store.
 //! `docs/internals/journal-changes.md` documents every byte.
 
 mod apply;
@@ -24,6 +24,7 @@ pub use dump::DumpCursor;
 
 use std::mem;
 
+use super::outbox::Change;
 use super::places::Log;
 use super::topic::{Topic, Unsaved};
 
@@ -56,6 +57,12 @@ pub(super) mod kind {
     pub(super) const HISTORY_SETTING: u8 = 11;
     /// Ids that stay taken, or are free again.
     pub(super) const TAKEN: u8 = 12;
+    /// Positions of outboxes whose entries have come here.
+    pub(super) const POSITION: u8 = 13;
+    /// Entries of the outbox, whole.
+    pub(super) const OUTBOX: u8 = 14;
+    /// Entries of the outbox that are gone: all up to a position.
+    pub(super) const OUTBOX_GONE: u8 = 15;
 }
 
 /// The bits of bytes with several values.
@@ -134,6 +141,20 @@ impl Topic {
         for id in self.taken.touched.take() {
             groups.taken(&id, self.taken.get(&id));
         }
+        for relay in self.calls.take_moved() {
+            groups.position(&relay, self.calls.highest(&relay));
+        }
+        for (target, change) in self.outbox.take_touched() {
+            match change {
+                Change::New(position) => {
+                    // Of one that has gone in the same step, the target is told of the position.
+                    if let Some((after, batch)) = self.outbox.entry(&target, position) {
+                        groups.outbox(&target, position, after, batch);
+                    }
+                }
+                Change::Gone(position) => groups.outbox_gone(&target, position),
+            }
+        }
         groups.end()
     }
 
@@ -142,5 +163,7 @@ impl Topic {
         for ids in [&mut self.broadcasts.touched, &mut self.histories.touched, &mut self.taken.touched] {
             ids.set_logged(log != Log::Off);
         }
+        self.calls.set_logged(log != Log::Off);
+        self.outbox.set_logged(log != Log::Off);
     }
 }

@@ -159,6 +159,13 @@ impl<'a> Reader<'a> {
         self.next_node()?.ok_or_else(|| self.bad(Damage::Name))
     }
 
+    /// The name of the next topic or producer; `None` at the end of the group.
+    pub(super) fn name(&mut self) -> Result<Option<&'a str>, BadChanges> {
+        let name = self.bytes()?;
+        let text = std::str::from_utf8(name).ok().filter(|text| text.len() <= 2 * MOST_NODE_BYTES);
+        text.map(|text| Some(text).filter(|text| !text.is_empty())).ok_or_else(|| self.bad(Damage::Name))
+    }
+
     /// The name of the next item; `None` at the end of the group.
     pub(super) fn next_node(&mut self) -> Result<Option<NodeId>, BadChanges> {
         let name = self.bytes()?;

@@ -4,7 +4,8 @@ use super::super::histories::History;
 use super::super::places::{Changed, Ended, Holders, PendingCommand, Place, Run, Slot, TimedPlace, Touch, is_released};
 use super::super::taken::TakenId;
 use super::{bits, kind};
-use crate::job::{Deliver, Fence, Isolation, JobId, NodeId, Record};
+use crate::job::{Deliver, Fence, Isolation, JobId, NodeId, ProducerId, Record, TopicName};
+use crate::store::Packed;
 use crate::time::Timestamp;
 
 /// Where the changes of a step may be cut: before the first row behind this many bytes. So a frame of a journal has about as many,
@@ -134,6 +135,26 @@ impl<'a> Groups<'a> {
     pub(super) fn taken(&mut self, id: &JobId, taken: Option<TakenId>) {
         self.named(kind::TAKEN, id.as_str());
         self.number(taken.map_or(0, |taken| (taken.until.as_millis() + 1) << 1 | u64::from(taken.was_deleted)));
+    }
+
+    /// How far the outbox of a source has come here.
+    pub(super) fn position(&mut self, relay: &ProducerId, position: u64) {
+        self.named(kind::POSITION, relay.as_str());
+        self.number(position);
+    }
+
+    /// An entry of the outbox, whole.
+    pub(super) fn outbox(&mut self, target: &TopicName, position: u64, after: u64, batch: &Packed) {
+        self.named(kind::OUTBOX, target.as_str());
+        self.number(position);
+        self.number(after);
+        self.bytes(batch.as_bytes());
+    }
+
+    /// No entry for this target is left up to this position, and later ones come behind it.
+    pub(super) fn outbox_gone(&mut self, target: &TopicName, position: u64) {
+        self.named(kind::OUTBOX_GONE, target.as_str());
+        self.number(position);
     }
 
     /// Ends the last group.

@@ -19,6 +19,7 @@ KEYS[16] {app:topic}:history         HASH  job id -> history
 KEYS[17] {app:topic}:history-ends    ZSET  id of a job that is gone -> when its history is forgotten, ms
 KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 KEYS[19] {app:topic}:taken           ZSET  id that stays taken -> until when, ms, and half a ms more if its job was deleted
+KEYS[20] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
 
 Returns  1
 Holds    rule 1

@@ -6,7 +6,7 @@ KEYS[3]  {app:topic}:unacked       ZSET  job id -> when it was parked, ms
 KEYS[4]  {app:topic}:dead          ZSET  job id -> when it became DEAD, ms
 KEYS[5]  {app:topic}:done          ZSET  job id -> end of its retention, ms
 KEYS[6]  {app:topic}:leases        ZSET  node -> end of its lease, ms
-KEYS[7]  {app:topic}:meta          HASH  far, far-lost, paused, draining, delay, concurrency, rate, waiting
+KEYS[7]  {app:topic}:meta          HASH  far, far-lost, paused, draining, delay, concurrency, rate, waiting, outbox
 KEYS[8]  {app:topic}:far           ZSET  bounds of the leaves of jobs that are due much later
 KEYS[9]  {app:topic}:far-jobs      HASH  job id -> due time and record of such a job
 KEYS[10] {app:topic}:grouped       ZSET  waiting jobs and seats of groups, all with score 0
@@ -14,7 +14,7 @@ KEYS[11] {app:topic}:running:NODE  HASH  job id -> token; and on: of each node i
 ARGV[1]  and on: the nodes whose rows are counted
 
 Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, clock ms, leases as node, end, ...,
-         records, places, the state of the topic (the part `told`) or nil}
+         records, places, the state of the topic (the part `told`) or nil, 1 if an outcome has ever had follow-ups}
 Holds    rules 2, 20, 29
 Cost     O(nodes log nodes)
 ]]
@@ -28,8 +28,8 @@ if holders then return {1, holders} end
 local places = 0
 for n = 1, #NODES do places = places + redis.call('HLEN', KEYS[FIRST + n - 1]) end
 local later, bound = redis.call('HLEN', far_jobs), redis.call('ZRANGE', far, 0, 0)[1]
-local far_at, far_lost, paused, draining, usual, concurrency, rate, waiting, group_concurrency, priorities, has_groups =
-  unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'priorities', 'groups'))
+local far_at, far_lost, paused, draining, usual, concurrency, rate, waiting, group_concurrency, priorities, has_groups, follow_ups =
+  unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'priorities', 'groups', 'outbox'))
 local opens_at, drained_at, left = nil, nil, 0
 if paused or draining then
   -- include gate.lua
@@ -51,4 +51,4 @@ if has_groups then
   -- rare open_groups.lua
 end
 -- include told.lua
-return {0, floor, lease_ends, redis.call('HLEN', jobs) + later, places + later, told}
+return {0, floor, lease_ends, redis.call('HLEN', jobs) + later, places + later, told, follow_ups and 1 or 0}

@@ -18,8 +18,9 @@ KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override t
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[17] {app:topic}:far-jobs        HASH     job id -> due time and record of a job that is due much later
 KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
-KEYS[19] {app:topic}:schedules       ZSET     ids of schedules; only if a schedule had a tick, or the link counts
-KEYS[20] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
+KEYS[19] {app:topic}:schedules       ZSET     ids of schedules; only if a schedule had a tick, an outcome has follow-ups, or the link counts
+KEYS[20] {app:topic}:outbox          ZSET     follow-ups that have not arrived; only if an outcome has some, or the link counts
+KEYS[21] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
@@ -31,7 +32,7 @@ ARGV[7]  and on: n ids; then m times a token and how many of these acks have it,
 
 Returns  {sequence number, rows, positions of stale outcomes, positions of dropped outcomes (their record was missing),
          positions of outcomes that were left for a later request}
-Holds    rules 1, 2, 5, 6, 8, 10, 13, 19, 29, 30, 31. It reads each key before its first write, but `jobs`, which it writes first
+Holds    rules 1, 2, 5, 6, 8, 10, 13, 18, 19, 29, 30, 31. It reads each key before its first write, but `jobs`, which it writes first
 Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n). Payloads are not read, but those of
          replacements. A settle that only acks: nine commands for the last rows of the node, ten otherwise
 ]]

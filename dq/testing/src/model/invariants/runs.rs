@@ -130,7 +130,7 @@ fn decided(was: &JobView, outcome: &Outcome, topic: &Topic) -> Result<Option<Job
     let retain = outcome.metadata.as_ref().map_or(fixed.retain, |metadata| metadata.retain);
     let token = was.row.as_ref().map(|row| row.token).unwrap_or(outcome.token);
     let delay = outcome.metadata.as_ref().map_or(fixed.delay, |metadata| metadata.delay);
-    let (event, at, parked_by) = match &outcome.change {
+    let (event, at, parked_by) = match outcome.change.alone() {
         C::Ack => (Event::Acked { retain: !retain.is_zero() }, now.after(retain), parked_by),
         C::Drop => (Event::Dropped, now, parked_by),
         C::Rejoin(RejoinDue::At(at)) if *at > now => (Event::Rejoined, *at, None),
@@ -139,7 +139,7 @@ fn decided(was: &JobView, outcome: &Outcome, topic: &Topic) -> Result<Option<Job
         C::Retry(wait) => (Event::Retried, topic.after(*wait), None),
         C::Rollback => (Event::RolledBack { parked: parked_by.is_some() }, token.due, parked_by),
         C::Park => (Event::Parked, now, parked_by.or(Some(token.fence))),
-        C::Dead => (Event::Died, now, None),
+        C::Dead | C::Then(..) => (Event::Died, now, None),
         C::Tick(tick) => {
             let next = tick.next.map(|next| next.max(Timestamp::from_millis(token.due.as_millis() + 1)));
             let ticked = placed(was, Event::Ticked { ended: next.is_none() }, next.unwrap_or(now))?;

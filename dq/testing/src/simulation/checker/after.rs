@@ -92,7 +92,7 @@ impl Checker {
         let why = match did {
             Did::Settle { outcomes, .. } => {
                 let change = outcomes.iter().find(|(outcome, verdict)| outcome.id == *id && *verdict == Verdict::Done);
-                match change.map(|(outcome, _)| &outcome.change) {
+                match change.map(|(outcome, _)| outcome.change.alone()) {
                     Some(Change::Ack | Change::Drop) => Some("acked"),
                     Some(Change::Tick(tick)) if tick.next.is_none() => Some("ended"),
                     Some(_) if replaced => Some("replaced"),
@@ -291,9 +291,9 @@ fn drops(did: &Did, id: &JobId) -> bool {
 /// Returns whether the step acks the job.
 fn acks(did: &Did, id: &JobId) -> bool {
     match did {
-        Did::Settle { outcomes, .. } => outcomes
-            .iter()
-            .any(|(outcome, verdict)| outcome.id == *id && outcome.change == Change::Ack && *verdict == Verdict::Done),
+        Did::Settle { outcomes, .. } => outcomes.iter().any(|(outcome, verdict)| {
+            outcome.id == *id && *outcome.change.alone() == Change::Ack && *verdict == Verdict::Done
+        }),
         Did::Command { items } => items.iter().any(|(item, _)| item.id == *id && item.verb == CommandKind::Ack),
         _ => false,
     }

@@ -41,13 +41,13 @@ impl Checker {
                 outcome.change, outcome.id, run.version, run.started, run.polled
             ));
         }
-        if outcome.change == Change::Ack {
+        if *outcome.change.alone() == Change::Ack {
             self.note_ack(number);
         }
         if let Some(run) = self.runs.get_mut(&number).filter(|_| outcome.change == Change::Rollback) {
             run.given_back = true;
         }
-        if !matches!(outcome.change, Change::Rollback | Change::Dead) {
+        if !matches!(outcome.change.alone(), Change::Rollback | Change::Dead) {
             self.forgets_crashes(run.version);
         }
     }
@@ -68,8 +68,8 @@ impl Checker {
     /// Returns whether an outcome fits what the handlers of the run did.
     fn fits(&self, run: &Run, outcome: &Outcome, exhausted: bool) -> bool {
         let is = |end: End| run.ended.contains(&end);
-        let is_it = match &outcome.change {
-            Change::Ack => is(End::Acked) || self.acks_on_claim,
+        let is_it = match outcome.change.alone() {
+            Change::Ack | Change::Then(..) => is(End::Acked) || self.acks_on_claim,
             // The end of a handler decides nothing if its job was acked on claim.
             Change::Rejoin(_) | Change::Park | Change::Retry(_) if self.acks_on_claim => false,
             Change::Rejoin(_) => is(End::Rejoined),
@@ -90,7 +90,7 @@ impl Checker {
                 without_final || run.started.contains(&HandlerKind::Final) || exhausted && without("15")
             }
         };
-        let is_another = run.decided.as_ref().is_some_and(|decided| *decided != outcome.change);
+        let is_another = run.decided.as_ref().is_some_and(|decided| decided != outcome.change.alone());
         // A row that came back when the store fell back is rolled back, whatever its run had decided.
         let is_lost = outcome.change == Change::Rollback && (run.over || self.fell);
         is_it && (!is_another || is_lost)

@@ -109,8 +109,8 @@ fn name_of(sim: &Sim, node: &NodeId) -> String {
 }
 
 const fn word(change: &Change) -> &'static str {
-    match change {
-        Change::Ack => "ack",
+    match change.alone() {
+        Change::Ack | Change::Then(..) => "ack",
         Change::Rejoin(_) => "rejoin",
         Change::Retry(_) => "retry",
         Change::Rollback => "rollback",

@@ -149,6 +149,7 @@ fn described(returned: &Returned) -> (End, String) {
             (end, text + ", and keeps a state")
         }
         Returned::Decided(Decision::Ack) => (End::Acked, "returns ack".into()),
+        Returned::Followed(..) => (End::Acked, "returns ack with follow-ups".into()),
         Returned::Decided(Decision::Rejoin) => (End::Rejoined, "returns rejoin".into()),
         Returned::Decided(Decision::RejoinAfter(delay)) => {
             (End::Rejoined, format!("returns rejoin after {}", humantime::format_duration(*delay)))
@@ -159,7 +160,7 @@ fn described(returned: &Returned) -> (End, String) {
         Returned::Decided(Decision::BadDelay(text)) => (End::Failed, format!("returns a bad delay: {text}")),
         Returned::Decided(other) => unreachable!("the simulation does not know the decision {other:?}"),
         Returned::Failed(failure) => (End::Failed, format!("fails: {failure}")),
-        Returned::FinalRetried => (End::FinalOver, "returns".into()),
+        Returned::FinalRetried(_) => (End::FinalOver, "returns".into()),
         Returned::Unacked(UnackedDecision::Drop) => (End::Acked, "returns drop".into()),
         Returned::Unacked(UnackedDecision::Keep) => (End::Parked, "returns keep".into()),
         Returned::Unacked(UnackedDecision::Retry) => (End::Rejoined, "returns retry".into()),

@@ -1,6 +1,7 @@
 //! The changes of steps, replayed: whatever steps do, the changes make a second topic the same.
 
 mod encoding;
+mod follow_ups;
 mod histories;
 mod steps;
 

@@ -4,7 +4,7 @@ A batch has the slot `number mod 16`. The key is a text: HIGH, the highest execu
 last number up to HIGH that belongs there and with the answer `a*`. A slot that has something else follows behind a blank:
 `SLOT=NUMBER:ANSWER`, or `SLOT=-` if it has nothing. So a producer that only adds has a plain number here.
 
-Needs    calls; number (text)
+Needs    calls; number (text), the first argument: of an entry of an outbox its position, `<`, and the position before it; clock
 Gives    kept: the text; high; others: what follows behind HIGH. The part `keep` keeps the answer of this batch
 Returns  {'kept', answer} if the batch was executed before; {'late'} if its number was passed over
 Holds    rule 18. A repeat writes too (EXPIRE): newer servers confirm only what the connection itself has written, so a
@@ -17,10 +17,17 @@ if not high then
   high, others = string.match(kept, '^(%d+)( .*)$')
   high, others = tonumber(high or 0), others or ''
 end
+if not tonumber(number) then
+  -- An entry of an outbox: its position, and that of the one before it (rule 18).
+  local position, before = string.match(number, '^(%d+)<(%d+)$')
+  number = position
+  if high < tonumber(position) and high < tonumber(before) then return redis.error_reply('DQORDER ' .. int(high)) end
+end
 if high >= tonumber(number) then
   local last, answer = string.match(others, ' ' .. number % 16 .. '=(%d*):?(%S*)')
-  if not last and high - number < 16 then last, answer = number, 'a*' end
+  -- Of a position only the last answer is kept.
+  if not last and high - number < (ARGV[1] == number and 16 or 1) then last, answer = number, 'a*' end
   if last ~= number then return {'late'} end
-  redis.call('EXPIRE', calls, 3600)
+  if ARGV[1] == number then redis.call('EXPIRE', calls, 3600) end
   return {'kept', answer}
 end

@@ -1,12 +1,13 @@
 --[[ leave: every way out of RUNNING, so that none forgets the pending command. In this order: a replacement takes the
 job's place; an end from outside outweighs the run's outcome; then the outcome decides.
 
-Needs    jobs, metadata, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending, replacements, crashes,
+Needs    outbox, if an outcome has follow-ups; jobs, metadata, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending, replacements, crashes,
          meta, wake; shut and priorities: fields of meta; node ('' if there is none); far_jobs and schedules, if an outcome is n; version, clock, bulk, signal, score, metadata, pending, recorder
 Gives    leave(id, token, text, command, crash_text, outcome, argument, new, cap): plans the end of one run of the job with
          the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t, o (rejoin: as added, after µs, at
          ms, after µs and the topic is paused until then), r (retry after µs), b (rollback), p (park), x (dead), d (drop), n (a tick of a schedule) or c (reclaim; `cap` is the crash cap, or nil
-         if no crash is charged), or l (its place was lost); `new` is its new metadata ('' = unchanged). write_plan(): writes it. begin_plan(): begins another
+         if no crash is charged), or l (its place was lost); `new` is its new metadata ('' = unchanged). The argument of a and x are
+         the follow-ups, packed, or 0. write_plan(): writes it. begin_plan(): begins another
 Holds    rules 2, 13, 19, 25: row, isolation and pending command go; the crash count goes unless the job is
          given back
 Cost     per structure that changes one command per 1000 values; per replacement one HGET
@@ -229,6 +230,9 @@ local function put_tick(id, due, packed)
   note('j', int(again), node, id)
   put_record(id, again, schedule)
 end
+local function put_follow_ups(packed)
+  -- include put_outbox.lua
+end
 local function end_run(id, token, text, command, crash_text, outcome, argument, new, cap, keeps)
   -- A rollback, a drop, a reclaim and a recovery end no run, and neither does a job that expired before it could run.
   local is_no_run = not statistics or string.find('bdcl', outcome, 1, true) or outcome == 'x' and cause_in(new) == EXPIRED
@@ -245,6 +249,8 @@ local function end_run(id, token, text, command, crash_text, outcome, argument, 
   local parking_fence = text and facts_of(text).parking_fence
   local ending = command and command.ending
   if ending and command.fence ~= '' and command.fence ~= fence and command.fence ~= parking_fence then ending = nil end
+  local is_followed = #argument > 1 and (outcome == 'a' or outcome == 'x' and text)
+  if is_followed and (not ending or ending == 'a' and outcome == 'a') then put_follow_ups(argument) end
   local replaces = command and command.deliver and (ending or not command.conditional)
   local replacement = replaces and redis.call('HGET', replacements, id)
   if replacement then

@@ -42,7 +42,9 @@ for i = 1, #ids do
 end
 for _, i in ipairs(planned) do
   -- A key of a wrong type is found before the first write.
-  if i > acks and ARGV[at[i] + 2] == 'n' then redis.call('ZCARD', schedules) end
+  local outcome = i > acks and ARGV[at[i] + 2]
+  if outcome == 'n' then redis.call('ZCARD', schedules) end
+  if outcome and #ARGV[at[i] + 3] > 1 and string.find(outcome, '^[ax]') then redis.call('ZCARD', outbox) end
 end
 if rare > 0 or #planned > 0 then
   wrong = wrong_type(true)

@@ -14,6 +14,14 @@ for i = 6, 4 + 2 * groups, 2 do
   local options, by_code = string.match(ARGV[i], '^([^<]*)<?(%d*)$')
   ARGV[i], limits[i] = options, set or tonumber(by_code)
 end
+if ARGV[1] ~= number then
+  -- Follow-ups of one run come in whole where there is any room, and wait otherwise.
+  for i = 6, 4 + 2 * groups, 2 do
+    local is_full = limits[i] and waits >= limits[i] and string.sub(ARGV[i], 2, 2) ~= 'b'
+    if is_full then return redis.error_reply('DQFULL ' .. int(waits) .. ' ' .. int(limits[i])) end
+  end
+  limits = {}
+end
 function count_waiting(more) waits = waits + more end
 function full(i)
   if limits[i] and waits >= limits[i] then return 'T' .. int(waits) .. ',' .. int(limits[i]) .. ';' end

@@ -1,0 +1,243 @@
+//! Relay: brings the follow-ups in the outbox of a topic to their targets (rule 18).
+//!
+//! A task of its own beside the topic, which it does not hold up. It sleeps until an outcome of this node had follow-ups, or a scan has
+//! found that others may have left some. The store gives the entries to one node at a time, for as long as it asks again in time. Each target
+//! takes its entries in order; those of a target that takes none now wait, and others continue.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::{Notify, watch};
+
+use super::{Parts, StopOrder};
+use crate::context::timer::{Timer, answered_within};
+use crate::environment::Environment;
+use crate::job::{TopicKey, TopicName};
+use crate::store::{
+    BatchAnswer, FollowUpOutcome, MOST_ENTRIES, OUT_OF_ORDER, OutboxEntry, Producer, Relay as Request, Relayed,
+    StoreError, relay_of,
+};
+
+/// For how long the store gives no entries to others.
+const LEASE: Duration = Duration::from_secs(5);
+/// How many entries a round has at most, so that one ends within the lease.
+const ROUND: usize = 256;
+const _: () = assert!(ROUND <= MOST_ENTRIES);
+/// How many bytes of entries a round has, about.
+const ROUND_BYTES: usize = 1 << 20;
+/// How long a target rests at first that takes no entries, and at most.
+const FIRST_REST: Duration = Duration::from_millis(250);
+const LONGEST_REST: Duration = Duration::from_secs(5);
+/// How long a last round may take when the node stops.
+const LAST_ROUNDS: Duration = Duration::from_secs(5);
+
+/// Wakes the relay of a topic.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RelayWake(Arc<Notify>);
+
+impl RelayWake {
+    /// There are follow-ups in the outbox, or there may be.
+    pub(super) fn wake(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// The relay of one topic.
+pub(crate) struct Relay {
+    parts: Arc<Parts>,
+    targets: BTreeMap<TopicName, Target>,
+    /// Targets that may have got entries since the store was asked.
+    arrived: Vec<TopicName>,
+    /// How many rounds in a row the store did not answer.
+    failures: u32,
+}
+
+/// A target, as this relay knows it.
+struct Target {
+    producer: Arc<dyn Producer>,
+    /// Until when it rests, because it takes nothing now, and how often in a row.
+    rests: Option<Duration>,
+    failures: u32,
+}
+
+/// What to do after a round.
+enum Then {
+    Again,
+    At(Duration),
+    Sleep,
+}
+
+impl Relay {
+    pub(crate) fn new(parts: Arc<Parts>) -> Self {
+        Self { parts, targets: BTreeMap::new(), arrived: Vec::new(), failures: 0 }
+    }
+
+    /// Runs until the node stops and its topics are over.
+    pub(crate) async fn run(mut self, mut stop: watch::Receiver<StopOrder>, topics: impl Future<Output = ()>) {
+        let wake = self.parts.relay.clone();
+        let mut timer = Timer::new(self.environment().clone());
+        let mut over = pin!(async move {
+            // An error means that the supervisor is gone, so it is an order to stop, too.
+            let _ = stop.changed().await;
+            topics.await;
+        });
+        let mut at = None;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut over => break,
+                () = wake.0.notified() => {}
+                () = timer.until(at) => {}
+            }
+            at = match self.rounds().await {
+                Then::At(time) => Some(time),
+                Then::Again | Then::Sleep => None,
+            };
+        }
+        // The topics have sent their last outcomes.
+        let environment = self.environment().clone();
+        let end = environment.sleep_until(environment.now() + LAST_ROUNDS);
+        tokio::select! {
+            biased;
+            _ = self.rounds() => {}
+            () = end => {}
+        }
+    }
+
+    fn environment(&self) -> &Environment {
+        &self.parts.environment
+    }
+
+    /// Relays until there is nothing to do now.
+    async fn rounds(&mut self) -> Then {
+        loop {
+            match self.round().await {
+                Then::Again => {}
+                then => return then,
+            }
+        }
+    }
+
+    async fn round(&mut self) -> Then {
+        let now = self.environment().now();
+        let rests = |target: &Target| target.rests.is_some_and(|until| now < until);
+        let without = self.targets.iter().filter(|(_, target)| rests(target)).map(|(name, _)| name.clone()).collect();
+        let request = Request {
+            node: self.parts.id.clone(),
+            lease: LEASE,
+            arrived: self.arrived.clone(),
+            without,
+            limit: ROUND,
+            bytes: ROUND_BYTES,
+        };
+        let asked = self.parts.store.relay(&self.parts.key, &request);
+        let answer = answered_within(self.environment(), self.parts.node.call_timeout, "relay", asked).await;
+        let Relayed { busy, entries, waiting } = match answer {
+            Ok(relayed) => relayed,
+            Err(error) => {
+                tracing::debug!(topic = %self.parts.key.topic, %error, "cannot relay follow-ups; dq tries again");
+                let pause = self.environment().growing_pause(FIRST_REST, LONGEST_REST, self.failures, 2);
+                self.failures = self.failures.saturating_add(1);
+                return Then::At(now + pause);
+            }
+        };
+        self.failures = 0;
+        if let Some(busy) = busy {
+            return Then::At(now + busy + Duration::from_millis(1));
+        }
+        self.arrived.clear();
+        self.parts.stats.set_follow_ups(waiting);
+        if entries.is_empty() {
+            let first = self.targets.values().filter_map(|target| target.rests).filter(|until| now < *until).min();
+            return first.map_or(Then::Sleep, Then::At);
+        }
+        self.send(entries).await;
+        Then::Again
+    }
+
+    /// Sends the entries to their targets, to all of these at the same time.
+    async fn send(&mut self, entries: Vec<OutboxEntry>) {
+        let mut of_targets: Vec<(TopicName, Vec<OutboxEntry>)> = Vec::new();
+        for entry in entries {
+            match of_targets.last_mut() {
+                Some((target, entries)) if *target == entry.target => entries.push(entry),
+                _ => of_targets.push((entry.target.clone(), vec![entry])),
+            }
+        }
+        let sent = of_targets.into_iter().map(|(target, entries)| {
+            let producer = Arc::clone(&self.target(&target).producer);
+            let parts = Arc::clone(&self.parts);
+            async move {
+                let error = send_all(&parts, &*producer, entries).await.err();
+                (target, error)
+            }
+        });
+        let sent: Vec<_> = sent.collect();
+        let now = self.environment().now();
+        for (target, error) in join_all(sent).await {
+            self.after(&target, error.as_ref(), now);
+            self.arrived.push(target);
+        }
+    }
+
+    fn target(&mut self, name: &TopicName) -> &mut Target {
+        let (store, key) = (&self.parts.store, &self.parts.key);
+        self.targets.entry(name.clone()).or_insert_with(|| {
+            let target = TopicKey { app: key.app.clone(), topic: name.clone() };
+            Target { producer: store.producer(&target, &relay_of(&key.topic)), rests: None, failures: 0 }
+        })
+    }
+
+    /// A target has taken its entries, or rests after this error.
+    fn after(&mut self, name: &TopicName, error: Option<&StoreError>, now: Duration) {
+        let Some(error) = error else {
+            // Its producer costs little, and topics may be many.
+            let target = self.target(name);
+            (target.rests, target.failures) = (None, 0);
+            return;
+        };
+        let failures = self.target(name).failures;
+        if failures == 0 && is_too_early(error) {
+            self.target(name).failures = 1;
+            return;
+        }
+        let pause = self.environment().growing_pause(FIRST_REST, LONGEST_REST, failures, 2);
+        let topic = &self.parts.key.topic;
+        if failures == 0 || (failures == 1 && is_too_early(error)) {
+            tracing::warn!(%topic, target = %name, %error, "the follow-ups for this topic wait; dq tries again");
+        }
+        // A new one, because a producer may be broken for good.
+        self.targets.remove(name);
+        let target = self.target(name);
+        (target.rests, target.failures) = (Some(now + pause), failures.saturating_add(1));
+    }
+}
+
+/// Sends the entries of one target without waiting for the answers in between: one that comes too early is refused, because it names the
+/// one before it.
+async fn send_all(parts: &Parts, producer: &dyn Producer, entries: Vec<OutboxEntry>) -> Result<(), StoreError> {
+    let sent: Vec<_> =
+        entries.into_iter().map(|entry| (entry.target.clone(), entry.position, producer.relay(entry))).collect();
+    for (target, position, answer) in sent {
+        let answer = answered_within(&parts.environment, parts.node.call_timeout, "relay", answer).await?;
+        let micros = parts.environment.wall().as_millis().saturating_mul(1_000);
+        parts.stats.relayed(micros.saturating_sub(position));
+        let BatchAnswer::Done(outcomes) = answer else { continue };
+        for outcome in outcomes {
+            if let FollowUpOutcome::Refused { id, cause } = outcome {
+                parts.stats.refused_follow_up();
+                tracing::warn!(topic = %parts.key.topic, %target, job.id = %id, cause, "the target refuses a follow-up for good: it is passed over");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a target has refused an entry because one before it has not arrived. That is sent again first.
+fn is_too_early(error: &StoreError) -> bool {
+    matches!(error, StoreError::Refused { reason, .. } if reason == OUT_OF_ORDER)
+}

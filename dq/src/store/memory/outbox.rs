@@ -1,0 +1,160 @@
+//! The outbox of a topic: follow-ups that have not arrived (rule 18).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+
+use super::now::Now;
+use crate::job::{NodeId, TopicName};
+use crate::store::{FollowUps, OutboxEntry, OutboxSeen, Packed, Relay, Relayed};
+use crate::time::Timestamp;
+
+/// The follow-ups that have not arrived yet.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outbox {
+    of_targets: BTreeMap<TopicName, OfTarget>,
+    /// The last position.
+    last: u64,
+    waiting: usize,
+    /// What it takes in memory, about.
+    pub(super) bytes: u64,
+    /// The node that relays, and until when.
+    relay: Option<(NodeId, Timestamp)>,
+    is_logged: bool,
+    touched: BTreeSet<(TopicName, Change)>,
+}
+
+/// What is for one target.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OfTarget {
+    /// The position of the last entry, which may have arrived.
+    pub(super) last: u64,
+    /// By position: the position of the entry before it, and what the target does.
+    pub(super) entries: BTreeMap<u64, (u64, Packed)>,
+}
+
+/// What a step has changed, for the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Change {
+    /// The entry at this position is new.
+    New(u64),
+    /// Everything up to this position is gone.
+    Gone(u64),
+}
+
+const fn bytes_of(packed: &Packed) -> u64 {
+    const BESIDE: u64 = 96;
+    packed.as_bytes().len() as u64 + BESIDE
+}
+
+impl Outbox {
+    /// Writes the follow-ups of an outcome.
+    pub(super) fn write(&mut self, now: Now, follow_ups: &FollowUps) {
+        for (target, batch) in follow_ups.parts() {
+            let position = now.micros().max(self.last + 1);
+            let after = self.of_targets.get(target).map_or(0, |of| of.last);
+            self.put(OutboxEntry { target: target.clone(), position, after, batch: batch.clone() });
+            if self.is_logged {
+                self.touched.insert((target.clone(), Change::New(position)));
+            }
+        }
+    }
+
+    pub(super) fn put(&mut self, entry: OutboxEntry) {
+        let OutboxEntry { target, position, after, batch } = entry;
+        self.raise(&target, position);
+        self.bytes += bytes_of(&batch);
+        let of = self.of_targets.entry(target).or_default();
+        match of.entries.insert(position, (after, batch)) {
+            Some((_, old)) => self.bytes -= bytes_of(&old),
+            None => self.waiting += 1,
+        }
+    }
+
+    /// No later entry gets this position or a smaller one.
+    pub(super) fn raise(&mut self, target: &TopicName, position: u64) {
+        self.last = self.last.max(position);
+        let of = self.of_targets.entry(target.clone()).or_default();
+        of.last = of.last.max(position);
+    }
+
+    /// Removes what has arrived.
+    pub(super) fn remove(&mut self, target: &TopicName, position: u64) {
+        let Some(of) = self.of_targets.get_mut(target) else { return };
+        let left = of.entries.split_off(&(position + 1));
+        let gone = mem::replace(&mut of.entries, left);
+        if gone.is_empty() {
+            return;
+        }
+        self.waiting -= gone.len();
+        self.bytes -= gone.values().map(|(_, batch)| bytes_of(batch)).sum::<u64>();
+        if self.is_logged {
+            self.touched.insert((target.clone(), Change::Gone(position)));
+        }
+    }
+
+    pub(super) const fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// What waits for each target behind this one, or begins with the first.
+    pub(super) fn seen(&self, after: Option<&TopicName>, limit: usize) -> Vec<OutboxSeen> {
+        let waits = self.of_targets.iter().filter(|(target, _)| after.is_none_or(|after| *target > after));
+        let seen = waits.filter_map(|(target, of)| {
+            let (oldest, _) = of.entries.first_key_value()?;
+            Some(OutboxSeen { target: target.clone(), waiting: of.entries.len(), oldest: *oldest })
+        });
+        seen.take(limit).collect()
+    }
+
+    /// The entries behind this one, in order; of one target after the other, but of those in `without`.
+    fn entries(&self, without: &[TopicName], limit: usize, bytes: usize) -> Vec<OutboxEntry> {
+        let of_targets = self.of_targets.iter().filter(|(target, _)| !without.contains(target));
+        let entries = of_targets.flat_map(|(target, of)| {
+            of.entries.iter().map(move |(position, (after, batch))| (target, *position, *after, batch))
+        });
+        let mut size = 0;
+        let fit = entries.enumerate().take_while(|(n, (.., batch))| {
+            size += batch.as_bytes().len();
+            *n == 0 || size <= bytes
+        });
+        let entry = |(_, (target, position, after, batch)): (usize, (&TopicName, u64, u64, &Packed))| OutboxEntry {
+            target: target.clone(),
+            position,
+            after,
+            batch: batch.clone(),
+        };
+        fit.take(limit).map(entry).collect()
+    }
+
+    pub(super) fn targets(&self) -> impl Iterator<Item = (&TopicName, &OfTarget)> {
+        self.of_targets.iter()
+    }
+
+    pub(super) fn entry(&self, target: &TopicName, position: u64) -> Option<(u64, &Packed)> {
+        let (after, batch) = self.of_targets.get(target)?.entries.get(&position)?;
+        Some((*after, batch))
+    }
+
+    /// The next entries for the node that relays, once what has arrived is gone.
+    pub(super) fn relay(&mut self, now: Now, request: &Relay, arrived: &[(TopicName, u64)]) -> Relayed {
+        let other = self.relay.as_ref().filter(|(node, until)| *node != request.node && *until > now.floor());
+        if let Some((_, until)) = other {
+            let busy = Some(until.since(now.floor()));
+            return Relayed { busy, entries: Vec::new(), waiting: self.waiting };
+        }
+        for (target, position) in arrived {
+            self.remove(target, *position);
+        }
+        let entries = self.entries(&request.without, request.limit.max(1), request.bytes);
+        self.relay = (!entries.is_empty()).then(|| (request.node.clone(), now.after(request.lease)));
+        Relayed { busy: None, entries, waiting: self.waiting }
+    }
+
+    pub(super) fn set_logged(&mut self, is_logged: bool) {
+        self.is_logged = is_logged;
+    }
+
+    pub(super) fn take_touched(&mut self) -> BTreeSet<(TopicName, Change)> {
+        mem::take(&mut self.touched)
+    }
+}

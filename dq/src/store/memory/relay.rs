@@ -1,0 +1,58 @@
+//! What a topic does with the outbox of its own, and with the follow-ups of others (rule 18).
+
+use super::now::Now;
+use super::topic::Topic;
+use crate::job::{ProducerId, TopicName};
+use crate::store::{
+    BatchAnswer, Command, FollowUpBatch, FollowUpOutcome, Numbered, OUT_OF_ORDER, OutboxEntry, Relay, Relayed,
+    StoreError,
+};
+
+impl Topic {
+    /// The next entries for the node that relays; `arrived` are the positions that targets have.
+    pub(super) fn relay(&mut self, now: Now, request: &Relay, arrived: &[(TopicName, u64)]) -> Relayed {
+        self.outbox.relay(now, request, arrived)
+    }
+
+    /// The position of the last follow-up of a source that has arrived.
+    pub(super) fn position_of(&self, relay: &ProducerId) -> u64 {
+        self.calls.highest(relay)
+    }
+
+    /// Executes an entry of the outbox of another topic, unless it has arrived before.
+    pub(super) fn take_follow_ups(
+        &mut self,
+        now: Now,
+        relay: &ProducerId,
+        entry: &OutboxEntry,
+    ) -> Result<BatchAnswer<FollowUpOutcome>, StoreError> {
+        let (position, number) = (self.position_of(relay), entry.position);
+        if position < number && position < entry.after {
+            return Err(out_of_order());
+        }
+        match entry.batch()? {
+            FollowUpBatch::Add(jobs) => {
+                let is_new = position < number;
+                let full = jobs.iter().filter(|_| is_new).find_map(|job| self.is_full_for(job));
+                if let Some(full) = full {
+                    return Err(StoreError::TopicFull(full));
+                }
+                let known = jobs.iter().map(|job| (job.id.clone(), job.on_duplicate)).collect();
+                self.passes_limit = true;
+                let answer = self.add(now, relay, Numbered { number, items: jobs });
+                self.passes_limit = false;
+                Ok(answer?.map(|outcomes| FollowUpOutcome::of_adds(known, outcomes)))
+            }
+            FollowUpBatch::Delete(ids) => {
+                let items = ids.into_iter().map(Command::delete).collect();
+                let answer = self.command(now, relay, &Numbered { number, items })?;
+                Ok(answer.map(|outcomes| FollowUpOutcome::of_deletes(&outcomes)))
+            }
+        }
+    }
+}
+
+/// The error of a target to which an earlier follow-up has not come: after a failover.
+fn out_of_order() -> StoreError {
+    StoreError::Refused { operation: "relay", reason: OUT_OF_ORDER.to_owned() }
+}

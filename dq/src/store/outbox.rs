@@ -1,0 +1,155 @@
+//! Follow-ups: what the outcome of a run adds or deletes in topics of the same app, each once (rule 18).
+//!
+//! The step that settles the outcome writes them into the outbox of its topic, one entry for each topic that they are for. A node
+//! [relays](super::Store::relay) the entries of each target in order. The target keeps the position of the last one in the step that executes it.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::job::{JobId, NodeId, ProducerId, TopicName};
+
+/// The most follow-ups of an outcome.
+pub const MOST_FOLLOW_UPS: usize = 1_000;
+
+/// The most bytes of the follow-ups of an outcome.
+pub const FOLLOW_UP_BYTES: usize = 1 << 20;
+
+/// The most entries that one [`Relay`] asks for.
+pub const MOST_ENTRIES: usize = 1_000;
+
+/// What the name of a producer begins with that relays an outbox.
+const RELAY: &str = "outbox:";
+
+/// Why a target takes no entry before the one in front of it.
+pub(crate) const OUT_OF_ORDER: &str =
+    "an earlier follow-up has not arrived yet: the store has lost it in a failover, and it is sent again";
+
+/// The producer under which a target knows the outbox of a source. Its numbers are positions, and a store never forgets the last one.
+pub fn relay_of(source: &TopicName) -> ProducerId {
+    ProducerId::new(format!("{RELAY}{source}"))
+}
+
+/// Whether the numbers of a producer are positions of an outbox.
+pub(crate) fn is_relay(producer: &str) -> bool {
+    producer.starts_with(RELAY)
+}
+
+/// The follow-ups of one outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FollowUps {
+    pub(super) parts: Vec<(TopicName, Packed)>,
+    pub(super) count: usize,
+}
+
+/// A batch as an outbox keeps it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Packed(pub(super) Bytes);
+
+/// Shows the length, never the bytes: they have payloads.
+impl fmt::Debug for Packed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Packed({} bytes)", self.0.len())
+    }
+}
+
+impl Packed {
+    /// A batch with these bytes, as a store kept them.
+    pub const fn from_bytes(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    pub const fn as_bytes(&self) -> &Bytes {
+        &self.0
+    }
+}
+
+impl FollowUps {
+    /// The batches, in order, each with its topic.
+    pub fn parts(&self) -> &[(TopicName, Packed)] {
+        &self.parts
+    }
+
+    /// How many jobs they add or delete.
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many bytes an outbox keeps of them.
+    pub fn size(&self) -> usize {
+        self.parts.iter().map(|(target, packed)| target.as_str().len() + packed.0.len()).sum()
+    }
+}
+
+/// An entry of an outbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxEntry {
+    /// The topic that it is for.
+    pub target: TopicName,
+    /// Its position: `max(last + 1, store clock in µs)` when it was written.
+    pub position: u64,
+    /// The position of the entry before it for the same target; 0: it is the first.
+    pub after: u64,
+    /// What the target does.
+    pub batch: Packed,
+}
+
+/// What the target did with a follow-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FollowUpOutcome {
+    /// It is done. A delete of a job that is not there has nothing to do.
+    Done,
+    /// The target refuses it for good.
+    Refused {
+        /// The job.
+        id: JobId,
+        /// Why.
+        cause: String,
+    },
+}
+
+/// Asks for the next entries of an outbox, and removes those that have arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relay {
+    /// The node that relays. While it does, no other one gets entries.
+    pub node: NodeId,
+    /// For how long from now it relays, unless it asks again.
+    pub lease: Duration,
+    /// Targets that may have got entries. The store looks at their positions, and removes the entries up to these.
+    pub arrived: Vec<TopicName>,
+    /// Targets whose entries are not asked for, because they take none now.
+    pub without: Vec<TopicName>,
+    /// The most entries, 1 to [`MOST_ENTRIES`].
+    pub limit: usize,
+    /// The most bytes; the first entry may have more.
+    pub bytes: usize,
+}
+
+/// The answer to a [`Relay`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Relayed {
+    /// Another node relays, and does so for this long unless it asks again: no entries.
+    pub busy: Option<Duration>,
+    /// The next entries, those of a target in order. Without any the node does not relay any more.
+    pub entries: Vec<OutboxEntry>,
+    /// How many entries there are.
+    pub waiting: usize,
+}
+
+/// What waits in an outbox for one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxSeen {
+    /// The topic that it is for.
+    pub target: TopicName,
+    /// How many entries wait.
+    pub waiting: usize,
+    /// The position of the first of them: when it was written, in µs.
+    pub oldest: u64,
+}

@@ -1,0 +1,55 @@
+--[[ relay: removes entries of an outbox that have arrived, and gives the next ones to the node that relays.
+
+KEYS[1]  {app:topic}:outbox          ZSET    target, NUL, position (16 digits), NUL, position before it, NUL, follow-ups; all with score 0
+KEYS[2]  {app:topic}:meta            HASH    relay, relay-until
+KEYS[3]  {app:topic}:calls:PRODUCER  STRING  the position of this outbox; and on: of each target in ARGV, each with its own hash tag
+ARGV[1]  node
+ARGV[2]  for how long it relays, ms
+ARGV[3]  the most entries
+ARGV[4]  the most bytes; the first entry may have more
+ARGV[5]  n: the number of targets in KEYS
+ARGV[6]  and on: these n targets, and then those whose entries are not asked for
+
+Returns  {ms for which another node relays or -1, how many entries there are, entries ...}
+Holds    rule 18: what it removes the target has, by its own word at this moment. A cluster would refuse it
+Cost     one GET, one ZRANGE and one ZREM for each target in KEYS, two ZRANGE for each target with entries
+]]
+-- include clock.lua
+local node, lease, limit, bytes, arrived = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local NUL = string.char(0)
+local relay, relay_until = unpack(redis.call('HMGET', meta, 'relay', 'relay-until'))
+if relay and relay ~= node and tonumber(relay_until) > floor then
+  return {tonumber(relay_until) - floor, redis.call('ZCARD', outbox)}
+end
+for i = 1, arrived do
+  local target, position = ARGV[5 + i], string.match(redis.call('GET', KEYS[2 + i]) or '', '^%d+')
+  if position then
+    local last = string.format('%016d', tonumber(position))
+    local behind = '(' .. target .. NUL .. last .. string.char(1)
+    local gone = redis.call('ZRANGE', outbox, '[' .. target .. NUL, behind, 'BYLEX', 'LIMIT', 0, 1000)
+    if #gone > 0 then redis.call('ZREM', outbox, unpack(gone)) end
+  end
+end
+local without, answer, size, from = {}, {-1, redis.call('ZCARD', outbox)}, 0, '-'
+for i = 6 + arrived, #ARGV do without[ARGV[i]] = true end
+while #answer - 2 < limit do
+  local first = redis.call('ZRANGE', outbox, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+  if not first then break end
+  local target = string.sub(first, 1, string.find(first, NUL, 1, true) - 1)
+  local behind = target .. string.char(1)
+  if not without[target] then
+    for _, entry in ipairs(redis.call('ZRANGE', outbox, '[' .. first, '(' .. behind, 'BYLEX', 'LIMIT', 0, limit - #answer + 2)) do
+      size = size + #entry
+      if size > bytes and #answer > 2 then break end
+      answer[#answer + 1] = entry
+    end
+    if size > bytes then break end
+  end
+  from = '[' .. behind
+end
+if #answer > 2 then
+  redis.call('HSET', meta, 'relay', node, 'relay-until', int(floor + lease))
+elseif relay then
+  redis.call('HDEL', meta, 'relay', 'relay-until')
+end
+return answer

@@ -1,0 +1,14 @@
+//! The ledger of follow-ups: what was written and what has come (rule 18).
+
+use std::collections::BTreeSet;
+
+use dq::job::JobId;
+
+/// What was written, and what has come.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ledger {
+    pub(super) written: BTreeSet<JobId>,
+    pub(super) come: BTreeSet<JobId>,
+    /// Without `outbox`: the positions that moved before their jobs came.
+    pub(super) moved: BTreeSet<u64>,
+}
