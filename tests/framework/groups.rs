@@ -1,5 +1,9 @@
 //! Groups: how many jobs of one customer run at a time.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
 use dq::config::TopicOverrides;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -67,12 +71,56 @@ async fn a_stopped_group_is_seen_and_resumed() {
     let why = inspector.why("work", "a-2").await.unwrap().to_string();
     assert!(why.starts_with("the group a is stopped by job a-1, which does not run by itself: requeue it"), "{why}");
     let topic = dq.provider().topic("work").unwrap();
-    assert_eq!(topic.resume_group("a").await.unwrap(), [dq::job::JobId::new("a-1").unwrap()]);
-    assert!(topic.resume_group("b").await.unwrap().is_empty());
+    assert_eq!(topic.resume_group("a").await.unwrap().passed, [dq::job::JobId::new("a-1").unwrap()]);
+    assert_eq!(topic.resume_group("b").await.unwrap(), dq::provider::ResumedGroup::default());
     dq.advance(SECOND).await;
     assert_eq!(script.log.take_without_times(), ["due a-1 0", "due b-1 0", "final a-1 1 error", "due a-2 0"]);
     assert_eq!(inspector.groups("work", None).await.unwrap().groups, []);
     assert!(inspector.groups("work", Some("\n")).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_group_is_seen_and_resumed() {
+    let script = Script::acks();
+    let dq = script.start(|topic| topic.group_concurrency(1)).await;
+    let topic = dq.provider().topic("work").unwrap();
+    assert!(topic.pause_group("a").unwrap().await.is_err(), "it needs a reason");
+    assert!(topic.pause_group("\n").is_err());
+    let paused = topic.pause_group("a").unwrap().reason("audit").by("anna").await.unwrap();
+    for id in ["a-1", "b-1"] {
+        add(dq.provider(), id).await;
+    }
+    dq.advance(11 * SECOND).await;
+    assert_eq!(script.log.take_without_times(), ["due b-1 0"]);
+    let inspector = dq.provider().inspect();
+    assert_eq!(inspector.groups("work", None).await.unwrap().groups[0].pause, paused.now);
+    let why = inspector.why("work", "a-1").await.unwrap().to_string();
+    let wanted = format!("the group a has been paused since {} by anna: audit; resume it", paused.now.unwrap().since);
+    assert_eq!(why, wanted);
+    assert_eq!(topic.resume_group("a").await.unwrap().pause.unwrap().reason, "audit");
+    dq.advance(100 * MS).await;
+    assert_eq!(script.log.take_without_times(), ["due a-1 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_backs_off_holds_back_only_its_group() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let script = Script::new(move |job: Job<TestJob>, channel: Channel| {
+        let backs_off = job.id == "a-1" && runs.fetch_add(1, Relaxed) == 0;
+        async move { Ok(if backs_off { channel.back_off("30s") } else { channel.ack() }) }
+    });
+    let dq = script.start(|topic| topic.group_concurrency(1)).await;
+    for id in ["a-1", "a-2", "b-1"] {
+        add(dq.provider(), id).await;
+    }
+    dq.advance(12 * SECOND).await;
+    let why = dq.provider().inspect().why("work", "a-2").await.unwrap().to_string();
+    assert!(
+        why.contains("the group a has been paused since ") && why.contains("the handler of job a-1 backed off"),
+        "{why}"
+    );
+    dq.advance(40 * SECOND).await;
+    assert_eq!(script.log.take(), ["10s due a-1 0", "10s due b-1 0", "40s due a-2 0", "40s due a-1 0"]);
 }
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]

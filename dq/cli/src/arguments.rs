@@ -100,7 +100,7 @@ pub enum Command {
         #[arg(value_name = "TOPIC")]
         topic: TopicName,
     },
-    /// Lists the groups of a topic, and lets one pass the jobs that stop it.
+    /// Lists, pauses and resumes the groups of a topic.
     #[command(subcommand)]
     Groups(GroupsCommand),
     /// Lists, pauses, resumes and removes the schedules of a topic.

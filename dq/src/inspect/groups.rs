@@ -5,10 +5,10 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::job::{GroupName, JobId, NodeId, State, TopicName};
-use crate::store::{GroupSeen, JobPlace};
+use crate::store::{GroupSeen, JobPlace, Pause};
 use crate::time::Timestamp;
 
-/// A page of the groups of a topic that have jobs.
+/// A page of the groups of a topic that have jobs or are paused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Groups))]
 #[non_exhaustive]
@@ -35,6 +35,8 @@ pub struct InspectedGroup {
     /// The job for which the others of the group wait, and which does not run by itself: it is DEAD or UNACKED. Requeue it, ack or delete it, or
     /// [resume](crate::provider::TopicProvider::resume_group) the group.
     pub stopped_by: Option<JobId>,
+    /// It is paused: no node takes its jobs.
+    pub pause: Option<Pause>,
 }
 
 /// A job that has a seat in its group.
@@ -74,10 +76,12 @@ impl fmt::Display for GroupSeat {
 }
 
 impl InspectedGroup {
-    pub(super) fn new(GroupSeen { name, waiting, seats, is_full }: GroupSeen) -> Self {
+    pub(super) fn new(GroupSeen { name, waiting, seats, is_full, pause }: GroupSeen) -> Self {
         let seats: Vec<_> = seats.into_iter().map(GroupSeat::new).collect();
-        let stopped_by =
-            seats.iter().find(|_| is_full && seats.iter().all(GroupSeat::stops)).map(|seat| seat.id.clone());
-        Self { group: name, waiting, seats, stopped_by }
+        let stopped_by = seats
+            .iter()
+            .find(|_| is_full && pause.is_none() && seats.iter().all(GroupSeat::stops))
+            .map(|seat| seat.id.clone());
+        Self { group: name, waiting, seats, stopped_by, pause }
     }
 }

@@ -191,7 +191,7 @@ impl Inspector {
         Ok(history.into_iter().map(PastMove::new).collect())
     }
 
-    /// Reads a page of the groups of a topic that have jobs, after the group `after`, in the order of their names: up to 100, each with the
+    /// Reads a page of the groups of a topic that have jobs or are paused, after the group `after`, in the order of their names: up to 100, each with the
     /// jobs that have a seat. It costs two commands of the store.
     ///
     /// # Errors

@@ -107,6 +107,19 @@ pub enum Reason {
         /// The jobs that have a seat.
         seats: Vec<GroupSeat>,
     },
+    /// Its group is paused: no node takes its jobs.
+    GroupPaused {
+        /// The group.
+        group: GroupName,
+        /// Why.
+        because: String,
+        /// Who paused it.
+        by: String,
+        /// Since when.
+        since: Timestamp,
+        /// When the pause ends by itself.
+        until: Option<Timestamp>,
+    },
     /// Its group waits for a job that does not run by itself.
     GroupStopped {
         /// The group.
@@ -207,10 +220,11 @@ impl fmt::Display for Reason {
             }
             Self::Paused { because, by, since, until } => {
                 write!(f, "the topic is paused since {since} by {by}: {because}")?;
-                match until {
-                    None => f.write_str("; resume it"),
-                    Some(until) => write!(f, "; the pause ends at {until}"),
-                }
+                end_of_pause(f, *until)
+            }
+            Self::GroupPaused { group, because, by, since, until } => {
+                write!(f, "the group {group} has been paused since {since} by {by}: {because}")?;
+                end_of_pause(f, *until)
             }
             Self::Draining { because, by, since } => {
                 write!(f, "the topic drains since {since} by {by}, and this job became due later: {because}")
@@ -266,6 +280,13 @@ fn full(f: &mut fmt::Formatter<'_>, group: &GroupName, seats: &[GroupSeat]) -> f
         write!(f, "{} job {} {seat}", if n == 0 { "" } else { "," }, seat.id)?;
     }
     Ok(())
+}
+
+fn end_of_pause(f: &mut fmt::Formatter<'_>, until: Option<Timestamp>) -> fmt::Result {
+    match until {
+        None => f.write_str("; resume it"),
+        Some(until) => write!(f, "; the pause ends at {until}"),
+    }
 }
 
 fn busy(f: &mut fmt::Formatter<'_>, nodes: &[InspectedNode]) -> fmt::Result {

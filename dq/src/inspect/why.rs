@@ -10,7 +10,7 @@ use super::job::InspectedJob;
 use super::reason::Reason;
 use super::topic::{DueByPriority, InspectedNode, InspectedTopic};
 use crate::job::{JobId, Priority, State};
-use crate::store::{DueCount, GroupSeen};
+use crate::store::{DueCount, GroupSeen, Pause};
 use crate::time::Timestamp;
 
 /// Why a job has not run. It displays as one line for each reason.
@@ -129,7 +129,10 @@ fn waits(
 /// Why a job of a group that is due does not run yet, as far as its group says it.
 pub(super) fn of_group(seen: GroupSeen, id: &JobId) -> Option<Reason> {
     let is_full = seen.is_full;
-    let InspectedGroup { group, seats, stopped_by, .. } = InspectedGroup::new(seen);
+    let InspectedGroup { group, seats, stopped_by, pause, .. } = InspectedGroup::new(seen);
+    if let Some(Pause { reason: because, until, by, since }) = pause {
+        return Some(Reason::GroupPaused { group, because, by, since, until });
+    }
     match stopped_by {
         _ if !is_full || seats.iter().any(|seat| seat.id == *id) => None,
         Some(by) => Some(Reason::GroupStopped { group, by }),

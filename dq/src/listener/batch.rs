@@ -99,7 +99,7 @@ impl<P> Batch<P> {
         self.decide(job, Channel::new().rejoin_after(delay));
     }
 
-    /// The job runs again after `delay`, and until then no node starts a job of its topic, as after [`Channel::back_off`].
+    /// The job runs again after `delay`, and until then no node starts a job of its group or topic, as after [`Channel::back_off`].
     #[track_caller]
     pub fn back_off(&self, job: &Job<P>, delay: impl IntoDelay) {
         self.decide(job, Channel::new().back_off(delay));

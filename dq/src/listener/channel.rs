@@ -286,11 +286,12 @@ impl Channel {
         Decided::after(delay, "rejoin_after", (LONGEST_DELAY, "ten years are"), Decision::RejoinAfter)
     }
 
-    /// The job runs again after `delay`, and until then no node starts a job of its topic: for a service that answers 429 or is down. The topic
-    /// is paused in the step that settles the job, for so long and by this node, so `why`, `health()` and the dashboard show it, and a
-    /// [`resume`](crate::Provider::resume) ends it early. A longer pause stays as it is. This spends no attempt. At most a day; zero is a second.
+    /// The job runs again after `delay`, and until then no node starts a job of its group or, if it has none, of its topic: for a service that answers
+    /// 429 or is down. The group or the topic is paused in the step that settles the job, for so long and by this node, so `why` and the dashboard
+    /// show it, and a [`resume_group`](crate::provider::TopicProvider::resume_group) or [`resume`](crate::Provider::resume) ends it early. A longer
+    /// pause stays as it is. This spends no attempt. At most a day; zero is a second.
     ///
-    /// Handlers that run go on, and may back off as well. A text that is not a delay, or a longer delay, makes the run a failure.
+    /// Running handlers are not stopped, and may back off as well. A text that is not a delay, or a longer delay, makes the run a failure.
     pub fn back_off(self, delay: impl IntoDelay) -> Decided {
         Decided::after(delay, "back_off", (LONGEST_BACK_OFF, "a day is"), Decision::BackOff)
     }

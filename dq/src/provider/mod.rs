@@ -58,6 +58,7 @@ pub use command::{AckedOrRequeued, CommandAnswer, JobCommand};
 pub(crate) use define::CodeSchedule;
 pub use error::{CallError, Invalid, Reason, Refusal, Target};
 pub use events::{Event, Events};
+pub use group::ResumedGroup;
 pub use inputs::IntoWhen;
 #[doc(hidden)]
 pub use inputs::{IntoJson, When};

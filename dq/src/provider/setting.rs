@@ -27,7 +27,7 @@ const OPERATION: &str = "set";
 const CALL_BYTES: usize = LONGEST_AUTHOR + LONGEST_REASON;
 
 /// Changes a setting of a topic: a [`Pause`], a [`Drain`], a [`TopicDelay`] or a [`TopicLimit`]. Made by [`Provider::pause`](super::Provider::pause),
-/// [`resume`](super::Provider::resume), [`drain`](super::Provider::drain), [`undrain`](super::Provider::undrain),
+/// [`resume`](super::Provider::resume), [`pause_group`](super::TopicProvider::pause_group), [`drain`](super::Provider::drain), [`undrain`](super::Provider::undrain),
 /// [`set_default_delay`](super::Provider::set_default_delay), [`clear_default_delay`](super::Provider::clear_default_delay),
 /// [`set_limit`](super::Provider::set_limit) and [`clear_limit`](super::Provider::clear_limit).
 /// With `REASON` it takes a [`reason`](Call::reason); a pause and a drain need one.
@@ -102,7 +102,7 @@ impl<T: TopicSetting> Call<ChangeTopic<T, true>> {
             TopicChange::Pause { reason, .. } | TopicChange::Drain { reason } | TopicChange::Limit { reason, .. } => {
                 *reason = text.into();
             }
-            TopicChange::Resume | TopicChange::Undrain | TopicChange::Delay(_) | TopicChange::ClearLimit(_) => {}
+            TopicChange::Resume { .. } | TopicChange::Undrain | TopicChange::Delay(_) | TopicChange::ClearLimit(_) => {}
         })
     }
 }
@@ -140,7 +140,7 @@ impl<T: TopicSetting, const REASON: bool> Verb for ChangeTopic<T, REASON> {
             }
             TopicChange::Delay(set) => *set = delay.map(|delay| read("delay", delay)).transpose()?,
             TopicChange::Drain { .. }
-            | TopicChange::Resume
+            | TopicChange::Resume { .. }
             | TopicChange::Undrain
             | TopicChange::Limit { .. }
             | TopicChange::ClearLimit(_) => {}

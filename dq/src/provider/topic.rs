@@ -88,12 +88,12 @@ impl TopicProvider {
 
     /// Pauses the topic on all its nodes, as [`Provider::pause`](super::Provider::pause) does.
     pub fn pause(&self) -> Call<ChangeTopic<Pause, true>> {
-        self.set(TopicChange::Pause { reason: String::new(), until: None }, None)
+        self.set(TopicChange::Pause { group: None, reason: String::new(), until: None }, None)
     }
 
     /// Ends the pause of the topic, as [`Provider::resume`](super::Provider::resume) does.
     pub fn resume(&self) -> Call<ChangeTopic<Pause>> {
-        self.set(TopicChange::Resume, None)
+        self.set(TopicChange::Resume { group: None }, None)
     }
 
     /// Drains the topic, as [`Provider::drain`](super::Provider::drain) does.
@@ -126,7 +126,7 @@ impl TopicProvider {
         self.set(TopicChange::ClearLimit(kind), None)
     }
 
-    fn set<T: TopicSetting, const REASON: bool>(
+    pub(super) fn set<T: TopicSetting, const REASON: bool>(
         &self,
         change: TopicChange,
         delay: Option<Delay>,

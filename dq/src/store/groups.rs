@@ -1,6 +1,7 @@
 //! The query about the groups of a topic, for people who look at it.
 
 use super::inspect::JobPlace;
+use super::topic_state::Pause;
 use crate::job::{GroupName, JobId};
 
 /// How many groups one page has at most.
@@ -20,7 +21,7 @@ pub struct GroupsRequest {
     pub limit: usize,
 }
 
-/// A page of the groups of a topic that have jobs, in order of their names.
+/// A page of the groups of a topic that have jobs or are paused, in order of their names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupsPage {
     /// The groups.
@@ -38,6 +39,8 @@ pub struct GroupSeen {
     pub waiting: usize,
     /// The jobs that have a seat, in order of their ids, 100 at most. A RUNNING one has its holder, if that is among the first 100 nodes.
     pub seats: Vec<(JobId, JobPlace)>,
-    /// Whether its first waiting job may not start, because no seat is left.
+    /// Whether its first waiting job may not start, because no seat is left or the group is paused.
     pub is_full: bool,
+    /// The group is paused: no node claims its jobs.
+    pub pause: Option<Pause>,
 }

@@ -193,7 +193,7 @@ pub enum RejoinDue {
     After(Duration),
     /// At this time; if it has passed, after the delay that the job was added with.
     At(Timestamp),
-    /// After this delay, until which the topic is paused (rule 29).
+    /// After this delay, until which the group of the job is paused, or the topic if it has no group (rule 29).
     BackOff(Duration),
 }
 

@@ -10,7 +10,7 @@ use super::error::{StoreError, limited};
 use super::limit::Written;
 use super::limit::{Limit, LimitKind, TopicLimit};
 use super::rate::Rate;
-use crate::job::{JobId, NodeId};
+use crate::job::{GroupName, JobId, NodeId};
 use crate::time::Timestamp;
 
 /// The longest reason, in bytes.
@@ -22,7 +22,7 @@ pub const LONGEST_AUTHOR: usize = 256;
 /// How many jobs a step counts at most that a draining topic still has to run.
 pub const MOST_LEFT: usize = 10_000;
 
-/// A topic is paused: no node claims its jobs, and its broadcasts wait.
+/// A topic is paused: no node claims its jobs, and its broadcasts wait. Or a group of it is: no node claims the jobs of the group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Pause {
@@ -30,9 +30,9 @@ pub struct Pause {
     pub reason: String,
     /// When it ends by itself, by the store's clock; `None`: with a resume.
     pub until: Option<Timestamp>,
-    /// Who paused the topic, or last changed the pause.
+    /// Who made it, or last changed it.
     pub by: String,
-    /// Since when it is paused, by the store's clock. A call that changes the pause leaves it.
+    /// Since when, by the store's clock. A call that changes the pause leaves it.
     pub since: Timestamp,
 }
 
@@ -80,15 +80,20 @@ pub struct TopicState {
 /// A change of the state of a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TopicChange {
-    /// Pauses the topic, or changes its pause.
+    /// Pauses the topic or a group, or changes its pause.
     Pause {
+        /// The group; `None`: the topic.
+        group: Option<GroupName>,
         /// Why.
         reason: String,
         /// When the pause ends by itself; `None`: with a resume.
         until: Option<Due>,
     },
     /// Ends the pause.
-    Resume,
+    Resume {
+        /// Of this group; `None`: of the topic.
+        group: Option<GroupName>,
+    },
     /// Drains the topic, or changes the reason.
     Drain {
         /// Why.
@@ -118,7 +123,7 @@ pub struct SetTopic {
     pub change: TopicChange,
 }
 
-/// Answer of the step `set`. Both states have only what the change was about; the rest is empty.
+/// Answer of the step `set`. Both states have only what the change was about, such as the pause of a group; the rest is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TopicSet {
     /// What was there before.
@@ -155,6 +160,13 @@ impl Gate {
             Self::Until(drained) => head.filter(|head| *head <= drained).map(|head| head.before(comes_ahead)),
             Self::Closed(until) => until,
         }
+    }
+}
+
+impl Pause {
+    /// Whether it has not ended by itself at this time.
+    pub(crate) fn is_at(&self, clock: Timestamp) -> bool {
+        self.until.is_none_or(|until| clock < until)
     }
 }
 
@@ -208,7 +220,7 @@ impl TopicState {
     /// The state that counts at this time: a pause that has ended by itself is none.
     #[must_use]
     pub fn at(mut self, clock: Timestamp) -> Self {
-        self.pause.take_if(|pause| pause.until.is_some_and(|until| until <= clock));
+        self.pause.take_if(|pause| !pause.is_at(clock));
         self
     }
 
@@ -220,7 +232,7 @@ impl TopicState {
     /// What nodes may take at this time.
     pub(crate) fn gate(&self, clock: Timestamp) -> Gate {
         match (&self.pause, &self.drain) {
-            (Some(pause), _) if pause.until.is_none_or(|until| clock < until) => Gate::Closed(pause.until),
+            (Some(pause), _) if pause.is_at(clock) => Gate::Closed(pause.until),
             (_, Some(drain)) => Gate::Until(drain.since),
             _ => Gate::Open,
         }
@@ -229,17 +241,17 @@ impl TopicState {
     /// Applies a change at this time. `until`: the time that a `Due` means.
     pub(crate) fn set(&mut self, clock: Timestamp, set: SetTopic, until: impl Fn(Due) -> Timestamp) -> TopicSet {
         let SetTopic { by, change } = set;
-        if matches!(change, TopicChange::Pause { .. } | TopicChange::Resume) {
+        if matches!(change, TopicChange::Pause { .. } | TopicChange::Resume { .. }) {
             *self = std::mem::take(self).at(clock);
         }
         let mut answer = TopicSet::default();
         match change {
-            TopicChange::Pause { reason, until: end } => {
+            TopicChange::Pause { reason, until: end, .. } => {
                 let since = self.pause.as_ref().map_or(clock, |pause| pause.since);
                 answer.now.pause = Some(Pause { reason, until: end.map(until), by, since });
                 answer.before.pause = std::mem::replace(&mut self.pause, answer.now.pause.clone());
             }
-            TopicChange::Resume => answer.before.pause = self.pause.take(),
+            TopicChange::Resume { .. } => answer.before.pause = self.pause.take(),
             TopicChange::Drain { reason } => {
                 let since = self.drain.as_ref().map_or(clock, |drain| drain.since);
                 answer.now.drain = Some(Drain { reason, by, since });
@@ -261,10 +273,20 @@ impl TopicState {
     }
 }
 
+impl TopicChange {
+    /// The group that it is about, if it is not about the topic.
+    pub(crate) const fn group(&self) -> Option<&GroupName> {
+        match self {
+            Self::Pause { group, .. } | Self::Resume { group } => group.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 impl TopicState {
-    /// A handler of this job backed off: pauses the topic until then, unless it is paused for longer. Returns whether it changed.
+    /// A handler of this job backed off: makes a pause until then, unless there is a longer one. Returns whether it changed.
     pub(crate) fn back_off(&mut self, clock: Timestamp, id: &JobId, node: &NodeId, until: Timestamp) -> bool {
-        let pause = self.pause.take().filter(|pause| pause.until.is_none_or(|until| clock < until));
+        let pause = self.pause.take().filter(|pause| pause.is_at(clock));
         if pause.as_ref().is_some_and(|pause| pause.until.is_none_or(|end| until <= end)) {
             self.pause = pause;
             return false;
@@ -275,7 +297,7 @@ impl TopicState {
     }
 }
 
-/// Why a topic is paused after a handler of this job backed off.
+/// The reason of a pause after a handler of this job backed off.
 fn back_off_reason(id: &JobId) -> String {
     format!("the handler of job {id} backed off")
 }
@@ -289,7 +311,7 @@ impl SetTopic {
                 reason.len()
             }
             TopicChange::Pause { reason, .. } | TopicChange::Drain { reason } => reason.len(),
-            TopicChange::Resume | TopicChange::Undrain | TopicChange::Delay(_) | TopicChange::ClearLimit(_) => 0,
+            TopicChange::Resume { .. } | TopicChange::Undrain | TopicChange::Delay(_) | TopicChange::ClearLimit(_) => 0,
         };
         let (what, size, limit) = if reason > LONGEST_REASON {
             ("the size of the reason in bytes", reason, LONGEST_REASON)

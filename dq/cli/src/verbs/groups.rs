@@ -3,16 +3,18 @@
 use clap::{Args, Subcommand};
 use dq::inspect::{GroupSeat, InspectedGroup, InspectedGroups};
 use dq::job::{GroupName, TopicName};
+use dq::provider::{Pause, ResumedGroup};
 
 use crate::failure::Failure;
 use crate::safe::{cut, safe};
 use crate::screen::{alarm, cell, number};
 use crate::session::Session;
+use crate::verbs::pause::{PauseTerms, paused};
 
 /// What to do with the groups of a topic.
 #[derive(Debug, Subcommand)]
 pub enum GroupsCommand {
-    /// List the groups of a topic that have jobs: how many wait, which jobs run, and which job stops the group
+    /// List the groups of a topic that have jobs or are paused: how many wait, which jobs run, and which job stops the group
     List {
         /// The topic
         #[arg(value_name = "TOPIC")]
@@ -24,7 +26,16 @@ pub enum GroupsCommand {
         #[arg(long)]
         all: bool,
     },
-    /// Let a group pass the jobs that it waits for: DEAD ones, UNACKED ones and retries
+    /// Pause a group: no node takes its jobs
+    Pause {
+        /// The group
+        #[command(flatten)]
+        one: OneGroup,
+        /// Why, and for how long
+        #[command(flatten)]
+        terms: PauseTerms,
+    },
+    /// End the pause of a group, or let it pass the jobs that it waits for: DEAD ones, UNACKED ones and retries
     Resume(OneGroup),
 }
 
@@ -39,15 +50,30 @@ pub struct OneGroup {
     pub group: GroupName,
 }
 
-/// Lists groups, or resumes one.
+/// Lists groups, or pauses or resumes one.
 pub(crate) async fn run(session: &mut Session<'_>, command: &GroupsCommand) -> Result<(), Failure> {
     match command {
         GroupsCommand::List { topic, after, all } => list(session, topic, after.clone(), *all).await,
+        GroupsCommand::Pause { one: OneGroup { topic, group }, terms } => {
+            let pause = session.provider().await?.topic(topic.as_str())?.pause_group(group)?;
+            let changed = terms.send(pause, session.common.author()).await?;
+            if session.screen.is_json() {
+                let (before, now) = (changed.before, changed.now);
+                return session.screen.json(&serde_json::json!({ "group": group, "before": before, "now": now }));
+            }
+            let name = safe(group.as_str()).to_string();
+            session.screen.line(paused(&name, changed.now.as_ref(), "dq groups resume"))
+        }
         GroupsCommand::Resume(OneGroup { topic, group }) => {
             let provider = session.provider().await?.acting_as(session.common.author());
-            let passed = provider.topic(topic.as_str())?.resume_group(group).await?;
+            let ResumedGroup { pause, passed, .. } = provider.topic(topic.as_str())?.resume_group(group).await?;
             if session.screen.is_json() {
-                return session.screen.json(&serde_json::json!({ "group": group, "passed": passed }));
+                let resumed = serde_json::json!({ "group": group, "pause": pause, "passed": passed });
+                return session.screen.json(&resumed);
+            }
+            if let Some(Pause { by, reason, .. }) = pause {
+                let (group, by, reason) = (safe(group.as_str()), safe(&by), safe(&reason));
+                return session.screen.line(format_args!("{group} runs again; it was paused by {by}: {reason}"));
             }
             let jobs: Vec<_> = passed.iter().map(|id| safe(id.as_str()).to_string()).collect();
             match jobs.as_slice() {
@@ -84,7 +110,10 @@ fn show(session: &mut Session<'_>, page: &InspectedGroups, is_first: bool) -> Re
     }
     if page.groups.is_empty() {
         if is_first {
-            session.screen.say(format_args!("no job of topic {} that waits or runs has a group", page.topic));
+            let topic = &page.topic;
+            session
+                .screen
+                .say(format_args!("no job of topic {topic} that waits or runs has a group, and none is paused"));
         }
         return Ok(());
     }
@@ -93,11 +122,14 @@ fn show(session: &mut Session<'_>, page: &InspectedGroups, is_first: bool) -> Re
 
 fn row(group: &InspectedGroup) -> Vec<comfy_table::Cell> {
     let stopped = group.stopped_by.as_ref().map(|job| format!("stopped by {}", cut(job.as_str(), 60)));
+    let paused =
+        group.pause.as_ref().map(|Pause { by, reason, .. }| format!("paused by {}: {}", cut(by, 40), cut(reason, 60)));
+    let state: Vec<_> = paused.into_iter().chain(stopped).collect();
     vec![
         cell(cut(group.group.as_str(), 60)),
         number(group.waiting),
         cell(group.seats.iter().take(3).map(seat).collect::<Vec<_>>().join("; ")),
-        alarm(cell(stopped.as_deref().unwrap_or("-")), stopped.is_some()),
+        alarm(cell(if state.is_empty() { "-".into() } else { state.join("; ") }), !state.is_empty()),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use dq::job::TopicName;
-use dq::provider::TopicState;
+use dq::provider::{Call, ChangeTopic, Pause, TopicChanged, TopicState};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -19,6 +19,14 @@ pub struct PauseArguments {
     /// The topic
     #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
+    /// Why, and for how long
+    #[command(flatten)]
+    pub terms: PauseTerms,
+}
+
+/// Why something is paused, and for how long.
+#[derive(Debug, Args)]
+pub struct PauseTerms {
     /// Why, for those who wonder later
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
@@ -28,6 +36,35 @@ pub struct PauseArguments {
     /// Until when: `+2h`, or 2026-11-23T03:00:00Z
     #[arg(long, value_name = "TIME", value_parser = when::time)]
     pub until: Option<Timestamp>,
+}
+
+impl PauseTerms {
+    /// Makes the pause, on these terms.
+    pub(super) async fn send(
+        &self,
+        pause: Call<ChangeTopic<Pause, true>>,
+        author: String,
+    ) -> Result<TopicChanged<Pause>, Failure> {
+        let mut pause = pause.reason(self.reason.clone()).by(author);
+        if let Some(time) = self.lasting {
+            pause = pause.lasting(time);
+        }
+        if let Some(until) = self.until {
+            pause = pause.until(until);
+        }
+        Ok(pause.await?)
+    }
+}
+
+/// What became of what is to be paused. `resume`: the command that ends the pause.
+pub(super) fn paused(what: &str, pause: Option<&Pause>, resume: &str) -> String {
+    match pause {
+        None => format!("{what} is not paused: the pause would have ended already"),
+        Some(pause) => {
+            let until = pause.until.map_or_else(|| format!("until `{resume}`"), |until| format!("until {until}"));
+            format!("{what} is paused by {} {until}: {}", safe(&pause.by), safe(&pause.reason))
+        }
+    }
 }
 
 /// The arguments of `dq drain`.
@@ -53,24 +90,11 @@ struct Changed<'a> {
 pub(crate) async fn run_pause(session: &mut Session<'_>, arguments: &PauseArguments) -> Result<(), Failure> {
     let provider = session.provider().await?;
     let topic = &arguments.topic;
-    let mut pause =
-        provider.topic(topic.as_str())?.pause().reason(arguments.reason.clone()).by(session.common.author());
-    if let Some(time) = arguments.lasting {
-        pause = pause.lasting(time);
-    }
-    if let Some(until) = arguments.until {
-        pause = pause.until(until);
-    }
-    let changed = pause.await?;
+    let pause = provider.topic(topic.as_str())?.pause();
+    let changed = arguments.terms.send(pause, session.common.author()).await?;
     let before = TopicState { pause: changed.before, ..TopicState::default() };
     let now = TopicState { pause: changed.now, ..TopicState::default() };
-    let text = match &now.pause {
-        None => format!("{topic} is not paused: the pause would have ended already"),
-        Some(pause) => {
-            let until = pause.until.map_or_else(|| "until `dq resume`".into(), |until| format!("until {until}"));
-            format!("{topic} is paused by {} {until}: {}", safe(&pause.by), safe(&pause.reason))
-        }
-    };
+    let text = paused(topic.as_str(), now.pause.as_ref(), "dq resume");
     write(session, &Changed { topic: topic.as_str(), before, now }, &text)
 }
 

@@ -266,7 +266,7 @@ fn schedules_are_listed_paused_resumed_and_removed() {
 }
 
 #[test]
-fn groups_are_listed_and_resumed() {
+fn groups_are_listed_paused_and_resumed() {
     on_each_store("groups", |shop| {
         let grouped = job("g", "delayed", 1_763_000_000_010, r#","group":"customer-42","group_order":1"#);
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("grouped.jsonl");
@@ -280,8 +280,14 @@ fn groups_are_listed_and_resumed() {
         );
         assert!(shop.wrote(&["groups", "list", "orders"]).contains("customer-42"));
         assert!(shop.wrote(&["groups", "list", "orders", "--after", "customer-42"]).is_empty());
-        let resumed = shop.wrote(&["groups", "resume", "orders", "customer-42"]);
-        assert_eq!(resumed, "customer-42 waits for no job\n");
+        let pause = ["groups", "pause", "orders", "customer-42", "--reason", "audit", "--by", "ann"];
+        assert_eq!(shop.wrote(&pause), "customer-42 is paused by ann until `dq groups resume`: audit\n");
+        assert!(shop.wrote(&["groups", "list", "orders"]).contains("paused by ann: audit"));
+        let paused = &shop.json(&["groups", "list", "orders"])[0]["pause"];
+        assert_eq!((&paused["by"], &paused["reason"]), (&"ann".into(), &"audit".into()));
+        let resume = ["groups", "resume", "orders", "customer-42"];
+        assert_eq!(shop.wrote(&resume), "customer-42 runs again; it was paused by ann: audit\n");
+        assert_eq!(shop.wrote(&resume), "customer-42 waits for no job\n");
         assert_eq!(
             shop.json(&["groups", "resume", "orders", "customer-42"])[0]["passed"].as_array().map(Vec::len),
             Some(0)

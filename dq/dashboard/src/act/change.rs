@@ -1,7 +1,9 @@
 //! One change, done and audited.
 
 use dq::Provider;
-use dq::provider::{BadLimit, Call, CallError, CommandAnswer, JobCommand, JobPlace, Limit, LimitKind, TopicProvider};
+use dq::provider::{
+    BadLimit, Call, CallError, ChangeTopic, CommandAnswer, JobCommand, JobPlace, Limit, LimitKind, Pause, TopicProvider,
+};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -43,6 +45,7 @@ pub(crate) enum Change {
     PauseSchedule { name: String, reason: String },
     ResumeSchedule(String),
     RemoveSchedule(String),
+    PauseGroup { name: String, reason: String, lasting: Option<String> },
     ResumeGroup(String),
 }
 
@@ -113,6 +116,7 @@ pub(crate) fn change(order: &Order) -> Result<Change, Failure> {
         "pause_schedule" => Change::PauseSchedule { name, reason },
         "resume_schedule" => Change::ResumeSchedule(name),
         "remove_schedule" => Change::RemoveSchedule(name),
+        "pause_group" => Change::PauseGroup { name, reason, lasting },
         "resume_group" => Change::ResumeGroup(name),
         word => return Err(Failure::Bad(format!("`{word}` is nothing that can be done"))),
     })
@@ -135,6 +139,7 @@ impl Change {
             Self::PauseSchedule { .. } => "pause_schedule",
             Self::ResumeSchedule(_) => "resume_schedule",
             Self::RemoveSchedule(_) => "remove_schedule",
+            Self::PauseGroup { .. } => "pause_group",
             Self::ResumeGroup(_) => "resume_group",
         }
     }
@@ -150,6 +155,7 @@ impl Change {
             Self::PauseSchedule { name, .. }
             | Self::ResumeSchedule(name)
             | Self::RemoveSchedule(name)
+            | Self::PauseGroup { name, .. }
             | Self::ResumeGroup(name) => name,
         }
     }
@@ -175,13 +181,9 @@ async fn perform(provider: &Provider, user: &User, topic: &str, change: Change) 
     let by = || user.by();
     let topic = provider.acting_as(by()).topic(topic).map_err(CallError::from)?;
     Ok(match change {
-        Change::Pause { reason, lasting } => {
-            let pause = topic.pause().reason(reason).by(by());
-            match lasting {
-                Some(lasting) => pause.lasting(lasting).await?,
-                None => pause.await?,
-            };
-            Applied::DONE
+        Change::Pause { reason, lasting } => paused(topic.pause().reason(reason).by(by()), lasting).await?,
+        Change::PauseGroup { name, reason, lasting } => {
+            paused(topic.pause_group(&name)?.reason(reason).by(by()), lasting).await?
         }
         Change::Resume => Applied::if_changed(topic.resume().by(by()).await?.before.is_some()),
         Change::Drain { reason } => {
@@ -202,9 +204,20 @@ async fn perform(provider: &Provider, user: &User, topic: &str, change: Change) 
             topic.resume_schedule(name).await?;
             Applied::DONE
         }
-        Change::ResumeGroup(name) => Applied::if_changed(!topic.resume_group(&name).await?.is_empty()),
+        Change::ResumeGroup(name) => {
+            let resumed = topic.resume_group(&name).await?;
+            Applied::if_changed(resumed.pause.is_some() || !resumed.passed.is_empty())
+        }
         job => of_job(&topic, job).await?,
     })
+}
+
+async fn paused(pause: Call<ChangeTopic<Pause, true>>, lasting: Option<String>) -> Result<Applied, Failure> {
+    match lasting {
+        Some(lasting) => pause.lasting(lasting).await?,
+        None => pause.await?,
+    };
+    Ok(Applied::DONE)
 }
 
 async fn of_job(topic: &TopicProvider, change: Change) -> Result<Applied, Failure> {

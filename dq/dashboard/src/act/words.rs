@@ -29,7 +29,7 @@ const fn word(
     Word { action, verb, what, done, undo, reverse: "", needs_reason: false }
 }
 
-const WORDS: [Word; 15] = [
+const WORDS: [Word; 16] = [
     Word {
         reverse: "resume",
         needs_reason: true,
@@ -134,10 +134,21 @@ const WORDS: [Word; 15] = [
         "The schedule was removed.",
         "",
     ),
+    Word {
+        reverse: "resume_group",
+        needs_reason: true,
+        ..word(
+            "pause_group",
+            "Pause the group",
+            "No node takes its jobs any more. Those that run end as usual.",
+            "The group is paused.",
+            "resume it",
+        )
+    },
     word(
         "resume_group",
         "Resume the group",
-        "It passes the jobs that it waits for and that do not run. These stay as they are.",
+        "Its pause ends. If it is not paused, it passes the jobs that it waits for and that do not run. These stay as they are.",
         "The group is resumed.",
         "",
     ),

@@ -111,7 +111,7 @@ of_one! {
     run_now, "/topics/{topic}/jobs/{id}/run-now", OfVersion => |id, version| Change::RunNow(version.of(id)), (status = 404, body = Problem);
     /// Ends the pause of a schedule; `id` is its name.
     resume_schedule, "/topics/{topic}/schedules/{id}/resume", Nothing => |name, Nothing {}| Change::ResumeSchedule(name), (status = 404, body = Problem);
-    /// Lets a group pass the jobs that it waits for and that do not run; `id` is its name.
+    /// Ends the pause of a group, or lets it pass the jobs that it waits for and that do not run; `id` is its name.
     resume_group, "/topics/{topic}/groups/{id}/resume", Nothing => |name, Nothing {}| Change::ResumeGroup(name), (status = 400, body = Problem);
 }
 
@@ -214,6 +214,20 @@ pub(super) async fn limit(
         None => Ok(Change::ClearLimit(kind)),
     });
     done(&app, &visit, &topic, change.map_err(failed)?).await
+}
+
+/// Pauses a group: no node takes its jobs; `id` is its name.
+#[utoipa::path(post, path = "/topics/{topic}/groups/{id}/pause", tag = "changes", request_body = ReasonGiven,
+    params(("topic" = String, Path), ("id" = String, Path)),
+    responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 503, body = Problem)))]
+pub(super) async fn pause_group(
+    State(app): State<Shared>,
+    visit: Visit,
+    Path((topic, name)): Path<(String, String)>,
+    sent: Body<ReasonGiven>,
+) -> Answer {
+    let ReasonGiven { reason, lasting } = body(sent).map_err(failed)?;
+    done(&app, &visit, &topic, Change::PauseGroup { name, reason, lasting }).await
 }
 
 /// Pauses a schedule; `id` is its name.

@@ -47,6 +47,7 @@ routes! {
     "/topics/{topic}" get(read::topic);
     "/topics/{topic}/nodes" get(read::nodes);
     "/topics/{topic}/groups" get(read::groups);
+    "/topics/{topic}/groups/{id}/pause" post(change::pause_group);
     "/topics/{topic}/groups/{id}/resume" post(change::resume_group);
     "/topics/{topic}/timeline" get(read::timeline);
     "/topics/{topic}/past" get(read::past);

@@ -10,17 +10,17 @@ use crate::show::{moment, number};
 /// How many rows the table has.
 const MOST_ROWS: usize = 10;
 
-/// The first groups, those that a job stops before the others.
+/// The first groups, those that are paused or stopped before the others.
 pub(super) fn groups_of(frame: &Frame, page: &InspectedGroups, now: Timestamp) -> Markup {
     let topic = page.topic.as_str();
     let mut groups: Vec<_> = page.groups.iter().collect();
-    groups.sort_by_key(|group| group.stopped_by.is_none());
+    groups.sort_by_key(|group| group.stopped_by.is_none() && group.pause.is_none());
     let is_cut = groups.len() > MOST_ROWS || page.next.is_some();
     html! {
         section.panel {
             h2 { "Groups" }
             div.scroll tabindex="0" role="region" aria-label="Groups" { table {
-                caption.hidden { "Groups of the topic that have jobs" }
+                caption.hidden { "Groups of the topic that have jobs or are paused" }
                 thead { tr { th scope="col" { "Group" } th.n scope="col" { "Waiting" } th scope="col" { "Jobs that run, or for which the group waits" } th scope="col" { "State" } } }
                 tbody { @for group in groups.iter().take(MOST_ROWS) { (row(frame, topic, group, now)) } }
             } }
@@ -36,12 +36,21 @@ fn row(frame: &Frame, topic: &str, group: &InspectedGroup, now: Timestamp) -> Ma
         td.n { (number(group.waiting)) }
         td { @for seat in group.seats.iter().take(3) { (seat_of(frame, topic, seat, now)) " " } }
         td {
-            @if let Some(job) = &group.stopped_by {
-                span.badge.bad { "stopped" } " by " code { (job) } " "
-                @if !frame.read_only { a.button href=(frame.to("confirm", &[("action", "resume_group"), ("topic", topic), ("id", name)])) { "Resume…" } }
-            } @else { "–" }
+            @if let Some(pause) = &group.pause {
+                span.badge.odd { "paused" } " by " b { (pause.by) } ", " (moment(pause.since, now)) ": " (pause.reason) " "
+                @if let Some(until) = pause.until { "until " (moment(until, now)) " " }
+            }
+            @if let Some(job) = &group.stopped_by { span.badge.bad { "stopped" } " by " code { (job) } " " }
+            @if !frame.read_only {
+                @if group.pause.is_none() { (button(frame, topic, name, "pause_group", "Pause…")) }
+                @if group.pause.is_some() || group.stopped_by.is_some() { (button(frame, topic, name, "resume_group", "Resume…")) }
+            }
         }
     } }
+}
+
+fn button(frame: &Frame, topic: &str, group: &str, action: &str, text: &str) -> Markup {
+    html! { a.button href=(frame.to("confirm", &[("action", action), ("topic", topic), ("id", group)])) { (text) } " " }
 }
 
 fn seat_of(frame: &Frame, topic: &str, seat: &GroupSeat, now: Timestamp) -> Markup {

@@ -282,7 +282,14 @@ async fn what_is_changed(reader: &mut Reader, shop: &Provider) {
     let requeued = reader.call("POST /topics/{topic}/jobs/{id}/requeue", "charge-card", "dies", json!({})).await;
     assert_eq!(requeued, json!({ "changed": true, "found": "dead" }));
     let resume = "POST /topics/{topic}/groups/{id}/resume";
-    for (changed, id) in [(true, "customer-7"), (false, "customer-8")] {
+    let pause = json!({ "reason": "the bank is down", "lasting": "2h" });
+    reader.call("POST /topics/{topic}/groups/{id}/pause", "fraud-review", "customer-7", pause).await;
+    let groups = reader.get("/topics/{topic}/groups", "fraud-review", "").await;
+    assert_eq!(groups["groups"][0]["pause"]["reason"], json!("the bank is down"));
+    reader.why("fraud-review", "waits-for-it", &["group_paused"]).await;
+    let page = reader.program.get("/topic?topic=fraud-review").await;
+    assert!(page.body.contains("paused") && page.body.contains("the bank is down"), "{}", page.body);
+    for (changed, id) in [(true, "customer-7"), (true, "customer-7"), (false, "customer-8")] {
         let resumed = reader.call(resume, "fraud-review", id, json!({})).await;
         assert_eq!(resumed, json!({ "changed": changed }));
     }

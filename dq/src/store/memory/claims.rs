@@ -24,6 +24,7 @@ impl Topic {
             return Ok(Sequenced::Reconcile(lease_status));
         }
         let (ahead, gate) = (now.floor().after(request.lookahead), self.gate(now));
+        self.jobs.end_pauses(now.floor());
         let latest = gate.latest(ahead);
         let (slots, pace) = (self.slots(), self.pace(now));
         let limit = slots.take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
@@ -35,8 +36,9 @@ impl Topic {
         let more = latest.is_some_and(|latest| self.jobs.is_due(latest));
         self.shut = slots.shut_by(claims.len()).filter(|_| more);
         let more = more && self.shut.is_none() && opens.is_none();
-        let head =
-            gate.opens(self.jobs.head(), Transfer::comes_ahead(request.lookahead)).filter(|_| self.shut.is_none());
+        let head = gate.opens(self.jobs.head(), Transfer::comes_ahead(request.lookahead));
+        let end_of_pause = self.jobs.next_end_of_pause().filter(|_| !matches!(gate, Gate::Closed(_)));
+        let head = head.into_iter().chain(end_of_pause).min().filter(|_| self.shut.is_none());
         let head = head.map(|head| opens.map_or(head, |opens| head.max(opens)));
         let (role, wake_at) = self.roles.assign(node, now, head, now.after(request.fallback));
         let others = self.jobs.holders().iter().filter(|(other, _)| *other != node);

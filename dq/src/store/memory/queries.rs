@@ -62,7 +62,7 @@ impl MemoryStore {
             }
             Query::Nodes { topic, request } => Reply::Nodes(self.look(name, topic, |topic, _| topic.nodes(&request))?),
             Query::Groups { topic, request } => {
-                Reply::Groups(self.look(name, topic, |topic, _| Ok(topic.groups(request)))?)
+                Reply::Groups(self.look(name, topic, |topic, now| Ok(topic.groups(now, request)))?)
             }
             Query::DueCounts { topic, times } => {
                 Reply::DueCounts(self.look(name, topic, |topic, _| topic.due_counts(times))?)

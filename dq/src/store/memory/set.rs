@@ -1,5 +1,7 @@
 //! The step `set` (rule 29), and what it keeps other steps from.
 
+use smol_str::SmolStr;
+
 use super::now::Now;
 use super::places::TimedPlace;
 use super::signals::Recipient;
@@ -24,9 +26,10 @@ impl Topic {
             return Ok(kept);
         }
         match set.change {
-            TopicChange::Pause { .. } => self.notices.push(Recipient::Nodes, Signal::Paused),
+            TopicChange::Pause { group: None, .. } => self.notices.push(Recipient::Nodes, Signal::Paused),
             TopicChange::Delay(_) => {}
-            TopicChange::Resume
+            TopicChange::Pause { .. }
+            | TopicChange::Resume { .. }
             | TopicChange::Drain { .. }
             | TopicChange::Undrain
             | TopicChange::Limit { .. }
@@ -43,15 +46,32 @@ impl Topic {
         ) {
             self.jobs.open_groups();
         }
-        let answer = self.settings.set(now.floor(), set, until);
-        self.unsaved.state = true;
+        let answer = match set.change.group().map(|group| SmolStr::new(group.as_str())) {
+            Some(group) => {
+                let pause = self.jobs.pause_of_group(&group).cloned();
+                let mut state = TopicState { pause, ..TopicState::default() };
+                let answer = state.set(now.floor(), set, until);
+                self.jobs.set_pause_of_group(&group, state.pause);
+                answer
+            }
+            None => {
+                self.unsaved.state = true;
+                self.settings.set(now.floor(), set, until)
+            }
+        };
         self.calls.keep(now, producer, number, vec![answer.clone()]);
         Ok(BatchAnswer::Done(vec![answer]))
     }
 
-    /// Pauses the topic until then, because a handler backed off.
+    /// Pauses the group of the job, or the topic of a job without a group, until then, because a handler backed off.
     pub(super) fn back_off(&mut self, now: Now, id: &JobId, node: &NodeId, until: Timestamp) {
-        if self.settings.back_off(now.floor(), id, node, until) {
+        let group = self.jobs.get(id).and_then(|slot| slot.record.group()).map(|(_, name)| SmolStr::new(name));
+        if let Some(group) = group {
+            let mut state = TopicState { pause: self.jobs.pause_of_group(&group).cloned(), ..TopicState::default() };
+            if state.back_off(now.floor(), id, node, until) {
+                self.jobs.set_pause_of_group(&group, state.pause);
+            }
+        } else if self.settings.back_off(now.floor(), id, node, until) {
             self.unsaved.state = true;
             self.notices.push(Recipient::Nodes, Signal::Paused);
         }

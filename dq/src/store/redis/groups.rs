@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::RedisStore;
 use super::reply::{Reply, malformed, state};
 use super::scripts::Step;
+use super::topic_state::pause;
 use crate::job::{GroupName, NodeId, State, Token, TopicKey};
 use crate::store::groups::MOST_SEATS;
 use crate::store::{GroupSeen, GroupsPage, GroupsRequest, JobPlace, MOST_NODES, StoreError};
@@ -50,5 +51,6 @@ fn group_in(mut reply: Reply, nodes: &[NodeId]) -> Result<Option<GroupSeen>, Sto
         };
         seats.extend(id.ok().map(|id| (id, place)));
     }
-    Ok(GroupName::new(name).ok().map(|name| GroupSeen { name, waiting, seats, is_full }))
+    let pause = pause(&reply.text()?);
+    Ok(GroupName::new(name).ok().map(|name| GroupSeen { name, waiting, seats, is_full, pause }))
 }

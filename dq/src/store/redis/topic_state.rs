@@ -1,6 +1,6 @@
 //! The state of a topic as a whole, as the scripts keep it (rule 29).
 //!
-//! Each setting is one field of `meta`: `SINCE:VALUE:BY:REASON`. SINCE is a time in ms. VALUE is the end of a pause in ms, the
+//! Each setting is one field of `meta`, and the pause of a group is a text in `grouped`: `SINCE:VALUE:BY:REASON`. SINCE is a time in ms. VALUE is the end of a pause in ms, the
 //! default delay in ms, or the value of a limit, whose name the field has; without it the field is empty. In BY and REASON `%` and two hexadecimal digits stand for a byte that would
 //! disturb a script, an error or a kept answer: a control character, a blank, `%`, `:` or `;`.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::reply::{Reply, codes, malformed};
 use super::scripts::{ScriptCall, Step};
 use super::{LAST_MS, RedisStore, micros, millis};
-use crate::job::TopicKey;
+use crate::job::{GroupName, TopicKey};
 use crate::store::{
     BatchAnswer, Drain, Due, LimitKind, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicFull, TopicLimit,
     TopicSet, TopicState,
@@ -48,7 +48,7 @@ impl Entry {
     }
 }
 
-fn pause(text: &str) -> Option<Pause> {
+pub(super) fn pause(text: &str) -> Option<Pause> {
     let entry = Entry::read(text)?;
     let until = entry.number().map(Timestamp::from_millis);
     Some(Pause { reason: entry.reason, until, by: entry.by, since: entry.since })
@@ -111,14 +111,14 @@ pub(super) fn draining(field: &str) -> StoreError {
 /// Adds the arguments of a `set` to a call that has its keys.
 pub(super) fn write(call: ScriptCall, number: u64, set: &SetTopic) -> ScriptCall {
     let (field, value, reason) = match &set.change {
-        TopicChange::Pause { reason, until } => {
+        TopicChange::Pause { reason, until, .. } => {
             let until = until.map_or_else(String::new, |until| match until {
                 Due::After(time) | Due::Usual(time) => format!("+{}", micros(time)),
                 Due::At(at) => format!("@{}", at.as_millis().min(LAST_MS)),
             });
             ("paused", until, reason.as_str())
         }
-        TopicChange::Resume => ("paused", "-".into(), ""),
+        TopicChange::Resume { .. } => ("paused", "-".into(), ""),
         TopicChange::Drain { reason } => ("draining", String::new(), reason.as_str()),
         TopicChange::Undrain => ("draining", "-".into(), ""),
         TopicChange::Delay(None) => ("delay", "-".into(), ""),
@@ -126,7 +126,8 @@ pub(super) fn write(call: ScriptCall, number: u64, set: &SetTopic) -> ScriptCall
         TopicChange::ClearLimit(kind) => (kind.name(), "-".into(), ""),
         TopicChange::Limit { limit, reason } => (limit.kind().name(), format!("={}", limit.stored()), reason.as_str()),
     };
-    call.arg(number).arg(field).arg(value).arg(format!("{}:{}", encoded(&set.by), encoded(reason)))
+    let author = format!("{}:{}", encoded(&set.by), encoded(reason));
+    call.arg(number).arg(field).arg(value).arg(author).arg(set.change.group().map_or("", GroupName::as_str))
 }
 
 /// Reads the answer of a `set`.
@@ -141,7 +142,7 @@ pub(super) fn set(mut reply: Reply, change: &TopicChange) -> Result<BatchAnswer<
     let state = |text| {
         let mut state = TopicState::default();
         match change {
-            TopicChange::Pause { .. } | TopicChange::Resume => state.pause = pause(text),
+            TopicChange::Pause { .. } | TopicChange::Resume { .. } => state.pause = pause(text),
             TopicChange::Drain { .. } | TopicChange::Undrain => state.drain = drain(text),
             TopicChange::Delay(_) => state.delay = delay(text),
             TopicChange::Limit { limit: set, .. } => state.limits.extend(limit(set.kind(), text)),

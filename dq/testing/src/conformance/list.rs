@@ -478,6 +478,10 @@ macro_rules! store_behaviours {
             groups_take_turns_however_long_the_jobs_of_one_have_been_due job_at_the_turn_of_its_group_keeps_its_due_time
             turn_stays_with_its_group draining_topic_asks_the_due_time_at_a_turn turn_is_no_time_before_the_due_time
             turns_compete_by_priority claim_of_turns_is_bounded;
+        paused_groups:
+            jobs_of_a_paused_group_wait_and_the_others_run pause_of_a_group_ends_by_itself
+            job_with_a_seat_waits_for_the_end_of_the_pause jobs_of_a_paused_group_change_like_others
+            pause_of_a_group_is_kept_with_its_author draining_topic_waits_for_a_paused_group back_off_pauses_only_the_group_of_the_job;
         examining:
             sound_topic_has_no_mismatch
             job_that_does_not_decode_is_given_up_with_its_payload

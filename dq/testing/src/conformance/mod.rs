@@ -64,6 +64,7 @@ pub mod notes;
 pub mod numbered;
 pub mod parked;
 pub mod paused;
+pub mod paused_groups;
 pub mod pending;
 pub mod priorities;
 pub mod queries;

@@ -132,7 +132,7 @@ pub async fn ended_pause_stays_until_the_next_pause_or_resume(t: &Topic) {
 /// A pause until a time that has passed is none, and one until a time ends then (rule 29).
 pub async fn pause_may_end_at_a_time(t: &Topic) {
     t.add("a").await;
-    let until = |at| TopicChange::Pause { reason: "why".into(), until: Some(Due::At(at)) };
+    let until = |at| TopicChange::Pause { group: None, reason: "why".into(), until: Some(Due::At(at)) };
     t.set(until(t.in_ms(20_000))).await;
     let answer = t.transfer("n", 10).await;
     assert_eq!((answer.claims.len(), answer.sleep), (0, FALLBACK), "the end is behind the fallback");
@@ -279,7 +279,7 @@ pub async fn repeated_set_does_nothing(t: &Topic) {
     let p = t.producer_named("p");
     let set = |reason| by_anna(pause(reason));
     let first = p.set(2, set("first")).await.expect("set is answered");
-    p.set(3, by_anna(TopicChange::Resume)).await.expect("set is answered");
+    p.set(3, by_anna(TopicChange::Resume { group: None })).await.expect("set is answered");
     t.advance(secs(1)).await;
     assert_eq!(t.producer_named("p").set(2, set("first")).await.expect("set is answered"), first);
     assert_eq!(t.topic_state().await, TopicState::default());

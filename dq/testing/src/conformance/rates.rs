@@ -242,7 +242,7 @@ pub async fn back_off_pauses_the_topic_in_the_same_step(t: &Topic) {
     t.end("m", &all[1], back_off(2_000)).await;
     let pause = t.topic_state().await.pause.expect("it is paused");
     assert_eq!((pause.since, pause.until), (began, Some(t.in_ms(2_000))), "longer, since the first");
-    t.set(TopicChange::Pause { reason: "why".into(), until: None }).await;
+    t.set(TopicChange::Pause { group: None, reason: "why".into(), until: None }).await;
     t.end("m", &all[2], back_off(5_000)).await;
     assert_eq!(t.topic_state().await.pause.expect("it is paused").reason, "why", "that pause has no end");
 }

@@ -14,12 +14,12 @@ pub(super) fn by_anna(change: TopicChange) -> SetTopic {
 
 /// A pause without an end.
 pub(super) fn pause(reason: &str) -> TopicChange {
-    TopicChange::Pause { reason: reason.into(), until: None }
+    TopicChange::Pause { group: None, reason: reason.into(), until: None }
 }
 
 /// A pause that ends after this long.
 pub(super) fn pause_for(reason: &str, time: Duration) -> TopicChange {
-    TopicChange::Pause { reason: reason.into(), until: Some(Due::After(time)) }
+    TopicChange::Pause { group: None, reason: reason.into(), until: Some(Due::After(time)) }
 }
 
 /// The draining of a topic.
@@ -48,7 +48,7 @@ impl Topic {
 
     /// Ends the pause.
     pub(super) async fn resume(&self) -> TopicSet {
-        self.set(TopicChange::Resume).await
+        self.set(TopicChange::Resume { group: None }).await
     }
 
     /// The state of the topic.

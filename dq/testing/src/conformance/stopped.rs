@@ -6,21 +6,21 @@ use dq::job::{GroupName, State};
 use dq::store::step::{Change, Claim, RejoinDue};
 use dq::store::{CommandKind, CommandOutcome, GroupSeen, GroupsPage, GroupsRequest, JobPlace};
 
-fn named(name: &str) -> GroupName {
+pub(super) fn named(name: &str) -> GroupName {
     GroupName::new(name).expect("it names a group")
 }
 
-async fn groups(t: &Topic, after: Option<&str>, limit: usize) -> GroupsPage {
+pub(super) async fn groups(t: &Topic, after: Option<&str>, limit: usize) -> GroupsPage {
     let request = GroupsRequest { after: after.map(named), only: None, limit };
     t.store.groups(&t.key, &request).await.expect("the query is answered")
 }
 
-async fn group(t: &Topic, name: &str) -> Option<GroupSeen> {
+pub(super) async fn group(t: &Topic, name: &str) -> Option<GroupSeen> {
     let request = GroupsRequest { after: None, only: Some(named(name)), limit: 1 };
     t.store.groups(&t.key, &request).await.expect("the query is answered").groups.pop()
 }
 
-async fn pass(t: &Topic, name: &str) -> CommandOutcome {
+pub(super) async fn pass(t: &Topic, name: &str) -> CommandOutcome {
     t.command(CommandKind::Pass, name, None).await
 }
 
@@ -53,7 +53,7 @@ pub async fn query_names_the_groups_and_who_has_their_seats(t: &Topic) {
     let running = JobPlace::Running { holder: Some((t.node("n"), fence)) };
     let seen = |name, waiting, seat: &str, place| {
         let seats = vec![(id(seat), place)];
-        GroupSeen { name: named(name), waiting, seats, is_full: waiting > 0 }
+        GroupSeen { name: named(name), waiting, seats, is_full: waiting > 0, pause: None }
     };
     let b = seen("b", 0, "b-1", JobPlace::Delayed { due: t.in_ms(9_000) });
     assert_eq!(groups(t, None, 10).await, GroupsPage { groups: vec![seen("a", 2, "a-1", running), b], more: false });

@@ -36,13 +36,14 @@ impl ClusterState {
     pub(super) fn set_topic(&self, by: u8, setting: Setting) -> SetTopic {
         let reason = || "why not: 1; 2".to_owned();
         let change = match setting {
-            Setting::Resume => TopicChange::Resume,
+            Setting::Resume => TopicChange::Resume { group: None },
             Setting::Undrain => TopicChange::Undrain,
             Setting::Delay(delay) => TopicChange::Delay(delay.map(ms)),
             Setting::Waiting(None) => TopicChange::ClearLimit(LimitKind::Waiting),
             Setting::Waiting(Some(jobs)) => TopicChange::Limit { limit: Limit::Waiting(jobs), reason: reason() },
             Setting::Drain => TopicChange::Drain { reason: reason() },
             Setting::Pause(until) => TopicChange::Pause {
+                group: None,
                 reason: reason(),
                 until: until.map(|until| match until {
                     operation::Due::After(time) | operation::Due::Usual(time) => Due::After(ms(time)),

@@ -86,7 +86,8 @@ impl Sim {
         }
         let paused = || {
             let pause = state.pause.clone()?;
-            Some((TopicChange::Resume, TopicChange::Pause { reason: pause.reason, until: pause.until.map(Due::At) }))
+            let close = TopicChange::Pause { group: None, reason: pause.reason, until: pause.until.map(Due::At) };
+            Some((TopicChange::Resume { group: None }, close))
         };
         let (open, close) = match kind {
             RequestKind::Transfer if without("29") && waits(State::Delayed, Duration::ZERO) => paused()?,

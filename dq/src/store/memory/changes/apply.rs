@@ -133,7 +133,10 @@ impl Topic {
                 kind::POSITION | kind::OUTBOX | kind::OUTBOX_GONE => {
                     self.apply_outbox(reader, kind, part.is_first())?;
                 }
-                kind::STATE => reader.state(&mut self.settings)?,
+                kind::STATE => {
+                    let jobs = &mut self.jobs;
+                    reader.state(&mut self.settings, |name, pause| jobs.set_pause_of_group(&name, pause))?;
+                }
                 kind::HISTORY_SETTING => self.histories.set(reader.history_setting()?),
                 unknown => return Err(reader.bad(Damage::UnknownKind(unknown))),
             }

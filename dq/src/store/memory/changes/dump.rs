@@ -4,13 +4,15 @@
 //! pages. A row that moves from a place that is not dumped yet to one that is would be in no page, so while a dump goes on
 //! a step that changes a row logs it whole. All pages, and behind them all changes since the dump began, are the state.
 
+use smol_str::SmolStr;
+
 use super::super::histories::History;
 use super::super::places::{Log, Slot, TimedPlace};
 use super::super::taken::TakenId;
 use super::super::topic::Topic;
 use super::write::Groups;
 use crate::job::{JobId, NodeId, ProducerId, Record, TopicName};
-use crate::store::{HistorySetting, LONGEST_AUTHOR, LONGEST_REASON, Packed};
+use crate::store::{HistorySetting, LONGEST_AUTHOR, LONGEST_REASON, Packed, Pause};
 use crate::time::Timestamp;
 
 /// How far a dump has come.
@@ -24,6 +26,7 @@ enum Part {
     Running(Option<(NodeId, JobId)>),
     Broadcasts(Option<(Timestamp, JobId)>),
     State,
+    PausesOfGroups(Option<SmolStr>),
     Histories(Option<JobId>),
     Taken(Option<JobId>),
     Positions(Option<ProducerId>),
@@ -108,7 +111,8 @@ impl Topic {
                 }
                 Part::Running(after) => (self.dump_runs(after, &mut page), Part::Broadcasts(None)),
                 Part::Broadcasts(after) => (self.dump_broadcasts(after, &mut page), Part::State),
-                Part::State => (self.dump_settings(&mut page), Part::Histories(None)),
+                Part::State => (self.dump_settings(&mut page), Part::PausesOfGroups(None)),
+                Part::PausesOfGroups(after) => (self.dump_pauses(after, &mut page), Part::Histories(None)),
                 Part::Histories(after) => (self.dump_histories(after, &mut page), Part::Taken(None)),
                 Part::Taken(after) => (self.dump_taken(after, &mut page), Part::Positions(None)),
                 Part::Positions(after) => (self.dump_positions(after, &mut page), Part::Outbox(None)),
@@ -157,6 +161,13 @@ impl Topic {
         let size = |(id, history): (&JobId, &History)| id.as_str().len() + history.text.len();
         let write = |groups: &mut Groups<'_>, (id, history): (&JobId, &History)| groups.history(id, history);
         page.fill(after, items, size, write, |(id, _)| id.clone())
+    }
+
+    fn dump_pauses(&self, after: &mut Option<SmolStr>, page: &mut Page<'_>) -> bool {
+        let size = |(name, pause): (&SmolStr, &Pause)| name.len() + pause.by.len() + pause.reason.len();
+        let write =
+            |groups: &mut Groups<'_>, (name, pause): (&SmolStr, &Pause)| groups.pause_of_group(name, Some(pause));
+        page.fill(after, self.jobs.pauses_after(after.clone()), size, write, |(name, _)| name.clone())
     }
 
     fn dump_taken(&self, after: &mut Option<JobId>, page: &mut Page<'_>) -> bool {

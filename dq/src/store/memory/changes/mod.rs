@@ -47,7 +47,7 @@ pub(super) mod kind {
     pub(super) const BROADCAST_GONE: u8 = 6;
     /// Leases of nodes: released, or not any more.
     pub(crate) const LEASE: u8 = 7;
-    /// The state of the topic as a whole.
+    /// The state of the topic as a whole, and the pauses of its groups.
     pub(super) const STATE: u8 = 8;
     /// Histories of jobs, whole.
     pub(super) const HISTORY: u8 = 9;
@@ -128,6 +128,9 @@ impl Topic {
         let Unsaved { state, history } = mem::take(&mut self.unsaved);
         if state {
             groups.state(&self.settings);
+        }
+        for name in self.jobs.take_touched_pauses() {
+            groups.pause_of_group(&name, self.jobs.pause_of_group(&name));
         }
         if history {
             groups.history_setting(self.histories.setting());

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use smol_str::SmolStr;
+
 use super::kind;
 use super::read::{BadChanges, Damage, Reader};
 use super::write::Groups;
@@ -12,6 +14,8 @@ use crate::store::{
 use crate::time::{Timestamp, millis_ceil};
 
 const PAUSE: &str = "pause";
+/// With the name of a group behind it: its pause.
+const PAUSE_OF: &str = "pause:";
 const DRAIN: &str = "drain";
 const DELAY: &str = "delay";
 
@@ -34,16 +38,31 @@ struct Entry<'a> {
     reason: &'a str,
 }
 
+impl<'a> Entry<'a> {
+    fn of_pause(Pause { reason, until, by, since }: &'a Pause) -> Self {
+        Self { since: *since, number: until.map(Timestamp::as_millis), value: None, by, reason }
+    }
+
+    fn pause(self) -> Pause {
+        Pause {
+            reason: self.reason.to_owned(),
+            until: self.number.map(Timestamp::from_millis),
+            by: self.by.to_owned(),
+            since: self.since,
+        }
+    }
+}
+
 impl Groups<'_> {
+    /// The pause of a group, or that it has none.
+    pub(super) fn pause_of_group(&mut self, name: &str, pause: Option<&Pause>) {
+        self.named(kind::STATE, &format!("{PAUSE_OF}{name}"));
+        self.entry(pause.map(Entry::of_pause).as_ref());
+    }
+
     pub(super) fn state(&mut self, state: &TopicState) {
         let TopicState { pause, drain, delay, limits: _ } = state;
-        let pause = pause.as_ref().map(|Pause { reason, until, by, since }| Entry {
-            since: *since,
-            number: until.map(Timestamp::as_millis),
-            value: None,
-            by,
-            reason,
-        });
+        let pause = pause.as_ref().map(Entry::of_pause);
         let drain = drain.as_ref().map(|Drain { reason, by, since }| Entry {
             since: *since,
             number: None,
@@ -100,18 +119,19 @@ impl Groups<'_> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads the settings of a group into `state`.
-    pub(super) fn state(&mut self, state: &mut TopicState) -> Result<(), BadChanges> {
+    /// Reads the settings of a group into `state`, and the pauses of groups of jobs.
+    pub(super) fn state(
+        &mut self,
+        state: &mut TopicState,
+        mut pause_of_group: impl FnMut(SmolStr, Option<Pause>),
+    ) -> Result<(), BadChanges> {
         loop {
             match self.bytes()? {
                 b"" => return Ok(()),
-                name if name == PAUSE.as_bytes() => {
-                    state.pause = self.entry()?.map(|Entry { since, number, by, reason, .. }| Pause {
-                        reason: reason.to_owned(),
-                        until: number.map(Timestamp::from_millis),
-                        by: by.to_owned(),
-                        since,
-                    });
+                name if name == PAUSE.as_bytes() => state.pause = self.entry()?.map(Entry::pause),
+                name if name.starts_with(PAUSE_OF.as_bytes()) => {
+                    let name = std::str::from_utf8(&name[PAUSE_OF.len()..]).map_err(|_| self.bad(Damage::Name))?;
+                    pause_of_group(name.into(), self.entry()?.map(Entry::pause));
                 }
                 name if name == DRAIN.as_bytes() => {
                     state.drain = self.entry()?.map(|Entry { since, by, reason, .. }| Drain {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 use smol_str::SmolStr;
 
-use super::{Claimed, Jobs, Place, Slot, TimedPlace, Touch};
+use super::paused::PausedGroups;
+use super::{Claimed, Jobs, Log, Place, Slot, TimedPlace, Touch};
 use crate::job::{GroupName, JobId, Priority, Record};
 use crate::store::groups::MOST_SEATS;
 use crate::store::{GroupSeen, GroupsPage, GroupsRequest};
@@ -25,11 +26,25 @@ pub(super) struct Groups {
     turns: [BTreeSet<(u64, JobId)>; Priority::ALL.len()],
     /// The time of the present step, in µs; 0 in a replay, which knows no turns.
     now: u64,
+    pub(super) paused: PausedGroups,
     /// Whether a job has ever had a group.
     pub(super) are_used: bool,
 }
 
 impl Groups {
+    pub(super) const fn now(&self) -> u64 {
+        self.now
+    }
+
+    pub(super) fn set_log(&mut self, log: Log) {
+        self.paused.set_log(log);
+    }
+
+    /// Forgets what follows from the slots.
+    pub(super) fn restore(&mut self) {
+        (self.by_name, self.turns) = Default::default();
+    }
+
     /// The turn that goes first, with its priority: the one whose time, shifted by its priority, is the earliest.
     fn first_turn(&self, ageing: Duration) -> Option<(u64, Priority)> {
         let shifted = |priority: Priority| {
@@ -165,6 +180,14 @@ impl Jobs {
         names.iter().for_each(|name| self.let_next(name, Some(self.groups.now)));
     }
 
+    /// The first job of the group and those with a seat may be claimed.
+    pub(super) fn open_group(&mut self, name: &SmolStr, turn: u64) {
+        let Some(group) = self.groups.by_name.get(name) else { return };
+        let seated: Vec<_> = group.seats.iter().cloned().collect();
+        seated.iter().for_each(|id| self.block(id, false));
+        self.let_next(name, Some(turn));
+    }
+
     /// The first job of the group may be claimed, at this turn unless it stands already; a claim finds out whether there is room.
     fn let_next(&mut self, name: &SmolStr, turn: Option<u64>) {
         let Some(group) = self.groups.by_name.get(name) else { return };
@@ -252,8 +275,8 @@ impl Jobs {
         index.insert(slot.part(), at, id.clone());
     }
 
-    /// Gives a seat to each of these jobs that are about to be claimed, while its group has fewer than `most`. The others are blocked, and
-    /// are taken out of the list.
+    /// Gives a seat to each of these jobs that are about to be claimed, while its group has fewer than `most`. The others, and all of a paused
+    /// group, are blocked, and are taken out of the list.
     pub(super) fn seat(&mut self, due: &mut Vec<Claimed>, most: usize) {
         if !self.groups.are_used {
             return;
@@ -261,10 +284,14 @@ impl Jobs {
         let (mut open, mut blocked) = (Vec::new(), Vec::new());
         due.retain(|(_, at, id)| {
             let Some(slot) = self.slots.get_mut(id) else { return true };
-            let Some(member) = slot.member.as_deref_mut().filter(|_| !slot.has_seat) else { return true };
+            let Some(member) = slot.member.as_deref_mut() else { return true };
+            let is_paused = self.groups.paused.has(&member.name);
+            if slot.has_seat && !is_paused {
+                return true;
+            }
             member.turn = None;
             let group = self.groups.by_name.entry(member.name.clone()).or_default();
-            if group.seats.len() >= most {
+            if is_paused || group.seats.len() >= most {
                 blocked.push((*at, id.clone()));
                 return false;
             }
@@ -287,16 +314,21 @@ impl Jobs {
         }
     }
 
-    /// A page of the groups. O(groups).
-    pub(crate) fn groups(&self, GroupsRequest { after, only, limit }: &GroupsRequest) -> GroupsPage {
+    /// A page of the groups at this time. O(groups).
+    pub(crate) fn groups(&self, clock: Timestamp, GroupsRequest { after, only, limit }: &GroupsRequest) -> GroupsPage {
         let is_asked = |name: &&SmolStr| {
             after.as_ref().is_none_or(|after| name.as_str() > after.as_str())
                 && only.as_ref().is_none_or(|only| name.as_str() == only.as_str())
         };
-        let mut names: Vec<_> = self.groups.by_name.keys().filter(is_asked).collect();
+        let is_paused = |name: &&SmolStr| self.pause_of_group(name).is_some_and(|pause| pause.is_at(clock));
+        let paused = self.groups.paused.names_after(None).filter(is_paused);
+        let mut names: Vec<_> = self.groups.by_name.keys().chain(paused).filter(is_asked).collect();
         names.sort_unstable();
+        names.dedup();
+        let none = Group::default();
         let seen = |name: &&SmolStr| {
-            let (group, name) = (self.groups.by_name.get(*name)?, GroupName::new((*name).clone()).ok()?);
+            let group = self.groups.by_name.get(*name).unwrap_or(&none);
+            let (pause, name) = (self.pause_of_group(name), GroupName::new((*name).clone()).ok()?);
             let place = |id: &JobId| Some((id.clone(), self.get(id)?.seen_place()));
             let first = group.waiting.first().and_then(|(_, _, id)| self.get(id));
             Some(GroupSeen {
@@ -304,6 +336,7 @@ impl Jobs {
                 waiting: group.waiting.len(),
                 seats: group.seats.iter().take(MOST_SEATS).filter_map(place).collect(),
                 is_full: first.is_some_and(|first| first.is_blocked && first.turn().is_none()),
+                pause: pause.filter(|pause| pause.is_at(clock)).cloned(),
             })
         };
         let limit = (*limit).max(1);
@@ -323,7 +356,9 @@ impl Jobs {
                     && slot.turn().is_none_or(|turn| is_first && slot.is_blocked && has_turn(turn))
             }),
             None => {
-                !slot.is_blocked
+                let may_be_blocked =
+                    slot.has_seat && slot.member.iter().any(|member| self.groups.paused.has(&member.name));
+                (may_be_blocked || !slot.is_blocked)
                     && slot.turn().is_none()
                     && (!slot.has_seat || group_of(slot).is_some_and(|group| group.seats.contains(id)))
             }

@@ -7,6 +7,7 @@
 
 mod groups;
 mod index;
+mod paused;
 mod rows;
 mod slot;
 mod touched;
@@ -379,10 +380,8 @@ impl Jobs {
     pub(super) fn restore(&mut self) {
         let mut slots = mem::take(&mut self.slots);
         let holders = mem::take(&mut self.holders);
-        let are_used = self.groups.are_used;
         (self.timed, self.schedules) = Default::default();
-        self.groups = Groups::default();
-        self.groups.are_used = are_used;
+        self.groups.restore();
         for (id, slot) in &mut slots {
             enter(&mut self.schedules, id);
             occupy(&mut self.timed, &mut self.holders, id.clone(), slot);
@@ -410,6 +409,7 @@ impl Jobs {
     /// Sets how much a journal wants to know of each step.
     pub(super) fn set_log(&mut self, log: Log) {
         self.touched.log = log;
+        self.groups.set_log(log);
     }
 
     /// Tells what the step has touched.

@@ -1,4 +1,4 @@
---[[ groups: a page of the groups of a topic that have jobs, in order of their names. Reads only.
+--[[ groups: a page of the groups of a topic that have jobs or are paused, in order of their names. Reads only.
 
 KEYS[1]  {app:topic}:delayed       ZSET  job id -> due time, ms
 KEYS[2]  {app:topic}:unacked       ZSET  job id -> when it was parked, ms
@@ -13,11 +13,12 @@ ARGV[4]  the name of the only group to look at; '' for all
 ARGV[5]  and on: nodes, in the order of their keys
 
 Returns  {1 if others follow, groups}, each {name, how many wait, 1 if the first of them may not start, ids of those with a seat, for each its state d u x f r,
-         time ms, the number of its node, 0 if it is unknown, and token or ''}
+         time ms, the number of its node, 0 if it is unknown, and token or ''; and the pause as `meta` has that of a topic, or ''}
 Holds    rules 4, 5
-Cost     per group three ZRANGE, a ZLEXCOUNT and a ZSCORE; per seat four ZMSCORE members, and one HMGET field for each node
+Cost     per group four ZRANGE, a ZLEXCOUNT and a ZSCORE; per seat four ZMSCORE members, and one HMGET field for each node
 ]]
 -- include types.lua
+-- include clock.lua
 -- include bulk.lua
 -- include places.lua
 local at, limit, most, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], {}
@@ -44,8 +45,11 @@ while name and #groups < limit do
   local first = entries_of(name, 'w', '1')[1]
   local place = first and tonumber(redis.call('ZSCORE', delayed, string.sub(first, #name + 35)) or nil)
   local is_full = place and place >= 3 * PRIORITY and not entries_of(name, 't', '1')[1]
+  local pause = string.sub(entries_of(name, 'v', '1')[1] or '', #name + 3)
+  if tonumber(string.match(pause, '^%d+:(%d+):') or math.huge) <= floor then pause = '' end
   local waiting = redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0w', '(' .. name .. '\0x')
-  groups[#groups + 1] = {name, waiting, is_full and 1 or 0, ids, states, times, nodes, tokens}
+  -- What is left of a pause that has ended goes with the next claim.
+  if waiting > 0 or #ids > 0 or pause ~= '' then groups[#groups + 1] = {name, waiting, is_full and 1 or 0, ids, states, times, nodes, tokens, pause} end
   name = next_name()
 end
 return {name and 1 or 0, groups}

@@ -1,4 +1,4 @@
---[[ set: pauses or drains a topic, ends that, or sets its default delay or one of its limits.
+--[[ set: pauses or drains a topic, or pauses a group, ends that, or sets the default delay of the topic or one of its limits.
 
 KEYS[1]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
 KEYS[2]  {app:topic}:meta            HASH     protocol, paused, draining, delay, concurrency, rate, waiting, group_concurrency
@@ -9,21 +9,26 @@ ARGV[1]  number of the call
 ARGV[2]  the field: paused, draining, delay, or the name of a limit
 ARGV[3]  - (it goes), '' (it has no value), +µs or @ms (the end of a pause), or = and a value (a delay in ms, or the value of a limit)
 ARGV[4]  BY:REASON, without blanks, `;` and further `:`
+ARGV[5]  the group that is paused or resumed; '': the topic
 
 Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `s`, the field as it was, `;` and the field as it is, each empty
          where it is missing. A field is SINCE:VALUE:BY:REASON
 Holds    rules 1, 18, 29: a pause that has ended by itself is none
-Cost     O(1), and up to 200 groups where their limit changes
+Cost     O(1), and up to 200 groups where their limit changes, or the seats of a group that is resumed
 ]]
 -- include types.lua
-local number, field, value, author, renews = ARGV[1], ARGV[2], ARGV[3], ARGV[4], true
+local number, field, value, author, group, renews = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], true
 -- include version.lua
 -- include clock.lua
 -- include calls.lua
 local opens_groups = has_groups and field == 'group_concurrency'
 -- A key of a wrong type is found before the first write.
 if opens_groups then redis.call('ZCARD', grouped) end
-local before, now = redis.call('HGET', meta, field) or '', ''
+local before, now = group == '' and redis.call('HGET', meta, field) or '', ''
+if group ~= '' then
+  before = string.sub(redis.call('ZRANGE', grouped, '[' .. group .. '\0v', '(' .. group .. '\0w', 'BYLEX', 'LIMIT', '0', '1')[1] or '', #group + 3)
+end
+local former = before
 if field == 'paused' and before ~= '' then
   local ends_at = tonumber(string.match(before, '^%d+:(%d+):') or math.huge)
   if ends_at <= floor then before = '' end
@@ -35,8 +40,16 @@ if value ~= '-' then
   local since = (field == 'paused' or field == 'draining') and string.match(before, '^%d+') or int(floor)
   now = since .. ':' .. text .. ':' .. author
 end
-redis.call('HDEL', meta, field)
-if now ~= '' then redis.call('HSET', meta, field, now) end
+if group ~= '' then
+  -- include bulk.lua
+  -- include metadata.lua
+  -- include groups.lua
+  seating.set_pause(group, former, now)
+  if now == '' then seating.open(group, micros) end
+else
+  redis.call('HDEL', meta, field)
+  if now ~= '' then redis.call('HSET', meta, field, now) end
+end
 if not protocol then redis.call('HSET', meta, 'protocol', PROTOCOL) end
 local answer = 's' .. before .. ';' .. now
 -- include keep.lua
@@ -45,5 +58,5 @@ if opens_groups then
   -- include bulk.lua
   -- include open_groups.lua
 end
-if field ~= 'delay' then redis.pcall('PUBLISH', wake, field == 'paused' and now ~= '' and 'paused' or 'state') end
+if field ~= 'delay' then redis.pcall('PUBLISH', wake, field == 'paused' and group == '' and now ~= '' and 'paused' or 'state') end
 return {'done', answer}

@@ -20,7 +20,7 @@ impl Checker {
         let (gate, now) = (&mut self.expected.gate, now.clone());
         match &set.change {
             TopicChange::Delay(_) => return gate.state.delay = now.delay,
-            TopicChange::Pause { .. } | TopicChange::Resume => gate.state.pause = now.pause,
+            TopicChange::Pause { .. } | TopicChange::Resume { .. } => gate.state.pause = now.pause,
             TopicChange::Drain { .. } | TopicChange::Undrain => gate.state.drain = now.drain,
             TopicChange::Limit { limit, .. } => gate.set_limit(limit.kind(), now.limits),
             TopicChange::ClearLimit(kind) => gate.set_limit(*kind, now.limits),
@@ -52,9 +52,22 @@ impl Checker {
     }
 
     /// A handler of this job backs off.
-    pub(super) fn note_back_off(&mut self, node: &NodeId, id: &JobId, delay: Duration, micros: u64) {
+    pub(super) fn note_back_off(
+        &mut self,
+        node: &NodeId,
+        id: &JobId,
+        group: Option<&str>,
+        delay: Duration,
+        micros: u64,
+    ) {
         let until = Timestamp::from_millis((micros + delay.as_micros() as u64).div_ceil(1_000));
-        self.expected.gate.backs_off(id, node, until, Timestamp::floor_micros(micros));
+        match group {
+            Some(name) => {
+                let paused = self.expected.gate.groups.entry(name.to_owned()).or_default();
+                *paused = until.max(*paused);
+            }
+            None => self.expected.gate.backs_off(id, node, until, Timestamp::floor_micros(micros)),
+        }
     }
 
     /// A job was claimed, and its row is there.

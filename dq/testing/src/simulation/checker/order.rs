@@ -12,7 +12,13 @@ pub(in crate::simulation) const AGEING: Duration = Duration::from_secs(3);
 
 impl Checker {
     /// A job of a group was claimed, and its row is there.
-    pub(super) fn check_group(&mut self, id: &JobId, name: &str) {
+    pub(super) fn check_group(&mut self, id: &JobId, name: &str, micros: u64) {
+        if let Some(until) =
+            self.expected.gate.groups.get(name).filter(|until| **until > Timestamp::floor_micros(micros))
+        {
+            let text = format!("[29] {id} is claimed, though its group {name} is paused until {until}");
+            self.bad(text);
+        }
         let is_of = |run: &&u64| self.runs[*run].group.as_deref() == Some(name) && !self.runs[*run].aged;
         let running = self.expected.rows.values().filter(is_of).count();
         if running > self.group_limit {

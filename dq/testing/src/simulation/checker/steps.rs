@@ -128,7 +128,8 @@ impl Checker {
                         self.note_state_of(outcome, before.jobs.get(&outcome.id));
                         self.note_result_of(outcome, before.jobs.get(&outcome.id));
                         if let Change::Rejoin(RejoinDue::BackOff(delay)) = outcome.change {
-                            self.note_back_off(node, &outcome.id, delay, micros);
+                            let group = before.jobs.get(&outcome.id).and_then(|job| job.record.group());
+                            self.note_back_off(node, &outcome.id, group.map(|(_, name)| name), delay, micros);
                         }
                     }
                 }
@@ -259,7 +260,7 @@ impl Checker {
         };
         self.runs.insert(number, run);
         if let Some(name) = group.filter(|_| !aged && self.group_limit > 0) {
-            self.check_group(&claim.id, &name);
+            self.check_group(&claim.id, &name, micros);
         }
     }
 

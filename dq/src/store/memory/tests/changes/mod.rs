@@ -40,6 +40,7 @@ fn state(topic: &Topic) -> State {
             .behind(None)
             .map(|kept| format!("{kept:?}"))
             .chain(taken.map(|kept| format!("{kept:?}")))
+            .chain(topic.jobs.pauses_after(None).map(|pause| format!("{pause:?}")))
             .collect(),
     )
 }

@@ -1,7 +1,7 @@
 //! Random steps of all kinds.
 
 use super::*;
-use crate::job::{Isolation, Metadata};
+use crate::job::{GroupName, Isolation, Metadata};
 use crate::store::HistorySetting;
 
 /// A step, or a move of the clock: its kind and three numbers that say what it does.
@@ -118,10 +118,11 @@ fn keep_history(bench: &mut Bench, a: u8, b: u8) {
 
 fn set(bench: &mut Bench, a: u8, b: u8) {
     let until = pick(&[None, Some(Due::After(Duration::from_secs(2)))], b);
+    let group = |b| pick(&[None, Some("a"), Some("b")], b).map(|name| GroupName::new(name).unwrap());
     let change = match a % 10 {
-        0 => TopicChange::Pause { reason: "r".repeat(b.into()), until },
+        0 => TopicChange::Pause { group: group(b), reason: "r".repeat(b.into()), until },
         1 => TopicChange::Drain { reason: "why".into() },
-        2..=4 => TopicChange::Resume,
+        2..=4 => TopicChange::Resume { group: group(b) },
         5..=7 => TopicChange::Undrain,
         _ => TopicChange::Delay(pick(&[None, Some(Duration::from_millis(b.into()))], b)),
     };

@@ -1,17 +1,23 @@
---[[ back_off: a handler backed off: pauses the topic until then, unless it is paused for longer.
+--[[ back_off: handlers backed off: pauses the groups of their jobs, and the topic for jobs without a group, unless they are paused for longer.
 
-Needs    backs_off: until_ms and the id of the job; node, meta, wake, clock
+Needs    backs_off: until_ms and the id of the job, by the name of its group or ''; node, meta, wake, clock, groups
 Holds    rule 29
-Cost     an HGET; an HSET and a signal, if the topic is not paused for longer
+Cost     an HGET; an HSET and a signal, if the topic is not paused for longer; for each group a ZRANGE, a ZREM and a ZADD
 ]]
-local before = redis.call('HGET', meta, 'paused')
-local ends_at = before and tonumber(string.match(before, '^%d+:(%d+):') or math.huge) or 0
-if ends_at < backs_off.until_ms then
-  local function encoded(text)
-    return (string.gsub(text, '[%c %%:;]', function(char) return string.format('%%%02x', string.byte(char)) end))
+local function encoded(text)
+  return (string.gsub(text, '[%c %%:;]', function(char) return string.format('%%%02x', string.byte(char)) end))
+end
+for name, by in pairs(backs_off) do
+  local before = (name == '' and redis.call('HGET', meta, 'paused') or name ~= '' and seating.pause_of(name)) or ''
+  local ends_at = before ~= '' and tonumber(string.match(before, '^%d+:(%d+):') or math.huge) or 0
+  if ends_at < by.until_ms then
+    local since = ends_at > floor and string.match(before, '^%d+') or int(floor)
+    local now = since .. ':' .. int(by.until_ms) .. ':' .. encoded(node) .. ':' .. encoded('the handler of job ' .. by.id .. ' backed off')
+    if name == '' then
+      redis.call('HSET', meta, 'paused', now)
+      redis.pcall('PUBLISH', wake, 'paused')
+    else
+      seating.set_pause(name, before, now)
+    end
   end
-  local since = ends_at > floor and string.match(before, '^%d+') or int(floor)
-  local reason = encoded('the handler of job ' .. backs_off.id .. ' backed off')
-  redis.call('HSET', meta, 'paused', since .. ':' .. int(backs_off.until_ms) .. ':' .. encoded(node) .. ':' .. reason)
-  redis.pcall('PUBLISH', wake, 'paused')
 end

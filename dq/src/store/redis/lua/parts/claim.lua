@@ -11,7 +11,7 @@ Gives    ids; tokens: each token and how many of the jobs have it; records; ids 
          which the node reads five times as fast; overrides: metadata that override theirs, or false;
          crash_counts or false; dropped: ids whose record was missing, or false; sequence_number; rows; changes: fields of
          meta and their values, which the script writes; next_at, starts_at: what pace.next gives, where there is a rate; front: the first two entries of the place with their times, as they
-         were; is_short: nothing else of the place was due
+         were; is_short: nothing else of the place was due; pauses: what the part `ranked` gives
 Holds    rules 1, 5, 6, 8, 9: the first write is a removal; sequence number, rows and lease are written together
 Cost     O(limit log n). Per job one ZSET removal, one HMGET field and one HSET field; two more commands for many jobs,
          which halve the time of writing rows. For each due time that is followed by another one ZCOUNT and one ZSCORE, or,
@@ -19,7 +19,7 @@ Cost     O(limit log n). Per job one ZSET removal, one HMGET field and one HSET 
          is over `most`, one HSTRLEN per job
 ]]
 local call, format = redis.call, string.format
-local front, ids, is_short, scores, members, their_turns = {}, {}, true, nil, nil, nil
+local front, ids, is_short, scores, members, their_turns, pauses = {}, {}, true, nil, nil, nil, nil
 if priorities and place == delayed then
   -- rare ranked.lua
 else

@@ -2,13 +2,15 @@
 time and order (16 digits each) and id; and for each seat NAME, NUL, `s` and id. Only the first waiting job of a group may be claimed. The
 others have BLOCKED added to their scores in `delayed`, so they stand behind all priorities. The first one has it too while its group is full; and
 while it stands at the turn of its group, which is a digit (0 normal, 1 high, 2 low) and a time in µs (16 digits). Then there are two entries
-more: NAME, NUL, `t` and the turn; and NUL, the turn and the id, which claims look at.
+more: NAME, NUL, `t` and the turn; and NUL, the turn and the id, which claims look at. A paused group has two as well: NAME, NUL, `v` and the text
+of the pause, as `meta` has that of a topic; and NUL, 3, the end of the pause in ms (16 digits, all 9 if it has none) and NAME.
 
 Needs    delayed, grouped; clock, bulk, metadata; PRIORITY, which the loader writes
 Gives    BLOCKED. group_of(text): name and order of the group in metadata or a record, or nil. seat_of(name, id), entry_of(name, order, due, id).
          has_seat(id, text). join_group(id, text, due): the job waits; leave_group(id, text, due): it waits no longer and has no seat
          any more (due may be nil); free_seat(id, text). turn_entries(name, turn, id). let_next(name, turn): the first job may be claimed, at
-         this turn, µs, if it is after its due time; it stays where it is if it stands there. regroup(): writes
+         this turn, µs, if it is after its due time; it stays where it is if it stands there. pause_of(name): the text, or nil; set_pause(name,
+         before, now): replaces it, each '' if there is none; open(name, turn): let_next, and those that have a seat. regroup(): writes
          all that, after the scores of `delayed` were written as if there were no groups; returns the earliest due time that may be claimed, or nil
 Holds    rule 4. A seat is an entry of its own, so it cannot be given back twice
 Cost     per group that changes up to four ZRANGE and ZADD; per job a ZADD or ZREM member
@@ -89,6 +91,27 @@ do
       redis.call('ZREM', grouped, entry)
       entry = first_entry(name)
     end
+  end
+  function seating.pause_of(name)
+    local entry = redis.call('ZRANGE', grouped, '[' .. name .. '\0v', '(' .. name .. '\0w', 'BYLEX', 'LIMIT', '0', '1')[1]
+    return entry and string.sub(entry, #name + 3)
+  end
+  local function pause_entries(name, pause)
+    local ends_at = string.match(pause, '^%d+:(%d+):')
+    return name .. '\0v' .. pause, '\0' .. '3' .. (ends_at and string.format('%016d', tonumber(ends_at)) or '9999999999999999') .. name
+  end
+  function seating.set_pause(name, before, now)
+    if before ~= '' then redis.call('ZREM', grouped, pause_entries(name, before)) end
+    if now ~= '' then
+      local by_name, by_end = pause_entries(name, now)
+      redis.call('ZADD', grouped, '0', by_name, '0', by_end)
+    end
+  end
+  function seating.open(name, turn)
+    for _, entry in ipairs(redis.call('ZRANGE', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t', 'BYLEX')) do
+      seating.shift(string.sub(entry, #name + 3), false)
+    end
+    seating.let_next(name, turn)
   end
   function seating.is_served(name) return redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t') > 0 end
   function seating.regroup()

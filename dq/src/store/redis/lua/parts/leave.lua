@@ -5,7 +5,7 @@ Needs    outbox, if an outcome has follow-ups; jobs, metadata, delayed, unacked,
          meta, wake; shut and priorities: fields of meta; node ('' if there is none); far_jobs and schedules, if an outcome is n; version, clock, bulk, signal, score, metadata, pending, recorder
 Gives    leave(id, token, text, command, crash_text, outcome, argument, new, cap): plans the end of one run of the job with
          the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t, o (rejoin: as added, after µs, at
-         ms, after µs and the topic is paused until then), r (retry after µs), b (rollback), p (park), x (dead), d (drop), n (a tick of a schedule) or c (reclaim; `cap` is the crash cap, or nil
+         ms, after µs and the group or the topic is paused until then), r (retry after µs), b (rollback), p (park), x (dead), d (drop), n (a tick of a schedule) or c (reclaim; `cap` is the crash cap, or nil
          if no crash is charged), or l (its place was lost); `new` is its new metadata ('' = unchanged). The argument of a and x are
          the follow-ups, packed, or 0. write_plan(): writes it. begin_plan(): begins another
 Holds    rules 2, 13, 19, 25: row, isolation and pending command go; the crash count goes unless the job is
@@ -242,8 +242,9 @@ local function end_run(id, token, text, command, crash_text, outcome, argument, 
   if command and command.deliver then push(plan.removed_replacements, id) end
   if crash_text then push(plan.removed_crashes, id) end
   if outcome == 'o' then
-    local until_ms = after(argument)
-    if not backs_off or until_ms > backs_off.until_ms then backs_off = {until_ms = until_ms, id = id} end
+    local until_ms, name = after(argument), has_groups and seating.group_of(text) or ''
+    backs_off = backs_off or {}
+    if not backs_off[name] or until_ms > backs_off[name].until_ms then backs_off[name] = {until_ms = until_ms, id = id} end
   end
   local fence, due = parse_token(token)
   local parking_fence = text and facts_of(text).parking_fence

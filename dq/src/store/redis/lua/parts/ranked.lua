@@ -3,19 +3,23 @@ where they stand at one; but those of normal jobs count `ageing` later than they
 
 Needs    place, latest, limit; ageing, ms; has_groups: field of meta; grouped; call and format of the part `claim`; PRIORITY, which the loader writes; clock
 Gives    ids; scores: their due times, each behind an id; members: the ids, as they leave the place; their_turns: the turns of those that stand at
-         one, or nil; is_short: false
+         one, or nil; is_short: false; pauses: nil, or what the part `pauses` gives
 Holds    rule 4: only due jobs compete
-Cost     three ZRANGE of `limit` entries each at most; one more if there are groups, and six more and a ZMSCORE member a job if one has a turn
+Cost     three ZRANGE of `limit` entries each at most; one more if there are groups, and six more and a ZMSCORE member a job if one has a turn or is paused
 ]]
 ids, scores, members, is_short = {}, {}, {}, false
 if latest >= 0 then
-  local parts, most_ids = {}, tonumber(limit)
+  local parts, most_ids, last = {}, tonumber(limit), has_groups and call('ZRANGE', grouped, '(\1', '[\0', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
+  -- The entries of pauses are behind those of turns.
+  if last and string.byte(last, 2) == 51 then
+    -- rare pauses.lua
+  end
   for n, shift in ipairs({PRIORITY, 0, 2 * PRIORITY}) do
     local from, to = shift > 0 and int(shift) or '-inf', int(shift + latest)
     local found = call('ZRANGE', place, from, to, 'BYSCORE', 'LIMIT', '0', limit, 'WITHSCORES')
     parts[n] = {found = found, at = 0, shift = shift, later = (n - 1) * ageing}
   end
-  if has_groups and call('ZRANGE', grouped, '[\0', '(\1', 'BYLEX', 'LIMIT', '0', '1')[1] then
+  if last then
     their_turns = {}
     for n, digit in ipairs({'1', '0', '2'}) do
       local entries = call('ZRANGE', grouped, '[\0' .. digit, '(\0' .. digit + 1, 'BYLEX', 'LIMIT', '0', limit)

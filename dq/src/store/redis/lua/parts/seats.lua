@@ -1,13 +1,13 @@
---[[ seats: of jobs that are due, takes those that have a seat in their group, or get one because it has fewer than may run. The others
-leave their place for that of blocked jobs, so no claim meets them again before a seat is free.
+--[[ seats: of jobs that are due, takes those that have a seat in their group, or get one because it has fewer than may run. The others, and
+all of a paused group, leave their place for that of blocked jobs, so no claim meets them again before a seat is free or the pause is over.
 
 Needs    group_concurrency: field of meta; ARGV[9]: how many jobs of a group may have a seat, as the code of the node says, 0 for any number; n, ids, records,
-         scores; their_turns: the turns of those that stand at one, or nil; latest; call; jobs, delayed, grouped; seated: nil; clock
+         scores; their_turns: the turns of those that stand at one, or nil; pauses: nil if no group is paused; latest; call; jobs, delayed, grouped; seated: nil; clock
 Gives    are_elsewhere: names those that are blocked, and those that stand at a turn and are due later than `latest`, which go back to their due
          time; seated(): writes what has changed, and lets the next job of each group come
 Holds    rule 4
 Cost     per job with a group ZSCORE and ZLEXCOUNT; per claimed one ZADD, ZREM, ZRANGE; per blocked one ZADD twice, and once HEXISTS
-         for each seat of its group, because a seat of a job that is gone is free
+         for each seat of its group, because a seat of a job that is gone is free; while a group is paused, one ZRANGE a job
 ]]
 -- include bulk.lua
 -- include metadata.lua
@@ -25,6 +25,10 @@ local function seats_of(name)
   end
   return taken[name]
 end
+local function is_paused(name)
+  local pause = pauses and seating.pause_of(name)
+  return pause and tonumber(string.match(pause, '^%d+:(%d+):') or math.huge) > floor
+end
 local has_blocked = false
 for i = 1, n do
   local name, order = seating.group_of(records[i])
@@ -35,15 +39,15 @@ for i = 1, n do
   if is_early then
     blocked[i], has_blocked = true, true
     if records[i] then shut_out[#shut_out + 1], shut_out[#shut_out + 2] = score(tonumber(scores[2 * i]), records[i]), ids[i] end
-  elseif name and not call('ZSCORE', grouped, seating.seat_of(name, ids[i])) then
-    local due = tonumber(scores[2 * i])
+  elseif name then
+    local due, has_seat, is_held = tonumber(scores[2 * i]), call('ZSCORE', grouped, seating.seat_of(name, ids[i])), is_paused(name)
     local entry = seating.entry_of(name, order, due, ids[i])
-    if seats_of(name) < group_limit then
+    if not has_seat and not is_held and seats_of(name) < group_limit then
       taken[name] = taken[name] + 1
       seats[#seats + 1], seats[#seats + 2], gone[#gone + 1] = '0', seating.seat_of(name, ids[i]), entry
-    else
+    elseif is_held or not has_seat then
       blocked[i], has_blocked = true, true
-      entries[#entries + 1], entries[#entries + 2] = '0', entry
+      if not has_seat then entries[#entries + 1], entries[#entries + 2] = '0', entry end
       shut_out[#shut_out + 1], shut_out[#shut_out + 2] = int(tonumber(score(due, records[i])) + seating.BLOCKED), ids[i]
     end
   end

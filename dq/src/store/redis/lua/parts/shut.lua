@@ -1,7 +1,7 @@
 --[[ shut: notes what the limits leave to later. Where due jobs have no slot, no node comes for the head, and whoever ends a run wakes the
-watcher; where the rate lets none come yet, the node comes when it does.
+watcher; where the rate lets none come yet, the node comes when it does, and in a topic with groups even if it has seen no head: it has not looked at pauses.
 
-Needs    limited, in_runs: as the part `limits` gives them; next_at, starts_at, of the part `claim`; shut: field of meta; claimed, more, come_at, changes, micros
+Needs    limited, in_runs: as the part `limits` gives them; next_at, starts_at, of the part `claim`; limit, of the part `limits`; shut, has_groups: fields of meta; claimed, more, come_at, changes, micros
 Gives    more, come_at: nothing more is to be had now, and when it will be, if that has a time
 Holds    rules 23, 29
 Cost     nothing, or an HDEL
@@ -14,6 +14,7 @@ if limited and more and in_runs + claimed >= limited then
 else
   if shut then call('HDEL', meta, 'shut') end
   if starts_at and starts_at > micros then
-    more, come_at = false, come_at and math.max(come_at, math.ceil(starts_at / 1000))
+    come_at = come_at or has_groups and limit == '0' and 0
+    more, come_at = false, come_at and math.max(come_at, math.ceil(starts_at / 1000)) or nil
   end
 end
