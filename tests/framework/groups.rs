@@ -80,6 +80,21 @@ async fn a_stopped_group_is_seen_and_resumed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_group_has_a_rate_of_its_own() {
+    let script = Script::acks();
+    let dq = script.start(|topic| topic.group_concurrency(1).group_rate("6/m")).await;
+    for id in ["a-1", "a-2", "b-1"] {
+        add(dq.provider(), id).await;
+    }
+    dq.advance(15 * SECOND).await;
+    assert_eq!(script.log.take_without_times(), ["due a-1 0", "due b-1 0"]);
+    let why = dq.provider().inspect().why("work", "a-2").await.unwrap().to_string();
+    assert!(why.contains("the group a has spent its rate, which lets the next job start in "), "{why}");
+    dq.advance(6 * SECOND).await;
+    assert_eq!(script.log.take_without_times(), ["due a-2 0"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_paused_group_is_seen_and_resumed() {
     let script = Script::acks();
     let dq = script.start(|topic| topic.group_concurrency(1)).await;

@@ -84,6 +84,9 @@ macro_rules! topic_settings {
         /// How many jobs of one group run at the same time on all nodes together, such as 1 for each customer; a job says its group when it is
         /// added. Without it groups have no effect. `set_limit` overrides it on all nodes. Not with `ack = "on_claim"`.
         group_concurrency: [Option<usize>] = None, in 1..=100, attribute "1";
+        /// How many jobs of each group all nodes together start within a period, such as `"10/s"` for each customer; otherwise as `rate`. Without it
+        /// groups have no rate. `set_limit` overrides it on all nodes.
+        group_rate: [Option<Rate>] = None, attribute "\"10/s\"";
         /// Whether a group waits for a job of it that did not end, or lets other jobs pass: `wait` or `pass` for each cause, which are `retry`,
         /// `rejoin`, `park` and `dead`. By default it waits for retries. A job that goes back without an outcome is always waited for.
         on_blocked: [OnBlocked] = OnBlocked::default(), attribute "\"retry: pass, dead: wait\"";

@@ -119,7 +119,8 @@ topic_settings!(settings
 impl TopicSettings {
     /// Whether all nodes together run or start only so many jobs.
     pub(crate) const fn is_limited(&self) -> bool {
-        self.cluster_concurrency.is_some() || self.rate.is_some() || self.group_concurrency.is_some()
+        let of_groups = self.group_concurrency.is_some() || self.group_rate.is_some();
+        of_groups || self.cluster_concurrency.is_some() || self.rate.is_some()
     }
 }
 

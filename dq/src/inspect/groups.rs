@@ -37,6 +37,8 @@ pub struct InspectedGroup {
     pub stopped_by: Option<JobId>,
     /// It is paused: no node takes its jobs.
     pub pause: Option<Pause>,
+    /// When its rate lets the next job start, if it has spent it.
+    pub opens: Option<Timestamp>,
 }
 
 /// A job that has a seat in its group.
@@ -76,12 +78,12 @@ impl fmt::Display for GroupSeat {
 }
 
 impl InspectedGroup {
-    pub(super) fn new(GroupSeen { name, waiting, seats, is_full, pause }: GroupSeen) -> Self {
+    pub(super) fn new(GroupSeen { name, waiting, seats, is_full, pause, opens }: GroupSeen) -> Self {
         let seats: Vec<_> = seats.into_iter().map(GroupSeat::new).collect();
         let stopped_by = seats
             .iter()
-            .find(|_| is_full && pause.is_none() && seats.iter().all(GroupSeat::stops))
+            .find(|_| is_full && pause.is_none() && opens.is_none() && seats.iter().all(GroupSeat::stops))
             .map(|seat| seat.id.clone());
-        Self { group: name, waiting, seats, stopped_by, pause }
+        Self { group: name, waiting, seats, stopped_by, pause, opens }
     }
 }

@@ -224,7 +224,7 @@ impl Inspector {
                     if let Some(group) = job.group.clone() {
                         let request = GroupsRequest { after: None, only: Some(group), limit: 1 };
                         let group = provider.groups(request).await?.groups.pop();
-                        grouped = group.and_then(|seen| of_group(seen, &id));
+                        grouped = group.and_then(|seen| of_group(seen, &id, job.clock));
                     }
                 }
                 (State::Running, _) => {

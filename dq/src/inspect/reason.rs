@@ -120,6 +120,15 @@ pub enum Reason {
         /// When the pause ends by itself.
         until: Option<Timestamp>,
     },
+    /// Its group has spent its rate.
+    GroupRateSpent {
+        /// The group.
+        group: GroupName,
+        /// When the rate lets the next job of the group start.
+        opens: Timestamp,
+        /// The store's clock.
+        now: Timestamp,
+    },
     /// Its group waits for a job that does not run by itself.
     GroupStopped {
         /// The group.
@@ -219,12 +228,10 @@ impl fmt::Display for Reason {
                 write!(f, "; its next attempt is due at {due}")
             }
             Self::Paused { because, by, since, until } => {
-                write!(f, "the topic is paused since {since} by {by}: {because}")?;
-                end_of_pause(f, *until)
+                paused(f, "the topic is paused", (*since, *until), (by, because))
             }
             Self::GroupPaused { group, because, by, since, until } => {
-                write!(f, "the group {group} has been paused since {since} by {by}: {because}")?;
-                end_of_pause(f, *until)
+                paused(f, &format!("the group {group} has been paused"), (*since, *until), (by, because))
             }
             Self::Draining { because, by, since } => {
                 write!(f, "the topic drains since {since} by {by}, and this job became due later: {because}")
@@ -237,9 +244,8 @@ impl fmt::Display for Reason {
             Self::NoSlot { running, limit } => {
                 write!(f, "the topic runs {running} of {limit} jobs on all nodes together, so this one waits until one of them has ended")
             }
-            Self::RateSpent { opens, now } => {
-                write!(f, "the topic has spent its rate, which lets the next job start in {}", format_duration(opens.since(*now)))
-            }
+            Self::RateSpent { opens, now } => spent(f, "topic", *opens, *now),
+            Self::GroupRateSpent { group, opens, now } => spent(f, &format!("group {group}"), *opens, *now),
             Self::GroupFull { group, seats } => full(f, group, seats),
             Self::GroupStopped { group, by } => {
                 write!(f, "the group {group} is stopped by job {by}, which does not run by itself: requeue it or delete it, or resume the group")
@@ -282,7 +288,18 @@ fn full(f: &mut fmt::Formatter<'_>, group: &GroupName, seats: &[GroupSeat]) -> f
     Ok(())
 }
 
-fn end_of_pause(f: &mut fmt::Formatter<'_>, until: Option<Timestamp>) -> fmt::Result {
+fn spent(f: &mut fmt::Formatter<'_>, what: &str, opens: Timestamp, now: Timestamp) -> fmt::Result {
+    let wait = format_duration(opens.since(now));
+    write!(f, "the {what} has spent its rate, which lets the next job start in {wait}")
+}
+
+fn paused(
+    f: &mut fmt::Formatter<'_>,
+    what: &str,
+    (since, until): (Timestamp, Option<Timestamp>),
+    (by, because): (&str, &str),
+) -> fmt::Result {
+    write!(f, "{what} since {since} by {by}: {because}")?;
     match until {
         None => f.write_str("; resume it"),
         Some(until) => write!(f, "; the pause ends at {until}"),

@@ -127,11 +127,14 @@ fn waits(
 }
 
 /// Why a job of a group that is due does not run yet, as far as its group says it.
-pub(super) fn of_group(seen: GroupSeen, id: &JobId) -> Option<Reason> {
+pub(super) fn of_group(seen: GroupSeen, id: &JobId, now: Timestamp) -> Option<Reason> {
     let is_full = seen.is_full;
-    let InspectedGroup { group, seats, stopped_by, pause, .. } = InspectedGroup::new(seen);
+    let InspectedGroup { group, seats, stopped_by, pause, opens, .. } = InspectedGroup::new(seen);
     if let Some(Pause { reason: because, until, by, since }) = pause {
         return Some(Reason::GroupPaused { group, because, by, since, until });
+    }
+    if let Some(opens) = opens.filter(|_| is_full) {
+        return Some(Reason::GroupRateSpent { group, opens, now });
     }
     match stopped_by {
         _ if !is_full || seats.iter().any(|seat| seat.id == *id) => None,

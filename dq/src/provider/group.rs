@@ -29,6 +29,7 @@ impl TopicProvider {
     ///
     /// # Errors
     /// [`CallError::Invalid`]: this is not the name of a group.
+    #[expect(clippy::needless_pass_by_value, reason = "a caller gives a text or a name, as for an add")]
     pub fn pause_group(&self, group: impl ToGroup) -> Result<Call<ChangeTopic<Pause, true>>, CallError> {
         let pause = TopicChange::Pause { group: Some(group.to_group()?), reason: String::new(), until: None };
         Ok(self.set(pause, None))

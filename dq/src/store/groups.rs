@@ -3,6 +3,7 @@
 use super::inspect::JobPlace;
 use super::topic_state::Pause;
 use crate::job::{GroupName, JobId};
+use crate::time::Timestamp;
 
 /// How many groups one page has at most.
 pub const MOST_GROUPS: usize = 100;
@@ -39,8 +40,10 @@ pub struct GroupSeen {
     pub waiting: usize,
     /// The jobs that have a seat, in order of their ids, 100 at most. A RUNNING one has its holder, if that is among the first 100 nodes.
     pub seats: Vec<(JobId, JobPlace)>,
-    /// Whether its first waiting job may not start, because no seat is left or the group is paused.
+    /// Whether its first waiting job may not start, because no seat is left, the group is paused or has spent its rate.
     pub is_full: bool,
     /// The group is paused: no node claims its jobs.
     pub pause: Option<Pause>,
+    /// When its rate lets the next job start, if it has spent it.
+    pub opens: Option<Timestamp>,
 }

@@ -33,6 +33,9 @@ pub enum Limit {
     Waiting(usize),
     /// How many jobs of a group run at a time on all nodes together, 1 to [`MOST_GROUP_CONCURRENCY`].
     GroupConcurrency(usize),
+    /// How many jobs of each group all nodes together start within a period.
+    #[serde(serialize_with = "as_text")]
+    GroupRate(Rate),
 }
 
 fn as_text<S: Serializer>(rate: &Rate, to: S) -> Result<S::Ok, S::Error> {
@@ -75,6 +78,8 @@ pub enum LimitKind {
     Waiting,
     /// [`Limit::GroupConcurrency`].
     GroupConcurrency,
+    /// [`Limit::GroupRate`].
+    GroupRate,
 }
 
 /// A text is no kind of limit, or no value of one.
@@ -143,13 +148,14 @@ impl Limit {
             Self::Rate(_) => LimitKind::Rate,
             Self::Waiting(_) => LimitKind::Waiting,
             Self::GroupConcurrency(_) => LimitKind::GroupConcurrency,
+            Self::GroupRate(_) => LimitKind::GroupRate,
         }
     }
 
     /// Refuses a limit that is out of its bounds.
     pub(crate) const fn check(self) -> Result<(), StoreError> {
         let (what, size, limit) = match self {
-            Self::Rate(_) => return Ok(()),
+            Self::Rate(_) | Self::GroupRate(_) => return Ok(()),
             Self::Concurrency(size) => ("the number of jobs that run at a time (at least 1)", size, MOST_CONCURRENCY),
             Self::Waiting(size) => ("the number of jobs that wait (at least 1)", size, MOST_WAITING),
             Self::GroupConcurrency(size) => {
@@ -165,7 +171,7 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Concurrency(jobs) | Self::Waiting(jobs) | Self::GroupConcurrency(jobs) => jobs.fmt(f),
-            Self::Rate(rate) => rate.fmt(f),
+            Self::Rate(rate) | Self::GroupRate(rate) => rate.fmt(f),
         }
     }
 }
@@ -174,7 +180,7 @@ impl Limit {
     /// The value as stores keep it, which scripts read.
     pub(crate) fn stored(self) -> String {
         match self {
-            Self::Rate(rate) => stored_rate(rate),
+            Self::Rate(rate) | Self::GroupRate(rate) => stored_rate(rate),
             other => other.to_string(),
         }
     }
@@ -193,7 +199,7 @@ fn rate_in(text: &str) -> Option<Rate> {
 
 impl LimitKind {
     /// All kinds, in the order in which [`TopicState::limits`](super::TopicState::limits) has them.
-    pub const ALL: [Self; 4] = [Self::Concurrency, Self::Rate, Self::Waiting, Self::GroupConcurrency];
+    pub const ALL: [Self; 5] = [Self::Concurrency, Self::Rate, Self::Waiting, Self::GroupConcurrency, Self::GroupRate];
 
     /// Its name: on the command line, in the JSON API and in the stores.
     pub const fn name(self) -> &'static str {
@@ -202,6 +208,7 @@ impl LimitKind {
             Self::Rate => "rate",
             Self::Waiting => "waiting",
             Self::GroupConcurrency => "group_concurrency",
+            Self::GroupRate => "group_rate",
         }
     }
 
@@ -212,6 +219,7 @@ impl LimitKind {
             Self::Rate => "rate",
             Self::Waiting => "max_waiting",
             Self::GroupConcurrency => "group_concurrency",
+            Self::GroupRate => "group_rate",
         }
     }
 
@@ -222,6 +230,7 @@ impl LimitKind {
             Self::Rate => "on all nodes",
             Self::Waiting => "waiting jobs",
             Self::GroupConcurrency => "jobs of a group at a time on all nodes",
+            Self::GroupRate => "of each group on all nodes",
         }
     }
 
@@ -232,9 +241,11 @@ impl LimitKind {
     pub fn read(self, text: &str) -> Result<Limit, BadLimit> {
         let bad = |wanted| BadLimit { text: text.into(), wanted };
         let jobs = || text.trim().parse().map_err(|_| bad("a number of jobs"));
+        let rate = || text.parse().map_err(|_| bad("a rate such as `100/s` or `1000/h, burst 50`"));
         Ok(match self {
             Self::Concurrency => Limit::Concurrency(jobs()?),
-            Self::Rate => Limit::Rate(text.parse().map_err(|_| bad("a rate such as `100/s` or `1000/h, burst 50`"))?),
+            Self::Rate => Limit::Rate(rate()?),
+            Self::GroupRate => Limit::GroupRate(rate()?),
             Self::Waiting => Limit::Waiting(jobs()?),
             Self::GroupConcurrency => Limit::GroupConcurrency(jobs()?),
         })
@@ -244,6 +255,7 @@ impl LimitKind {
     pub(crate) fn stored(self, text: &str) -> Option<Limit> {
         let limit = match self {
             Self::Rate => rate_in(text).map(Limit::Rate),
+            Self::GroupRate => rate_in(text).map(Limit::GroupRate),
             Self::Concurrency | Self::Waiting | Self::GroupConcurrency => self.read(text).ok(),
         };
         limit.filter(|limit| limit.check().is_ok())
@@ -257,7 +269,7 @@ impl FromStr for LimitKind {
         let kind = Self::ALL.into_iter().find(|kind| kind.name() == text);
         kind.ok_or_else(|| BadLimit {
             text: text.into(),
-            wanted: "a kind of limit: concurrency, rate, waiting or group_concurrency",
+            wanted: "a kind of limit: concurrency, rate, waiting, group_concurrency or group_rate",
         })
     }
 }

@@ -1,12 +1,12 @@
-//! How many jobs of a topic may be claimed within a period (rule 29).
+//! How many jobs of a topic, or of each of its groups, may be claimed within a period (rule 29).
 //!
-//! The algorithm is GCRA, the generic cell rate algorithm (ITU-T I.371, 1993), on the store's clock in microseconds. A topic keeps one number:
+//! The algorithm is GCRA, the generic cell rate algorithm (ITU-T I.371, 1993), on the store's clock in microseconds. A topic keeps one number, and so does a group:
 //! when its next claim may come. Each claimed job moves that by the interval `(period + slack) / jobs`, from its old place or, after a quiet time,
 //! from `slack + burst × interval` ago. So any half-open window of one period has at most `jobs + burst` claims: with `t` from the
 //! first of `k` claims to the last, `(k - 1) × interval ≤ t + slack + burst × interval`, and `t < period`. The slack, half a percent of
 //! the period, is what a node may come late without a loss, and what it costs of the rate.
 //!
-//! The script part `limits.lua` computes the same.
+//! The script parts `limits.lua` and `group_rate.lua` compute the same.
 
 pub use dq_grammar::{BadRate, Rate};
 
@@ -32,9 +32,14 @@ impl Pace {
     pub(crate) fn new(rate: Rate, next: u64, now: u64) -> Self {
         let (jobs, period) = (u64::from(rate.jobs()), rate.period().as_millis() as u64);
         let per = period * PER_MS;
-        let most = period * SLACK_PER_MS + u64::from(rate.burst()) * per / jobs;
         let last = next.min(now + per.div_ceil(jobs));
-        Self { jobs, per, last, opens: last.max(now.saturating_sub(most)), now }
+        Self { jobs, per, last, opens: last.max(now.saturating_sub(Self::most(rate))), now }
+    }
+
+    /// How far in the past the next claim may lie, in µs: the slack and the burst.
+    pub(crate) fn most(rate: Rate) -> u64 {
+        let period = rate.period().as_millis() as u64;
+        period * SLACK_PER_MS + u64::from(rate.burst()) * period * PER_MS / u64::from(rate.jobs())
     }
 
     /// When the next claim may come after the last one, of which only the time is known: one interval later.

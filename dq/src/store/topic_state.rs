@@ -197,9 +197,14 @@ impl TopicState {
         self.limits.iter().find_map(|set| if let Limit::Rate(rate) = set.limit { Some(rate) } else { None })
     }
 
+    /// The rate of each group, if a caller has set one.
+    pub fn group_rate(&self) -> Option<Rate> {
+        self.limits.iter().find_map(|set| if let Limit::GroupRate(rate) = set.limit { Some(rate) } else { None })
+    }
+
     /// Whether a caller has limited what all nodes together claim.
     pub(crate) fn limits_claims(&self) -> bool {
-        self.concurrency().is_some() || self.rate().is_some() || self.group_concurrency().is_some()
+        self.limits.iter().any(|set| set.limit.kind() != LimitKind::Waiting)
     }
 
     /// How many jobs may wait, if a caller has set that.

@@ -12,7 +12,7 @@ use crate::session::Session;
 
 /// The arguments of `dq limit`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("limits").args(["concurrency", "rate", "max_waiting", "group_concurrency"]).multiple(true))]
+#[command(group = ArgGroup::new("limits").args(["concurrency", "rate", "max_waiting", "group_concurrency", "group_rate"]).multiple(true))]
 pub struct LimitArguments {
     /// The topic
     #[arg(value_name = "TOPIC")]
@@ -29,7 +29,10 @@ pub struct LimitArguments {
     /// How many jobs of a group may run at a time on all nodes, 1 to 100
     #[arg(long, value_name = "JOBS")]
     pub group_concurrency: Option<usize>,
-    /// Clear this limit, so that the code says it again: concurrency, rate, waiting or group_concurrency
+    /// How many jobs of each group all nodes may start within a period, such as 10/s
+    #[arg(long, value_name = "RATE")]
+    pub group_rate: Option<Rate>,
+    /// Clear this limit, so that the code says it again: concurrency, rate, waiting, group_concurrency or group_rate
     #[arg(long, value_name = "LIMIT")]
     pub clear: Vec<LimitKind>,
     /// Why, for those who wonder later
@@ -53,7 +56,8 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &LimitArguments) -
     let set = arguments.concurrency.map(Limit::Concurrency).into_iter();
     let set = set.chain(arguments.rate.map(Limit::Rate));
     let set = set.chain(arguments.max_waiting.map(Limit::Waiting));
-    let set: Vec<_> = set.chain(arguments.group_concurrency.map(Limit::GroupConcurrency)).collect();
+    let set = set.chain(arguments.group_concurrency.map(Limit::GroupConcurrency));
+    let set: Vec<_> = set.chain(arguments.group_rate.map(Limit::GroupRate)).collect();
     if set.is_empty() && arguments.clear.is_empty() {
         let limits = jobs.state().await?.limits;
         if session.screen.is_json() {

@@ -25,6 +25,7 @@ impl Topic {
         }
         let (ahead, gate) = (now.floor().after(request.lookahead), self.gate(now));
         self.jobs.end_pauses(now.floor());
+        self.jobs.open_rates(self.group_rate(), now.micros());
         let latest = gate.latest(ahead);
         let (slots, pace) = (self.slots(), self.pace(now));
         let limit = slots.take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
@@ -37,8 +38,8 @@ impl Topic {
         self.shut = slots.shut_by(claims.len()).filter(|_| more);
         let more = more && self.shut.is_none() && opens.is_none();
         let head = gate.opens(self.jobs.head(), Transfer::comes_ahead(request.lookahead));
-        let end_of_pause = self.jobs.next_end_of_pause().filter(|_| !matches!(gate, Gate::Closed(_)));
-        let head = head.into_iter().chain(end_of_pause).min().filter(|_| self.shut.is_none());
+        let opening = self.jobs.next_opening().filter(|_| !matches!(gate, Gate::Closed(_)));
+        let head = head.into_iter().chain(opening).min().filter(|_| self.shut.is_none());
         let head = head.map(|head| opens.map_or(head, |opens| head.max(opens)));
         let (role, wake_at) = self.roles.assign(node, now, head, now.after(request.fallback));
         let others = self.jobs.holders().iter().filter(|(other, _)| *other != node);
@@ -105,7 +106,7 @@ impl Topic {
     ) -> (Vec<Claim>, Option<Weight>) {
         let fence = self.fence.next_at(now.micros());
         let end = lease_end(now, lease);
-        let order = (self.by_code.ageing, self.seats());
+        let order = (self.by_code.ageing, self.seats(), self.group_rate());
         let claim = |latest| self.jobs.claim(((place, latest, limit, bytes), pace), order, node, (fence, end));
         let (claims, refused) = latest.map_or_else(Default::default, claim);
         if !claims.is_empty() {

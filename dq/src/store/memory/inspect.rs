@@ -175,7 +175,7 @@ impl Topic {
 
     /// A page of the groups.
     pub(crate) fn groups(&self, now: Now, request: &GroupsRequest) -> GroupsPage {
-        self.jobs.groups(now.floor(), request)
+        self.jobs.groups(now.micros(), request)
     }
 
     /// What the topic counted in these minutes. O(1): there are no more than those of a day.

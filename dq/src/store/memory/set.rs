@@ -8,7 +8,7 @@ use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{JobId, NodeId, ProducerId};
 use crate::store::{
-    BatchAnswer, Due, Gate, Limit, LimitKind, MOST_LEFT, Pace, SetTopic, Signal, Slots, StoreError, TopicChange,
+    BatchAnswer, Due, Gate, Limit, LimitKind, MOST_LEFT, Pace, Rate, SetTopic, Signal, Slots, StoreError, TopicChange,
     TopicFull, TopicSet, TopicState,
 };
 use crate::time::Timestamp;
@@ -41,8 +41,8 @@ impl Topic {
         };
         if matches!(
             set.change,
-            TopicChange::Limit { limit: Limit::GroupConcurrency(_), .. }
-                | TopicChange::ClearLimit(LimitKind::GroupConcurrency)
+            TopicChange::Limit { limit: Limit::GroupConcurrency(_) | Limit::GroupRate(_), .. }
+                | TopicChange::ClearLimit(LimitKind::GroupConcurrency | LimitKind::GroupRate)
         ) {
             self.jobs.open_groups();
         }
@@ -80,6 +80,11 @@ impl Topic {
     /// How many jobs of a group may have a seat.
     pub(super) fn seats(&self) -> usize {
         self.settings.group_concurrency().or(self.by_code.group_concurrency).unwrap_or(usize::MAX)
+    }
+
+    /// The rate of each group.
+    pub(super) fn group_rate(&self) -> Option<Rate> {
+        self.settings.group_rate().or(self.by_code.group_rate)
     }
 
     /// The state that counts now.

@@ -9,6 +9,7 @@ use super::topic_state::pause;
 use crate::job::{GroupName, NodeId, State, Token, TopicKey};
 use crate::store::groups::MOST_SEATS;
 use crate::store::{GroupSeen, GroupsPage, GroupsRequest, JobPlace, MOST_NODES, StoreError};
+use crate::time::Timestamp;
 
 impl RedisStore {
     /// One script names the nodes, and a second one reads the groups, with the nodes that hold their jobs.
@@ -51,6 +52,7 @@ fn group_in(mut reply: Reply, nodes: &[NodeId]) -> Result<Option<GroupSeen>, Sto
         };
         seats.extend(id.ok().map(|id| (id, place)));
     }
-    let pause = pause(&reply.text()?);
-    Ok(GroupName::new(name).ok().map(|name| GroupSeen { name, waiting, seats, is_full, pause }))
+    let (pause, opens) = (pause(&reply.text()?), reply.text()?.parse::<u64>().unwrap_or_default());
+    let opens = (opens > 0).then(|| Timestamp::from_millis(opens.div_ceil(1_000)));
+    Ok(GroupName::new(name).ok().map(|name| GroupSeen { name, waiting, seats, is_full, pause, opens }))
 }

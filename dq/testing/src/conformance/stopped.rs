@@ -53,7 +53,7 @@ pub async fn query_names_the_groups_and_who_has_their_seats(t: &Topic) {
     let running = JobPlace::Running { holder: Some((t.node("n"), fence)) };
     let seen = |name, waiting, seat: &str, place| {
         let seats = vec![(id(seat), place)];
-        GroupSeen { name: named(name), waiting, seats, is_full: waiting > 0, pause: None }
+        GroupSeen { name: named(name), waiting, seats, is_full: waiting > 0, pause: None, opens: None }
     };
     let b = seen("b", 0, "b-1", JobPlace::Delayed { due: t.in_ms(9_000) });
     assert_eq!(groups(t, None, 10).await, GroupsPage { groups: vec![seen("a", 2, "a-1", running), b], more: false });

@@ -13,7 +13,6 @@ use dq::store::{
 
 /// What the model sends.
 #[derive(Debug, Clone)]
-#[expect(clippy::large_enum_variant, reason = "a test makes one after the other")]
 pub(super) enum ModelRequest {
     Clock(u64),
     Reconnect(NodeId, ProducerId),

@@ -332,6 +332,7 @@ impl Topic {
     /// No later claim gets this fence or a smaller one.
     pub(crate) fn raise_fence(&mut self, fence: Fence) {
         self.fence = self.fence.max(fence);
+        self.jobs.set_last_claim(fence);
     }
 }
 

@@ -9,10 +9,11 @@ use foldhash::fast::FixedState;
 use smol_str::SmolStr;
 
 use super::paused::PausedGroups;
+use super::rates::GroupRates;
 use super::{Claimed, Jobs, Log, Place, Slot, TimedPlace, Touch};
 use crate::job::{GroupName, JobId, Priority, Record};
 use crate::store::groups::MOST_SEATS;
-use crate::store::{GroupSeen, GroupsPage, GroupsRequest};
+use crate::store::{GroupSeen, GroupsPage, GroupsRequest, Rate};
 use crate::time::Timestamp;
 
 /// Where a waiting job stands in its group: due time, order of the adds, and id.
@@ -27,6 +28,7 @@ pub(super) struct Groups {
     /// The time of the present step, in µs; 0 in a replay, which knows no turns.
     now: u64,
     pub(super) paused: PausedGroups,
+    pub(super) rates: GroupRates,
     /// Whether a job has ever had a group.
     pub(super) are_used: bool,
 }
@@ -275,26 +277,29 @@ impl Jobs {
         index.insert(slot.part(), at, id.clone());
     }
 
-    /// Gives a seat to each of these jobs that are about to be claimed, while its group has fewer than `most`. The others, and all of a paused
-    /// group, are blocked, and are taken out of the list.
-    pub(super) fn seat(&mut self, due: &mut Vec<Claimed>, most: usize) {
+    /// Gives a seat to each of these jobs that are about to be claimed, while its group has fewer than `most`. The others, and all of a group
+    /// that is paused or has spent its rate, are blocked, and are taken out of the list.
+    pub(super) fn seat(&mut self, due: &mut Vec<Claimed>, most: usize, rate: Option<Rate>) {
         if !self.groups.are_used {
             return;
         }
-        let (mut open, mut blocked) = (Vec::new(), Vec::new());
+        let (mut open, mut blocked, now) = (Vec::new(), Vec::new(), self.groups.now);
+        let Groups { by_name, paused, rates, .. } = &mut self.groups;
         due.retain(|(_, at, id)| {
             let Some(slot) = self.slots.get_mut(id) else { return true };
             let Some(member) = slot.member.as_deref_mut() else { return true };
-            let is_paused = self.groups.paused.has(&member.name);
-            if slot.has_seat && !is_paused {
-                return true;
-            }
-            member.turn = None;
-            let group = self.groups.by_name.entry(member.name.clone()).or_default();
-            if is_paused || group.seats.len() >= most {
+            let is_shut = paused.has(&member.name) || rate.is_some_and(|rate| !rates.has_room(&member.name, rate, now));
+            let group = by_name.entry(member.name.clone()).or_default();
+            if is_shut || !slot.has_seat && group.seats.len() >= most {
+                member.turn = None;
                 blocked.push((*at, id.clone()));
                 return false;
             }
+            rate.into_iter().for_each(|rate| rates.spend(&member.name, rate, now));
+            if slot.has_seat {
+                return true;
+            }
+            member.turn = None;
             group.waiting.remove(&(*at, member.order, id.clone()));
             group.seats.insert(id.clone());
             open.push(member.name.clone());
@@ -314,8 +319,9 @@ impl Jobs {
         }
     }
 
-    /// A page of the groups at this time. O(groups).
-    pub(crate) fn groups(&self, clock: Timestamp, GroupsRequest { after, only, limit }: &GroupsRequest) -> GroupsPage {
+    /// A page of the groups at this time, in µs. O(groups).
+    pub(crate) fn groups(&self, now: u64, GroupsRequest { after, only, limit }: &GroupsRequest) -> GroupsPage {
+        let clock = Timestamp::floor_micros(now);
         let is_asked = |name: &&SmolStr| {
             after.as_ref().is_none_or(|after| name.as_str() > after.as_str())
                 && only.as_ref().is_none_or(|only| name.as_str() == only.as_str())
@@ -328,6 +334,7 @@ impl Jobs {
         let none = Group::default();
         let seen = |name: &&SmolStr| {
             let group = self.groups.by_name.get(*name).unwrap_or(&none);
+            let opens = self.groups.rates.opens(name, now);
             let (pause, name) = (self.pause_of_group(name), GroupName::new((*name).clone()).ok()?);
             let place = |id: &JobId| Some((id.clone(), self.get(id)?.seen_place()));
             let first = group.waiting.first().and_then(|(_, _, id)| self.get(id));
@@ -337,6 +344,7 @@ impl Jobs {
                 seats: group.seats.iter().take(MOST_SEATS).filter_map(place).collect(),
                 is_full: first.is_some_and(|first| first.is_blocked && first.turn().is_none()),
                 pause: pause.filter(|pause| pause.is_at(clock)).cloned(),
+                opens: opens.map(|opens| Timestamp::from_millis(opens.div_ceil(1_000))),
             })
         };
         let limit = (*limit).max(1);
@@ -356,8 +364,8 @@ impl Jobs {
                     && slot.turn().is_none_or(|turn| is_first && slot.is_blocked && has_turn(turn))
             }),
             None => {
-                let may_be_blocked =
-                    slot.has_seat && slot.member.iter().any(|member| self.groups.paused.has(&member.name));
+                let is_shut = |name| self.groups.paused.has(name) || self.groups.rates.is_waiting(name);
+                let may_be_blocked = slot.has_seat && slot.member.iter().any(|member| is_shut(&member.name));
                 (may_be_blocked || !slot.is_blocked)
                     && slot.turn().is_none()
                     && (!slot.has_seat || group_of(slot).is_some_and(|group| group.seats.contains(id)))

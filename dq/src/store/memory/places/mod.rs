@@ -8,6 +8,7 @@
 mod groups;
 mod index;
 mod paused;
+mod rates;
 mod rows;
 mod slot;
 mod touched;
@@ -21,8 +22,8 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 
 use crate::job::{Fence, JobId, NodeId, Record, State, Token, Weight};
-use crate::store::Pace;
 use crate::store::step::{Claim, DEAD_LEASE};
+use crate::store::{Pace, Rate};
 use crate::time::Timestamp;
 
 pub(super) use index::PlaceIndex;
@@ -270,11 +271,11 @@ impl Jobs {
 
     /// Gives `node` up to `limit` jobs of a place whose time is `until` or earlier, with up to `bytes` of records, under
     /// this fence and lease. Of DELAYED jobs those go first that their priorities say under this ageing, and of a group no more have a
-    /// seat than `seats`.
+    /// seat than `seats`, or are claimed than its rate says.
     pub(super) fn claim(
         &mut self,
         ((place, until, limit, bytes), pace): ((TimedPlace, Timestamp, usize, usize), Option<Pace>),
-        (ageing, seats): (Duration, usize),
+        (ageing, seats, rate): (Duration, usize, Option<Rate>),
         node: &NodeId,
         (fence, lease): (Fence, Timestamp),
     ) -> (Vec<Claim>, Option<Weight>) {
@@ -299,7 +300,7 @@ impl Jobs {
         count = fits;
         if is_delayed {
             due.drain(count..).for_each(|claimed| self.put_back(claimed));
-            self.seat(&mut due, seats);
+            self.seat(&mut due, seats, rate);
         } else {
             let index = &mut self.timed[place as usize];
             due.drain(count..).for_each(|(part, at, id)| index.insert(part, at, id));

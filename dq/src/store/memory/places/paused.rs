@@ -70,9 +70,10 @@ impl Jobs {
         }
     }
 
-    /// When the next pause of a group ends.
-    pub(crate) fn next_end_of_pause(&self) -> Option<Timestamp> {
-        self.groups.paused.by_end.first().map(|(end, _)| *end)
+    /// When the next pause of a group ends, or the next rate of one opens for which a job waits.
+    pub(crate) fn next_opening(&self) -> Option<Timestamp> {
+        let end = self.groups.paused.by_end.first().map(|(end, _)| *end);
+        end.into_iter().chain(self.groups.rates.next_opening()).min()
     }
 
     /// The pauses of the groups after this one, in order of their names.

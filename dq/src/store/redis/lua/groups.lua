@@ -13,9 +13,10 @@ ARGV[4]  the name of the only group to look at; '' for all
 ARGV[5]  and on: nodes, in the order of their keys
 
 Returns  {1 if others follow, groups}, each {name, how many wait, 1 if the first of them may not start, ids of those with a seat, for each its state d u x f r,
-         time ms, the number of its node, 0 if it is unknown, and token or ''; and the pause as `meta` has that of a topic, or ''}
+         time ms, the number of its node, 0 if it is unknown, and token or ''; the pause as `meta` has that of a topic, or ''; and when its rate opens µs, 0 if
+         it is open}
 Holds    rules 4, 5
-Cost     per group four ZRANGE, a ZLEXCOUNT and a ZSCORE; per seat four ZMSCORE members, and one HMGET field for each node
+Cost     per group five ZRANGE, a ZLEXCOUNT and a ZSCORE; per seat four ZMSCORE members, and one HMGET field for each node
 ]]
 -- include types.lua
 -- include clock.lua
@@ -47,9 +48,11 @@ while name and #groups < limit do
   local is_full = place and place >= 3 * PRIORITY and not entries_of(name, 't', '1')[1]
   local pause = string.sub(entries_of(name, 'v', '1')[1] or '', #name + 3)
   if tonumber(string.match(pause, '^%d+:(%d+):') or math.huge) <= floor then pause = '' end
+  local spent = redis.call('ZRANGE', grouped, '[\0' .. '6' .. name .. '\0', '(\0' .. '6' .. name .. '\1', 'BYLEX', 'LIMIT', '0', '1')[1]
+  local opens = tonumber(string.sub(spent or '', -16)) or 0
   local waiting = redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0w', '(' .. name .. '\0x')
   -- What is left of a pause that has ended goes with the next claim.
-  if waiting > 0 or #ids > 0 or pause ~= '' then groups[#groups + 1] = {name, waiting, is_full and 1 or 0, ids, states, times, nodes, tokens, pause} end
+  if waiting > 0 or #ids > 0 or pause ~= '' then groups[#groups + 1] = {name, waiting, is_full and 1 or 0, ids, states, times, nodes, tokens, pause, opens > micros and int(opens) or '0'} end
   name = next_name()
 end
 return {name and 1 or 0, groups}

@@ -6,7 +6,7 @@ KEYS[3]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[4]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[5]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[6]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, priorities, watcher, standby, paused, draining, delay, concurrency, rate, waiting, opens, shut, events, history
+KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, priorities, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, opens, shut, events, history
 KEYS[8]  {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[9]  {app:topic}:far            ZSET    bounds of the leaves of jobs that are due much later
 KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of such a job
@@ -24,8 +24,9 @@ ARGV[6]  the most bytes of records; one record may have more
 ARGV[7]  lookahead, ms: jobs that become due within it are claimed as well, and the node comes half of it before the head
 ARGV[8]  ageing, ms: for how much longer a due job may have waited that one of the next higher priority overtakes
 ARGV[9]  how many jobs of a group may have a seat, as the code of the node says; 0: any number
-ARGV[10] how many jobs may be RUNNING on all nodes, as that code says; 0: any number
-ARGV[11] how many jobs all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
+ARGV[10] how many jobs of each group all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
+ARGV[11] how many jobs may be RUNNING on all nodes, as that code says; 0: any number
+ARGV[12] how many jobs all nodes may claim within a period, as that code says; empty: any number
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
@@ -41,9 +42,9 @@ local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
-  draining, usual, events, history, concurrency, rate, waiting, group_concurrency, shut, opens, priorities, has_groups = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
+  draining, usual, events, history, concurrency, rate, waiting, group_concurrency, group_rate, shut, opens, priorities, has_groups = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
-    'concurrency', 'rate', 'waiting', 'group_concurrency', 'shut', 'opens', 'priorities', 'groups'))
+    'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'shut', 'opens', 'priorities', 'groups'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
 local note, keep_notes, tells_moves
@@ -62,7 +63,7 @@ if far_at and far_at <= floor + NEAR then
   -- What has not come near yet goes before what is due later.
   if far_at then latest = math.min(latest, far_at) end
 end
-local limited, in_runs, pace = concurrency or rate or ARGV[10] ~= '0' or ARGV[11] ~= '', nil, nil
+local limited, in_runs, pace = concurrency or rate or ARGV[11] ~= '0' or ARGV[12] ~= '', nil, nil
 if limited then
   -- rare limits.lua
 end
@@ -91,7 +92,7 @@ elseif drained_at then
   end
   left = math.min(left, MOST_LEFT)
 end
-if pauses and pauses.next then come_at = math.min(come_at or math.huge, pauses.next) end
+if pauses and pauses.next < 9999999999999999 then come_at = math.min(come_at or math.huge, pauses.next) end
 local more = first_due <= reach
 if limited or pace or shut then
   -- rare shut.lua

@@ -5,7 +5,7 @@ Needs    all keys of jobs; has_groups: whether jobs may have groups; bulk, far, 
 Gives    letters_of(ids): for each id the letters of what has it. j: it has a record; w: a record that is due much later; l: its leaf
          has it; d u x f: the places; b: the broadcasts that wait; s: the list of schedules; r: the rows of a node, once for each; B: a
          record of a broadcast; M P C: metadata, a pending command or crashes, though it has no record; g: it is blocked, and its group
-         neither knows that it waits nor is paused while it has a seat
+         neither knows that it waits nor is paused or slowed down while it has a seat
 Cost     six ZMSCORE; one HMGET per node; per id one HEXISTS in each of three hashes that are there, and in three more without a record;
          per job that is due much later HGET, ZRANGE and LPOS; while there are groups one ZSCORE per id, and per blocked job two HGET and a ZSCORE
 ]]
@@ -44,7 +44,8 @@ local function letters_of(ids)
       if at and at >= seating.BLOCKED then
         local name, order = seating.group_of(redis.call('HGET', metadata, id) or redis.call('HGET', jobs, id))
         local entry = name and seating.entry_of(name, order, at % PRIORITY, id)
-        local is_held = entry and redis.call('ZSCORE', grouped, seating.seat_of(name, id)) and seating.pause_of(name)
+        local is_held = entry and redis.call('ZSCORE', grouped, seating.seat_of(name, id))
+          and (seating.pause_of(name) or redis.call('ZLEXCOUNT', grouped, '[\0' .. '6' .. name .. '\0', '(\0' .. '6' .. name .. '\1') > 0)
         if not is_held and not (entry and redis.call('ZSCORE', grouped, entry)) then letters[i] = letters[i] .. 'g' end
       end
     end

@@ -1,9 +1,9 @@
---[[ pauses: lets up to 100 groups continue whose pauses have ended, each at the end of its pause.
+--[[ pauses: lets up to 100 groups continue whose pauses have ended or whose rates have opened, each at that time.
 
-Needs    grouped, delayed; call and format of the part `claim`; clock
-Gives    pauses: {next: when the next pause ends, ms, or nil}
+Needs    grouped, delayed; group_rate: field of meta; ARGV[10]: the rate of each group, as the code of the node says; call and format of the part `claim`; clock
+Gives    pauses: {next: when the next pause ends or the next rate opens, ms, or nil}
 Holds    rules 4, 29
-Cost     two ZRANGE; per group that continues two ZRANGE, two ZREM and what the part `groups` says
+Cost     four ZRANGE; per group that continues two ZRANGE, two ZREM and what the part `groups` says
 ]]
 -- include bulk.lua
 -- include metadata.lua
@@ -14,6 +14,18 @@ for _, entry in ipairs(call('ZRANGE', grouped, '[\0' .. '3', '(\0' .. '3' .. for
   seating.set_pause(name, seating.pause_of(name) or '', '')
   seating.open(name, tonumber(string.sub(entry, 3, 18)) * 1000)
 end
+for _, entry in ipairs(call('ZRANGE', grouped, '[\0' .. '4', '(\0' .. '4' .. format('%016d', micros + 1), 'BYLEX', 'LIMIT', '0', '100')) do
+  local time, name = string.sub(entry, 3, 18), string.sub(entry, 19)
+  call('ZREM', grouped, entry)
+  call('ZADD', grouped, '0', '\0' .. '5' .. time .. name)
+  seating.open(name, tonumber(time))
+end
+if not group_rate and ARGV[10] == '' then
+  for _, entry in ipairs(call('ZRANGE', grouped, '[\0' .. '5', '(\0' .. '6', 'BYLEX', 'LIMIT', '0', '100')) do
+    call('ZREM', grouped, entry, '\0' .. '6' .. string.sub(entry, 19) .. '\0' .. string.sub(entry, 3, 18))
+  end
+end
 local first = call('ZRANGE', grouped, '[\0' .. '3', '(\0' .. '4', 'BYLEX', 'LIMIT', '0', '1')[1]
 local ends_at = first and string.sub(first, 3, 18)
-pauses = {next = ends_at and ends_at ~= '9999999999999999' and tonumber(ends_at) or nil}
+local opening = call('ZRANGE', grouped, '[\0' .. '4', '(\0' .. '5', 'BYLEX', 'LIMIT', '0', '1')[1]
+pauses = {next = math.min(ends_at and tonumber(ends_at) or math.huge, opening and math.ceil(string.sub(opening, 3, 18) / 1000) or math.huge)}

@@ -10,8 +10,8 @@ Cost     three ZRANGE of `limit` entries each at most; one more if there are gro
 ids, scores, members, is_short = {}, {}, {}, false
 if latest >= 0 then
   local parts, most_ids, last = {}, tonumber(limit), has_groups and call('ZRANGE', grouped, '(\1', '[\0', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
-  -- The entries of pauses are behind those of turns.
-  if last and string.byte(last, 2) == 51 then
+  -- The entries of pauses and rates are behind those of turns.
+  if last and string.byte(last, 2) > 50 then
     -- rare pauses.lua
   end
   for n, shift in ipairs({PRIORITY, 0, 2 * PRIORITY}) do

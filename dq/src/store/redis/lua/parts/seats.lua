@@ -1,7 +1,9 @@
 --[[ seats: of jobs that are due, takes those that have a seat in their group, or get one because it has fewer than may run. The others, and
-all of a paused group, leave their place for that of blocked jobs, so no claim meets them again before a seat is free or the pause is over.
+all of a group that is paused or has spent its rate, leave their place for that of blocked jobs, so no claim meets them again before a seat is
+free, the pause is over or the rate opens.
 
-Needs    group_concurrency: field of meta; ARGV[9]: how many jobs of a group may have a seat, as the code of the node says, 0 for any number; n, ids, records,
+Needs    group_concurrency, group_rate: fields of meta; ARGV[9]: how many jobs of a group may have a seat, as the code of the node says, 0 for any number;
+         ARGV[10]: the rate of each group, as that code says, or empty; limit; n, ids, records,
          scores; their_turns: the turns of those that stand at one, or nil; pauses: nil if no group is paused; latest; call; jobs, delayed, grouped; seated: nil; clock
 Gives    are_elsewhere: names those that are blocked, and those that stand at a turn and are due later than `latest`, which go back to their due
          time; seated(): writes what has changed, and lets the next job of each group come
@@ -15,6 +17,11 @@ Cost     per job with a group ZSCORE and ZLEXCOUNT; per claimed one ZADD, ZREM, 
 -- include groups.lua
 local group_limit = tonumber(string.match(group_concurrency or '', '^%d+:(%d+):') or ARGV[9])
 if group_limit == 0 then group_limit = math.huge end
+local most_jobs, period, burst = string.match(group_rate and string.match(group_rate, '^%d+:([%d/]+):') or ARGV[10], '^(%d+)/(%d+)/(%d+)$')
+local rates = most_jobs and {}
+if rates then
+  -- rare group_rate.lua
+end
 local taken, blocked, entries, seats, gone, shut_out = {}, {}, {}, {}, {}, {}
 local function seats_of(name)
   if not taken[name] then taken[name] = call('ZLEXCOUNT', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t') end
@@ -41,6 +48,9 @@ for i = 1, n do
     if records[i] then shut_out[#shut_out + 1], shut_out[#shut_out + 2] = score(tonumber(scores[2 * i]), records[i]), ids[i] end
   elseif name then
     local due, has_seat, is_held = tonumber(scores[2 * i]), call('ZSCORE', grouped, seating.seat_of(name, ids[i])), is_paused(name)
+    if not is_held and rates and rates.of(name).from > micros then
+      is_held, rates.of(name).waits = true, true
+    end
     local entry = seating.entry_of(name, order, due, ids[i])
     if not has_seat and not is_held and seats_of(name) < group_limit then
       taken[name] = taken[name] + 1
@@ -50,6 +60,7 @@ for i = 1, n do
       if not has_seat then entries[#entries + 1], entries[#entries + 2] = '0', entry end
       shut_out[#shut_out + 1], shut_out[#shut_out + 2] = int(tonumber(score(due, records[i])) + seating.BLOCKED), ids[i]
     end
+    if rates and not blocked[i] then rates.spend(name) end
   end
 end
 if has_blocked then
@@ -60,6 +71,7 @@ function seated()
   write('ZADD', grouped, entries)
   write('ZREM', grouped, gone)
   write('ZADD', grouped, seats)
+  if rates then rates.write() end
   for name, count in pairs(taken) do
     if count < group_limit then seating.let_next(name, micros) end
   end
