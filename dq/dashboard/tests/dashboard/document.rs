@@ -230,14 +230,7 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     while job["progress"].is_null() || job["kept_state"].is_null() {
         job = reader.get("/topics/{topic}/jobs/{id}", "export-report", "r1").await;
     }
-    let mut low = n("low");
-    low["priority"] = "low".into();
-    low["group"] = "customer-42".into();
-    low["weight"] = 5.into();
-    reader.call(ADD, "export-report", "", low).await;
-    reader.why("export-report", "low", &["overtaken", "behind", "busy"]).await;
-    let page = reader.program.get("/job?topic=export-report&id=low").await;
-    assert!(page.body.contains("<dt>Priority</dt><dd>low</dd><dt>Weight</dt><dd>5</dd>"), "{}", page.body);
+    a_job_of_low_priority(reader, n("low")).await;
     for (topic, state) in
         [("charge-card", "dead"), ("fraud-review", "unacked"), ("welcome-mail", "done"), ("export-report", "running")]
     {
@@ -253,6 +246,17 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     reader.get("/topics/{topic}/past", "fraud-review", "").await;
     reader.get("/topics/{topic}/nodes", "export-report", "").await;
     reader.get("/topics/{topic}/nodes?after=zzz", "export-report", "").await;
+}
+
+/// A due job that goes behind all others.
+async fn a_job_of_low_priority(reader: &mut Reader, mut job: Value) {
+    job["priority"] = "low".into();
+    job["group"] = "customer-42".into();
+    job["weight"] = 5.into();
+    reader.call(ADD, "export-report", "", job).await;
+    reader.why("export-report", "low", &["overtaken", "behind", "busy"]).await;
+    let page = reader.program.get("/job?topic=export-report&id=low").await;
+    assert!(page.body.contains("<dt>Priority</dt><dd>low</dd><dt>Weight</dt><dd>5</dd>"), "{}", page.body);
 }
 
 /// A job that its listener parks, and one for which it stops the group.

@@ -299,7 +299,7 @@ impl RedisLink {
         let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
         let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
         let most_done = request.done_most.map(|most| most.to_string()).unwrap_or_default();
-        let call = self.limits(call.arg(request.bytes)).arg(most_done);
+        let call = self.limits(call.arg(request.bytes).arg(most_done));
         let (answer, link) = (self.connection.ask_list(call), self.clone());
         Box::pin(async move {
             let mut reply = answer.await?;

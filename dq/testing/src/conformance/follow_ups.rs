@@ -66,7 +66,7 @@ pub async fn follow_ups_arrive_after_their_outcome(t: &Topic) {
     let target = t.beside("conformance", "target").await;
     t.ends_with("a", adds(&target, vec![with_payload("b", "payload"), delayed("c", secs(60))])).await;
     assert_eq!((t.state("a").await, target.state("b").await), (None, None));
-    let seen = t.store.outbox(&t.key, None, 10).await.unwrap();
+    let seen = t.store.outbox(&t.key, None, 10).await.expect("outbox is answered");
     assert_eq!(seen.iter().map(|seen| (&seen.target, seen.waiting)).collect::<Vec<_>>(), [(&target.key.topic, 1)]);
     let written = t.now();
     t.advance(secs(10)).await;
@@ -77,7 +77,7 @@ pub async fn follow_ups_arrive_after_their_outcome(t: &Topic) {
     assert_eq!(target.payload("b").await, "payload");
     assert_eq!(target.due("c").await, written.after(secs(60)), "a delay counts from the outcome");
     assert_eq!(t.outbox(&[&target]).await, []);
-    assert_eq!(t.store.outbox(&t.key, None, 10).await.unwrap(), []);
+    assert_eq!(t.store.outbox(&t.key, None, 10).await.expect("outbox is answered"), []);
     target.close().await;
 }
 
@@ -127,16 +127,16 @@ pub async fn follow_up_that_comes_again_does_nothing(t: &Topic) {
     target.gets_new(t, &entry).await;
     let claim = target.claim("n", "b").await;
     target.end("n", &claim, Change::Ack).await;
-    target.gets(t, &entry).await.unwrap();
+    target.gets(t, &entry).await.expect("the target answers");
     assert_eq!(target.state("b").await, None);
     t.ends_with("a", adds(&target, vec![job("c")])).await;
     let next = t.outbox(&[&target]).await.remove(0);
     target.gets_new(t, &next).await;
-    assert_eq!(target.gets(t, &entry).await.unwrap(), BatchAnswer::Late);
+    assert_eq!(target.gets(t, &entry).await.expect("the target answers"), BatchAnswer::Late);
     t.advance(secs(3 * 3_600)).await;
     target.add("d").await; // forgets numbers that were not used for an hour
-    target.gets(t, &next).await.unwrap();
-    assert_eq!(target.gets(t, &entry).await.unwrap(), BatchAnswer::Late);
+    target.gets(t, &next).await.expect("the target answers");
+    assert_eq!(target.gets(t, &entry).await.expect("the target answers"), BatchAnswer::Late);
     assert_eq!((target.state("b").await, target.counts().await.delayed), (None, 2));
     target.close().await;
 }
@@ -266,7 +266,7 @@ pub async fn follow_up_deletes_a_job(t: &Topic) {
     assert_eq!(target.gets_new(t, &entries[0]).await, [FollowUpOutcome::Done, FollowUpOutcome::Done]);
     assert_eq!(target.state("b").await, None);
     assert_eq!(target.gets_new(t, &entries[1]).await, [FollowUpOutcome::Done]);
-    target.gets(t, &entries[0]).await.unwrap();
+    target.gets(t, &entries[0]).await.expect("the target answers");
     assert_eq!(target.state("b").await, Some(State::Delayed), "the delete that comes again does nothing");
     target.close().await;
 }

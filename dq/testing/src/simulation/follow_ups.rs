@@ -135,5 +135,5 @@ impl Sim {
 
 /// Whether a run with this number has a follow-up.
 pub(super) const fn has_follow_up(run: u64) -> bool {
-    run % 2 == 0
+    run.is_multiple_of(2)
 }

@@ -20,9 +20,9 @@ ARGV[5]  age: how long a job is UNACKED before it is claimed, ms
 ARGV[6]  how long DEAD jobs are kept, ms
 ARGV[7]  how many DEAD jobs are kept
 ARGV[8]  the most bytes of records; one record may have more
-ARGV[9]  how many jobs may be RUNNING on all nodes, as the code of the node says; 0: any number
-ARGV[10] how many jobs all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
-ARGV[11] how many DONE jobs are kept; empty: any number
+ARGV[9]  how many DONE jobs are kept; empty: any number
+ARGV[10] how many jobs may be RUNNING on all nodes, as the code of the node says; 0: any number
+ARGV[11] how many jobs all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock ms, ids, tokens (each and how many jobs have it, one after the other), records (ids and records packed with `cmsgpack` if they
@@ -33,7 +33,7 @@ Cost     O(limit log n)
 ]]
 -- include types.lua
 local node, last_seen, limit, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local most_dead, most, most_done = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[11])
+local most_dead, most, most_done = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 -- include version.lua
@@ -94,7 +94,7 @@ end
 local place, latest, are_elsewhere, seated = unacked, parked_until, are_delayed, nil
 local watcher_told, standby, standby_until, standby_told, opens, group_rate =
   unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told', 'opens', 'group_rate'))
-local limited, in_runs, pace = concurrency or rate or ARGV[9] ~= '0' or ARGV[10] ~= '', nil, nil
+local limited, in_runs, pace = concurrency or rate or ARGV[10] ~= '0' or ARGV[11] ~= '', nil, nil
 if limited then
   -- rare limits.lua
 end
