@@ -189,6 +189,7 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     again["retry"] = "1h, 1h".into();
     reader.call(ADD, "charge-card", "", again).await;
     a_group_that_stops(reader).await;
+    a_group_that_has_spent_its_rate(reader).await;
     let mut kept = n("kept");
     kept["retain"] = "1h".into();
     reader.call(ADD, "welcome-mail", "", kept).await;
@@ -271,6 +272,20 @@ async fn a_group_that_stops(reader: &mut Reader) {
     assert_eq!((&groups["groups"][0]["stopped_by"], &groups["groups"][0]["waiting"]), (&json!("parked"), &json!(1)));
     let page = reader.program.get("/topic?topic=fraud-review").await;
     assert!(page.body.contains("stopped") && page.body.contains("action=resume_group"), "{}", page.body);
+}
+
+/// Of two jobs of a group one may start in an hour.
+async fn a_group_that_has_spent_its_rate(reader: &mut Reader) {
+    let limit = "POST /topics/{topic}/limit";
+    reader.call(limit, "close-order", "", json!({ "kind": "group_rate", "value": "1/h" })).await;
+    for id in ["first", "second"] {
+        let job = json!({ "payload": { "n": 1 }, "id": id, "group": "customer-9" });
+        reader.call(ADD, "close-order", "", job).await;
+    }
+    reader.why("close-order", "second", &["group_rate_spent"]).await;
+    let groups = reader.get("/topics/{topic}/groups", "close-order", "").await;
+    assert!(groups["groups"][0]["opens"].is_u64(), "{groups}");
+    reader.call(limit, "close-order", "", json!({ "kind": "group_rate", "value": null })).await;
 }
 
 async fn what_is_changed(reader: &mut Reader, shop: &Provider) {

@@ -169,13 +169,13 @@ impl Running {
     fn start_relay(&mut self, parts: Arc<Parts>, topic: Opening, stats: Arc<TopicStats>) {
         let (order, ordered) = watch::channel(None);
         self.orders.push(order);
-        let (stop, over) = (ordered.clone(), self.topics.clone());
+        let (stop, over, listener) = (ordered.clone(), self.topics.clone(), parts.listener.clone());
         let opening = Opening { ordered, is_refused: Arc::default(), history: None, ..topic };
         let run = move || {
             let over = over.clone();
             Relay::new(parts.clone()).run(stop.clone(), async move { over.wait().await }).boxed()
         };
-        self.spawn(keep_running(opening, stats, (), run));
+        self.spawn(keep_running(opening, stats, listener, run));
     }
 
     fn start_channel(&mut self, plan: &Plan, key: &TopicKey, listeners: Vec<NamedListener>, stats: Arc<ChannelStats>) {

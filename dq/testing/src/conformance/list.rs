@@ -426,21 +426,13 @@ macro_rules! store_behaviours {
             topic_may_be_paused_and_drain
             drain_and_its_end_are_signalled;
         delays:
-            usual_delay_applies_while_the_topic_has_none
-            default_delay_takes_the_place_of_the_usual_one
-            job_with_a_default_delay_keeps_the_rest_of_its_metadata
-            default_delay_applies_to_jobs_of_every_kind
-            default_delay_may_be_much_longer_or_shorter_than_the_usual_one
-            default_delay_is_kept_with_its_author;
+            usual_delay_applies_while_the_topic_has_none default_delay_takes_the_place_of_the_usual_one
+            job_with_a_default_delay_keeps_the_rest_of_its_metadata default_delay_applies_to_jobs_of_every_kind
+            default_delay_may_be_much_longer_or_shorter_than_the_usual_one default_delay_is_kept_with_its_author;
         slots:
-            no_more_jobs_run_on_all_nodes_than_may
-            every_end_of_a_run_gives_its_slot_back
-            free_slot_wakes_the_watcher_once
-            slot_of_a_dead_node_wakes_the_watcher
-            limit_that_was_set_outweighs_the_code
-            sweep_takes_slots_too
-            limit_is_within_its_bounds
-            limits_of_two_kinds_are_kept_beside_each_other;
+            no_more_jobs_run_on_all_nodes_than_may every_end_of_a_run_gives_its_slot_back
+            free_slot_wakes_the_watcher_once slot_of_a_dead_node_wakes_the_watcher limit_that_was_set_outweighs_the_code
+            sweep_takes_slots_too limit_is_within_its_bounds limits_of_two_kinds_are_kept_beside_each_other;
         full:
             jobs_beyond_what_may_wait_are_refused_one_by_one limit_of_the_code_counts_unless_the_topic_has_one
             jobs_that_are_due_much_later_count_as_waiting known_job_of_a_full_topic_keeps_its_answer
@@ -485,13 +477,10 @@ macro_rules! store_behaviours {
             job_with_a_seat_waits_for_the_end_of_the_pause jobs_of_a_paused_group_change_like_others
             pause_of_a_group_is_kept_with_its_author draining_topic_waits_for_a_paused_group back_off_pauses_only_the_group_of_the_job;
         examining:
-            sound_topic_has_no_mismatch
-            job_that_does_not_decode_is_given_up_with_its_payload
+            sound_topic_has_no_mismatch job_that_does_not_decode_is_given_up_with_its_payload
             record_that_cannot_be_read_becomes_the_payload_of_the_dead_job
-            job_that_runs_or_has_another_payload_is_not_given_up
-            doctor_gives_up_what_does_not_decode_and_nothing_else
-            doctor_names_dead_jobs_whose_json_no_node_decoded
-            doctor_names_the_versions_of_the_nodes_that_live;
+            job_that_runs_or_has_another_payload_is_not_given_up doctor_gives_up_what_does_not_decode_and_nothing_else
+            doctor_names_dead_jobs_whose_json_no_node_decoded doctor_names_the_versions_of_the_nodes_that_live;
         together:
             nodes_that_claim_at_once_never_share_a_job
             callers_that_add_at_once_add_one_job

@@ -21,9 +21,10 @@ use dq::store::{
 /// The topic of all follow-ups.
 const TARGET: &str = "after";
 
-/// A follow-up of a run, whose number it has.
+/// A follow-up of a run of this version of a job.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FollowUp {
+    pub(super) version: u64,
     pub(super) run: u64,
 }
 
@@ -31,7 +32,7 @@ impl DelayJob for FollowUp {
     const TOPIC: &'static str = TARGET;
 
     fn job_id(&self) -> Option<Result<JobId, BadName>> {
-        Some(JobId::new(format!("after-{}", self.run)))
+        Some(JobId::new(format!("after-{}-{}", self.version, self.run)))
     }
 }
 

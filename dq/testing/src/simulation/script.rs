@@ -237,7 +237,8 @@ impl Scripted {
                 Returned::Keeping(Decision::Ack, KeptState::from_bytes(version.to_string().as_bytes()))
             }
             (HandlerKind::OnDue, _) if self.sim.settings().follow_ups && has_follow_up(alive.run) => {
-                let decided = dq::testing::channel().ack().then(|next| _ = next.add(FollowUp { run: alive.run }));
+                let next = FollowUp { version, run: alive.run };
+                let decided = dq::testing::channel().ack().then(|to| _ = to.add(next));
                 returned(decided.expect("it is one small job"))
             }
             (HandlerKind::OnDue, _) => Returned::Decided(Decision::Ack),
