@@ -311,11 +311,11 @@ fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -
         (Request::Isolate(Isolate { isolation: None, .. }), _) => Did::Nothing,
         (Request::Isolate(Isolate { runs, isolation, .. }), Answer::Isolate(Isolated { notes: Some(notes), .. })) => {
             let runs = runs.into_iter().zip(notes).map(|((id, token), note)| (id, token, *note)).collect();
-            Did::Note { node, runs, isolation }
+            Did::Note { node, runs, isolation, state: None }
         }
         (Request::Exhaust(_), Answer::Exhaust(_)) if without("15") => Did::Nothing,
-        (Request::Exhaust(Exhaust { id, token, .. }), Answer::Exhaust(answer)) => {
-            Did::Note { node, runs: vec![(id, token, answer.note)], isolation: None }
+        (Request::Exhaust(Exhaust { id, token, metadata, .. }), Answer::Exhaust(answer)) => {
+            Did::Note { node, runs: vec![(id, token, answer.note)], isolation: None, state: metadata.state }
         }
         (Request::Note(Note { id, token, what: Noting::State(metadata), .. }), Answer::Note(answer))
             if answer.note == NoteVerdict::Done =>

@@ -49,6 +49,8 @@ pub(in crate::simulation) enum Did {
         node: NodeId,
         runs: Vec<(JobId, Token, NoteVerdict)>,
         isolation: Option<Isolation>,
+        /// The state with which a job is exhausted. It may be one whose checkpoint has had no answer.
+        state: Option<KeptState>,
     },
     /// A run has saved its state.
     Keep {

@@ -6,7 +6,7 @@ use super::super::version::{mark, version};
 use super::record::{AddResult, Checker, Did, End, HandlerKind, Run};
 use dq::job::{Deliver, Fence, Isolation, JobId, NodeId, ProducerId, State, Token};
 use dq::schedule::schedule_name;
-use dq::store::step::{Change, Claim, RejoinDue, Verdict};
+use dq::store::step::{Change, Claim, NoteVerdict, RejoinDue, Verdict};
 use dq::store::{AddOutcome, Command, CommandKind, Due, NewJob, OnDuplicate};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
@@ -134,7 +134,12 @@ impl Checker {
                     }
                 }
             }
-            Did::Note { node, runs, isolation: Some(Isolation::Grouped) } => self.note_room(node, runs),
+            Did::Note { node, runs, isolation: Some(Isolation::Grouped), .. } => self.note_room(node, runs),
+            Did::Note { runs, isolation: None, state, .. } => {
+                for (id, token, _) in runs.iter().filter(|(.., note)| *note == NoteVerdict::Done) {
+                    self.note_state(id, *token, state.clone(), before.jobs.get(id));
+                }
+            }
             Did::Keep { id, token, state } => self.note_state(id, *token, state.clone(), before.jobs.get(id)),
             Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Release { .. } | Did::Publish { .. } => {}
         }
