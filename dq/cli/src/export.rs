@@ -16,6 +16,7 @@ use crate::ask::Repeating;
 use crate::batch::AT_ONCE;
 use crate::changed::{changed, count};
 use crate::failure::Failure;
+use crate::follow_ups::Outboxes;
 use crate::job_line::{JobLine, word};
 use crate::line::{End, FORMAT, LONGEST_LINE, Line, Start, TopicLine};
 use crate::progress::Progress;
@@ -102,6 +103,8 @@ pub struct Report {
     pub topics: usize,
     /// How many jobs, by their place.
     pub jobs: BTreeMap<CopyPlace, u64>,
+    /// How many lines of follow-ups.
+    pub follow_ups: u64,
     /// What changed while it was read.
     pub changed: Vec<String>,
 }
@@ -114,9 +117,12 @@ impl fmt::Display for Report {
         let jobs = self.jobs.values().sum::<u64>();
         write!(f, "exported {} of {}", many(jobs as usize, "job"), many(self.topics, "topic"))?;
         let counts = self.jobs.iter().map(|(place, jobs)| format!("{jobs} {}", word(*place)));
-        match jobs {
+        if jobs > 0 {
+            write!(f, ": {}", counts.collect::<Vec<_>>().join(", "))?;
+        }
+        match self.follow_ups {
             0 => Ok(()),
-            _ => write!(f, ": {}", counts.collect::<Vec<_>>().join(", ")),
+            outcomes => write!(f, "; and the follow-ups of {}", many(outcomes as usize, "outcome")),
         }
     }
 }
@@ -134,7 +140,9 @@ pub async fn export(
     progress: &Progress,
 ) -> Result<Report, Failure> {
     let mut writer = Writer::new(app, choice, out, progress);
-    writer.store(store, repeating).await?;
+    let mut outboxes = writer.store(store, repeating).await?;
+    outboxes.compare(store, app, repeating).await?;
+    writer.follow_ups(store, &outboxes, repeating).await?;
     writer.end()
 }
 
@@ -154,8 +162,22 @@ pub async fn export_directory(
         refuse_running(path, app, choice)?;
     }
     let mut writer = Writer::new(app, choice, out, progress);
+    let at_once = Repeating(Duration::ZERO);
+    let mut of_parts = Vec::new();
     for part in parts.read() {
-        writer.store(&part?, Repeating(Duration::ZERO)).await?;
+        of_parts.push(writer.store(&part?, at_once).await?);
+    }
+    if of_parts.iter().any(|outboxes| !outboxes.is_empty()) {
+        // A target may be in another part than the outbox.
+        for part in parts.read() {
+            let part = part?;
+            for outboxes in &mut of_parts {
+                outboxes.compare(&part, app, at_once).await?;
+            }
+        }
+        for (part, outboxes) in parts.read().zip(&of_parts) {
+            writer.follow_ups(&part?, outboxes, at_once).await?;
+        }
     }
     writer.end()
 }
@@ -216,8 +238,9 @@ impl<'a> Writer<'a> {
         Self { app, choice, out, progress, is_started: false, expected: 0, topics, report }
     }
 
-    /// Writes what a store has of the app.
-    async fn store(&mut self, store: &dyn Store, repeating: Repeating) -> Result<(), Failure> {
+    /// Writes what a store has of the app, but the follow-ups. Returns where some wait.
+    async fn store(&mut self, store: &dyn Store, repeating: Repeating) -> Result<Outboxes, Failure> {
+        let mut outboxes = Outboxes::default();
         let topics = topics_of(store, self.app, self.choice, repeating).await?;
         let mut counts = Vec::with_capacity(topics.len());
         for key in topics {
@@ -225,9 +248,8 @@ impl<'a> Writer<'a> {
             if self.choice.misses_running() && before.running > 0 {
                 return Err(Failure::Running { topic: key.topic, running: before.running });
             }
-            let outbox = format!("cannot read the outbox of topic `{}`", key.topic);
-            if let Some(seen) = repeating.ask(&outbox, |_| store.outbox(&key, None, 1)).await?.pop() {
-                return Err(Failure::FollowUps { topic: key.topic, target: seen.target, waiting: seen.waiting });
+            if self.choice.states.is_empty() {
+                outboxes.look(store, &key, repeating).await?;
             }
             counts.push((key, before));
         }
@@ -239,13 +261,35 @@ impl<'a> Writer<'a> {
         for (key, before) in counts {
             let read = self.topic(store, &key, &parts, repeating).await?;
             let after = counts_of(store, &key, repeating).await?;
-            match changed(&key.topic, &before, &read, &after) {
-                Some(what) if self.choice.running => self.report.changed.push(what),
-                Some(what) => return Err(Failure::Changed(what)),
-                None => {}
-            }
+            self.unchanged(changed(&key.topic, &before, &read, &after))?;
+        }
+        Ok(outboxes)
+    }
+
+    /// Fails if something has changed while it was read, unless jobs may move.
+    fn unchanged(&mut self, changed: Option<String>) -> Result<(), Failure> {
+        match changed {
+            Some(what) if self.choice.running => self.report.changed.push(what),
+            Some(what) => return Err(Failure::Changed(what)),
+            None => {}
         }
         Ok(())
+    }
+
+    /// Writes the follow-ups in the outboxes of a store.
+    async fn follow_ups(
+        &mut self,
+        store: &dyn Store,
+        outboxes: &Outboxes,
+        repeating: Repeating,
+    ) -> Result<(), Failure> {
+        let app = self.app;
+        let read = outboxes.read(store, app, repeating, |line| {
+            self.report.follow_ups += 1;
+            self.line(&Line::FollowUps(line))
+        });
+        let changed = read.await?;
+        self.unchanged(changed)
     }
 
     fn start(&mut self) -> Result<(), Failure> {
@@ -256,8 +300,8 @@ impl<'a> Writer<'a> {
     }
 
     fn end(mut self) -> Result<Report, Failure> {
-        let jobs = self.report.jobs.values().sum();
-        self.line(&Line::End(End { jobs }))?;
+        let end = End { jobs: self.report.jobs.values().sum(), follow_ups: self.report.follow_ups };
+        self.line(&Line::End(end))?;
         Ok(Report { topics: self.topics.len(), ..self.report })
     }
 

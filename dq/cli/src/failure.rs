@@ -67,19 +67,6 @@ pub enum Failure {
         /// How many.
         running: usize,
     },
-    /// Follow-ups wait in the outbox of a topic.
-    #[error(
-        "{waiting} follow-ups of topic `{topic}` wait for topic `{target}`, and nothing was exported: let a node of `{topic}` bring them there, \
-         and end the drain of `{target}` if it has one"
-    )]
-    FollowUps {
-        /// The topic.
-        topic: TopicName,
-        /// The topic that they are for.
-        target: TopicName,
-        /// How many.
-        waiting: usize,
-    },
     /// A topic changed while it was read.
     #[error(
         "{0}, so the export may miss jobs and has no last line: stop the nodes of the topic and whoever adds to it, and export \

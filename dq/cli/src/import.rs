@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use dq::job::limits::FENCE;
 use dq::job::{AppName, Fence, JobId, ProducerId, State, TopicKey, TopicName};
-use dq::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, Store};
+use dq::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, OutboxEntry, Store};
 
 use crate::ask::Repeating;
 use crate::batch::Batch;
 use crate::failure::Failure;
+use crate::follow_ups::bring;
 use crate::line::{Line, TopicLine};
 use crate::progress::Progress;
 use crate::reader::{BadInput, Reader};
@@ -95,6 +96,10 @@ pub struct Report {
     pub replaced: u64,
     /// Jobs whose id was there already, in these states.
     pub kept: BTreeMap<State, u64>,
+    /// How many lines of follow-ups were brought to their topics.
+    pub follow_ups: u64,
+    /// Follow-ups that their topics refuse for good, with the cause.
+    pub refused: Vec<String>,
     /// RUNNING jobs that were to be replaced and were not; at most ten.
     pub running: Vec<(TopicName, JobId)>,
 }
@@ -109,6 +114,12 @@ impl fmt::Display for Report {
         if kept > 0 {
             let states = self.kept.iter().map(|(state, jobs)| format!("{jobs} {state}"));
             write!(f, "; {kept} were there already ({})", states.collect::<Vec<_>>().join(", "))?;
+        }
+        if self.follow_ups > 0 {
+            write!(f, "; and the follow-ups of {}", many(self.follow_ups as usize, "outcome"))?;
+        }
+        for refused in &self.refused {
+            write!(f, "\nwarning: a follow-up was passed over: {refused}")?;
         }
         Ok(())
     }
@@ -150,6 +161,11 @@ pub async fn import(
                     return Err(wrong(&importer, why));
                 };
                 batch = Some(importer.push(&app, open, reader.number, copy).await?);
+            }
+            Line::FollowUps(line) => {
+                let (source, entry) = line.into_entry().map_err(|why| wrong(&importer, why))?;
+                importer.send(&app, batch.take()).await?;
+                importer.bring(&app, reader.number, &source, &entry).await?;
             }
             Line::Export(_) | Line::End(_) => {}
         }
@@ -203,6 +219,23 @@ impl<'a> Importer<'a> {
         }
         self.progress.jobs(lines.len() as u64);
         self.imported = lines.last().copied().unwrap_or(self.imported);
+        Ok(())
+    }
+
+    /// Brings follow-ups to their topic.
+    async fn bring(
+        &mut self,
+        app: &AppName,
+        line: u64,
+        source: &TopicName,
+        entry: &OutboxEntry,
+    ) -> Result<(), Failure> {
+        let refused = bring(self.store, app, source, entry, self.options.repeating)
+            .await
+            .map_err(|source| Failure::Batch { source: Box::new(source), imported: self.imported })?;
+        self.report.follow_ups += 1;
+        self.report.refused.extend(refused);
+        self.imported = line;
         Ok(())
     }
 

@@ -17,6 +17,7 @@ pub mod cursor;
 pub mod export;
 pub mod failure;
 mod files;
+mod follow_ups;
 pub mod frame;
 pub mod import;
 pub mod job_line;

@@ -7,12 +7,13 @@
 //! {"end":{"jobs":1}}
 //! ```
 //!
-//! The first line is `export`, the last one `end`; a `topic` comes before its jobs. A line with a field that this version does not
+//! The first line is `export`, the last one `end`; a `topic` comes before its jobs, and `follow_ups` come behind all jobs. A line with a field that this version does not
 //! know comes from a newer one and is refused.
 
 use dq::job::{AppName, TopicName};
 use serde::{Deserialize, Serialize};
 
+use crate::follow_ups::FollowUpLine;
 use crate::job_line::JobLine;
 
 /// The form of the lines that this version writes, and the only one that it reads.
@@ -31,6 +32,8 @@ pub enum Line {
     Topic(TopicLine),
     /// A job, or a broadcast that waits.
     Job(Box<JobLine>),
+    /// Follow-ups that have not arrived, behind all jobs.
+    FollowUps(FollowUpLine),
     /// The last line.
     End(End),
 }
@@ -61,4 +64,17 @@ pub struct TopicLine {
 pub struct End {
     /// The number of lines with jobs.
     pub jobs: u64,
+    /// The number of lines with follow-ups.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub follow_ups: u64,
+}
+
+impl End {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self { jobs: 0, follow_ups: 0 };
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

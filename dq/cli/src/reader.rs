@@ -22,14 +22,15 @@ pub(crate) struct Reader<R> {
     /// The bytes of the last line that was read.
     pub(crate) size: u64,
     text: Vec<u8>,
-    jobs: u64,
+    /// How many lines of each kind came, as the last line says it.
+    read: End,
     /// The last line was read.
     pub(crate) is_over: bool,
 }
 
 impl<R: BufRead> Reader<R> {
     pub(crate) const fn new(input: R) -> Self {
-        Self { input, number: 0, size: 0, text: Vec::new(), jobs: 0, is_over: false }
+        Self { input, number: 0, size: 0, text: Vec::new(), read: End::NONE, is_over: false }
     }
 
     /// The first line.
@@ -53,13 +54,20 @@ impl<R: BufRead> Reader<R> {
                 Some(Line::Export(_)) => {
                     return Err(BadInput::Line("a second export begins here: import one after the other".into()));
                 }
-                Some(Line::End(End { jobs })) if jobs == self.jobs => self.is_over = true,
-                Some(Line::End(End { jobs })) => {
-                    let why = format!("the export had {jobs} jobs, and {} came: it was changed or cut", self.jobs);
+                Some(Line::End(end)) if end == self.read => self.is_over = true,
+                Some(Line::End(end)) => {
+                    let why = match (end.jobs, self.read.jobs) {
+                        (had, came) if had == came => {
+                            format!("{} lines with follow-ups, and {}", end.follow_ups, self.read.follow_ups)
+                        }
+                        (had, came) => format!("{had} jobs, and {came}"),
+                    };
+                    let why = format!("the export had {why} came: it was changed or cut");
                     return Err(BadInput::Line(format!("{why}; `--partial` accepts one without its last line")));
                 }
                 Some(line) => {
-                    self.jobs += u64::from(matches!(line, Line::Job(_)));
+                    self.read.jobs += u64::from(matches!(line, Line::Job(_)));
+                    self.read.follow_ups += u64::from(matches!(line, Line::FollowUps(_)));
                     return Ok(Some(line));
                 }
                 None => return Ok(None),

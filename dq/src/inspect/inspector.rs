@@ -5,6 +5,7 @@ use super::groups::{InspectedGroup, InspectedGroups};
 use super::history::PastMove;
 use super::holder::holder_of;
 use super::job::InspectedJob;
+use super::reason::Reason;
 use super::runs::running;
 use super::timeline::{Scale, Timeline, buckets};
 use super::topic::{InspectedTopic, TopicsPage};
@@ -17,6 +18,9 @@ use crate::time::Timestamp;
 
 /// The most topics in a page.
 pub const MOST_TOPICS: usize = 18;
+
+/// How many topics are asked for follow-ups of another one.
+const MOST_SOURCES: usize = 12;
 
 /// How many commands a listing of names takes at most.
 const LISTING: usize = 2;
@@ -206,7 +210,8 @@ impl Inspector {
     }
 
     /// Says why a job has not run, and what happened to it, also to one that is gone. It costs up to five commands of the store; two
-    /// more for a due job of a group; and up to ten more for a RUNNING job, to find its node among the first 500 that hold jobs.
+    /// more for a due job of a group; up to ten more for a RUNNING job, to find its node among the first 500 that hold jobs; and up to 14
+    /// more for a job that is not there, for the follow-ups of the first 12 topics of the app.
     ///
     /// # Errors
     /// [`CallError`].
@@ -235,12 +240,28 @@ impl Inspector {
                 _ => {}
             }
         }
-        let taken = if job.is_none() { provider.taken(id.clone()).await? } else { None };
-        let taken = taken.filter(|until| *until > seen.clock);
-        let history = self.history_of(&provider, id).await?;
-        let reasons =
-            job.as_ref().map_or_else(|| missing(&seen, &history, taken), |job| reasons(&seen, job, earlier, grouped));
+        let history = self.history_of(&provider, id.clone()).await?;
+        let reasons = match &job {
+            Some(job) => reasons(&seen, job, earlier, grouped),
+            None => {
+                let taken = provider.taken(id).await?.filter(|until| *until > seen.clock);
+                missing(&seen, &history, taken, self.follow_ups_for(&provider).await?)
+            }
+        };
         Ok(Why { reasons, job, history })
+    }
+
+    /// Which of the first topics of the app have follow-ups for this one.
+    async fn follow_ups_for(&self, target: &TopicProvider) -> Result<Vec<Reason>, CallError> {
+        let mut waiting = Vec::new();
+        for from in self.provider.topic_names(None, MOST_SOURCES).await?.names {
+            let seen = self.of(from.as_str())?.outbox(MOST_RECORDS).await?;
+            if let Some(seen) = seen.into_iter().find(|seen| seen.target == *target.name()) {
+                let since = Timestamp::floor_micros(seen.oldest);
+                waiting.push(Reason::FollowUpsWait { from, waiting: seen.waiting, since });
+            }
+        }
+        Ok(waiting)
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::groups::GroupSeat;
 use super::topic::InspectedNode;
-use crate::job::{Cause, GroupName, JobId, NodeId, Priority};
+use crate::job::{Cause, GroupName, JobId, NodeId, Priority, TopicName};
 use crate::store::JobMove;
 use crate::time::Timestamp;
 
@@ -40,6 +40,15 @@ pub enum Reason {
     IdTaken {
         /// Until then.
         until: Timestamp,
+    },
+    /// Follow-ups of another topic have not arrived in this one, and the job may be one of them.
+    FollowUpsWait {
+        /// That topic.
+        from: TopicName,
+        /// Of how many outcomes.
+        waiting: usize,
+        /// When the first of them was written.
+        since: Timestamp,
     },
     /// Its due time has not come.
     NotDueYet {
@@ -219,6 +228,10 @@ impl fmt::Display for Reason {
             }
             Self::Gone { at, how, by } => gone(f, *at, how, by.as_deref()),
             Self::IdTaken { until } => write!(f, "its id is taken until {until} (`unique_for`): only a replacement adds it"),
+            Self::FollowUpsWait { from, waiting, since } => {
+                let runs = if *waiting == 1 { "run" } else { "runs" };
+                write!(f, "follow-ups of {waiting} {runs} of topic `{from}` have waited since {since}, and may add it")
+            }
             Self::NotDueYet { due, now } => {
                 write!(f, "it is not due yet: it is due at {due}, in {}", format_duration(due.since(*now)))
             }

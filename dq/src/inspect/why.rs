@@ -35,11 +35,17 @@ impl fmt::Display for Why {
 }
 
 /// Why there is no such job, as far as its history and its topic tell.
-pub(super) fn missing(topic: &InspectedTopic, history: &[PastMove], taken: Option<Timestamp>) -> Vec<Reason> {
+pub(super) fn missing(
+    topic: &InspectedTopic,
+    history: &[PastMove],
+    taken: Option<Timestamp>,
+    follow_ups: Vec<Reason>,
+) -> Vec<Reason> {
     let gone = end_of(history).map_or(Reason::Unknown, |(at, how, by)| Reason::Gone { at, how, by });
     let full = topic.state.waiting().filter(|_| topic.is_full());
     let taken = taken.map(|until| Reason::IdTaken { until });
     std::iter::once(gone)
+        .chain(follow_ups)
         .chain(taken)
         .chain(full.map(|limit| Reason::TopicFull { waiting: topic.delayed, limit }))
         .collect()

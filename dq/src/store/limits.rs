@@ -5,7 +5,7 @@ use super::error::limited;
 use super::step::MOST_JOBS;
 use super::{
     Batch, ChangeKind, FOLLOW_UP_BYTES, JobCopy, MOST_BUCKETS, MOST_ENTRIES, MOST_FOLLOW_UPS, MOST_GROUPS,
-    MOST_MINUTES, MOST_NODES, Query, Request, StoreError,
+    MOST_MINUTES, MOST_NODES, MOST_READ, Query, Request, StoreError,
 };
 use crate::job::limits::{FENCE, OverLimit, SCHEDULE_NAME, TIME};
 use crate::job::{JobId, Metadata, Record};
@@ -95,6 +95,7 @@ impl Query<'_> {
             Self::Get { ids, .. } => ("the number of ids", ids.len(), MOST_JOBS),
             Self::Page { request, .. } => ("the limit of a page", request.limit, MOST_JOBS),
             Self::Relay { request, .. } => ("the number of entries", request.limit, MOST_ENTRIES),
+            Self::FollowUps { limit, .. } => ("the number of entries", *limit, MOST_READ),
             Self::Outbox { limit, .. } | Self::Schedules { limit, .. } => ("the limit of a page", *limit, MOST_JOBS),
             Self::Export { request, .. } => ("the limit of an export", request.limit, MOST_JOBS),
             Self::Overview { nodes, .. } => ("the number of nodes", *nodes, MOST_NODES),

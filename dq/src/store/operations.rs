@@ -146,6 +146,11 @@ macro_rules! operations {
         Relay relay(topic: &'a TopicKey, request: &'a Relay) -> Relayed;
         /// Returns what waits in the outbox of a topic, target by target, behind `after`; at most `limit`, which is 1 to 1,000.
         Outbox outbox(topic: &'a TopicKey, after: Option<&'a TopicName>, limit: usize) -> Vec<OutboxSeen>;
+        /// Returns the entries of the outbox of a topic behind this position of this target, target by target and in order; at most
+        /// `limit`, which is 1 to [`MOST_READ`](crate::store::MOST_READ).
+        FollowUps follow_ups(topic: &'a TopicKey, after: Option<(&'a TopicName, u64)>, limit: usize) -> Vec<OutboxEntry>;
+        /// Returns the position up to which the follow-ups of another topic of the app have arrived in a topic; 0: none has.
+        Arrived arrived(topic: &'a TopicKey, source: &'a TopicName) -> u64;
         /// Returns what endangers the jobs of the store as a whole.
         Dangers dangers() -> Vec<Danger>;
         /// Returns what the steps of links that [count](crate::store::LinkOptions::counts) did in the minutes `from` to `to` of the

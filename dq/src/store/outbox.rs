@@ -19,6 +19,9 @@ pub const FOLLOW_UP_BYTES: usize = 1 << 20;
 /// The most entries that one [`Relay`] asks for.
 pub const MOST_ENTRIES: usize = 1_000;
 
+/// The most entries that a [`follow_ups`](super::Store::follow_ups) returns; each may have [`FOLLOW_UP_BYTES`].
+pub const MOST_READ: usize = 16;
+
 /// What the name of a producer begins with that relays an outbox.
 const RELAY: &str = "outbox:";
 

@@ -8,6 +8,7 @@ mod commands;
 mod cost;
 mod doctor;
 mod files;
+mod follow_ups;
 mod guide;
 mod in_process;
 mod limits;

@@ -106,20 +106,20 @@ pub(crate) fn choice(arguments: &[&str]) -> Choice {
 
 const REPEATING: Repeating = Repeating(Duration::from_secs(5));
 
-async fn exported(store: &dyn Store, arguments: &[&str]) -> String {
+pub(crate) async fn exported(store: &dyn Store, arguments: &[&str]) -> String {
     let mut out = Vec::new();
     export::export(store, &key().app, &choice(arguments), REPEATING, &mut out, &Progress::hidden()).await.unwrap();
     String::from_utf8(out).unwrap()
 }
 
-async fn imported(store: &dyn Store, text: &str, producer: &str) -> import::Report {
+pub(crate) async fn imported(store: &dyn Store, text: &str, producer: &str) -> import::Report {
     let producer = ProducerId::new(producer);
     let options =
         import::Options { app: None, on_duplicate: OnDuplicate::Keep, partial: false, repeating: REPEATING, producer };
     import::import(store, &options, text.as_bytes(), &Progress::hidden()).await.unwrap()
 }
 
-fn key() -> TopicKey {
+pub(crate) fn key() -> TopicKey {
     TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("orders").unwrap() }
 }
 
@@ -183,12 +183,12 @@ fn moves(cases: u32, stores: impl Fn() -> (Arc<dyn Store>, Arc<dyn Store>)) {
     moved.unwrap();
 }
 
-fn memory() -> Arc<dyn Store> {
+pub(crate) fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(Arc::new(WallClock)))
 }
 
 /// Stores on one server, each in a keyspace of its own.
-fn keyspaces(server: &RedisServer) -> impl Fn() -> Arc<dyn Store> {
+pub(crate) fn keyspaces(server: &RedisServer) -> impl Fn() -> Arc<dyn Store> {
     let (url, number) = (server.url(), std::cell::Cell::new(0));
     move || {
         number.set(number.get() + 1);

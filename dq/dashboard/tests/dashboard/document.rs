@@ -160,6 +160,8 @@ async fn what_waits(reader: &mut Reader, shop: &Provider) {
     reader.call("POST /topics/{topic}/drain", "waits", "", json!({ "reason": "we move" })).await;
     shop.topic("waits").unwrap().set_default_delay("5m").await.unwrap();
     reader.why("waits", "a/1", &["not_due_yet", "paused", "draining", "no_listener"]).await;
+    reader.call(ADD, "close-order", "", json!({ "payload": { "n": 1 }, "id": "leads" })).await;
+    reader.why("waits", "none", &["unknown", "follow_ups_wait"]).await;
     let expires = json!({ "payload": 1, "id": "late", "expires_after": "1ms" });
     reader.call(ADD, "nobody", "", expires).await;
     reader.why("nobody", "late", &["no_listener", "expired"]).await;

@@ -25,7 +25,7 @@ macro_rules! jobs {
     )+};
 }
 
-jobs!(Charge "charge-card", Welcome "welcome-mail", Review "fraud-review", Export "export-report", CloseOrder "close-order");
+jobs!(Charge "charge-card", Welcome "welcome-mail", Review "fraud-review", Export "export-report", CloseOrder "close-order", Wait "waits");
 
 #[delay_listener(
     topic = "charge-card",
@@ -46,8 +46,13 @@ async fn welcome(job: Job<Welcome>, channel: Channel) -> Result<Decided, JobErro
 }
 
 #[delay_listener(topic = "close-order", concurrency = 64)]
-async fn close(_job: Job<CloseOrder>) -> Result<(), JobError> {
-    Ok(())
+async fn close(job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobError> {
+    Ok(match job.id().as_str() {
+        "leads" => channel.ack().then(|next| {
+            next.add(Wait { n: job.n });
+        })?,
+        _ => channel.ack(),
+    })
 }
 
 #[delay_listener(topic = "fraud-review", group_concurrency = 1, on_blocked = "park: wait")]

@@ -106,24 +106,33 @@ impl Outbox {
         seen.take(limit).collect()
     }
 
-    /// The entries behind this one, in order; of one target after the other, but of those in `without`.
-    fn entries(&self, without: &[TopicName], limit: usize, bytes: usize) -> Vec<OutboxEntry> {
-        let of_targets = self.of_targets.iter().filter(|(target, _)| !without.contains(target));
-        let entries = of_targets.flat_map(|(target, of)| {
-            of.entries.iter().map(move |(position, (after, batch))| (target, *position, *after, batch))
-        });
+    /// The entries in order, of one target after the other.
+    fn entries(&self) -> impl Iterator<Item = OutboxEntry> {
+        self.of_targets.iter().flat_map(|(target, of)| {
+            of.entries.iter().map(|(position, (after, batch))| OutboxEntry {
+                target: target.clone(),
+                position: *position,
+                after: *after,
+                batch: batch.clone(),
+            })
+        })
+    }
+
+    /// The entries behind this one.
+    pub(super) fn behind(&self, after: Option<(&TopicName, u64)>, limit: usize) -> Vec<OutboxEntry> {
+        let is_behind = |entry: &OutboxEntry| after.is_none_or(|after| (&entry.target, entry.position) > after);
+        self.entries().filter(is_behind).take(limit).collect()
+    }
+
+    /// The next entries, but of those targets in `without`.
+    fn next(&self, without: &[TopicName], limit: usize, bytes: usize) -> Vec<OutboxEntry> {
         let mut size = 0;
-        let fit = entries.enumerate().take_while(|(n, (.., batch))| {
-            size += batch.as_bytes().len();
-            *n == 0 || size <= bytes
-        });
-        let entry = |(_, (target, position, after, batch)): (usize, (&TopicName, u64, u64, &Packed))| OutboxEntry {
-            target: target.clone(),
-            position,
-            after,
-            batch: batch.clone(),
-        };
-        fit.take(limit).map(entry).collect()
+        let fit =
+            self.entries().filter(|entry| !without.contains(&entry.target)).enumerate().take_while(|(n, entry)| {
+                size += entry.batch.as_bytes().len();
+                *n == 0 || size <= bytes
+            });
+        fit.take(limit).map(|(_, entry)| entry).collect()
     }
 
     pub(super) fn targets(&self) -> impl Iterator<Item = (&TopicName, &OfTarget)> {
@@ -145,7 +154,7 @@ impl Outbox {
         for (target, position) in arrived {
             self.remove(target, *position);
         }
-        let entries = self.entries(&request.without, request.limit.max(1), request.bytes);
+        let entries = self.next(&request.without, request.limit.max(1), request.bytes);
         self.relay = (!entries.is_empty()).then(|| (request.node.clone(), now.after(request.lease)));
         Relayed { busy: None, entries, waiting: self.waiting }
     }

@@ -29,6 +29,12 @@ impl MemoryStore {
             Query::Outbox { topic, after, limit } => {
                 Reply::Outbox(self.look(name, topic, |topic, _| Ok(topic.outbox.seen(after, limit)))?)
             }
+            Query::FollowUps { topic, after, limit } => {
+                Reply::FollowUps(self.look(name, topic, |topic, _| Ok(topic.outbox.behind(after, limit)))?)
+            }
+            Query::Arrived { topic, source } => {
+                Reply::Arrived(self.look(name, topic, |topic, _| Ok(topic.position_of(&relay_of(source))))?)
+            }
             Query::Repair { topic, repair: Repair::GiveUp(job) } => {
                 let Some(cell) = self.topics.known(topic) else { return Ok(ready(Ok(Reply::Repair(false))).boxed()) };
                 let give_up = |topic: &mut Topic, now| Ok(Reply::Repair(topic.give_up_undecodable(now, job)));

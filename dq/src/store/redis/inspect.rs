@@ -57,6 +57,10 @@ impl RedisStore {
             }
             Query::Relay { topic, request } => Answer::Relay(self.relay_of_topic(topic, request).await?),
             Query::Outbox { topic, after, limit } => Answer::Outbox(self.outbox_of(topic, after, limit).await?),
+            Query::FollowUps { topic, after, limit } => {
+                Answer::FollowUps(self.follow_ups_of(topic, after, limit).await?)
+            }
+            Query::Arrived { topic, source } => Answer::Arrived(self.arrived_in(topic, source).await?),
             Query::Repair { topic, repair: Repair::Mismatch { mismatch, nodes } } => {
                 Answer::Repair(self.repair_of(topic, mismatch, nodes).await?)
             }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use redis::Value;
 
 use super::keys::Key;
-use super::reply::malformed;
+use super::reply::{Reply, malformed};
 use super::scripts::Step;
 use super::{RedisStore, millis};
 use crate::job::{TopicKey, TopicName};
@@ -33,11 +34,34 @@ impl RedisStore {
         let mut reply = self.queries.ask_list(call).await?;
         let busy = u64::try_from(reply.int()?).ok().map(Duration::from_millis);
         let mut relayed = Relayed { busy, entries: Vec::new(), waiting: reply.count()? };
-        while reply.len() > 0 {
-            let entry = entry_of(&reply.bytes()?);
-            relayed.entries.push(entry.ok_or_else(|| malformed("relay", "another program wrote into the outbox"))?);
-        }
+        relayed.entries = entries_in(reply, "relay")?;
         Ok(relayed)
+    }
+
+    pub(super) async fn follow_ups_of(
+        &self,
+        topic: &TopicKey,
+        after: Option<(&TopicName, u64)>,
+        limit: usize,
+    ) -> Result<Vec<OutboxEntry>, StoreError> {
+        // Behind the entry at this position, whatever it says.
+        let from = after.map_or_else(|| "-".into(), |(target, position)| format!("({target}\0{position:016}\u{1}"));
+        let mut cmd = redis::cmd("ZRANGE");
+        cmd.arg(self.keyspace.of(topic).name(Key::Outbox, "")).arg(from).arg("+");
+        cmd.arg("BYLEX").arg("LIMIT").arg(0).arg(limit.max(1));
+        entries_in(Reply::list("follow_ups", self.queries.command("follow_ups", &cmd).await?)?, "follow_ups")
+    }
+
+    pub(super) async fn arrived_in(&self, topic: &TopicKey, source: &TopicName) -> Result<u64, StoreError> {
+        let mut cmd = redis::cmd("GET");
+        cmd.arg(self.keyspace.of(topic).name(Key::Calls, relay_of(source).as_str()));
+        let kept = match self.queries.command("arrived", &cmd).await? {
+            Value::BulkString(kept) => kept,
+            _ => return Ok(0),
+        };
+        // What was answered may follow.
+        let position = kept.split(|byte| !byte.is_ascii_digit()).next().and_then(|text| std::str::from_utf8(text).ok());
+        position.and_then(|text| text.parse().ok()).ok_or_else(|| malformed("arrived", "a position is no number"))
     }
 
     pub(super) async fn outbox_of(
@@ -56,6 +80,15 @@ impl RedisStore {
         }
         Ok(seen)
     }
+}
+
+fn entries_in(mut reply: Reply, operation: &'static str) -> Result<Vec<OutboxEntry>, StoreError> {
+    let mut entries = Vec::with_capacity(reply.len());
+    while reply.len() > 0 {
+        let entry = entry_of(&reply.bytes()?);
+        entries.push(entry.ok_or_else(|| malformed(operation, "another program wrote into the outbox"))?);
+    }
+    Ok(entries)
 }
 
 /// An entry, as the part `put_outbox` writes it.

@@ -9,8 +9,8 @@ use super::topic::{Topic, id, ms, secs};
 use dq::job::State;
 use dq::store::step::{Change, Claim, Ending, USUAL_BYTES, Verdict};
 use dq::store::{
-    BatchAnswer, FollowUpBatch, FollowUpOutcome, FollowUps, Limit, MOST_FOLLOW_UPS, NewJob, OnDuplicate, OutboxEntry,
-    Relay, Relayed, StoreError, TopicChange, relay_of,
+    BatchAnswer, FollowUpBatch, FollowUpOutcome, FollowUps, Limit, MOST_FOLLOW_UPS, MOST_READ, NewJob, OnDuplicate,
+    OutboxEntry, Relay, Relayed, StoreError, TopicChange, relay_of,
 };
 
 /// For how long these nodes relay.
@@ -79,6 +79,35 @@ pub async fn follow_ups_arrive_after_their_outcome(t: &Topic) {
     assert_eq!(t.outbox(&[&target]).await, []);
     assert_eq!(t.store.outbox(&t.key, None, 10).await.expect("outbox is answered"), []);
     target.close().await;
+}
+
+/// An export reads the whole outbox and what has arrived of it, and changes neither (rules 18, 27).
+pub async fn outbox_is_read_page_by_page(t: &Topic) {
+    let (near, far) = (t.beside("conformance", "near").await, t.beside("conformance", "target").await);
+    for (name, target) in [("a", &far), ("b", &near), ("c", &far)] {
+        t.ends_with(name, adds(target, vec![job(name)])).await;
+    }
+    let entries = t.outbox(&[]).await;
+    let read = async |after, limit| t.store.follow_ups(&t.key, after, limit).await.expect("follow_ups is answered");
+    assert_eq!(read(None, MOST_READ).await, entries);
+    let after = |n: usize| Some((&entries[n].target, entries[n].position));
+    assert_eq!(read(after(0), 1).await, entries[1..2]);
+    assert_eq!(read(after(1), 2).await, entries[2..]);
+    assert_eq!(read(after(2), 1).await, []);
+    assert_eq!(
+        entries.iter().map(|entry| &entry.target).collect::<Vec<_>>(),
+        [&near.key.topic, &far.key.topic, &far.key.topic]
+    );
+    let arrived = async || far.store.arrived(&far.key, &t.key.topic).await.expect("arrived is answered");
+    assert_eq!(arrived().await, 0);
+    far.gets_new(t, &entries[1]).await;
+    assert_eq!(arrived().await, entries[1].position);
+    far.gets(t, &entries[1]).await.expect("the target answers");
+    assert_eq!(arrived().await, entries[1].position);
+    assert_eq!(read(None, MOST_READ).await, entries, "a read removes nothing");
+    assert!(t.store.follow_ups(&t.key, None, MOST_READ + 1).await.is_err());
+    near.close().await;
+    far.close().await;
 }
 
 /// Only an outcome that takes effect has follow-ups (rules 10, 18).

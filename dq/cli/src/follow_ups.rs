@@ -1,0 +1,172 @@
+//! Follow-ups in an export: those that have not arrived are lines behind the jobs, and an import brings them to their topics.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use dq::job::{AppName, TopicKey, TopicName};
+use dq::store::{BatchAnswer, FollowUpOutcome, MOST_READ, OutboxEntry, Packed, Store, relay_of};
+use serde::{Deserialize, Serialize};
+
+use crate::ask::Repeating;
+use crate::failure::Failure;
+
+/// Follow-ups of one outcome for one topic that have not arrived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FollowUpLine {
+    /// The topic of the run that wrote them.
+    pub topic: TopicName,
+    /// The topic that they are for.
+    pub target: TopicName,
+    /// When they were written, in µs: their place among the follow-ups of `topic`.
+    pub position: u64,
+    /// The place of those in front of them for the same target; 0: there are none.
+    pub after: u64,
+    /// What they add or delete, as the store keeps it.
+    pub batch_base64: String,
+}
+
+impl FollowUpLine {
+    fn of(topic: &TopicName, entry: OutboxEntry) -> Self {
+        let batch_base64 = BASE64_STANDARD.encode(entry.batch.as_bytes());
+        Self { topic: topic.clone(), target: entry.target, position: entry.position, after: entry.after, batch_base64 }
+    }
+
+    /// The topic that wrote them, and the entry of its outbox.
+    ///
+    /// # Errors
+    /// What is wrong with the line.
+    pub(crate) fn into_entry(self) -> Result<(TopicName, OutboxEntry), String> {
+        let batch = BASE64_STANDARD.decode(&self.batch_base64);
+        let batch =
+            Packed::from_bytes(Bytes::from(batch.map_err(|error| format!("`batch_base64` is no base64: {error}"))?));
+        let entry = OutboxEntry { target: self.target, position: self.position, after: self.after, batch };
+        entry.batch().map_err(|error| error.to_string())?;
+        Ok((self.topic, entry))
+    }
+}
+
+/// How many follow-ups wait in the outboxes of an app, and up to which position each target has them.
+#[derive(Debug, Default)]
+pub(crate) struct Outboxes {
+    /// By source and target.
+    of: BTreeMap<(TopicName, TopicName), Waiting>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Waiting {
+    entries: usize,
+    arrived: u64,
+}
+
+impl Outboxes {
+    /// Notes what waits in the outbox of a topic.
+    pub(crate) async fn look(
+        &mut self,
+        store: &dyn Store,
+        key: &TopicKey,
+        repeating: Repeating,
+    ) -> Result<(), Failure> {
+        const AT_ONCE: usize = 1_000;
+        let what = format!("cannot read the outbox of topic `{}`", key.topic);
+        let mut after = None;
+        loop {
+            let page = repeating.ask(&what, |_| store.outbox(key, after.as_ref(), AT_ONCE)).await?;
+            let is_last = page.len() < AT_ONCE;
+            after = page.last().map(|seen| seen.target.clone());
+            for seen in page {
+                let waiting = Waiting { entries: seen.waiting, arrived: 0 };
+                self.of.insert((key.topic.clone(), seen.target), waiting);
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// Notes what has arrived in the topics of a store.
+    pub(crate) async fn compare(
+        &mut self,
+        store: &dyn Store,
+        app: &AppName,
+        repeating: Repeating,
+    ) -> Result<(), Failure> {
+        for ((source, target), waiting) in &mut self.of {
+            let key = TopicKey { app: app.clone(), topic: target.clone() };
+            let what = format!("cannot read what has arrived in topic `{target}`");
+            let arrived = repeating.ask(&what, |_| store.arrived(&key, source)).await?;
+            waiting.arrived = waiting.arrived.max(arrived);
+        }
+        Ok(())
+    }
+
+    /// Reads what has not arrived of the outboxes of a store. The first line for a target follows none: another store has nothing of them.
+    /// Returns what has changed since [`look`](Self::look), in words.
+    pub(crate) async fn read(
+        &self,
+        store: &dyn Store,
+        app: &AppName,
+        repeating: Repeating,
+        mut write: impl FnMut(FollowUpLine) -> Result<(), Failure>,
+    ) -> Result<Option<String>, Failure> {
+        let mut changed = None;
+        for ((source, target), waiting) in &self.of {
+            let key = TopicKey { app: app.clone(), topic: source.clone() };
+            let what = format!("cannot read the outbox of topic `{source}`");
+            let (mut at, mut read, mut is_first) = (0, 0, true);
+            loop {
+                let ask = |tries: u32| {
+                    let most = MOST_READ.checked_shr(tries).unwrap_or_default().max(1);
+                    store.follow_ups(&key, Some((target, at)), most)
+                };
+                let entries = repeating.ask(&what, ask).await?;
+                let of_target: Vec<_> = entries.into_iter().filter(|entry| entry.target == *target).collect();
+                let Some(last) = of_target.last() else { break };
+                (at, read) = (last.position, read + of_target.len());
+                for entry in of_target.into_iter().filter(|entry| entry.position > waiting.arrived) {
+                    let after = if std::mem::take(&mut is_first) { 0 } else { entry.after };
+                    write(FollowUpLine::of(source, OutboxEntry { after, ..entry }))?;
+                }
+            }
+            if read != waiting.entries {
+                let counts = format!("{} follow-ups for `{target}` before, {read} read", waiting.entries);
+                changed = Some(format!("the outbox of topic `{source}` changed while it was read ({counts})"));
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// Brings follow-ups to their topic. Returns those that it refuses.
+pub(crate) async fn bring(
+    store: &dyn Store,
+    app: &AppName,
+    source: &TopicName,
+    entry: &OutboxEntry,
+    repeating: Repeating,
+) -> Result<Vec<String>, Failure> {
+    let key = TopicKey { app: app.clone(), topic: entry.target.clone() };
+    let what = format!("cannot bring the follow-ups of topic `{source}` to topic `{}`", entry.target);
+    let send = |_| {
+        let producer = store.producer(&key, &relay_of(source));
+        let answer = producer.relay(entry.clone());
+        async move {
+            let answer = answer.await;
+            drop(producer);
+            answer
+        }
+    };
+    let answer = repeating.ask(&what, send).await?;
+    let BatchAnswer::Done(outcomes) = answer else { return Ok(Vec::new()) };
+    let refused = outcomes.into_iter().filter_map(|outcome| match outcome {
+        FollowUpOutcome::Done => None,
+        FollowUpOutcome::Refused { id, cause } => Some(format!("job `{id}` of topic `{}`: {cause}", entry.target)),
+    });
+    Ok(refused.collect())
+}
