@@ -42,5 +42,5 @@ fn the_lines_of_the_guide_are_lines_of_an_export() {
         let read: dq_cli::line::Line = serde_json::from_str(line).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), line);
     }
-    assert_eq!(block.lines().count(), 4);
+    assert_eq!(block.lines().count(), 5, "one of each kind");
 }
