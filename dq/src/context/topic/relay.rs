@@ -13,6 +13,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::sync::{Notify, watch};
 
+use super::stats::RefusedFollowUp;
 use super::{Parts, StopOrder};
 use crate::context::timer::{Timer, answered_within};
 use crate::environment::Environment;
@@ -229,8 +230,9 @@ async fn send_all(parts: &Parts, producer: &dyn Producer, entries: Vec<OutboxEnt
         let BatchAnswer::Done(outcomes) = answer else { continue };
         for outcome in outcomes {
             if let FollowUpOutcome::Refused { id, cause } = outcome {
-                parts.stats.refused_follow_up();
                 tracing::warn!(topic = %parts.key.topic, %target, job.id = %id, cause, "the target refuses a follow-up for good: it is passed over");
+                let (target, job, at) = (target.to_string(), id.to_string(), parts.environment.wall());
+                parts.stats.refused_follow_up(RefusedFollowUp { target, job, cause, at });
             }
         }
     }

@@ -19,6 +19,7 @@ use crate::store::RequestKind;
 use crate::store::step::Change;
 use crate::store::{Drain, Outage, Pause, StoreError, TopicDelay, TopicLimit, TopicState};
 use crate::telemetry::{Counter, Histogram, counter, histogram, label, table};
+use crate::time::Timestamp;
 
 /// The state of one topic on this node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,6 +43,8 @@ pub struct TopicHealth {
     pub settling: usize,
     /// Entries that waited in the outbox of the topic when this node last relayed: follow-ups that have not arrived.
     pub follow_ups: usize,
+    /// The last follow-ups that this node brought to a topic which refused them for good, oldest first. At most 16.
+    pub refused_follow_ups: Vec<RefusedFollowUp>,
     /// The jobs that may have killed their process, and how this node runs them; `None` while it holds none.
     pub quarantine: Option<Quarantine>,
     /// Where dq itself has panicked in this topic since the start of the node, which is a defect of dq: please report it. At most 16.
@@ -101,6 +104,20 @@ pub struct TopicDefect {
     pub is_given_up: bool,
 }
 
+/// A follow-up that its topic refused for good, so that it was passed over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RefusedFollowUp {
+    /// The topic that it was for.
+    pub target: String,
+    /// The id of its job.
+    pub job: String,
+    /// Why that topic refused it.
+    pub cause: String,
+    /// When, by the wall clock of the node.
+    pub at: Timestamp,
+}
+
 /// The result of a stop: what became of what the node held when it was told to stop. The log has the same as one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -115,6 +132,14 @@ pub struct Stopped {
     pub left: usize,
     /// Handlers that were cancelled and have not returned, because they block their thread.
     pub still_running: usize,
+}
+
+/// Adds to the last ones that are shown.
+fn push<T>(shown: &mut Vec<T>, last: T) {
+    if shown.len() == MOST_SHOWN {
+        shown.remove(0);
+    }
+    shown.push(last);
 }
 
 /// What `health()` says while runs starve.
@@ -135,6 +160,8 @@ pub(crate) struct TopicStats {
     waiting: Level,
     settling: Level,
     follow_ups: Level,
+    /// Locked for a copy at most.
+    refused: Mutex<Vec<RefusedFollowUp>>,
     relay: Histogram,
     /// Jobs that `process_unacked` dropped.
     dropped: Count,
@@ -192,6 +219,7 @@ impl TopicStats {
             places: AtomicU64::new(0),
             quarantine: Mutex::default(),
             defects: Mutex::default(),
+            refused: Mutex::default(),
             state: Mutex::default(),
             left: AtomicUsize::new(0),
             at_stop: OnceLock::new(),
@@ -211,6 +239,7 @@ impl TopicStats {
             waiting: self.waiting.read(),
             settling: self.settling.read(),
             follow_ups: self.follow_ups.read(),
+            refused_follow_ups: self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             quarantine: self.quarantine.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             defects: self.defects().clone(),
             counters: self.count.read(),
@@ -299,11 +328,8 @@ impl TopicStats {
                 panic.clone_into(&mut known.message);
             }
             None => {
-                if defects.len() == MOST_SHOWN {
-                    defects.remove(0);
-                }
                 let (step, message) = (step.to_owned(), panic.to_owned());
-                defects.push(TopicDefect { step, job, message, panics: 1, is_given_up: false });
+                push(&mut defects, TopicDefect { step, job, message, panics: 1, is_given_up: false });
             }
         }
     }
@@ -339,8 +365,9 @@ impl TopicStats {
     }
 
     /// A target refuses a follow-up for good.
-    pub(super) fn refused_follow_up(&self) {
+    pub(super) fn refused_follow_up(&self, refused: RefusedFollowUp) {
         self.count.refused_follow_ups.add(1);
+        push(&mut self.refused.lock().unwrap_or_else(PoisonError::into_inner), refused);
     }
 
     pub(super) fn settled(&self, change: &Change) {
