@@ -7,6 +7,7 @@
 //! * `memory`, `parts`: a limit of the memory, and directories that are read part by part or filled without it.
 //! * `view`: what another process sees meanwhile.
 //! * `real_disks`: disks of this machine that are read-only, without permission, or full.
+//! * `buffered`: adds that wait in a directory while another store is away.
 //! * `backup`, `salvage`: copies of a store, and what is saved of a damaged one.
 //! * `hardened`: what other users of the machine can do.
 //! * `sharing`, `refused`: who may open a directory, and what a start says that may not.
@@ -14,6 +15,7 @@
 #![cfg(unix)]
 
 mod backup;
+mod buffered;
 mod failed_disk;
 mod full_disk;
 mod hardened;

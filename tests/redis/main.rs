@@ -3,6 +3,7 @@
 mod again;
 mod arriving;
 mod broadcasts;
+mod buffered;
 mod connections;
 mod cost;
 mod costs_add;

@@ -52,6 +52,8 @@ struct State {
     requests: BTreeMap<&'static str, usize>,
     rule: Option<Rule>,
     without_signals: bool,
+    /// Queries fail, too.
+    is_away: bool,
     /// The most bytes of records that an answer carries in time.
     carried: Option<usize>,
     poisoned_request: Option<Poison<Request>>,
@@ -97,9 +99,16 @@ impl Faults {
         });
     }
 
+    /// From now on nobody reaches the store: requests fail, and so do queries.
+    pub fn go_away(&self) {
+        self.fail_all(Fault::Unavailable);
+        self.state.lock().unwrap().is_away = true;
+    }
+
     /// From now on no request fails.
     pub fn clear(&self) {
-        self.state.lock().unwrap().rule = None;
+        let mut state = self.state.lock().unwrap();
+        (state.rule, state.is_away) = (None, false);
     }
 
     /// From now on no signal arrives, and no subscriber learns of that.
@@ -200,7 +209,9 @@ impl Store for FaultyStore {
     fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
         let fault = match query {
             Query::Open { .. } | Query::Listen { .. } | Query::KeepHistory { .. } => self.faults.ask(query.name()),
-            _ => None,
+            // It asks no server.
+            Query::Prepare {} => None,
+            _ => self.faults.state.lock().unwrap().is_away.then_some(Fault::Unavailable),
         };
         match fault {
             None => self.inner.ask(query),

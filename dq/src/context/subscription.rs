@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::timer::answered_within;
 use crate::environment::Environment;
 use crate::job::TopicKey;
+use crate::store::answered_within;
 use crate::store::{Interest, Party, Signal, Signals, Store, StoreError};
 
 /// The longest pause after the first failure. Each pause is a random part of its longest, at least a quarter.

@@ -1,29 +1,10 @@
-//! Waits for a time, and for an answer of the store up to a time.
+//! Waits for a time.
 
-use std::future::Future;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
 use crate::environment::Environment;
-use crate::store::StoreError;
-
-/// The answer of the store, unless it takes longer than `limit`.
-pub(super) async fn answered_within<T>(
-    environment: &Environment,
-    limit: Duration,
-    operation: &'static str,
-    answer: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    tokio::select! {
-        biased;
-        answer = answer => answer,
-        () = environment.sleep_until(environment.now() + limit) => {
-            let reason = format!("no answer within {}", humantime::format_duration(limit));
-            Err(StoreError::Unavailable { operation, reason })
-        }
-    }
-}
 
 /// Waits for one point in time after another. It keeps its sleep as long as its end stays the same, so asking for the same one again
 /// costs nothing. Each task of a node has one.

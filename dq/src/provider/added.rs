@@ -117,6 +117,10 @@ impl AddMode for Extending {
 pub enum Addition {
     /// The job waits until it is due.
     New,
+    /// The store is away: the [buffer](crate::context::ContextFactory::buffer) of the provider has the job on its disk, and sends it when the store is back. It is due then, or
+    /// at the time that it would have been due. If the store refuses it then, because a job with its id exists or its topic is full, nobody hears
+    /// of it but the log and [`Provider::buffer`](super::Provider::buffer).
+    Buffered,
     /// A job with this id exists in this state, and the store kept it, as asked; it dropped the new job. DONE: it has ended, and its id stays
     /// taken for its [`unique_for`](super::Call::unique_for).
     Kept(State),
@@ -235,6 +239,7 @@ pub(super) fn added(target: Target, answer: Answer) -> Result<Added, CallError> 
     };
     let how = match (outcome, target.doing) {
         (AddOutcome::Added, _) => Ok(Addition::New),
+        (AddOutcome::Buffered, _) => Ok(Addition::Buffered),
         (AddOutcome::Exists(state), Doing::Add(OnDuplicate::Keep)) => Ok(Addition::Kept(state)),
         (AddOutcome::Exists(state), Doing::Add(OnDuplicate::Extend { .. })) => Err(Refusal::NotExtended(state)),
         (AddOutcome::Exists(state), _) => Err(Refusal::Exists(state)),

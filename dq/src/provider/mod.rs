@@ -17,6 +17,7 @@
 mod add;
 mod added;
 mod batch;
+mod buffer;
 mod call;
 mod change;
 mod coalescer;
@@ -52,6 +53,8 @@ mod typed;
 
 pub use add::{Add, AddMany};
 pub use added::{Added, AddedMany, AddedOrKept, Addition, Extending};
+pub(crate) use buffer::{Bounds, Buffer};
+pub use buffer::{BufferHealth, RefusedAdd};
 pub use call::{Call, Verb};
 pub use change::{Change, ChangeMany, Changed, JobOptions};
 pub use command::{AckedOrRequeued, CommandAnswer, JobCommand};

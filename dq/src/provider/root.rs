@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use super::buffer::Buffer;
 use super::coalescer::Coalescer;
 use super::error::{Doing, Target};
 use super::inbox::Inbox;
@@ -30,6 +31,8 @@ pub(super) struct Root {
     pub(super) outage: OnceLock<Outage>,
     /// The schedules that the code of its program defines.
     pub(super) code: OnceLock<BTreeSet<(TopicName, String)>>,
+    /// What takes adds while the store is away.
+    pub(super) buffer: Option<Arc<Buffer>>,
     inboxes: RwLock<Inboxes>,
 }
 
@@ -50,6 +53,7 @@ impl Root {
             restarts: Arc::default(),
             outage: OnceLock::new(),
             code: OnceLock::new(),
+            buffer: None,
             inboxes: RwLock::default(),
         }
     }

@@ -49,6 +49,7 @@ mod signals;
 mod statistics;
 pub mod step;
 mod topic_state;
+mod within;
 
 use std::fmt;
 use std::sync::Arc;
@@ -106,6 +107,7 @@ pub(crate) use topic_state::{Gate, Slots};
 
 pub(crate) use operations::other_kind;
 use operations::{operations, query_calls};
+pub(crate) use within::answered_within;
 
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use crate::time::Timestamp;

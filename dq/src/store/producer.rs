@@ -151,6 +151,8 @@ pub enum AddOutcome {
     TopicFull(TopicFull),
     /// The store cannot add this job, for this reason.
     Refused(String),
+    /// The store is away, and the buffer of the provider has the job until it is back. No store answers this.
+    Buffered,
 }
 
 impl AddOutcome {

@@ -185,6 +185,7 @@ async fn put(app: &Shared, topic: &str, job: NewJob) -> Result<Added, Failure> {
         Addition::Kept(state) => ("kept", Some(state.to_string())),
         Addition::KeptDeleted => ("kept", Some("deleted".into())),
         Addition::New => ("added", None),
+        Addition::Buffered => ("buffered", None),
         _ => ("replaced", None),
     };
     Ok(Added { id: id.to_string(), how, state })

@@ -15,9 +15,9 @@ use futures_util::stream::{self, StreamExt};
 use super::discover::Listeners;
 use crate::config::Source;
 use crate::context::problems::Problem;
-use crate::context::timer::answered_within;
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
+use crate::store::answered_within;
 use crate::store::{Store, StoreError};
 
 /// How long the directory of topics may keep a start waiting.

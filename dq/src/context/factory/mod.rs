@@ -72,6 +72,8 @@ pub struct ContextFactory {
     variables: Option<Variables>,
     environment: Option<Environment>,
     unreachable: Unreachable,
+    /// The directory that takes adds while the store is away.
+    buffer: Option<PathBuf>,
 }
 
 impl ContextFactory {
@@ -94,6 +96,7 @@ impl ContextFactory {
             variables: None,
             environment: None,
             unreachable: Unreachable::default(),
+            buffer: None,
         }
     }
 
@@ -115,6 +118,17 @@ impl ContextFactory {
             Chosen::Made(store) => (Some(store), None),
         };
         self
+    }
+
+    /// Lets the provider take adds while the store is away: they wait in this directory, on its disk, and are sent when the store is back, each once
+    /// and in their order, also if the program was killed meanwhile. Such an add answers [`Addition::Buffered`](crate::provider::Addition::Buffered). For a provider in a
+    /// service that must go on without its Redis.
+    ///
+    /// The directory belongs to one process at a time, is made if it is missing, and keeps the name under which the store knows it: do not delete or copy it
+    /// while anything waits. The settings `buffer_limit`, `buffer_bytes` and `buffer_age` bound what it takes. A provider with a buffer connects also
+    /// if the store cannot be reached. Everything but adds fails while the store is away.
+    pub fn buffer(self, directory: impl Into<PathBuf>) -> Self {
+        Self { buffer: Some(directory.into()), ..self }
     }
 
     /// Provides a value to every listener that has a field or parameter of exactly this type.

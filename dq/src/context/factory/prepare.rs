@@ -4,6 +4,7 @@ use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::Location;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use crate::context::problems::{Problem, StartError};
 use crate::environment::Environment;
 use crate::job::AppName;
 use crate::listener::Injector;
-use crate::provider::Provider;
+use crate::provider::{Bounds, Buffer, Provider};
 use crate::store::{Durability, Store};
 
 /// The longest time that a call may take.
@@ -63,6 +64,13 @@ impl ContextFactory {
             return Err(StartError::new(problems, self.injector.provided()));
         };
         let provider = Provider::root(app.clone(), store.clone(), environment.clone(), node.settings.clone());
+        let provider = match &self.buffer {
+            None => provider,
+            Some(path) => match buffered(path, &app, &store, &environment, &node.settings).await {
+                Ok(provider) => provider,
+                Err(problem) => return Err(StartError::new(vec![problem], self.injector.provided())),
+            },
+        };
         let mut maker = Maker { injector: self.injector, problems };
         maker.injector.provide(app.clone(), None);
         maker.injector.provide(provider.clone(), None);
@@ -78,6 +86,8 @@ impl ContextFactory {
 
     /// A provider without a node.
     pub(super) async fn provider(self, unreachable: Unreachable) -> Result<Provider, Error> {
+        // What its callers add waits in the buffer until the store can be reached.
+        let unreachable = if self.buffer.is_some() { Unreachable::Ignored } else { unreachable };
         let factory = Self { shared_store_only: true, unreachable, ..self.without_listeners() };
         let prepared = factory.prepare().await?;
         prepared.plan.log_provider();
@@ -204,6 +214,28 @@ fn check_memory_limit(node: &Resolved<NodeSettings>, made: bool, layers: &Layers
     };
     let (setting, at) = (Setting { topic: None, key: "memory_limit" }, node.source("memory_limit"));
     Some(SettingProblem::OutOfRange { setting, value: bytes.to_string(), at, limit, write: write.to_owned() })
+}
+
+/// A provider whose adds wait in this directory while the store is away.
+async fn buffered(
+    path: &Path,
+    app: &AppName,
+    store: &Arc<dyn Store>,
+    environment: &Environment,
+    settings: &NodeSettings,
+) -> Result<Provider, Problem> {
+    let directory =
+        Arc::new(stores::file_store(path, &NodeSettings { durability: Durability::Sync, ..NodeSettings::default() }));
+    let bounds = Bounds {
+        jobs: settings.buffer_limit,
+        bytes: settings.buffer_bytes,
+        age: settings.buffer_age,
+        call_timeout: settings.call_timeout,
+    };
+    let url = directory.url();
+    let buffer = Buffer::open(store.clone(), directory, app, environment.clone(), bounds).await;
+    let buffer = buffer.map_err(|error| Problem::StoreNotOpen { url, at: None, error })?;
+    Ok(Provider::buffered(app.clone(), buffer, environment.clone(), settings.clone()))
 }
 
 fn choose_store(

@@ -105,7 +105,7 @@ fn memory_clock() -> Arc<dyn StoreClock> {
 }
 
 /// The store in a directory; under a paused clock, where no other thread may work, without its thread.
-fn file_store(path: &Path, settings: &NodeSettings) -> FileStore {
+pub(super) fn file_store(path: &Path, settings: &NodeSettings) -> FileStore {
     FileStore::new(path).with(|options| {
         options.durability = settings.durability;
         if let Some(limit) = settings.memory_limit {

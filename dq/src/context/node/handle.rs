@@ -90,7 +90,11 @@ impl Context {
     /// A handle that reads the health of this node, for example for a readiness probe beside
     /// [`run_until_signal`](Self::run_until_signal), which consumes the node.
     pub fn probe(&self) -> HealthProbe {
-        HealthProbe { registry: self.running.registry.clone(), provider_restarts: self.provider.restart_count() }
+        HealthProbe {
+            registry: self.running.registry.clone(),
+            provider_restarts: self.provider.restart_count(),
+            buffer: self.provider.buffer_handle(),
+        }
     }
 
     /// Ends the node at once, as a power cut would: no job goes back. For tests of what other nodes do then.

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use super::channel_stats::{ChannelHealth, ChannelStats};
 use crate::context::condition::Condition;
 use crate::context::topic::stats::{TopicHealth, TopicStats};
+use crate::provider::{Buffer, BufferHealth};
 use crate::store::{MemoryUse, Store};
 
 /// The state of a node.
@@ -38,6 +39,8 @@ pub struct Health {
     /// How often a task of the node's provider was restarted after a panic of dq itself
     /// ([`Provider::restarts`](crate::Provider::restarts)).
     pub provider_restarts: u64,
+    /// What waits in the [buffer](crate::context::ContextFactory::buffer) of the node's provider; `None`: it has none.
+    pub buffer: Option<BufferHealth>,
 }
 
 /// Reads the health of a node without its [`Context`](crate::context::Context), for example for a readiness probe beside
@@ -46,13 +49,16 @@ pub struct Health {
 pub struct HealthProbe {
     pub(super) registry: Arc<HealthRegistry>,
     pub(super) provider_restarts: Arc<AtomicU64>,
+    /// It ends with the provider, whatever still reads the health.
+    pub(super) buffer: Option<Weak<Buffer>>,
 }
 
 impl HealthProbe {
     /// The state of the node, or its last state after its end. Costs a few atomic loads per topic and no request to the store.
     pub fn health(&self) -> Health {
         let provider_restarts = self.provider_restarts.load(Relaxed);
-        Health { provider_restarts, ..self.registry.health() }
+        let buffer = self.buffer.as_ref().and_then(Weak::upgrade).map(|buffer| buffer.health());
+        Health { provider_restarts, buffer, ..self.registry.health() }
     }
 
     /// Waits until the node is [`ready`](Health::ready). Waits forever while the store cannot be reached, and once the node
@@ -95,6 +101,7 @@ impl HealthRegistry {
             topics,
             channels,
             provider_restarts: 0,
+            buffer: None,
         }
     }
 

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::context::timer::answered_within;
 use crate::context::topic::StopOrder;
 use crate::environment::Environment;
 use crate::job::TopicKey;
+use crate::store::answered_within;
 use crate::store::{HistorySetting, Store, StoreError};
 
 /// The longest pause before the store is asked for the first time.

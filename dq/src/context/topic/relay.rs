@@ -15,9 +15,10 @@ use tokio::sync::{Notify, watch};
 
 use super::stats::RefusedFollowUp;
 use super::{Parts, StopOrder};
-use crate::context::timer::{Timer, answered_within};
+use crate::context::timer::Timer;
 use crate::environment::Environment;
 use crate::job::{TopicKey, TopicName};
+use crate::store::answered_within;
 use crate::store::{
     BatchAnswer, FollowUpOutcome, MOST_ENTRIES, OUT_OF_ORDER, OutboxEntry, Producer, Relay as Request, Relayed,
     StoreError, relay_of,

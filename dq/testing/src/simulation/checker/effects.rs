@@ -58,6 +58,7 @@ impl Checker {
             | AddOutcome::Later
             | AddOutcome::TopicFull(_)
             | AddOutcome::Refused(_) => true,
+            AddOutcome::Buffered => false,
         };
         if !there {
             self.bad(format!("[18] LOST: the add of {new} ({id}) is answered {outcome:?}: it is {has:?}, {job:?}"));

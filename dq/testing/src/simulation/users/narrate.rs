@@ -99,6 +99,7 @@ fn how_added(outcome: &AddOutcome, due: &str) -> String {
         AddOutcome::Repeated => "comes twice in one batch".into(),
         AddOutcome::TopicFull(full) => format!("is refused: {full}"),
         AddOutcome::Refused(why) => format!("is refused: {why}"),
+        AddOutcome::Buffered => "waits in a buffer".into(),
     }
 }
 

@@ -1,0 +1,165 @@
+//! The task that sends what a buffer has, topic by topic and in order, and learns the store's clock.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::Buffer;
+use super::entries::Read;
+use super::state::Size;
+use crate::environment::Environment;
+use crate::job::{JobId, TopicKey};
+use crate::store::{BatchAnswer, FollowUpBatch, FollowUpOutcome, StoreError, answered_within, relay_of};
+
+/// How often the store's clock is read while the store answers.
+const CLOCK_EVERY: Duration = Duration::from_secs(60);
+
+/// How long the sender rests at first after an error, and at most.
+const FIRST_REST: Duration = Duration::from_millis(250);
+const LONGEST_REST: Duration = Duration::from_secs(5);
+
+/// Sends until the buffer is dropped.
+pub(super) async fn run(buffer: Weak<Buffer>) {
+    let mut failures = 0;
+    loop {
+        let Some(strong) = buffer.upgrade() else { return };
+        let (changed, environment) = (Arc::clone(&strong.changed), strong.environment.clone());
+        let is_done = strong.send_all().await;
+        let pause = match is_done {
+            true => CLOCK_EVERY,
+            false => environment.growing_pause(FIRST_REST, LONGEST_REST, failures, 2),
+        };
+        failures = if is_done { 0 } else { failures.saturating_add(1) };
+        drop(strong);
+        wait(&environment, pause, is_done.then_some(&*changed)).await;
+    }
+}
+
+/// Waits for this long, or until something has changed.
+async fn wait(environment: &Environment, pause: Duration, changed: Option<&Notify>) {
+    let end = environment.sleep_until(environment.now() + pause);
+    match changed {
+        Some(changed) => tokio::select! {
+            biased;
+            () = changed.notified() => {}
+            () = end => {}
+        },
+        None => end.await,
+    }
+}
+
+impl Buffer {
+    /// Sends what waits, and reads the store's clock. Returns whether nothing is left to do.
+    async fn send_all(&self) -> bool {
+        let topics = self.state().topics();
+        let mut all_sent = true;
+        for topic in topics {
+            let sent = self.send_topic(&topic).await;
+            all_sent &= sent.is_ok();
+            if let Err(error) = sent {
+                tracing::debug!(topic = %topic.topic, %error, "cannot send what the buffer has; dq tries again");
+                if error.is_outage() {
+                    self.state().goes_away(self.environment.now());
+                    return false;
+                }
+            }
+        }
+        let is_read = self.read_clock().await.is_ok();
+        if is_read && let Some(away) = self.state().comes_back(self.environment.now()) {
+            let away = humantime::format_duration(Duration::from_secs(away.as_secs())).to_string();
+            tracing::info!(
+                store = self.store.url(),
+                away,
+                "the store answers again, and has what waited in the directory"
+            );
+        }
+        all_sent && (is_read || self.state().known().is_none())
+    }
+
+    /// Sends the entries of a topic until there are none.
+    async fn send_topic(&self, topic: &TopicKey) -> Result<(), StoreError> {
+        let producer = self.store.producer(topic, &relay_of(&self.entries.name));
+        loop {
+            let read = self.entries.first(topic).await?;
+            if read.is_empty() {
+                return Ok(());
+            }
+            let now = self.now_of_store(&self.state());
+            let is_old = |read: &Read| read.entry.position.saturating_add(self.bounds.age.as_micros() as u64) < now;
+            let (old, new): (Vec<_>, Vec<_>) = read.into_iter().partition(is_old);
+            self.drop_old(topic, &old).await?;
+            // An entry that overtakes the one before it is refused. The first one follows what the store has.
+            let mut after = 0;
+            let mut sent = Vec::with_capacity(new.len());
+            for Read { mut entry, size } in new {
+                entry.after = std::mem::replace(&mut after, entry.position);
+                sent.push((entry.position, size, producer.relay(entry)));
+            }
+            let (mut gone, mut failed) = (Vec::new(), None);
+            for (position, size, answer) in sent {
+                match answered_within(&self.environment, self.bounds.call_timeout, "relay", answer).await {
+                    Ok(answer) => {
+                        self.note_outcomes(topic, answer);
+                        self.state().sent(size.jobs);
+                        gone.push((position, size));
+                    }
+                    Err(error) => {
+                        failed = Some(error);
+                        break;
+                    }
+                }
+            }
+            self.remove(topic, gone).await?;
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+    }
+
+    async fn drop_old(&self, topic: &TopicKey, old: &[Read]) -> Result<(), StoreError> {
+        for Read { entry, .. } in old {
+            if let FollowUpBatch::Add(jobs) = entry.batch()? {
+                for job in jobs {
+                    let cause = "it waited in the buffer for longer than `buffer_age`".to_owned();
+                    self.refuse(topic, &job.id, cause);
+                }
+            }
+        }
+        self.remove(topic, old.iter().map(|read| (read.entry.position, read.size)).collect()).await
+    }
+
+    async fn remove(&self, topic: &TopicKey, gone: Vec<(u64, Size)>) -> Result<(), StoreError> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let positions: Vec<_> = gone.iter().map(|(position, _)| *position).collect();
+        let last = self.state().last;
+        self.entries.remove(topic, &positions, last).await?;
+        self.state().forget(topic, &gone);
+        Ok(())
+    }
+
+    fn note_outcomes(&self, topic: &TopicKey, answer: BatchAnswer<FollowUpOutcome>) {
+        let BatchAnswer::Done(outcomes) = answer else { return };
+        for outcome in outcomes {
+            if let FollowUpOutcome::Refused { id, cause } = outcome {
+                self.refuse(topic, &id, cause);
+            }
+        }
+    }
+
+    fn refuse(&self, topic: &TopicKey, id: &JobId, cause: String) {
+        tracing::warn!(topic = %topic.topic, job.id = %id, cause, "an add from the buffer is refused for good: it is passed over");
+        self.state().refuse(topic, id, cause);
+    }
+
+    /// Reads the store's clock.
+    async fn read_clock(&self) -> Result<(), StoreError> {
+        let Some(topic) = self.state().known() else { return Ok(()) };
+        let counts = answered_within(&self.environment, self.bounds.call_timeout, "counts", self.store.counts(&topic));
+        let clock = counts.await?.clock;
+        self.state().clock = Some((clock.as_millis() * 1_000, self.environment.now()));
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! Adds that wait in a directory while the store is away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dq::DelayJob;
+use dq::context::ContextFactory;
+use dq::environment::TokioClock;
+use dq::job::State;
+use dq::provider::{Addition, CallError, Provider};
+use dq::store::Store;
+use dq::store::memory::MemoryStore;
+use dq_tests::file::Folder;
+use dq_tests::{Faults, FaultyStore};
+use serde::{Deserialize, Serialize};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "mail", delay = "1h")]
+struct Mail {
+    #[job(id)]
+    n: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "bill")]
+struct Bill {
+    #[job(id)]
+    n: u64,
+}
+
+/// A store that goes away, and the directory that takes adds meanwhile.
+struct Shop {
+    store: Arc<dyn Store>,
+    faults: Arc<Faults>,
+    folder: Folder,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let (store, faults) = FaultyStore::over(Arc::new(MemoryStore::new(Arc::new(TokioClock::new()))));
+        Self { store, faults, folder: Folder::unmade() }
+    }
+
+    fn factory(&self) -> ContextFactory {
+        let factory = ContextFactory::new("shop").without_inventory().variables([("", ""); 0]);
+        factory.store(Arc::clone(&self.store)).buffer(self.folder.path())
+    }
+
+    async fn provider(&self) -> Provider {
+        self.factory().connect().await.unwrap()
+    }
+
+    /// The store goes away, and the provider has noticed it.
+    async fn goes_away(&self, provider: &Provider) {
+        self.faults.go_away();
+        let unknown = provider.add(Mail { n: 99 }).await.unwrap_err();
+        assert!(matches!(unknown, CallError::Unknown { .. }), "{unknown}");
+        assert!(provider.buffer().unwrap().is_away);
+    }
+
+    /// The store is back, and nothing waits any more.
+    async fn comes_back(&self, provider: &Provider) {
+        self.faults.clear();
+        until(|| provider.buffer().is_some_and(|buffer| buffer.jobs == 0 && !buffer.is_away)).await;
+    }
+}
+
+/// Lets time pass until this holds.
+async fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        tokio::time::advance(SECOND / 4).await;
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn how(provider: &Provider, n: u64) -> Addition {
+    provider.add(Mail { n }).await.unwrap().how
+}
+
+#[tokio::test(start_paused = true)]
+async fn adds_wait_on_the_disk_while_the_store_is_away_and_arrive_once_and_in_order() {
+    let shop = Shop::new();
+    let provider = shop.provider().await;
+    assert_eq!(how(&provider, 0).await, Addition::New);
+    shop.goes_away(&provider).await;
+    for n in 1..5 {
+        tokio::time::advance(SECOND).await;
+        assert_eq!(how(&provider, n).await, Addition::Buffered);
+    }
+    let many = provider.add_many((5..9).map(|n| Mail { n })).await.unwrap().all().unwrap();
+    assert!(many.iter().all(|added| added.how == Addition::Buffered));
+    let buffer = provider.buffer().unwrap();
+    assert_eq!((buffer.jobs, buffer.sent, buffer.refused), (8, 0, 0));
+    drop(provider);
+
+    let again = shop.provider().await;
+    assert_eq!(again.buffer().unwrap().jobs, 8, "the disk has them");
+    assert_eq!(how(&again, 9).await, Addition::Buffered);
+    shop.comes_back(&again).await;
+    assert_eq!(again.buffer().unwrap().sent, 9);
+    assert_eq!(how(&again, 10).await, Addition::New);
+    let waiting = again.get::<Mail>(1).await.unwrap().unwrap();
+    assert_eq!(waiting.state(), State::Delayed);
+    let listed: Vec<_> = again.inspect().jobs("mail", State::Delayed, &Default::default(), None).await.unwrap().jobs;
+    let ids: Vec<_> = listed.iter().map(|job| job.id.as_str().to_owned()).collect();
+    assert_eq!(ids, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]);
+    let at = |n: usize| listed[n].at.unwrap();
+    assert_eq!(at(2).since(at(1)), SECOND, "a delay counts from the add");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_after_the_fact_is_counted_and_named() {
+    let shop = Shop::new();
+    let provider = shop.provider().await;
+    provider.add(Mail { n: 7 }).await.unwrap();
+    shop.goes_away(&provider).await;
+    assert_eq!(how(&provider, 7).await, Addition::Buffered);
+    assert_eq!(how(&provider, 8).await, Addition::Buffered);
+    shop.comes_back(&provider).await;
+    let buffer = provider.buffer().unwrap();
+    assert_eq!((buffer.sent, buffer.refused), (2, 1));
+    let refused = &buffer.last_refused[0];
+    assert_eq!((refused.topic.as_str(), refused.job.as_str()), ("mail", "7"));
+    assert_eq!(refused.cause, "a job with this id exists, and is delayed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_buffer_is_bounded_and_drops_what_is_too_old() {
+    let shop = Shop::new();
+    let provider = shop.factory().buffer_limit(2).buffer_age("1h").connect().await.unwrap();
+    provider.add(Mail { n: 0 }).await.unwrap();
+    shop.goes_away(&provider).await;
+    assert_eq!(how(&provider, 1).await, Addition::Buffered);
+    tokio::time::advance(3600 * SECOND).await;
+    assert_eq!(how(&provider, 2).await, Addition::Buffered);
+    let full = provider.add(Mail { n: 3 }).await.unwrap_err();
+    assert!(full.to_string().contains("the buffer is full: 2 jobs"), "{full}");
+    assert!(full.to_string().contains("Raise `buffer_limit`"), "{full}");
+    shop.comes_back(&provider).await;
+    let buffer = provider.buffer().unwrap();
+    assert_eq!((buffer.sent, buffer.refused), (1, 1));
+    assert_eq!(buffer.last_refused[0].cause, "it waited in the buffer for longer than `buffer_age`");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_drains_gets_its_adds_later_and_holds_up_no_other() {
+    let shop = Shop::new();
+    let provider = shop.provider().await;
+    provider.topic("mail").unwrap().drain().reason("we move").await.unwrap();
+    provider.add(Bill { n: 0 }).await.unwrap();
+    shop.faults.go_away();
+    provider.add(Bill { n: 1 }).await.unwrap_err();
+    assert_eq!(how(&provider, 2).await, Addition::Buffered);
+    assert_eq!(provider.add(Bill { n: 3 }).await.unwrap().how, Addition::Buffered);
+    shop.faults.clear();
+    until(|| provider.buffer().is_some_and(|buffer| !buffer.is_away)).await;
+    assert_eq!(provider.buffer().unwrap().jobs, 1);
+    assert_eq!(provider.add(Bill { n: 4 }).await.unwrap().how, Addition::New);
+    assert_eq!(how(&provider, 5).await, Addition::Buffered, "it does not overtake the one that waits");
+    provider.topic("mail").unwrap().undrain().await.unwrap();
+    until(|| provider.buffer().is_some_and(|buffer| buffer.jobs == 0)).await;
+    assert_eq!(how(&provider, 6).await, Addition::New);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_directory_belongs_to_one_app() {
+    let shop = Shop::new();
+    drop(shop.provider().await);
+    let other = ContextFactory::new("other").without_inventory().variables([("", ""); 0]);
+    let error = other.store(Arc::clone(&shop.store)).buffer(shop.folder.path()).connect().await.unwrap_err();
+    assert!(error.to_string().contains("it has adds of app `shop`"), "{error}");
+}
