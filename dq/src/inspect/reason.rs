@@ -228,10 +228,7 @@ impl fmt::Display for Reason {
             }
             Self::Gone { at, how, by } => gone(f, *at, how, by.as_deref()),
             Self::IdTaken { until } => write!(f, "its id is taken until {until} (`unique_for`): only a replacement adds it"),
-            Self::FollowUpsWait { from, waiting, since } => {
-                let runs = if *waiting == 1 { "run" } else { "runs" };
-                write!(f, "follow-ups of {waiting} {runs} of topic `{from}` have waited since {since}, and may add it")
-            }
+            Self::FollowUpsWait { from, waiting, since } => follow_ups(f, from, *waiting, *since),
             Self::NotDueYet { due, now } => {
                 write!(f, "it is not due yet: it is due at {due}, in {}", format_duration(due.since(*now)))
             }
@@ -387,6 +384,11 @@ fn times(n: u16) -> String {
 
 fn runs(n: u16) -> String {
     format!("{n} failed {}", if n == 1 { "run" } else { "runs" })
+}
+
+fn follow_ups(f: &mut fmt::Formatter<'_>, from: &TopicName, waiting: usize, since: Timestamp) -> fmt::Result {
+    let runs = if waiting == 1 { "run" } else { "runs" };
+    write!(f, "follow-ups of {waiting} {runs} of topic `{from}` have waited since {since}, and may add it")
 }
 
 fn because(f: &mut fmt::Formatter<'_>, cause: Option<Cause>, error: Option<&str>) -> fmt::Result {

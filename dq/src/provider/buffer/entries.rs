@@ -123,7 +123,7 @@ impl Entries {
         Box::pin(async move {
             let answer = answer.await;
             drop(producer);
-            done(answer?)
+            done(&answer?)
         })
     }
 
@@ -144,14 +144,14 @@ impl Entries {
         };
         let items = gone.iter().map(delete).collect();
         let producer = self.directory.producer(topic, &self.sender.0);
-        done(producer.command(self.sender.of(items)).await?)
+        done(&producer.command(self.sender.of(items)).await?)
     }
 
     /// Keeps a text of the directory itself.
     async fn note(&self, what: &str, text: &str) -> Result<(), StoreError> {
         let job = new(id_of(what), text.as_bytes(), Timestamp::EPOCH);
         let producer = self.directory.producer(&own_key(), &self.sender.0);
-        done(producer.add(self.sender.of(vec![job])).await?)
+        done(&producer.add(self.sender.of(vec![job])).await?)
     }
 
     async fn page(
@@ -179,7 +179,7 @@ fn entry_id(position: u64) -> JobId {
 }
 
 /// A batch that the directory passed over was not done.
-fn done<T>(answer: BatchAnswer<T>) -> Result<(), StoreError> {
+fn done<T>(answer: &BatchAnswer<T>) -> Result<(), StoreError> {
     match answer {
         BatchAnswer::Done(_) => Ok(()),
         BatchAnswer::Late => Err(damaged("another program uses it")),
