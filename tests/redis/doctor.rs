@@ -30,7 +30,6 @@ struct Corruption {
 
 const EVAL_NEAR_TOO: &str =
     "redis.call('HSET', KEYS[1], 'far', string.sub(redis.call('HGET', KEYS[2], 'far'), 7)) return 1";
-const EVAL_LEAF: &str = "return redis.call('DEL', KEYS[1] .. ':' .. redis.call('ZRANGE', KEYS[1], 0, 0)[1])";
 const EVAL_NOT_JSON: &str =
     "redis.call('HSET', KEYS[1], 'b', string.sub(redis.call('HGET', KEYS[1], 'b'), 1, -2)) return 1";
 
@@ -123,7 +122,7 @@ const CORRUPTIONS: [Corruption; 20] = [
     Corruption {
         code: FindingCode::FarWithoutLeaf,
         id: "far",
-        commands: &[&["EVAL", EVAL_LEAF, "1", "dq:{shop:t}:far"]],
+        commands: &[&["DEL", "dq:{shop:t}:far-leaves"]],
         after: Some(("far", State::Delayed)),
     },
     Corruption {

@@ -223,6 +223,7 @@ async fn every_key_of_a_wrong_type_is_named_before_anything_is_written() {
         ("meta", "hash"),
         ("far", "zset"),
         ("far-jobs", "hash"),
+        ("far-leaves", "hash"),
     ];
     let much_later = Due::After(Duration::from_secs(3_600));
     for (key, kind) in far {

@@ -104,9 +104,9 @@ async fn a_topic_with_a_key_of_a_wrong_type_hides_no_other_topic() {
         provider.topic(name).unwrap().add_json(serde_json::json!(1)).after("1h").await.unwrap();
     }
     let look = provider.inspect();
-    let all =
-        ["jobs", "delayed", "unacked", "dead", "done", "broadcasts", "far", "far-jobs", "leases", "meta", "statistics"];
-    for key in all.map(|key| format!("dq:{{shop:b}}:{key}")) {
+    let far = ["far", "far-jobs", "far-leaves"];
+    let others = ["jobs", "delayed", "unacked", "dead", "done", "broadcasts", "leases", "meta", "statistics"];
+    for key in others.iter().chain(&far).map(|key| format!("dq:{{shop:b}}:{key}")) {
         server.command(&["RENAME", &key, "aside"]);
         server.command(&["SET", &key, "of another program"]);
         let page = look.topics(None).await.unwrap();

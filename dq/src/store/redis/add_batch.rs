@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 
 /// How many of its keys an add needs if [`AddBatch::is_plain`], and if jobs of it may be due much later.
 pub(super) const PLAIN_KEYS: usize = 6;
-pub(super) const LATER_KEYS: usize = 8;
+pub(super) const LATER_KEYS: usize = 9;
 
 /// The script needs more keys for a larger record (`lua/add.lua`).
 const SMALL: usize = 4_096;

@@ -77,7 +77,7 @@ impl RedisStore {
             CopyPlace::Done => (Key::Jobs, Key::Done),
             CopyPlace::Broadcast => (Key::BroadcastJobs, Key::Broadcasts),
         };
-        let names = [records, key, Key::Metadata, Key::Far, Key::FarJobs, Key::Crashes, Key::Meta];
+        let names = [records, key, Key::Metadata, Key::Far, Key::FarJobs, Key::FarLeaves, Key::Crashes, Key::Meta];
         let names = names.map(|key| keys.name(key, ""));
         let call = self.scripts.call_on(Step::Page, names.into(), keys).arg(limit.max(1));
         let call = match &after {

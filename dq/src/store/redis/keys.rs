@@ -15,10 +15,12 @@ pub(super) enum Key {
     Metadata,
     /// ZSET job id → due time.
     Delayed,
-    /// ZSET bounds of the leaves of jobs that are due much later. A leaf is a LIST, whose key is its bound behind this one.
+    /// ZSET bounds of the leaves of jobs that are due much later.
     Far,
     /// HASH job id → due time and record of such a job.
     FarJobs,
+    /// HASH bound → ids of the leaf.
+    FarLeaves,
     /// ZSET job id → when it was parked.
     Unacked,
     /// ZSET job id → when it became DEAD.
@@ -75,6 +77,7 @@ impl Key {
             Self::Delayed => "delayed",
             Self::Far => "far",
             Self::FarJobs => "far-jobs",
+            Self::FarLeaves => "far-leaves",
             Self::Unacked => "unacked",
             Self::Dead => "dead",
             Self::Done => "done",
@@ -121,6 +124,7 @@ impl Key {
             Self::Jobs
             | Self::Metadata
             | Self::FarJobs
+            | Self::FarLeaves
             | Self::BroadcastJobs
             | Self::Running
             | Self::Pending

@@ -46,7 +46,7 @@ macro_rules! steps {
 }
 
 steps! {
-    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs Unacked Dead Done Grouped Statistics];
+    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs FarLeaves Unacked Dead Done Grouped Statistics];
     Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs Grouped Schedules Outbox Statistics];
     Renew "renew" [Running Leases Sequence];
     Isolate "isolate" [Running Leases Sequence Pending Crashes];
@@ -58,29 +58,29 @@ steps! {
     Sweep "sweep" [Jobs Delayed Unacked Dead Done Running Leases Sequence Crashes Meta Metadata Grouped];
     Publish "publish" [Broadcasts BroadcastJobs Meta BroadcastChannel];
     Scan "scan" [Jobs Delayed Unacked Dead Done Leases Meta Far FarJobs Grouped Running];
-    Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Far FarJobs Schedules Grouped Running];
-    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Schedules Grouped Taken Running];
-    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs Schedules Grouped Taken];
-    Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs Grouped];
+    Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Far FarJobs FarLeaves Schedules Grouped Running];
+    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs FarLeaves Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Schedules Grouped Taken Running];
+    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs FarLeaves Schedules Grouped Taken];
+    Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs FarLeaves Grouped];
     Listen "listen" [Meta];
     KeepHistory "keep_history" [Meta History HistoryEnds];
     History "history" [History];
     Set "set" [Calls Meta Wake Delayed Grouped];
     TopicState "topic_state" [Meta];
-    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs Schedules Grouped Taken];
-    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs History HistoryEnds Grouped Taken Outbox];
+    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs FarLeaves Schedules Grouped Taken];
+    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs FarLeaves History HistoryEnds Grouped Taken Outbox];
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs Crashes];
-    Page "page" [Jobs Delayed Metadata Far FarJobs Crashes Meta];
+    Page "page" [Jobs Delayed Metadata Far FarJobs FarLeaves Crashes Meta];
     Nodes "nodes" [Leases Running];
     Groups "groups" [Delayed Unacked Dead Done Grouped Running];
     Rows "rows" [Jobs Metadata Crashes Pending Replacements Meta Running];
     Schedules "schedules" [Schedules];
     Relay "relay" [Outbox Meta Calls];
     Outbox "outbox" [Outbox];
-    Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs];
-    Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs Leases Meta Statistics Running];
-    DueCounts "due_counts" [Delayed Far FarJobs];
-    Examine "examine" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Meta Far FarJobs Metadata Pending Crashes Schedules Grouped Running];
+    Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs FarLeaves];
+    Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs FarLeaves Leases Meta Statistics Running];
+    DueCounts "due_counts" [Delayed Far FarJobs FarLeaves];
+    Examine "examine" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Meta Far FarJobs FarLeaves Metadata Pending Crashes Schedules Grouped Running];
 }
 
 impl Step {
@@ -93,7 +93,7 @@ impl Step {
             Self::Settle => Some(&[Key::Jobs, Key::Leases]),
             Self::Change => Some(&[]),
             Self::Command => Some(&[Key::BroadcastJobs, Key::Crashes, Key::Replacements]),
-            Self::Page => Some(&[Key::Jobs, Key::Delayed, Key::Metadata, Key::Far, Key::FarJobs]),
+            Self::Page => Some(&[Key::Jobs, Key::Delayed, Key::Metadata, Key::Far, Key::FarJobs, Key::FarLeaves]),
             Self::Rows => Some(&[Key::Jobs, Key::Metadata, Key::Running]),
             _ => None,
         }

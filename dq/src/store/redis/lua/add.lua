@@ -8,24 +8,25 @@ KEYS[5]  {app:topic}:meta            HASH     protocol, retains, priorities, lar
 KEYS[6]  {app:topic}:wake            CHANNEL  signals for every node
 KEYS[7]  {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[8]  {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
-KEYS[9]  {app:topic}:unacked         ZSET     job id -> when it was parked, ms
-KEYS[10] {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
-KEYS[11] {app:topic}:done            ZSET     job id -> end of its retention, ms
-KEYS[12] {app:topic}:broadcast-jobs  HASH     broadcast id -> record
-KEYS[13] {app:topic}:pending         HASH     job id -> pending command
-KEYS[14] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
-KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
-KEYS[17] {app:topic}:leases          ZSET     node -> end of its lease, ms
-KEYS[18] {app:topic}:schedules       ZSET     ids of schedules
-KEYS[19] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
-KEYS[20] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
-KEYS[21] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
+KEYS[9]  {app:topic}:far-leaves      HASH     bound -> ids of the leaf, as a list of MessagePack
+KEYS[10] {app:topic}:unacked         ZSET     job id -> when it was parked, ms
+KEYS[11] {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
+KEYS[12] {app:topic}:done            ZSET     job id -> end of its retention, ms
+KEYS[13] {app:topic}:broadcast-jobs  HASH     broadcast id -> record
+KEYS[14] {app:topic}:pending         HASH     job id -> pending command
+KEYS[15] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
+KEYS[16] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
+KEYS[17] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
+KEYS[18] {app:topic}:leases          ZSET     node -> end of its lease, ms
+KEYS[19] {app:topic}:schedules       ZSET     ids of schedules
+KEYS[20] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[21] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
+KEYS[22] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
 ARGV[2]  letters: s if a job is special (it has a broadcast, an expiry or a group, extends, takes its id for a time, or is a schedule), u if one takes its id for a time, g if one has a group, p if one has another priority than the normal one, e if one extends, c if an id was
          chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, w if its caller says how many jobs may wait, f if a job may be due much
          later: the ids of each group ascend, and no record is over 1 KiB. Without s, c and f, and with records up to 4 KiB, the first
-         six keys are enough; with f the first eight
+         six keys are enough; with f the first nine
 ARGV[3]  no record of the batch has more bytes
 ARGV[4]  g: the number of groups, which are neighbours with the same options
 ARGV[5]  n: the number of nodes whose rows are in KEYS

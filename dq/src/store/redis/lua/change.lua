@@ -13,7 +13,8 @@ KEYS[10] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[11] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[12] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[13] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
-KEYS[14] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[14] {app:topic}:far-leaves      HASH     bound -> ids of the leaf, as a list of MessagePack
+KEYS[15] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 ARGV[1]  number of the batch
 ARGV[2]  letters: u if a change of the batch is an update or of options, r if one brings a retention
 ARGV[3]  and on: verb, id, the version that the job must have or '', who sends it or '' (the producer), and what

@@ -16,9 +16,10 @@ KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override t
 KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[15] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[16] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
-KEYS[17] {app:topic}:schedules       ZSET     ids of schedules
-KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
-KEYS[19] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
+KEYS[17] {app:topic}:far-leaves      HASH     bound -> ids of the leaf, as a list of MessagePack
+KEYS[18] {app:topic}:schedules       ZSET     ids of schedules
+KEYS[19] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[20] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
 ARGV[1]  number of the batch
 ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue, p pass: the job gives its seat in its group back), id, fence or '', the version that the job must have or '', who sends it or ''
          (the producer)

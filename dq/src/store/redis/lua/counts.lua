@@ -8,6 +8,7 @@ KEYS[5]  {app:topic}:done        ZSET  job id -> end of its retention, ms
 KEYS[6]  {app:topic}:broadcasts  ZSET  broadcast id -> due time, ms
 KEYS[7]  {app:topic}:far         ZSET  bounds of the leaves of jobs that are due much later
 KEYS[8]  {app:topic}:far-jobs    HASH  job id -> due time and record of such a job
+KEYS[9]  {app:topic}:far-leaves  HASH  bound -> ids of the leaf, as a list of MessagePack
 
 Returns  {clock ms, records, delayed, ready, unacked, dead, done, broadcasts, head ms or -1}
 Holds    rule 2: a job with a record that is in none of the places is RUNNING

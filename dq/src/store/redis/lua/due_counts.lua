@@ -1,8 +1,9 @@
 --[[ due_counts: counts the DELAYED jobs that are due between each two times. Reads only.
 
-KEYS[1]  {app:topic}:delayed   ZSET  job id -> due time, ms
-KEYS[2]  {app:topic}:far       ZSET  bounds of the leaves of jobs that are due much later
-KEYS[3]  {app:topic}:far-jobs  HASH  job id -> due time and record of such a job
+KEYS[1]  {app:topic}:delayed     ZSET  job id -> due time, ms
+KEYS[2]  {app:topic}:far         ZSET  bounds of the leaves of jobs that are due much later
+KEYS[3]  {app:topic}:far-jobs    HASH  job id -> due time and record of such a job
+KEYS[4]  {app:topic}:far-leaves  HASH  bound -> ids of the leaf, as a list of MessagePack
 ARGV[1]  and on: the times in order, ms; 65 at most
 
 Returns  {1 if the numbers are exact, number from the first time on and before the second, ...}
@@ -48,12 +49,12 @@ if later > 0 then
     for i, bound in ipairs(bounds) do
       local base = base_of(bound)
       if is_split(base, bounds[i + 1] and base_of(bounds[i + 1]) or math.huge) then
-        local ids = redis.call('LRANGE', entries_of(bound), 0, -1)
+        local ids = ids_in(leaf_at(bound))
         for _, value in ipairs(#ids > 0 and redis.call('HMGET', far_jobs, unpack(ids)) or {}) do
           if value then put(due_in(value), 1) end
         end
       else
-        put(base, redis.call('LLEN', entries_of(bound)))
+        put(base, size_of(leaf_at(bound)))
       end
     end
   end

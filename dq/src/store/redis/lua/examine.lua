@@ -11,12 +11,13 @@ KEYS[8]  {app:topic}:leases          ZSET  node -> end of its lease, ms
 KEYS[9]  {app:topic}:meta            HASH  protocol, retains, largest, priorities, groups, far-lost, fence
 KEYS[10] {app:topic}:far             ZSET  bounds of the leaves of jobs that are due much later
 KEYS[11] {app:topic}:far-jobs        HASH  job id -> due time and record of such a job
-KEYS[12] {app:topic}:metadata        HASH  job id -> metadata that override those of its record
-KEYS[13] {app:topic}:pending         HASH  job id -> pending command
-KEYS[14] {app:topic}:crashes         HASH  job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[15] {app:topic}:schedules       ZSET  ids of schedules, all with score 0
-KEYS[16] {app:topic}:grouped         ZSET  waiting jobs and seats of groups, all with score 0
-KEYS[17] {app:topic}:running:NODE    HASH  job id -> token; and on: of each node in ARGV
+KEYS[12] {app:topic}:far-leaves      HASH  bound -> ids of the leaf, as a list of MessagePack
+KEYS[13] {app:topic}:metadata        HASH  job id -> metadata that override those of its record
+KEYS[14] {app:topic}:pending         HASH  job id -> pending command
+KEYS[15] {app:topic}:crashes         HASH  job id -> crashes, with `+` (grouped) or `!` (alone) behind it
+KEYS[16] {app:topic}:schedules       ZSET  ids of schedules, all with score 0
+KEYS[17] {app:topic}:grouped         ZSET  waiting jobs and seats of groups, all with score 0
+KEYS[18] {app:topic}:running:NODE    HASH  job id -> token; and on: of each node in ARGV
 ARGV[1]  where the page begins, as an answer said; '' for the first page
 ARGV[2]  about how many entries to look at, 1..=1000
 ARGV[3]  about how many bytes they have

@@ -14,9 +14,10 @@ KEYS[11] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[12] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[13] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[14] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
-KEYS[15] {app:topic}:schedules       ZSET     ids of schedules
-KEYS[16] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
-KEYS[17] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
+KEYS[15] {app:topic}:far-leaves      HASH     bound -> ids of the leaf, as a list of MessagePack
+KEYS[16] {app:topic}:schedules       ZSET     ids of schedules
+KEYS[17] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[18] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
 ARGV[1]  number of the batch
 ARGV[2]  r (reject: all or nothing), k (keep) or p (replace)
 ARGV[3]  letters: r if a copy has a retention, p if one has another priority than the normal one, h if one is a schedule, u if the id of one is taken

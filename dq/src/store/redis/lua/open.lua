@@ -15,11 +15,12 @@ KEYS[12] {app:topic}:metadata        HASH  job id -> metadata that override thos
 KEYS[13] {app:topic}:replacements    HASH  job id -> record of the replacement that waits for the end of its run
 KEYS[14] {app:topic}:far             ZSET  bounds of the leaves of jobs that are due much later
 KEYS[15] {app:topic}:far-jobs        HASH  job id -> due time and record of such a job
-KEYS[16] {app:topic}:history         HASH  job id -> history
-KEYS[17] {app:topic}:history-ends    ZSET  id of a job that is gone -> when its history is forgotten, ms
-KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
-KEYS[19] {app:topic}:taken           ZSET  id that stays taken -> until when, ms, and half a ms more if its job was deleted
-KEYS[20] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
+KEYS[16] {app:topic}:far-leaves      HASH  bound -> ids of the leaf, as a list of MessagePack
+KEYS[17] {app:topic}:history         HASH  job id -> history
+KEYS[18] {app:topic}:history-ends    ZSET  id of a job that is gone -> when its history is forgotten, ms
+KEYS[19] {app:topic}:grouped         ZSET  waiting jobs and seats of groups, all with score 0
+KEYS[20] {app:topic}:taken           ZSET  id that stays taken -> until when, ms, and half a ms more if its job was deleted
+KEYS[21] {app:topic}:outbox          ZSET  follow-ups that have not arrived, all with score 0
 
 Returns  1
 Holds    rule 1

@@ -1,17 +1,18 @@
 --[[ overview: a topic as a whole, for people. Reads only.
 
-KEYS[1]  {app:topic}:jobs        HASH  job id -> record
-KEYS[2]  {app:topic}:delayed     ZSET  job id -> due time, ms
-KEYS[3]  {app:topic}:unacked     ZSET  job id -> when it was parked, ms
-KEYS[4]  {app:topic}:dead        ZSET  job id -> when it became DEAD, ms
-KEYS[5]  {app:topic}:done        ZSET  job id -> end of its retention, ms
-KEYS[6]  {app:topic}:broadcasts  ZSET  broadcast id -> due time, ms
-KEYS[7]  {app:topic}:far         ZSET  bounds of the leaves of jobs that are due much later
-KEYS[8]  {app:topic}:far-jobs    HASH  job id -> due time and record of such a job
-KEYS[9]  {app:topic}:leases      ZSET  node -> end of its lease, ms
-KEYS[10] {app:topic}:meta        HASH  paused, draining, delay, concurrency, rate, waiting, shut, opens, roles
-KEYS[11] {app:topic}:statistics  HASH  minute modulo 1440 -> what was counted in that minute
-KEYS[12] {app:topic}:running:NODE  HASH  job id -> token; and on: of each node in ARGV, from the second on
+KEYS[1]  {app:topic}:jobs          HASH  job id -> record
+KEYS[2]  {app:topic}:delayed       ZSET  job id -> due time, ms
+KEYS[3]  {app:topic}:unacked       ZSET  job id -> when it was parked, ms
+KEYS[4]  {app:topic}:dead          ZSET  job id -> when it became DEAD, ms
+KEYS[5]  {app:topic}:done          ZSET  job id -> end of its retention, ms
+KEYS[6]  {app:topic}:broadcasts    ZSET  broadcast id -> due time, ms
+KEYS[7]  {app:topic}:far           ZSET  bounds of the leaves of jobs that are due much later
+KEYS[8]  {app:topic}:far-jobs      HASH  job id -> due time and record of such a job
+KEYS[9]  {app:topic}:far-leaves    HASH  bound -> ids of the leaf, as a list of MessagePack
+KEYS[10] {app:topic}:leases        ZSET  node -> end of its lease, ms
+KEYS[11] {app:topic}:meta          HASH  paused, draining, delay, concurrency, rate, waiting, shut, opens, roles
+KEYS[12] {app:topic}:statistics    HASH  minute modulo 1440 -> what was counted in that minute
+KEYS[13] {app:topic}:running:NODE  HASH  job id -> token; and on: of each node in ARGV, from the second on
 ARGV[1]  the most nodes, 0..=100
 ARGV[2]  and on: the nodes whose rows are counted
 
@@ -27,7 +28,7 @@ Cost     that of counts, and one HLEN for each node in ARGV
 -- include counted.lua
 local most, rows = tonumber(ARGV[1]), {}
 local held = most > 0 and redis.call('ZRANGE', leases, 0, most - 1, 'WITHSCORES') or {}
-for n = 2, #ARGV do rows[n - 1] = redis.call('HLEN', KEYS[10 + n]) end
+for n = 2, #ARGV do rows[n - 1] = redis.call('HLEN', KEYS[FIRST + n - 2]) end
 local m = redis.call('HMGET', meta, 'watcher', 'watcher-until', 'standby', 'standby-until', 'paused', 'draining', 'delay',
   'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'shut', 'opens')
 for i = 1, 14 do m[i] = m[i] or '' end

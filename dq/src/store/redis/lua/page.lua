@@ -1,13 +1,14 @@
 --[[ page: reads a page of one place, or of the broadcasts, in order of time, then id. It begins after the cursor, even if the job of
 the cursor is gone. Reads only.
 
-KEYS[1]  {app:topic}:jobs      HASH  job id -> record; or broadcast-jobs
-KEYS[2]  {app:topic}:delayed   ZSET  job id -> ms; or unacked, dead, done, broadcasts
-KEYS[3]  {app:topic}:metadata  HASH  job id -> metadata that override those of its record
-KEYS[4]  {app:topic}:far       ZSET  bounds of the leaves of jobs that are due much later
-KEYS[5]  {app:topic}:far-jobs  HASH  job id -> due time and record of such a job
-KEYS[6]  {app:topic}:crashes   HASH  job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[7]  {app:topic}:meta      HASH  fence
+KEYS[1]  {app:topic}:jobs        HASH  job id -> record; or broadcast-jobs
+KEYS[2]  {app:topic}:delayed     ZSET  job id -> ms; or unacked, dead, done, broadcasts
+KEYS[3]  {app:topic}:metadata    HASH  job id -> metadata that override those of its record
+KEYS[4]  {app:topic}:far         ZSET  bounds of the leaves of jobs that are due much later
+KEYS[5]  {app:topic}:far-jobs    HASH  job id -> due time and record of such a job
+KEYS[6]  {app:topic}:far-leaves  HASH  bound -> ids of the leaf, as a list of MessagePack
+KEYS[7]  {app:topic}:crashes     HASH  job id -> crashes, with `+` (grouped) or `!` (alone) behind it
+KEYS[8]  {app:topic}:meta        HASH  fence
 ARGV[1]  limit, 1..=1000
 ARGV[2]  time of the cursor, ms; '' for the first page
 ARGV[3]  id of the cursor

@@ -19,9 +19,10 @@ KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override t
 KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[15] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[16] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
-KEYS[17] {app:topic}:schedules       ZSET     ids of schedules, all with score 0
-KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
-KEYS[19] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
+KEYS[17] {app:topic}:far-leaves      HASH     bound -> ids of the leaf, as a list of MessagePack
+KEYS[18] {app:topic}:schedules       ZSET     ids of schedules, all with score 0
+KEYS[19] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[20] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  the most bytes of replacements; one may have more
 ARGV[2]  how long the lease of a node is that has rows and none, ms
 ARGV[3]  far-lost as it was before all far jobs were looked at, which had their leaves or are among the ids; otherwise ''
@@ -94,7 +95,7 @@ local function put_right(id, where)
     if record_in(later) ~= redis.call('HGET', jobs, id) then return false end
     if places == '' then return redis.call('HDEL', jobs, id) == 1 end
     redis.call('HDEL', far_jobs, id)
-    leave_leaf(leaf_of(due_in(later), id), id)
+    leave_leaf(leaf_of(due_in(later), id) or '', {[id] = true})
     is_wrong = true
   elseif later then
     if places ~= '' or has('[MPC]') then

@@ -10,11 +10,12 @@ KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, priorities
 KEYS[8]  {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[9]  {app:topic}:far            ZSET    bounds of the leaves of jobs that are due much later
 KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of such a job
-KEYS[11] {app:topic}:unacked        ZSET    job id -> when it was parked, ms
-KEYS[12] {app:topic}:dead           ZSET    job id -> when it became DEAD, ms
-KEYS[13] {app:topic}:done           ZSET    job id -> end of its retention, ms
-KEYS[14] {app:topic}:grouped        ZSET    waiting jobs and seats of groups, all with score 0
-KEYS[15] {app:topic}:statistics     HASH    minute -> what was counted; only if the link counts
+KEYS[11] {app:topic}:far-leaves     HASH    bound -> ids of the leaf, as a list of MessagePack
+KEYS[12] {app:topic}:unacked        ZSET    job id -> when it was parked, ms
+KEYS[13] {app:topic}:dead           ZSET    job id -> when it became DEAD, ms
+KEYS[14] {app:topic}:done           ZSET    job id -> end of its retention, ms
+KEYS[15] {app:topic}:grouped        ZSET    waiting jobs and seats of groups, all with score 0
+KEYS[16] {app:topic}:statistics     HASH    minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  limit, 1..=1000
@@ -34,7 +35,7 @@ Returns  {0, sequence number, rows} if last_seen is not the stored sequence numb
          (ids and records packed with `cmsgpack` if they are more than 32), metadata that override theirs or nil, crash counts or nil, dropped ids or nil, the state of the topic (the part `told`, with
          the number of jobs that a draining topic still runs) or nil}
 Holds    rules 1, 2, 5, 6, 8, 9, 20, 23, 29, 31. It reads each key before its first write, which checks the types
-Cost     O(limit log delayed), and up to 256 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
+Cost     O(limit log delayed), and up to 268 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
 ]]
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local lookahead, ageing = tonumber(ARGV[7]), tonumber(ARGV[8])

@@ -24,9 +24,9 @@ if later > 0 then
   if #bounds == 0 then bounds = redis.call('ZRANGE', far, 0, 0) end
   for i, bound in ipairs(bounds) do
     if 1 < i and i < #bounds then
-      ready = ready + redis.call('LLEN', entries_of(bound))
+      ready = ready + size_of(leaf_at(bound))
     else
-      local ids = redis.call('LRANGE', entries_of(bound), 0, -1)
+      local ids = ids_in(leaf_at(bound))
       for _, value in ipairs(#ids > 0 and redis.call('HMGET', far_jobs, unpack(ids)) or {}) do
         local due = value and due_in(value) or math.huge
         if due <= floor then ready = ready + 1 end

@@ -7,7 +7,7 @@ Gives    letters_of(ids): for each id the letters of what has it. j: it has a re
          record of a broadcast; M P C: metadata, a pending command or crashes, though it has no record; g: it is blocked, and its group
          neither knows that it waits nor is paused or slowed down while it has a seat
 Cost     six ZMSCORE; one HMGET per node; per id one HEXISTS in each of three hashes that are there, and in three more without a record;
-         per job that is due much later HGET, ZRANGE and LPOS; while there are groups one ZSCORE per id, and per blocked job two HGET and a ZSCORE
+         per job that is due much later ZRANGE and two HGET; while there are groups one ZSCORE per id, and per blocked job two HGET and a ZSCORE
 ]]
 local function letters_of(ids)
   local letters = {}
@@ -36,7 +36,9 @@ local function letters_of(ids)
     local later = string.find(letters[i], 'w', 1, true) and redis.call('HGET', far_jobs, id)
     local bound = later and #later >= 6 and leaf_of(due_in(later), id)
     -- A value that is too short has no due time, so it belongs to no leaf.
-    if later and (#later < 6 or bound and redis.call('LPOS', entries_of(bound), id)) then letters[i] = letters[i] .. 'l' end
+    local is_in_leaf = later and #later < 6
+    for _, other in ipairs(bound and ids_in(leaf_at(bound)) or {}) do is_in_leaf = is_in_leaf or other == id end
+    if is_in_leaf then letters[i] = letters[i] .. 'l' end
   end
   if has_groups then
     for i, id in ipairs(ids) do

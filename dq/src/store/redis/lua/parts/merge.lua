@@ -1,6 +1,6 @@
 --[[ merge: a page of DELAYED while jobs wait that are due much later: merges `delayed` with their tree.
 
-Needs    jobs, place, metadata, far, far_jobs; limit, cursor_time, cursor_id, most; first: the rank in `place` at which the page begins;
+Needs    jobs, place, metadata, far, far_jobs, far_leaves; limit, cursor_time, cursor_id, most; first: the rank in `place` at which the page begins;
          found: its entries; ids, times; answer_of, as `page` has it; bulk, order
 Returns  the page
 Cost     O(limit log limit). Three commands for each leaf that may have jobs of the page
@@ -13,7 +13,7 @@ local bound = cursor.due >= 0 and leaf_of(cursor.due, cursor.id) or redis.call('
 -- A full page of near jobs that are due before every far one needs no merging.
 local is_apart = bound and #entries == limit and entries[limit].due < base_of(bound)
 while not is_apart and bound and later <= limit do
-  local leaf = redis.call('LRANGE', entries_of(bound), 0, -1)
+  local leaf = ids_in(leaf_at(bound))
   for i, value in ipairs(read('HMGET', far_jobs, leaf)) do
     local entry = value and {id = leaf[i], due = due_in(value), record = record_in(value)}
     if entry and comes_before(cursor, entry) then

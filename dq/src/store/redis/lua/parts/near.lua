@@ -1,11 +1,11 @@
 --[[ near: brings jobs out of the tree of jobs that are due much later into `delayed`, with the due times that they have. To the jobs
 nothing happens, so a script may do this before it reads what else it needs.
 
-Needs    jobs, delayed, far, far_jobs; has_groups: field of meta; clock, bulk, far, score, groups
+Needs    jobs, delayed, far, far_jobs, far_leaves; has_groups: field of meta; clock, bulk, far, score, groups
 Gives    put_near(ids, values): puts the ids whose value in far_jobs is given into `delayed`. bring_near(ids, values): also takes them
          out of the tree
 Holds    rules 1, 2: it reads each key before it writes it, and its first write is a removal
-Cost     per job ZRANGE, LLEN and LREM, one HDEL field, one HSET field and one ZADD member
+Cost     per job ZRANGE, per leaf HGET and HSET, one HDEL field, one HSET field and one ZADD member
 ]]
 local function put_near(ids, values)
   local fields, members = {}, {}
@@ -26,19 +26,22 @@ local function put_near(ids, values)
   end
 end
 local function bring_near(ids, values)
-  local brought, bounds = {}, {}
+  local brought, gone_of = {}, {}
   for i, id in ipairs(ids) do
     if values[i] then
       local bound = leaf_of(due_in(values[i]), id)
-      if bound then redis.call('LLEN', entries_of(bound)) end
       brought[#brought + 1] = id
-      bounds[#brought] = bound or false
+      if bound then
+        gone_of[bound] = gone_of[bound] or {}
+        gone_of[bound][id] = true
+      end
     end
   end
   if #brought == 0 then return end
   redis.call('HLEN', jobs)
   redis.call('ZCARD', delayed)
+  redis.call('HLEN', far_leaves)
   write('HDEL', far_jobs, brought)
-  for i, id in ipairs(brought) do leave_leaf(bounds[i], id) end
+  for bound, gone in pairs(gone_of) do leave_leaf(bound, gone) end
   put_near(ids, values)
 end

@@ -4,7 +4,7 @@
 Needs    what `add` has
 Returns  the answer of the step
 Holds    rules 1, 2, 4, 18, 23: it reads each key before its first write
-Cost     a job alone: HLEN, ZRANGE, HSET, RPUSH, SET, where one in `delayed` needs ZRANGE, HSET, ZADD, SET. The first job to be due
+Cost     a job alone: HLEN, ZRANGE, HGET, two HSET, SET, where one in `delayed` needs ZRANGE, HSET, ZADD, SET. The first job to be due
          needs ZRANGE and HSET too
 ]]
 local far_from, far_groups, far_fields, fields, members, f, n = floor + FAR, {}, {}, {}, {}, 0, 0
@@ -37,19 +37,20 @@ if n > 0 or not far_at or earliest_far < tonumber(far_at) then
   end
 end
 -- A job alone whose leaf has room needs nothing of the tree but that leaf.
-local id, bound = far_fields[1], nil
+local id, bound, leaf = far_fields[1], nil, nil
 if f == 2 then
   bound = redis.call('ZRANGE', far, string.format('[%015d', earliest_far) .. id, '-', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
+  leaf = redis.call('HGET', far_leaves, bound or '')
 elseif f > 0 then
   redis.call('ZCARD', far)
+  redis.call('HLEN', far_leaves)
 end
+local size = leaf and string.byte(leaf, 3) or 67
 if n > 0 then redis.call('HLEN', jobs) end
 if f > 0 then redis.call('HSET', far_jobs, unpack(far_fields)) end
-if bound and redis.call('RPUSH', far .. ':' .. bound, id) > 128 then
-  redis.call('RPOP', far .. ':' .. bound)
-  bound = nil
-end
-if f > 0 and not bound then
+if size < 67 then
+  redis.call('HSET', far_leaves, bound, '\220\0' .. string.char(size + 1) .. string.sub(leaf, 4) .. cmsgpack.pack(id))
+elseif f > 0 then
   -- include far.lua
   -- include put_far.lua
   for _, group in ipairs(far_groups) do put_far(group[1], group[2]) end
