@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dq::job::{Codec, Deliver, Metadata, Record, State};
 use dq::store::step::Change;
-use dq::store::{AddOutcome, BatchAnswer, CommandKind, Due, NewJob, OnDuplicate};
+use dq::store::{AddOutcome, BatchAnswer, CommandKind, Due, HistorySetting, NewJob, OnDuplicate, Store};
 use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
 
@@ -72,6 +72,18 @@ async fn ids_that_stay_taken_cost_their_topic_only_while_some_are_and_what_is_ke
     // The time of all is over.
     server.command(&["HSET", meta, "taken", "1"]);
     assert_eq!(total(&add("once none is").await), 9);
+}
+
+#[tokio::test]
+async fn a_producer_learns_once_that_its_topic_needs_more_keys() {
+    let server = RedisServer::start();
+    let topic = with_one_job(&server).await;
+    let scripts = async |n| spent(&server, topic.add(vec![later(generated(n))])).await.get("time").copied();
+    assert_eq!(scripts(0).await, Some(1));
+    topic.store.keep_history(&topic.key, HistorySetting { moves: 5, after: Duration::ZERO }).await.unwrap();
+    assert_eq!((scripts(1).await, scripts(2).await), (Some(2), Some(1)));
+    let first = generated(1).id;
+    assert!(topic.store.history(&topic.key, &first).await.unwrap().is_some());
 }
 
 #[tokio::test]

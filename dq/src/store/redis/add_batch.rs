@@ -14,9 +14,11 @@ use crate::job::{Deliver, JobId, NodeId, Priority, Record};
 use crate::store::{AddOutcome, Due, NewJob, OnDuplicate};
 use crate::time::Timestamp;
 
-/// How many of its keys an add needs if [`AddBatch::is_plain`], and if jobs of it may be due much later.
+/// How many of its keys an add needs if [`AddBatch::is_plain`], if jobs of it may be due much later, and if its topic has groups, keeps
+/// histories or limits what waits.
 pub(super) const PLAIN_KEYS: usize = 6;
 pub(super) const LATER_KEYS: usize = 9;
+pub(super) const WIDE_KEYS: usize = 12;
 
 /// The script needs more keys for a larger record (`lua/add.lua`).
 const SMALL: usize = 4_096;
@@ -175,6 +177,11 @@ impl AddBatch {
         self.has_chosen_ids() && self.jobs.iter().any(|(id, _)| id.schedule_name().is_some())
     }
 
+    /// Whether its caller says how many jobs may wait.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.has(|options| options.max_waiting.is_some())
+    }
+
     fn has_chosen_ids(&self) -> bool {
         self.has(|options| options.on_duplicate.is_some())
     }
@@ -198,7 +205,7 @@ impl AddBatch {
             (renews, 'x'),
             (self.may_be_later(), 'f'),
             (self.has_schedules(), 'h'),
-            (self.has(|options| options.max_waiting.is_some()), 'w'),
+            (self.is_bounded(), 'w'),
         ];
         let letters: String = letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect();
         let of_jobs = self.jobs.iter().flat_map(|(id, record)| [id.as_str().len(), record.as_bytes().len()]);

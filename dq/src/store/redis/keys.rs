@@ -1,5 +1,5 @@
 //! The keys and channels of a topic (`docs/internals/protocol/README.md`, section 2). They share one hash tag, and
-//! every key that a script touches is in its KEYS, except leaves of far jobs and histories, so a cluster can run the scripts.
+//! every key that a script touches is in its KEYS, so a cluster can run the scripts.
 
 use std::sync::Arc;
 

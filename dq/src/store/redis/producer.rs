@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::future::ready;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::Value;
 
-use super::add_batch::{AddBatch, LATER_KEYS, PLAIN_KEYS};
+use super::add_batch::{AddBatch, LATER_KEYS, PLAIN_KEYS, WIDE_KEYS};
 use super::all_nodes::{TRIES, nodes_of, too_many_nodes};
 use super::change;
 use super::connection::OrderedConnection;
@@ -43,6 +44,9 @@ struct Calls {
     plain: ScriptCall,
     /// The same for a batch whose jobs may be due much later.
     plain_later: ScriptCall,
+    /// The same where the topic needs more keys, and whether it does.
+    plain_wide: ScriptCall,
+    is_wide: AtomicBool,
     /// The nodes that held jobs when an add last met a running one.
     nodes: Mutex<BTreeSet<NodeId>>,
     entry: Entry,
@@ -57,7 +61,13 @@ impl Calls {
     /// from now.
     fn add(&self, batch: &AddBatch, enters: bool) -> ScriptCall {
         let mut call = if batch.is_plain() {
-            let mut call = if batch.may_be_later() { self.plain_later.clone() } else { self.plain.clone() };
+            let mut call = if batch.is_bounded() || self.is_wide.load(Ordering::Relaxed) {
+                self.plain_wide.clone()
+            } else if batch.may_be_later() {
+                self.plain_later.clone()
+            } else {
+                self.plain.clone()
+            };
             batch.write(&mut call, &BTreeSet::new(), enters);
             call
         } else {
@@ -80,9 +90,10 @@ impl RedisProducer {
         entry: Entry,
     ) -> Self {
         let command = scripts.call(Step::Command, &keys, producer.as_str());
-        let [plain, plain_later] =
-            [PLAIN_KEYS, LATER_KEYS].map(|count| scripts.call_with_first(Step::Add, count, &keys, producer.as_str()));
-        let calls = Calls { scripts, keys, producer, plain, plain_later, nodes: Mutex::default(), entry };
+        let [plain, plain_later, plain_wide] = [PLAIN_KEYS, LATER_KEYS, WIDE_KEYS]
+            .map(|count| scripts.call_with_first(Step::Add, count, &keys, producer.as_str()));
+        let (is_wide, nodes) = (AtomicBool::default(), Mutex::default());
+        let calls = Calls { scripts, keys, producer, plain, plain_later, plain_wide, is_wide, nodes, entry };
         Self { connection, calls: Arc::new(calls), command }
     }
 }
@@ -130,6 +141,7 @@ impl RedisProducer {
                     Added::Late => return Ok(BatchAnswer::Late),
                     // A job of the batch runs, or its place was removed: the next try reads the rows of these nodes too.
                     Added::Again(_) if tries >= TRIES => return Err(too_many_nodes("add")),
+                    Added::Again(_) if batch.is_plain() => calls.is_wide.store(true, Ordering::Relaxed),
                     Added::Again(nodes) => *calls.nodes() = nodes,
                     // The directory may have forgotten the topic: the same batch again, and the entry behind it.
                     Added::Done { may_be_unlisted: true, .. } if enters.is_none() => {

@@ -46,28 +46,28 @@ macro_rules! steps {
 }
 
 steps! {
-    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs FarLeaves Unacked Dead Done Grouped Statistics];
-    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs Grouped Schedules Outbox Statistics];
+    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs FarLeaves Unacked Dead Done Grouped Broadcasts History HistoryEnds Statistics];
+    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs Grouped History HistoryEnds Schedules Outbox Statistics];
     Renew "renew" [Running Leases Sequence];
     Isolate "isolate" [Running Leases Sequence Pending Crashes];
     Note "note" [Running Leases Sequence Pending Jobs Metadata Crashes Meta];
     Reconcile "reconcile" [Running Leases Sequence Jobs Dead];
-    Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Pending Crashes Meta Wake Metadata Replacements Grouped Statistics];
+    Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Pending Crashes Meta Wake Metadata Replacements Grouped History HistoryEnds Statistics];
     Release "release" [Delayed Broadcasts Running Leases Sequence Meta Wake];
     Wake "wake" [Delayed Meta Wake];
-    Sweep "sweep" [Jobs Delayed Unacked Dead Done Running Leases Sequence Crashes Meta Metadata Grouped];
-    Publish "publish" [Broadcasts BroadcastJobs Meta BroadcastChannel];
+    Sweep "sweep" [Jobs Delayed Unacked Dead Done Running Leases Sequence Crashes Meta Metadata Grouped Broadcasts History HistoryEnds];
+    Publish "publish" [Broadcasts BroadcastJobs Meta BroadcastChannel Jobs Done History HistoryEnds];
     Scan "scan" [Jobs Delayed Unacked Dead Done Leases Meta Far FarJobs Grouped Running];
-    Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Far FarJobs FarLeaves Schedules Grouped Running];
-    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs FarLeaves Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Schedules Grouped Taken Running];
-    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs FarLeaves Schedules Grouped Taken];
-    Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs FarLeaves Grouped];
+    Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Far FarJobs FarLeaves Schedules Grouped History HistoryEnds Running];
+    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs FarLeaves Grouped History HistoryEnds Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Schedules Taken Running];
+    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs FarLeaves Schedules Grouped Taken History HistoryEnds];
+    Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs FarLeaves Grouped History HistoryEnds];
     Listen "listen" [Meta];
     KeepHistory "keep_history" [Meta History HistoryEnds];
     History "history" [History];
     Set "set" [Calls Meta Wake Delayed Grouped];
     TopicState "topic_state" [Meta];
-    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs FarLeaves Schedules Grouped Taken];
+    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs FarLeaves Schedules Grouped Taken History HistoryEnds];
     Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs FarLeaves History HistoryEnds Grouped Taken Outbox];
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs Crashes];
     Page "page" [Jobs Delayed Metadata Far FarJobs FarLeaves Crashes Meta];
@@ -92,6 +92,7 @@ impl Step {
         match self {
             Self::Settle => Some(&[Key::Jobs, Key::Leases]),
             Self::Change => Some(&[]),
+            Self::Publish => Some(&[Key::Broadcasts, Key::BroadcastJobs, Key::Meta]),
             Self::Command => Some(&[Key::BroadcastJobs, Key::Crashes, Key::Replacements]),
             Self::Page => Some(&[Key::Jobs, Key::Delayed, Key::Metadata, Key::Far, Key::FarJobs, Key::FarLeaves]),
             Self::Rows => Some(&[Key::Jobs, Key::Metadata, Key::Running]),
@@ -266,6 +267,10 @@ fn types_of(step: Step, is_diagnosis: bool) -> String {
         Key::Schedules | Key::Taken | Key::Outbox
             if !is_diagnosis && matches!(step, Step::Add | Step::Import | Step::Settle | Step::Command) =>
         {
+            "'channel'".into()
+        }
+        // Of the wrong type they keep no step from its jobs.
+        Key::History | Key::HistoryEnds if !matches!(step, Step::Open | Step::KeepHistory | Step::History) => {
             "'channel'".into()
         }
         // The part `groups` reads it first, if the topic has groups.

@@ -9,24 +9,26 @@ KEYS[6]  {app:topic}:wake            CHANNEL  signals for every node
 KEYS[7]  {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[8]  {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
 KEYS[9]  {app:topic}:far-leaves      HASH     bound -> ids of the leaf, as a list of MessagePack
-KEYS[10] {app:topic}:unacked         ZSET     job id -> when it was parked, ms
-KEYS[11] {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
-KEYS[12] {app:topic}:done            ZSET     job id -> end of its retention, ms
-KEYS[13] {app:topic}:broadcast-jobs  HASH     broadcast id -> record
-KEYS[14] {app:topic}:pending         HASH     job id -> pending command
-KEYS[15] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[16] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
-KEYS[17] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
-KEYS[18] {app:topic}:leases          ZSET     node -> end of its lease, ms
-KEYS[19] {app:topic}:schedules       ZSET     ids of schedules
-KEYS[20] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
-KEYS[21] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
-KEYS[22] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
+KEYS[10] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[11] {app:topic}:history         HASH     job id -> history
+KEYS[12] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
+KEYS[13] {app:topic}:unacked         ZSET     job id -> when it was parked, ms
+KEYS[14] {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
+KEYS[15] {app:topic}:done            ZSET     job id -> end of its retention, ms
+KEYS[16] {app:topic}:broadcast-jobs  HASH     broadcast id -> record
+KEYS[17] {app:topic}:pending         HASH     job id -> pending command
+KEYS[18] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
+KEYS[19] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
+KEYS[20] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
+KEYS[21] {app:topic}:leases          ZSET     node -> end of its lease, ms
+KEYS[22] {app:topic}:schedules       ZSET     ids of schedules
+KEYS[23] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
+KEYS[24] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
 ARGV[2]  letters: s if a job is special (it has a broadcast, an expiry or a group, extends, takes its id for a time, or is a schedule), u if one takes its id for a time, g if one has a group, p if one has another priority than the normal one, e if one extends, c if an id was
          chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, w if its caller says how many jobs may wait, f if a job may be due much
          later: the ids of each group ascend, and no record is over 1 KiB. Without s, c and f, and with records up to 4 KiB, the first
-         six keys are enough; with f the first nine
+         six keys are enough; with f the first nine; with w, or if the topic has groups, keeps histories or limits what waits, the first twelve
 ARGV[3]  no record of the batch has more bytes
 ARGV[4]  g: the number of groups, which are neighbours with the same options
 ARGV[5]  n: the number of nodes whose rows are in KEYS
@@ -37,8 +39,8 @@ ARGV[6]  and on: for each group its options and the number of its jobs; then n n
          after the due time, and the record has a field for it. `!ms` behind them: the id stays taken so long. `<n` behind all: n jobs may
          wait, if the topic has no limit of its own
 
-Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING on a node that ARGV does not name, and nothing
-         was done; otherwise the answer, {'first', answer} if no job was there before, {'kept', answer} or {'late'}. The answer is
+Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING on a node that ARGV does not name, or {'again', {}} if it
+         needs more keys, and nothing was done; otherwise the answer, {'first', answer} if no job was there before, {'kept', answer} or {'late'}. The answer is
          `a*` (all added), or `a` and one letter per job: A (added); d r u x (exists, and its state; f also if it has
          ended and its id stays taken); z (it was deleted, and its id stays taken); D U X (replaced, and the state
          of the old job); W (the replacement waits for the end of the run); I (the replacement counts if the pending end applies);
@@ -57,6 +59,7 @@ local renews = flags ~= '' and string.find(flags, 'x', 1, true)
 -- include clock.lua
 -- include calls.lua
 if draining then return redis.error_reply('DQDRAINING ' .. draining) end
+if not grouped and (has_groups or history_setting or waiting) then return {'again', {}} end
 local chosen = flags ~= '' and string.find(flags, 'c', 1, true) and {}
 if chosen then
   local at = FIRST_JOB
@@ -121,7 +124,7 @@ if flags ~= '' and string.find(flags, 'p', 1, true) then
   -- rare scored.lua
 end
 redis.call('ZADD', delayed, unpack(entries))
-if history or events then
+if history_setting or events then
   -- rare recorder.lua
   for i = 1, n, 2 do note('a', members[i], '', members[i + 1]) end
   keep_notes()

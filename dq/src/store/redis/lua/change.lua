@@ -15,6 +15,8 @@ KEYS[12] {app:topic}:far             ZSET     bounds of the leaves of jobs that 
 KEYS[13] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
 KEYS[14] {app:topic}:far-leaves      HASH     bound -> ids of the leaf, as a list of MessagePack
 KEYS[15] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
+KEYS[16] {app:topic}:history         HASH     job id -> history
+KEYS[17] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
 ARGV[1]  number of the batch
 ARGV[2]  letters: u if a change of the batch is an update or of options, r if one brings a retention
 ARGV[3]  and on: verb, id, the version that the job must have or '', who sends it or '' (the producer), and what

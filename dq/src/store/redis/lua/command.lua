@@ -20,6 +20,8 @@ KEYS[17] {app:topic}:far-leaves      HASH     bound -> ids of the leaf, as a lis
 KEYS[18] {app:topic}:schedules       ZSET     ids of schedules
 KEYS[19] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 KEYS[20] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
+KEYS[21] {app:topic}:history         HASH     job id -> history
+KEYS[22] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
 ARGV[1]  number of the batch
 ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue, p pass: the job gives its seat in its group back), id, fence or '', the version that the job must have or '', who sends it or ''
          (the producer)

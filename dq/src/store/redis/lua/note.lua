@@ -33,7 +33,7 @@ local node, last_seen, lease, id, token, new, progress = ARGV[1], ARGV[2], ARGV[
 local answer, command = 's', parse_command(redis.call('HGET', pending, id))
 local is_own, text = redis.call('HGET', running, id) == token, new ~= '' and metadata_of({id})[1]
 local count, isolation = parse_crashes(redis.call('HGET', crashes, id))
-local events, history, note, keep_notes, tells_moves = redis.call('HGET', meta, 'events'), nil, nil, nil, nil
+local events, history_setting, note, keep_notes, tells_moves = redis.call('HGET', meta, 'events'), nil, nil, nil, nil
 redis.call('HDEL', running, '')
 if is_own and is_unfenced_end(command) then
   answer = 'e'

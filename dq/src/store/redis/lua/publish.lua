@@ -4,6 +4,10 @@ KEYS[1]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[2]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
 KEYS[3]  {app:topic}:meta            HASH     publisher, published, paused, draining, events, history
 KEYS[4]  {app:topic}:broadcast       CHANNEL  published broadcasts: number, blank, id, line feed, record
+KEYS[5]  {app:topic}:jobs            HASH     job id -> record
+KEYS[6]  {app:topic}:done            ZSET     job id -> end of its retention, ms
+KEYS[7]  {app:topic}:history         HASH     job id -> history
+KEYS[8]  {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
 ARGV[1]  node
 ARGV[2]  limit, 1..=1000
 ARGV[3]  fallback, µs
@@ -26,7 +30,7 @@ local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'publish
 local publisher, publisher_until, number, paused, draining = roles[1], roles[2], tonumber(roles[3] or 0) or 0, roles[4], roles[5]
 -- Numbers begin again where doubles are no longer exact: no dq counts so far.
 if not (number >= 0 and number < 9007199254739991) then number = 0 end
-local events, history, note, keep_notes, tells_moves = roles[6], roles[7]
+local events, history_setting, note, keep_notes, tells_moves = roles[6], roles[7]
 -- include recorder.lua
 local latest, opens_at, drained_at = floor, nil, nil
 if paused or draining then

@@ -16,7 +16,9 @@ KEYS[13] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[14] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[15] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[16] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
-KEYS[17] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
+KEYS[17] {app:topic}:history         HASH     job id -> history
+KEYS[18] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
+KEYS[19] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
 ARGV[1]  node: the dead node
 ARGV[2]  seen: the end of its lease that the caller saw, ms
 ARGV[3]  limit, 1..=1000

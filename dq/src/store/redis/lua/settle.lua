@@ -18,9 +18,11 @@ KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override t
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[17] {app:topic}:far-jobs        HASH     job id -> due time and record of a job that is due much later
 KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
-KEYS[19] {app:topic}:schedules       ZSET     ids of schedules; only if a schedule had a tick, an outcome has follow-ups, or the link counts
-KEYS[20] {app:topic}:outbox          ZSET     follow-ups that have not arrived; only if an outcome has some, or the link counts
-KEYS[21] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
+KEYS[19] {app:topic}:history         HASH     job id -> history
+KEYS[20] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
+KEYS[21] {app:topic}:schedules       ZSET     ids of schedules; only if a schedule had a tick, an outcome has follow-ups, or the link counts
+KEYS[22] {app:topic}:outbox          ZSET     follow-ups that have not arrived; only if an outcome has some, or the link counts
+KEYS[23] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
@@ -38,7 +40,7 @@ Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n
 ]]
 local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local call, format, others = redis.call, string.format, 7 + acks + 2 * ARGV[6]
-local protocol, retains, watcher, watcher_until, events, history, shut, priorities, has_groups =
+local protocol, retains, watcher, watcher_until, events, history_setting, shut, priorities, has_groups =
   unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events', 'history', 'shut', 'priorities', 'groups'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 local stored, rare, stale, note, keep_notes, tells_moves = call('GET', sequence), call('EXISTS', pending, crashes, metadata), {}
@@ -70,7 +72,7 @@ if #stale > 0 then
     if stale[next_stale] == i then next_stale = next_stale + 1 else ids[#ids + 1] = ARGV[6 + i] end
   end
 end
-if events or history or statistics then
+if events or history_setting or statistics then
   -- include clock.lua
   -- rare recorder.lua
   note('k', '', node, ids, first, last)

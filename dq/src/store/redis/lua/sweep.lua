@@ -12,6 +12,9 @@ KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped
 KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, opens, events, history
 KEYS[11] {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[12] {app:topic}:grouped        ZSET    waiting jobs and seats of groups, all with score 0
+KEYS[13] {app:topic}:broadcasts     ZSET    broadcast id -> due time, ms
+KEYS[14] {app:topic}:history        HASH    job id -> history
+KEYS[15] {app:topic}:history-ends   ZSET    id of a job that is gone -> when its history is forgotten, ms
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  limit, 1..=1000, for each of dead, done and unacked
@@ -82,12 +85,11 @@ if has_groups then
 end
 -- Histories of jobs that are gone, once their time is over (rule 31).
 local more_histories = false
-if history then
-  local prefix = string.sub(meta, 1, -5)
-  local over = redis.pcall('ZRANGE', prefix .. 'history-ends', '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit)
+if history_setting then
+  local over = redis.pcall('ZRANGE', history_ends, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit)
   if #over > 0 then
-    redis.pcall('HDEL', prefix .. 'history', unpack(over))
-    redis.pcall('ZREM', prefix .. 'history-ends', unpack(over))
+    redis.pcall('HDEL', history, unpack(over))
+    redis.pcall('ZREM', history_ends, unpack(over))
     more_histories = #over == limit
   end
 end

@@ -15,7 +15,10 @@ KEYS[12] {app:topic}:unacked        ZSET    job id -> when it was parked, ms
 KEYS[13] {app:topic}:dead           ZSET    job id -> when it became DEAD, ms
 KEYS[14] {app:topic}:done           ZSET    job id -> end of its retention, ms
 KEYS[15] {app:topic}:grouped        ZSET    waiting jobs and seats of groups, all with score 0
-KEYS[16] {app:topic}:statistics     HASH    minute -> what was counted; only if the link counts
+KEYS[16] {app:topic}:broadcasts     ZSET    broadcast id -> due time, ms
+KEYS[17] {app:topic}:history        HASH    job id -> history
+KEYS[18] {app:topic}:history-ends   ZSET    id of a job that is gone -> when its history is forgotten, ms
+KEYS[19] {app:topic}:statistics     HASH    minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  limit, 1..=1000
@@ -43,13 +46,13 @@ local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
-  draining, usual, events, history, concurrency, rate, waiting, group_concurrency, group_rate, shut, opens, priorities, has_groups = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
+  draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, shut, opens, priorities, has_groups = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
     'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'shut', 'opens', 'priorities', 'groups'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
 local note, keep_notes, tells_moves
-if events or history or statistics then
+if events or history_setting or statistics then
   -- rare recorder.lua
 end
 local reach, opens_at, drained_at = floor + lookahead, nil, nil

@@ -1,7 +1,7 @@
 --[[ outcomes: a settle of outcomes that are not only acks, or of acks of jobs that leave something behind: a retention, or what a
 pending command says; or while due jobs wait for a slot.
 
-Needs    what `settle` has: its keys and arguments, acks, others, protocol, watcher, watcher_until, events, history, shut, priorities, rare, has_pending,
+Needs    what `settle` has: its keys and arguments, acks, others, protocol, watcher, watcher_until, events, history_setting, shut, priorities, rare, has_pending,
          stale; note, keep_notes and tells_moves, which have no values yet
 Returns  the answer of the step
 Holds    what `settle` holds: it reads and checks everything before its first write

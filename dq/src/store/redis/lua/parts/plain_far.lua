@@ -64,7 +64,7 @@ if n > 0 then
   end
   redis.call('ZADD', delayed, unpack(entries))
 end
-if history or events then
+if history_setting or events then
   -- include recorder.lua
   for i = 1, n, 2 do note('a', members[i], '', members[i + 1]) end
   for _, group in ipairs(far_groups) do

@@ -6,16 +6,16 @@ A history is text, a line for each move: its letter, the clock, and what `note` 
 runs ended, how many of them with an ack, and how many failed; how many jobs became DEAD; how late the claimed jobs were in sum and at
 most, ms; and how many were late up to each time in LATE, and later. `store/statistics.rs` reads it.
 
-Needs    meta; events, history: fields of meta (until when somebody listens, ms; `moves:after`, how many moves of a job are kept, and for
-         how long after its end, ms); statistics: their key, or nil; note, keep_notes and tells_moves, locals
+Needs    meta; jobs, done, broadcasts, if jobs may end; events, history_setting: fields of meta (until when somebody listens, ms; `moves:after`,
+         how many moves of a job are kept, and for how long after its end, ms); history, history_ends, if the topic keeps histories;
+         statistics: their key, or nil; note, keep_notes and tells_moves, locals
          that it gives their values; clock
 Gives    tells_moves: whether events or histories want to know. note(kind, number, name, ids, from, to): something happened to the job
          `ids`, or to those of the list `ids` from `from` to `to`. kind is a letter of `moves/text.rs` with a cause, a place or a command
          behind it, or `e` and an outcome: a run ended, which is no move; number is a time in ms or ''; name is a node, a producer, a caller
          or ''. keep_notes(): lets all read the record, at the end of the step
 Holds    rules 1, 31: it reads the minute before the first write of the step. What a server refuses of events and histories, or a key
-         of theirs that has a wrong type, keeps no step from its jobs. Histories use keys that are not in KEYS and have the same hash tag, so that
-         a step without histories names no key more
+         of theirs that has a wrong type, keeps no step from its jobs
 Cost     no command while nobody wants to know, but one HDEL once nobody listens any more. Events: one PUBLISH, which has at most 1,000 moves
          and 64 KiB, and says how many had no room. Statistics: one HGET, and one HSET if the step counted anything; EXPIRE with the first step of
          a minute. Histories: for each 250 jobs HMGET and HSET, 1 MiB each at most; ZREM if some were added; of jobs that have ended ZMSCORE
@@ -24,7 +24,7 @@ Cost     no command while nobody wants to know, but one HDEL once nobody listens
 do
   local is_listened, made = events and (tonumber(events) or 0) > floor, {}
   local minute = math.floor(floor / 60000)
-  tells_moves = is_listened or history
+  tells_moves = is_listened or history_setting
   local in_slot = statistics and redis.call('HGET', statistics, int(minute % 1440))
   function note(kind, number, name, ids, from, to)
     if not (tells_moves or statistics and string.find(kind, '^[cex]')) then return end
@@ -61,7 +61,7 @@ do
       if has_counted and is_new then redis.call('EXPIRE', statistics, 90000) end
     end
     if not tells_moves then return end
-    local MOST_BYTES, MOST_ENDED, AT_ONCE, prefix = 4096, 100000, 250, string.sub(meta, 1, -5)
+    local MOST_BYTES, MOST_ENDED, AT_ONCE = 4096, 100000, 250
     local function for_each_move(visit)
       for _, one in ipairs(made) do
         for i = one.from, one.letter ~= 'e' and one.to or 0 do visit(one, one.ids[i]) end
@@ -78,7 +78,7 @@ do
         end
       end)
       if #lines == 0 then return end
-      redis.pcall('PUBLISH', prefix .. 'events', string.format('%d\t%d\n', floor, more) .. table.concat(lines, '\n'))
+      redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'events', string.format('%d\t%d\n', floor, more) .. table.concat(lines, '\n'))
     end
     local function ask(...)
       local answer = redis.pcall(...)
@@ -91,10 +91,10 @@ do
         if string.find('kdgzo', last[id], 1, true) then candidates[#candidates + 1] = id end
       end
       if #candidates == 0 then return gone, 0 end
-      local done_at = ask('ZMSCORE', prefix .. 'done', unpack(candidates))
-      local due_at = ask('ZMSCORE', prefix .. 'broadcasts', unpack(candidates))
+      local done_at = ask('ZMSCORE', done, unpack(candidates))
+      local due_at = ask('ZMSCORE', broadcasts, unpack(candidates))
       for i, id in ipairs(candidates) do
-        local is_there = done_at[i] or due_at[i] or last[id] == 'o' and ask('HEXISTS', prefix .. 'jobs', id) == 1
+        local is_there = done_at[i] or due_at[i] or last[id] == 'o' and ask('HEXISTS', jobs, id) == 1
         if not is_there then gone[id], count = true, count + 1 end
       end
       return gone, count
@@ -110,12 +110,12 @@ do
     end
     local function forget_histories(ids)
       if #ids == 0 then return end
-      ask('HDEL', prefix .. 'history', unpack(ids))
-      ask('ZREM', prefix .. 'history-ends', unpack(ids))
+      ask('HDEL', history, unpack(ids))
+      ask('ZREM', history_ends, unpack(ids))
     end
     -- The history of a job that is gone now is kept for a time, or goes too.
     local function keep_histories()
-      local histories, ends, most, after_end = prefix .. 'history', prefix .. 'history-ends', string.match(history, '^(%d+):(%d+)$')
+      local most, after_end = string.match(history_setting, '^(%d+):(%d+)$')
       most, after_end = tonumber(most or 0), tonumber(after_end or 0)
       local lines, ids, last, comes_back = {}, {}, {}, {}
       for_each_move(function(one, id)
@@ -133,18 +133,18 @@ do
           if gone[id] then members[#members + 1], members[#members + 2] = int(floor + after_end), id end
         end
         forget_histories(removed)
-        if #back > 0 then ask('ZREM', ends, unpack(back)) end
-        local old = #kept > 0 and ask('HMGET', histories, unpack(kept)) or {}
+        if #back > 0 then ask('ZREM', history_ends, unpack(back)) end
+        local old = #kept > 0 and ask('HMGET', history, unpack(kept)) or {}
         for i, id in ipairs(kept) do fields[2 * i - 1], fields[2 * i] = id, newest((old[i] or '') .. lines[id], most) end
-        if #kept > 0 then ask('HSET', histories, unpack(fields)) end
+        if #kept > 0 then ask('HSET', history, unpack(fields)) end
         if after_end > 0 and gone_count > 0 then
-          ask('ZADD', ends, unpack(members))
-          local over = (tonumber(ask('ZCARD', ends)) or 0) - MOST_ENDED
-          if over > 0 then forget_histories(ask('ZRANGE', ends, '0', int(math.min(over, 1000) - 1))) end
+          ask('ZADD', history_ends, unpack(members))
+          local over = (tonumber(ask('ZCARD', history_ends)) or 0) - MOST_ENDED
+          if over > 0 then forget_histories(ask('ZRANGE', history_ends, '0', int(math.min(over, 1000) - 1))) end
         end
       end
     end
-    if history then keep_histories() end
+    if history_setting then keep_histories() end
     if is_listened then tell_events() end
   end
 end

@@ -8,7 +8,7 @@ Returns  the answer of the step if a plain batch has no other job
 Holds    rule 29
 Cost     ZCARD and HLEN
 ]]
-local waits = redis.call('ZCARD', delayed) + redis.call('HLEN', far_jobs or string.sub(meta, 1, -5) .. 'far-jobs')
+local waits = redis.call('ZCARD', delayed) + redis.call('HLEN', far_jobs)
 local set, limits = tonumber(string.match(waiting or '', '^%d+:(%d+):') or ''), {}
 for i = 6, 4 + 2 * groups, 2 do
   local options, by_code = string.match(ARGV[i], '^([^<]*)<?(%d*)$')
