@@ -41,8 +41,9 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
 fn defaults(model: &Model) -> Option<TokenStream> {
     let Model { root, delay, retry, expires_after, retain, deliver, max_waiting, priority, unique_for, .. } = model;
     let (is_timed, has_choice) = (delay.or(*expires_after).or(*retain).is_some(), deliver.or(*priority).is_some());
-    let is_bounded = max_waiting.is_some() || unique_for.is_some();
+    let is_bounded = max_waiting.or(group_max_waiting).is_some() || unique_for.is_some();
     if !is_timed && !has_choice && !is_bounded && retry.is_none() {
+    let group_max_waiting = model.group_max_waiting;
         return None;
     }
     let delay = constants::duration(delay.unwrap_or_default());
@@ -63,6 +64,7 @@ fn defaults(model: &Model) -> Option<TokenStream> {
     let unique_for = unique_for.map(constants::duration).map(|time| quote!(.unique_for(#time)));
     Some(quote! {
         const DEFAULTS: #root::JobDefaults = #root::JobDefaults::new(
+    let group_max_waiting = group_max_waiting.map(|jobs| quote!(.group_max_waiting(#jobs)));
             #delay,
             #retry,
             #expires_after,
@@ -70,7 +72,7 @@ fn defaults(model: &Model) -> Option<TokenStream> {
             #root::Deliver::#deliver,
             #max_waiting,
             #root::Priority::#priority
-        )#unique_for;
+        )#group_max_waiting #unique_for;
     })
 }
 

@@ -204,12 +204,18 @@ impl TopicState {
 
     /// Whether a caller has limited what all nodes together claim.
     pub(crate) fn limits_claims(&self) -> bool {
-        self.limits.iter().any(|set| set.limit.kind() != LimitKind::Waiting)
+        let is_of_adds = |kind| matches!(kind, LimitKind::Waiting | LimitKind::GroupWaiting);
+        self.limits.iter().any(|set| !is_of_adds(set.limit.kind()))
     }
 
     /// How many jobs may wait, if a caller has set that.
     pub fn waiting(&self) -> Option<usize> {
         self.limits.iter().find_map(|set| if let Limit::Waiting(jobs) = set.limit { Some(jobs) } else { None })
+    }
+
+    /// How many jobs of each group may wait, if a caller has set that.
+    pub fn group_waiting(&self) -> Option<usize> {
+        self.limits.iter().find_map(|set| if let Limit::GroupWaiting(jobs) = set.limit { Some(jobs) } else { None })
     }
 
     /// Puts a limit, or nothing, in the place of the one of this kind, which it returns.

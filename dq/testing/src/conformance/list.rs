@@ -439,6 +439,9 @@ macro_rules! store_behaviours {
             jobs_that_are_due_much_later_count_as_waiting known_job_of_a_full_topic_keeps_its_answer
             what_comes_back_to_a_full_topic_waits broadcasts_and_schedules_of_a_full_topic_pass
             refusal_of_a_full_topic_is_the_answer_of_a_repeat import_into_a_full_topic_is_refused;
+        full_groups:
+            jobs_beyond_what_may_wait_of_a_group_are_refused_one_by_one limit_of_the_code_counts_for_groups job_that_is_due_much_later_counts_in_its_group
+            what_comes_back_to_a_full_group_waits refusal_of_a_full_group_is_the_answer_of_a_repeat import_into_a_full_group_is_refused;
         rates:
             no_window_has_more_claims_than_the_rate_and_its_burst burst_comes_back_in_a_quiet_time
             watcher_comes_when_the_rate_opens sweep_spends_the_rate tick_spends_none_of_the_rate job_spends_its_weight_of_the_rate

@@ -102,6 +102,11 @@ impl Jobs {
         self.groups.are_used
     }
 
+    /// How many jobs of the group wait without a seat.
+    pub(crate) fn waiting_in(&self, name: &str) -> usize {
+        self.groups.by_name.get(name).map_or(0, |group| group.waiting.len())
+    }
+
     /// The job waits in its group from now on, or comes back with its seat.
     pub(super) fn join_group(&mut self, id: &JobId) {
         let Some(slot) = self.slots.get(id) else { return };
