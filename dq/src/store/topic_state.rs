@@ -285,6 +285,15 @@ impl TopicState {
 }
 
 impl TopicChange {
+    /// The limit that it sets or clears.
+    pub(crate) const fn limit(&self) -> Option<LimitKind> {
+        match self {
+            Self::Limit { limit, .. } => Some(limit.kind()),
+            Self::ClearLimit(kind) => Some(*kind),
+            _ => None,
+        }
+    }
+
     /// The group that it is about, if it is not about the topic.
     pub(crate) const fn group(&self) -> Option<&GroupName> {
         match self {

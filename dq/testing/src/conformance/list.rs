@@ -475,7 +475,8 @@ macro_rules! store_behaviours {
             turn_stays_with_its_group draining_topic_asks_the_due_time_at_a_turn turn_is_no_time_before_the_due_time
             turns_compete_by_priority claim_of_turns_is_bounded;
         group_rates:
-            no_window_has_more_claims_of_a_group_than_its_rate group_that_has_spent_its_rate_is_due_later rate_of_groups_that_was_set_overrides_the_code;
+            no_window_has_more_claims_of_a_group_than_its_rate group_that_has_spent_its_rate_is_due_later rate_of_groups_that_was_set_overrides_the_code job_spends_its_weight_of_the_rate_of_its_group
+            parked_job_obeys_the_pause_and_the_rate_of_its_group faster_rate_of_groups_reaches_a_retry_that_waits;
         paused_groups:
             jobs_of_a_paused_group_wait_and_the_others_run pause_of_a_group_ends_by_itself
             job_with_a_seat_waits_for_the_end_of_the_pause jobs_of_a_paused_group_change_like_others

@@ -56,7 +56,7 @@ if paused or draining then
   -- rare gate.lua
   if opens_at then reach = -1 elseif drained_at then reach = math.min(reach, drained_at) end
 end
-local place, latest, are_elsewhere, seated = delayed, reach, nil, nil
+local place, latest, are_elsewhere, choose, seated = delayed, reach, nil, nil, nil
 far_at = far_at and tonumber(far_at)
 if far_at and far_at <= floor + NEAR then
   -- rare move.lua
