@@ -65,10 +65,11 @@ use proc_macro::TokenStream;
 /// | `retain = "1d"` | how long dq keeps a job as DONE after its ack; at most ten years | not at all |
 /// | `deliver = "both"` | who receives a due job: `"queue"` (one listener), `"broadcast"` (every connected node that listens to the topic as a broadcast channel) or `"both"` | `"queue"` |
 /// | `max_waiting = 10_000` | how many jobs of the topic may wait: an add beyond that is refused with `Refusal::TopicFull`; `set_limit` overrides it | any number |
+/// | `group_max_waiting = 100` | how many jobs of the same group may wait: an add beyond that is refused with `Refusal::GroupFull`; `set_limit` overrides it | any number |
 /// | `priority = "high"` | which due jobs go first: `"high"`, `"normal"` or `"low"`; the setting `ageing` of the topic says how long a job may be overtaken | `"normal"` |
 /// | `unique_for = "24h"` | for how long after its add the id of a job counts as existing, even if the job has ended or was deleted; 1 s to 30 days. Needs an id | as long as the job exists |
 /// | `group = "{customer}"` | the group of the job, built from fields: only so many jobs of a group run at a time as the setting `group_concurrency` of the topic says | no group |
-/// | `weight = "{tokens}"` | how much of the `rate` of the topic the start of the job spends, built from fields: 1 to 10,000 | 1 |
+/// | `weight = "{tokens}"` | how much of the `rate` and of the `group_rate` of the topic the start of the job spends, built from fields: 1 to 10,000 | 1 |
 /// | `id = "{tenant}:{order_id}"` | the id, built from fields; `{{` and `}}` stand for braces | see below |
 /// | `crate = "work::dq"` | the path to dq, if it is not a dependency of yours | the dependency, also if Cargo.toml renames it |
 ///

@@ -1,4 +1,4 @@
-//! A bound on what waits: `max_waiting`.
+//! A bound on what waits: `max_waiting`, and `group_max_waiting` of each group.
 
 use dq::prelude::*;
 use dq::provider::{CallError, Limit, LimitKind, Refusal};
@@ -11,6 +11,12 @@ use crate::scripted_listener::{HOUR, Script, test_job};
 struct Crawl {
     #[job(id)]
     page: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "sync", group = "customer-{customer}", group_max_waiting = 2, delay = "1h")]
+struct Sync {
+    customer: u32,
 }
 
 fn full(result: &Result<dq::provider::Added, CallError>) -> Option<(usize, usize)> {
@@ -58,4 +64,29 @@ async fn a_full_topic_takes_jobs_again_once_some_have_run() {
     dq.provider().add(test_job(2)).await.unwrap();
     dq.settle().await;
     assert_eq!(script.log.take().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn adds_beyond_what_may_wait_of_a_group_are_refused_and_other_groups_have_room() {
+    let dq = Script::acks().start(|topic| topic).await;
+    let jobs = dq.provider();
+    let added = jobs.add_many([1, 1, 1, 2].map(|customer| Sync { customer })).await.unwrap();
+    assert_eq!(added.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, true]);
+    let error = jobs.add(Sync { customer: 1 }).await.unwrap_err();
+    assert!(error.may_be_repeated(), "{error}");
+    let CallError::Refused { refusal: Refusal::GroupFull { group, waiting, limit }, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!((group.as_str(), *waiting, *limit), ("customer-1", 2, 2));
+    let text = error.to_string();
+    assert!(
+        text.ends_with("was not added: 2 jobs of its group customer-1 wait, and 2 may (`group_max_waiting`); add it again once some have run, or raise the limit"),
+        "{text}"
+    );
+    jobs.set_limit::<Sync>(Limit::GroupWaiting(3)).reason("there is room").await.unwrap();
+    jobs.add(Sync { customer: 1 }).await.unwrap();
+    assert!(jobs.add(Sync { customer: 1 }).await.is_err());
+    jobs.clear_limit::<Sync>(LimitKind::GroupWaiting).await.unwrap();
+    assert!(jobs.add(Sync { customer: 1 }).await.is_err(), "the code says it again");
+    jobs.add(Sync { customer: 1 }).group("customer-3").await.unwrap();
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use dq::job::{Codec, Deliver, Metadata, Record, State};
+use dq::job::{Codec, Deliver, GroupName, Metadata, Record, State};
 use dq::store::step::Change;
-use dq::store::{AddOutcome, BatchAnswer, CommandKind, Due, HistorySetting, NewJob, OnDuplicate, Store};
+use dq::store::{AddOutcome, BatchAnswer, CommandKind, Due, HistorySetting, MaxWaiting, NewJob, OnDuplicate, Store};
 use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
 
@@ -41,7 +41,8 @@ async fn a_bound_on_what_waits_costs_an_add_two_commands_and_a_refused_one_write
     let server = RedisServer::start();
     let topic = with_one_job(&server).await;
     let bounded = |most, ids: std::ops::Range<u16>| {
-        ids.map(|n| NewJob { max_waiting: Some(most), ..later(generated(n)) }).collect::<Vec<_>>()
+        ids.map(|n| NewJob { max_waiting: Some(MaxWaiting { topic: Some(most), group: None }), ..later(generated(n)) })
+            .collect::<Vec<_>>()
     };
     for ids in [0..1, 1_000..2_000] {
         assert_eq!(total(&spent(&server, topic.add(bounded(10_000, ids))).await), 9);
@@ -49,6 +50,21 @@ async fn a_bound_on_what_waits_costs_an_add_two_commands_and_a_refused_one_write
     let refused = spent(&server, async { drop(topic.try_add(bounded(5, 3_000..4_000)).await) }).await;
     let one_each = ["get", "hlen", "hmget", "set", "time", "zcard"].map(|name| (name.to_owned(), 1));
     assert_eq!(refused, one_each.into());
+}
+
+#[tokio::test]
+async fn a_bound_on_what_waits_of_a_group_costs_an_add_two_commands_and_one_for_each_group() {
+    let server = RedisServer::start();
+    let topic = with_one_job(&server).await;
+    let group = |n: u16| Some(GroupName::new(format!("customer-{}", n % 3)).unwrap());
+    let of_groups = |ids: std::ops::Range<u16>, most: Option<usize>| {
+        let max_waiting = most.map(|most| MaxWaiting { topic: None, group: Some(most) });
+        let record = |n| Record::new(&Metadata { group: group(n), ..Metadata::default() }, Codec::Json, b"{}");
+        ids.map(|n| NewJob { max_waiting, record: record(n), ..later(generated(n)) }).collect::<Vec<_>>()
+    };
+    topic.add(of_groups(0..9, None)).await;
+    let free = total(&spent(&server, topic.add(of_groups(10..19, None))).await);
+    assert_eq!(total(&spent(&server, topic.add(of_groups(20..29, Some(10_000)))).await), free + 2 + 3);
 }
 
 #[tokio::test]

@@ -128,7 +128,8 @@ pub(crate) fn settings() -> impl Iterator<Item = &'static AttributeKey> {
 
 /// The attribute that has this key, if another one does.
 fn place_of(key: &str, attribute: &str) -> Option<&'static str> {
-    const OF_JOB: [&str; 7] = ["delay", "expires_after", "retain", "deliver", "max_waiting", "unique_for", "id"];
+    const OF_JOB: [&str; 8] =
+        ["delay", "expires_after", "retain", "deliver", "max_waiting", "group_max_waiting", "unique_for", "id"];
     let has = |keys: &[&str]| keys.contains(&key);
     let is_of_listener = || key == "final_retry" || key != "retry" && settings().any(|setting| setting.name == key);
     match attribute {

@@ -1,12 +1,13 @@
 //! The generated code of a payload.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{DeriveInput, parse_quote};
+use syn::{DeriveInput, LitStr, Member, parse_quote};
 
 use super::id::IdSource;
 use super::model::Model;
+use crate::arguments::Root;
 use crate::constants;
 
 /// The implementation of `DelayJob`. After a mistake it has the valid parts, and an empty topic if the topic is
@@ -18,7 +19,9 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
     let (root, name) = (&model.root, &input.ident);
     let topic = model.topic.as_ref().map_or_else(|| quote!(""), ToTokens::to_token_stream);
     let defaults = defaults(model);
-    let (id, group, weight) = (id(model), group(model), weight(model));
+    let id = id(model);
+    let group = templated(root, model.group.as_ref(), ["job_group", "GroupName", "BadGroup", "ToGroup", "to_group"]);
+    let weight = templated(root, model.weight.as_ref(), ["job_weight", "Weight", "BadWeight", "ToWeight", "to_weight"]);
     let mut generics = input.generics.clone();
     if !generics.params.is_empty() {
         let bound = parse_quote!(Self: #root::Payload + ::core::marker::Send + ::core::marker::Sync + 'static);
@@ -40,8 +43,9 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
 
 fn defaults(model: &Model) -> Option<TokenStream> {
     let Model { root, delay, retry, expires_after, retain, deliver, max_waiting, priority, unique_for, .. } = model;
+    let group_max_waiting = model.group_max_waiting;
     let (is_timed, has_choice) = (delay.or(*expires_after).or(*retain).is_some(), deliver.or(*priority).is_some());
-    let is_bounded = max_waiting.is_some() || unique_for.is_some();
+    let is_bounded = max_waiting.or(group_max_waiting).is_some() || unique_for.is_some();
     if !is_timed && !has_choice && !is_bounded && retry.is_none() {
         return None;
     }
@@ -60,6 +64,7 @@ fn defaults(model: &Model) -> Option<TokenStream> {
         Some("low") => quote!(Low),
         _ => quote!(Normal),
     };
+    let group_max_waiting = group_max_waiting.map(|jobs| quote!(.group_max_waiting(#jobs)));
     let unique_for = unique_for.map(constants::duration).map(|time| quote!(.unique_for(#time)));
     Some(quote! {
         const DEFAULTS: #root::JobDefaults = #root::JobDefaults::new(
@@ -70,30 +75,17 @@ fn defaults(model: &Model) -> Option<TokenStream> {
             #root::Deliver::#deliver,
             #max_waiting,
             #root::Priority::#priority
-        )#unique_for;
+        )#group_max_waiting #unique_for;
     })
 }
 
-fn group(model: &Model) -> Option<TokenStream> {
-    let (root, (text, members)) = (&model.root, model.group.as_ref()?);
-    let path = quote!(#root);
+/// The method that makes a group or a weight of a template.
+fn templated(root: &Root, template: Option<&(LitStr, Vec<Member>)>, names: [&str; 5]) -> Option<TokenStream> {
+    let (text, members) = template?;
+    let [method, value, bad, convert, converted] = names.map(|name| Ident::new(name, Span::call_site()));
     Some(quote! {
-        fn job_group(
-            &self,
-        ) -> ::core::option::Option<::core::result::Result<#path::GroupName, #path::BadGroup>> {
-            ::core::option::Option::Some(#path::ToGroup::to_group(&::core::format_args!(#text #(, self.#members)*)))
-        }
-    })
-}
-
-fn weight(model: &Model) -> Option<TokenStream> {
-    let (root, (text, members)) = (&model.root, model.weight.as_ref()?);
-    let path = quote!(#root);
-    Some(quote! {
-        fn job_weight(
-            &self,
-        ) -> ::core::option::Option<::core::result::Result<#path::Weight, #path::BadWeight>> {
-            ::core::option::Option::Some(#path::ToWeight::to_weight(&::core::format_args!(#text #(, self.#members)*)))
+        fn #method(&self) -> ::core::option::Option<::core::result::Result<#root::#value, #root::#bad>> {
+            ::core::option::Option::Some(#root::#convert::#converted(&::core::format_args!(#text #(, self.#members)*)))
         }
     })
 }

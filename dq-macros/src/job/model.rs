@@ -10,7 +10,7 @@ use super::parse::Parsed;
 use crate::arguments::{Argument, Root, Value};
 use crate::errors::Errors;
 
-/// The largest `max_waiting`.
+/// The largest `max_waiting` and `group_max_waiting`.
 const MOST_WAITING: u32 = 1_000_000_000;
 
 /// A payload's topic, defaults and id.
@@ -25,6 +25,7 @@ pub(super) struct Model {
     pub(super) retain: Option<Duration>,
     pub(super) deliver: Option<&'static str>,
     pub(super) max_waiting: Option<usize>,
+    pub(super) group_max_waiting: Option<usize>,
     pub(super) priority: Option<&'static str>,
     pub(super) unique_for: Option<Duration>,
     /// The template of the group, and its fields.
@@ -48,6 +49,7 @@ impl Model {
             retain: None,
             deliver: None,
             max_waiting: None,
+            group_max_waiting: None,
             priority: None,
             unique_for: None,
             group: None,
@@ -86,7 +88,10 @@ impl Model {
             }
             "retain" => self.retain = argument.duration(errors),
             "deliver" => self.deliver = argument.choice(&["queue", "broadcast", "both"], errors),
-            "max_waiting" => self.max_waiting = argument.number(1..=MOST_WAITING, errors).map(|most| most as usize),
+            name @ ("max_waiting" | "group_max_waiting") => {
+                let most = argument.number(1..=MOST_WAITING, errors).map(|most| most as usize);
+                *(if name == "max_waiting" { &mut self.max_waiting } else { &mut self.group_max_waiting }) = most;
+            }
             "priority" => self.priority = argument.choice(&["high", "normal", "low"], errors),
             "unique_for" => {
                 let time = argument.duration(errors);

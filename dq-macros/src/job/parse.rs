@@ -15,6 +15,7 @@ pub(super) const KEYS: &[Key] = &[
     Key { name: "retain", example: "retain = \"1d\"" },
     Key { name: "deliver", example: "deliver = \"queue\"" },
     Key { name: "max_waiting", example: "max_waiting = 10000" },
+    Key { name: "group_max_waiting", example: "group_max_waiting = 100" },
     Key { name: "priority", example: "priority = \"high\"" },
     Key { name: "unique_for", example: "unique_for = \"24h\"" },
     Key { name: "group", example: "group = \"{customer}\"" },

@@ -72,7 +72,9 @@ const fn of_call(error: &CallError) -> StatusCode {
     match error {
         CallError::Invalid(Invalid::PayloadTooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
         CallError::Refused { refusal: Refusal::NoSuchJob | Refusal::NoSuchSchedule, .. } => StatusCode::NOT_FOUND,
-        CallError::Refused { refusal: Refusal::TopicFull { .. }, .. } => StatusCode::TOO_MANY_REQUESTS,
+        CallError::Refused { refusal: Refusal::TopicFull { .. } | Refusal::GroupFull { .. }, .. } => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
         CallError::Refused { .. } => StatusCode::CONFLICT,
         CallError::NotDone { .. } | CallError::Unknown { .. } => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_REQUEST,

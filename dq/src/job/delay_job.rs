@@ -78,6 +78,8 @@ pub struct JobDefaults {
     pub deliver: Deliver,
     /// How many jobs of the topic may wait before an add is refused.
     pub max_waiting: Option<usize>,
+    /// How many jobs of the same group may wait before an add is refused.
+    pub group_max_waiting: Option<usize>,
     /// Which of the due jobs of the topic go first.
     pub priority: Priority,
     /// For how long after its add the id of a job stays taken.
@@ -93,6 +95,7 @@ impl JobDefaults {
         retain: Duration::ZERO,
         deliver: Deliver::Queue,
         max_waiting: None,
+        group_max_waiting: None,
         priority: Priority::Normal,
         unique_for: None,
     };
@@ -109,6 +112,13 @@ impl JobDefaults {
         priority: Priority,
     ) -> Self {
         Self { delay, retry, expires_after, retain, deliver, max_waiting, priority, ..Self::NONE }
+    }
+
+    /// For the derive.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn group_max_waiting(self, jobs: usize) -> Self {
+        Self { group_max_waiting: Some(jobs), ..self }
     }
 
     /// For the derive.

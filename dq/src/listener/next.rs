@@ -11,7 +11,7 @@ use crate::job::{
     Codec, DelayJob, Deliver, GroupName, JobDefaults, JobId, Metadata, Record, ToJobId, TopicName, Weight, limits,
     to_json,
 };
-use crate::store::{Due, FOLLOW_UP_BYTES, FollowUpBatch, FollowUps, MOST_FOLLOW_UPS, NewJob, OnDuplicate};
+use crate::store::{Due, FOLLOW_UP_BYTES, FollowUpBatch, FollowUps, MOST_FOLLOW_UPS, MaxWaiting, NewJob, OnDuplicate};
 use crate::telemetry;
 use crate::time::{IntoDelay, LONGEST_DELAY, Timestamp};
 
@@ -246,7 +246,7 @@ impl NextJob {
             record: Record::new(&metadata, Codec::Json, &payload),
             on_duplicate: self.on_duplicate,
             deliver: self.deliver,
-            max_waiting: defaults.max_waiting,
+            max_waiting: MaxWaiting::of(&defaults),
             unique_for: defaults.unique_for.filter(|_| !generated),
         })
     }

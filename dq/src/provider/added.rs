@@ -250,6 +250,9 @@ pub(super) fn added(target: Target, answer: Answer) -> Result<Added, CallError> 
         (AddOutcome::ReplacementIfEnds, _) => Ok(Addition::ReplacementIfEnds),
         (AddOutcome::Extended { due, version }, _) => Ok(Addition::Extended { due, version }),
         (AddOutcome::TopicFull(TopicFull { waiting, limit }), _) => Err(Refusal::TopicFull { waiting, limit }),
+        (AddOutcome::GroupFull { group, full: TopicFull { waiting, limit } }, _) => {
+            Err(Refusal::GroupFull { group, waiting, limit })
+        }
         (AddOutcome::Repeated, _) => return Err(Invalid::RepeatedInBatch { id }.into()),
         (AddOutcome::Later, _) => return Err(not_done(target, LATER.to_owned())),
         (AddOutcome::Refused(why), _) => return Err(not_done(target, why)),

@@ -11,7 +11,7 @@ use humantime::format_duration;
 
 pub use super::invalid::Invalid;
 use super::no_result::NoResult;
-use crate::job::{BadName, JobId, State, TopicName};
+use crate::job::{BadName, GroupName, JobId, State, TopicName};
 use crate::store::{CommandKind, OnDuplicate, StoreError};
 
 /// Why a call did not do what it was for. Every call of a provider has this error, and its shape says what to do: fix the call
@@ -121,6 +121,16 @@ pub enum Refusal {
         /// How many may wait.
         limit: usize,
     },
+    /// As many jobs of its group wait as may (`group_max_waiting`). Add the job again once some have run, or raise the limit; jobs of
+    /// other groups have room.
+    GroupFull {
+        /// The group.
+        group: GroupName,
+        /// How many of its jobs wait.
+        waiting: usize,
+        /// How many may wait.
+        limit: usize,
+    },
     /// There is no such job.
     NoSuchJob,
     /// The call does nothing to a job in this state, or in another run. Of a command only from
@@ -210,7 +220,7 @@ impl CallError {
         error
     }
 
-    /// Whether the same call can succeed later, though nobody changes it: the store was out of reach, or full, the topic drains or is full, or the
+    /// Whether the same call can succeed later, though nobody changes it: the store was out of reach, or full, the topic drains, it or the group is full, or the
     /// provider was stopped. An HTTP handler answers 503 to it, and 4xx to any other error.
     ///
     /// [`Unknown`](Self::Unknown) says how to repeat a call that may have been done.
@@ -219,7 +229,10 @@ impl CallError {
             Self::NotDone { reason, .. } => !matches!(reason, Reason::Refused(_)),
             Self::NoResult { why, .. } => matches!(**why, NoResult::TimeOver { .. }),
             Self::Unknown { .. }
-            | Self::Refused { refusal: Refusal::Draining { .. } | Refusal::TopicFull { .. }, .. } => true,
+            | Self::Refused {
+                refusal: Refusal::Draining { .. } | Refusal::TopicFull { .. } | Refusal::GroupFull { .. },
+                ..
+            } => true,
             Self::SomeFailed { first, .. } => first.may_be_repeated(),
             Self::Invalid(_) | Self::Refused { .. } => false,
         }
@@ -335,6 +348,9 @@ impl fmt::Display for Refusal {
             Self::Draining { reason, by } => write!(f, "its topic drains: {reason} (by {by})"),
             Self::TopicFull { waiting, limit } => {
                 write!(f, "{waiting} jobs of its topic wait, and {limit} may (`max_waiting`); add it again once some have run, or raise the limit")
+            }
+            Self::GroupFull { group, waiting, limit } => {
+                write!(f, "{waiting} jobs of its group {group} wait, and {limit} may (`group_max_waiting`); add it again once some have run, or raise the limit")
             }
             Self::State(State::Running) => f.write_str(
                 "it is running, and its run decides what comes next; an add with `.replace_existing()` runs it again after that",

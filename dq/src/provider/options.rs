@@ -11,7 +11,7 @@ use crate::job::{
     BadGroup, BadWeight, Deliver, GroupName, JobDefaults, Metadata, Priority, RetryPolicy, ToGroup, ToWeight, Weight,
     limits,
 };
-use crate::store::{Due, OnDuplicate};
+use crate::store::{Due, MaxWaiting, OnDuplicate};
 use crate::telemetry;
 use crate::time::{Delay, IntoDelay, LONGEST_UNIQUE, SHORTEST_UNIQUE, Timestamp};
 
@@ -42,7 +42,7 @@ pub(super) struct CheckedOptions {
     pub(super) is_weighed: bool,
     pub(super) on_duplicate: OnDuplicate,
     pub(super) deliver: Deliver,
-    pub(super) max_waiting: Option<usize>,
+    pub(super) max_waiting: Option<MaxWaiting>,
     pub(super) unique_for: Option<Duration>,
     /// The delay of the payload, which a job has that is due at a time.
     usual: Duration,
@@ -106,7 +106,7 @@ impl Options {
             is_weighed,
             on_duplicate,
             deliver: self.deliver.unwrap_or(defaults.deliver),
-            max_waiting: defaults.max_waiting,
+            max_waiting: MaxWaiting::of(defaults),
             unique_for,
             usual,
         })

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use crate::job::TopicKey;
 use crate::job::limits::OverLimit;
+use crate::job::{GroupName, TopicKey};
 
 /// A request to the store failed, or its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +116,16 @@ pub enum StoreError {
     /// An import would let more jobs wait than may, and the store did nothing. Raise the limit, or wait until jobs have run.
     #[error("the topic is full: {0}; raise its limit of waiting jobs, or wait until some have run")]
     TopicFull(super::TopicFull),
+    /// An import would let more jobs of a group wait than may, and the store did nothing. Raise the limit, or wait until jobs have run.
+    #[error(
+        "the group {group} is full: {full}; raise the limit of waiting jobs of each group, or wait until some have run"
+    )]
+    GroupFull {
+        /// The group.
+        group: GroupName,
+        /// The numbers.
+        full: super::TopicFull,
+    },
     /// The store is closed, or has stopped for good because its disk failed it, and did nothing. The reason says what to do; only
     /// a new start of the program opens it again. Only `file:`.
     #[error("the store has stopped and did not do {operation}: {reason}")]
@@ -168,6 +178,7 @@ impl StoreError {
                 | Self::WrongType { .. }
                 | Self::Draining { .. }
                 | Self::TopicFull(_)
+                | Self::GroupFull { .. }
                 | Self::Halted { .. }
                 | Self::Held { .. }
                 | Self::OverLimit { .. }

@@ -6,6 +6,7 @@ use bytes::{BufMut, Bytes};
 
 use super::due::Due;
 use super::error::StoreError;
+use super::limit::MaxWaiting;
 use super::outbox::{FollowUpOutcome, FollowUps, OutboxEntry, Packed};
 use super::producer::{AddOutcome, CommandOutcome, NewJob, OnDuplicate};
 use crate::job::{Deliver, JobId, Record, TopicName};
@@ -61,6 +62,7 @@ impl FollowUpOutcome {
                 AddOutcome::Exists(state) => format!("a job with this id exists, and is {state}"),
                 AddOutcome::Deleted => "the job with this id was deleted, and its id stays taken".to_owned(),
                 AddOutcome::TopicFull(full) => format!("the topic is full: {full}"),
+                AddOutcome::GroupFull { group, full } => format!("the group {group} is full: {full}"),
                 AddOutcome::Refused(cause) => cause,
                 _ => "another follow-up of the same run has this id".to_owned(),
             };
@@ -140,7 +142,8 @@ fn write_job(bytes: &mut Vec<u8>, job: &NewJob) {
     for time in [at_most, job.expires_after, job.unique_for] {
         write_some(bytes, time.map(micros));
     }
-    write_some(bytes, job.max_waiting.map(|most| most as u64));
+    // A full group refuses no follow-up.
+    write_some(bytes, job.max_waiting.and_then(|most| most.topic).map(|most| most as u64));
     write_text(bytes, job.record.as_bytes());
 }
 
@@ -200,7 +203,9 @@ impl Reader<'_> {
             3 => OnDuplicate::Extend { at_most },
             _ => return None,
         };
-        let max_waiting = self.some()?.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+        let max_waiting = self
+            .some()?
+            .map(|most| MaxWaiting { topic: Some(usize::try_from(most).unwrap_or(usize::MAX)), group: None });
         let record = Record::from_bytes(self.text()?);
         Some(NewJob { id, generated, due, expires_after, record, on_duplicate, deliver, max_waiting, unique_for })
     }

@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::error::StoreError;
 use super::rate::Rate;
+use crate::job::JobDefaults;
 use crate::time::Timestamp;
 
 /// The most jobs that [`Limit::Concurrency`] may let run at a time.
@@ -36,13 +37,15 @@ pub enum Limit {
     /// How many jobs of each group all nodes together start within a period.
     #[serde(serialize_with = "as_text")]
     GroupRate(Rate),
+    /// How many jobs of each group wait for a seat or for their due time before adds are refused, 1 to [`MOST_WAITING`].
+    GroupWaiting(usize),
 }
 
 fn as_text<S: Serializer>(rate: &Rate, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(rate)
 }
 
-/// As many jobs of a topic wait as may.
+/// As many jobs of a topic, or of one of its groups, wait as may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TopicFull {
     /// How many wait.
@@ -64,6 +67,23 @@ impl fmt::Display for TopicFull {
     }
 }
 
+/// How many jobs may wait, as the code of a producer says. A [limit](Limit) that is set in the store overrides it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxWaiting {
+    /// Of the topic; `None`: any number.
+    pub topic: Option<usize>,
+    /// Of each group; `None`: any number.
+    pub group: Option<usize>,
+}
+
+impl MaxWaiting {
+    /// `None` if both are.
+    pub(crate) fn of(defaults: &JobDefaults) -> Option<Self> {
+        let (topic, group) = (defaults.max_waiting, defaults.group_max_waiting);
+        topic.or(group).map(|_| Self { topic, group })
+    }
+}
+
 /// What a [`Limit`] limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -80,6 +100,8 @@ pub enum LimitKind {
     GroupConcurrency,
     /// [`Limit::GroupRate`].
     GroupRate,
+    /// [`Limit::GroupWaiting`].
+    GroupWaiting,
 }
 
 /// A text is no kind of limit, or no value of one.
@@ -149,6 +171,7 @@ impl Limit {
             Self::Waiting(_) => LimitKind::Waiting,
             Self::GroupConcurrency(_) => LimitKind::GroupConcurrency,
             Self::GroupRate(_) => LimitKind::GroupRate,
+            Self::GroupWaiting(_) => LimitKind::GroupWaiting,
         }
     }
 
@@ -157,7 +180,9 @@ impl Limit {
         let (what, size, limit) = match self {
             Self::Rate(_) | Self::GroupRate(_) => return Ok(()),
             Self::Concurrency(size) => ("the number of jobs that run at a time (at least 1)", size, MOST_CONCURRENCY),
-            Self::Waiting(size) => ("the number of jobs that wait (at least 1)", size, MOST_WAITING),
+            Self::Waiting(size) | Self::GroupWaiting(size) => {
+                ("the number of jobs that wait (at least 1)", size, MOST_WAITING)
+            }
             Self::GroupConcurrency(size) => {
                 ("the number of jobs of a group that run at a time (at least 1)", size, MOST_GROUP_CONCURRENCY)
             }
@@ -170,7 +195,9 @@ impl Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Concurrency(jobs) | Self::Waiting(jobs) | Self::GroupConcurrency(jobs) => jobs.fmt(f),
+            Self::Concurrency(jobs) | Self::Waiting(jobs) | Self::GroupConcurrency(jobs) | Self::GroupWaiting(jobs) => {
+                jobs.fmt(f)
+            }
             Self::Rate(rate) | Self::GroupRate(rate) => rate.fmt(f),
         }
     }
@@ -199,7 +226,8 @@ fn rate_in(text: &str) -> Option<Rate> {
 
 impl LimitKind {
     /// All kinds, in the order in which [`TopicState::limits`](super::TopicState::limits) has them.
-    pub const ALL: [Self; 5] = [Self::Concurrency, Self::Rate, Self::Waiting, Self::GroupConcurrency, Self::GroupRate];
+    pub const ALL: [Self; 6] =
+        [Self::Concurrency, Self::Rate, Self::Waiting, Self::GroupConcurrency, Self::GroupRate, Self::GroupWaiting];
 
     /// Its name: on the command line, in the JSON API and in the stores.
     pub const fn name(self) -> &'static str {
@@ -209,6 +237,7 @@ impl LimitKind {
             Self::Waiting => "waiting",
             Self::GroupConcurrency => "group_concurrency",
             Self::GroupRate => "group_rate",
+            Self::GroupWaiting => "group_waiting",
         }
     }
 
@@ -220,6 +249,7 @@ impl LimitKind {
             Self::Waiting => "max_waiting",
             Self::GroupConcurrency => "group_concurrency",
             Self::GroupRate => "group_rate",
+            Self::GroupWaiting => "group_max_waiting",
         }
     }
 
@@ -231,6 +261,7 @@ impl LimitKind {
             Self::Waiting => "waiting jobs",
             Self::GroupConcurrency => "jobs of a group at a time on all nodes",
             Self::GroupRate => "of each group on all nodes",
+            Self::GroupWaiting => "waiting jobs of each group",
         }
     }
 
@@ -248,6 +279,7 @@ impl LimitKind {
             Self::GroupRate => Limit::GroupRate(rate()?),
             Self::Waiting => Limit::Waiting(jobs()?),
             Self::GroupConcurrency => Limit::GroupConcurrency(jobs()?),
+            Self::GroupWaiting => Limit::GroupWaiting(jobs()?),
         })
     }
 
@@ -256,7 +288,7 @@ impl LimitKind {
         let limit = match self {
             Self::Rate => rate_in(text).map(Limit::Rate),
             Self::GroupRate => rate_in(text).map(Limit::GroupRate),
-            Self::Concurrency | Self::Waiting | Self::GroupConcurrency => self.read(text).ok(),
+            Self::Concurrency | Self::Waiting | Self::GroupConcurrency | Self::GroupWaiting => self.read(text).ok(),
         };
         limit.filter(|limit| limit.check().is_ok())
     }
@@ -269,7 +301,7 @@ impl FromStr for LimitKind {
         let kind = Self::ALL.into_iter().find(|kind| kind.name() == text);
         kind.ok_or_else(|| BadLimit {
             text: text.into(),
-            wanted: "a kind of limit: concurrency, rate, waiting, group_concurrency or group_rate",
+            wanted: "a kind of limit: concurrency, rate, waiting, group_concurrency, group_rate or group_waiting",
         })
     }
 }

@@ -75,7 +75,8 @@ pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, Topic
 #[cfg(feature = "redis")]
 pub(crate) use limit::stored_rate;
 pub use limit::{
-    BadLimit, Limit, LimitKind, MOST_CONCURRENCY, MOST_GROUP_CONCURRENCY, MOST_WAITING, TopicFull, TopicLimit,
+    BadLimit, Limit, LimitKind, MOST_CONCURRENCY, MOST_GROUP_CONCURRENCY, MOST_WAITING, MaxWaiting, TopicFull,
+    TopicLimit,
 };
 pub use link::{Link, LinkOptions, Pending};
 pub(crate) use masked::masked_server;

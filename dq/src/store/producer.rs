@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::change::{ChangeOutcome, JobChange};
 use super::due::Due;
 use super::export::JobCopy;
-use super::limit::TopicFull;
+use super::limit::{MaxWaiting, TopicFull};
 use super::link::Pending;
 use super::operations::{Batch, BatchReply, batch_calls, operations, other_kind};
 use super::outbox::{FollowUpOutcome, OutboxEntry};
 use super::topic_state::{SetTopic, TopicSet};
-use crate::job::{Deliver, Fence, JobId, Record, State};
+use crate::job::{Deliver, Fence, GroupName, JobId, Record, State};
 use crate::time::Timestamp;
 
 /// How many answers a store keeps for each producer, and so how many batches may be unanswered.
@@ -111,9 +111,8 @@ pub struct NewJob {
     pub on_duplicate: OnDuplicate,
     /// Whether the job goes to the queue, to the broadcasts, or to both.
     pub deliver: Deliver,
-    /// How many jobs may wait, as the code of the caller says; `None`: any number. A [limit](super::Limit::Waiting) of the topic
-    /// overrides it (rule 29).
-    pub max_waiting: Option<usize>,
+    /// How many jobs may wait (rule 29); `None`: any number.
+    pub max_waiting: Option<MaxWaiting>,
     /// For how long after this add its id counts as existing, whatever becomes of the job (rule 18). A generated id is no other's anyway.
     pub unique_for: Option<Duration>,
 }
@@ -149,6 +148,13 @@ pub enum AddOutcome {
     Later,
     /// As many jobs wait as may, and the job is not one of them (rule 29).
     TopicFull(TopicFull),
+    /// As many jobs of its group wait as may, and the job is not one of them (rule 29).
+    GroupFull {
+        /// The group.
+        group: GroupName,
+        /// The numbers.
+        full: TopicFull,
+    },
     /// The store cannot add this job, for this reason.
     Refused(String),
     /// The store is away, and the buffer of the provider has the job until it is back. No store answers this.

@@ -6,7 +6,7 @@
 //! first of `k` claims to the last, `(k - 1) × interval ≤ t + slack + burst × interval`, and `t < period`. The slack, half a percent of
 //! the period, is what a node may come late without a loss, and what it costs of the rate.
 //!
-//! The script parts `limits.lua` and `group_rate.lua` compute the same.
+//! The script part `pace.lua` computes the same.
 
 pub use dq_grammar::{BadRate, Rate};
 
@@ -40,6 +40,12 @@ impl Pace {
     pub(crate) fn most(rate: Rate) -> u64 {
         let period = rate.period().as_millis() as u64;
         period * SLACK_PER_MS + u64::from(rate.burst()) * period * PER_MS / u64::from(rate.jobs())
+    }
+
+    /// From when on, in µs after its next claim could come, no claim of a group depends on its past any more, unless a job is heavier than all
+    /// that a period allows.
+    pub(crate) fn forgets(rate: Rate) -> u64 {
+        Self::most(rate) + rate.period().as_millis() as u64 * PER_MS
     }
 
     /// When the next claim may come after the last one, of which only the time is known: one interval later.

@@ -204,12 +204,18 @@ impl TopicState {
 
     /// Whether a caller has limited what all nodes together claim.
     pub(crate) fn limits_claims(&self) -> bool {
-        self.limits.iter().any(|set| set.limit.kind() != LimitKind::Waiting)
+        let is_of_adds = |kind| matches!(kind, LimitKind::Waiting | LimitKind::GroupWaiting);
+        self.limits.iter().any(|set| !is_of_adds(set.limit.kind()))
     }
 
     /// How many jobs may wait, if a caller has set that.
     pub fn waiting(&self) -> Option<usize> {
         self.limits.iter().find_map(|set| if let Limit::Waiting(jobs) = set.limit { Some(jobs) } else { None })
+    }
+
+    /// How many jobs of each group may wait, if a caller has set that.
+    pub fn group_waiting(&self) -> Option<usize> {
+        self.limits.iter().find_map(|set| if let Limit::GroupWaiting(jobs) = set.limit { Some(jobs) } else { None })
     }
 
     /// Puts a limit, or nothing, in the place of the one of this kind, which it returns.
@@ -279,6 +285,15 @@ impl TopicState {
 }
 
 impl TopicChange {
+    /// The limit that it sets or clears.
+    pub(crate) const fn limit(&self) -> Option<LimitKind> {
+        match self {
+            Self::Limit { limit, .. } => Some(limit.kind()),
+            Self::ClearLimit(kind) => Some(*kind),
+            _ => None,
+        }
+    }
+
     /// The group that it is about, if it is not about the topic.
     pub(crate) const fn group(&self) -> Option<&GroupName> {
         match self {

@@ -229,6 +229,11 @@ fn a_limit_of_what_runs_is_set_and_taken_away() {
         assert_eq!(shop.json(&["topic", "orders"])[0]["state"]["limits"][0]["value"], "1000/h, burst 50");
         assert_eq!(shop.json(&["limit", "orders"])[0]["now"][1]["value"], 500);
         assert_eq!(shop.ran(&["limit", "orders", "--concurrency", "0"]).code, 1);
+        let groups = shop.wrote(&["limit", "orders", "--group-max-waiting", "1"]);
+        assert!(groups.starts_with("group_waiting: 1 waiting jobs of each group, set by "), "{groups}");
+        shop.wrote(&["add", "orders", "1", "--group", "a"]);
+        assert_eq!(shop.ran(&["add", "orders", "1", "--group", "a"]).code, 1);
+        shop.wrote(&["limit", "orders", "--clear", "group_waiting"]);
         assert!(shop.wrote(&["topics"]).contains("/500"));
         shop.wrote(&["add", "orders", "1"]);
         shop.wrote(&["limit", "orders", "--max-waiting", "1"]);

@@ -287,6 +287,11 @@ async fn a_group_that_has_spent_its_rate(reader: &mut Reader) {
     reader.why("close-order", "second", &["group_rate_spent"]).await;
     let groups = reader.get("/topics/{topic}/groups", "close-order", "").await;
     assert!(groups["groups"][0]["opens"].is_u64(), "{groups}");
+    reader.call(limit, "close-order", "", json!({ "kind": "group_waiting", "value": 1 })).await;
+    let third = json!({ "payload": { "n": 1 }, "id": "third", "group": "customer-9" });
+    let refused = reader.call(ADD, "close-order", "", third).await["error"].to_string();
+    assert!(refused.contains("1 jobs of its group customer-9 wait, and 1 may"), "{refused}");
+    reader.call(limit, "close-order", "", json!({ "kind": "group_waiting", "value": null })).await;
     reader.call(limit, "close-order", "", json!({ "kind": "group_rate", "value": null })).await;
 }
 

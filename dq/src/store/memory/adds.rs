@@ -10,7 +10,7 @@ use super::now::Now;
 use super::places::{AddedJob, PendingCommand, Place, Replacement, Slot, TimedPlace, bytes_of_row};
 use super::taken::TakenIds;
 use super::topic::Topic;
-use crate::job::{Deliver, JobId, Metadata, ProducerId, Record, State};
+use crate::job::{Deliver, GroupName, JobId, Metadata, ProducerId, Record, State};
 use crate::store::{
     AddOutcome, BatchAnswer, Due, JobMove, LAST_VERSION, NewJob, Numbered, OnDuplicate, StoreError, TopicFull,
 };
@@ -68,7 +68,7 @@ impl Topic {
 
     fn add_one(&mut self, now: Now, producer: &ProducerId, job: NewJob) -> AddOutcome {
         if let Some(full) = self.no_room_for(&job) {
-            return AddOutcome::TopicFull(full);
+            return full;
         }
         let usual = self.settings.delay.as_ref().map(|usual| usual.delay);
         let (due, record) = match (job.due, usual) {
@@ -114,20 +114,30 @@ impl Topic {
         }
     }
 
-    /// Whether this would be one job more than may wait. What is known already, a schedule or a broadcast is none.
-    fn no_room_for(&self, job: &NewJob) -> Option<TopicFull> {
+    /// The answer to one job more than may wait, in the topic or in its group.
+    fn no_room_for(&self, job: &NewJob) -> Option<AddOutcome> {
         if self.passes_limit {
             return None;
         }
-        self.is_full_for(job)
+        self.is_full_for(job).map(AddOutcome::TopicFull).or_else(|| {
+            let limit = self.settings.group_waiting().or(job.max_waiting.and_then(|most| most.group))?;
+            let (_, name) = job.record.group()?;
+            let full = TopicFull::of(self.jobs.waiting_in(name), limit, 1)?;
+            let group = GroupName::new(name).ok()?;
+            self.takes_room(job).then_some(AddOutcome::GroupFull { group, full })
+        })
     }
 
-    /// The same of a job of a follow-up, which comes with all others of its run, or waits with them.
+    /// Whether the topic is full for this job. A job of a follow-up comes with all others of its run, or waits with them.
     pub(super) fn is_full_for(&self, job: &NewJob) -> Option<TopicFull> {
-        let full = self.no_room(job.max_waiting, 1)?;
+        let full = self.no_room(job.max_waiting.and_then(|most| most.topic), 1)?;
+        self.takes_room(job).then_some(full)
+    }
+
+    /// Whether one job more would wait. What is known already, a schedule or a broadcast is none.
+    fn takes_room(&self, job: &NewJob) -> bool {
         let passes = job.deliver == Deliver::Broadcast || job.id.schedule_name().is_some();
-        let is_known = !matches!(self.state(&job.id), None | Some(State::Done));
-        (!passes && !is_known).then_some(full)
+        !passes && matches!(self.state(&job.id), None | Some(State::Done))
     }
 
     /// The record with its order among those that were added to its group.

@@ -83,7 +83,7 @@ impl Topic {
         let more = more_histories
             || done.head().is_some_and(|until| is_over(done.len(), until))
             || dead.head().is_some_and(|since| is_past(dead.len(), since))
-            || aged.is_some_and(|aged| self.jobs.index(TimedPlace::Unacked).is_due(aged));
+            || aged.is_some_and(|aged| self.jobs.have_parked(aged));
         Ok(Sequenced::Done(Swept {
             lease_status: self.lease_status(node),
             clock: now.floor(),

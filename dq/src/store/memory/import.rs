@@ -1,14 +1,16 @@
 //! The step `import` (rule 27): copies of jobs from an export go into their places.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
 use super::now::Now;
 use super::places::{Place, Slot, TimedPlace, bytes_of_row};
 use super::topic::Topic;
-use crate::job::{JobId, ProducerId, State};
-use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, JobMove, OnDuplicate, StoreError};
+use crate::job::{GroupName, JobId, ProducerId, State};
+use crate::store::{
+    BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, JobMove, OnDuplicate, StoreError, TopicFull,
+};
 
 impl Topic {
     /// Puts copies into their places. Under `Reject` it does all of them or nothing. O(n log n).
@@ -38,9 +40,7 @@ impl Topic {
         let outcomes = match import.on_duplicate {
             OnDuplicate::Reject if exists => outcomes.into_iter().map(not_done).collect(),
             _ => {
-                if let Some(full) = self.no_room(None, new_waiting(&import.copies, &outcomes)) {
-                    return Err(StoreError::TopicFull(full));
-                }
+                self.has_room(&import.copies, &outcomes)?;
                 for (copy, outcome) in import.copies.into_iter().zip(&outcomes) {
                     if matches!(outcome, ImportOutcome::Added | ImportOutcome::Replaced(_)) {
                         self.put_copy(now, copy.into_sound());
@@ -64,6 +64,25 @@ impl Topic {
                 ImportOutcome::Exists(state)
             }
         }
+    }
+
+    /// Refuses copies that would let more jobs wait than may.
+    fn has_room(&self, copies: &[JobCopy], outcomes: &[ImportOutcome]) -> Result<(), StoreError> {
+        let new = new_waiting(copies, outcomes);
+        if let Some(full) = self.no_room(None, new.len()) {
+            return Err(StoreError::TopicFull(full));
+        }
+        let Some(limit) = self.settings.group_waiting() else { return Ok(()) };
+        let mut of_groups = HashMap::with_hasher(FixedState::default());
+        for (_, name) in new.into_iter().filter_map(|copy| copy.record.group()) {
+            let more = of_groups.entry(name).or_insert(0);
+            *more += 1;
+            let full = TopicFull::of(self.jobs.waiting_in(name), limit, *more);
+            if let (Some(full), Ok(group)) = (full, GroupName::new(name)) {
+                return Err(StoreError::GroupFull { group, full });
+            }
+        }
+        Ok(())
     }
 
     /// The state of what a copy for this place meets: the job and the broadcast of an id are two.
@@ -92,13 +111,13 @@ impl Topic {
     }
 }
 
-/// How many of these copies would be jobs that wait and did not before. A schedule is none.
-fn new_waiting(copies: &[JobCopy], outcomes: &[ImportOutcome]) -> usize {
+/// The copies that would be jobs that wait and did not before. A schedule is none.
+fn new_waiting<'a>(copies: &'a [JobCopy], outcomes: &[ImportOutcome]) -> Vec<&'a JobCopy> {
     let is_new = |(copy, outcome): &(&JobCopy, &ImportOutcome)| {
         let waits = copy.place == CopyPlace::Delayed && copy.id.schedule_name().is_none();
         waits && **outcome == ImportOutcome::Added
     };
-    copies.iter().zip(outcomes).filter(is_new).count()
+    copies.iter().zip(outcomes).filter(is_new).map(|(copy, _)| copy).collect()
 }
 
 /// The outcome of a copy in a batch of which nothing is done.

@@ -8,7 +8,7 @@ use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{JobId, NodeId, ProducerId};
 use crate::store::{
-    BatchAnswer, Due, Gate, Limit, LimitKind, MOST_LEFT, Pace, Rate, SetTopic, Signal, Slots, StoreError, TopicChange,
+    BatchAnswer, Due, Gate, LimitKind, MOST_LEFT, Pace, Rate, SetTopic, Signal, Slots, StoreError, TopicChange,
     TopicFull, TopicSet, TopicState,
 };
 use crate::time::Timestamp;
@@ -39,12 +39,10 @@ impl Topic {
             Due::After(time) | Due::Usual(time) => now.after(time),
             Due::At(at) => at,
         };
-        if matches!(
-            set.change,
-            TopicChange::Limit { limit: Limit::GroupConcurrency(_) | Limit::GroupRate(_), .. }
-                | TopicChange::ClearLimit(LimitKind::GroupConcurrency | LimitKind::GroupRate)
-        ) {
-            self.jobs.open_groups();
+        match set.change.limit() {
+            Some(LimitKind::GroupConcurrency) => self.jobs.open_groups(),
+            Some(LimitKind::GroupRate) => self.jobs.try_rates_now(),
+            _ => {}
         }
         let answer = match set.change.group().map(|group| SmolStr::new(group.as_str())) {
             Some(group) => {

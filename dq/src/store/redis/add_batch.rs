@@ -11,7 +11,7 @@ use super::scripts::{FAR, ScriptCall};
 use super::told::Told;
 use super::{LAST_MS, micros, millis};
 use crate::job::{Deliver, JobId, NodeId, Priority, Record};
-use crate::store::{AddOutcome, Due, NewJob, OnDuplicate};
+use crate::store::{AddOutcome, Due, MaxWaiting, NewJob, OnDuplicate};
 use crate::time::Timestamp;
 
 /// How many of its keys an add needs if [`AddBatch::is_plain`], if jobs of it may be due much later, and if its topic has groups, keeps
@@ -37,7 +37,7 @@ struct Options {
     deliver: Deliver,
     due: Due,
     expires_after: Option<Duration>,
-    max_waiting: Option<usize>,
+    max_waiting: Option<MaxWaiting>,
     /// Not of a generated id.
     unique_for: Option<Duration>,
 }
@@ -231,11 +231,12 @@ impl AddBatch {
     pub(super) fn outcomes(
         self,
         codes: &str,
-        outcome: impl Fn(&mut Told<'_>) -> Option<AddOutcome>,
+        outcome: impl Fn(&mut Told<'_>, &Record) -> Option<AddOutcome>,
     ) -> Option<Vec<AddOutcome>> {
+        let mut records = self.jobs.iter().map(|(_, record)| record);
         let mut outcomes = match codes {
             "*" => vec![AddOutcome::Added; self.jobs.len()],
-            _ => Told::new(codes).all(outcome)?,
+            _ => Told::new(codes).all(|told| outcome(told, records.next()?))?,
         };
         let is_whole = outcomes.len() == self.jobs.len();
         if let Some(order) = self.order.filter(|_| is_whole) {
@@ -294,7 +295,9 @@ impl Options {
             Some(OnDuplicate::Extend { at_most: Some(most) }) => format!(";{}", millis(most)),
             _ => String::new(),
         };
-        let waiting = self.max_waiting.map(|most| format!("<{most}")).unwrap_or_default();
+        let number = |most: Option<usize>| most.map(|most| most.to_string()).unwrap_or_default();
+        let waiting = self.max_waiting.map(|most| format!("<{}/{}", number(most.topic), number(most.group)));
+        let waiting = waiting.unwrap_or_default();
         let unique = self.unique_for.map(|time| format!("!{}", millis(time))).unwrap_or_default();
         format!("{duplicate}{deliver}{kind}{time}{expiry}{most}{unique}{waiting}")
     }

@@ -8,7 +8,7 @@ use redis::Value;
 use super::reply::{Reply, codes, malformed, state};
 use super::scripts::ScriptCall;
 use super::topic_state::full;
-use crate::job::Priority;
+use crate::job::{GroupName, Priority};
 use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError};
 
 /// Which copies of a batch are not sent, because an earlier one has their id.
@@ -69,7 +69,10 @@ pub(super) fn imported(answer: Value, repeats: &Repeats) -> Result<BatchAnswer<I
     let text = reply.text()?;
     if how == "full" {
         let full = full(&text).ok_or_else(|| malformed("import", "it does not say how many jobs wait"))?;
-        return Err(StoreError::TopicFull(full));
+        return Err(match GroupName::new(reply.text()?) {
+            Ok(group) => StoreError::GroupFull { group, full },
+            Err(_) => StoreError::TopicFull(full),
+        });
     }
     let mut letters = codes(&text, 'i', "import")?.chars();
     let mut outcomes = Vec::with_capacity(repeats.0.len());

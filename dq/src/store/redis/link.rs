@@ -299,7 +299,8 @@ impl RedisLink {
         let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
         let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
         let most_done = request.done_most.map(|most| most.to_string()).unwrap_or_default();
-        let call = self.limits(call.arg(request.bytes).arg(most_done));
+        let rate_of_groups = self.options.group_rate.map(stored_rate).unwrap_or_default();
+        let call = self.limits(call.arg(request.bytes).arg(most_done).arg(rate_of_groups));
         let (answer, link) = (self.connection.ask_list(call), self.clone());
         Box::pin(async move {
             let mut reply = answer.await?;

@@ -19,7 +19,7 @@ use super::reply::{Reply, codes, malformed, state};
 use super::scripts::{ScriptCall, Scripts, Step};
 use super::told::Told;
 use super::topic_state;
-use crate::job::{NodeId, ProducerId};
+use crate::job::{GroupName, NodeId, ProducerId, Record};
 use crate::store::{
     AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandOutcome, FollowUpBatch, FollowUpOutcome, Import,
     JobChange, LAST_VERSION, Numbered, OutboxEntry, Pending, Producer, SetTopic, StoreError, escaped,
@@ -254,7 +254,7 @@ fn outcomes(batch: AddBatch, text: &str) -> Result<BatchAnswer<AddOutcome>, Stor
     outcomes.map(BatchAnswer::Done).ok_or_else(|| malformed("add", "it has another number of outcomes"))
 }
 
-fn outcome(told: &mut Told<'_>) -> Option<AddOutcome> {
+fn outcome(told: &mut Told<'_>, record: &Record) -> Option<AddOutcome> {
     Some(match told.letter()? {
         'A' => AddOutcome::Added,
         'W' => AddOutcome::ReplacementWaits,
@@ -265,6 +265,10 @@ fn outcome(told: &mut Told<'_>) -> Option<AddOutcome> {
         }
         'L' => AddOutcome::Later,
         'T' => AddOutcome::TopicFull(told.full()?),
+        'G' => {
+            let (_, name) = record.group()?;
+            AddOutcome::GroupFull { group: GroupName::new(name).ok()?, full: told.full()? }
+        }
         'z' => AddOutcome::Deleted,
         'M' => AddOutcome::Refused(LAST_VERSION.to_owned()),
         code if code.is_ascii_uppercase() => AddOutcome::Replaced(state(code.to_ascii_lowercase())?),

@@ -18,7 +18,7 @@ impl<'a> Told<'a> {
     }
 
     /// What `read` makes of each outcome, to the end of the codes; `None` if it cannot read one.
-    pub(super) fn all<T>(mut self, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+    pub(super) fn all<T>(mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut outcomes = Vec::new();
         while !self.codes.as_str().is_empty() {
             outcomes.push(read(&mut self)?);

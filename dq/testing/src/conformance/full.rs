@@ -9,8 +9,8 @@ use super::topic::{Topic, id, ms, secs};
 use dq::job::{Deliver, JobId, State};
 use dq::store::step::{Change, RejoinDue};
 use dq::store::{
-    AddOutcome, ChangeKind, CopyPlace, Due, ImportOutcome, Limit, LimitKind, NewJob, Numbered, OnDuplicate, StoreError,
-    TopicChange, TopicFull,
+    AddOutcome, ChangeKind, CopyPlace, Due, ImportOutcome, Limit, LimitKind, MaxWaiting, NewJob, Numbered, OnDuplicate,
+    StoreError, TopicChange, TopicFull,
 };
 
 async fn limit(t: &Topic, jobs: usize) {
@@ -52,11 +52,12 @@ pub async fn jobs_beyond_what_may_wait_are_refused_one_by_one(t: &Topic) {
 
 /// Without a limit of the topic the code of the caller says how many may wait; each job is refused by its own limit (rule 29).
 pub async fn limit_of_the_code_counts_unless_the_topic_has_one(t: &Topic) {
-    let code = |name: &str, most| NewJob { max_waiting: Some(most), ..job(name) };
+    let most = |topic| Some(MaxWaiting { topic: Some(topic), group: None });
+    let code = |name: &str, jobs| NewJob { max_waiting: most(jobs), ..job(name) };
     let added = AddOutcome::Added;
     let outcomes = t.add_all(vec![code("a", 1), code("b", 1), code("c", 2), job("d")]).await;
     assert_eq!(outcomes, [added.clone(), full(1, 1), added.clone(), added.clone()]);
-    let plain = |count, most| NewJob { max_waiting: Some(most), ..generated(count, Due::Usual(secs(5))) };
+    let plain = |count, jobs| NewJob { max_waiting: most(jobs), ..generated(count, Due::Usual(secs(5))) };
     assert_eq!(t.add_all(vec![plain(1, 3), plain(2, 4)]).await, [full(3, 3), added.clone()]);
     limit(t, 5).await;
     assert_eq!(t.add_all(vec![code("e", 1), code("f", 100)]).await, [added, full(5, 5)]);

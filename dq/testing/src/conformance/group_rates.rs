@@ -1,11 +1,13 @@
 //! How many jobs of each group all nodes together claim within a period (rules 4 and 29).
 
 use super::groups::{add, limit, member};
+use super::producer::with_metadata;
 use super::setting::limit_to;
-use super::stopped::group;
+use super::stopped::{group, named};
 use super::topic::{FALLBACK, Topic, ms, secs};
+use dq::job::{Metadata, State, Weight};
 use dq::store::step::{Change, RejoinDue};
-use dq::store::{Limit, LimitKind, LinkOptions, Rate, TopicChange};
+use dq::store::{AddOutcome, Limit, LimitKind, LinkOptions, NewJob, Rate, TopicChange};
 
 fn rate(text: &str) -> Rate {
     text.parse().expect("it is a rate")
@@ -108,4 +110,84 @@ pub async fn rate_of_groups_that_was_set_overrides_the_code(t: &Topic) {
         claimed = t.claimed_ids("n").await;
     }
     assert_eq!(claimed, ["a-2"]);
+}
+
+/// A due job of this weight, with the group that its name begins with.
+fn heavy(name: &str, weight: u16) -> NewJob {
+    let (job, weight) = (member(name, ms(0)), Weight::new(weight).expect("it is a weight"));
+    let metadata = Metadata { weight, ..job.record.metadata().expect("it is a record") };
+    NewJob { due: job.due, ..with_metadata(name, &metadata) }
+}
+
+/// The start of a job spends its weight of the rate of its group. One for which there is no room waits for as much, one that is heavier than the
+/// burst for all of its weight, and other groups do not wait (rule 29).
+pub async fn job_spends_its_weight_of_the_rate_of_its_group(t: &Topic) {
+    nodes(t, "10/s, burst 4", &["n"]);
+    limit(t, 1).await;
+    t.add_all(vec![heavy("a-1", 3), heavy("a-2", 4), heavy("a-3", 9), heavy("b-1", 2)]).await;
+    let first = t.transfer("n", 10).await.claims;
+    assert_eq!(first.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["a-1", "b-1"]);
+    t.end("n", &first[0], Change::Ack).await;
+    let none = t.transfer("n", 10).await;
+    assert_eq!(
+        (none.claims.len(), none.more, none.sleep),
+        (0, false, ms(196)),
+        "seven intervals less the burst and the slack"
+    );
+    let seen = group(t, "a").await.expect("it has jobs");
+    assert_eq!((seen.is_full, seen.opens), (true, Some(t.in_ms(196))));
+    t.advance(ms(195)).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    t.advance(ms(1)).await;
+    let second = t.claim("n", "a-2").await;
+    t.end("n", &second, Change::Ack).await;
+    assert_eq!(t.transfer("n", 10).await.sleep, ms(905), "nine intervals, as nothing is left of the burst");
+    t.advance(ms(904)).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    t.advance(ms(1)).await;
+    let third = t.claim("n", "a-3").await;
+    t.end("n", &third, Change::Retry(ms(0))).await;
+    assert_eq!(t.transfer("n", 10).await.sleep, ms(905), "a retry spends as much");
+}
+
+/// A job that has been UNACKED for its age waits while its group is paused, and spends the rate of its group; others do not wait for it, and a
+/// pause lets no node come (rules 25, 29).
+pub async fn parked_job_obeys_the_pause_and_the_rate_of_its_group(t: &Topic) {
+    for name in ["a-1", "a-2", "b-1", "c-1"] {
+        assert_eq!(t.add_job(member(name, ms(0))).await, AddOutcome::Added);
+        let claim = t.claim("m", name).await;
+        t.end("m", &claim, Change::Park).await;
+    }
+    nodes(t, "1/m", &["n"]);
+    let pause = TopicChange::Pause { group: Some(named("b")), reason: "why".into(), until: None };
+    t.set(pause).await;
+    t.advance(secs(8 * 24 * 3_600)).await;
+    let sweep = async || {
+        let swept = t.sweep("n", t.sweep_of("n", 10)).await;
+        (swept.claims.into_iter().map(|claim| claim.id.to_string()).collect::<Vec<_>>(), swept.more)
+    };
+    assert_eq!(sweep().await, (vec!["a-1".into(), "c-1".into()], true));
+    assert_eq!(sweep().await, (Vec::new(), true), "the rate of a opens");
+    add(t, &["a-3"]).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0], "it is the same rate");
+    t.advance(secs(61)).await;
+    assert_eq!(sweep().await, (vec!["a-2".into()], false), "only a paused one is left");
+    assert_eq!(t.state("b-1").await, Some(State::Unacked));
+    t.set(TopicChange::Resume { group: Some(named("b")) }).await;
+    assert_eq!(sweep().await, (vec!["b-1".into()], false));
+}
+
+/// After a change to a faster rate, a retry that waits with its seat runs when that one opens (rule 29).
+pub async fn faster_rate_of_groups_reaches_a_retry_that_waits(t: &Topic) {
+    t.set(limit_to(Limit::GroupRate(rate("1/h")), "why")).await;
+    limit(t, 1).await;
+    add(t, &["a-1", "a-2"]).await;
+    let claim = t.claim("n", "a-1").await;
+    t.end("n", &claim, Change::Retry(ms(0))).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    t.set(limit_to(Limit::GroupRate(rate("10/s")), "why")).await;
+    let none = t.transfer("n", 10).await;
+    assert_eq!((none.claims.len(), none.sleep), (0, ms(101)), "an interval of the new one at most");
+    t.advance(ms(101)).await;
+    t.claim("n", "a-1").await;
 }

@@ -439,6 +439,9 @@ macro_rules! store_behaviours {
             jobs_that_are_due_much_later_count_as_waiting known_job_of_a_full_topic_keeps_its_answer
             what_comes_back_to_a_full_topic_waits broadcasts_and_schedules_of_a_full_topic_pass
             refusal_of_a_full_topic_is_the_answer_of_a_repeat import_into_a_full_topic_is_refused;
+        full_groups:
+            jobs_beyond_what_may_wait_of_a_group_are_refused_one_by_one limit_of_the_code_counts_for_groups job_that_is_due_much_later_counts_in_its_group
+            what_comes_back_to_a_full_group_waits refusal_of_a_full_group_is_the_answer_of_a_repeat import_into_a_full_group_is_refused;
         rates:
             no_window_has_more_claims_than_the_rate_and_its_burst burst_comes_back_in_a_quiet_time
             watcher_comes_when_the_rate_opens sweep_spends_the_rate tick_spends_none_of_the_rate job_spends_its_weight_of_the_rate
@@ -472,7 +475,8 @@ macro_rules! store_behaviours {
             turn_stays_with_its_group draining_topic_asks_the_due_time_at_a_turn turn_is_no_time_before_the_due_time
             turns_compete_by_priority claim_of_turns_is_bounded;
         group_rates:
-            no_window_has_more_claims_of_a_group_than_its_rate group_that_has_spent_its_rate_is_due_later rate_of_groups_that_was_set_overrides_the_code;
+            no_window_has_more_claims_of_a_group_than_its_rate group_that_has_spent_its_rate_is_due_later rate_of_groups_that_was_set_overrides_the_code job_spends_its_weight_of_the_rate_of_its_group
+            parked_job_obeys_the_pause_and_the_rate_of_its_group faster_rate_of_groups_reaches_a_retry_that_waits;
         paused_groups:
             jobs_of_a_paused_group_wait_and_the_others_run pause_of_a_group_ends_by_itself
             job_with_a_seat_waits_for_the_end_of_the_pause jobs_of_a_paused_group_change_like_others

@@ -50,6 +50,7 @@ pub mod far;
 pub mod fenced;
 pub mod follow_ups;
 pub mod full;
+pub mod full_groups;
 pub mod group_rates;
 pub mod groups;
 pub mod histories;

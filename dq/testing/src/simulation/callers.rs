@@ -225,9 +225,10 @@ pub(super) const fn result_of(error: &CallError) -> AddResult {
             AddResult::Exists
         }
         CallError::NotDone { .. }
-        | CallError::Refused { refusal: Refusal::Draining { .. } | Refusal::TopicFull { .. }, .. } => {
-            AddResult::NotAdded
-        }
+        | CallError::Refused {
+            refusal: Refusal::Draining { .. } | Refusal::TopicFull { .. } | Refusal::GroupFull { .. },
+            ..
+        } => AddResult::NotAdded,
         _ => AddResult::Unknown,
     }
 }

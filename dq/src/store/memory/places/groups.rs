@@ -66,7 +66,7 @@ struct Group {
 /// To which group a job belongs.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
-    name: SmolStr,
+    pub(super) name: SmolStr,
     order: u64,
     /// The turn at which it stands.
     turn: Option<u64>,
@@ -100,6 +100,11 @@ impl Jobs {
     /// Whether a job has ever had a group.
     pub(crate) const fn have_groups(&self) -> bool {
         self.groups.are_used
+    }
+
+    /// How many jobs of the group wait without a seat.
+    pub(crate) fn waiting_in(&self, name: &str) -> usize {
+        self.groups.by_name.get(name).map_or(0, |group| group.waiting.len())
     }
 
     /// The job waits in its group from now on, or comes back with its seat.
@@ -288,14 +293,17 @@ impl Jobs {
         due.retain(|(_, at, id)| {
             let Some(slot) = self.slots.get_mut(id) else { return true };
             let Some(member) = slot.member.as_deref_mut() else { return true };
-            let is_shut = paused.has(&member.name) || rate.is_some_and(|rate| !rates.has_room(&member.name, rate, now));
+            let (is_paused, weight) = (paused.has(&member.name), u64::from(slot.record.weight().get()));
+            let spent = rate.filter(|rate| !is_paused && !rates.has_room(&member.name, *rate, now, weight));
+            spent.into_iter().for_each(|rate| rates.wait(&member.name, rate, now, weight));
+            let is_shut = is_paused || spent.is_some();
             let group = by_name.entry(member.name.clone()).or_default();
             if is_shut || !slot.has_seat && group.seats.len() >= most {
                 member.turn = None;
                 blocked.push((*at, id.clone()));
                 return false;
             }
-            rate.into_iter().for_each(|rate| rates.spend(&member.name, rate, now));
+            rate.into_iter().for_each(|rate| rates.spend(&member.name, rate, now, weight));
             if slot.has_seat {
                 return true;
             }

@@ -7,6 +7,7 @@
 
 mod groups;
 mod index;
+mod parked;
 mod paused;
 mod rates;
 mod rows;
@@ -285,6 +286,8 @@ impl Jobs {
         }
         let mut due: Vec<_> = if is_delayed && self.groups.are_used {
             std::iter::from_fn(|| self.pop_due(until, ageing)).take(limit).collect()
+        } else if self.groups.are_used {
+            self.pop_parked(until, limit, rate)
         } else {
             let index = &mut self.timed[place as usize];
             std::iter::from_fn(|| index.pop_due(until, ageing)).take(limit).collect()

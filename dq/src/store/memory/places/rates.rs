@@ -14,8 +14,7 @@ use crate::time::Timestamp;
 /// What groups have spent of their rate.
 #[derive(Debug, Clone, Default)]
 pub(super) struct GroupRates {
-    /// When the next job of a group may be claimed, in µs.
-    next: HashMap<SmolStr, u64, FixedState>,
+    next: HashMap<SmolStr, Next, FixedState>,
     by_time: BTreeSet<(u64, SmolStr)>,
     /// Those of which a job waits, each until its time, which may have been another one since.
     waiting: BTreeSet<(u64, SmolStr)>,
@@ -23,34 +22,43 @@ pub(super) struct GroupRates {
     last: u64,
 }
 
+/// When jobs of a group may be claimed, in µs.
+#[derive(Debug, Clone, Copy)]
+struct Next {
+    /// Its next job, which may be heavy.
+    starts: u64,
+    /// One of weight 1.
+    at: u64,
+}
+
 impl GroupRates {
     fn pace(&self, name: &SmolStr, rate: Rate, now: u64) -> Pace {
-        Pace::new(rate, self.next.get(name).copied().unwrap_or_else(|| Pace::after(rate, self.last)), now)
+        Pace::new(rate, self.next.get(name).map_or_else(|| Pace::after(rate, self.last), |next| next.at), now)
     }
 
-    fn put(&mut self, name: &SmolStr, next: u64) {
+    fn put(&mut self, name: &SmolStr, next: Next) {
         if let Some(old) = self.next.insert(name.clone(), next) {
-            self.by_time.remove(&(old, name.clone()));
+            self.by_time.remove(&(old.starts, name.clone()));
         }
-        self.by_time.insert((next, name.clone()));
+        self.by_time.insert((next.starts, name.clone()));
     }
 
-    /// Whether a job of the group may be claimed; if not, its first job waits until one may.
-    pub(super) fn has_room(&mut self, name: &SmolStr, rate: Rate, now: u64) -> bool {
-        let pace = self.pace(name, rate, now);
-        if pace.room() > 0 {
-            return true;
-        }
-        let opens = pace.next(0, None).0;
-        self.put(name, opens);
-        self.waiting.insert((opens, name.clone()));
-        false
+    /// Whether a job of this weight of the group may be claimed.
+    pub(super) fn has_room(&self, name: &SmolStr, rate: Rate, now: u64, weight: u64) -> bool {
+        self.pace(name, rate, now).fits([weight]) == 1
+    }
+
+    /// A job of the group has no room: it waits until it has.
+    pub(super) fn wait(&mut self, name: &SmolStr, rate: Rate, now: u64, weight: u64) {
+        let (at, starts) = self.pace(name, rate, now).next(0, Some(weight));
+        self.put(name, Next { starts, at });
+        self.waiting.insert((starts, name.clone()));
     }
 
     /// A job of the group is claimed.
-    pub(super) fn spend(&mut self, name: &SmolStr, rate: Rate, now: u64) {
-        let next = self.pace(name, rate, now).next(1, None).0;
-        self.put(name, next);
+    pub(super) fn spend(&mut self, name: &SmolStr, rate: Rate, now: u64, weight: u64) {
+        let (at, _) = self.pace(name, rate, now).next(weight, None);
+        self.put(name, Next { starts: at, at });
     }
 
     /// Whether a job of the group waits for the rate. O(groups).
@@ -60,7 +68,7 @@ impl GroupRates {
 
     /// When the group opens, if its rate is spent.
     pub(super) fn opens(&self, name: &SmolStr, now: u64) -> Option<u64> {
-        self.next.get(name).copied().filter(|next| *next > now)
+        self.next.get(name).map(|next| next.starts).filter(|starts| *starts > now)
     }
 
     /// When the rate of the next group opens of whose jobs one waits for that.
@@ -70,9 +78,9 @@ impl GroupRates {
 
     /// Forgets what no claim depends on any more.
     fn forget(&mut self, rate: Option<Rate>, now: u64) {
-        let before = now.saturating_sub(rate.map_or(0, Pace::most));
-        while let Some((next, name)) = self.by_time.first().filter(|(next, _)| *next <= before).cloned() {
-            self.by_time.remove(&(next, name.clone()));
+        let before = now.saturating_sub(rate.map_or(0, Pace::forgets));
+        while let Some((starts, name)) = self.by_time.first().filter(|(starts, _)| *starts <= before).cloned() {
+            self.by_time.remove(&(starts, name.clone()));
             self.next.remove(&name);
         }
     }
@@ -86,6 +94,13 @@ impl Jobs {
             self.open_group(&name, opens);
         }
         self.groups.rates.forget(rate, now);
+    }
+
+    /// The rate of groups has changed: the next claim finds out when those open that wait.
+    pub(crate) fn try_rates_now(&mut self) {
+        let now = self.groups.now();
+        let waiting = std::mem::take(&mut self.groups.rates.waiting);
+        self.groups.rates.waiting = waiting.into_iter().map(|(_, name)| (now, name)).collect();
     }
 
     /// A replay knows of claims up to this fence.

@@ -4,7 +4,7 @@ KEYS[1]  {app:topic}:jobs            HASH     job id -> record
 KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms
 KEYS[3]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[4]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[5]  {app:topic}:meta            HASH     protocol, retains, priorities, largest, watcher, publisher, draining, delay, waiting, taken
+KEYS[5]  {app:topic}:meta            HASH     protocol, retains, priorities, largest, watcher, publisher, draining, delay, waiting, group_waiting, taken
 KEYS[6]  {app:topic}:wake            CHANNEL  signals for every node
 KEYS[7]  {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[8]  {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
@@ -36,8 +36,8 @@ ARGV[6]  and on: for each group its options and the number of its jobs; then n n
          its record. The options are DUPLICATE DELIVER DUE EXPIRY without the blanks: DUPLICATE is g (the id is generated), r (reject),
          k (keep), p (replace) or e (extend; `;ms` behind the options if there is a limit after the first add); DELIVER is q (queue), b (broadcast)
          or t (both); DUE is +µs, @ms or ~µs, which the default delay of the topic takes the place of; EXPIRY is empty, or `,ms`
-         after the due time, and the record has a field for it. `!ms` behind them: the id stays taken so long. `<n` behind all: n jobs may
-         wait, if the topic has no limit of its own
+         after the due time, and the record has a field for it. `!ms` behind them: the id stays taken so long. `<n/m` behind all: n jobs of the
+         topic and m of each group may wait, if the topic has no limit of its own; either may be empty
 
 Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING on a node that ARGV does not name, or {'again', {}} if it
          needs more keys, and nothing was done; otherwise the answer, {'first', answer} if no job was there before, {'kept', answer} or {'late'}. The answer is
@@ -45,7 +45,7 @@ Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING 
          ended and its id stays taken); z (it was deleted, and its id stays taken); D U X (replaced, and the state
          of the old job); W (the replacement waits for the end of the run); I (the replacement counts if the pending end applies);
          E, and version and due time as the part `edit` tells them (extended); L (too many bytes to extend: in another batch); M (its
-         version cannot grow); T, and how many wait, a comma, how many may, and `;` (the topic is full)
+         version cannot grow); T, or G, and how many wait, a comma, how many may, and `;` (the topic or the group is full)
          A topic that drains refuses the batch with the error `DQDRAINING` and the field of meta
 Holds    rules 2, 4, 13, 18, 24, 28, 29, 30: an id whose place another program removed is free
 Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET field if its id was chosen
@@ -90,8 +90,8 @@ if is_plain and chosen then
     for i = 1, #chosen do is_plain = is_plain and redis.call('HEXISTS', far_jobs, chosen[i]) == 0 end
   end
 end
-local refused, full, count_waiting
-if waiting or flags ~= '' and string.find(flags, 'w', 1, true) then
+local refused, bound
+if waiting or group_waiting or flags ~= '' and string.find(flags, 'w', 1, true) then
   -- rare waiting.lua
 end
 if not is_plain then

@@ -49,7 +49,7 @@ while name and #groups < limit do
   local pause = string.sub(entries_of(name, 'v', '1')[1] or '', #name + 3)
   if tonumber(string.match(pause, '^%d+:(%d+):') or math.huge) <= floor then pause = '' end
   local spent = redis.call('ZRANGE', grouped, '[\0' .. '6' .. name .. '\0', '(\0' .. '6' .. name .. '\1', 'BYLEX', 'LIMIT', '0', '1')[1]
-  local opens = tonumber(string.sub(spent or '', -16)) or 0
+  local opens = tonumber(string.sub(spent or '', -32, -17)) or 0
   local waiting = redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0w', '(' .. name .. '\0x')
   -- What is left of a pause that has ended goes with the next claim.
   if waiting > 0 or #ids > 0 or pause ~= '' then groups[#groups + 1] = {name, waiting, is_full and 1 or 0, ids, states, times, nodes, tokens, pause, opens > micros and int(opens) or '0'} end

@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
 KEYS[8]  {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[9]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[10] {app:topic}:meta            HASH     protocol, fence, retains, largest, watcher, publisher, draining, waiting
+KEYS[10] {app:topic}:meta            HASH     protocol, fence, retains, largest, watcher, publisher, draining, waiting, group_waiting
 KEYS[11] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[12] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[13] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
@@ -28,7 +28,7 @@ ARGV[5]  the fence which no later run may get
 ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among the broadcasts, its place (d u x f, or b: a
          broadcast), id, time in ms, crashes, record, and until when its id is taken in ms, or nothing
 
-Returns  {'done', answer}, {'kept', answer}, {'late'}, or, if more jobs would wait than may, {'full', how many wait, a comma, how many may}
+Returns  {'done', answer}, {'kept', answer}, {'late'}, or, if more jobs would wait than may, {'full', how many wait, a comma, how many may, the group that is full or ''}
          after it has done nothing. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
          its state); D U X F (replaced, and the state of the old job); - (not done, because another one exists)
          A topic that drains refuses the batch with the error `DQDRAINING` and the field of meta
@@ -95,14 +95,25 @@ for i = FIRST_COPY, #ARGV, FIELDS do
   is_refused = is_refused or duplicate == 'r' and state
   answers[#answers + 1] = replaces and string.upper(state) or state or 'A'
 end
-if waiting and not is_refused then
+if (waiting or group_waiting) and not is_refused then
   -- Copies of jobs that wait and did not before; a schedule is none.
-  local waits, new, most = redis.call('ZCARD', delayed) + redis.call('HLEN', far_jobs), 0, tonumber(string.match(waiting, '^%d+:(%d+):'))
+  local waits, new = redis.call('ZCARD', delayed) + redis.call('HLEN', far_jobs), 0
+  local most, most_of_group = tonumber(string.match(waiting or '', '^%d+:(%d+):') or nil), tonumber(string.match(group_waiting or '', '^%d+:(%d+):') or nil)
+  local waits_in, new_in, full_group = {}, {}, nil
   for i, letter in ipairs(answers) do
     local at = FIRST_COPY + (i - 1) * FIELDS
-    if letter == 'A' and ARGV[at] == 'd' and string.sub(ARGV[at + 1], 1, 12) ~= 'dq:schedule:' then new = new + 1 end
+    if letter == 'A' and ARGV[at] == 'd' and string.sub(ARGV[at + 1], 1, 12) ~= 'dq:schedule:' then
+      new = new + 1
+      local name = most_of_group and seating.group_of(ARGV[at + 4])
+      if name then
+        waits_in[name] = waits_in[name] or redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0w', '(' .. name .. '\0x')
+        new_in[name] = (new_in[name] or 0) + 1
+        if waits_in[name] + new_in[name] > most_of_group then full_group = full_group or name end
+      end
+    end
   end
-  if most and new > 0 and waits + new > most then return {'full', int(waits) .. ',' .. int(most)} end
+  if most and new > 0 and waits + new > most then return {'full', int(waits) .. ',' .. int(most), ''} end
+  if full_group then return {'full', int(waits_in[full_group]) .. ',' .. int(most_of_group), full_group} end
 end
 if is_refused then
   for i, letter in ipairs(answers) do answers[i] = letter == 'A' and '-' or letter end

@@ -10,14 +10,14 @@ KEYS[7]  {app:topic}:far           ZSET  bounds of the leaves of jobs that are d
 KEYS[8]  {app:topic}:far-jobs      HASH  job id -> due time and record of such a job
 KEYS[9]  {app:topic}:far-leaves    HASH  bound -> ids of the leaf, as a list of MessagePack
 KEYS[10] {app:topic}:leases        ZSET  node -> end of its lease, ms
-KEYS[11] {app:topic}:meta          HASH  paused, draining, delay, concurrency, rate, waiting, shut, opens, roles
+KEYS[11] {app:topic}:meta          HASH  paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, shut, opens, roles
 KEYS[12] {app:topic}:statistics    HASH  minute modulo 1440 -> what was counted in that minute
 KEYS[13] {app:topic}:running:NODE  HASH  job id -> token; and on: of each node in ARGV, from the second on
 ARGV[1]  the most nodes, 0..=100
 ARGV[2]  and on: the nodes whose rows are counted
 
 Returns  {counts as the step counts, nodes with a lease, leases as node, end, ..., rows of the nodes in ARGV, watcher, its end ms,
-         standby, its end ms, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, shut, when the rate opens µs, what was counted in the present minute and in the five before it, or nil
+         standby, its end ms, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, shut, when the rate opens µs, what was counted in the present minute and in the five before it, or nil
          if nothing was for a day, ready jobs by priority: normal, high, low, then the same of blocked jobs, or only the first}; texts are empty where they are missing
 Holds    rules 8, 23, 29, 31
 Cost     that of counts, and one HLEN for each node in ARGV
@@ -30,12 +30,12 @@ local most, rows = tonumber(ARGV[1]), {}
 local held = most > 0 and redis.call('ZRANGE', leases, 0, most - 1, 'WITHSCORES') or {}
 for n = 2, #ARGV do rows[n - 1] = redis.call('HLEN', KEYS[FIRST + n - 2]) end
 local m = redis.call('HMGET', meta, 'watcher', 'watcher-until', 'standby', 'standby-until', 'paused', 'draining', 'delay',
-  'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'shut', 'opens')
-for i = 1, 14 do m[i] = m[i] or '' end
+  'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'shut', 'opens')
+for i = 1, 15 do m[i] = m[i] or '' end
 local recent = false
 if redis.call('EXISTS', statistics) == 1 then
   local minute, slots = math.floor(floor / 60000), {}
   for back = 5, 0, -1 do slots[#slots + 1] = int((minute - back) % 1440) end
   recent = redis.call('HMGET', statistics, unpack(slots))
 end
-return {counted, size(leases), held, rows, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], m[13], m[14], recent, by_shift}
+return {counted, size(leases), held, rows, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], m[13], m[14], m[15], recent, by_shift}

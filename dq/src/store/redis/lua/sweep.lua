@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[7]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[8]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, opens, events, history
+KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, opens, events, history
 KEYS[11] {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[12] {app:topic}:grouped        ZSET    waiting jobs and seats of groups, all with score 0
 KEYS[13] {app:topic}:broadcasts     ZSET    broadcast id -> due time, ms
@@ -24,8 +24,9 @@ ARGV[6]  how long DEAD jobs are kept, ms
 ARGV[7]  how many DEAD jobs are kept
 ARGV[8]  the most bytes of records; one record may have more
 ARGV[9]  how many DONE jobs are kept; empty: any number
-ARGV[10] how many jobs may be RUNNING on all nodes, as the code of the node says; 0: any number
-ARGV[11] how many jobs all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
+ARGV[10] how many jobs of each group all nodes may claim within a period, JOBS/MS/BURST, as the code of the node says; empty: any number
+ARGV[11] how many jobs may be RUNNING on all nodes, as that code says; 0: any number
+ARGV[12] how many jobs all nodes may claim within a period, as that code says; empty: any number
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock ms, ids, tokens (each and how many jobs have it, one after the other), records (ids and records packed with `cmsgpack` if they
@@ -36,7 +37,7 @@ Cost     O(limit log n)
 ]]
 -- include types.lua
 local node, last_seen, limit, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local most_dead, most, most_done = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local MOST_PARKED, most_dead, most, most_done = 1000, tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 -- include version.lua
@@ -93,12 +94,15 @@ if history_setting then
     more_histories = #over == limit
   end
 end
-local place, latest, are_elsewhere, seated = unacked, parked_until, are_delayed, nil
+local place, latest, are_elsewhere, choose, of_paused, seated = unacked, parked_until, are_delayed, nil, 0, nil
 local watcher_told, standby, standby_until, standby_told, opens, group_rate =
   unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told', 'opens', 'group_rate'))
-local limited, in_runs, pace = concurrency or rate or ARGV[10] ~= '0' or ARGV[11] ~= '', nil, nil
+local limited, in_runs, pace = concurrency or rate or ARGV[11] ~= '0' or ARGV[12] ~= '', nil, nil
 if limited then
   -- rare limits.lua
+end
+if has_groups then
+  -- rare parked.lua
 end
 -- include claim.lua
 if next_at and (claimed > 0 or next_at > micros) then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_at) end
@@ -108,7 +112,7 @@ local function has_until(place, time)
   return head and tonumber(head) <= time
 end
 local more = more_histories or has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
-  or has_until(unacked, parked_until) or most_done ~= nil and redis.call('ZCARD', done) > most_done
+  or of_paused < MOST_PARKED and redis.call('ZCOUNT', unacked, '-inf', int(parked_until)) > of_paused or most_done ~= nil and redis.call('ZCARD', done) > most_done
 keep_notes()
 -- include told.lua
 return {

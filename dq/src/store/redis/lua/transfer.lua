@@ -6,7 +6,7 @@ KEYS[3]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[4]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[5]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[6]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, priorities, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, opens, shut, events, history
+KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, priorities, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, opens, shut, events, history
 KEYS[8]  {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[9]  {app:topic}:far            ZSET    bounds of the leaves of jobs that are due much later
 KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of such a job
@@ -46,9 +46,9 @@ local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
-  draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, shut, opens, priorities, has_groups = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
+  draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, shut, opens, priorities, has_groups = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
-    'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'shut', 'opens', 'priorities', 'groups'))
+    'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'shut', 'opens', 'priorities', 'groups'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
 local note, keep_notes, tells_moves
@@ -60,7 +60,7 @@ if paused or draining then
   -- rare gate.lua
   if opens_at then reach = -1 elseif drained_at then reach = math.min(reach, drained_at) end
 end
-local place, latest, are_elsewhere, seated = delayed, reach, nil, nil
+local place, latest, are_elsewhere, choose, seated = delayed, reach, nil, nil, nil
 far_at = far_at and tonumber(far_at)
 if far_at and far_at <= floor + NEAR then
   -- rare move.lua

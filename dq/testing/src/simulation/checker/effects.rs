@@ -57,6 +57,7 @@ impl Checker {
             | AddOutcome::Repeated
             | AddOutcome::Later
             | AddOutcome::TopicFull(_)
+            | AddOutcome::GroupFull { .. }
             | AddOutcome::Refused(_) => true,
             AddOutcome::Buffered => false,
         };

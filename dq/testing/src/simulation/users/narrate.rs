@@ -97,7 +97,7 @@ fn how_added(outcome: &AddOutcome, due: &str) -> String {
         AddOutcome::Extended { .. } => format!("extends the one that waits, {due} at most"),
         AddOutcome::Later => "has to come in another batch".into(),
         AddOutcome::Repeated => "comes twice in one batch".into(),
-        AddOutcome::TopicFull(full) => format!("is refused: {full}"),
+        AddOutcome::TopicFull(full) | AddOutcome::GroupFull { full, .. } => format!("is refused: {full}"),
         AddOutcome::Refused(why) => format!("is refused: {why}"),
         AddOutcome::Buffered => "waits in a buffer".into(),
     }

@@ -4,8 +4,8 @@ others have BLOCKED added to their scores in `delayed`, so they stand behind all
 while it stands at the turn of its group, which is a digit (0 normal, 1 high, 2 low) and a time in µs (16 digits). Then there are two entries
 more: NAME, NUL, `t` and the turn; and NUL, the turn and the id, which claims look at. A paused group has two as well: NAME, NUL, `v` and the text
 of the pause, as `meta` has that of a topic; and NUL, 3, the end of the pause in ms (16 digits, all 9 if it has none) and NAME. A group
-that has spent of its rate also has two: NUL, 6, NAME, NUL and when the next claim may come in µs (16 digits); and NUL, 4 if a job waits for that
-and 5 otherwise, that time and NAME.
+that has spent of its rate also has two: NUL, 6, NAME, NUL, when its next job may start and when one of weight 1 could, in µs (16 digits each); and NUL, 4
+if a job waits for the first of these times and 5 otherwise, that time and NAME.
 
 Needs    delayed, grouped; clock, bulk, metadata; PRIORITY, which the loader writes
 Gives    BLOCKED. group_of(text): name and order of the group in metadata or a record, or nil. seat_of(name, id), entry_of(name, order, due, id).

@@ -22,7 +22,8 @@ for _, entry in ipairs(call('ZRANGE', grouped, '[\0' .. '4', '(\0' .. '4' .. for
 end
 if not group_rate and ARGV[10] == '' then
   for _, entry in ipairs(call('ZRANGE', grouped, '[\0' .. '5', '(\0' .. '6', 'BYLEX', 'LIMIT', '0', '100')) do
-    call('ZREM', grouped, entry, '\0' .. '6' .. string.sub(entry, 19) .. '\0' .. string.sub(entry, 3, 18))
+    local own = '\0' .. '6' .. string.sub(entry, 19) .. '\0' .. string.sub(entry, 3, 18)
+    call('ZREM', grouped, entry, call('ZRANGE', grouped, '[' .. own, '(' .. own .. ':', 'BYLEX', 'LIMIT', '0', '1')[1] or '')
   end
 end
 local first = call('ZRANGE', grouped, '[\0' .. '3', '(\0' .. '4', 'BYLEX', 'LIMIT', '0', '1')[1]

@@ -17,10 +17,10 @@ Cost     per job with a group ZSCORE and ZLEXCOUNT; per claimed one ZADD, ZREM, 
 -- include groups.lua
 local group_limit = tonumber(string.match(group_concurrency or '', '^%d+:(%d+):') or ARGV[9])
 if group_limit == 0 then group_limit = math.huge end
-local most_jobs, period, burst = string.match(group_rate and string.match(group_rate, '^%d+:([%d/]+):') or ARGV[10], '^(%d+)/(%d+)/(%d+)$')
-local rates = most_jobs and {}
-if rates then
+local rate_of_groups, group_rates = string.match(group_rate and string.match(group_rate, '^%d+:([%d/]+):') or ARGV[10], '^%d+/%d+/%d+$'), nil
+if rate_of_groups then
   -- rare group_rate.lua
+  group_rates = rates
 end
 local taken, blocked, entries, seats, gone, shut_out = {}, {}, {}, {}, {}, {}
 local function seats_of(name)
@@ -48,8 +48,10 @@ for i = 1, n do
     if records[i] then shut_out[#shut_out + 1], shut_out[#shut_out + 2] = score(tonumber(scores[2 * i]), records[i]), ids[i] end
   elseif name then
     local due, has_seat, is_held = tonumber(scores[2 * i]), call('ZSCORE', grouped, seating.seat_of(name, ids[i])), is_paused(name)
-    if not is_held and rates and rates.of(name).from > micros then
-      is_held, rates.of(name).waits = true, true
+    local starts = not is_held and group_rates and group_rates.starts(name, records[i])
+    if starts then
+      is_held = true
+      group_rates.wait(name, starts)
     end
     local entry = seating.entry_of(name, order, due, ids[i])
     if not has_seat and not is_held and seats_of(name) < group_limit then
@@ -60,7 +62,7 @@ for i = 1, n do
       if not has_seat then entries[#entries + 1], entries[#entries + 2] = '0', entry end
       shut_out[#shut_out + 1], shut_out[#shut_out + 2] = int(tonumber(score(due, records[i])) + seating.BLOCKED), ids[i]
     end
-    if rates and not blocked[i] then rates.spend(name) end
+    if group_rates and not blocked[i] then group_rates.spend(name, records[i]) end
   end
 end
 if has_blocked then
@@ -71,7 +73,11 @@ function seated()
   write('ZADD', grouped, entries)
   write('ZREM', grouped, gone)
   write('ZADD', grouped, seats)
-  if rates then rates.write() end
+  local opens = group_rates and group_rates.write()
+  if opens then
+    pauses = pauses or {next = math.huge}
+    pauses.next = math.min(pauses.next, math.ceil(opens / 1000))
+  end
   for name, count in pairs(taken) do
     if count < group_limit then seating.let_next(name, micros) end
   end

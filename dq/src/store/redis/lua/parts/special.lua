@@ -20,6 +20,9 @@ if flags ~= '' and string.find(flags, 'u', 1, true) then redis.call('ZCARD', tak
 -- include put_far.lua
 -- include metadata.lua
 -- include groups.lua
+if bound then
+  -- rare group_waiting.lua
+end
 -- include near.lua
 -- include signal.lua
 -- include overrides.lua
@@ -113,7 +116,11 @@ local far_from = flags ~= '' and string.find(flags, 'f', 1, true) and floor + FA
 local far_fields, far_groups, earliest_far = {}, {}, math.huge
 local function put(id, options, record)
   local waited, waits = states[id] == 'd', options.deliver ~= 'b'
-  if full and waited ~= waits then count_waiting(waits and 1 or -1) end
+  if bound and waited ~= waits then bound.count(waits and 1 or -1) end
+  if bound and has_groups then
+    if waited and texts[id] and not seating.has_seat(id, texts[id]) then bound.count_in(texts[id], -1) end
+    if waits then bound.count_in(record, 1) end
+  end
   if states[id] then moved[#moved + 1] = id end
   if has_groups and texts[id] then seating.leave(id, texts[id], states[id] == 'd' and dues[id] or nil) end
   if options.deliver ~= 'q' then
@@ -123,7 +130,8 @@ local function put(id, options, record)
   elseif broadcast_dues[id] then
     removed_broadcasts[#removed_broadcasts + 1] = id
   end
-  if options.deliver == 'q' and options.due >= far_from then
+  local waits_near = bound and bound.of_groups[options.at] and seating.group_of(record)
+  if options.deliver == 'q' and options.due >= far_from and not waits_near then
     if states[id] then removed_jobs[#removed_jobs + 1] = id end
     far_fields[#far_fields + 1], far_fields[#far_fields + 2] = id, struct.pack('<I6', options.due) .. record
     options.far_ids[#options.far_ids + 1] = id
@@ -183,7 +191,7 @@ local function add(id, options, record)
   local exists = state and state ~= 'f'
   if exists and options.duplicate ~= 'p' then return state end
   local passes = exists or options.deliver == 'b' or string.sub(id, 1, 12) == 'dq:schedule:'
-  local refusal = full and not passes and full(options.at)
+  local refusal = bound and not passes and (bound.full(options.at) or bound.full_group(options.at, record))
   if refusal then return refusal end
   put(id, options, record)
   return exists and string.upper(state) or 'A'

@@ -1,18 +1,20 @@
 --[[ waiting: leaves the jobs of a batch out that would be more than may wait.
 
-Needs    waiting: the field of meta; what `add` has; is_plain
-Gives    full(i, more): a job of the group whose options are in ARGV[i] comes to wait: what to answer if there is no room, or nil.
-         count_waiting(more): so many jobs more wait. Of a plain batch: ARGV and groups without the jobs that are left out, and
-         refused: the answer, or nil if there is room for all of them
+Needs    waiting, group_waiting: fields of meta; what `add` has; is_plain
+Gives    bound.full(i): a job with the options in ARGV[i] comes to wait: what to answer if there is no room, or nil. bound.count(more): so many
+         jobs more wait. bound.of_groups: how many may of its group, for each i. Of a plain batch: ARGV and groups without the jobs that are left
+         out, and refused: the answer, or nil if there is room for all of them
 Returns  the answer of the step if a plain batch has no other job
 Holds    rule 29
 Cost     ZCARD and HLEN
 ]]
 local waits = redis.call('ZCARD', delayed) + redis.call('HLEN', far_jobs)
-local set, limits = tonumber(string.match(waiting or '', '^%d+:(%d+):') or ''), {}
+local function set_in(field) return tonumber(string.match(field or '', '^%d+:(%d+):') or '') end
+local limits, set, set_of_groups = {}, set_in(waiting), set_in(group_waiting)
+bound = {of_groups = {}}
 for i = 6, 4 + 2 * groups, 2 do
-  local options, by_code = string.match(ARGV[i], '^([^<]*)<?(%d*)$')
-  ARGV[i], limits[i] = options, set or tonumber(by_code)
+  local options, by_code, of_group = string.match(ARGV[i], '^([^<]*)<?(%d*)/?(%d*)$')
+  ARGV[i], limits[i], bound.of_groups[i] = options, set or tonumber(by_code), set_of_groups or tonumber(of_group)
 end
 if ARGV[1] ~= number then
   -- Follow-ups of one run come in whole where there is any room, and wait otherwise.
@@ -22,8 +24,8 @@ if ARGV[1] ~= number then
   end
   limits = {}
 end
-function count_waiting(more) waits = waits + more end
-function full(i)
+function bound.count(more) waits = waits + more end
+function bound.full(i)
   if limits[i] and waits >= limits[i] then return 'T' .. int(waits) .. ',' .. int(limits[i]) .. ';' end
 end
 if is_plain then
@@ -32,7 +34,7 @@ if is_plain then
   for i = 6, 4 + 2 * groups, 2 do
     local count, fit = tonumber(ARGV[i + 1]), 0
     for _ = 1, count do
-      local answer = full(i)
+      local answer = bound.full(i)
       answers[#answers + 1] = answer or 'A'
       if not answer then
         ARGV[to], ARGV[to + 1], to, fit = ARGV[from], ARGV[from + 1], to + 2, fit + 1

@@ -6,14 +6,18 @@ Holds    rule 29
 Cost     no command
 ]]
 local spent, fitting = 0, 0
--- include metadata.lua
-local function weight_in(record)
-  local fields_end = (string.byte(record, 1) or 0) % GROUPED == WEIGHED and ends_of(record)
-  local weight = fields_end and #record >= fields_end and struct.unpack('<I2', record, fields_end - 7) or 0
-  return weight >= 1 and weight <= 10000 and weight or 1
+local function weight_of(record)
+  -- Most records have none, and need no metadata for that.
+  if (string.byte(record, 1) or 0) % 8 ~= 7 then return 1 end
+  if not pace.weight_in then
+    -- rare metadata.lua
+    -- include weight.lua
+    pace.weight_in = weight_in
+  end
+  return pace.weight_in(record)
 end
 for i = 1, n do
-  local weight = string.sub(ids[i], 1, 12) == 'dq:schedule:' and 0 or records[i] and weight_in(records[i]) or 1
+  local weight = string.sub(ids[i], 1, 12) == 'dq:schedule:' and 0 or records[i] and weight_of(records[i]) or 1
   if not pace.may_start(spent, weight) then
     pace.refused = weight
     break
