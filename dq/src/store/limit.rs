@@ -36,6 +36,8 @@ pub enum Limit {
     /// How many jobs of each group all nodes together start within a period.
     #[serde(serialize_with = "as_text")]
     GroupRate(Rate),
+    /// How many more jobs of a group run while no other job of the topic is due, 0 to [`MOST_GROUP_CONCURRENCY`].
+    GroupBurst(usize),
 }
 
 fn as_text<S: Serializer>(rate: &Rate, to: S) -> Result<S::Ok, S::Error> {
@@ -80,6 +82,8 @@ pub enum LimitKind {
     GroupConcurrency,
     /// [`Limit::GroupRate`].
     GroupRate,
+    /// [`Limit::GroupBurst`].
+    GroupBurst,
 }
 
 /// A text is no kind of limit, or no value of one.
@@ -149,6 +153,7 @@ impl Limit {
             Self::Waiting(_) => LimitKind::Waiting,
             Self::GroupConcurrency(_) => LimitKind::GroupConcurrency,
             Self::GroupRate(_) => LimitKind::GroupRate,
+            Self::GroupBurst(_) => LimitKind::GroupBurst,
         }
     }
 
@@ -161,8 +166,12 @@ impl Limit {
             Self::GroupConcurrency(size) => {
                 ("the number of jobs of a group that run at a time (at least 1)", size, MOST_GROUP_CONCURRENCY)
             }
+            Self::GroupBurst(size) => {
+                ("the number of jobs of a group that run beyond its limit", size, MOST_GROUP_CONCURRENCY)
+            }
         };
-        if size == 0 || size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
+        let is_too_few = size == 0 && !matches!(self, Self::GroupBurst(_));
+        if is_too_few || size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
     }
 }
 
@@ -170,7 +179,9 @@ impl Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Concurrency(jobs) | Self::Waiting(jobs) | Self::GroupConcurrency(jobs) => jobs.fmt(f),
+            Self::Concurrency(jobs) | Self::Waiting(jobs) | Self::GroupConcurrency(jobs) | Self::GroupBurst(jobs) => {
+                jobs.fmt(f)
+            }
             Self::Rate(rate) | Self::GroupRate(rate) => rate.fmt(f),
         }
     }
@@ -199,7 +210,8 @@ fn rate_in(text: &str) -> Option<Rate> {
 
 impl LimitKind {
     /// All kinds, in the order in which [`TopicState::limits`](super::TopicState::limits) has them.
-    pub const ALL: [Self; 5] = [Self::Concurrency, Self::Rate, Self::Waiting, Self::GroupConcurrency, Self::GroupRate];
+    pub const ALL: [Self; 6] =
+        [Self::Concurrency, Self::Rate, Self::Waiting, Self::GroupConcurrency, Self::GroupRate, Self::GroupBurst];
 
     /// Its name: on the command line, in the JSON API and in the stores.
     pub const fn name(self) -> &'static str {
@@ -209,6 +221,7 @@ impl LimitKind {
             Self::Waiting => "waiting",
             Self::GroupConcurrency => "group_concurrency",
             Self::GroupRate => "group_rate",
+            Self::GroupBurst => "group_burst",
         }
     }
 
@@ -220,6 +233,7 @@ impl LimitKind {
             Self::Waiting => "max_waiting",
             Self::GroupConcurrency => "group_concurrency",
             Self::GroupRate => "group_rate",
+            Self::GroupBurst => "group_burst",
         }
     }
 
@@ -231,6 +245,7 @@ impl LimitKind {
             Self::Waiting => "waiting jobs",
             Self::GroupConcurrency => "jobs of a group at a time on all nodes",
             Self::GroupRate => "of each group on all nodes",
+            Self::GroupBurst => "more jobs of a group while no other job is due",
         }
     }
 
@@ -248,6 +263,7 @@ impl LimitKind {
             Self::GroupRate => Limit::GroupRate(rate()?),
             Self::Waiting => Limit::Waiting(jobs()?),
             Self::GroupConcurrency => Limit::GroupConcurrency(jobs()?),
+            Self::GroupBurst => Limit::GroupBurst(jobs()?),
         })
     }
 
@@ -256,7 +272,7 @@ impl LimitKind {
         let limit = match self {
             Self::Rate => rate_in(text).map(Limit::Rate),
             Self::GroupRate => rate_in(text).map(Limit::GroupRate),
-            Self::Concurrency | Self::Waiting | Self::GroupConcurrency => self.read(text).ok(),
+            Self::Concurrency | Self::Waiting | Self::GroupConcurrency | Self::GroupBurst => self.read(text).ok(),
         };
         limit.filter(|limit| limit.check().is_ok())
     }
@@ -269,7 +285,7 @@ impl FromStr for LimitKind {
         let kind = Self::ALL.into_iter().find(|kind| kind.name() == text);
         kind.ok_or_else(|| BadLimit {
             text: text.into(),
-            wanted: "a kind of limit: concurrency, rate, waiting, group_concurrency or group_rate",
+            wanted: "a kind of limit: concurrency, rate, waiting, group_concurrency, group_rate or group_burst",
         })
     }
 }

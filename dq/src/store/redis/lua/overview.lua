@@ -16,7 +16,7 @@ ARGV[1]  the most nodes, 0..=100
 ARGV[2]  and on: the nodes whose rows are counted
 
 Returns  {counts as the step counts, nodes with a lease, leases as node, end, ..., rows of the nodes in ARGV, watcher, its end ms,
-         standby, its end ms, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, shut, when the rate opens µs, what was counted in the present minute and in the five before it, or nil
+         standby, its end ms, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_burst, shut, when the rate opens µs, what was counted in the present minute and in the five before it, or nil
          if nothing was for a day, ready jobs by priority: normal, high, low, then the same of blocked jobs, or only the first}; texts are empty where they are missing
 Holds    rules 8, 23, 29, 31
 Cost     that of counts, and one HLEN for each node in ARGV
@@ -29,12 +29,12 @@ local most, rows = tonumber(ARGV[1]), {}
 local held = most > 0 and redis.call('ZRANGE', leases, 0, most - 1, 'WITHSCORES') or {}
 for n = 2, #ARGV do rows[n - 1] = redis.call('HLEN', KEYS[10 + n]) end
 local m = redis.call('HMGET', meta, 'watcher', 'watcher-until', 'standby', 'standby-until', 'paused', 'draining', 'delay',
-  'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'shut', 'opens')
-for i = 1, 14 do m[i] = m[i] or '' end
+  'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_burst', 'shut', 'opens')
+for i = 1, 15 do m[i] = m[i] or '' end
 local recent = false
 if redis.call('EXISTS', statistics) == 1 then
   local minute, slots = math.floor(floor / 60000), {}
   for back = 5, 0, -1 do slots[#slots + 1] = int((minute - back) % 1440) end
   recent = redis.call('HMGET', statistics, unpack(slots))
 end
-return {counted, size(leases), held, rows, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], m[13], m[14], recent, by_shift}
+return {counted, size(leases), held, rows, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], m[13], m[14], m[15], recent, by_shift}
