@@ -95,6 +95,24 @@ async fn each_group_has_a_rate_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_group_borrows_permits_while_nothing_else_is_due() {
+    let script = Script::takes(SECOND);
+    let dq = script.start(|topic| topic.concurrency(4).group_concurrency(2).group_burst(1)).await;
+    for id in ["a-1", "a-2", "a-3", "a-4", "a-5"] {
+        add(dq.provider(), id).await;
+    }
+    dq.provider().add(test_job("plain")).after(11 * SECOND).await.unwrap();
+    dq.advance(10_500 * MS).await;
+    let why = dq.provider().inspect().why("work", "a-4").await.unwrap().to_string();
+    assert!(why.contains("the group a has no free seat: job a-1 runs on "), "{why}");
+    dq.advance(10 * SECOND).await;
+    let ran = ["10s due a-1 0", "10s due a-2 0", "10s due a-3 0", "11s due a-4 0", "11s due a-5 0", "11s due plain 0"];
+    let mut log = script.log.take();
+    log.sort_unstable();
+    assert_eq!(log, ran);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_paused_group_is_seen_and_resumed() {
     let script = Script::acks();
     let dq = script.start(|topic| topic.group_concurrency(1)).await;

@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 49] = [
+pub const TAKEN: [Taken; 53] = [
     taken(
         "2",
         Profile::Killers,
@@ -183,6 +183,14 @@ pub const TAKEN: [Taken; 49] = [
         "was polled",
     ),
     taken(
+        "borrowed",
+        Profile::All,
+        500,
+        "a group borrows only while nothing else is due; here what it may borrow is its own",
+        "a group runs more than its number while another job waits",
+        "borrows with",
+    ),
+    taken(
         "bytes",
         Profile::Large,
         500,
@@ -247,6 +255,14 @@ pub const TAKEN: [Taken; 49] = [
         "are RUNNING, and",
     ),
     taken(
+        "held",
+        Profile::All,
+        500,
+        "no job of a paused group is claimed; here a transfer sees no pause of a group",
+        "a job is claimed under the pause of its group",
+        "though its group",
+    ),
+    taken(
         "kept",
         Profile::Calm,
         500,
@@ -309,6 +325,14 @@ pub const TAKEN: [Taken; 49] = [
         "a paused topic publishes nothing; here a publish sees no pause",
         "a broadcast is published under a pause",
         "is published while its topic is paused",
+    ),
+    taken(
+        "quota",
+        Profile::All,
+        500,
+        "no period has more claims of a group than its rate; here a transfer does not know of it",
+        "more jobs of a group are claimed within a period than an operator has allowed",
+        "of its group",
     ),
     taken(
         "rate",
@@ -389,6 +413,14 @@ pub const TAKEN: [Taken; 49] = [
         "the step that creates a lease tells another node; here no node is told",
         "the jobs of a dead node wait for the fallback of another one as well",
         "ms after its death",
+    ),
+    taken(
+        "turn",
+        Profile::All,
+        500,
+        "groups take turns; here a claim passes over the group whose job has been due the longest",
+        "another group is served again before it",
+        "is served again with",
     ),
     taken(
         "unique",

@@ -90,6 +90,9 @@ macro_rules! topic_settings {
         /// How many jobs of one group run at the same time on all nodes together, such as 1 for each customer; a job says its group when it is
         /// added. Without it groups have no effect. `set_limit` overrides it on all nodes. Not with `ack = "on_claim"`.
         group_concurrency: [Option<usize>] = None, in 1..=100, attribute "1";
+        /// How many more jobs of one group run while no other job of the topic is due and a node has a free permit. Not where
+        /// `group_concurrency` is 1. `set_limit` overrides it on all nodes.
+        group_burst: [usize] = 0, in 0..=100, attribute "4";
         /// How many jobs of each group all nodes together start within a period, such as `"10/s"` for each customer; otherwise as `rate`. Without it
         /// groups have no rate. `set_limit` overrides it on all nodes.
         group_rate: [Option<Rate>] = None, attribute "\"10/s\"";

@@ -166,6 +166,11 @@ impl Limits<'_, TopicSettings> {
             let write = format!("`ack = {}`, or take `group_concurrency` away", AckMode::OnReturn.quoted());
             self.refuse("group_concurrency", "absent where `ack` is on_claim".into(), write);
         }
+        let is = &self.resolved.settings;
+        if is.group_burst > 0 && is.group_concurrency.is_none_or(|jobs| jobs == 1) {
+            let write = "`group_concurrency = 2` or more, or take `group_burst` away".into();
+            self.refuse("group_burst", "0 where `group_concurrency` is 1 or absent".into(), write);
+        }
     }
 
     /// No retry waits longer than a job may.
@@ -350,6 +355,18 @@ mod tests {
             [
                 "`cluster_concurrency` of topic `t` is 5 (DQ_CLUSTER_CONCURRENCY), but it must be absent where `ack` is on_claim: \
                  write `ack = \"on_return\"`, or take `cluster_concurrency` away"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_group_of_one_job_has_no_burst() {
+        assert_eq!(topic(&[("group_concurrency", "2"), ("group_burst", "3")]), [""; 0]);
+        assert_eq!(
+            topic(&[("group_concurrency", "1"), ("group_burst", "3")]),
+            [
+                "`group_burst` of topic `t` is 3 (DQ_GROUP_BURST), but it must be 0 where `group_concurrency` is 1 or absent: \
+                 write `group_concurrency = 2` or more, or take `group_burst` away"
             ]
         );
     }

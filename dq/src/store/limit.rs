@@ -39,6 +39,8 @@ pub enum Limit {
     GroupRate(Rate),
     /// How many jobs of each group wait for a seat or for their due time before adds are refused, 1 to [`MOST_WAITING`].
     GroupWaiting(usize),
+    /// How many more jobs of a group run while no other job of the topic is due, 0 to [`MOST_GROUP_CONCURRENCY`].
+    GroupBurst(usize),
 }
 
 fn as_text<S: Serializer>(rate: &Rate, to: S) -> Result<S::Ok, S::Error> {
@@ -102,6 +104,8 @@ pub enum LimitKind {
     GroupRate,
     /// [`Limit::GroupWaiting`].
     GroupWaiting,
+    /// [`Limit::GroupBurst`].
+    GroupBurst,
 }
 
 /// A text is no kind of limit, or no value of one.
@@ -172,6 +176,7 @@ impl Limit {
             Self::GroupConcurrency(_) => LimitKind::GroupConcurrency,
             Self::GroupRate(_) => LimitKind::GroupRate,
             Self::GroupWaiting(_) => LimitKind::GroupWaiting,
+            Self::GroupBurst(_) => LimitKind::GroupBurst,
         }
     }
 
@@ -186,8 +191,12 @@ impl Limit {
             Self::GroupConcurrency(size) => {
                 ("the number of jobs of a group that run at a time (at least 1)", size, MOST_GROUP_CONCURRENCY)
             }
+            Self::GroupBurst(size) => {
+                ("the number of jobs of a group that run beyond its limit", size, MOST_GROUP_CONCURRENCY)
+            }
         };
-        if size == 0 || size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
+        let is_too_few = size == 0 && !matches!(self, Self::GroupBurst(_));
+        if is_too_few || size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
     }
 }
 
@@ -195,7 +204,11 @@ impl Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Concurrency(jobs) | Self::Waiting(jobs) | Self::GroupConcurrency(jobs) | Self::GroupWaiting(jobs) => {
+            Self::Concurrency(jobs)
+            | Self::Waiting(jobs)
+            | Self::GroupConcurrency(jobs)
+            | Self::GroupWaiting(jobs)
+            | Self::GroupBurst(jobs) => {
                 jobs.fmt(f)
             }
             Self::Rate(rate) | Self::GroupRate(rate) => rate.fmt(f),
@@ -226,8 +239,8 @@ fn rate_in(text: &str) -> Option<Rate> {
 
 impl LimitKind {
     /// All kinds, in the order in which [`TopicState::limits`](super::TopicState::limits) has them.
-    pub const ALL: [Self; 6] =
-        [Self::Concurrency, Self::Rate, Self::Waiting, Self::GroupConcurrency, Self::GroupRate, Self::GroupWaiting];
+    pub const ALL: [Self; 7] =
+        [Self::Concurrency, Self::Rate, Self::Waiting, Self::GroupConcurrency, Self::GroupRate, Self::GroupWaiting, Self::GroupBurst];
 
     /// Its name: on the command line, in the JSON API and in the stores.
     pub const fn name(self) -> &'static str {
@@ -238,6 +251,7 @@ impl LimitKind {
             Self::GroupConcurrency => "group_concurrency",
             Self::GroupRate => "group_rate",
             Self::GroupWaiting => "group_waiting",
+            Self::GroupBurst => "group_burst",
         }
     }
 
@@ -250,6 +264,7 @@ impl LimitKind {
             Self::GroupConcurrency => "group_concurrency",
             Self::GroupRate => "group_rate",
             Self::GroupWaiting => "group_max_waiting",
+            Self::GroupBurst => "group_burst",
         }
     }
 
@@ -262,6 +277,7 @@ impl LimitKind {
             Self::GroupConcurrency => "jobs of a group at a time on all nodes",
             Self::GroupRate => "of each group on all nodes",
             Self::GroupWaiting => "waiting jobs of each group",
+            Self::GroupBurst => "more jobs of a group while no other job is due",
         }
     }
 
@@ -280,6 +296,7 @@ impl LimitKind {
             Self::Waiting => Limit::Waiting(jobs()?),
             Self::GroupConcurrency => Limit::GroupConcurrency(jobs()?),
             Self::GroupWaiting => Limit::GroupWaiting(jobs()?),
+            Self::GroupBurst => Limit::GroupBurst(jobs()?),
         })
     }
 
@@ -288,7 +305,9 @@ impl LimitKind {
         let limit = match self {
             Self::Rate => rate_in(text).map(Limit::Rate),
             Self::GroupRate => rate_in(text).map(Limit::GroupRate),
-            Self::Concurrency | Self::Waiting | Self::GroupConcurrency | Self::GroupWaiting => self.read(text).ok(),
+            Self::Concurrency | Self::Waiting | Self::GroupConcurrency | Self::GroupWaiting | Self::GroupBurst => {
+                self.read(text).ok()
+            }
         };
         limit.filter(|limit| limit.check().is_ok())
     }
@@ -301,7 +320,7 @@ impl FromStr for LimitKind {
         let kind = Self::ALL.into_iter().find(|kind| kind.name() == text);
         kind.ok_or_else(|| BadLimit {
             text: text.into(),
-            wanted: "a kind of limit: concurrency, rate, waiting, group_concurrency, group_rate or group_waiting",
+            wanted: "a kind of limit: concurrency, rate, waiting, group_concurrency, group_rate, group_waiting or group_burst",
         })
     }
 }

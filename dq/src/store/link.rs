@@ -31,6 +31,9 @@ pub struct LinkOptions {
     /// How many jobs of a group may be RUNNING on all nodes together, as the code of the node says; `None`: any number. What was
     /// [set](super::Limit::GroupConcurrency) for the topic overrides it (rule 4).
     pub group_concurrency: Option<usize>,
+    /// How many more jobs of a group may be RUNNING while no other job is due, as the code of the node says. What was
+    /// [set](super::Limit::GroupBurst) for the topic overrides it (rule 4).
+    pub group_burst: usize,
     /// How many jobs of each group all nodes together may claim within a period, as the code of the node says; `None`: any number.
     pub group_rate: Option<Rate>,
     /// Which jobs keep their seat in their group until they have run again or are gone.
@@ -45,6 +48,7 @@ impl Default for LinkOptions {
             rate: None,
             ageing: Duration::from_secs(600),
             group_concurrency: None,
+            group_burst: 0,
             group_rate: None,
             on_blocked: OnBlocked::default(),
         }

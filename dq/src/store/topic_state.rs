@@ -192,6 +192,11 @@ impl TopicState {
         self.limits.iter().find_map(of)
     }
 
+    /// How many more jobs of a group may run while no other job is due, if a caller has set that.
+    pub fn group_burst(&self) -> Option<usize> {
+        self.limits.iter().find_map(|set| if let Limit::GroupBurst(jobs) = set.limit { Some(jobs) } else { None })
+    }
+
     /// The rate, if a caller has set one.
     pub fn rate(&self) -> Option<Rate> {
         self.limits.iter().find_map(|set| if let Limit::Rate(rate) = set.limit { Some(rate) } else { None })

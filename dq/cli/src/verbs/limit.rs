@@ -12,7 +12,7 @@ use crate::session::Session;
 
 /// The arguments of `dq limit`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("limits").args(["concurrency", "rate", "max_waiting", "group_concurrency", "group_rate", "group_max_waiting"]).multiple(true))]
+#[command(group = ArgGroup::new("limits").args(["concurrency", "rate", "max_waiting", "group_concurrency", "group_rate", "group_max_waiting", "group_burst"]).multiple(true))]
 pub struct LimitArguments {
     /// The topic
     #[arg(value_name = "TOPIC")]
@@ -35,7 +35,10 @@ pub struct LimitArguments {
     /// How many jobs of each group may wait before adds are refused
     #[arg(long, value_name = "JOBS")]
     pub group_max_waiting: Option<usize>,
-    /// Clear this limit, so that the code says it again: concurrency, rate, waiting, group_concurrency, group_rate or group_waiting
+    /// How many more jobs of a group may run while no other job is due, 0 to 100
+    #[arg(long, value_name = "JOBS")]
+    pub group_burst: Option<usize>,
+    /// Clear this limit, so that the code says it again: concurrency, rate, waiting, group_concurrency, group_rate, group_waiting or group_burst
     #[arg(long, value_name = "LIMIT")]
     pub clear: Vec<LimitKind>,
     /// Why, for those who wonder later
@@ -61,7 +64,8 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &LimitArguments) -
     let set = set.chain(arguments.max_waiting.map(Limit::Waiting));
     let set = set.chain(arguments.group_concurrency.map(Limit::GroupConcurrency));
     let set = set.chain(arguments.group_rate.map(Limit::GroupRate));
-    let set: Vec<_> = set.chain(arguments.group_max_waiting.map(Limit::GroupWaiting)).collect();
+    let set = set.chain(arguments.group_max_waiting.map(Limit::GroupWaiting));
+    let set: Vec<_> = set.chain(arguments.group_burst.map(Limit::GroupBurst)).collect();
     if set.is_empty() && arguments.clear.is_empty() {
         let limits = jobs.state().await?.limits;
         if session.screen.is_json() {

@@ -52,7 +52,7 @@ impl OfVersion {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Limit {
-    /// What it limits: `concurrency`, `rate`, `waiting`, `group_concurrency`, `group_rate` or `group_waiting`.
+    /// What it limits: `concurrency`, `rate`, `waiting`, `group_concurrency`, `group_rate`, `group_waiting` or `group_burst`.
     kind: String,
     /// Its value; `null`: what the code says applies again.
     value: Option<LimitValue>,

@@ -52,6 +52,7 @@ impl Wire {
             rate: parts.topic.rate,
             ageing: parts.topic.ageing,
             group_concurrency: parts.topic.group_concurrency,
+            group_burst: parts.topic.group_burst,
             group_rate: parts.topic.group_rate,
             on_blocked: parts.topic.on_blocked,
         };

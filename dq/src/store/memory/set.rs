@@ -3,7 +3,7 @@
 use smol_str::SmolStr;
 
 use super::now::Now;
-use super::places::TimedPlace;
+use super::places::{Seats, TimedPlace};
 use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{JobId, NodeId, ProducerId};
@@ -40,7 +40,7 @@ impl Topic {
             Due::At(at) => at,
         };
         match set.change.limit() {
-            Some(LimitKind::GroupConcurrency) => self.jobs.open_groups(),
+            Some(LimitKind::GroupConcurrency | LimitKind::GroupBurst) => self.jobs.open_groups(),
             Some(LimitKind::GroupRate) => self.jobs.try_rates_now(),
             _ => {}
         }
@@ -76,8 +76,9 @@ impl Topic {
     }
 
     /// How many jobs of a group may have a seat.
-    pub(super) fn seats(&self) -> usize {
-        self.settings.group_concurrency().or(self.by_code.group_concurrency).unwrap_or(usize::MAX)
+    pub(super) fn seats(&self) -> Seats {
+        let own = self.settings.group_concurrency().or(self.by_code.group_concurrency).unwrap_or(usize::MAX);
+        Seats::new(own, self.settings.group_burst().unwrap_or(self.by_code.group_burst))
     }
 
     /// The rate of each group.

@@ -135,7 +135,8 @@ impl RedisLink {
             call.arg(millis(request.lookahead))
                 .arg(millis(self.options.ageing))
                 .arg(self.options.group_concurrency.unwrap_or(0))
-                .arg(self.options.group_rate.map(stored_rate).unwrap_or_default()),
+                .arg(self.options.group_rate.map(stored_rate).unwrap_or_default())
+                .arg(self.options.group_burst),
         );
         let (answer, link, fallback) = (self.connection.ask_list(call), self.clone(), request.fallback);
         let lookahead = request.lookahead;

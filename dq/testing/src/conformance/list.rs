@@ -474,6 +474,8 @@ macro_rules! store_behaviours {
             groups_take_turns_however_long_the_jobs_of_one_have_been_due job_at_the_turn_of_its_group_keeps_its_due_time
             turn_stays_with_its_group draining_topic_asks_the_due_time_at_a_turn turn_is_no_time_before_the_due_time
             turns_compete_by_priority claim_of_turns_is_bounded;
+        bursts:
+            group_borrows_what_is_idle group_that_borrows_gives_back burst_passes_no_job_that_its_group_waits_for burst_obeys_pauses_and_slots burst_that_was_set_overrides_the_code;
         group_rates:
             no_window_has_more_claims_of_a_group_than_its_rate group_that_has_spent_its_rate_is_due_later rate_of_groups_that_was_set_overrides_the_code job_spends_its_weight_of_the_rate_of_its_group
             parked_job_obeys_the_pause_and_the_rate_of_its_group faster_rate_of_groups_reaches_a_retry_that_waits;

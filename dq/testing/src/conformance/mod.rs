@@ -37,6 +37,7 @@ mod topic;
 pub mod adds;
 pub mod audit;
 pub mod broadcasts;
+pub mod bursts;
 pub mod bytes;
 pub mod changing;
 pub mod commands;

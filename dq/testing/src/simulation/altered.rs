@@ -167,11 +167,13 @@ impl AlteredLink {
 
 impl Sim {
     /// A link to the memory store, altered in a run that goes without a rule: without `priority` it says that priorities have no effect, and without
-    /// `group` that groups have none.
+    /// `group` that groups have none, and without `borrowed` that what they may borrow is their own.
     pub(super) fn link(self: &Arc<Self>, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
         let ageing = if without("priority") { Duration::ZERO } else { options.ageing };
         let group_concurrency = options.group_concurrency.filter(|_| !without("group"));
-        let options = LinkOptions { counts: false, ageing, group_concurrency, ..options };
+        let (own, group_burst) = if without("borrowed") { (options.group_burst, 0) } else { (0, options.group_burst) };
+        let group_concurrency = group_concurrency.map(|jobs| jobs + own);
+        let options = LinkOptions { counts: false, ageing, group_concurrency, group_burst, ..options };
         let inner: Arc<dyn Link> = if self.is_file() {
             Arc::new(FileLink { sim: Arc::clone(self), key: topic.clone(), node: node.clone(), options })
         } else {

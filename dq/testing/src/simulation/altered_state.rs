@@ -68,7 +68,8 @@ impl Sim {
     }
 
     /// Opens a topic before a step that finds something to take: without `29` and `slots` a transfer, without `swept` a sweep and without
-    /// `published` a publish of a paused topic, and without `drained` a transfer of one that drains. Returns what closes it again.
+    /// `published` a publish of a paused topic, and without `drained` a transfer of one that drains; without `held` and `quota` a group for a
+    /// transfer; and without `turn` closes the group whose job has been due the longest. Returns what ends that again.
     pub(super) fn open_for(self: &Arc<Self>, key: &TopicKey, kind: RequestKind) -> Option<TopicChange> {
         if !is_any_away() {
             return None;
@@ -108,6 +109,21 @@ impl Sim {
             {
                 let TopicLimit { limit, reason, .. } = state.limit(LimitKind::Rate)?.clone();
                 (TopicChange::ClearLimit(LimitKind::Rate), TopicChange::Limit { limit, reason })
+            }
+            RequestKind::Transfer if without("quota") && checker.has_spent_group(self.clock.micros()) => {
+                let TopicLimit { limit, reason, .. } = state.limit(LimitKind::GroupRate)?.clone();
+                (TopicChange::ClearLimit(LimitKind::GroupRate), TopicChange::Limit { limit, reason })
+            }
+            RequestKind::Transfer if without("held") => {
+                let (name, until) = checker.held_group(clock)?;
+                let (group, until) = (Some(name), Some(Due::At(until)));
+                let close = TopicChange::Pause { group: group.clone(), reason: String::new(), until };
+                (TopicChange::Resume { group }, close)
+            }
+            RequestKind::Transfer if without("turn") => {
+                let group = Some(checker.first_group(clock)?);
+                let open = TopicChange::Resume { group: group.clone() };
+                (TopicChange::Pause { group, reason: String::new(), until: None }, open)
             }
             RequestKind::Sweep if without("swept") && waits(State::Unacked, UNACKED_AGE) => paused()?,
             RequestKind::Publish

@@ -12,6 +12,7 @@ mod crashes;
 mod effects;
 mod gate;
 mod gated;
+mod groups;
 mod handlers;
 mod kept;
 mod order;
@@ -22,6 +23,7 @@ mod slow;
 mod steps;
 mod takeovers;
 mod ticks;
+mod turns;
 
 pub use caps::EXTRA_CRASHES;
 pub(super) use order::AGEING;

@@ -214,6 +214,7 @@ impl Sim {
                 wrong = Some(format!("[sync] {topic} is back at step {step}, but step {confirmed} was confirmed"));
             }
             checker.expected = after.expected.clone();
+            checker.forget_turns();
             checker.before = store.view(key);
             checker.forget_unseen_fences();
             checker.unsettle(now);

@@ -128,6 +128,7 @@ impl Sim {
         settings.lookahead = Duration::from_micros(run.lookahead);
         settings.ageing = AGEING;
         settings.group_concurrency = Some(run.groups).filter(|most| *most > 0);
+        settings.group_burst = if run.groups > 1 { run.group_burst } else { 0 };
         settings.timeout = Some(Duration::from_micros(run.timeout));
         // `CAPS` allows one attempt more than there are retries.
         settings.retry = "200ms, 1s, 4s".parse().expect("it is a good policy");

@@ -28,8 +28,9 @@ impl Sim {
         let millis = random.pick(&[300, 2_000, 6_000, 20_000]);
         let time = Duration::from_millis(millis);
         let at = self.cluster.now() + millis * MS;
+        let group = format!("group-{}", random.between(1, 4));
         // Without an answer the checker knows what the store did.
-        match random.below(16) {
+        match random.below(22) {
             0 | 1 => drop(provider.pause().reason("it is paused for a time").by(WHO).lasting(time).await),
             2 | 3 => {
                 self.end_later(at, topic);
@@ -47,6 +48,16 @@ impl Sim {
                 let rate = random.pick(&["2/s", "10/s, burst 3", "30/m"]).parse().expect("it is a rate");
                 drop(provider.set_limit(Limit::Rate(rate)).by(WHO).await);
             }
+            16 | 17 => {
+                let Ok(pause) = provider.pause_group(group) else { return };
+                drop(pause.reason("it is paused for a time").by(WHO).lasting(time).await);
+            }
+            18 => drop(provider.resume_group(group).await),
+            19 => {
+                let rate = random.pick(&["1/s", "5/s, burst 2"]).parse().expect("it is a rate");
+                drop(provider.set_limit(Limit::GroupRate(rate)).by(WHO).await);
+            }
+            20 => drop(provider.set_limit(Limit::GroupBurst(random.pick(&[0, 1, 4]))).by(WHO).await),
             11 | 12 => drop(provider.set_limit(Limit::Waiting(random.pick(&[1, 2, 5, 12]))).by(WHO).await),
             _ => drop(provider.set_limit(Limit::Concurrency(random.pick(&[1, 1, 2, 4]))).by(WHO).await),
         }

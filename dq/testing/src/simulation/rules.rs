@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 49] = [
+pub const RULES: [&str; 53] = [
     "2",
     "6",
     "7",
@@ -25,6 +25,7 @@ pub const RULES: [&str; 49] = [
     "30",
     "34",
     "begin",
+    "borrowed",
     "bytes",
     "connect",
     "drain",
@@ -33,6 +34,7 @@ pub const RULES: [&str; 49] = [
     "fenced",
     "full",
     "group",
+    "held",
     "kept",
     "moved",
     "outbox",
@@ -41,6 +43,7 @@ pub const RULES: [&str; 49] = [
     "position",
     "priority",
     "published",
+    "quota",
     "rate",
     "replaced",
     "reserve",
@@ -51,6 +54,7 @@ pub const RULES: [&str; 49] = [
     "sync",
     "ticked",
     "told",
+    "turn",
     "unique",
     "update",
     "usual",

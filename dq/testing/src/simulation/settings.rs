@@ -55,6 +55,8 @@ pub(super) struct RunSettings {
     pub(super) follow_ups: bool,
     /// How many jobs of a group run at a time; 0: no job has a group.
     pub(super) groups: usize,
+    /// How many more run while nothing else is due.
+    pub(super) group_burst: usize,
     /// The settings of the nodes.
     pub(super) node: NodeSettings,
 }
@@ -135,6 +137,7 @@ impl RunSettings {
                 && !matches!(profile, Profile::File | Profile::Claim)
                 && cluster.random("follow-ups", 0).below(8) == 0,
             groups: if profile == Profile::Claim { 0 } else { cluster.random("groups", 0).pick(&[0, 0, 1, 2]) },
+            group_burst: cluster.random("group-burst", 0).pick(&[0, 1, 3]),
             lookahead: cluster.random("lookahead", 0).pick(&[0, 0, 5, 50]) * MS,
         }
     }
@@ -146,6 +149,7 @@ impl RunSettings {
             nodes,
             topics: 1,
             groups: 0,
+            group_burst: 0,
             follow_ups: false,
             failing: 0.0,
             killers: false,

@@ -349,6 +349,7 @@ fn checker(settings: &RunSettings) -> Checker {
     let dead_kept = if settings.kills.is_some() { TopicSettings::default().dead_kept } else { CAPS.dead_kept };
     checker.lookahead = settings.lookahead;
     checker.group_limit = settings.groups;
+    checker.group_burst = settings.group_burst;
     checker.node = settings.node.clone();
     checker.is_calm = settings.profile == Profile::Calm;
     checker.is_slow = settings.profile == Profile::Large;

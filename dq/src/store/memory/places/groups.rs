@@ -19,12 +19,31 @@ use crate::time::Timestamp;
 /// Where a waiting job stands in its group: due time, order of the adds, and id.
 type Entry = (Timestamp, u64, JobId);
 
+/// The last of the turns.
+const BORROWERS: usize = Priority::ALL.len();
+
+/// How many jobs of a group may have a seat.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seats {
+    /// Whatever else is due.
+    own: usize,
+    /// While nothing else is due.
+    most: usize,
+}
+
+impl Seats {
+    /// A group of one job is a queue, which a second one would break.
+    pub(crate) const fn new(own: usize, burst: usize) -> Self {
+        Self { own, most: if own > 1 { own.saturating_add(burst) } else { own } }
+    }
+}
+
 /// The groups that have jobs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Groups {
     by_name: HashMap<SmolStr, Group, FixedState>,
-    /// The jobs that stand at the turn of their group, in µs, apart by priority.
-    turns: [BTreeSet<(u64, JobId)>; Priority::ALL.len()],
+    /// The jobs that stand at the turn of their group, in µs, apart by priority, and behind them those of groups that may borrow.
+    turns: [BTreeSet<(u64, JobId)>; BORROWERS + 1],
     /// The time of the present step, in µs; 0 in a replay, which knows no turns.
     now: u64,
     pub(super) paused: PausedGroups,
@@ -63,13 +82,42 @@ struct Group {
     seats: BTreeSet<JobId>,
 }
 
+impl Group {
+    /// Whether the group is full and may have another seat. One that waits for a job with a seat may not.
+    fn may_borrow(&self, seats: Seats, slots: &HashMap<JobId, Slot, FixedState>) -> bool {
+        let runs = |id| slots.get(id).is_some_and(|slot| slot.run().is_some());
+        (seats.own..seats.most).contains(&self.seats.len()) && self.seats.iter().all(runs)
+    }
+}
+
+/// A turn of a group, at which its first job stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Turn {
+    /// When it began, in µs.
+    at: u64,
+    /// Whether it comes after all that is due, because the group may only borrow.
+    borrows: bool,
+}
+
+impl Turn {
+    /// Which of the turns have it.
+    const fn queue(self, priority: Priority) -> usize {
+        if self.borrows { BORROWERS } else { priority as usize }
+    }
+
+    /// The same turn, whichever job is first; a group that borrows has none.
+    fn kept(self) -> Option<u64> {
+        (!self.borrows).then_some(self.at)
+    }
+}
+
 /// To which group a job belongs.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub(super) name: SmolStr,
     order: u64,
     /// The turn at which it stands.
-    turn: Option<u64>,
+    turn: Option<Turn>,
 }
 
 impl Member {
@@ -86,7 +134,7 @@ fn entry_of(id: &JobId, slot: &Slot) -> Option<(SmolStr, Entry)> {
 
 impl Slot {
     /// The turn at which the job stands.
-    fn turn(&self) -> Option<u64> {
+    fn turn(&self) -> Option<Turn> {
         self.member.as_ref()?.turn
     }
 }
@@ -124,7 +172,7 @@ impl Jobs {
             Some((_, _, first)) => {
                 let turn = self.leave_turn(&first).or_else(|| is_served.then_some(self.groups.now));
                 self.block(&first, true);
-                self.come(id, turn);
+                self.come(id, turn, false);
             }
             None => {}
         }
@@ -143,10 +191,11 @@ impl Jobs {
         };
         let is_served = was.has_seat || !group.seats.is_empty();
         if let Some(turn) = member.turn {
-            self.groups.turns[was.priority as usize].remove(&(turn, id.clone()));
+            self.groups.turns[turn.queue(was.priority)].remove(&(turn.at, id.clone()));
         }
         if goes_on {
-            self.let_next(&member.name, member.turn.or_else(|| is_served.then_some(self.groups.now)));
+            let turn = member.turn.and_then(Turn::kept).or_else(|| is_served.then_some(self.groups.now));
+            self.let_next(&member.name, turn, false);
         }
     }
 
@@ -184,7 +233,7 @@ impl Jobs {
     /// The first job of every group may be claimed, as far as the groups have room.
     pub(crate) fn open_groups(&mut self) {
         let names: Vec<_> = self.groups.by_name.keys().cloned().collect();
-        names.iter().for_each(|name| self.let_next(name, Some(self.groups.now)));
+        names.iter().for_each(|name| self.let_next(name, Some(self.groups.now), false));
     }
 
     /// The first job of the group and those with a seat may be claimed.
@@ -192,18 +241,20 @@ impl Jobs {
         let Some(group) = self.groups.by_name.get(name) else { return };
         let seated: Vec<_> = group.seats.iter().cloned().collect();
         seated.iter().for_each(|id| self.block(id, false));
-        self.let_next(name, Some(turn));
+        self.let_next(name, Some(turn), false);
     }
 
-    /// The first job of the group may be claimed, at this turn unless it stands already; a claim finds out whether there is room.
-    fn let_next(&mut self, name: &SmolStr, turn: Option<u64>) {
+    /// The first job of the group may be claimed, at this turn unless it stands already; a claim finds out whether there is room. Of a group
+    /// that `borrows` it comes after all that is due.
+    fn let_next(&mut self, name: &SmolStr, turn: Option<u64>, borrows: bool) {
         let Some(group) = self.groups.by_name.get(name) else { return };
         match group.waiting.first() {
             Some((_, _, first)) => {
                 let first = first.clone();
-                let stands = |slot: &Slot| !slot.is_blocked || slot.turn().is_some();
+                let stands = |slot: &Slot| !slot.is_blocked || slot.turn().is_some_and(|turn| borrows || !turn.borrows);
                 if !self.slots.get(&first).is_some_and(stands) {
-                    self.come(&first, turn);
+                    self.leave_turn(&first);
+                    self.come(&first, turn, borrows);
                 }
             }
             None if group.seats.is_empty() => drop(self.groups.by_name.remove(name)),
@@ -212,45 +263,50 @@ impl Jobs {
     }
 
     /// The job stands where claims look: at its due time, or at this turn if that is later.
-    fn come(&mut self, id: &JobId, turn: Option<u64>) {
+    fn come(&mut self, id: &JobId, turn: Option<u64>, borrows: bool) {
         let Some(slot) = self.slots.get_mut(id) else { return };
         let (Some(member), Place::Timed(_, due)) = (&mut slot.member, &slot.place) else { return };
         let turn = turn.filter(|turn| *turn > due.as_millis().saturating_mul(1_000));
-        member.turn = turn;
-        if let Some(turn) = turn {
-            self.groups.turns[slot.priority as usize].insert((turn, id.clone()));
+        member.turn = turn.map(|at| Turn { at, borrows });
+        if let Some(turn) = member.turn {
+            self.groups.turns[turn.queue(slot.priority)].insert((turn.at, id.clone()));
         }
         self.block(id, turn.is_some());
     }
 
-    /// The job stands at no turn any more. Returns at which it stood.
+    /// The job stands at no turn any more. Returns the turn that stays with its group.
     fn leave_turn(&mut self, id: &JobId) -> Option<u64> {
         let slot = self.slots.get_mut(id)?;
         let turn = slot.member.as_mut()?.turn.take()?;
-        self.groups.turns[slot.priority as usize].remove(&(turn, id.clone()));
-        Some(turn)
+        self.groups.turns[turn.queue(slot.priority)].remove(&(turn.at, id.clone()));
+        turn.kept()
     }
 
     /// The earliest time at which a job may be claimed. A turn is never later than now.
     pub(crate) fn head(&self) -> Option<Timestamp> {
-        let turn = self.groups.first_turn(Duration::ZERO);
-        let turn = turn.map(|(turn, _)| Timestamp::floor_micros(turn.min(self.groups.now)));
+        let turn = self.groups.first_turn(Duration::ZERO).map(|(turn, _)| turn);
+        let turn = turn.or_else(|| Some(self.groups.turns[BORROWERS].first()?.0));
+        let turn = turn.map(|turn| Timestamp::floor_micros(turn.min(self.groups.now)));
         self.index(TimedPlace::Delayed).head().into_iter().chain(turn).min()
     }
 
     /// Whether a claim up to this time finds something. What stands at a turn and is due later goes back to its due time with that claim.
     pub(crate) fn is_due(&self, until: Timestamp) -> bool {
-        self.index(TimedPlace::Delayed).is_due(until) || self.groups.first_turn(Duration::ZERO).is_some()
+        self.index(TimedPlace::Delayed).is_due(until) || self.groups.turns.iter().any(|turns| !turns.is_empty())
     }
 
-    /// Takes out the job that goes first of those due at `until` or earlier.
+    /// Takes out the job that goes first of those due at `until` or earlier; those of groups that borrow come after all others.
     pub(super) fn pop_due(&mut self, until: Timestamp, ageing: Duration) -> Option<Claimed> {
         loop {
             let index = &mut self.timed[TimedPlace::Delayed as usize];
             let due = index.next_due(until, ageing).map(|(due, _)| due.as_millis().saturating_mul(1_000));
             let turn = self.groups.first_turn(ageing).filter(|(turn, _)| due.is_none_or(|due| *turn < due));
-            let Some((_, priority)) = turn else { return index.pop_due(until, ageing) };
-            let (_, id) = self.groups.turns[priority as usize].pop_first()?;
+            let queue = match turn {
+                Some((_, priority)) => priority as usize,
+                None if due.is_some() => return index.pop_due(until, ageing),
+                None => BORROWERS,
+            };
+            let (_, id) = self.groups.turns[queue].pop_first()?;
             let slot = self.slots.get_mut(&id).expect("a turn is of a job");
             let Place::Timed(_, due) = slot.place else { return None };
             if due <= until {
@@ -268,7 +324,7 @@ impl Jobs {
         if let Some(slot) = self.slots.get(&id)
             && let Some(turn) = slot.turn()
         {
-            self.groups.turns[slot.priority as usize].insert((turn, id.clone()));
+            self.groups.turns[turn.queue(slot.priority)].insert((turn.at, id.clone()));
         }
         self.timed[TimedPlace::Delayed as usize].insert(part, due, id);
     }
@@ -282,47 +338,56 @@ impl Jobs {
         index.insert(slot.part(), at, id.clone());
     }
 
-    /// Gives a seat to each of these jobs that are about to be claimed, while its group has fewer than `most`. The others, and all of a group
+    /// Gives a seat to each of these jobs that are about to be claimed, while its group has fewer than `seats` says. The others, and all of a group
     /// that is paused or has spent its rate, are blocked, and are taken out of the list.
-    pub(super) fn seat(&mut self, due: &mut Vec<Claimed>, most: usize, rate: Option<Rate>) {
+    pub(super) fn seat(&mut self, due: &mut Vec<Claimed>, seats: Seats, rate: Option<Rate>) {
         if !self.groups.are_used {
             return;
         }
         let (mut open, mut blocked, now) = (Vec::new(), Vec::new(), self.groups.now);
         let Groups { by_name, paused, rates, .. } = &mut self.groups;
         due.retain(|(_, at, id)| {
+            let of_slot = |slot: &Slot| Some((slot.member.as_ref()?.name.clone(), u64::from(slot.record.weight().get())));
+            let Some((name, weight)) = self.slots.get(id).and_then(of_slot) else { return true };
+            let is_paused = paused.has(&name);
+            let spent = rate.filter(|rate| !is_paused && !rates.has_room(&name, *rate, now, weight));
+            spent.into_iter().for_each(|rate| rates.wait(&name, rate, now, weight));
+            let is_shut = is_paused || spent.is_some();
+            let group = by_name.entry(name.clone()).or_default();
+            let may_borrow = !is_shut && group.may_borrow(seats, &self.slots);
             let Some(slot) = self.slots.get_mut(id) else { return true };
             let Some(member) = slot.member.as_deref_mut() else { return true };
-            let (is_paused, weight) = (paused.has(&member.name), u64::from(slot.record.weight().get()));
-            let spent = rate.filter(|rate| !is_paused && !rates.has_room(&member.name, *rate, now, weight));
-            spent.into_iter().for_each(|rate| rates.wait(&member.name, rate, now, weight));
-            let is_shut = is_paused || spent.is_some();
-            let group = by_name.entry(member.name.clone()).or_default();
-            if is_shut || !slot.has_seat && group.seats.len() >= most {
-                member.turn = None;
+            let has_room = group.seats.len() < seats.own || may_borrow && member.turn.is_some_and(|turn| turn.borrows);
+            if is_shut || !slot.has_seat && !has_room {
+                member.turn = Some(Turn { at: now, borrows: true }).filter(|_| may_borrow && !slot.has_seat);
                 blocked.push((*at, id.clone()));
                 return false;
             }
-            rate.into_iter().for_each(|rate| rates.spend(&member.name, rate, now, weight));
+            rate.into_iter().for_each(|rate| rates.spend(&name, rate, now, weight));
             if slot.has_seat {
+                open.extend((seats.most > seats.own).then_some(name));
                 return true;
             }
             member.turn = None;
             group.waiting.remove(&(*at, member.order, id.clone()));
             group.seats.insert(id.clone());
-            open.push(member.name.clone());
+            open.push(name);
             (slot.has_seat, slot.is_blocked) = (true, false);
             true
         });
         for (at, id) in blocked {
             if let Some(slot) = self.slots.get_mut(&id) {
                 slot.is_blocked = true;
+                if let Some(turn) = slot.turn() {
+                    self.groups.turns[turn.queue(slot.priority)].insert((turn.at, id.clone()));
+                }
                 self.timed[TimedPlace::Delayed as usize].insert(slot.part(), at, id);
             }
         }
         for name in open {
-            if self.groups.by_name.get(&name).is_some_and(|group| group.seats.len() < most) {
-                self.let_next(&name, Some(self.groups.now));
+            let taken = self.groups.by_name.get(&name).map_or(0, |group| group.seats.len());
+            if taken < seats.most {
+                self.let_next(&name, Some(self.groups.now), taken >= seats.own);
             }
         }
     }
@@ -350,7 +415,8 @@ impl Jobs {
                 name,
                 waiting: group.waiting.len(),
                 seats: group.seats.iter().take(MOST_SEATS).filter_map(place).collect(),
-                is_full: first.is_some_and(|first| first.is_blocked && first.turn().is_none()),
+                // A group that may borrow is full as long as anything else is due.
+                is_full: first.is_some_and(|first| first.is_blocked && first.turn().is_none_or(|turn| turn.borrows)),
                 pause: pause.filter(|pause| pause.is_at(clock)).cloned(),
                 opens: opens.map(|opens| Timestamp::from_millis(opens.div_ceil(1_000))),
             })
@@ -366,7 +432,8 @@ impl Jobs {
         self.slots.iter().all(|(id, slot)| match entry_of(id, slot) {
             Some((_, entry)) => group_of(slot).is_some_and(|group| {
                 let is_first = group.waiting.first() == Some(&entry);
-                let has_turn = |turn| self.groups.turns[slot.priority as usize].contains(&(turn, id.clone()));
+                let has_turn =
+                    |turn: Turn| self.groups.turns[turn.queue(slot.priority)].contains(&(turn.at, id.clone()));
                 group.waiting.contains(&entry)
                     && (slot.is_blocked || is_first)
                     && slot.turn().is_none_or(|turn| is_first && slot.is_blocked && has_turn(turn))
@@ -384,6 +451,6 @@ impl Jobs {
                 .turns
                 .iter()
                 .flatten()
-                .all(|(turn, id)| self.slots.get(id).is_some_and(|slot| slot.turn() == Some(*turn)))
+                .all(|(at, id)| self.slots.get(id).and_then(Slot::turn).is_some_and(|turn| turn.at == *at))
     }
 }

@@ -33,6 +33,7 @@ pub(super) use slot::{
 };
 pub(super) use touched::{Log, Touch, TouchedIds};
 
+pub(super) use groups::Seats;
 use groups::{Groups, Member};
 use index::Part;
 use rows::{Position, Rows};
@@ -272,11 +273,11 @@ impl Jobs {
 
     /// Gives `node` up to `limit` jobs of a place whose time is `until` or earlier, with up to `bytes` of records, under
     /// this fence and lease. Of DELAYED jobs those go first that their priorities say under this ageing, and of a group no more have a
-    /// seat than `seats`, or are claimed than its rate says.
+    /// seat than `seats` says, or are claimed than its rate says.
     pub(super) fn claim(
         &mut self,
         ((place, until, limit, bytes), pace): ((TimedPlace, Timestamp, usize, usize), Option<Pace>),
-        (ageing, seats, rate): (Duration, usize, Option<Rate>),
+        (ageing, seats, rate): (Duration, Seats, Option<Rate>),
         node: &NodeId,
         (fence, lease): (Fence, Timestamp),
     ) -> (Vec<Claim>, Option<Weight>) {

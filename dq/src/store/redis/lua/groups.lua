@@ -45,7 +45,9 @@ while name and #groups < limit do
   for i = 1, #ids do times[i], nodes[i], tokens[i] = times[i] or 0, nodes[i] or 0, tokens[i] or '' end
   local first = entries_of(name, 'w', '1')[1]
   local place = first and tonumber(redis.call('ZSCORE', delayed, string.sub(first, #name + 35)) or nil)
-  local is_full = place and place >= 3 * PRIORITY and not entries_of(name, 't', '1')[1]
+  local turn = entries_of(name, 't', '1')[1]
+  -- A group that may borrow is full as long as anything else is due.
+  local is_full = place and place >= 3 * PRIORITY and not (turn and string.byte(turn, #name + 3) < 55)
   local pause = string.sub(entries_of(name, 'v', '1')[1] or '', #name + 3)
   if tonumber(string.match(pause, '^%d+:(%d+):') or math.huge) <= floor then pause = '' end
   local spent = redis.call('ZRANGE', grouped, '[\0' .. '6' .. name .. '\0', '(\0' .. '6' .. name .. '\1', 'BYLEX', 'LIMIT', '0', '1')[1]

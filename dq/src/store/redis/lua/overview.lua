@@ -10,14 +10,14 @@ KEYS[7]  {app:topic}:far           ZSET  bounds of the leaves of jobs that are d
 KEYS[8]  {app:topic}:far-jobs      HASH  job id -> due time and record of such a job
 KEYS[9]  {app:topic}:far-leaves    HASH  bound -> ids of the leaf, as a list of MessagePack
 KEYS[10] {app:topic}:leases        ZSET  node -> end of its lease, ms
-KEYS[11] {app:topic}:meta          HASH  paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, shut, opens, roles
+KEYS[11] {app:topic}:meta          HASH  paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, shut, opens, roles
 KEYS[12] {app:topic}:statistics    HASH  minute modulo 1440 -> what was counted in that minute
 KEYS[13] {app:topic}:running:NODE  HASH  job id -> token; and on: of each node in ARGV, from the second on
 ARGV[1]  the most nodes, 0..=100
 ARGV[2]  and on: the nodes whose rows are counted
 
 Returns  {counts as the step counts, nodes with a lease, leases as node, end, ..., rows of the nodes in ARGV, watcher, its end ms,
-         standby, its end ms, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, shut, when the rate opens µs, what was counted in the present minute and in the five before it, or nil
+         standby, its end ms, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, shut, when the rate opens µs, what was counted in the present minute and in the five before it, or nil
          if nothing was for a day, ready jobs by priority: normal, high, low, then the same of blocked jobs, or only the first}; texts are empty where they are missing
 Holds    rules 8, 23, 29, 31
 Cost     that of counts, and one HLEN for each node in ARGV
@@ -30,8 +30,8 @@ local most, rows = tonumber(ARGV[1]), {}
 local held = most > 0 and redis.call('ZRANGE', leases, 0, most - 1, 'WITHSCORES') or {}
 for n = 2, #ARGV do rows[n - 1] = redis.call('HLEN', KEYS[FIRST + n - 2]) end
 local m = redis.call('HMGET', meta, 'watcher', 'watcher-until', 'standby', 'standby-until', 'paused', 'draining', 'delay',
-  'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'shut', 'opens')
-for i = 1, 15 do m[i] = m[i] or '' end
+  'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'shut', 'opens')
+for i = 1, 16 do m[i] = m[i] or '' end
 local recent = false
 if redis.call('EXISTS', statistics) == 1 then
   local minute, slots = math.floor(floor / 60000), {}

@@ -28,8 +28,8 @@ if holders then return {1, holders} end
 local places = 0
 for n = 1, #NODES do places = places + redis.call('HLEN', KEYS[FIRST + n - 1]) end
 local later, bound = redis.call('HLEN', far_jobs), redis.call('ZRANGE', far, 0, 0)[1]
-local far_at, far_lost, paused, draining, usual, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, priorities, has_groups, follow_ups =
-  unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'priorities', 'groups', 'outbox'))
+local far_at, far_lost, paused, draining, usual, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, priorities, has_groups, follow_ups =
+  unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'priorities', 'groups', 'outbox'))
 local opens_at, drained_at, left = nil, nil, 0
 if paused or draining then
   -- include gate.lua

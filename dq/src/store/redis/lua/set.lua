@@ -1,7 +1,7 @@
 --[[ set: pauses or drains a topic, or pauses a group, ends that, or sets the default delay of the topic or one of its limits.
 
 KEYS[1]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[2]  {app:topic}:meta            HASH     protocol, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting
+KEYS[2]  {app:topic}:meta            HASH     protocol, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst
 KEYS[3]  {app:topic}:wake            CHANNEL  signals for every node
 KEYS[4]  {app:topic}:delayed         ZSET     job id -> due time, ms
 KEYS[5]  {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
@@ -22,7 +22,8 @@ local number, field, value, author, group, renews = ARGV[1], ARGV[2], ARGV[3], A
 -- include version.lua
 -- include clock.lua
 -- include calls.lua
-local opens_groups, tries_rates = has_groups and field == 'group_concurrency', has_groups and field == 'group_rate'
+local opens_groups = has_groups and (field == 'group_concurrency' or field == 'group_burst')
+local tries_rates = has_groups and field == 'group_rate'
 -- A key of a wrong type is found before the first write.
 if opens_groups or tries_rates then redis.call('ZCARD', grouped) end
 local before, now = group == '' and redis.call('HGET', meta, field) or '', ''

@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[7]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[8]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, opens, events, history
+KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, opens, events, history
 KEYS[11] {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[12] {app:topic}:grouped        ZSET    waiting jobs and seats of groups, all with score 0
 KEYS[13] {app:topic}:broadcasts     ZSET    broadcast id -> due time, ms
@@ -95,8 +95,8 @@ if history_setting then
   end
 end
 local place, latest, are_elsewhere, choose, of_paused, seated = unacked, parked_until, are_delayed, nil, 0, nil
-local watcher_told, standby, standby_until, standby_told, opens, group_rate =
-  unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told', 'opens', 'group_rate'))
+local watcher_told, standby, standby_until, standby_told, opens, group_rate, group_burst =
+  unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told', 'opens', 'group_rate', 'group_burst'))
 local limited, in_runs, pace = concurrency or rate or ARGV[11] ~= '0' or ARGV[12] ~= '', nil, nil
 if limited then
   -- rare limits.lua

@@ -6,7 +6,7 @@ KEYS[3]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[4]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[5]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[6]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, priorities, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, opens, shut, events, history
+KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, priorities, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, opens, shut, events, history
 KEYS[8]  {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[9]  {app:topic}:far            ZSET    bounds of the leaves of jobs that are due much later
 KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of such a job
@@ -29,8 +29,9 @@ ARGV[7]  lookahead, ms: jobs that become due within it are claimed as well, and 
 ARGV[8]  ageing, ms: for how much longer a due job may have waited that one of the next higher priority overtakes
 ARGV[9]  how many jobs of a group may have a seat, as the code of the node says; 0: any number
 ARGV[10] how many jobs of each group all nodes may claim within a period, JOBS/MS/BURST, as that code says; empty: any number
-ARGV[11] how many jobs may be RUNNING on all nodes, as that code says; 0: any number
-ARGV[12] how many jobs all nodes may claim within a period, as that code says; empty: any number
+ARGV[11] how many more jobs of a group may have a seat while nothing else is due, as that code says
+ARGV[12] how many jobs may be RUNNING on all nodes, as that code says; 0: any number
+ARGV[13] how many jobs all nodes may claim within a period, as that code says; empty: any number
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
@@ -46,9 +47,9 @@ local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
-  draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, shut, opens, priorities, has_groups = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
+  draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, shut, opens, priorities, has_groups = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
-    'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'shut', 'opens', 'priorities', 'groups'))
+    'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'shut', 'opens', 'priorities', 'groups'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
 local note, keep_notes, tells_moves
@@ -67,7 +68,7 @@ if far_at and far_at <= floor + NEAR then
   -- What has not come near yet goes before what is due later.
   if far_at then latest = math.min(latest, far_at) end
 end
-local limited, in_runs, pace = concurrency or rate or ARGV[11] ~= '0' or ARGV[12] ~= '', nil, nil
+local limited, in_runs, pace = concurrency or rate or ARGV[12] ~= '0' or ARGV[13] ~= '', nil, nil
 if limited then
   -- rare limits.lua
 end
@@ -89,7 +90,8 @@ if opens_at then
   come_at = opens_at < math.huge and opens_at or nil
 elseif drained_at then
   -- Of the jobs at the turn of their group some may be due before the drain: the next claim finds out.
-  if has_groups and redis.call('ZRANGE', grouped, '[\0', '(\0' .. '3', 'BYLEX', 'LIMIT', '0', '1')[1] then first_due = -1 end
+  local function stands(from, to) return redis.call('ZRANGE', grouped, '[\0' .. from, '(\0' .. to, 'BYLEX', 'LIMIT', '0', '1')[1] end
+  if has_groups and (stands('0', '3') or stands('7', '8')) then first_due = -1 end
   if first_due > drained_at then come_at = nil end
   for shift = 0, has_groups and 5 * PRIORITY or priorities and 2 * PRIORITY or 0, PRIORITY do
     left = left + call('ZCOUNT', delayed, shift > 0 and int(shift) or '-inf', int(shift + drained_at))

@@ -1,6 +1,6 @@
 //! The state of a topic as a whole, as its callers have set it (rule 29).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use dq::job::{JobId, NodeId};
 use dq::store::{LimitKind, Pause, TopicLimit, TopicState};
@@ -14,8 +14,6 @@ pub(super) struct Gate {
     pub(super) set_at: u64,
     /// When a run ended last while as many were RUNNING as may, or the rate let the next job be claimed, in ms.
     pub(super) slot_at: u64,
-    /// Until when groups are paused, because handlers of their jobs backed off.
-    pub(super) groups: HashMap<String, Timestamp>,
     /// When the last jobs were claimed under the present rate, in µs.
     claimed: VecDeque<u64>,
 }

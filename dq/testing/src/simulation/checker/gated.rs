@@ -18,6 +18,10 @@ impl Checker {
     /// Records a change of the state.
     pub(super) fn note_set(&mut self, set: &SetTopic, now: &TopicState, micros: u64) {
         let (gate, now) = (&mut self.expected.gate, now.clone());
+        if let TopicChange::Pause { group: Some(name), .. } | TopicChange::Resume { group: Some(name) } = &set.change {
+            let until = now.pause.map(|pause| pause.until.unwrap_or(Timestamp::from_millis(u64::MAX / 1_000)));
+            return self.expected.groups.set_pause(name.as_str(), until, micros);
+        }
         match &set.change {
             TopicChange::Delay(_) => return gate.state.delay = now.delay,
             TopicChange::Pause { .. } | TopicChange::Resume { .. } => gate.state.pause = now.pause,
@@ -25,6 +29,10 @@ impl Checker {
             TopicChange::Limit { limit, .. } => gate.set_limit(limit.kind(), now.limits),
             TopicChange::ClearLimit(kind) => gate.set_limit(*kind, now.limits),
         }
+        if matches!(set.change, TopicChange::Limit { .. } | TopicChange::ClearLimit(_)) {
+            self.expected.groups.set_limit(micros);
+        }
+        let gate = &mut self.expected.gate;
         gate.set_at = micros / 1000 + gate.interval();
     }
 
@@ -63,7 +71,7 @@ impl Checker {
         let until = Timestamp::from_millis((micros + delay.as_micros() as u64).div_ceil(1_000));
         match group {
             Some(name) => {
-                let paused = self.expected.gate.groups.entry(name.to_owned()).or_default();
+                let paused = self.expected.groups.paused.entry(name.to_owned()).or_default();
                 *paused = until.max(*paused);
             }
             None => self.expected.gate.backs_off(id, node, until, Timestamp::floor_micros(micros)),

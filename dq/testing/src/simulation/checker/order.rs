@@ -11,22 +11,6 @@ use dq::time::Timestamp;
 pub(in crate::simulation) const AGEING: Duration = Duration::from_secs(3);
 
 impl Checker {
-    /// A job of a group was claimed, and its row is there.
-    pub(super) fn check_group(&mut self, id: &JobId, name: &str, micros: u64) {
-        // The pause is over for the store once a claim has seen its end, also if the clock jumps back then.
-        let paused = self.expected.gate.groups.get(name).filter(|until| **until > Timestamp::floor_micros(micros));
-        if let Some(until) = paused.filter(|_| !self.jumped) {
-            let text = format!("[29] {id} is claimed, though its group {name} is paused until {until}");
-            self.bad(text);
-        }
-        let is_of = |run: &&u64| self.runs[*run].group.as_deref() == Some(name) && !self.runs[*run].aged;
-        let running = self.expected.rows.values().filter(is_of).count();
-        if running > self.group_limit {
-            let text = format!("[4] with {id} {running} jobs of {name} are RUNNING, and {} may be", self.group_limit);
-            self.bad(text);
-        }
-    }
-
     /// A claim takes the jobs in the order of their due times as their priorities shift them, and leaves none that goes before. A job of a group may
     /// stand at the turn of that, which the checker does not know.
     pub(super) fn check_order(&mut self, did: &Did, before: &View, micros: u64) {

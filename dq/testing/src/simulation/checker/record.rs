@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::gate::Gate;
+use super::groups::Groups;
 use super::takeovers::Takeovers;
 use dq::config::NodeSettings;
 use dq::job::{Fence, Isolation, JobId, KeptState, NodeId, ProducerId, Token};
@@ -147,6 +148,7 @@ pub(in crate::simulation) struct Expected {
     pub(super) claimed: BTreeMap<u64, u64>,
     pub(super) broadcasts: Broadcasts,
     pub(super) gate: Gate,
+    pub(super) groups: Groups,
     /// How many blanks stand behind the payload of a version that was updated.
     pub(super) marks: BTreeMap<u64, usize>,
     /// Until when ids are taken.
@@ -240,6 +242,8 @@ pub(in crate::simulation) struct Checker {
     pub(in crate::simulation) lookahead: u64,
     /// How many jobs of a group run at a time; 0: no job has a group.
     pub(in crate::simulation) group_limit: usize,
+    /// How many more run while nothing else is due.
+    pub(in crate::simulation) group_burst: usize,
     /// The nodes have the ageing of the own workload of dq.
     pub(in crate::simulation) has_ageing: bool,
     pub(in crate::simulation) found: Option<String>,

@@ -76,6 +76,7 @@ impl Checker {
             self.bad("[2] records and places differ".into());
         }
         self.check_order(did, &before, micros);
+        self.check_turns(did, &before, micros);
         self.note(did, &before, micros);
         self.note_ticks(did, &before, &after);
         self.check_waiting_broadcasts(did, &before, &after, micros);
@@ -84,6 +85,7 @@ impl Checker {
             let was = old.next_if(|(other, _)| *other == id).map(|(_, job)| job);
             let is = new.next_if(|(other, _)| *other == id).map(|(_, job)| job);
             if !is_same(was, is) {
+                self.touch_groups(id, was, is, micros);
                 self.check_job(did, id, (was, is), after.broadcasts.get(id), micros);
             }
         }
@@ -265,7 +267,7 @@ impl Checker {
         };
         self.runs.insert(number, run);
         if let Some(name) = group.filter(|_| !aged && self.group_limit > 0) {
-            self.check_group(&claim.id, &name, micros);
+            self.check_group(claim, &name, micros);
         }
     }
 

@@ -1,7 +1,7 @@
 --[[ groups: which jobs of a group stand where claims look. The ZSET `grouped` has an entry for each waiting job of a group, NAME, NUL, `w`, due
 time and order (16 digits each) and id; and for each seat NAME, NUL, `s` and id. Only the first waiting job of a group may be claimed. The
 others have BLOCKED added to their scores in `delayed`, so they stand behind all priorities. The first one has it too while its group is full; and
-while it stands at the turn of its group, which is a digit (0 normal, 1 high, 2 low) and a time in µs (16 digits). Then there are two entries
+while it stands at the turn of its group, which is a digit (0 normal, 1 high, 2 low; 7 of a full group that may borrow) and a time in µs (16 digits). Then there are two entries
 more: NAME, NUL, `t` and the turn; and NUL, the turn and the id, which claims look at. A paused group has two as well: NAME, NUL, `v` and the text
 of the pause, as `meta` has that of a topic; and NUL, 3, the end of the pause in ms (16 digits, all 9 if it has none) and NAME. A group
 that has spent of its rate also has two: NUL, 6, NAME, NUL, when its next job may start and when one of weight 1 could, in µs (16 digits each); and NUL, 4
@@ -10,8 +10,8 @@ if a job waits for the first of these times and 5 otherwise, that time and NAME.
 Needs    delayed, grouped; clock, bulk, metadata; PRIORITY, which the loader writes
 Gives    BLOCKED. group_of(text): name and order of the group in metadata or a record, or nil. seat_of(name, id), entry_of(name, order, due, id).
          has_seat(id, text). join_group(id, text, due): the job waits; leave_group(id, text, due): it waits no longer and has no seat
-         any more (due may be nil); free_seat(id, text). turn_entries(name, turn, id). let_next(name, turn): the first job may be claimed, at
-         this turn, µs, if it is after its due time; it stays where it is if it stands there. pause_of(name): the text, or nil; set_pause(name,
+         any more (due may be nil); free_seat(id, text). turn_entries(name, turn, id). let_next(name, turn, has_changed, borrows): the first job may be claimed, at
+         this turn, µs, if it is after its due time, of a group that may borrow or another one; it stays where it is if it stands there. pause_of(name): the text, or nil; set_pause(name,
          before, now): replaces it, each '' if there is none; open(name, turn): let_next, and those that have a seat. regroup(): writes
          all that, after the scores of `delayed` were written as if there were no groups; returns the earliest due time that may be claimed, or nil
 Holds    rule 4. A seat is an entry of its own, so it cannot be given back twice
@@ -69,25 +69,27 @@ do
     local entry = redis.call('ZRANGE', grouped, '[' .. name .. '\0t', '(' .. name .. '\0u', 'BYLEX', 'LIMIT', '0', '1')[1]
     return entry and string.sub(entry, #name + 3)
   end
-  local function come(name, id, at, turn)
+  function seating.borrows(turn) return string.byte(turn) == 55 end
+  local function come(name, id, at, turn, borrows)
     local is_over = turn and at % PRIORITY * 1000 < turn
     if is_over then
-      local by_name, by_turn = seating.turn_entries(name, string.format('%d%016d', math.floor(at / PRIORITY) % 3, turn), id)
+      local by_name, by_turn = seating.turn_entries(name, string.format('%d%016d', borrows and 7 or math.floor(at / PRIORITY) % 3, turn), id)
       redis.call('ZADD', grouped, '0', by_name, '0', by_turn)
     end
     seating.shift(id, is_over or false)
   end
   -- What another program has taken out of `delayed` goes.
-  function seating.let_next(name, turn, has_changed)
+  function seating.let_next(name, turn, has_changed, borrows)
     local entry = first_entry(name)
     while entry do
       local id = id_in(name, entry)
       local at = place_of(id)
       local own = at and not has_changed and at >= seating.BLOCKED and turn_of(name)
-      if at and not has_changed and (at < seating.BLOCKED or own and redis.call('ZSCORE', grouped, '\0' .. own .. id)) then return entry end
+      local stands = own and (borrows or not seating.borrows(own)) and redis.call('ZSCORE', grouped, '\0' .. own .. id)
+      if at and not has_changed and (at < seating.BLOCKED or stands) then return entry end
       if own then redis.call('ZREM', grouped, seating.turn_entries(name, own, id)) end
       if at then
-        come(name, id, at, turn)
+        come(name, id, at, turn, borrows)
         return entry
       end
       redis.call('ZREM', grouped, entry)
@@ -133,7 +135,7 @@ do
       -- A turn stays with the group.
       if own and has_changed then redis.call('ZREM', grouped, seating.turn_entries(name, own, id_in(name, before))) end
       if first and (freed > 0 or has_changed) then
-        local turn = own and tonumber(string.sub(own, 2)) or before and (freed > 0 or seating.is_served(name)) and micros or nil
+        local turn = own and not seating.borrows(own) and tonumber(string.sub(own, 2)) or before and (freed > 0 or seating.is_served(name)) and micros or nil
         first = seating.let_next(name, turn, has_changed)
       end
       if before and before ~= first and redis.call('ZSCORE', grouped, before) then seating.shift(id_in(name, before), true) end

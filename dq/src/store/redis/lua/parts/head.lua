@@ -2,7 +2,7 @@
 
 Needs    head, which it replaces; delayed; grouped, if there are groups; has_groups: field of meta; PRIORITY, which the loader writes; clock
 Gives    head: ms, or nil
-Cost     three ZRANGE, and one if there are groups, or four if one has a turn
+Cost     three ZRANGE, and one if there are groups, or four if one has a turn and none borrows
 ]]
 head = nil
 for shift = 0, 2 * PRIORITY, PRIORITY do
@@ -10,9 +10,14 @@ for shift = 0, 2 * PRIORITY, PRIORITY do
   local first = redis.call('ZRANGE', delayed, from, to, 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
   if first then head = math.min(head or math.huge, tonumber(first) - shift) end
 end
-if has_groups and redis.call('ZRANGE', grouped, '[\0', '(\1', 'BYLEX', 'LIMIT', '0', '1')[1] then
-  for digit = 0, 2 do
-    local turn = redis.call('ZRANGE', grouped, '[\0' .. digit, '(\0' .. digit + 1, 'BYLEX', 'LIMIT', '0', '1')[1]
-    if turn then head = math.min(head or floor, floor, math.floor(string.sub(turn, 3, 18) / 1000)) end
+if has_groups then
+  local last = redis.call('ZRANGE', grouped, '(\1', '[\0', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
+  if last and string.byte(last, 2) == 55 then
+    head = math.min(head or floor, floor)
+  elseif last then
+    for digit = 0, 2 do
+      local turn = redis.call('ZRANGE', grouped, '[\0' .. digit, '(\0' .. digit + 1, 'BYLEX', 'LIMIT', '0', '1')[1]
+      if turn then head = math.min(head or floor, floor, math.floor(string.sub(turn, 3, 18) / 1000)) end
+    end
   end
 end

@@ -1,11 +1,13 @@
 --[[ ranked: the due jobs of a topic with priorities, in the order in which they are claimed: by due time, or by the turn of their group
-where they stand at one; but those of normal jobs count `ageing` later than they are, and those of low ones twice that.
+where they stand at one; but those of normal jobs count `ageing` later than they are, and those of low ones twice that. Those of groups that borrow
+come after all others.
 
 Needs    place, latest, limit; ageing, ms; has_groups: field of meta; grouped; call and format of the part `claim`; PRIORITY, which the loader writes; clock
 Gives    ids; scores: their due times, each behind an id; members: the ids, as they leave the place; their_turns: the turns of those that stand at
          one, or nil; is_short: false; pauses: nil, or what the part `pauses` gives
 Holds    rule 4: only due jobs compete
-Cost     three ZRANGE of `limit` entries each at most; one more if there are groups, and six more and a ZMSCORE member a job if one has a turn or is paused
+Cost     three ZRANGE of `limit` entries each at most; one more if there are groups, and six more and a ZMSCORE member a job if one has a turn or is paused, and
+         one more if one borrows
 ]]
 ids, scores, members, is_short = {}, {}, {}, false
 if latest >= 0 then
@@ -21,7 +23,7 @@ if latest >= 0 then
   end
   if last then
     their_turns = {}
-    for n, digit in ipairs({'1', '0', '2'}) do
+    for n, digit in ipairs({'1', '0', '2', string.byte(last, 2) == 55 and '7' or nil}) do
       local entries = call('ZRANGE', grouped, '[\0' .. digit, '(\0' .. digit + 1, 'BYLEX', 'LIMIT', '0', limit)
       local waiting, found, turns = {}, {}, {}
       for i, entry in ipairs(entries) do waiting[i] = string.sub(entry, 19) end
@@ -35,7 +37,7 @@ if latest >= 0 then
           call('ZREM', grouped, entry)
         end
       end
-      parts[3 + n] = {found = found, turns = turns, at = 0, shift = 0, later = (n - 1) * ageing}
+      parts[3 + n] = {found = found, turns = turns, at = 0, shift = 0, later = n < 4 and (n - 1) * ageing or 1e15}
     end
   end
   local function next_of(part)
