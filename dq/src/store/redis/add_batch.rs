@@ -7,11 +7,12 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 use redis::RedisWrite;
 
+use super::job_sets::member_of;
 use super::scripts::{FAR, ScriptCall};
 use super::told::Told;
 use super::{LAST_MS, micros, millis};
 use crate::job::{Deliver, JobId, NodeId, Priority, Record};
-use crate::store::{AddOutcome, Due, NewJob, OnDuplicate};
+use crate::store::{AddOutcome, Due, Membership, NewJob, OnDuplicate};
 use crate::time::Timestamp;
 
 /// How many of its keys an add needs if [`AddBatch::is_plain`], and if jobs of it may be due much later.
@@ -52,6 +53,8 @@ pub(super) struct AddBatch {
     number: u64,
     /// Of an entry of an outbox: the position of the one before it.
     after: Option<u64>,
+    /// The set of which the jobs become members, as the script takes it.
+    membership: Option<String>,
     /// Neighbours with the same options, and how many they are.
     groups: Vec<(Options, usize)>,
     jobs: Vec<(JobId, Record)>,
@@ -72,6 +75,7 @@ impl AddBatch {
         let mut batch = Self {
             number,
             after: None,
+            membership: None,
             groups,
             jobs,
             decided,
@@ -100,6 +104,12 @@ impl AddBatch {
     /// The batch of an entry of an outbox: the number is its position.
     pub(super) fn behind(mut self, after: u64) -> Self {
         self.after = Some(after);
+        self
+    }
+
+    /// The jobs are members of this set.
+    pub(super) fn of_set(mut self, membership: Option<&Membership>) -> Self {
+        self.membership = membership.map(member_of);
         self
     }
 
@@ -159,6 +169,7 @@ impl AddBatch {
             || self.takes_ids()
             || self.extends()
             || self.has_schedules()
+            || self.membership.is_some()
     }
 
     /// Whether ids stay taken for a time.
@@ -198,6 +209,7 @@ impl AddBatch {
             (renews, 'x'),
             (self.may_be_later(), 'f'),
             (self.has_schedules(), 'h'),
+            (self.membership.is_some(), 'm'),
             (self.has(|options| options.max_waiting.is_some()), 'w'),
         ];
         let letters: String = letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect();
@@ -218,6 +230,7 @@ impl AddBatch {
         for (id, record) in &self.jobs {
             call.cmd.arg(id.as_str()).arg(record.as_bytes().as_ref());
         }
+        call.cmd.arg(self.membership.as_deref());
     }
 
     /// The outcomes of all jobs, in order, from the codes of those that were sent; `None` if their number is another one.

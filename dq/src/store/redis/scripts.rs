@@ -68,13 +68,15 @@ steps! {
     Set "set" [Calls Meta Wake Delayed Grouped];
     TopicState "topic_state" [Meta];
     Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs Schedules Grouped Taken];
-    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs History HistoryEnds Grouped Taken Outbox];
+    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs History HistoryEnds Grouped Taken Outbox Members Sets SetOrder];
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs Crashes];
     Page "page" [Jobs Delayed Metadata Far FarJobs Crashes Meta];
     Nodes "nodes" [Leases Running];
     Groups "groups" [Delayed Unacked Dead Done Grouped Running];
     Rows "rows" [Jobs Metadata Crashes Pending Replacements Meta Running];
     Schedules "schedules" [Schedules];
+    JobSet "job_set" [Calls Meta Wake Sets SetOrder Outbox Set];
+    JobSets "job_sets" [Sets SetOrder Set];
     Relay "relay" [Outbox Meta Calls];
     Outbox "outbox" [Outbox];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs];
@@ -107,10 +109,10 @@ macro_rules! parts {
 }
 
 const PARTS: &[(&str, &str)] = parts! {
-    "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "group_rate.lua" "groups.lua" "head.lua"
-    "holders.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "limits.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
-    "news.lua" "note.lua" "open_groups.lua" "options.lua" "order.lua" "outcomes.lua" "overrides.lua" "pages.lua" "pauses.lua" "pending.lua" "places.lua" "plain_far.lua" "put_far.lua" "put_outbox.lua"
-    "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "seats.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "take.lua" "tell_lease.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua" "weigh.lua"
+    "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "ends.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "group_rate.lua" "groups.lua" "head.lua"
+    "holders.lua" "join.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "limits.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
+    "news.lua" "note.lua" "open_groups.lua" "options.lua" "order.lua" "outcomes.lua" "overrides.lua" "pages.lua" "pauses.lua" "pending.lua" "places.lua" "plain_far.lua" "post.lua" "put_far.lua" "put_outbox.lua"
+    "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "seats.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "take.lua" "tell_lease.lua" "tell_sets.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua" "weigh.lua"
 };
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.

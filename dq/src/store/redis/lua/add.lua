@@ -22,8 +22,8 @@ KEYS[19] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, 
 KEYS[20] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
 KEYS[21] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
-ARGV[2]  letters: s if a job is special (it has a broadcast, an expiry or a group, extends, takes its id for a time, or is a schedule), u if one takes its id for a time, g if one has a group, p if one has another priority than the normal one, e if one extends, c if an id was
-         chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, w if its caller says how many jobs may wait, f if a job may be due much
+ARGV[2]  letters: s if a job is special (it has a broadcast, an expiry or a group, extends, takes its id for a time, is a member of a job set, or is a schedule), u if one takes its id for a time, g if one has a group, p if one has another priority than the normal one, e if one extends, c if an id was
+         chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, m if the jobs are members of a job set, w if its caller says how many jobs may wait, f if a job may be due much
          later: the ids of each group ascend, and no record is over 1 KiB. Without s, c and f, and with records up to 4 KiB, the first
          six keys are enough; with f the first eight
 ARGV[3]  no record of the batch has more bytes
@@ -34,7 +34,7 @@ ARGV[6]  and on: for each group its options and the number of its jobs; then n n
          k (keep), p (replace) or e (extend; `;ms` behind the options if there is a limit after the first add); DELIVER is q (queue), b (broadcast)
          or t (both); DUE is +µs, @ms or ~µs, which the default delay of the topic takes the place of; EXPIRY is empty, or `,ms`
          after the due time, and the record has a field for it. `!ms` behind them: the id stays taken so long. `<n` behind all: n jobs may
-         wait, if the topic has no limit of its own
+         wait, if the topic has no limit of its own. With m the last argument is the membership, as the part `join` has it
 
 Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING on a node that ARGV does not name, and nothing
          was done; otherwise the answer, {'first', answer} if no job was there before, {'kept', answer} or {'late'}. The answer is

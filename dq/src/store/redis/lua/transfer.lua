@@ -42,13 +42,13 @@ local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
-  draining, usual, events, history, concurrency, rate, waiting, group_concurrency, group_rate, shut, opens, priorities, has_groups = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
+  draining, usual, events, history, concurrency, rate, waiting, group_concurrency, group_rate, shut, opens, priorities, has_groups, tells_moves = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
-    'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'shut', 'opens', 'priorities', 'groups'))
+    'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'shut', 'opens', 'priorities', 'groups', 'members'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
-local note, keep_notes, tells_moves
-if events or history or statistics then
+local note, keep_notes
+if events or history or statistics or tells_moves then
   -- rare recorder.lua
 end
 local reach, opens_at, drained_at = floor + lookahead, nil, nil
