@@ -20,6 +20,7 @@ mod health;
 mod histories;
 mod idle;
 mod isolation;
+mod job_sets;
 mod keeping;
 mod lookahead;
 mod nearby;

@@ -25,6 +25,7 @@ mod health;
 mod histories;
 mod idle;
 mod isolation;
+mod job_sets;
 mod keeping;
 mod lookahead;
 mod nearby;

@@ -17,6 +17,7 @@ use crate::verbs::limit::LimitArguments;
 use crate::verbs::nodes::NodesArguments;
 use crate::verbs::pause::{DrainArguments, PauseArguments};
 use crate::verbs::schedules::SchedulesCommand;
+use crate::verbs::sets::SetsArguments;
 use crate::verbs::shell::ShellName;
 use crate::verbs::show::{OneJob, ShowArguments};
 use crate::verbs::timeline::TimelineArguments;
@@ -103,6 +104,8 @@ pub enum Command {
     /// Lists, pauses and resumes the groups of a topic.
     #[command(subcommand)]
     Groups(GroupsCommand),
+    /// Lists the job sets that live in a topic, or the members that one of them waits for.
+    Sets(SetsArguments),
     /// Lists, pauses, resumes and removes the schedules of a topic.
     #[command(subcommand)]
     Schedules(SchedulesCommand),

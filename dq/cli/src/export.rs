@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use dq::job::{AppName, Fence, State, TopicKey, TopicName};
 use dq::store::file::{Parts, check};
 use dq::store::step::USUAL_BYTES;
-use dq::store::{CopyPlace, Cursor, ExportPart, ExportRequest, Exported, Store, TopicCounts};
+use dq::store::{CopyPlace, Cursor, ExportPart, ExportRequest, Exported, SetState, SetsRequest, Store, TopicCounts};
 
 use crate::ask::Repeating;
 use crate::batch::AT_ONCE;
@@ -250,6 +250,13 @@ impl<'a> Writer<'a> {
             }
             if self.choice.states.is_empty() {
                 outboxes.look(store, &key, repeating).await?;
+            }
+            let sets = format!("cannot read the job sets of topic `{}`", key.topic);
+            let first = SetsRequest::Page { from: 0, limit: 1 };
+            if let Some(seen) = repeating.ask(&sets, |_| store.job_sets(&key, &first)).await?.pop()
+                && seen.state != SetState::Ended
+            {
+                return Err(Failure::JobSet { topic: key.topic, set: seen.set });
             }
             counts.push((key, before));
         }

@@ -67,6 +67,16 @@ pub enum Failure {
         /// How many.
         running: usize,
     },
+    /// A job set has not ended.
+    #[error(
+        "job set `{set}` of topic `{topic}` has not ended, and nothing was exported: `dq sets {topic} {set}` names the jobs that it waits for"
+    )]
+    JobSet {
+        /// The topic.
+        topic: TopicName,
+        /// The name of the set.
+        set: JobId,
+    },
     /// A topic changed while it was read.
     #[error(
         "{0}, so the export may miss jobs and has no last line: stop the nodes of the topic and whoever adds to it, and export \

@@ -112,6 +112,7 @@ pub async fn run_in(session: &mut Session<'_>, command: Command) -> Result<(), F
         Command::Limit(arguments) => verbs::limit::run(session, &arguments).await,
         Command::Resume { topic } => verbs::pause::run_resume(session, &topic).await,
         Command::Groups(command) => verbs::groups::run(session, &command).await,
+        Command::Sets(arguments) => verbs::sets::run(session, &arguments).await,
         Command::Schedules(command) => verbs::schedules::run(session, &command).await,
         Command::Completions { shell } => {
             verbs::shell::run_completions(&mut session.screen, Arguments::command(), shell)

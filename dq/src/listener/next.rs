@@ -11,7 +11,10 @@ use crate::job::{
     Codec, DelayJob, Deliver, GroupName, JobDefaults, JobId, Metadata, Record, ToJobId, TopicName, Weight, limits,
     to_json,
 };
-use crate::store::{Due, FOLLOW_UP_BYTES, FollowUpBatch, FollowUps, MOST_FOLLOW_UPS, MaxWaiting, NewJob, OnDuplicate};
+use crate::store::{
+    Due, FOLLOW_UP_BYTES, FollowUpBatch, FollowUps, MOST_FOLLOW_UPS, MOST_MEMBERS_AT_ONCE, MaxWaiting, NewJob, OnDead, OnDuplicate,
+    SetChange, SetVerb,
+};
 use crate::telemetry;
 use crate::time::{IntoDelay, LONGEST_DELAY, Timestamp};
 
@@ -84,6 +87,8 @@ pub struct NextJob {
     on_duplicate: OnDuplicate,
     deliver: Deliver,
     headers: Vec<(String, String)>,
+    set: Option<(String, Result<JobId, String>)>,
+    on_dead: OnDead,
 }
 
 enum When {
@@ -121,6 +126,8 @@ impl Next {
             on_duplicate: OnDuplicate::Reject,
             deliver: J::DEFAULTS.deliver,
             headers: Vec::new(),
+            set: None,
+            on_dead: OnDead::Count,
         };
         self.follow_ups.push((J::TOPIC.to_owned(), What::Add(Box::new(next))));
         match self.follow_ups.last_mut() {
@@ -155,7 +162,24 @@ impl Next {
             let target = TopicName::new(topic.as_str()).map_err(|bad| invalid(bad.to_string()))?;
             let draft = match what {
                 What::Delete(id) => Draft::Delete(id.map_err(invalid)?),
-                What::Add(next) => Draft::Add(Box::new(next.check().map_err(invalid)?)),
+                What::Add(mut next) => {
+                    let (set, on_dead) = (next.set.take(), next.on_dead);
+                    let job = Box::new(next.check().map_err(invalid)?);
+                    match set {
+                        None => Draft::Add(job),
+                        Some(_) if job.deliver != Deliver::Queue => {
+                            return Err(invalid("a broadcast is not a member of a job set".to_owned()));
+                        }
+                        Some((home, set)) => {
+                            let set = set.map_err(invalid)?;
+                            let home = TopicName::new(home).map_err(|bad| invalid(bad.to_string()))?;
+                            let draft = Draft::Member(set, on_dead, target, job);
+                            size += home.as_str().len() + draft.size();
+                            drafts.push((home, draft));
+                            continue;
+                        }
+                    }
+                }
             };
             size += target.as_str().len() + draft.size();
             drafts.push((target, draft));
@@ -202,6 +226,19 @@ impl NextJob {
     /// Sets a header, which the handler reads with `job.header(name)`.
     pub fn header(&mut self, name: impl Into<String>, value: impl Into<String>) -> &mut Self {
         self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Adds the job as a member of the [set](crate::Provider::job_set) of this name whose last job is an `S`. A handler of a member adds to a
+    /// set that is closed, too: its own job ends after that.
+    pub fn member_of<S: DelayJob>(&mut self, set: impl AsRef<str>) -> &mut Self {
+        self.set = Some((S::TOPIC.to_owned(), JobId::new(set).map_err(|bad| bad.to_string())));
+        self
+    }
+
+    /// Says what the job does to its set if it becomes DEAD; it counts as ended by default.
+    pub const fn on_dead(&mut self, on_dead: OnDead) -> &mut Self {
+        self.on_dead = on_dead;
         self
     }
 
@@ -261,6 +298,8 @@ pub struct Drafts(Arc<[(TopicName, Draft)]>);
 enum Draft {
     Add(Box<NewJob>),
     Delete(JobId),
+    /// A member of this set, whose target is the home of the set, and the topic of the job.
+    Member(JobId, OnDead, TopicName, Box<NewJob>),
 }
 
 impl Draft {
@@ -270,6 +309,10 @@ impl Draft {
         match self {
             Self::Add(job) => BESIDE + job.id.as_str().len() + job.record.as_bytes().len(),
             Self::Delete(id) => BESIDE + id.as_str().len(),
+            Self::Member(set, _, topic, job) => {
+                let names = set.as_str().len() + topic.as_str().len() + job.id.as_str().len();
+                BESIDE + names + job.record.as_bytes().len()
+            }
         }
     }
 }
@@ -290,10 +333,28 @@ impl Drafts {
                 targets.len() - 1
             });
             let batches = &mut targets[at].1;
+            let job_of = |job: &NewJob| {
+                let id = if job.generated { environment.job_id() } else { job.id.clone() };
+                NewJob { id, ..job.clone() }
+            };
             match (draft, batches.last_mut()) {
+                (Draft::Member(set, on_dead, topic, job), last) => {
+                    let member = (topic.clone(), job_of(job));
+                    match last {
+                        Some(FollowUpBatch::Set(SetChange {
+                            set: known,
+                            what: SetVerb::Add(known_on_dead, members),
+                        })) if known == set && known_on_dead == on_dead && members.len() < MOST_MEMBERS_AT_ONCE => {
+                            members.push(member);
+                        }
+                        _ => {
+                            let what = SetVerb::Add(*on_dead, vec![member]);
+                            batches.push(FollowUpBatch::Set(SetChange { set: set.clone(), what }));
+                        }
+                    }
+                }
                 (Draft::Add(job), last) => {
-                    let id = if job.generated { environment.job_id() } else { job.id.clone() };
-                    let job = NewJob { id, ..NewJob::clone(job) };
+                    let job = job_of(job);
                     match last {
                         Some(FollowUpBatch::Add(jobs)) if jobs.iter().all(|other| other.id != job.id) => jobs.push(job),
                         _ => batches.push(FollowUpBatch::Add(vec![job])),

@@ -12,7 +12,7 @@ use humantime::format_duration;
 pub use super::invalid::Invalid;
 use super::no_result::NoResult;
 use crate::job::{BadName, GroupName, JobId, State, TopicName};
-use crate::store::{CommandKind, OnDuplicate, StoreError};
+use crate::store::{CommandKind, OnDuplicate, SetRefusal, StoreError};
 
 /// Why a call did not do what it was for. Every call of a provider has this error, and its shape says what to do: fix the call
 /// ([`Invalid`](Self::Invalid)), look at the job ([`Refused`](Self::Refused)), or call again ([`NotDone`](Self::NotDone),
@@ -144,6 +144,13 @@ pub enum Refusal {
     NoSuchSchedule,
     /// This version of dq cannot read the schedule, for this reason.
     Unreadable(String),
+    /// The job set does not take these members, and none of the call was added.
+    JobSet {
+        /// The name of the set.
+        set: JobId,
+        /// Why.
+        refusal: SetRefusal,
+    },
 }
 
 /// Why a request was not done, or why its result is unknown.
@@ -315,6 +322,7 @@ impl Target {
                     "topic `{topic}` drains and takes no new jobs, so job `{job}` was not added: {reason} (by {by})"
                 )
             }
+            (Refusal::JobSet { set, refusal }, _) => format!("job set `{set}` of topic `{}`: {refusal}", self.topic),
             (Refusal::NoSuchSchedule, _) => format!("there is no schedule `{}`", name()),
             (Refusal::Unreadable(reason), _) => {
                 format!("this version of dq cannot read the schedule `{}`, which is as it was: {reason}", name())
@@ -364,6 +372,7 @@ impl fmt::Display for Refusal {
                 f.write_str("its version cannot grow any more; add it again with `.replace_existing()`")
             }
             Self::Unreadable(reason) => f.write_str(reason),
+            Self::JobSet { refusal, .. } => refusal.fmt(f),
         }
     }
 }

@@ -123,6 +123,12 @@ pub enum Invalid {
         /// What needs it.
         what: String,
     },
+    /// A broadcast is not a member of a job set, nor its last job.
+    #[error("a job set takes jobs of the queue, and those of topic `{topic}` are broadcasts")]
+    NotInASet {
+        /// The topic of the job.
+        topic: TopicName,
+    },
     /// A schedule has no ticks.
     #[error(
         "the schedule `{name}` does not say when: write `.every(\"1h\")` or, with the feature `cron`, `.cron(\"0 9 * * *\", \"UTC\")`"

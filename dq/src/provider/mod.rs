@@ -30,6 +30,7 @@ mod guard;
 mod inbox;
 mod inputs;
 mod invalid;
+mod job_set;
 mod no_result;
 mod options;
 mod pages;
@@ -65,6 +66,7 @@ pub use group::ResumedGroup;
 pub use inputs::IntoWhen;
 #[doc(hidden)]
 pub use inputs::{IntoJson, When};
+pub use job_set::{AddMembers, CloseSet, JobSet};
 pub use no_result::NoResult;
 pub use options::Adds;
 pub use pages::{Pages, Schedules, Swept};
@@ -79,8 +81,9 @@ pub use topic::TopicProvider;
 pub use typed::Provider;
 
 pub use crate::store::{
-    BadLimit, CommandOutcome, Cursor, Drain, JobMove, JobPlace, Limit, LimitKind, Pause, TopicCounts, TopicDelay,
-    TopicLimit, TopicState,
+    ACKED_HEADER, BadLimit, CommandOutcome, Cursor, DEAD_HEADER, Drain, JobMove, JobPlace, LEFT_HEADER, Limit,
+    LimitKind, OnDead, Pause, SetCounts, SetRefusal, SetSeen, SetState, TopicCounts, TopicDelay, TopicLimit,
+    TopicState,
 };
 
 #[cfg(test)]

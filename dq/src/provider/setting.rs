@@ -150,7 +150,8 @@ impl<T: TopicSetting, const REASON: bool> Verb for ChangeTopic<T, REASON> {
             return Err(Invalid::TooLarge { what, size, limit }.into());
         }
         Ok(Started::work(async move {
-            let set = send(&caller, set, within).await;
+            let ask = move |producer: &dyn Producer| producer.set(1, set.clone());
+            let set = send(OPERATION, &caller, CALL_BYTES, within, ask).await;
             let TopicSet { before, now } = set.map_err(|how| CallError::failed(caller.target(Doing::Set), how))?;
             Ok(TopicChanged { before: T::of(before), now: T::of(now) })
         }))
@@ -171,33 +172,40 @@ pub(super) fn this_process() -> String {
     name
 }
 
-/// Sends the call until it is answered.
-async fn send(caller: &Caller, set: SetTopic, within: Option<Duration>) -> Result<TopicSet, Failed> {
+/// Sends a batch of one until it is answered. `bytes`: roughly those of the call, for the bound on unanswered requests.
+pub(super) async fn send<T: Send + 'static>(
+    operation: &'static str,
+    caller: &Caller,
+    bytes: usize,
+    within: Option<Duration>,
+    call: impl Fn(&dyn Producer) -> Pending<BatchAnswer<T>> + Send + Sync + 'static,
+) -> Result<T, Failed> {
     let (root, deadline) = (&caller.root, caller.root.deadline(within));
-    let place = in_time(root, deadline, root.places.one(CALL_BYTES)).await.map_err(Failed::NotDone)?;
+    let place = in_time(root, deadline, root.places.one(bytes)).await.map_err(Failed::NotDone)?;
     let (store, retries, id) = (Arc::clone(&root.store), Retries::new(&root.settings), root.environment.producer_id());
     let (environment, key) = (root.environment.clone(), caller.key().clone());
     let work = async move {
         let _place = place;
         let ask = |_| {
             let producer = store.producer(&key, &id);
-            (ask(producer.set(1, set.clone())).boxed(), producer)
+            (one_of(operation, call(&*producer)).boxed(), producer)
         };
+        let silent = |producer: &_, waited, _: &str| silent(operation, producer, waited);
         repeat(&environment, retries, deadline, true, ask, silent).await
     };
     on_own_thread(root, work).await
 }
 
-async fn ask(answer: Pending<BatchAnswer<TopicSet>>) -> Result<TopicSet, StoreError> {
-    let other = |what: &str| StoreError::Other { operation: OPERATION, source: what.into() };
+async fn one_of<T>(operation: &'static str, answer: Pending<BatchAnswer<T>>) -> Result<T, StoreError> {
+    let other = |what: &str| StoreError::Other { operation, source: what.into() };
     match answer.await? {
-        BatchAnswer::Done(mut sets) => sets.pop().ok_or_else(|| other("the store answered nothing")),
+        BatchAnswer::Done(mut outcomes) => outcomes.pop().ok_or_else(|| other("the store answered nothing")),
         BatchAnswer::Late => Err(other("the store has forgotten the call")),
     }
 }
 
-fn silent(producer: &Arc<dyn Producer>, waited: Duration, _: &str) -> StoreError {
-    let (operation, reason) = (OPERATION, format!("no answer within {}", humantime::format_duration(waited)));
+fn silent(operation: &'static str, producer: &Arc<dyn Producer>, waited: Duration) -> StoreError {
+    let reason = format!("no answer within {}", humantime::format_duration(waited));
     match producer.take_back() {
         true => StoreError::NotSent { operation, reason },
         false => StoreError::Unavailable { operation, reason },

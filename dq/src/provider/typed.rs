@@ -506,7 +506,7 @@ impl Provider {
     }
 }
 
-fn draft<J: DelayJob>(job: &J, when: Option<When>) -> DraftJob {
+pub(super) fn draft<J: DelayJob>(job: &J, when: Option<When>) -> DraftJob {
     DraftJob { payload: to_json(job), id: job.job_id(), group: job.job_group(), weight: job.job_weight(), when }
 }
 

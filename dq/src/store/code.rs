@@ -90,6 +90,9 @@ codes! {
     /// Follow-ups have waited in the outbox of the topic for a minute or more. The id is the topic that they are for.
     FollowUpsWait "follow-ups-wait" Warning ""
         "end the drain of the topic that they are for, or make room in it; start a node of the topic that they come from";
+    /// A job set waits for a member that does not exist. The id is the name of the set.
+    MemberMissing "member-missing" Error ""
+        "find out which program changes keys of dq, and add the members to a set of another name";
     /// dq itself panicked at a job, and gave it up.
     DefectiveJob "defective-job" Error ""
         "report the panic as a bug; once that is fixed, upgrade and requeue the job, whose payload is kept";

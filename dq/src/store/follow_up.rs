@@ -6,6 +6,9 @@ use bytes::{BufMut, Bytes};
 
 use super::due::Due;
 use super::error::StoreError;
+use super::job_set::{
+    ACKED_HEADER, DEAD_HEADER, LEFT_HEADER, MemberEnd, Membership, OnDead, SetChange, SetCounts, SetOutcome, SetVerb,
+};
 use super::limit::MaxWaiting;
 use super::outbox::{FollowUpOutcome, FollowUps, OutboxEntry, Packed};
 use super::producer::{AddOutcome, CommandOutcome, NewJob, OnDuplicate};
@@ -19,6 +22,10 @@ pub enum FollowUpBatch {
     Add(Vec<NewJob>),
     /// Deletes the jobs with these ids.
     Delete(Vec<JobId>),
+    /// Changes a job set that lives there.
+    Set(SetChange),
+    /// Adds members of a job set. The ends of those that are refused go back to it.
+    Members(Membership, Vec<NewJob>),
 }
 
 impl FollowUps {
@@ -26,6 +33,12 @@ impl FollowUps {
     pub fn push(&mut self, target: TopicName, batch: &FollowUpBatch) {
         self.count += batch.len();
         self.parts.push((target, batch.packed()));
+    }
+
+    /// Adds a batch about one job behind the others, as an outbox keeps it.
+    pub(super) fn push_packed(&mut self, target: TopicName, batch: Packed) {
+        self.count += 1;
+        self.parts.push((target, batch));
     }
 }
 
@@ -41,11 +54,16 @@ impl OutboxEntry {
         };
         let written = Timestamp::ceil_micros(self.position);
         let mut batch = read(&self.batch.0).ok_or_else(unknown)?;
-        if let FollowUpBatch::Add(jobs) = &mut batch {
-            for job in jobs {
-                if let Due::After(delay) = job.due {
-                    job.due = Due::At(written.after(delay));
-                }
+        let mut by_topic: &mut [(TopicName, NewJob)] = &mut [];
+        let mut jobs: &mut [NewJob] = &mut [];
+        match &mut batch {
+            FollowUpBatch::Add(added) | FollowUpBatch::Members(_, added) => jobs = added,
+            FollowUpBatch::Set(SetChange { what: SetVerb::Add(_, added), .. }) => by_topic = added,
+            FollowUpBatch::Set(_) | FollowUpBatch::Delete(_) => {}
+        }
+        for job in jobs.iter_mut().chain(by_topic.iter_mut().map(|(_, job)| job)) {
+            if let Due::After(delay) = job.due {
+                job.due = Due::At(written.after(delay));
             }
         }
         Ok(batch)
@@ -71,6 +89,18 @@ impl FollowUpOutcome {
         known.into_iter().zip(outcomes).map(outcome).collect()
     }
 
+    /// What became of a change of a set, which was about the job of this id.
+    pub(super) fn of_set(change: &SetChange, outcomes: &[SetOutcome]) -> Vec<Self> {
+        let outcome = |outcome: &SetOutcome| match (outcome, &change.what) {
+            (SetOutcome::Refused(refusal), SetVerb::Add(_, jobs)) if !jobs.is_empty() => {
+                let cause = format!("job set `{}`: {refusal}", change.set);
+                Self::Refused { id: jobs[0].1.id.clone(), cause }
+            }
+            _ => Self::Done,
+        };
+        outcomes.iter().map(outcome).collect()
+    }
+
     pub(super) fn of_deletes(outcomes: &[CommandOutcome]) -> Vec<Self> {
         vec![Self::Done; outcomes.len()]
     }
@@ -82,6 +112,8 @@ impl FollowUpBatch {
         match self {
             Self::Add(jobs) => jobs.len(),
             Self::Delete(ids) => ids.len(),
+            Self::Set(change) => change.what.len(),
+            Self::Members(_, jobs) => jobs.len(),
         }
     }
 
@@ -101,8 +133,64 @@ impl FollowUpBatch {
                 bytes.put_u8(b'd');
                 ids.iter().for_each(|id| write_text(&mut bytes, id.as_str().as_bytes()));
             }
+            Self::Set(SetChange { set, what }) => write_change(&mut bytes, set, what),
+            Self::Members(membership, jobs) => {
+                bytes.put_slice(&members_of(membership));
+                jobs.iter().for_each(|job| write_job(&mut bytes, job));
+            }
         }
         Packed(bytes.into())
+    }
+}
+
+/// A job as an outbox keeps it.
+pub(super) fn packed_job(job: &NewJob) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_job(&mut bytes, job);
+    bytes
+}
+
+/// What an entry with members begins with; the jobs follow.
+fn members_of(membership: &Membership) -> Vec<u8> {
+    let mut bytes = vec![b'm'];
+    write_text(&mut bytes, membership.home.as_str().as_bytes());
+    write_text(&mut bytes, membership.set.as_str().as_bytes());
+    bytes.put_u8(membership.on_dead.letter());
+    bytes
+}
+
+/// The entry that adds the last job of a set, whose packed bytes are `job`, with what became of the members in its headers.
+pub(super) fn last_job_of_set(counts: &SetCounts, job: &[u8]) -> Packed {
+    let mut bytes = vec![b't'];
+    [counts.acked, counts.dead, counts.left].into_iter().for_each(|count| bytes.put_u64_le(count));
+    bytes.put_slice(job);
+    Packed(bytes.into())
+}
+
+fn write_change(bytes: &mut Vec<u8>, set: &JobId, what: &SetVerb) {
+    let verb = match what {
+        SetVerb::Add(..) => b's',
+        SetVerb::Close(_) => b'c',
+        SetVerb::End(..) => b'e',
+    };
+    bytes.put_u8(verb);
+    write_text(bytes, set.as_str().as_bytes());
+    match what {
+        SetVerb::Add(on_dead, jobs) => {
+            bytes.put_u8(on_dead.letter());
+            for (topic, job) in jobs {
+                write_text(bytes, topic.as_str().as_bytes());
+                write_job(bytes, job);
+            }
+        }
+        SetVerb::Close(then) => write_job(bytes, then),
+        SetVerb::End(topic, ends) => {
+            write_text(bytes, topic.as_str().as_bytes());
+            for (id, end) in ends {
+                bytes.put_u8(end.letter());
+                write_text(bytes, id.as_str().as_bytes());
+            }
+        }
     }
 }
 
@@ -210,6 +298,44 @@ impl Reader<'_> {
         Some(NewJob { id, generated, due, expires_after, record, on_duplicate, deliver, max_waiting, unique_for })
     }
 
+    fn topic(&mut self) -> Option<TopicName> {
+        TopicName::new(std::str::from_utf8(&self.text()?).ok()?).ok()
+    }
+
+    fn on_dead(&mut self) -> Option<OnDead> {
+        self.byte().and_then(OnDead::of_letter)
+    }
+
+    fn member(&mut self) -> Option<(TopicName, NewJob)> {
+        Some((self.topic()?, self.job()?))
+    }
+
+    fn end(&mut self) -> Option<(JobId, MemberEnd)> {
+        let end = self.byte().and_then(MemberEnd::of_letter)?;
+        Some((self.id()?, end))
+    }
+
+    fn change(&mut self, verb: u8) -> Option<SetChange> {
+        let set = self.id()?;
+        let what = match verb {
+            b's' => SetVerb::Add(self.on_dead()?, self.all(Self::member)?),
+            b'c' => SetVerb::Close(Box::new(self.job()?)),
+            _ => SetVerb::End(self.topic()?, self.all(Self::end)?),
+        };
+        Some(SetChange { set, what })
+    }
+
+    /// The last job of a set, with what became of the members in its headers.
+    fn last_job(&mut self) -> Option<NewJob> {
+        let counts = [(ACKED_HEADER, self.number()?), (DEAD_HEADER, self.number()?), (LEFT_HEADER, self.number()?)];
+        let mut job = self.job()?;
+        let mut metadata = job.record.metadata().ok()?;
+        metadata.headers.retain(|(name, _)| counts.iter().all(|(known, _)| known != name));
+        metadata.headers.extend(counts.map(|(name, count)| (name.to_owned(), count.to_string())));
+        job.record = job.record.with_metadata(&metadata);
+        Some(job)
+    }
+
     fn all<T>(&mut self, item: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut items = Vec::new();
         while self.1 < self.0.len() {
@@ -224,6 +350,12 @@ fn read(bytes: &Bytes) -> Option<FollowUpBatch> {
     match reader.byte()? {
         b'a' => reader.all(Reader::job).map(FollowUpBatch::Add),
         b'd' => reader.all(Reader::id).map(FollowUpBatch::Delete),
+        verb @ (b's' | b'c' | b'e') => reader.change(verb).map(FollowUpBatch::Set),
+        b'm' => {
+            let (home, set, on_dead) = (reader.topic()?, reader.id()?, reader.on_dead()?);
+            Some(FollowUpBatch::Members(Membership { home, set, on_dead }, reader.all(Reader::job)?))
+        }
+        b't' => Some(FollowUpBatch::Add(vec![reader.last_job()?])),
         _ => None,
     }
 }

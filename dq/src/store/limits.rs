@@ -5,7 +5,8 @@ use super::error::limited;
 use super::step::MOST_JOBS;
 use super::{
     Batch, ChangeKind, FOLLOW_UP_BYTES, JobCopy, MOST_BUCKETS, MOST_ENTRIES, MOST_FOLLOW_UPS, MOST_GROUPS,
-    MOST_MINUTES, MOST_NODES, MOST_READ, Query, Request, StoreError,
+    MOST_MEMBERS_AT_ONCE, MOST_MINUTES, MOST_NODES, MOST_READ, MOST_WAITED_FOR, Query, Request, SetVerb, SetsRequest,
+    StoreError,
 };
 use crate::job::limits::{FENCE, OverLimit, SCHEDULE_NAME, TIME};
 use crate::job::{JobId, Metadata, Record};
@@ -67,6 +68,10 @@ impl Batch {
             Self::Change { batch } => ("the number of changes", batch.items.len()),
             Self::Import { import, .. } => ("the number of copies to import", import.copies.len()),
             Self::Set { set, .. } => return set.check(),
+            Self::JobSet { change, .. } => {
+                limited("the number of members", change.what.len(), MOST_MEMBERS_AT_ONCE)?;
+                ("the number of members", change.what.len())
+            }
             // The step that wrote it has checked it.
             Self::Relay { .. } => return Ok(()),
         };
@@ -82,6 +87,11 @@ impl Batch {
                 FENCE.check(import.fence.0)?;
                 import.copies.iter().try_for_each(JobCopy::check)?;
             }
+            Self::JobSet { change, .. } => match &change.what {
+                SetVerb::Add(_, jobs) => jobs.iter().try_for_each(|(_, job)| check_job(&job.id, &job.record))?,
+                SetVerb::Close(then) => check_job(&then.id, &then.record)?,
+                SetVerb::End(..) => {}
+            },
             Self::Command { .. } | Self::Set { .. } | Self::Relay { .. } => {}
         }
         Ok(())
@@ -97,6 +107,12 @@ impl Query<'_> {
             Self::Relay { request, .. } => ("the number of entries", request.limit, MOST_ENTRIES),
             Self::FollowUps { limit, .. } => ("the number of entries", *limit, MOST_READ),
             Self::Outbox { limit, .. } | Self::Schedules { limit, .. } => ("the limit of a page", *limit, MOST_JOBS),
+            Self::JobSets { request: SetsRequest::One(_, most), .. } => {
+                ("the number of members", *most, MOST_WAITED_FOR)
+            }
+            Self::JobSets { request: SetsRequest::Page { limit, .. }, .. } => {
+                ("the limit of a page", *limit, MOST_JOBS)
+            }
             Self::Export { request, .. } => ("the limit of an export", request.limit, MOST_JOBS),
             Self::Overview { nodes, .. } => ("the number of nodes", *nodes, MOST_NODES),
             Self::Nodes { request, .. } => ("the number of nodes", request.limit, MOST_NODES),

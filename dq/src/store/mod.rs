@@ -29,6 +29,7 @@ mod follow_up;
 mod groups;
 mod history;
 mod inspect;
+mod job_set;
 mod limit;
 mod limits;
 mod link;
@@ -67,11 +68,17 @@ pub use examine::{Danger, DangerKind, Examine, Examined, GiveUp, MOST_EXAMINED, 
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub(crate) use export::{HeldJob, PendingEnd, PendingReplacement};
 pub use follow_up::FollowUpBatch;
+use follow_up::{last_job_of_set, packed_job};
 pub use groups::{GroupSeen, GroupsPage, GroupsRequest, MOST_GROUPS};
 pub use history::{
     HISTORY_BYTES, HistorySetting, JobHistory, LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_ENDED_HISTORIES,
 };
 pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
+pub use job_set::{
+    ACKED_HEADER, DEAD_HEADER, LEFT_HEADER, MOST_MEMBERS, MOST_MEMBERS_AT_ONCE, MOST_SETS, MOST_WAITED_FOR, MemberEnd,
+    Membership, OnDead, SetChange, SetCounts, SetOutcome, SetRefusal, SetSeen, SetState, SetVerb, SetsRequest,
+};
+pub(crate) use job_set::{CANCELLED_AT_ONCE, SET_KEPT};
 #[cfg(feature = "redis")]
 pub(crate) use limit::stored_rate;
 pub use limit::{

@@ -23,8 +23,8 @@ use super::{
     AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Danger, DueCount, Examine, Examined,
     ExportRequest, Exported, FollowUpOutcome, GroupsPage, GroupsRequest, HistorySetting, Import, ImportOutcome,
     JobChange, JobHistory, JobPlace, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, OutboxEntry, OutboxSeen,
-    Page, PageRequest, Relay, Relayed, Repair, SetTopic, StoreError, Stored, TopicCounts, TopicNames, TopicOverview,
-    TopicSet, TopicState,
+    Page, PageRequest, Relay, Relayed, Repair, SetChange, SetOutcome, SetSeen, SetTopic, SetsRequest, StoreError,
+    Stored, TopicCounts, TopicNames, TopicOverview, TopicSet, TopicState,
 };
 use crate::job::{AppName, JobId, TopicKey, TopicName};
 use crate::time::Timestamp;
@@ -80,6 +80,8 @@ macro_rules! operations {
         Relay relay(entry: OutboxEntry) -> FollowUpOutcome;
         /// Changes the state of the topic as a whole: pauses or drains it, or sets its default delay. A batch of one.
         Set set(number: u64, set: SetTopic) -> TopicSet;
+        /// Changes a job set that lives in the topic: registers and adds members, closes it, or notes their ends (rule 18). A batch of one.
+        JobSet job_set(number: u64, change: SetChange) -> SetOutcome;
     } };
     (queries, $make:ident) => { $make! {
         /// Gets ready, before anything else is asked: a store on a disk reads its files. It has as long as it needs.
@@ -151,6 +153,8 @@ macro_rules! operations {
         FollowUps follow_ups(topic: &'a TopicKey, after: Option<(&'a TopicName, u64)>, limit: usize) -> Vec<OutboxEntry>;
         /// Returns the position up to which the follow-ups of another topic of the app have arrived in a topic; 0: none has.
         Arrived arrived(topic: &'a TopicKey, source: &'a TopicName) -> u64;
+        /// Returns job sets that live in a topic: one, with members that it waits for, or a page of all.
+        JobSets job_sets(topic: &'a TopicKey, request: &'a SetsRequest) -> Vec<SetSeen>;
         /// Returns what endangers the jobs of the store as a whole.
         Dangers dangers() -> Vec<Danger>;
         /// Returns what the steps of links that [count](crate::store::LinkOptions::counts) did in the minutes `from` to `to` of the

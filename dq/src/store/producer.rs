@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::change::{ChangeOutcome, JobChange};
 use super::due::Due;
 use super::export::JobCopy;
+use super::job_set::{SetChange, SetOutcome};
 use super::limit::{MaxWaiting, TopicFull};
 use super::link::Pending;
 use super::operations::{Batch, BatchReply, batch_calls, operations, other_kind};

@@ -37,6 +37,8 @@ pub enum Signal {
     Paused,
     /// A pause has changed or ended, or the topic began or ended to drain: transfer.
     StateChanged,
+    /// The outbox of the topic has entries: relay.
+    Outbox,
     /// A command arrived for a running job.
     Command(CommandKind, JobId),
     /// A broadcast.

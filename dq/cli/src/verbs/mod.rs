@@ -10,6 +10,7 @@ pub mod nodes;
 pub mod pause;
 pub mod schedules;
 pub mod serve;
+pub mod sets;
 pub mod shell;
 pub mod show;
 pub mod timeline;

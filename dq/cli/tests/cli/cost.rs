@@ -40,7 +40,7 @@ fn a_verb_that_looks_at_100_000_jobs_takes_at_most_20_commands() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let provider = fill(&runtime, &server);
     let shop = Shop(server.url());
-    let looks: [&[&str]; 13] = [
+    let looks: [&[&str]; 14] = [
         &["topics"],
         &["topics", "--after", "topic-10"],
         &["topic", "orders"],
@@ -54,6 +54,7 @@ fn a_verb_that_looks_at_100_000_jobs_takes_at_most_20_commands() {
         &["timeline", "orders"],
         &["schedules", "list", "orders"],
         &["groups", "list", "orders"],
+        &["sets", "orders"],
     ];
     for words in looks {
         shop.wrote(words); // the server learns the scripts

@@ -53,7 +53,7 @@ fn on_each_store(name: &str, test: impl Fn(&Shop)) {
 }
 
 /// Every verb that only looks.
-const LOOKS: [&[&str]; 13] = [
+const LOOKS: [&[&str]; 14] = [
     &["topics"],
     &["topics", "--after", "mails"],
     &["topic", "orders"],
@@ -67,6 +67,7 @@ const LOOKS: [&[&str]; 13] = [
     &["timeline", "orders"],
     &["schedules", "list", "orders"],
     &["groups", "list", "orders"],
+    &["sets", "orders"],
 ];
 
 #[test]

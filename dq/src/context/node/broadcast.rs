@@ -121,6 +121,7 @@ impl Channel {
                     Ok(Signal::BroadcastDue | Signal::Paused | Signal::StateChanged | Signal::Resubscribed) => broadcast_at = Some(self.parts.environment.now()),
                     Ok(
                         Signal::Due(_)
+                        | Signal::Outbox
                         | Signal::Lease(..)
                         | Signal::Command(..)
                         | Signal::Moves(_)

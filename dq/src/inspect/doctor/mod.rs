@@ -8,6 +8,7 @@ mod listeners;
 mod records;
 mod rounds;
 mod schemas;
+mod sets;
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -103,6 +103,7 @@ impl Doctor {
             }
             Part::Outbox => {
                 self.examine_outbox(topic).await?;
+                self.examine_sets(topic).await?;
                 Ok(Some(Part::Keys { after: None }))
             }
             Part::Keys { after } => {

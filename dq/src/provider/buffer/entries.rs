@@ -13,8 +13,8 @@ use crate::job::{
 };
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 use crate::store::{
-    BatchAnswer, Command, CommandKind, Cursor, Due, FollowUpBatch, NewJob, Numbered, OnDuplicate, OutboxEntry, Packed,
-    PageRequest, Pending, Store, StoreError, Stored,
+    BatchAnswer, Command, CommandKind, Cursor, Due, NewJob, Numbered, OnDuplicate, OutboxEntry, Packed, PageRequest,
+    Pending, Store, StoreError, Stored,
 };
 use crate::time::Timestamp;
 
@@ -214,10 +214,7 @@ fn read(topic: &TopicKey, stored: &Stored) -> Result<Read, StoreError> {
     let (_, payload) = stored.record.payload().map_err(|_| damaged("an entry does not decode"))?;
     let (bytes, batch) = (payload.len(), Packed::from_bytes(Bytes::copy_from_slice(payload)));
     let entry = OutboxEntry { target: topic.topic.clone(), position, after: 0, batch };
-    let jobs = match entry.batch()? {
-        FollowUpBatch::Add(jobs) => jobs.len(),
-        FollowUpBatch::Delete(ids) => ids.len(),
-    };
+    let jobs = entry.batch()?.len();
     Ok(Read { entry, size: Size { jobs, bytes } })
 }
 

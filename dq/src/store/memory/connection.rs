@@ -89,6 +89,7 @@ impl Topic {
             Batch::Change { batch } => BatchReply::Change(self.change(now, producer, &batch)?),
             Batch::Import { number, import } => BatchReply::Import(self.import(now, producer, number, import)?),
             Batch::Set { number, set } => BatchReply::Set(self.set(now, producer, number, set)?),
+            Batch::JobSet { number, change } => BatchReply::JobSet(self.job_set(now, producer, number, change)?),
             Batch::Relay { entry } => BatchReply::Relay(self.take_follow_ups(now, producer, &entry)?),
         })
     }

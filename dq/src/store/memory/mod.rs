@@ -19,12 +19,13 @@
 //!   | `leases` | `renew`, `reconcile`, `release`, `scan`, `isolate`, `exhaust` |
 //!   | `publish` | `publish`, `wake` |
 //!   | `adds`, `change`, `command`, `import`, `set` | `add`, `change`, `command` and `give_up`, `import`, `set` |
+//!   | `set_change` | `job_set` |
 //!   | `inspect` | the queries |
 //!
 //!   Every step that ends a run calls `exit`, which obeys the pending command. `changes` turns what a step has done into bytes for a
 //!   journal, and such bytes into the same state again.
 //! * **State**, which the steps may change: `places` (the jobs; only this folder changes a job, its place and the indexes),
-//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `budget` (memory), `histories` (of jobs), `taken` (ids) and
+//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `budget` (memory), `histories` (of jobs), `taken` (ids), `members` and `job_sets`, and
 //!   `signals`. `recorder` is what the current
 //!   step did to jobs: steps say it there once, and when the step ends, those who listen, the histories and the statistics read it.
 //!   `time_index` and `now` are the values that the state consists of.
@@ -44,8 +45,10 @@ mod exit;
 mod histories;
 mod import;
 mod inspect;
+mod job_sets;
 mod journaled;
 mod leases;
+mod members;
 mod now;
 mod outbox;
 mod places;
@@ -56,6 +59,7 @@ mod relay;
 mod roles;
 mod sequences;
 mod set;
+mod set_change;
 mod settle;
 mod signals;
 #[cfg(any(test, feature = "testing"))]

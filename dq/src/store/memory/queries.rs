@@ -12,7 +12,7 @@ use crate::job::limits::FENCE;
 use crate::job::{Fence, JobId, State, TopicKey, TopicName};
 use crate::store::{
     Examined, FindingCode, JobPlace, Mismatch, PageRequest, Pending, Query, QueryReply as Reply, Relay, Repair,
-    StoreError, relay_of,
+    SetSeen, SetsRequest, StoreError, relay_of,
 };
 
 impl MemoryStore {
@@ -35,6 +35,7 @@ impl MemoryStore {
             Query::Arrived { topic, source } => {
                 Reply::Arrived(self.look(name, topic, |topic, _| Ok(topic.position_of(&relay_of(source))))?)
             }
+            Query::JobSets { topic, request } => Reply::JobSets(self.sets_of(topic, request)?),
             Query::Repair { topic, repair: Repair::GiveUp(job) } => {
                 let Some(cell) = self.topics.known(topic) else { return Ok(ready(Ok(Reply::Repair(false))).boxed()) };
                 let give_up = |topic: &mut Topic, now| Ok(Reply::Repair(topic.give_up_undecodable(now, job)));
@@ -104,6 +105,10 @@ impl MemoryStore {
         let request = request.clone();
         let relay = move |topic: &mut Topic, now| Ok(Reply::Relay(topic.relay(now, &request, &arrived)));
         Ok(self.topics.cell(topic).ask(name, Waits::CHANGES, relay))
+    }
+
+    fn sets_of(&self, topic: &TopicKey, request: &SetsRequest) -> Result<Vec<SetSeen>, StoreError> {
+        self.look("job_sets", topic, |topic, _| Ok(topic.job_sets.seen(request)))
     }
 
     /// Looks at a topic; at an empty one if nobody has used it. A query creates nothing.

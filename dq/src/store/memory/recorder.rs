@@ -18,15 +18,16 @@ const BESIDE_THE_ID: usize = 48;
 pub(super) struct Recorder {
     is_listened: bool,
     is_kept: bool,
+    has_members: bool,
     moves: Vec<(JobId, JobMove)>,
     /// What the step counts, if it is one of a link that counts.
     counts: Option<MinuteCounts>,
 }
 
 impl Recorder {
-    /// Begins a step. Its moves are told to those who listen, kept in histories, or both.
-    pub(super) fn begin(&mut self, is_listened: bool, is_kept: bool) {
-        *self = Self { is_listened, is_kept, ..Self::default() };
+    /// Begins a step. Its moves are told to those who listen, kept in histories, and tell sets of their members.
+    pub(super) fn begin(&mut self, is_listened: bool, is_kept: bool, has_members: bool) {
+        *self = Self { is_listened, is_kept, has_members, ..Self::default() };
     }
 
     /// The step belongs to a link that counts, or not.
@@ -36,7 +37,7 @@ impl Recorder {
 
     /// Whether somebody wants the moves of the step.
     pub(super) const fn wants_moves(&self) -> bool {
-        self.is_listened || self.is_kept
+        self.is_listened || self.is_kept || self.has_members
     }
 
     /// Records a move, which is made only if somebody wants it.

@@ -4,8 +4,8 @@ use super::now::Now;
 use super::topic::Topic;
 use crate::job::{ProducerId, TopicName};
 use crate::store::{
-    BatchAnswer, Command, FollowUpBatch, FollowUpOutcome, Numbered, OUT_OF_ORDER, OutboxEntry, Relay, Relayed,
-    StoreError,
+    BatchAnswer, Command, FollowUpBatch, FollowUpOutcome, Membership, NewJob, Numbered, OUT_OF_ORDER, OutboxEntry,
+    Relay, Relayed, StoreError,
 };
 
 impl Topic {
@@ -31,17 +31,11 @@ impl Topic {
             return Err(out_of_order());
         }
         match entry.batch()? {
-            FollowUpBatch::Add(jobs) => {
-                let is_new = position < number;
-                let full = jobs.iter().filter(|_| is_new).find_map(|job| self.is_full_for(job));
-                if let Some(full) = full {
-                    return Err(StoreError::TopicFull(full));
-                }
-                let known = jobs.iter().map(|job| (job.id.clone(), job.on_duplicate)).collect();
-                self.passes_limit = true;
-                let answer = self.add(now, relay, Numbered { number, items: jobs });
-                self.passes_limit = false;
-                Ok(answer?.map(|outcomes| FollowUpOutcome::of_adds(known, outcomes)))
+            FollowUpBatch::Add(jobs) => self.take_adds(now, relay, number, jobs, None),
+            FollowUpBatch::Members(of, jobs) => self.take_adds(now, relay, number, jobs, Some(&of)),
+            FollowUpBatch::Set(change) => {
+                let answer = self.job_set(now, relay, number, change.clone())?;
+                Ok(answer.map(|outcomes| FollowUpOutcome::of_set(&change, &outcomes)))
             }
             FollowUpBatch::Delete(ids) => {
                 let items = ids.into_iter().map(Command::delete).collect();
@@ -49,6 +43,35 @@ impl Topic {
                 Ok(answer.map(|outcomes| FollowUpOutcome::of_deletes(&outcomes)))
             }
         }
+    }
+}
+
+impl Topic {
+    /// Adds the jobs of an entry, perhaps as members of a set.
+    fn take_adds(
+        &mut self,
+        now: Now,
+        relay: &ProducerId,
+        number: u64,
+        jobs: Vec<NewJob>,
+        membership: Option<&Membership>,
+    ) -> Result<BatchAnswer<FollowUpOutcome>, StoreError> {
+        let is_new = self.position_of(relay) < number;
+        let full = jobs.iter().filter(|_| is_new).find_map(|job| self.is_full_for(job));
+        if let Some(full) = full {
+            return Err(StoreError::TopicFull(full));
+        }
+        let known: Vec<_> = jobs.iter().map(|job| (job.id.clone(), job.on_duplicate)).collect();
+        self.passes_limit = true;
+        let answer = self.add(now, relay, Numbered { number, items: jobs });
+        self.passes_limit = false;
+        let answer = answer?;
+        if let (Some(membership), BatchAnswer::Done(outcomes), true) = (membership, &answer, is_new) {
+            let taken = known.iter().zip(outcomes).map(|((id, _), outcome)| (id.clone(), outcome.is_taken()));
+            let ends = self.members.joined(&self.name().clone(), membership, taken);
+            self.tell(now, &ends);
+        }
+        Ok(answer.map(|outcomes| FollowUpOutcome::of_adds(known, outcomes)))
     }
 }
 

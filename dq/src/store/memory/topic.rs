@@ -11,6 +11,8 @@ use super::broadcasts::Broadcasts;
 use super::budget::Share;
 use super::calls::Calls;
 use super::histories::Histories;
+use super::job_sets::JobSets;
+use super::members::Members;
 use super::now::Now;
 use super::outbox::Outbox;
 use super::places::{Jobs, TimedPlace};
@@ -19,13 +21,15 @@ use super::roles::Roles;
 use super::sequences::Sequences;
 use super::signals::{Notice, Notices};
 use super::taken::TakenIds;
-use crate::job::{Fence, JobId, NodeId, State};
+use crate::job::{Fence, JobId, NodeId, State, TopicName};
 use crate::store::{HistorySetting, LinkOptions, Moves, Signal, StoreError, TopicState};
 use crate::time::Timestamp;
 
 /// The state of one topic.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Topic {
+    /// Its name, if it belongs to a store.
+    pub(super) name: Option<TopicName>,
     pub(super) jobs: Jobs,
     pub(super) broadcasts: Broadcasts,
     pub(super) sequences: Sequences,
@@ -49,6 +53,8 @@ pub(crate) struct Topic {
     pub(super) histories: Histories,
     pub(super) taken: TakenIds,
     pub(super) outbox: Outbox,
+    pub(super) members: Members,
+    pub(super) job_sets: JobSets,
     /// The step executes follow-ups, which come in whole where there is any room.
     pub(super) passes_limit: bool,
     /// Which settings the journal does not know yet.
@@ -69,10 +75,14 @@ pub(super) struct Unsaved {
 impl Topic {
     /// A step begins. `is_listened`: somebody wants its moves.
     pub(super) fn begin_step(&mut self, now: Now, is_listened: bool) {
-        self.record.begin(is_listened, self.histories.are_kept());
+        self.record.begin(is_listened, self.histories.are_kept(), !self.members.is_empty());
         self.head_before = self.jobs.head();
         self.passes_limit = false; // of a step that panicked
         self.jobs.set_now(now.micros());
+    }
+
+    pub(super) fn name(&self) -> &TopicName {
+        self.name.as_ref().expect("only the topics of a store have sets")
     }
 
     /// The step has panicked: what it has done stays, and the topic goes on.
@@ -98,6 +108,10 @@ impl Topic {
         let (moves, counts) = self.record.take();
         if let Some(counts) = counts {
             self.statistics.add(now, &counts);
+        }
+        if !self.members.is_empty() && !moves.is_empty() {
+            let ends = self.members.ends(&self.name().clone(), &moves);
+            self.tell(now, &ends);
         }
         // A step that ends the keeping of histories has no moves.
         if self.histories.are_kept() && !moves.is_empty() {
@@ -126,12 +140,14 @@ impl Topic {
     /// Counts what the topic takes in memory now.
     pub(super) fn count_memory(&mut self) {
         let beside = self.broadcasts.bytes + self.histories.bytes + self.taken.bytes + self.outbox.bytes;
-        self.memory.count(self.jobs.bytes() + beside);
+        let of_sets = self.members.bytes + self.job_sets.bytes;
+        self.memory.count(self.jobs.bytes() + beside + of_sets);
     }
 
-    /// Whether the topic keeps no job, no broadcast and no follow-up.
+    /// Whether the topic keeps no job, no broadcast, no follow-up and no job set.
     pub(crate) fn is_empty(&self) -> bool {
-        self.jobs.len() == 0 && self.broadcasts.len() == 0 && self.outbox.waiting() == 0
+        let has_sets = !self.job_sets.is_empty();
+        self.jobs.len() == 0 && self.broadcasts.len() == 0 && self.outbox.waiting() == 0 && !has_sets
     }
 
     /// The state of a job. A waiting broadcast counts as DELAYED and hides a DONE job of the same id.
@@ -158,6 +174,7 @@ impl Topic {
             | Signal::Command(..)
             | Signal::Paused
             | Signal::StateChanged
+            | Signal::Outbox
             | Signal::Moves(_)
             | Signal::MovesMissed(_)
             | Signal::Interrupted(_)

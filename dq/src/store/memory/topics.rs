@@ -79,7 +79,7 @@ impl Topics {
             return Arc::clone(cell);
         }
         let memory = Share::of(Arc::clone(&self.budget));
-        let new = Topic { fence: self.fence(), memory, ..Topic::default() };
+        let new = Topic { name: Some(topic.topic.clone()), fence: self.fence(), memory, ..Topic::default() };
         let sink = self.sink.clone().map(|sink| TopicSink { topic: topic.clone(), sink });
         let cell = Arc::new(Cell::new(Arc::clone(&self.clock), new, sink));
         cells.entry(topic.app.clone()).or_default().insert(topic.topic.clone(), Arc::clone(&cell));

@@ -7,18 +7,19 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 use redis::RedisWrite;
 
+use super::job_sets::member_of;
 use super::scripts::{FAR, ScriptCall};
 use super::told::Told;
 use super::{LAST_MS, micros, millis};
 use crate::job::{Deliver, JobId, NodeId, Priority, Record};
-use crate::store::{AddOutcome, Due, MaxWaiting, NewJob, OnDuplicate};
+use crate::store::{AddOutcome, Due, MaxWaiting, Membership, NewJob, OnDuplicate};
 use crate::time::Timestamp;
 
 /// How many of its keys an add needs if [`AddBatch::is_plain`], if jobs of it may be due much later, and if its topic has groups, keeps
 /// histories or limits what waits.
 pub(super) const PLAIN_KEYS: usize = 6;
 pub(super) const LATER_KEYS: usize = 9;
-pub(super) const WIDE_KEYS: usize = 12;
+pub(super) const WIDE_KEYS: usize = 14;
 
 /// The script needs more keys for a larger record (`lua/add.lua`).
 const SMALL: usize = 4_096;
@@ -54,6 +55,8 @@ pub(super) struct AddBatch {
     number: u64,
     /// Of an entry of an outbox: the position of the one before it.
     after: Option<u64>,
+    /// The set of which the jobs become members, as the script takes it.
+    membership: Option<String>,
     /// Neighbours with the same options, and how many they are.
     groups: Vec<(Options, usize)>,
     jobs: Vec<(JobId, Record)>,
@@ -74,6 +77,7 @@ impl AddBatch {
         let mut batch = Self {
             number,
             after: None,
+            membership: None,
             groups,
             jobs,
             decided,
@@ -102,6 +106,12 @@ impl AddBatch {
     /// The batch of an entry of an outbox: the number is its position.
     pub(super) fn behind(mut self, after: u64) -> Self {
         self.after = Some(after);
+        self
+    }
+
+    /// The jobs are members of this set.
+    pub(super) fn of_set(mut self, membership: Option<&Membership>) -> Self {
+        self.membership = membership.map(member_of);
         self
     }
 
@@ -161,6 +171,7 @@ impl AddBatch {
             || self.takes_ids()
             || self.extends()
             || self.has_schedules()
+            || self.membership.is_some()
     }
 
     /// Whether ids stay taken for a time.
@@ -205,6 +216,7 @@ impl AddBatch {
             (renews, 'x'),
             (self.may_be_later(), 'f'),
             (self.has_schedules(), 'h'),
+            (self.membership.is_some(), 'm'),
             (self.is_bounded(), 'w'),
         ];
         let letters: String = letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect();
@@ -225,6 +237,7 @@ impl AddBatch {
         for (id, record) in &self.jobs {
             call.cmd.arg(id.as_str()).arg(record.as_bytes().as_ref());
         }
+        call.cmd.arg(self.membership.as_deref());
     }
 
     /// The outcomes of all jobs, in order, from the codes of those that were sent; `None` if their number is another one.

@@ -90,7 +90,7 @@ impl RedisStore {
             return Ok(TopicNames { names: Vec::new(), next: last.filter(|_| is_full) });
         }
         let mut cmd = redis::cmd("EVAL");
-        cmd.arg(HELD).arg(1 + 4 * known.len()).arg(&directory);
+        cmd.arg(HELD).arg(1 + 5 * known.len()).arg(&directory);
         for name in &known {
             cmd.arg(&records_of(&self.keyspace, app, name));
         }
@@ -112,8 +112,8 @@ impl RedisStore {
     }
 }
 
-/// The keys that exist exactly while the topic holds a job, a broadcast or a follow-up.
-fn records_of(keyspace: &Keyspace, app: &AppName, topic: &TopicName) -> [String; 4] {
+/// The keys that exist exactly while the topic holds a job, a broadcast, a follow-up or a job set.
+fn records_of(keyspace: &Keyspace, app: &AppName, topic: &TopicName) -> [String; 5] {
     let keys = keyspace.of(&TopicKey { app: app.clone(), topic: topic.clone() });
-    [Key::Jobs, Key::FarJobs, Key::BroadcastJobs, Key::Outbox].map(|key| keys.name(key, ""))
+    [Key::Jobs, Key::FarJobs, Key::BroadcastJobs, Key::Sets, Key::Outbox].map(|key| keys.name(key, ""))
 }

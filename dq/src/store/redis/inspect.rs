@@ -61,6 +61,7 @@ impl RedisStore {
                 Answer::FollowUps(self.follow_ups_of(topic, after, limit).await?)
             }
             Query::Arrived { topic, source } => Answer::Arrived(self.arrived_in(topic, source).await?),
+            Query::JobSets { topic, request } => Answer::JobSets(self.sets_of(topic, request).await?),
             Query::Repair { topic, repair: Repair::Mismatch { mismatch, nodes } } => {
                 Answer::Repair(self.repair_of(topic, mismatch, nodes).await?)
             }

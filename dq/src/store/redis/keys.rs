@@ -52,6 +52,14 @@ pub(super) enum Key {
     Grouped,
     /// ZSET follow-ups that have not arrived, all with score 0.
     Outbox,
+    /// HASH job id → the set of which it is a member.
+    Members,
+    /// HASH name of a job set → the set.
+    Sets,
+    /// ZSET name of a job set → when it ended, or 0.
+    SetOrder,
+    /// ZSET members of a job set, one for each set.
+    Set,
     /// ZSET id that stays taken → until when, and half a millisecond more if its job was deleted.
     Taken,
     /// HASH minute modulo 1440 → what the topic counted in that minute.
@@ -94,6 +102,10 @@ impl Key {
             Self::Schedules => "schedules",
             Self::Grouped => "grouped",
             Self::Outbox => "outbox",
+            Self::Members => "members",
+            Self::Sets => "sets",
+            Self::SetOrder => "set-order",
+            Self::Set => "set",
             Self::Taken => "taken",
             Self::Statistics => "statistics",
             Self::History => "history",
@@ -117,6 +129,8 @@ impl Key {
             | Self::Schedules
             | Self::Grouped
             | Self::Outbox
+            | Self::SetOrder
+            | Self::Set
             | Self::Taken
             | Self::HistoryEnds => "zset",
             Self::Sequence | Self::Calls => "string",
@@ -131,14 +145,16 @@ impl Key {
             | Self::Replacements
             | Self::Crashes
             | Self::History
+            | Self::Members
+            | Self::Sets
             | Self::Meta
             | Self::Statistics => "hash",
         }
     }
 
-    /// Whether each node or producer has a key of its own.
+    /// Whether each node, producer or job set has a key of its own.
     pub(super) const fn is_owned(self) -> bool {
-        matches!(self, Self::Running | Self::Sequence | Self::Calls)
+        matches!(self, Self::Running | Self::Sequence | Self::Calls | Self::Set)
     }
 }
 
@@ -191,7 +207,7 @@ impl Keys {
         &self.topic
     }
 
-    /// The full name of a key. `owner` is the node or producer of an owned key, and is ignored for other keys.
+    /// The full name of a key. `owner` is the node, producer or job set of an owned key, and is ignored for other keys.
     pub(super) fn name(&self, key: Key, owner: &str) -> String {
         let mut name = String::new();
         self.write_name(key, owner, &mut name);

@@ -50,8 +50,8 @@ impl RedisLink {
     }
 }
 
-/// How many of its last keys a settle does not need that counts nothing, and has neither a tick nor follow-ups.
-const SETTLES_WITHOUT: usize = 3;
+/// How many of its last keys a settle does not need that counts nothing, and has no tick.
+const SETTLES_WITHOUT: usize = 2;
 
 /// A row that cannot be a job of dq: id and token as bytes.
 type ForeignRow = (Bytes, Bytes);
@@ -174,9 +174,9 @@ impl RedisLink {
     }
 
     fn settle(&self, request: &Settle) -> Pending<Answer> {
-        let is_rare = |outcome: &Outcome| matches!(outcome.change, Change::Tick(_) | Change::Then(..));
-        // Without ticks and follow-ups it needs neither the index of schedules nor the outbox.
-        let without = if request.outcomes.iter().any(is_rare) { 1 } else { SETTLES_WITHOUT };
+        let is_tick = |outcome: &Outcome| matches!(outcome.change, Change::Tick(_));
+        // Without ticks it does not need the index of schedules.
+        let without = if request.outcomes.iter().any(is_tick) { 1 } else { SETTLES_WITHOUT };
         let call = self.counting(Step::Settle, without, self.node.as_str()).arg(self.node.as_str());
         let call = call.arg(request.last_seen.0).arg(millis(request.lease)).arg(request.bytes);
         let Sorted { call, places, mut verdicts } = sort(call, &request.outcomes, self.options);

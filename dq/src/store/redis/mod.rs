@@ -26,6 +26,7 @@ mod groups;
 mod history;
 mod import;
 mod inspect;
+mod job_sets;
 mod keys;
 mod line;
 mod lines;

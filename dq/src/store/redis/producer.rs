@@ -14,6 +14,7 @@ use super::change;
 use super::connection::OrderedConnection;
 use super::directory::Entry;
 use super::import;
+use super::job_sets;
 use super::keys::Keys;
 use super::reply::{Reply, codes, malformed, state};
 use super::scripts::{ScriptCall, Scripts, Step};
@@ -22,7 +23,8 @@ use super::topic_state;
 use crate::job::{GroupName, NodeId, ProducerId, Record};
 use crate::store::{
     AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandOutcome, FollowUpBatch, FollowUpOutcome, Import,
-    JobChange, LAST_VERSION, Numbered, OutboxEntry, Pending, Producer, SetTopic, StoreError, escaped,
+    JobChange, LAST_VERSION, Membership, NewJob, Numbered, OutboxEntry, Pending, Producer, SetChange, SetOutcome,
+    SetTopic, StoreError, escaped,
 };
 
 /// One producer of one topic.
@@ -115,6 +117,10 @@ impl Producer for RedisProducer {
             Batch::Change { batch } => self.change(&batch),
             Batch::Import { number, import } => self.import(number, import),
             Batch::Set { number, set } => self.set(number, set),
+            Batch::JobSet { number, change } => {
+                let changed = self.change_set(number, &change);
+                Box::pin(async move { changed.await.map(BatchReply::JobSet) })
+            }
             Batch::Relay { entry } => self.relay(&entry),
         }
     }
@@ -178,11 +184,12 @@ impl RedisProducer {
     fn relay(&self, entry: &OutboxEntry) -> Pending<BatchReply> {
         match entry.batch() {
             Err(error) => Box::pin(ready(Err(error))),
-            Ok(FollowUpBatch::Add(jobs)) => {
-                let known = jobs.iter().map(|job| (job.id.clone(), job.on_duplicate)).collect();
-                let added = self.add(AddBatch::new(entry.position, jobs).behind(entry.after));
+            Ok(FollowUpBatch::Add(jobs)) => self.relay_adds(entry, jobs, None),
+            Ok(FollowUpBatch::Members(of, jobs)) => self.relay_adds(entry, jobs, Some(&of)),
+            Ok(FollowUpBatch::Set(change)) => {
+                let changed = self.change_set(format!("{}<{}", entry.position, entry.after), &change);
                 Box::pin(async move {
-                    Ok(BatchReply::Relay(added.await?.map(|outcomes| FollowUpOutcome::of_adds(known, outcomes))))
+                    Ok(BatchReply::Relay(changed.await?.map(|outcomes| FollowUpOutcome::of_set(&change, &outcomes))))
                 })
             }
             Ok(FollowUpBatch::Delete(ids)) => {
@@ -193,6 +200,22 @@ impl RedisProducer {
                 })
             }
         }
+    }
+
+    fn relay_adds(&self, entry: &OutboxEntry, jobs: Vec<NewJob>, of: Option<&Membership>) -> Pending<BatchReply> {
+        let known = jobs.iter().map(|job| (job.id.clone(), job.on_duplicate)).collect();
+        let added = self.add(AddBatch::new(entry.position, jobs).behind(entry.after).of_set(of));
+        Box::pin(async move {
+            Ok(BatchReply::Relay(added.await?.map(|outcomes| FollowUpOutcome::of_adds(known, outcomes))))
+        })
+    }
+
+    fn change_set(&self, number: impl redis::ToRedisArgs, change: &SetChange) -> Pending<BatchAnswer<SetOutcome>> {
+        let calls = &self.calls;
+        let mut call = job_sets::write(&calls.scripts, &calls.keys, &calls.producer, number, change);
+        call.behind = Some(calls.entry.command());
+        let (answer, set) = (self.connection.ask_list(call), change.set.clone());
+        Box::pin(async move { job_sets::changed(answer.await?, &set) })
     }
 
     fn change(&self, batch: &Numbered<JobChange>) -> Pending<BatchReply> {

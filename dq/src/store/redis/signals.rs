@@ -117,7 +117,7 @@ fn broadcast_of(message: &Bytes) -> Option<Signal> {
     Some(Signal::Broadcast(BroadcastMessage { number, id, record: message.slice(end + 1..) }))
 }
 
-/// `due`, `due MS`, `lease MS NODE`, `broadcast`, `paused`, `state`, or `command VERB ID`. Any program may have written it,
+/// `due`, `due MS`, `lease MS NODE`, `broadcast`, `paused`, `state`, `outbox`, or `command VERB ID`. Any program may have written it,
 /// so its numbers are bounded as those of a store are. A due time that does not parse counts as none.
 fn hint_of(message: &[u8]) -> Option<Signal> {
     match std::str::from_utf8(message).ok()? {
@@ -125,6 +125,7 @@ fn hint_of(message: &[u8]) -> Option<Signal> {
         "broadcast" => Some(Signal::BroadcastDue),
         "paused" => Some(Signal::Paused),
         "state" => Some(Signal::StateChanged),
+        "outbox" => Some(Signal::Outbox),
         text => {
             if let Some(ms) = text.strip_prefix("due ") {
                 return Some(Signal::Due(ms.parse().ok().map(Timestamp::from_millis).filter(|due| *due <= LATEST_DUE)));

@@ -34,7 +34,7 @@ impl Topic {
         claim
     }
 
-    async fn relay_of(&self, node: &str, arrived: &[&Self], without: &[&Self]) -> Relayed {
+    pub(super) async fn relay_of(&self, node: &str, arrived: &[&Self], without: &[&Self]) -> Relayed {
         let names = |topics: &[&Self]| topics.iter().map(|topic| topic.key.topic.clone()).collect();
         let (arrived, without) = (names(arrived), names(without));
         let request = Relay { node: self.node(node), lease: LEASE, arrived, without, limit: 100, bytes: USUAL_BYTES };
@@ -47,7 +47,11 @@ impl Topic {
     }
 
     /// This topic gets an entry of the outbox of another one.
-    async fn gets(&self, from: &Self, entry: &OutboxEntry) -> Result<BatchAnswer<FollowUpOutcome>, StoreError> {
+    pub(super) async fn gets(
+        &self,
+        from: &Self,
+        entry: &OutboxEntry,
+    ) -> Result<BatchAnswer<FollowUpOutcome>, StoreError> {
         let producer = self.store.producer(&self.key, &relay_of(&from.key.topic));
         producer.relay(entry.clone()).await
     }

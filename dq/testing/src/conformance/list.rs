@@ -62,6 +62,9 @@ macro_rules! store_behaviours {
             positions_of_follow_ups_grow one_node_relays target_that_drains_holds_up_no_other follow_ups_wait_for_room
             follow_up_with_a_known_id_is_refused follow_up_deletes_a_job follow_ups_over_the_limit_change_nothing
             outbox_is_read_page_by_page;
+        job_sets:
+            last_job_of_a_set_comes_once_when_all_members_have_ended set_without_members_ends_at_once member_counts_once_however_often_it_is_added change_of_a_set_is_one_call each_way_of_leaving_ends_a_member
+            job_that_comes_back_is_still_a_member set_waits_for_its_dead_members dead_member_cancels_the_rest closed_set_takes_members_of_its_members_only job_is_a_member_of_one_set sets_come_in_pages;
         ticks:
             tick_adds_its_jobs_and_waits_for_the_next
             tick_of_another_run_adds_nothing

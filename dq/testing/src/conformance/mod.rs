@@ -57,6 +57,7 @@ pub mod groups;
 pub mod histories;
 pub mod imports;
 pub mod inspection;
+pub mod job_sets;
 pub mod kept;
 pub mod leases;
 pub mod limits;

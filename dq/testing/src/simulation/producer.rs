@@ -172,7 +172,7 @@ impl Producer for FaultyProducer {
             Batch::Change { batch } => self.change(batch),
             Batch::Set { number, set } => self.set(number, set),
             Batch::Relay { entry } => self.relay(entry),
-            import @ Batch::Import { .. } => self.inner.ask(import),
+            other @ (Batch::Import { .. } | Batch::JobSet { .. }) => self.inner.ask(other),
         }
     }
 }

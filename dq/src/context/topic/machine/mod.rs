@@ -431,6 +431,7 @@ impl Machine {
             Signal::Due(None) => self.claims.wake(),
             Signal::Lease(node, lasts) if node != self.parts.id => self.lease.told_of_lease(lasts, self.moment.now),
             Signal::StateChanged | Signal::Resubscribed => self.claims.state_may_have_changed(),
+            Signal::Outbox => self.parts.relay.wake(),
             Signal::Paused => self.claims.on_paused(self.moment.flight.busy(&[RequestKind::Transfer]), self.moment.now),
             Signal::Command(kind, id) => self.runs.on_command(kind, id, &mut self.moment.held),
             Signal::Lease(..)

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use foldhash::fast::FixedState;
 
 use super::super::histories::History;
+use super::super::job_sets::{MemberState, SetRow};
 use super::super::places::{Log, Place, Run, Slot, TimedPlace};
 use super::super::taken::TakenId;
 use super::super::topic::Topic;
@@ -13,7 +14,7 @@ use super::read::{BadChanges, Damage, Reader, record_of};
 use super::{bits, kind};
 use crate::job::{Fence, JobId, ProducerId, Token, TopicName};
 use crate::store::step::DEAD_LEASE;
-use crate::store::{CopyPlace, OutboxEntry, Packed};
+use crate::store::{CopyPlace, Membership, OnDead, OutboxEntry, Packed, SetCounts, SetState};
 use crate::time::Timestamp;
 
 /// What a replay does with a change of a row that the topic does not have.
@@ -133,6 +134,8 @@ impl Topic {
                 kind::POSITION | kind::OUTBOX | kind::OUTBOX_GONE => {
                     self.apply_outbox(reader, kind, part.is_first())?;
                 }
+                kind::MEMBER => self.apply_members(reader, part)?,
+                kind::SET | kind::SET_GONE | kind::SET_MEMBER => self.apply_sets(reader, kind, part.is_first())?,
                 kind::STATE => {
                     let jobs = &mut self.jobs;
                     reader.state(&mut self.settings, |name, pause| jobs.set_pause_of_group(&name, pause))?;
@@ -324,6 +327,60 @@ impl Topic {
             let (after, batch) = (reader.fence()?.0, Packed::from_bytes(Bytes::copy_from_slice(reader.bytes()?)));
             if is_loaded {
                 self.outbox.put(OutboxEntry { target, position, after, batch });
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_members(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), BadChanges> {
+        while let Some(id) = reader.item()? {
+            let membership = match reader.name()? {
+                None => None,
+                Some(home) => {
+                    let home = TopicName::new(home).map_err(|_| reader.bad(Damage::Name))?;
+                    let set = reader.item()?.ok_or_else(|| reader.bad(Damage::Name))?;
+                    let letter = reader.byte()?;
+                    let on_dead = OnDead::of_letter(letter).ok_or_else(|| reader.bad(Damage::Flags(letter)))?;
+                    Some(Membership { home, set, on_dead })
+                }
+            };
+            if part.has(&id) {
+                self.members.put(&id, membership);
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies changes of job sets, or only reads them.
+    fn apply_sets(&mut self, reader: &mut Reader<'_>, kind: u8, is_loaded: bool) -> Result<(), BadChanges> {
+        while let Some(name) = reader.item()? {
+            match kind {
+                kind::SET => {
+                    let (letter, cancels) = (reader.byte()?, reader.byte()? != 0);
+                    let state = SetState::of_letter(letter).ok_or_else(|| reader.bad(Damage::Flags(letter)))?;
+                    let mut number = || reader.number();
+                    let (members, acked, dead, left) = (number()?, number()?, number()?, number()?);
+                    let (since, then) = (Timestamp::from_millis(number()?), reader.bytes()?);
+                    let counts = SetCounts { members, acked, dead, left };
+                    if is_loaded {
+                        self.job_sets.put(&name, SetRow { state, counts, since, cancels });
+                        if !then.is_empty() {
+                            self.job_sets.put_last(&name, Packed::from_bytes(Bytes::copy_from_slice(then)));
+                        }
+                    }
+                }
+                kind::SET_GONE if is_loaded => self.job_sets.remove(&name),
+                kind::SET_GONE => {}
+                _ => {
+                    let topic = reader.name()?.and_then(|topic| TopicName::new(topic).ok());
+                    let topic = topic.ok_or_else(|| reader.bad(Damage::Name))?;
+                    let (id, number) = (reader.item()?.ok_or_else(|| reader.bad(Damage::Name))?, reader.byte()?);
+                    let state = MemberState::ALL.get(usize::from(number)).copied();
+                    let state = state.ok_or_else(|| reader.bad(Damage::Flags(number)))?;
+                    if is_loaded {
+                        self.job_sets.put_member(&name, (topic, id), state);
+                    }
+                }
             }
         }
         Ok(())

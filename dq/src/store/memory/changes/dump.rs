@@ -7,12 +7,13 @@
 use smol_str::SmolStr;
 
 use super::super::histories::History;
+use super::super::job_sets::{JobSet, Member, MemberState};
 use super::super::places::{Log, Slot, TimedPlace};
 use super::super::taken::TakenId;
 use super::super::topic::Topic;
 use super::write::Groups;
 use crate::job::{JobId, NodeId, ProducerId, Record, TopicName};
-use crate::store::{HistorySetting, LONGEST_AUTHOR, LONGEST_REASON, Packed, Pause};
+use crate::store::{HistorySetting, LONGEST_AUTHOR, LONGEST_REASON, Membership, Packed, Pause};
 use crate::time::Timestamp;
 
 /// How far a dump has come.
@@ -31,6 +32,9 @@ enum Part {
     Taken(Option<JobId>),
     Positions(Option<ProducerId>),
     Outbox(Option<(TopicName, u64)>),
+    Members(Option<JobId>),
+    Sets(Option<JobId>),
+    SetMembers(Option<(JobId, MemberState, Member)>),
     Done,
 }
 
@@ -116,7 +120,10 @@ impl Topic {
                 Part::Histories(after) => (self.dump_histories(after, &mut page), Part::Taken(None)),
                 Part::Taken(after) => (self.dump_taken(after, &mut page), Part::Positions(None)),
                 Part::Positions(after) => (self.dump_positions(after, &mut page), Part::Outbox(None)),
-                Part::Outbox(after) => (self.dump_outbox(after, &mut page), Part::Done),
+                Part::Outbox(after) => (self.dump_outbox(after, &mut page), Part::Members(None)),
+                Part::Members(after) => (self.dump_members(after, &mut page), Part::Sets(None)),
+                Part::Sets(after) => (self.dump_sets(after, &mut page), Part::SetMembers(None)),
+                Part::SetMembers(after) => (self.dump_set_members(after, &mut page), Part::Done),
                 Part::Done => break true,
             };
             if !is_finished {
@@ -181,6 +188,28 @@ impl Topic {
         let relays = self.calls.positions().filter(|(relay, _)| from.as_ref().is_none_or(|from| *relay > from));
         let write = |groups: &mut Groups<'_>, (relay, position)| groups.position(relay, position);
         page.fill(after, relays, |(relay, _)| relay.as_str().len(), write, |(relay, _)| relay.clone())
+    }
+
+    fn dump_members(&self, after: &mut Option<JobId>, page: &mut Page<'_>) -> bool {
+        let size = |(id, of): (&JobId, &Membership)| id.as_str().len() + of.home.as_str().len() + of.set.as_str().len();
+        let write = |groups: &mut Groups<'_>, (id, of): (&JobId, &Membership)| groups.member(id, Some(of));
+        page.fill(after, self.members.after(after.clone()), size, write, |(id, _)| id.clone())
+    }
+
+    fn dump_sets(&self, after: &mut Option<JobId>, page: &mut Page<'_>) -> bool {
+        let size = |(name, set): (&JobId, &JobSet)| {
+            name.as_str().len() + set.then.as_ref().map_or(0, |then| then.as_bytes().len())
+        };
+        let write = |groups: &mut Groups<'_>, (name, set): (&JobId, &JobSet)| groups.set(name, set);
+        page.fill(after, self.job_sets.after(after.clone()), size, write, |(name, _)| name.clone())
+    }
+
+    fn dump_set_members(&self, after: &mut Option<(JobId, MemberState, Member)>, page: &mut Page<'_>) -> bool {
+        type Row<'a> = (&'a JobId, MemberState, &'a Member);
+        let size = |(name, _, (topic, id)): Row<'_>| name.as_str().len() + topic.as_str().len() + id.as_str().len();
+        let write = |groups: &mut Groups<'_>, (name, state, member): Row<'_>| groups.set_member(name, member, state);
+        let key = |(name, state, member): Row<'_>| (name.clone(), state, member.clone());
+        page.fill(after, self.job_sets.members_after(after.clone()), size, write, key)
     }
 
     /// Of each target the entries, and before them what is certain to be gone.

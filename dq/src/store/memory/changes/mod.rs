@@ -24,6 +24,7 @@ pub use dump::DumpCursor;
 
 use std::mem;
 
+use super::job_sets::Touched;
 use super::outbox::Change;
 use super::places::Log;
 use super::topic::{Topic, Unsaved};
@@ -63,6 +64,14 @@ pub(super) mod kind {
     pub(super) const OUTBOX: u8 = 14;
     /// Entries of the outbox that are gone: all up to a position.
     pub(super) const OUTBOX_GONE: u8 = 15;
+    /// Of which sets jobs are members, or that they are of none.
+    pub(super) const MEMBER: u8 = 16;
+    /// Job sets without their members.
+    pub(super) const SET: u8 = 17;
+    /// Job sets that are gone.
+    pub(super) const SET_GONE: u8 = 18;
+    /// Members of job sets, each with how far it has come.
+    pub(super) const SET_MEMBER: u8 = 19;
 }
 
 /// The bits of bytes with several values.
@@ -158,15 +167,34 @@ impl Topic {
                 Change::Gone(position) => groups.outbox_gone(&target, position),
             }
         }
+        for id in self.members.touched.take() {
+            groups.member(&id, self.members.get(&id));
+        }
+        for touched in self.job_sets.take_touched() {
+            let name = match &touched {
+                Touched::Row(name) | Touched::Member(name, _) => name,
+            };
+            match (self.job_sets.get(name), &touched) {
+                (Some(set), Touched::Row(_)) => groups.set(name, set),
+                (None, Touched::Row(_)) => groups.named(kind::SET_GONE, name.as_str()),
+                (set, Touched::Member(_, member)) => {
+                    if let Some(state) = set.and_then(|set| set.member(member)) {
+                        groups.set_member(name, member, state);
+                    }
+                }
+            }
+        }
         groups.end()
     }
 
     fn set_log(&mut self, log: Log) {
         self.jobs.set_log(log);
-        for ids in [&mut self.broadcasts.touched, &mut self.histories.touched, &mut self.taken.touched] {
+        let (histories, members) = (&mut self.histories.touched, &mut self.members.touched);
+        for ids in [&mut self.broadcasts.touched, histories, &mut self.taken.touched, members] {
             ids.set_logged(log != Log::Off);
         }
         self.calls.set_logged(log != Log::Off);
         self.outbox.set_logged(log != Log::Off);
+        self.job_sets.set_logged(log != Log::Off);
     }
 }

@@ -1,11 +1,12 @@
 //! Changes → bytes.
 
 use super::super::histories::History;
+use super::super::job_sets::{JobSet, Member, MemberState, SetRow};
 use super::super::places::{Changed, Ended, Holders, PendingCommand, Place, Run, Slot, TimedPlace, Touch, is_released};
 use super::super::taken::TakenId;
 use super::{bits, kind};
 use crate::job::{Deliver, Fence, Isolation, JobId, NodeId, ProducerId, Record, TopicName};
-use crate::store::Packed;
+use crate::store::{Membership, Packed, SetCounts};
 use crate::time::Timestamp;
 
 /// Where the changes of a step may be cut: before the first row behind this many bytes. So a frame of a journal has about as many,
@@ -155,6 +156,32 @@ impl<'a> Groups<'a> {
     pub(super) fn outbox_gone(&mut self, target: &TopicName, position: u64) {
         self.named(kind::OUTBOX_GONE, target.as_str());
         self.number(position);
+    }
+
+    /// A job, and its set: home, name and what it does if it becomes DEAD; or an empty home: it is a member of none.
+    pub(super) fn member(&mut self, id: &JobId, of: Option<&Membership>) {
+        self.named(kind::MEMBER, id.as_str());
+        let Some(Membership { home, set, on_dead }) = of else { return self.text("") };
+        self.text(home.as_str());
+        self.text(set.as_str());
+        self.into.push(on_dead.letter());
+    }
+
+    /// A set without its members.
+    pub(super) fn set(&mut self, name: &JobId, set: &JobSet) {
+        self.named(kind::SET, name.as_str());
+        let SetRow { state, counts: SetCounts { members, acked, dead, left }, since, cancels } = set.row;
+        self.into.extend([state.letter(), cancels.into()]);
+        [members, acked, dead, left, since.as_millis()].into_iter().for_each(|number| self.number(number));
+        self.bytes(set.then.as_ref().map_or(&[], |then| then.as_bytes()));
+    }
+
+    /// A member of a set: its topic, its id, and how far it has come.
+    pub(super) fn set_member(&mut self, name: &JobId, (topic, id): &Member, state: MemberState) {
+        self.named(kind::SET_MEMBER, name.as_str());
+        self.text(topic.as_str());
+        self.text(id.as_str());
+        self.into.push(state as u8);
     }
 
     /// Ends the last group.

@@ -12,23 +12,25 @@ KEYS[9]  {app:topic}:far-leaves      HASH     bound -> ids of the leaf, as a lis
 KEYS[10] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 KEYS[11] {app:topic}:history         HASH     job id -> history
 KEYS[12] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
-KEYS[13] {app:topic}:unacked         ZSET     job id -> when it was parked, ms
-KEYS[14] {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
-KEYS[15] {app:topic}:done            ZSET     job id -> end of its retention, ms
-KEYS[16] {app:topic}:broadcast-jobs  HASH     broadcast id -> record
-KEYS[17] {app:topic}:pending         HASH     job id -> pending command
-KEYS[18] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[19] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
-KEYS[20] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
-KEYS[21] {app:topic}:leases          ZSET     node -> end of its lease, ms
-KEYS[22] {app:topic}:schedules       ZSET     ids of schedules
-KEYS[23] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
-KEYS[24] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
+KEYS[13] {app:topic}:members         HASH     job id -> job set that the job is a member of
+KEYS[14] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
+KEYS[15] {app:topic}:unacked         ZSET     job id -> when it was parked, ms
+KEYS[16] {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
+KEYS[17] {app:topic}:done            ZSET     job id -> end of its retention, ms
+KEYS[18] {app:topic}:broadcast-jobs  HASH     broadcast id -> record
+KEYS[19] {app:topic}:pending         HASH     job id -> pending command
+KEYS[20] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
+KEYS[21] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
+KEYS[22] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
+KEYS[23] {app:topic}:leases          ZSET     node -> end of its lease, ms
+KEYS[24] {app:topic}:schedules       ZSET     ids of schedules
+KEYS[25] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
+KEYS[26] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
-ARGV[2]  letters: s if a job is special (it has a broadcast, an expiry or a group, extends, takes its id for a time, or is a schedule), u if one takes its id for a time, g if one has a group, p if one has another priority than the normal one, e if one extends, c if an id was
-         chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, w if its caller says how many jobs may wait, f if a job may be due much
+ARGV[2]  letters: s if a job is special (it has a broadcast, an expiry or a group, extends, takes its id for a time, is a member of a job set, or is a schedule), u if one takes its id for a time, g if one has a group, p if one has another priority than the normal one, e if one extends, c if an id was
+         chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, m if the jobs are members of a job set, w if its caller says how many jobs may wait, f if a job may be due much
          later: the ids of each group ascend, and no record is over 1 KiB. Without s, c and f, and with records up to 4 KiB, the first
-         six keys are enough; with f the first nine; with w, or if the topic has groups, keeps histories or limits what waits, the first twelve
+         six keys are enough; with f the first nine; with w, or if the topic has groups, keeps histories, limits what waits or has members of job sets, the first fourteen
 ARGV[3]  no record of the batch has more bytes
 ARGV[4]  g: the number of groups, which are neighbours with the same options
 ARGV[5]  n: the number of nodes whose rows are in KEYS
@@ -37,7 +39,7 @@ ARGV[6]  and on: for each group its options and the number of its jobs; then n n
          k (keep), p (replace) or e (extend; `;ms` behind the options if there is a limit after the first add); DELIVER is q (queue), b (broadcast)
          or t (both); DUE is +µs, @ms or ~µs, which the default delay of the topic takes the place of; EXPIRY is empty, or `,ms`
          after the due time, and the record has a field for it. `!ms` behind them: the id stays taken so long. `<n/m` behind all: n jobs of the
-         topic and m of each group may wait, if the topic has no limit of its own; either may be empty
+         topic and m of each group may wait, if the topic has no limit of its own; either may be empty. With m the last argument is the membership, as the part `join` has it
 
 Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING on a node that ARGV does not name, or {'again', {}} if it
          needs more keys, and nothing was done; otherwise the answer, {'first', answer} if no job was there before, {'kept', answer} or {'late'}. The answer is
@@ -59,7 +61,7 @@ local renews = flags ~= '' and string.find(flags, 'x', 1, true)
 -- include clock.lua
 -- include calls.lua
 if draining then return redis.error_reply('DQDRAINING ' .. draining) end
-if not grouped and (has_groups or history_setting or waiting) then return {'again', {}} end
+if not grouped and (has_groups or history_setting or waiting or tells_moves) then return {'again', {}} end
 local chosen = flags ~= '' and string.find(flags, 'c', 1, true) and {}
 if chosen then
   local at = FIRST_JOB

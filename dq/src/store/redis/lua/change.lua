@@ -17,6 +17,8 @@ KEYS[14] {app:topic}:far-leaves      HASH     bound -> ids of the leaf, as a lis
 KEYS[15] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 KEYS[16] {app:topic}:history         HASH     job id -> history
 KEYS[17] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
+KEYS[18] {app:topic}:members         HASH     job id -> job set that the job is a member of
+KEYS[19] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
 ARGV[1]  number of the batch
 ARGV[2]  letters: u if a change of the batch is an update or of options, r if one brings a retention
 ARGV[3]  and on: verb, id, the version that the job must have or '', who sends it or '' (the producer), and what

@@ -22,6 +22,8 @@ KEYS[19] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, 
 KEYS[20] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
 KEYS[21] {app:topic}:history         HASH     job id -> history
 KEYS[22] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
+KEYS[23] {app:topic}:members         HASH     job id -> job set that the job is a member of
+KEYS[24] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
 ARGV[1]  number of the batch
 ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue, p pass: the job gives its seat in its group back), id, fence or '', the version that the job must have or '', who sends it or ''
          (the producer)

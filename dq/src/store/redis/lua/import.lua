@@ -20,6 +20,8 @@ KEYS[17] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, 
 KEYS[18] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
 KEYS[19] {app:topic}:history         HASH     job id -> history
 KEYS[20] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
+KEYS[21] {app:topic}:members         HASH     job id -> job set that the job is a member of
+KEYS[22] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
 ARGV[1]  number of the batch
 ARGV[2]  r (reject: all or nothing), k (keep) or p (replace)
 ARGV[3]  letters: r if a copy has a retention, p if one has another priority than the normal one, h if one is a schedule, u if the id of one is taken

@@ -8,6 +8,8 @@ KEYS[5]  {app:topic}:jobs            HASH     job id -> record
 KEYS[6]  {app:topic}:done            ZSET     job id -> end of its retention, ms
 KEYS[7]  {app:topic}:history         HASH     job id -> history
 KEYS[8]  {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
+KEYS[9]  {app:topic}:members         HASH     job id -> job set that the job is a member of
+KEYS[10] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
 ARGV[1]  node
 ARGV[2]  limit, 1..=1000
 ARGV[3]  fallback, µs

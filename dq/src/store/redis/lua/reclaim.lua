@@ -18,7 +18,9 @@ KEYS[15] {app:topic}:replacements    HASH     job id -> record of the replacemen
 KEYS[16] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 KEYS[17] {app:topic}:history         HASH     job id -> history
 KEYS[18] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
-KEYS[19] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
+KEYS[19] {app:topic}:members         HASH     job id -> job set that the job is a member of
+KEYS[20] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
+KEYS[21] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
 ARGV[1]  node: the dead node
 ARGV[2]  seen: the end of its lease that the caller saw, ms
 ARGV[3]  limit, 1..=1000

@@ -24,7 +24,9 @@ KEYS[18] {app:topic}:schedules       ZSET     ids of schedules, all with score 0
 KEYS[19] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 KEYS[20] {app:topic}:history         HASH     job id -> history
 KEYS[21] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
-KEYS[22] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
+KEYS[22] {app:topic}:members         HASH     job id -> job set that the job is a member of
+KEYS[23] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
+KEYS[24] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  the most bytes of replacements; one may have more
 ARGV[2]  how long the lease of a node is that has rows and none, ms
 ARGV[3]  far-lost as it was before all far jobs were looked at, which had their leaves or are among the ids; otherwise ''

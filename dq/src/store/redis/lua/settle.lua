@@ -12,7 +12,7 @@ KEYS[9]  {app:topic}:leases          ZSET     node -> end of its lease, ms
 KEYS[10] {app:topic}:sequence:NODE   STRING   sequence number of the node
 KEYS[11] {app:topic}:pending         HASH     job id -> pending command
 KEYS[12] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[13] {app:topic}:meta            HASH     protocol, retains, shut, priorities, watcher, publisher, events, history
+KEYS[13] {app:topic}:meta            HASH     protocol, retains, shut, priorities, watcher, publisher, events, history, members
 KEYS[14] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
@@ -20,9 +20,10 @@ KEYS[17] {app:topic}:far-jobs        HASH     job id -> due time and record of a
 KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 KEYS[19] {app:topic}:history         HASH     job id -> history
 KEYS[20] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
-KEYS[21] {app:topic}:schedules       ZSET     ids of schedules; only if a schedule had a tick, an outcome has follow-ups, or the link counts
+KEYS[21] {app:topic}:members         HASH     job id -> job set that the job is a member of
 KEYS[22] {app:topic}:outbox          ZSET     follow-ups that have not arrived; only if an outcome has some, or the link counts
-KEYS[23] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
+KEYS[23] {app:topic}:schedules       ZSET     ids of schedules; only if a schedule had a tick, an outcome has follow-ups, or the link counts
+KEYS[24] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
@@ -40,12 +41,12 @@ Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n
 ]]
 local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local call, format, others = redis.call, string.format, 7 + acks + 2 * ARGV[6]
-local protocol, retains, watcher, watcher_until, events, history_setting, shut, priorities, has_groups =
-  unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events', 'history', 'shut', 'priorities', 'groups'))
+local protocol, retains, watcher, watcher_until, events, history_setting, shut, priorities, has_groups, tells_moves =
+  unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events', 'history', 'shut', 'priorities', 'groups', 'members'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
-local stored, rare, stale, note, keep_notes, tells_moves = call('GET', sequence), call('EXISTS', pending, crashes, metadata), {}
+local stored, rare, stale, note, keep_notes = call('GET', sequence), call('EXISTS', pending, crashes, metadata), {}
 local has_pending = rare > 0 and call('EXISTS', pending) == 1
-if acks == 0 or others <= #ARGV or has_pending or retains or shut or has_groups then
+if acks == 0 or others <= #ARGV or has_pending or retains or shut or has_groups or tells_moves then
   -- rare outcomes.lua
 end
 -- There are only acks, and no job leaves anything behind. That is nearly every settle, so it makes no function, and takes the ids

@@ -15,6 +15,8 @@ KEYS[12] {app:topic}:grouped        ZSET    waiting jobs and seats of groups, al
 KEYS[13] {app:topic}:broadcasts     ZSET    broadcast id -> due time, ms
 KEYS[14] {app:topic}:history        HASH    job id -> history
 KEYS[15] {app:topic}:history-ends   ZSET    id of a job that is gone -> when its history is forgotten, ms
+KEYS[16] {app:topic}:members        HASH    job id -> job set that the job is a member of
+KEYS[17] {app:topic}:outbox         ZSET    follow-ups that have not arrived, all with score 0
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  limit, 1..=1000, for each of dead, done and unacked

@@ -18,7 +18,9 @@ KEYS[15] {app:topic}:grouped        ZSET    waiting jobs and seats of groups, al
 KEYS[16] {app:topic}:broadcasts     ZSET    broadcast id -> due time, ms
 KEYS[17] {app:topic}:history        HASH    job id -> history
 KEYS[18] {app:topic}:history-ends   ZSET    id of a job that is gone -> when its history is forgotten, ms
-KEYS[19] {app:topic}:statistics     HASH    minute -> what was counted; only if the link counts
+KEYS[19] {app:topic}:members        HASH    job id -> job set that the job is a member of
+KEYS[20] {app:topic}:outbox         ZSET    follow-ups that have not arrived, all with score 0
+KEYS[21] {app:topic}:statistics     HASH    minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  limit, 1..=1000
@@ -47,13 +49,13 @@ local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
-  draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, shut, opens, priorities, has_groups = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
+  draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, shut, opens, priorities, has_groups, tells_moves = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
-    'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'shut', 'opens', 'priorities', 'groups'))
+    'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'shut', 'opens', 'priorities', 'groups', 'members'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
-local note, keep_notes, tells_moves
-if events or history_setting or statistics then
+local note, keep_notes
+if events or history_setting or statistics or tells_moves then
   -- rare recorder.lua
 end
 local reach, opens_at, drained_at = floor + lookahead, nil, nil

@@ -31,6 +31,7 @@ fn headers_name_the_keys_of_the_scripts() {
 fn written(key: Key) -> (String, String) {
     let owner = match key {
         Key::Calls => ":PRODUCER",
+        Key::Set => ":NAME",
         key if key.is_owned() => ":NODE",
         _ => "",
     };

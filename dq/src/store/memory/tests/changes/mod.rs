@@ -3,6 +3,7 @@
 mod encoding;
 mod follow_ups;
 mod histories;
+mod job_sets;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -40,6 +41,8 @@ fn state(topic: &Topic) -> State {
             .behind(None)
             .map(|kept| format!("{kept:?}"))
             .chain(taken.map(|kept| format!("{kept:?}")))
+            .chain(topic.members.after(None).map(|member| format!("{member:?}")))
+            .chain(topic.job_sets.after(None).map(|set| format!("{set:?}")))
             .chain(topic.jobs.pauses_after(None).map(|pause| format!("{pause:?}")))
             .collect(),
     )

@@ -2,7 +2,7 @@
 pending command says; or while due jobs wait for a slot.
 
 Needs    what `settle` has: its keys and arguments, acks, others, protocol, watcher, watcher_until, events, history_setting, shut, priorities, rare, has_pending,
-         stale; note, keep_notes and tells_moves, which have no values yet
+         stale; note and keep_notes, which have no values yet, and tells_moves, the field `members` of meta
 Returns  the answer of the step
 Holds    what `settle` holds: it reads and checks everything before its first write
 Cost     an ack one HMGET field and two HDEL fields, any other outcome O(log n)

@@ -1,5 +1,5 @@
 --[[ recorder: the one record of what a step does to jobs. Events, histories and statistics (rule 31) read it at the end of the
-step, and nothing else writes them.
+step, and nothing else writes them. Job sets learn from it that members have ended (rule 18).
 
 A history is text, a line for each move: its letter, the clock, and what `note` got. A minute of the statistics has the slot
 `minute mod 1440`, and takes it from the minute of the day before. Its value is SHAPE: the minute; how many jobs were claimed; how many
@@ -8,8 +8,8 @@ most, ms; and how many were late up to each time in LATE, and later. `store/stat
 
 Needs    meta; jobs, done, broadcasts, if jobs may end; events, history_setting: fields of meta (until when somebody listens, ms; `moves:after`,
          how many moves of a job are kept, and for how long after its end, ms); history, history_ends, if the topic keeps histories;
-         statistics: their key, or nil; note, keep_notes and tells_moves, locals
-         that it gives their values; clock
+         statistics: their key, or nil; members, outbox, while jobs are members of job sets; note, keep_notes and
+         tells_moves, locals that it gives their values; before that tells_moves is the field `members` of meta; clock
 Gives    tells_moves: whether events or histories want to know. note(kind, number, name, ids, from, to): something happened to the job
          `ids`, or to those of the list `ids` from `from` to `to`. kind is a letter of `moves/text.rs` with a cause, a place or a command
          behind it, or `e` and an outcome: a run ended, which is no move; number is a time in ms or ''; name is a node, a producer, a caller
@@ -22,12 +22,15 @@ Cost     no command while nobody wants to know, but one HDEL once nobody listens
          twice and HDEL, or where they are kept ZADD and ZCARD, and what is over 100,000 is forgotten: ZRANGE, HDEL, ZREM
 ]]
 do
+  -- A key of a wrong type is found before the first write.
+  local has_members = tells_moves and redis.call('HLEN', members) > 0
+  if has_members then redis.call('ZCARD', outbox) end
   local is_listened, made = events and (tonumber(events) or 0) > floor, {}
   local minute = math.floor(floor / 60000)
   tells_moves = is_listened or history_setting
   local in_slot = statistics and redis.call('HGET', statistics, int(minute % 1440))
   function note(kind, number, name, ids, from, to)
-    if not (tells_moves or statistics and string.find(kind, '^[cex]')) then return end
+    if not (tells_moves or has_members or statistics and string.find(kind, '^[cex]')) then return end
     if not from then ids, from, to = {ids}, 1, 1 end
     made[#made + 1] = {letter = string.sub(kind, 1, 1), kind = kind, number = number, name = name, ids = ids, from = from, to = to}
   end
@@ -60,13 +63,16 @@ do
       if has_counted then redis.call('HSET', statistics, int(minute % 1440), struct.pack(SHAPE, unpack(counts, 1, 16))) end
       if has_counted and is_new then redis.call('EXPIRE', statistics, 90000) end
     end
-    if not tells_moves then return end
-    local MOST_BYTES, MOST_ENDED, AT_ONCE = 4096, 100000, 250
     local function for_each_move(visit)
       for _, one in ipairs(made) do
         for i = one.from, one.letter ~= 'e' and one.to or 0 do visit(one, one.ids[i]) end
       end
     end
+    if has_members then
+      -- include tell_sets.lua
+    end
+    if not tells_moves then return end
+    local MOST_BYTES, MOST_ENDED, AT_ONCE = 4096, 100000, 250
     local function tell_events()
       local lines, bytes, more = {}, 0, 0
       for_each_move(function(one, id)

@@ -1,4 +1,4 @@
---[[ special: a batch of new jobs whose ids may be taken, or which are large, are for a broadcast, have an expiry, extend, take their ids for a time, or are schedules.
+--[[ special: a batch of new jobs whose ids may be taken, or which are large, are for a broadcast, have an expiry, extend, take their ids for a time, are members of a job set, or are schedules.
 
 Needs    what `add` has: its keys and arguments, chosen, clock, version, calls
 Returns  the answer of the step
@@ -269,6 +269,11 @@ if has_schedules then
 end
 if #taking.members > 0 then
   -- rare take.lua
+end
+if string.find(flags, 'm', 1, true) then
+  (function()
+    -- include join.lua
+  end)()
 end
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)
 if is_grouped then redis.call('HSET', meta, 'groups', int(has_groups), 'priorities', 1) end

@@ -1,0 +1,312 @@
+//! Job sets: members in any topics, and a job that is added once when all of them have ended (rule 18).
+//!
+//! Each call is a producer of its own with one call, number 1, to the topic of that job. So it is repeated until it is answered. A member
+//! counts once, by its topic and id, so a caller that was interrupted may also repeat it with the same ids.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use super::add::{DraftJob, new_job};
+use super::added::Once;
+use super::call::{Call, Started, Verb};
+use super::error::{CallError, Doing, Invalid, Refusal};
+use super::options::{Adds, Options};
+use super::query::Query;
+use super::root::Caller;
+use super::setting::send;
+use super::topic::TopicProvider;
+use super::typed::{Provider, draft};
+use crate::config::NodeSettings;
+use crate::job::{BadName, DelayJob, Deliver, JobDefaults, JobId, TopicName};
+use crate::store::{
+    FOLLOW_UP_BYTES, MOST_MEMBERS_AT_ONCE, MOST_WAITED_FOR, NewJob, OnDead, Producer, SetChange, SetOutcome, SetSeen,
+    SetVerb, SetsRequest,
+};
+
+/// How many bytes a member takes beside its texts, about.
+const MEMBER_BYTES: usize = 128;
+
+/// A set of jobs whose last one is a `J`. Made by [`Provider::job_set`]. Cheap to clone.
+pub struct JobSet<J> {
+    provider: Provider,
+    name: Result<JobId, BadName>,
+    on_dead: OnDead,
+    job: PhantomData<fn() -> J>,
+}
+
+impl Provider {
+    /// A set of jobs, and a job that is added once when all of them have ended: a `J`, in whose topic the set lives. The name is that of the
+    /// set in this topic, 1 to 256 bytes, and stays taken for a day after the set has ended.
+    ///
+    /// ```no_run
+    /// # use dq::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "import-row")]
+    /// # struct Row { #[job(id)] row: u64 }
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "import-done")]
+    /// # struct Done { #[job(id)] import: u64 }
+    /// # async fn import(jobs: dq::Provider) -> Result<(), dq::Error> {
+    /// let set = jobs.job_set::<Done>("import-7");
+    /// set.add_many((0..1_000).map(|row| Row { row })).await?;
+    /// set.then(Done { import: 7 }).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn job_set<J: DelayJob>(&self, name: impl AsRef<str>) -> JobSet<J> {
+        let name = JobId::new(name);
+        JobSet { provider: self.clone(), name, on_dead: OnDead::Count, job: PhantomData }
+    }
+}
+
+impl TopicProvider {
+    /// Reads the set of this name that lives in this topic, with up to 1,000 of the members that have not ended; `None` if there is none.
+    pub fn job_set(&self, name: impl AsRef<str>) -> Call<Query<Option<SetSeen>>> {
+        match JobId::new(name) {
+            Ok(name) => sets(self.0.clone(), SetsRequest::One(name, MOST_WAITED_FOR), |mut sets| sets.pop()),
+            Err(error) => Call::bad(error),
+        }
+    }
+
+    /// Lists the sets that live in this topic, those first that have not ended: at most 1,000 after the first `from`.
+    pub fn job_sets(&self, from: usize, limit: usize) -> Call<Query<Vec<SetSeen>>> {
+        sets(self.0.clone(), SetsRequest::Page { from, limit }, |sets| sets)
+    }
+}
+
+fn sets<T: Send + 'static>(
+    caller: Caller,
+    request: SetsRequest,
+    read: impl FnOnce(Vec<SetSeen>) -> T + Send + 'static,
+) -> Call<Query<T>> {
+    let ask = |store: std::sync::Arc<dyn crate::store::Store>, topic, request, _| -> super::query::Asking<_> {
+        Box::pin(async move { store.job_sets(&topic, &request).await })
+    };
+    Call::query(caller, request, ask, read)
+}
+
+impl<J: DelayJob> JobSet<J> {
+    /// Says what members that are added from now on do to the set if they become DEAD; they count as ended by default.
+    #[must_use]
+    pub fn on_dead(self, on_dead: OnDead) -> Self {
+        Self { on_dead, ..self }
+    }
+
+    /// Adds a job as a member, once the returned [`Call`] is awaited, unless one with its id in its topic is a member already. The set adds
+    /// the job to its topic, usually within milliseconds: a job with its id that exists there keeps the member out, and counts it as
+    /// left.
+    pub fn add<M: DelayJob>(&self, job: M) -> Call<AddMembers> {
+        self.add_many([job])
+    }
+
+    /// Adds up to 1,000 jobs as members, as [`add`](Self::add) does. They go to the store in requests of 250 members and 1 MiB, one after
+    /// the other.
+    pub fn add_many<M: DelayJob>(&self, jobs: impl IntoIterator<Item = M>) -> Call<AddMembers> {
+        let limit = NodeSettings::MOST_BATCH;
+        let mut jobs = jobs.into_iter();
+        let drafts: Vec<_> = jobs.by_ref().take(limit).map(|job| draft(&job, None)).collect();
+        let size = limit + jobs.take(limit).count();
+        if size > limit {
+            return Call::bad(Invalid::BatchTooLarge { what: "jobs", size, limit });
+        }
+        let members = || {
+            let (home, topic) = (self.provider.caller(J::TOPIC)?, self.provider.caller(M::TOPIC)?);
+            let (set, on_dead) = (self.name.clone()?, self.on_dead);
+            Ok::<_, BadName>(AddMembers {
+                home,
+                set,
+                on_dead,
+                topic,
+                drafts,
+                defaults: M::DEFAULTS,
+                options: Options::default(),
+            })
+        };
+        members().map_or_else(Call::bad, Call::new)
+    }
+
+    /// Closes the set: once all its members have ended, this job is added, with what became of them in the headers `dq-set-acked`,
+    /// `dq-set-dead` and `dq-set-left`. A set without members has none to wait for. Called again, it changes nothing.
+    ///
+    /// A delay of the job counts from the end of the last member.
+    #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
+    pub fn then(&self, job: J) -> Call<CloseSet> {
+        let close = || {
+            let (home, set) = (self.provider.caller(J::TOPIC)?, self.name.clone()?);
+            Ok::<_, BadName>(CloseSet {
+                home,
+                set,
+                draft: draft(&job, None),
+                defaults: J::DEFAULTS,
+                options: Options::default(),
+            })
+        };
+        close().map_or_else(Call::bad, Call::new)
+    }
+
+    /// Reads the set, once the returned [`Call`] is awaited, with up to 1,000 of the members that have not ended; `None` if there is none.
+    pub fn seen(&self) -> Call<Query<Option<SetSeen>>> {
+        match (self.provider.of::<J>(), &self.name) {
+            (Ok(topic), Ok(name)) => topic.job_set(name.as_str()),
+            (Err(error), _) => Call::bad(error),
+            (_, Err(error)) => Call::bad(error.clone()),
+        }
+    }
+}
+
+impl<J> Clone for JobSet<J> {
+    fn clone(&self) -> Self {
+        Self { provider: self.provider.clone(), name: self.name.clone(), on_dead: self.on_dead, job: PhantomData }
+    }
+}
+
+/// Adds members to a set. Made by [`JobSet::add`] and [`JobSet::add_many`]; takes the options of an add.
+///
+/// Resolves to the set as it is then.
+pub struct AddMembers {
+    home: Caller,
+    set: JobId,
+    on_dead: OnDead,
+    topic: Caller,
+    drafts: Vec<DraftJob>,
+    defaults: JobDefaults,
+    options: Options,
+}
+
+/// Closes a set. Made by [`JobSet::then`]; takes the options of an add.
+///
+/// Resolves to the set as it is then.
+pub struct CloseSet {
+    home: Caller,
+    set: JobId,
+    draft: DraftJob,
+    defaults: JobDefaults,
+    options: Options,
+}
+
+/// The jobs as a set takes them.
+fn jobs_of(
+    topic: &Caller,
+    drafts: Vec<DraftJob>,
+    mut options: Options,
+    defaults: &JobDefaults,
+) -> Result<Vec<NewJob>, Invalid> {
+    options.carry_trace();
+    let options = options.check(defaults, topic.environment())?;
+    if options.deliver != Deliver::Queue {
+        return Err(Invalid::NotInASet { topic: topic.topic().clone() });
+    }
+    let (mut jobs, mut known) = (Vec::with_capacity(drafts.len()), HashSet::new());
+    for draft in drafts {
+        let job = new_job(topic, draft, &options)?;
+        if !known.insert(job.id.clone()) {
+            return Err(Invalid::RepeatedInBatch { id: job.id });
+        }
+        jobs.push(job);
+    }
+    Ok(jobs)
+}
+
+impl Verb for AddMembers {
+    type Output = SetSeen;
+
+    fn start(self, within: Option<Duration>) -> Result<Started<SetSeen>, CallError> {
+        let Self { home, set, on_dead, topic, drafts, defaults, options } = self;
+        let jobs = jobs_of(&topic, drafts, options, &defaults)?;
+        let parts = in_parts(topic.topic(), jobs);
+        Ok(Started::work(async move {
+            let mut seen = None;
+            for part in parts {
+                seen = Some(change(&home, &set, SetVerb::Add(on_dead, part), within).await?);
+            }
+            Ok(seen.expect("there is a part"))
+        }))
+    }
+}
+
+/// The members in parts that a store takes at once; one part at least.
+fn in_parts(topic: &TopicName, jobs: Vec<NewJob>) -> Vec<Vec<(TopicName, NewJob)>> {
+    let (mut parts, mut bytes) = (vec![Vec::new()], 0);
+    for job in jobs {
+        let size = MEMBER_BYTES + job.id.as_str().len() + job.record.as_bytes().len();
+        let last = parts.last_mut().expect("there is a part");
+        bytes += size;
+        if last.len() == MOST_MEMBERS_AT_ONCE || bytes > FOLLOW_UP_BYTES && !last.is_empty() {
+            bytes = size;
+            parts.push(vec![(topic.clone(), job)]);
+        } else {
+            last.push((topic.clone(), job));
+        }
+    }
+    parts
+}
+
+impl Verb for CloseSet {
+    type Output = SetSeen;
+
+    fn start(self, within: Option<Duration>) -> Result<Started<SetSeen>, CallError> {
+        let Self { home, set, draft, defaults, options } = self;
+        let mut jobs = jobs_of(&home, vec![draft], options, &defaults)?;
+        let then = jobs.pop().expect("there is one job");
+        Ok(Started::work(async move { change(&home, &set, SetVerb::Close(Box::new(then)), within).await }))
+    }
+}
+
+/// Sends a change of a set until it is answered.
+async fn change(home: &Caller, set: &JobId, what: SetVerb, within: Option<Duration>) -> Result<SetSeen, CallError> {
+    let size = |job: &NewJob| MEMBER_BYTES + job.record.as_bytes().len();
+    let bytes = match &what {
+        SetVerb::Add(_, jobs) => jobs.iter().map(|(_, job)| size(job)).sum(),
+        SetVerb::Close(then) => size(then),
+        SetVerb::End(..) => 0,
+    };
+    let change = SetChange { set: set.clone(), what };
+    let target = || home.target(Doing::Set);
+    let sent =
+        send("job_set", home, bytes, within, move |producer: &dyn Producer| producer.job_set(1, change.clone())).await;
+    match sent.map_err(|how| CallError::failed(target(), how))? {
+        SetOutcome::Done(seen) => Ok(seen),
+        SetOutcome::Refused(refusal) => {
+            Err(CallError::Refused { target: target(), refusal: Refusal::JobSet { set: set.clone(), refusal } })
+        }
+    }
+}
+
+impl Adds for AddMembers {
+    type Timing = Once;
+
+    fn options(&mut self) -> &mut Options {
+        &mut self.options
+    }
+}
+
+impl Adds for CloseSet {
+    type Timing = Once;
+
+    fn options(&mut self) -> &mut Options {
+        &mut self.options
+    }
+}
+
+/// Shows the set and its topic.
+impl<J> fmt::Debug for JobSet<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobSet").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Shows the set and the topic of the members, never a payload.
+impl fmt::Debug for AddMembers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AddMembers").field("set", &self.set).field("topic", &self.topic).finish_non_exhaustive()
+    }
+}
+
+/// Shows the set and its topic, never a payload.
+impl fmt::Debug for CloseSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CloseSet").field("set", &self.set).field("topic", &self.home).finish_non_exhaustive()
+    }
+}

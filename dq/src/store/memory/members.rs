@@ -1,0 +1,116 @@
+//! Which jobs of a topic are members of sets, and what the topic tells these when members end (rule 18).
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::places::{TouchedIds, bytes_of_row};
+use crate::job::{JobId, TopicName};
+use crate::store::{
+    FollowUpBatch, FollowUps, JobMove, MOST_MEMBERS_AT_ONCE, MemberEnd, Membership, OnDead, SetChange, SetVerb,
+};
+
+/// The members in a topic.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Members {
+    by_id: BTreeMap<JobId, Membership>,
+    /// What they take in memory, about.
+    pub(super) bytes: u64,
+    /// Those that the step has changed.
+    pub(super) touched: TouchedIds,
+}
+
+/// How a job of this membership has ended by a move; `None`: it has not.
+fn end_of(made: &JobMove, on_dead: OnDead) -> Option<MemberEnd> {
+    match (made, on_dead) {
+        (JobMove::Done { .. }, _) => Some(MemberEnd::Acked),
+        (JobMove::Dead { .. }, OnDead::Count) => Some(MemberEnd::Dead),
+        (JobMove::Dead { .. }, OnDead::CancelRest) => Some(MemberEnd::DeadCancels),
+        // Only a DEAD job whose set waits for it is still a member when its retention ends.
+        (JobMove::Removed, _) => Some(MemberEnd::Dead),
+        (JobMove::Deleted { .. } | JobMove::Dropped, _) => Some(MemberEnd::Left),
+        _ => None,
+    }
+}
+
+impl Members {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    pub(super) fn get(&self, id: &JobId) -> Option<&Membership> {
+        self.by_id.get(id)
+    }
+
+    /// Those after an id, in order.
+    pub(super) fn after(&self, after: Option<JobId>) -> impl Iterator<Item = (&JobId, &Membership)> {
+        self.by_id.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded))
+    }
+
+    /// Puts of which set a job is a member; `None`: of none. Returns of which it was.
+    pub(super) fn put(&mut self, id: &JobId, new: Option<Membership>) -> Option<Membership> {
+        self.touched.add(id);
+        let bytes =
+            |membership: &Membership| bytes_of_row(id, membership.home.as_str().len() + membership.set.as_str().len());
+        self.bytes += new.as_ref().map_or(0, bytes);
+        let old = match new {
+            Some(new) => self.by_id.insert(id.clone(), new),
+            None => self.by_id.remove(id),
+        };
+        self.bytes -= old.as_ref().map_or(0, bytes);
+        old
+    }
+
+    /// What the homes of the sets are told of these moves.
+    pub(super) fn ends(&mut self, topic: &TopicName, moves: &[(JobId, JobMove)]) -> FollowUps {
+        let mut ends = Ends::default();
+        for (id, made) in moves {
+            let Some(membership) = self.by_id.get(id) else { continue };
+            let Some(end) = end_of(made, membership.on_dead) else { continue };
+            let membership = self.put(id, None).expect("it was there just now");
+            ends.push(membership, id.clone(), end);
+        }
+        ends.told(topic)
+    }
+
+    /// These jobs have come as members, or were refused: with what each was before. Returns what the homes are told.
+    pub(super) fn joined(
+        &mut self,
+        topic: &TopicName,
+        membership: &Membership,
+        jobs: impl Iterator<Item = (JobId, bool)>,
+    ) -> FollowUps {
+        let mut ends = Ends::default();
+        for (id, is_taken) in jobs {
+            if !is_taken {
+                ends.push(membership.clone(), id, MemberEnd::Left);
+                continue;
+            }
+            let old = self.put(&id, Some(membership.clone()));
+            if let Some(old) = old.filter(|old| (&old.home, &old.set) != (&membership.home, &membership.set)) {
+                ends.push(old, id, MemberEnd::Left);
+            }
+        }
+        ends.told(topic)
+    }
+}
+
+/// The ends of a step, by home and set.
+#[derive(Default)]
+struct Ends(BTreeMap<(TopicName, JobId), Vec<(JobId, MemberEnd)>>);
+
+impl Ends {
+    fn push(&mut self, membership: Membership, id: JobId, end: MemberEnd) {
+        self.0.entry((membership.home, membership.set)).or_default().push((id, end));
+    }
+
+    fn told(self, topic: &TopicName) -> FollowUps {
+        let mut told = FollowUps::default();
+        for ((home, set), ends) in self.0 {
+            for some in ends.chunks(MOST_MEMBERS_AT_ONCE) {
+                let what = SetVerb::End(topic.clone(), some.to_vec());
+                told.push(home.clone(), &FollowUpBatch::Set(SetChange { set: set.clone(), what }));
+            }
+        }
+        told
+    }
+}

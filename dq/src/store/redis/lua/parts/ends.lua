@@ -1,0 +1,26 @@
+--[[ ends: tells job sets of members that have ended. A function of its own, because Lua bounds how many locals one has.
+
+Needs    telling: a list of `members` of the part `join` and the part `recorder`: a membership, the id of the job and how it has ended, a
+         letter of `MemberEnd`, one behind the other; meta, outbox; clock
+Holds    rule 18
+Cost     for each set that is told: that of `post`; one PUBLISH
+]]
+local prefix, NUL = string.sub(meta, 1, -5), string.char(0)
+local topic = string.match(prefix, '^[^{]*{[^:]*:(.*)}:$')
+local function text(bytes) return struct.pack('<I4', #bytes) .. bytes end
+-- As many ends as an entry may have, so that no step of a home takes long.
+local by_set, in_order, MOST_AT_ONCE = {}, {}, 250
+for i = 1, #telling, 3 do
+  local home, set = string.match(telling[i], '^([^%z]*)%z([^%z]*)%z')
+  local key = home .. NUL .. set
+  if not by_set[key] or #by_set[key] > MOST_AT_ONCE then
+    by_set[key] = {target = home, 'e' .. text(set) .. text(topic)}
+    in_order[#in_order + 1] = by_set[key]
+  end
+  table.insert(by_set[key], telling[i + 2] .. text(telling[i + 1]))
+end
+for _, ends in ipairs(in_order) do
+  local target, batch = ends.target, table.concat(ends)
+  -- include post.lua
+end
+if #in_order > 0 then redis.pcall('PUBLISH', prefix .. 'wake', 'outbox') end

@@ -1,0 +1,32 @@
+--[[ tell_sets: of the jobs that the step has ended, those that are members of job sets are none any more, and the sets are told.
+
+Needs    for_each_move of the part `recorder`; meta, members, outbox; clock
+Holds    rule 18: in the step that ends the jobs. A set that waits for its DEAD jobs is not told of them until they are gone
+Cost     an HMGET field for each job that ends; HDEL and HLEN, and what `ends` costs, if there are any
+]]
+local ids, letters, telling, gone = {}, {}, {}, {}
+for_each_move(function(one, id)
+  if string.find(one.letter, '[kxdgz]') then ids[#ids + 1], letters[#letters + 1] = id, one.letter end
+end)
+for first = 1, #ids, 1000 do
+  local of = redis.call('HMGET', members, unpack(ids, first, math.min(first + 999, #ids)))
+  for n = 1, #of do
+    local letter, on_dead, how = letters[first + n - 1], of[n] and string.sub(of[n], -1), 'l'
+    if letter == 'k' then
+      how = 'a'
+    elseif letter == 'x' then
+      how = on_dead == 'c' and 'x' or on_dead
+    elseif letter == 'g' then
+      how = on_dead == 'w' and 'x' or 'w'
+    end
+    if of[n] and how ~= 'w' then
+      telling[#telling + 1], telling[#telling + 2], telling[#telling + 3] = of[n], ids[first + n - 1], how
+      gone[#gone + 1] = ids[first + n - 1]
+    end
+  end
+end
+if #gone > 0 then
+  for first = 1, #gone, 1000 do redis.call('HDEL', members, unpack(gone, first, math.min(first + 999, #gone))) end
+  if redis.call('HLEN', members) == 0 then redis.call('HDEL', meta, 'members') end
+  -- include ends.lua
+end

@@ -1,0 +1,316 @@
+//! Job sets: members in any topics, and one job that is added once when all of them have ended (rule 18).
+
+use std::sync::Arc;
+
+use super::producer::{answered, job, replacing, with_payload};
+use super::topic::{Topic, id, ms, secs};
+use dq::job::State;
+use dq::store::step::{Change, Ending, Verdict};
+use dq::store::{
+    ACKED_HEADER, BatchAnswer, CommandKind, DEAD_HEADER, FollowUpBatch, FollowUps, LEFT_HEADER, NewJob, OnDead,
+    SetChange, SetCounts, SetOutcome, SetRefusal, SetSeen, SetState, SetVerb, SetsRequest,
+};
+
+impl Topic {
+    async fn change_set(&self, name: &str, what: SetVerb) -> SetOutcome {
+        let producer = self.store.producer(&self.key, &dq::job::ProducerId::new(format!("set-{}", self.micros())));
+        self.advance(std::time::Duration::from_micros(1)).await; // another producer for each call
+        let answer = producer.job_set(1, SetChange { set: id(name), what }).await.expect("job_set is answered");
+        answered(answer).remove(0)
+    }
+
+    /// Adds these jobs of `of` as members of the set `s`, which lives here.
+    async fn joined_by(&self, of: &Self, on_dead: OnDead, jobs: Vec<NewJob>) -> SetOutcome {
+        let jobs = jobs.into_iter().map(|job| (of.key.topic.clone(), job)).collect();
+        self.change_set("s", SetVerb::Add(on_dead, jobs)).await
+    }
+
+    /// Closes the set `s` with the last job `then`.
+    async fn closes(&self) -> SetOutcome {
+        self.change_set("s", SetVerb::Close(Box::new(job("then")))).await
+    }
+
+    async fn set_of(&self, most: usize) -> SetSeen {
+        let request = SetsRequest::One(id("s"), most);
+        self.store.job_sets(&self.key, &request).await.expect("job_sets is answered").remove(0)
+    }
+
+    /// The counts of the set `s`: members, acked, dead and left.
+    async fn set_counts(&self) -> [u64; 4] {
+        let SetCounts { members, acked, dead, left } = self.set_of(0).await.counts;
+        [members, acked, dead, left]
+    }
+
+    /// What the last job of the set `s` says of the members: acked, dead and left; `None` if it was not added.
+    async fn last_job(&self) -> Option<[String; 3]> {
+        let found = self.store.get(&self.key, &[id("then")]).await.expect("get is answered").remove(0)?;
+        let headers = found.record.metadata().expect("it decodes").headers;
+        let of = |name: &str| headers.iter().find(|(known, _)| known == name).expect("the header is there").1.clone();
+        Some([ACKED_HEADER, DEAD_HEADER, LEFT_HEADER].map(of))
+    }
+}
+
+/// Brings what waits in the outboxes of these topics to the others, until nothing waits and what came is due.
+async fn relay_all(topics: &[&Topic]) {
+    loop {
+        let mut is_quiet = true;
+        for from in topics {
+            for entry in from.relay_of("relay", topics, &[]).await.entries {
+                is_quiet = false;
+                let target = topics.iter().find(|to| to.key.topic == entry.target).expect("the target is one of them");
+                target.gets(from, &entry).await.expect("the target takes it");
+            }
+            from.relay_of("relay", topics, &[]).await;
+        }
+        if is_quiet {
+            // A delay counts from the position of the entry, rounded up.
+            return topics[0].advance(ms(1)).await;
+        }
+    }
+}
+
+/// Three members in two topics, each of which ends in another way (rule 18).
+pub async fn last_job_of_a_set_comes_once_when_all_members_have_ended(t: &Topic) {
+    let (one, two) = (t.beside("conformance", "one").await, t.beside("conformance", "two").await);
+    let all = [t, &one, &two];
+    t.joined_by(&one, OnDead::Count, vec![with_payload("a", "payload"), job("b")]).await;
+    t.joined_by(&two, OnDead::Count, vec![job("a")]).await;
+    assert_eq!(one.state("a").await, None, "the set brings them");
+    relay_all(&all).await;
+    assert_eq!(one.payload("a").await, "payload");
+    let claims = one.claims("n").await;
+    assert_eq!(one.settle("n", &claims[0], Change::Ack).await, Verdict::Done);
+    assert_eq!(one.settle("n", &claims[1], Change::Dead).await, Verdict::Done);
+    relay_all(&all).await;
+    assert_eq!(t.set_counts().await, [3, 1, 1, 0]);
+    assert_eq!(
+        (t.set_of(10).await.state, t.set_of(10).await.waits_for),
+        (SetState::Open, vec![(two.key.topic.clone(), id("a"))])
+    );
+    assert!(matches!(t.closes().await, SetOutcome::Done(seen) if seen.state == SetState::Closed));
+    relay_all(&all).await;
+    assert_eq!(t.last_job().await, None);
+    two.delete("a").await;
+    relay_all(&all).await;
+    assert_eq!(t.last_job().await, Some(["1", "1", "1"].map(str::to_owned)));
+    assert_eq!((t.set_of(10).await.state, t.set_of(10).await.waits_for), (SetState::Ended, vec![]));
+    t.delete("then").await;
+    assert!(matches!(t.closes().await, SetOutcome::Done(seen) if seen.state == SetState::Ended));
+    one.requeue("b").await;
+    let claim = one.claim("n", "b").await;
+    one.end("n", &claim, Change::Ack).await;
+    relay_all(&all).await;
+    assert_eq!(t.last_job().await, None, "it was added once");
+    one.close().await;
+    two.close().await;
+}
+
+/// A set that was closed before it had a member waits for none (rule 18).
+pub async fn set_without_members_ends_at_once(t: &Topic) {
+    t.closes().await;
+    relay_all(&[t]).await;
+    assert_eq!(t.last_job().await, Some(["0", "0", "0"].map(str::to_owned)));
+}
+
+/// A caller repeats its members with the same ids: each counts once, and is added once (rule 18).
+pub async fn member_counts_once_however_often_it_is_added(t: &Topic) {
+    let one = t.beside("conformance", "one").await;
+    for _ in 0..2 {
+        t.joined_by(&one, OnDead::Count, vec![job("a"), job("b")]).await;
+        relay_all(&[t, &one]).await;
+    }
+    let claims = one.claims("n").await;
+    assert_eq!(claims.len(), 2);
+    one.end("n", &claims[0], Change::Ack).await;
+    relay_all(&[t, &one]).await;
+    t.joined_by(&one, OnDead::Count, vec![job("a"), job("b")]).await;
+    relay_all(&[t, &one]).await;
+    assert_eq!((t.set_counts().await, one.counts().await.delayed), ([2, 1, 0, 0], 0), "not even after its end");
+    one.close().await;
+}
+
+/// A call that is repeated under its number is one call (rule 18).
+pub async fn change_of_a_set_is_one_call(t: &Topic) {
+    let change = SetChange { set: id("s"), what: SetVerb::Close(Box::new(job("then"))) };
+    let producer = t.producer_named("p");
+    let first = producer.job_set(1, change.clone()).await.expect("job_set is answered");
+    assert_eq!(producer.job_set(1, change.clone()).await.expect("job_set is answered"), first);
+    producer.job_set(2, change.clone()).await.expect("job_set is answered");
+    assert!(matches!(producer.job_set(1, change).await, Ok(BatchAnswer::Done(_) | BatchAnswer::Late)));
+}
+
+/// Whatever ends a job ends the member, in the step that does so (rule 18).
+pub async fn each_way_of_leaving_ends_a_member(t: &Topic) {
+    let one = t.beside("conformance", "one").await;
+    let names =
+        ["ack", "ack-outside", "dead", "delete", "cancel", "drop", "deleted-while-it-runs", "acked-while-it-runs"];
+    t.joined_by(&one, OnDead::Count, names.into_iter().map(job).collect()).await;
+    relay_all(&[t, &one]).await;
+    one.ack_outside("ack-outside").await;
+    one.delete("delete").await;
+    one.cancel("cancel").await;
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [8, 1, 0, 2]);
+    for claim in one.claims("n").await {
+        let change = match claim.id.as_str() {
+            "dead" => Change::Dead,
+            "drop" => Change::Drop,
+            "ack" => Change::Ack,
+            name => {
+                let verb = if name == "deleted-while-it-runs" { CommandKind::Delete } else { CommandKind::Ack };
+                one.command(verb, name, None).await;
+                Change::Rejoin(dq::store::step::RejoinDue::AsAdded)
+            }
+        };
+        one.end("n", &claim, change).await;
+    }
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [8, 3, 1, 4]);
+    assert_eq!(t.set_of(10).await.waits_for, []);
+    one.close().await;
+}
+
+/// A retry, a rejoin, a park, a crash and a replacement end no member (rule 18).
+pub async fn job_that_comes_back_is_still_a_member(t: &Topic) {
+    let one = t.beside("conformance", "one").await;
+    let names = ["retried", "parked", "replaced", "crashed"];
+    t.joined_by(&one, OnDead::Count, names.into_iter().map(job).collect()).await;
+    relay_all(&[t, &one]).await;
+    for claim in one.claims("n").await {
+        match claim.id.as_str() {
+            "retried" => one.end("n", &claim, Change::Retry(secs(1))).await,
+            "parked" => one.end("n", &claim, Change::Park).await,
+            "replaced" => {
+                one.add_job(replacing("replaced", "new")).await;
+                one.end("n", &claim, Change::Ack).await;
+            }
+            _ => {}
+        }
+    }
+    one.crash("n").await;
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [4, 0, 0, 0]);
+    one.ack_outside("parked").await;
+    one.advance(secs(1)).await;
+    for claim in one.claims("m").await {
+        one.end("m", &claim, Change::Ack).await;
+    }
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [4, 4, 0, 0]);
+    one.close().await;
+}
+
+/// A set may wait for a person who requeues, deletes or acks a DEAD member, or for the end of its retention (rule 18).
+pub async fn set_waits_for_its_dead_members(t: &Topic) {
+    let one = t.beside("conformance", "one").await;
+    let names = ["requeued", "deleted", "removed"];
+    t.joined_by(&one, OnDead::Wait, names.into_iter().map(job).collect()).await;
+    relay_all(&[t, &one]).await;
+    for claim in one.claims("n").await {
+        one.end("n", &claim, Change::Dead).await;
+    }
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [3, 0, 0, 0]);
+    one.requeue("requeued").await;
+    let claim = one.claim("n", "requeued").await;
+    one.end("n", &claim, Change::Ack).await;
+    one.delete("deleted").await;
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [3, 1, 0, 1]);
+    one.advance(secs(400 * 86_400)).await;
+    one.sweep("n", one.sweep_of("n", 10)).await;
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [3, 1, 1, 1]);
+    one.close().await;
+}
+
+/// A DEAD member may cancel those that have not ended (rule 18).
+pub async fn dead_member_cancels_the_rest(t: &Topic) {
+    let (one, two) = (t.beside("conformance", "one").await, t.beside("conformance", "two").await);
+    let all = [t, &one, &two];
+    t.joined_by(&one, OnDead::CancelRest, vec![job("a")]).await;
+    relay_all(&all).await;
+    let claim = one.claim("n", "a").await;
+    for batch in 0..3 {
+        let jobs = (0..150).map(|n| job(&format!("{batch}-{n}"))).collect();
+        t.joined_by(&two, OnDead::CancelRest, jobs).await;
+    }
+    relay_all(&all).await;
+    t.closes().await;
+    one.end("n", &claim, Change::Dead).await;
+    relay_all(&all).await;
+    assert_eq!(t.last_job().await, Some(["0", "1", "450"].map(str::to_owned)));
+    assert_eq!(two.counts().await.delayed, 0);
+    one.close().await;
+    two.close().await;
+}
+
+/// A closed set takes no members of callers, but those of handlers of its members, which come before the end of these (rule 18).
+pub async fn closed_set_takes_members_of_its_members_only(t: &Topic) {
+    let one = t.beside("conformance", "one").await;
+    t.joined_by(&one, OnDead::Count, vec![job("a")]).await;
+    t.closes().await;
+    relay_all(&[t, &one]).await;
+    let late = t.joined_by(&one, OnDead::Count, vec![job("late")]).await;
+    assert_eq!(late, SetOutcome::Refused(SetRefusal::Closed));
+    let claim = one.claim("n", "a").await;
+    let mut follow_ups = FollowUps::default();
+    let what = SetVerb::Add(OnDead::Count, vec![(one.key.topic.clone(), job("b"))]);
+    follow_ups.push(t.key.topic.clone(), &FollowUpBatch::Set(SetChange { set: id("s"), what }));
+    one.end("n", &claim, Change::Then(Ending::Ack, Arc::new(follow_ups))).await;
+    relay_all(&[t, &one]).await;
+    assert_eq!((t.set_counts().await, t.last_job().await), ([2, 1, 0, 0], None));
+    let claim = one.claim("n", "b").await;
+    one.end("n", &claim, Change::Ack).await;
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.last_job().await, Some(["2", "0", "0"].map(str::to_owned)));
+    let late = t.joined_by(&one, OnDead::Count, vec![job("late")]).await;
+    assert_eq!(late, SetOutcome::Refused(SetRefusal::Ended));
+    relay_all(&[t, &one]).await;
+    assert_eq!(one.state("late").await, None);
+    one.close().await;
+}
+
+/// A job that exists is not the set's, and a job that joins another set leaves its own (rule 18).
+pub async fn job_is_a_member_of_one_set(t: &Topic) {
+    let one = t.beside("conformance", "one").await;
+    one.add("exists").await;
+    t.joined_by(&one, OnDead::Count, vec![job("exists"), job("a")]).await;
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [2, 0, 0, 1]);
+    one.delete("exists").await;
+    let what = SetVerb::Add(OnDead::Count, vec![(one.key.topic.clone(), replacing("a", "new"))]);
+    t.change_set("other", what).await;
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [2, 0, 0, 2]);
+    let claim = one.claim("n", "a").await;
+    one.end("n", &claim, Change::Ack).await;
+    relay_all(&[t, &one]).await;
+    let request = SetsRequest::One(id("other"), 1);
+    let other = t.store.job_sets(&t.key, &request).await.expect("job_sets is answered").remove(0);
+    assert_eq!((other.counts.acked, t.set_counts().await), (1, [2, 0, 0, 2]));
+    one.close().await;
+}
+
+/// The sets of a topic come in pages, those first that have not ended; an ended one is forgotten after a day (rule 18).
+pub async fn sets_come_in_pages(t: &Topic) {
+    for name in ["b", "a", "c"] {
+        t.change_set(name, SetVerb::Add(OnDead::Count, vec![(t.key.topic.clone(), job(name))])).await;
+    }
+    t.change_set("b", SetVerb::Close(Box::new(job("then")))).await;
+    relay_all(&[t]).await;
+    t.delete("b").await;
+    relay_all(&[t]).await;
+    let page = |from, limit| {
+        let request = SetsRequest::Page { from, limit };
+        async move {
+            let sets = t.store.job_sets(&t.key, &request).await.expect("job_sets is answered");
+            sets.into_iter().map(|seen| seen.set.to_string()).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!((page(0, 2).await, page(2, 2).await), (vec!["a".to_owned(), "c".to_owned()], vec!["b".to_owned()]));
+    t.advance(secs(86_400)).await;
+    t.change_set("d", SetVerb::Add(OnDead::Count, Vec::new())).await;
+    assert_eq!(page(0, 10).await, ["a", "c", "d"]);
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+}
