@@ -1,7 +1,7 @@
 //! How soon a follow-up runs on Redis: from the end of a run to the start of the job that follows it, in chains of three jobs over three
-//! topics, on two nodes.
+//! topics, on two nodes. And what a large job set costs.
 //!
-//! `cargo bench -p dq --bench follow_ups -- [--quick]`
+//! `cargo bench -p dq --bench follow_ups -- [--quick] [--only chains|sets]`
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -107,16 +107,82 @@ async fn chains(bench: &mut Bench, server: &Server, rate: usize, seconds: usize)
     two.shutdown(Duration::from_secs(5)).await;
 }
 
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "member")]
+struct Member {
+    #[job(id)]
+    n: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "last")]
+struct Last {
+    #[job(id)]
+    n: usize,
+}
+
+/// How many members were acked, of each set that has ended.
+#[derive(Debug, Clone)]
+struct Ended(tokio::sync::watch::Sender<Vec<usize>>);
+
+#[delay_listener(register = false, concurrency = 256)]
+async fn member(_job: Job<Member>) -> Result<(), JobError> {
+    Ok(())
+}
+
+#[delay_listener(register = false)]
+async fn last(job: Job<Last>, ended: &Ended) -> Result<(), JobError> {
+    let header = |name| job.header(name).and_then(|text| text.parse::<usize>().ok()).unwrap();
+    ended.0.send_modify(|counts| counts.push(header("dq-set-acked")));
+    Ok(())
+}
+
+/// A set of so many members, from the first add to its last job.
+async fn set(bench: &mut Bench, server: &Server, members: usize) {
+    server.empty().await;
+    let (sender, mut counts) = tokio::sync::watch::channel(Vec::new());
+    let factory = ContextFactory::new("bench").store(server.url()).without_inventory().variables([("", ""); 0]);
+    let dq = factory.listener::<member>().listener::<last>().provide(Ended(sender)).start().await.unwrap();
+    dq.ready().await;
+    server.watch_slow_scripts().await;
+    let meter = Meter::on(server).await;
+    let start = Instant::now();
+    let set = dq.provider().job_set::<Last>("import-7");
+    let all: Vec<_> = (0..members).collect();
+    for part in all.chunks(1_000) {
+        set.add_many(part.iter().map(|n| Member { n: *n })).await.unwrap();
+    }
+    let added = start.elapsed();
+    set.then(Last { n: 7 }).await.unwrap();
+    counts.wait_for(|counts| !counts.is_empty()).await.unwrap();
+    let took = start.elapsed();
+    let cost = meter.end_on(server, members).await;
+    assert_eq!(*counts.borrow(), [members]);
+    let name = format!("a job set of {members} members");
+    bench.record(Side::Dq, &format!("{name}, adds"), "members/s", members as f64 / added.as_secs_f64());
+    bench.record(Side::Dq, &format!("{name}, to its last job"), "members/s", members as f64 / took.as_secs_f64());
+    bench.record(Side::Dq, &format!("{name}, longest script"), "ms", server.longest_script().await / 1e3);
+    bench.record(Side::Dq, &format!("{name}, commands"), "per member", cost.commands);
+    dq.shutdown(Duration::from_secs(5)).await;
+}
+
 #[tokio::main]
 async fn main() {
     let arguments = Arguments::read();
-    let seconds = arguments.scaled(10, 60);
-    let mut bench = Bench::start("follow_ups", arguments, 2);
+    let (seconds, members) = (arguments.scaled(10, 60), arguments.scaled(100_000, 1_000_000));
+    let wants = ["chains", "sets"].map(|name| arguments.wants(name));
+    let mut bench = Bench::start("follow_ups", arguments, 3);
     let server = bench.server().await;
     for _ in bench.rounds() {
         for rate in [100, 1_000] {
-            bench.step(format!("{rate} chains a second"));
-            chains(&mut bench, &server, rate, seconds).await;
+            if wants[0] {
+                bench.step(format!("{rate} chains a second"));
+                chains(&mut bench, &server, rate, seconds).await;
+            }
+        }
+        if wants[1] {
+            bench.step(format!("a set of {members}"));
+            set(&mut bench, &server, members).await;
         }
     }
     bench.finish();

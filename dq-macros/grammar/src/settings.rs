@@ -63,7 +63,7 @@ macro_rules! node_settings {
         /// How many bytes of memory the jobs of a `file:` store may take, as the store counts it: further adds, imports and growing
         /// updates are refused, outcomes and ticks never. Otherwise three quarters of what the machine or the container has.
         memory_limit: [Option<usize>] = None, in 1024 * 1024..=usize::MAX;
-        /// How many jobs may wait in the [buffer](Self::buffer) of a provider while the store is away; further adds fail.
+        /// How many jobs may wait in the `buffer` of a provider while the store is away; further adds fail.
         buffer_limit: [usize] = 1_000_000, in 1..=100_000_000;
         /// How many bytes these jobs may have.
         buffer_bytes: [usize] = 256 * 1024 * 1024, in 1024 * 1024..=1024 * 1024 * 1024 * 1024;

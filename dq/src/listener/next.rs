@@ -12,8 +12,8 @@ use crate::job::{
     to_json,
 };
 use crate::store::{
-    Due, FOLLOW_UP_BYTES, FollowUpBatch, FollowUps, MOST_FOLLOW_UPS, MOST_MEMBERS_AT_ONCE, MaxWaiting, NewJob, OnDead, OnDuplicate,
-    SetChange, SetVerb,
+    Due, FOLLOW_UP_BYTES, FollowUpBatch, FollowUps, MOST_FOLLOW_UPS, MOST_MEMBERS_AT_ONCE, MaxWaiting, NewJob, OnDead,
+    OnDuplicate, SetChange, SetVerb,
 };
 use crate::telemetry;
 use crate::time::{IntoDelay, LONGEST_DELAY, Timestamp};

@@ -18,6 +18,7 @@ mod add;
 mod added;
 mod batch;
 mod buffer;
+mod buffered;
 mod call;
 mod change;
 mod coalescer;

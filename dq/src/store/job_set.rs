@@ -242,6 +242,7 @@ pub enum SetRefusal {
     TooManySets,
 }
 
+#[cfg(feature = "redis")]
 impl SetRefusal {
     const ALL: [Self; 4] = [Self::Closed, Self::Ended, Self::TooManyMembers, Self::TooManySets];
 

@@ -208,9 +208,7 @@ impl fmt::Display for Limit {
             | Self::Waiting(jobs)
             | Self::GroupConcurrency(jobs)
             | Self::GroupWaiting(jobs)
-            | Self::GroupBurst(jobs) => {
-                jobs.fmt(f)
-            }
+            | Self::GroupBurst(jobs) => jobs.fmt(f),
             Self::Rate(rate) | Self::GroupRate(rate) => rate.fmt(f),
         }
     }
@@ -239,8 +237,15 @@ fn rate_in(text: &str) -> Option<Rate> {
 
 impl LimitKind {
     /// All kinds, in the order in which [`TopicState::limits`](super::TopicState::limits) has them.
-    pub const ALL: [Self; 7] =
-        [Self::Concurrency, Self::Rate, Self::Waiting, Self::GroupConcurrency, Self::GroupRate, Self::GroupWaiting, Self::GroupBurst];
+    pub const ALL: [Self; 7] = [
+        Self::Concurrency,
+        Self::Rate,
+        Self::Waiting,
+        Self::GroupConcurrency,
+        Self::GroupRate,
+        Self::GroupWaiting,
+        Self::GroupBurst,
+    ];
 
     /// Its name: on the command line, in the JSON API and in the stores.
     pub const fn name(self) -> &'static str {

@@ -66,7 +66,7 @@ fn each_mistake_of_a_line_is_named() {
     says(&job("a", "dead").replace(payload, "\"payload_base64\":\"A\""), "`payload_base64` is no base64");
     let whole = "\"attempts\":1,\"record_base64\":\"d2hhdD8=\"";
     says(&job("a", "dead").replace(payload, whole), "`record_base64` is a whole record");
-    says("{\"queue\":{}}", "unknown variant `queue`, expected one of `export`, `topic`, `job`, `end`");
+    says("{\"queue\":{}}", "unknown variant `queue`, expected one of `export`, `topic`, `job`, `follow_ups`, `end`");
     says("[]", "expected value (column 1)");
     says(r#"{"topic":{"topic":"mails","fence":4503599627370497}}"#, "the fence is 4503599627370497; the limit is 45");
     says(r#"{"export":{"format":1,"app":"shop"}}"#, "a second export begins here");

@@ -142,7 +142,7 @@ impl Drop for Buffer {
 
 /// A store behind a buffer.
 #[derive(Debug)]
-pub(crate) struct Buffered(pub(crate) Arc<Buffer>);
+pub(super) struct Buffered(pub(super) Arc<Buffer>);
 
 impl Store for Buffered {
     fn url(&self) -> String {

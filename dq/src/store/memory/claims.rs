@@ -8,7 +8,7 @@ use super::now::Now;
 use super::places::{TimedPlace, spends};
 use super::topic::Topic;
 use crate::job::{NodeId, Sequence, Weight};
-use crate::store::step::{Claim, Sequenced, Sweep, Swept, Transfer, Transferred};
+use crate::store::step::{Claim, Role, Sequenced, Sweep, Swept, Transfer, Transferred};
 use crate::store::{Gate, JobMove, Pace, StoreError};
 use crate::time::{Timestamp, millis_ceil};
 
@@ -35,6 +35,7 @@ impl Topic {
         self.record.claimed(now, node, &claims, true);
         self.cut_leases(now);
         let more = latest.is_some_and(|latest| self.jobs.is_due(latest));
+        let was_shut = self.shut.is_some();
         self.shut = slots.shut_by(claims.len()).filter(|_| more);
         let more = more && self.shut.is_none() && opens.is_none();
         let head = gate.opens(self.jobs.head(), Transfer::comes_ahead(request.lookahead));
@@ -42,6 +43,10 @@ impl Topic {
         let head = head.into_iter().chain(opening).min().filter(|_| self.shut.is_none());
         let head = head.map(|head| opens.map_or(head, |opens| head.max(opens)));
         let (role, wake_at) = self.roles.assign(node, now, head, now.after(request.fallback));
+        // The watcher sleeps until a slot is free, and does not know of what is due later.
+        if was_shut && self.shut.is_none() && role != Some(Role::Watcher) {
+            head.into_iter().for_each(|head| self.signal_head(now, head));
+        }
         let others = self.jobs.holders().iter().filter(|(other, _)| *other != node);
         let earliest = others.min_by_key(|(_, holder)| holder.lease);
         Ok(Sequenced::Done(Transferred {

@@ -110,7 +110,7 @@ macro_rules! parts {
 }
 
 const PARTS: &[(&str, &str)] = parts! {
-    "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "edit.lua" "ends.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "group_rate.lua" "group_waiting.lua" "groups.lua" "head.lua"
+    "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "drained.lua" "edit.lua" "ends.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "group_rate.lua" "group_waiting.lua" "groups.lua" "head.lua"
     "holders.lua" "join.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "limits.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
     "news.lua" "note.lua" "open_groups.lua" "options.lua" "order.lua" "outcomes.lua" "overrides.lua" "pace.lua" "pages.lua" "parked.lua" "pauses.lua" "pending.lua" "places.lua" "plain_far.lua" "post.lua" "put_far.lua" "put_outbox.lua"
     "ranked.lua" "recorder.lua" "roles.lua" "scan_rows.lua" "score.lua" "scored.lua" "seats.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "take.lua" "tell_lease.lua" "tell_sets.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua" "weigh.lua" "weight.lua"
@@ -265,10 +265,14 @@ fn body(text: &str) -> &str {
 /// The line that the loader writes in front of the part `types`.
 fn types_of(step: Step, is_diagnosis: bool) -> String {
     let type_of = |key: &Key| match key {
-        // These read the index of schedules, the outbox and the taken ids before they write them, if a batch is about one. A channel is not checked.
-        Key::Schedules | Key::Taken | Key::Outbox
+        // These read the index of schedules and the taken ids before they write them, if a batch is about one. A channel is not checked.
+        Key::Schedules | Key::Taken
             if !is_diagnosis && matches!(step, Step::Add | Step::Import | Step::Settle | Step::Command) =>
         {
+            "'channel'".into()
+        }
+        // The part `recorder` reads them first, if jobs are members of job sets, and a settle the outbox, if an outcome has follow-ups.
+        Key::Members | Key::Outbox if !is_diagnosis && step.keys().contains(&Key::History) && step != Step::Open => {
             "'channel'".into()
         }
         // Of the wrong type they keep no step from its jobs.

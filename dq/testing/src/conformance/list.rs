@@ -46,14 +46,9 @@ macro_rules! store_behaviours {
             acked_job_is_gone acked_job_is_kept_for_its_retention rejoined_job_is_due_at_the_requested_time
             rejoined_job_keeps_its_record retried_job_waits_with_its_new_metadata retry_is_due_after_the_exact_backoff
             rolled_back_job_keeps_its_due_time parked_job_keeps_the_fence_of_its_run dead_job_keeps_its_cause
-            parking_fence_of_new_metadata_is_ignored
-            stale_token_settles_nothing
-            outcome_of_a_reclaimed_run_is_stale
-            repeated_outcome_is_stale
-            stale_outcome_does_not_hold_back_the_others
-            job_named_twice_is_settled_once
-            outcome_under_an_expired_lease_applies
-            outcome_under_a_wrong_sequence_number_applies
+            parking_fence_of_new_metadata_is_ignored stale_token_settles_nothing outcome_of_a_reclaimed_run_is_stale
+            repeated_outcome_is_stale stale_outcome_does_not_hold_back_the_others job_named_twice_is_settled_once
+            outcome_under_an_expired_lease_applies outcome_under_a_wrong_sequence_number_applies
             settled_outcome_clears_the_crash_count;
         follow_ups:
             follow_ups_arrive_after_their_outcome stale_outcome_has_no_follow_ups dead_job_has_follow_ups
@@ -66,38 +61,19 @@ macro_rules! store_behaviours {
             last_job_of_a_set_comes_once_when_all_members_have_ended set_without_members_ends_at_once member_counts_once_however_often_it_is_added change_of_a_set_is_one_call each_way_of_leaving_ends_a_member
             job_that_comes_back_is_still_a_member set_waits_for_its_dead_members dead_member_cancels_the_rest closed_set_takes_members_of_its_members_only job_is_a_member_of_one_set sets_come_in_pages;
         ticks:
-            tick_adds_its_jobs_and_waits_for_the_next
-            tick_of_another_run_adds_nothing
-            tick_of_a_dead_node_is_claimed_again
-            tick_leaves_known_jobs
-            tick_adds_nothing_until_the_last_job_has_ended
-            tick_sees_what_its_request_has_ended
-            last_tick_removes_the_schedule
-            next_tick_is_later_than_this_one
-            tick_obeys_a_pending_command
-            jobs_of_a_tick_go_where_they_should
-            tick_keeps_large_records_and_retentions
-            tick_over_the_limit_changes_nothing
-            schedules_are_listed_in_order
-            schedule_is_listed_as_long_as_it_exists
+            tick_adds_its_jobs_and_waits_for_the_next tick_of_another_run_adds_nothing
+            tick_of_a_dead_node_is_claimed_again tick_leaves_known_jobs tick_adds_nothing_until_the_last_job_has_ended
+            tick_sees_what_its_request_has_ended last_tick_removes_the_schedule next_tick_is_later_than_this_one
+            tick_obeys_a_pending_command jobs_of_a_tick_go_where_they_should tick_keeps_large_records_and_retentions
+            tick_over_the_limit_changes_nothing schedules_are_listed_in_order schedule_is_listed_as_long_as_it_exists
             tick_is_a_change;
         leases:
-            claim_writes_the_lease
-            node_without_jobs_has_no_lease
-            lease_goes_with_the_last_row
-            steps_that_name_the_sequence_number_renew
-            steps_that_name_another_sequence_number_renew_nothing
-            unresponsive_node_cannot_keep_what_it_claimed
-            renew_never_creates_a_lease
-            renewal_may_shorten_a_lease
-            lease_far_ahead_is_cut
-            lease_is_at_most_five_minutes
-            every_answer_carries_the_lease_status
-            release_without_rows_leaves_no_lease
-            rows_of_a_released_node_are_free_at_once
-            nothing_is_claimed_for_a_released_node
-            release_accepts_any_sequence_number
-            lease_ends_at_its_millisecond;
+            claim_writes_the_lease node_without_jobs_has_no_lease lease_goes_with_the_last_row
+            steps_that_name_the_sequence_number_renew steps_that_name_another_sequence_number_renew_nothing
+            unresponsive_node_cannot_keep_what_it_claimed renew_never_creates_a_lease renewal_may_shorten_a_lease
+            lease_far_ahead_is_cut lease_is_at_most_five_minutes every_answer_carries_the_lease_status
+            release_without_rows_leaves_no_lease rows_of_a_released_node_are_free_at_once
+            nothing_is_claimed_for_a_released_node release_accepts_any_sequence_number lease_ends_at_its_millisecond;
         reconcile:
             reconcile_takes_a_sequence_number_beyond_both
             reconcile_returns_every_row

@@ -347,7 +347,8 @@ impl Jobs {
         let (mut open, mut blocked, now) = (Vec::new(), Vec::new(), self.groups.now);
         let Groups { by_name, paused, rates, .. } = &mut self.groups;
         due.retain(|(_, at, id)| {
-            let of_slot = |slot: &Slot| Some((slot.member.as_ref()?.name.clone(), u64::from(slot.record.weight().get())));
+            let of_slot =
+                |slot: &Slot| Some((slot.member.as_ref()?.name.clone(), u64::from(slot.record.weight().get())));
             let Some((name, weight)) = self.slots.get(id).and_then(of_slot) else { return true };
             let is_paused = paused.has(&name);
             let spent = rate.filter(|rate| !is_paused && !rates.has_room(&name, *rate, now, weight));

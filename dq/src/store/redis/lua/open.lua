@@ -21,6 +21,9 @@ KEYS[18] {app:topic}:history-ends    ZSET  id of a job that is gone -> when its 
 KEYS[19] {app:topic}:grouped         ZSET  waiting jobs and seats of groups, all with score 0
 KEYS[20] {app:topic}:taken           ZSET  id that stays taken -> until when, ms, and half a ms more if its job was deleted
 KEYS[21] {app:topic}:outbox          ZSET  follow-ups that have not arrived, all with score 0
+KEYS[22] {app:topic}:members         HASH  job id -> job set that the job is a member of
+KEYS[23] {app:topic}:sets            HASH  name of a job set -> the set
+KEYS[24] {app:topic}:set-order       ZSET  name of a job set -> when it ended, ms, or 0
 
 Returns  1
 Holds    rule 1

@@ -38,4 +38,4 @@ if redis.call('EXISTS', statistics) == 1 then
   for back = 5, 0, -1 do slots[#slots + 1] = int((minute - back) % 1440) end
   recent = redis.call('HMGET', statistics, unpack(slots))
 end
-return {counted, size(leases), held, rows, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], m[13], m[14], m[15], recent, by_shift}
+return {counted, size(leases), held, rows, m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9], m[10], m[11], m[12], m[13], m[14], m[15], m[16], recent, by_shift}

@@ -21,8 +21,8 @@ KEYS[18] {app:topic}:grouped         ZSET     waiting jobs and seats of groups, 
 KEYS[19] {app:topic}:history         HASH     job id -> history
 KEYS[20] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
 KEYS[21] {app:topic}:members         HASH     job id -> job set that the job is a member of
-KEYS[22] {app:topic}:outbox          ZSET     follow-ups that have not arrived; only if an outcome has some, or the link counts
-KEYS[23] {app:topic}:schedules       ZSET     ids of schedules; only if a schedule had a tick, an outcome has follow-ups, or the link counts
+KEYS[22] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
+KEYS[23] {app:topic}:schedules       ZSET     ids of schedules; only if a schedule had a tick, or the link counts
 KEYS[24] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number

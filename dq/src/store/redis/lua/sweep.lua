@@ -49,42 +49,49 @@ local parked_until, dead_until = math.max(floor - ARGV[5], 0), math.max(floor - 
 local opens_at, drained_at, left = nil, nil, 0
 -- include gate.lua
 if opens_at or drained_at then parked_until = -1 end
--- include metadata.lua
--- include overrides.lua
--- include groups.lua
--- include recorder.lua
-local function are_delayed(ids) return read('ZMSCORE', delayed, ids) end
-local function prune(place, ids)
-  local is_delayed, removed = are_delayed(ids), {}
-  for i, id in ipairs(ids) do
-    if not is_delayed[i] then removed[#removed + 1] = id end
+local place, latest, are_elsewhere, choose, of_paused, seated, pruned_done, pruned_dead = unacked, parked_until, nil, nil, 0, nil, nil, nil
+local watcher_told, standby, standby_until, standby_told, opens, group_rate, group_burst =
+  unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told', 'opens', 'group_rate', 'group_burst'))
+-- Lua has 200 local variables, and what follows needs none of these.
+do
+  -- include metadata.lua
+  -- include overrides.lua
+  -- include groups.lua
+  -- include recorder.lua
+  function are_elsewhere(ids) return read('ZMSCORE', delayed, ids) end
+  local function prune(place, ids)
+    local is_delayed, removed = are_elsewhere(ids), {}
+    for i, id in ipairs(ids) do
+      if not is_delayed[i] then removed[#removed + 1] = id end
+    end
+    if has_groups then
+      for i, text in ipairs(metadata_of(removed)) do seating.free_seat(removed[i], text) end
+    end
+    write('ZREM', place, ids)
+    write('HDEL', jobs, removed)
+    write('HDEL', metadata, removed)
+    for _, id in ipairs(removed) do note('g', '', '', id) end
+    return #ids
   end
+  -- The first jobs of a place while they are too many, or their time is over.
+  local function excess_of(place, most_kept, latest)
+    local count, oldest, excess = redis.call('ZCARD', place), redis.call('ZRANGE', place, 0, limit - 1, 'WITHSCORES'), {}
+    for i = 1, #oldest / 2 do
+      if count - #excess > most_kept or tonumber(oldest[2 * i]) <= latest then excess[#excess + 1] = oldest[2 * i - 1] end
+    end
+    return excess
+  end
+  redis.call('HDEL', crashes, '')
+  pruned_done = prune(done, most_done and excess_of(done, most_done, floor)
+    or redis.call('ZRANGE', done, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit))
+  pruned_dead = prune(dead, excess_of(dead, most_dead, dead_until))
   if has_groups then
-    for i, text in ipairs(metadata_of(removed)) do seating.free_seat(removed[i], text) end
+    local head
+    -- include head.lua
+    local now = seating.regroup()
+    if now and now < (head or math.huge) then redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'wake', 'due') end
+    -- rare parked.lua
   end
-  write('ZREM', place, ids)
-  write('HDEL', jobs, removed)
-  write('HDEL', metadata, removed)
-  for _, id in ipairs(removed) do note('g', '', '', id) end
-  return #ids
-end
--- The first jobs of a place while they are too many, or their time is over.
-local function excess_of(place, most_kept, latest)
-  local count, oldest, excess = redis.call('ZCARD', place), redis.call('ZRANGE', place, 0, limit - 1, 'WITHSCORES'), {}
-  for i = 1, #oldest / 2 do
-    if count - #excess > most_kept or tonumber(oldest[2 * i]) <= latest then excess[#excess + 1] = oldest[2 * i - 1] end
-  end
-  return excess
-end
-redis.call('HDEL', crashes, '')
-local pruned_done = prune(done, most_done and excess_of(done, most_done, floor)
-  or redis.call('ZRANGE', done, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit))
-local pruned_dead = prune(dead, excess_of(dead, most_dead, dead_until))
-if has_groups then
-  local head
-  -- include head.lua
-  local now = seating.regroup()
-  if now and now < (head or math.huge) then redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'wake', 'due') end
 end
 -- Histories of jobs that are gone, once their time is over (rule 31).
 local more_histories = false
@@ -96,15 +103,9 @@ if history_setting then
     more_histories = #over == limit
   end
 end
-local place, latest, are_elsewhere, choose, of_paused, seated = unacked, parked_until, are_delayed, nil, 0, nil
-local watcher_told, standby, standby_until, standby_told, opens, group_rate, group_burst =
-  unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told', 'opens', 'group_rate', 'group_burst'))
 local limited, in_runs, pace = concurrency or rate or ARGV[11] ~= '0' or ARGV[12] ~= '', nil, nil
 if limited then
   -- rare limits.lua
-end
-if has_groups then
-  -- rare parked.lua
 end
 -- include claim.lua
 if next_at and (claimed > 0 or next_at > micros) then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_at) end

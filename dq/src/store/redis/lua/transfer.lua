@@ -91,14 +91,7 @@ if far_at then come_at = math.min(come_at or math.huge, far_at > floor + NEAR an
 if opens_at then
   come_at = opens_at < math.huge and opens_at or nil
 elseif drained_at then
-  -- Of the jobs at the turn of their group some may be due before the drain: the next claim finds out.
-  local function stands(from, to) return redis.call('ZRANGE', grouped, '[\0' .. from, '(\0' .. to, 'BYLEX', 'LIMIT', '0', '1')[1] end
-  if has_groups and (stands('0', '3') or stands('7', '8')) then first_due = -1 end
-  if first_due > drained_at then come_at = nil end
-  for shift = 0, has_groups and 5 * PRIORITY or priorities and 2 * PRIORITY or 0, PRIORITY do
-    left = left + call('ZCOUNT', delayed, shift > 0 and int(shift) or '-inf', int(shift + drained_at))
-  end
-  left = math.min(left, MOST_LEFT)
+  -- rare drained.lua
 end
 if pauses and pauses.next < 9999999999999999 then come_at = math.min(come_at or math.huge, pauses.next) end
 local more = first_due <= reach

@@ -29,19 +29,6 @@ end
 -- include edit.lua
 -- include pending.lua
 -- include places.lua
-local NODES = {unpack(ARGV, 6 + 2 * groups, FIRST_JOB - 1)}
--- include holders.lua
--- Which of these ids no node in NODES has a row of.
-local function without_row(ids)
-  for n = 1, #NODES do
-    local tokens, left = read('HMGET', KEYS[FIRST + n - 1], ids), {}
-    for i, id in ipairs(ids) do
-      if not tokens[i] then left[#left + 1] = id end
-    end
-    ids = left
-  end
-  return ids
-end
 local function parse(text)
   local duplicate, deliver, kind, time, expiry, most, unique = string.match(text, '^([grkpe])([qbt])([+@~])(%d+),?(%d*);?(%d*)!?(%d*)$')
   local due = kind ~= '@' and after(time) or math.max(tonumber(time), floor)
@@ -49,14 +36,6 @@ local function parse(text)
   options.most, options.unique = tonumber(most), tonumber(unique)
   if expiry ~= '' then options.expires = struct.pack('<I6', math.min(due + expiry, 281474976710655)) end
   return options
-end
--- Which of these ids have a record. Where records may be large, it asks id by id and reads none.
-local function recorded_of(ids)
-  local recorded, records = {}, largest and largest * #ids <= MOST_READ and read('HMGET', jobs, ids)
-  for i, id in ipairs(ids) do
-    if records and records[i] or not records and redis.call('HEXISTS', jobs, id) == 1 then recorded[#recorded + 1] = id end
-  end
-  return recorded
 end
 -- Until when the ids that callers chose are taken, what is to be written of that, and until when any id is taken at most.
 local taking = {ends = {}, members = {}, last = tonumber(taken_until or 0)}
@@ -67,44 +46,68 @@ end
 local has_extensions = flags ~= '' and string.find(flags, 'e', 1, true)
 local states, commands, broadcast_dues = {}, {}, {}
 local dues, texts = {}, {}
-if chosen and redis.call('EXISTS', far_jobs) == 1 then
-  local values, replaced, at = read('HMGET', far_jobs, chosen), {}, 0
-  for i = 6, 4 + 2 * groups, 2 do
-    local duplicate = string.byte(ARGV[i])
-    for _ = 1, duplicate ~= GENERATED and ARGV[i + 1] or 0 do
-      at = at + 1
-      if duplicate == REPLACE or duplicate == EXTEND then replaced[at] = values[at] elseif values[at] then states[chosen[at]] = 'd' end
+-- Lua has 200 local variables, and nothing behind this needs these.
+do
+  local NODES = {unpack(ARGV, 6 + 2 * groups, FIRST_JOB - 1)}
+  -- include holders.lua
+  -- Which of these ids no node in NODES has a row of.
+  local function without_row(ids)
+    for n = 1, #NODES do
+      local tokens, left = read('HMGET', KEYS[FIRST + n - 1], ids), {}
+      for i, id in ipairs(ids) do
+        if not tokens[i] then left[#left + 1] = id end
+      end
+      ids = left
+    end
+    return ids
+  end
+  -- Which of these ids have a record. Where records may be large, it asks id by id and reads none.
+  local function recorded_of(ids)
+    local recorded, records = {}, largest and largest * #ids <= MOST_READ and read('HMGET', jobs, ids)
+    for i, id in ipairs(ids) do
+      if records and records[i] or not records and redis.call('HEXISTS', jobs, id) == 1 then recorded[#recorded + 1] = id end
+    end
+    return recorded
+  end
+  if chosen and redis.call('EXISTS', far_jobs) == 1 then
+    local values, replaced, at = read('HMGET', far_jobs, chosen), {}, 0
+    for i = 6, 4 + 2 * groups, 2 do
+      local duplicate = string.byte(ARGV[i])
+      for _ = 1, duplicate ~= GENERATED and ARGV[i + 1] or 0 do
+        at = at + 1
+        if duplicate == REPLACE or duplicate == EXTEND then replaced[at] = values[at] elseif values[at] then states[chosen[at]] = 'd' end
+      end
+    end
+    if next(replaced) then
+      -- A server whose memory is full must refuse an add, and to bring jobs near begins with a removal.
+      redis.call('HSET', meta, 'protocol', PROTOCOL)
+      bring_near(chosen, replaced)
     end
   end
-  if next(replaced) then
-    -- A server whose memory is full must refuse an add, and to bring jobs near begins with a removal.
-    redis.call('HSET', meta, 'protocol', PROTOCOL)
-    bring_near(chosen, replaced)
-  end
-end
-if chosen then
-  local recorded = recorded_of(chosen)
-  if #recorded > 0 then
-    local places, times = places_of(recorded)
-    local pending_texts, unplaced = read('HMGET', pending, recorded), {}
-    for i, id in ipairs(recorded) do
-      states[id], dues[id], commands[id] = places[i], times[i], parse_command(pending_texts[i])
-      if places[i] == 'r' then unplaced[#unplaced + 1] = id end
+  if chosen then
+    local recorded = recorded_of(chosen)
+    if #recorded > 0 then
+      local places, times = places_of(recorded)
+      local pending_texts, unplaced = read('HMGET', pending, recorded), {}
+      for i, id in ipairs(recorded) do
+        states[id], dues[id], commands[id] = places[i], times[i], parse_command(pending_texts[i])
+        if places[i] == 'r' then unplaced[#unplaced + 1] = id end
+      end
+      local holders = #unplaced > 0 and unnamed_holders()
+      if holders then return {'again', holders} end
+      -- A job without a place and without a row does not exist any more, unless a replacement waits for its id: the audit puts
+      -- that in its place.
+      for _, id in ipairs(without_row(unplaced)) do
+        if not (commands[id] and commands[id].deliver) then states[id] = 'f' end
+      end
     end
-    local holders = #unplaced > 0 and unnamed_holders()
-    if holders then return {'again', holders} end
-    -- A job without a place and without a row does not exist any more, unless a replacement waits for its id: the audit puts
-    -- that in its place.
-    for _, id in ipairs(without_row(unplaced)) do
-      if not (commands[id] and commands[id].deliver) then states[id] = 'f' end
+    if redis.call('EXISTS', broadcasts) == 1 then
+      local times = read('ZMSCORE', broadcasts, chosen)
+      for i, id in ipairs(chosen) do broadcast_dues[id] = times[i] end
     end
-  end
-  if redis.call('EXISTS', broadcasts) == 1 then
-    local times = read('ZMSCORE', broadcasts, chosen)
-    for i, id in ipairs(chosen) do broadcast_dues[id] = times[i] end
-  end
-  if has_extensions or has_groups then
-    for i, text in ipairs(metadata_of(recorded)) do texts[recorded[i]] = text end
+    if has_extensions or has_groups then
+      for i, text in ipairs(metadata_of(recorded)) do texts[recorded[i]] = text end
+    end
   end
 end
 -- What is written at the end: members are due time and id, fields are id and value.
