@@ -1,4 +1,4 @@
-//! Follow-ups in an export: those that have not arrived are lines behind the jobs, and an import brings them to their topics.
+//! An export has the follow-ups that have not arrived as lines behind the jobs, and an import brings them to their topics.
 
 use std::collections::BTreeMap;
 

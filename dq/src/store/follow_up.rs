@@ -122,7 +122,7 @@ impl FollowUpBatch {
         self.len() == 0
     }
 
-    fn packed(&self) -> Packed {
+    pub(crate) fn packed(&self) -> Packed {
         let mut bytes = Vec::new();
         match self {
             Self::Add(jobs) => {

@@ -121,8 +121,8 @@ impl ContextFactory {
     }
 
     /// Lets the provider take adds while the store is away: they wait in this directory, on its disk, and are sent when the store is back, each once
-    /// and in their order, also if the program was killed meanwhile. Such an add answers [`Addition::Buffered`](crate::provider::Addition::Buffered). For a provider in a
-    /// service that must go on without its Redis.
+    /// and in their order, also if the program was killed meanwhile. Such an add answers [`Addition::Buffered`](crate::provider::Addition::Buffered). Use it in a
+    /// service that has to work while its Redis is away.
     ///
     /// The directory belongs to one process at a time, is made if it is missing, and keeps the name under which the store knows it: do not delete or copy it
     /// while anything waits. The settings `buffer_limit`, `buffer_bytes` and `buffer_age` bound what it takes. A provider with a buffer connects also

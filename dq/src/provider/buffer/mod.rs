@@ -103,15 +103,14 @@ impl Buffer {
             match answer.await {
                 Ok(()) => Ok(written.answer()),
                 Err(error) => {
-                    buffer.state().forget(&topic, &[(written.position, written.size())]);
+                    buffer.state().forget(&topic, &[written.position]);
                     Err(error)
                 }
             }
         })
     }
 
-    /// The store's clock by now, in µs: the last time that it told and what has passed since, or the wall clock if that is later or the
-    /// store has told none.
+    /// The store's clock by now, in µs: the last time that it told and what has passed since, or the wall clock if it has told none.
     fn now_of_store(&self, state: &State) -> u64 {
         match state.clock {
             Some((micros, at)) => micros + self.environment.now().saturating_sub(at).as_micros() as u64,

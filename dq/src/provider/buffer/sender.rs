@@ -7,7 +7,6 @@ use tokio::sync::Notify;
 
 use super::Buffer;
 use super::entries::Read;
-use super::state::Size;
 use crate::environment::Environment;
 use crate::job::{JobId, TopicKey};
 use crate::store::{BatchAnswer, FollowUpBatch, FollowUpOutcome, StoreError, answered_within, relay_of};
@@ -102,7 +101,7 @@ impl Buffer {
                     Ok(answer) => {
                         self.note_outcomes(topic, answer);
                         self.state().sent(size.jobs);
-                        gone.push((position, size));
+                        gone.push(position);
                     }
                     Err(error) => {
                         failed = Some(error);
@@ -110,7 +109,7 @@ impl Buffer {
                     }
                 }
             }
-            self.remove(topic, gone).await?;
+            self.remove(topic, &gone).await?;
             if let Some(error) = failed {
                 return Err(error);
             }
@@ -126,17 +125,17 @@ impl Buffer {
                 }
             }
         }
-        self.remove(topic, old.iter().map(|read| (read.entry.position, read.size)).collect()).await
+        let gone: Vec<_> = old.iter().map(|read| read.entry.position).collect();
+        self.remove(topic, &gone).await
     }
 
-    async fn remove(&self, topic: &TopicKey, gone: Vec<(u64, Size)>) -> Result<(), StoreError> {
+    async fn remove(&self, topic: &TopicKey, gone: &[u64]) -> Result<(), StoreError> {
         if gone.is_empty() {
             return Ok(());
         }
-        let positions: Vec<_> = gone.iter().map(|(position, _)| *position).collect();
         let last = self.state().last;
-        self.entries.remove(topic, &positions, last).await?;
-        self.state().forget(topic, &gone);
+        self.entries.remove(topic, gone, last).await?;
+        self.state().forget(topic, gone);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Bounds;
 use crate::job::{JobId, ProducerId, TopicKey};
-use crate::store::{AddOutcome, BatchAnswer, BatchReply, Due, FollowUpBatch, FollowUps, NewJob, Packed, StoreError};
+use crate::store::{AddOutcome, BatchAnswer, BatchReply, Due, FollowUpBatch, NewJob, Packed, StoreError};
 use crate::time::Timestamp;
 
 /// How many refusals are shown.
@@ -155,9 +155,7 @@ impl State {
             }
         }
         let count = jobs.len();
-        let mut follow_ups = FollowUps::default();
-        follow_ups.push(topic.topic.clone(), &FollowUpBatch::Add(jobs));
-        let batch = follow_ups.parts()[0].1.clone();
+        let batch = FollowUpBatch::Add(jobs).packed();
         let full = self.size.jobs + count > bounds.jobs || self.size.bytes + batch.as_bytes().len() > bounds.bytes;
         if full {
             return Err(StoreError::Other { operation: "add", source: is_full(self.size).into() });
@@ -177,9 +175,9 @@ impl State {
     }
 
     /// These entries are gone.
-    pub(super) fn forget(&mut self, topic: &TopicKey, gone: &[(u64, Size)]) {
+    pub(super) fn forget(&mut self, topic: &TopicKey, gone: &[u64]) {
         let Some(of_topic) = self.waiting.get_mut(topic) else { return };
-        for (position, _) in gone {
+        for position in gone {
             if let Some(size) = of_topic.remove(position) {
                 self.size.jobs -= size.jobs;
                 self.size.bytes -= size.bytes;
