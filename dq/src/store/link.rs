@@ -9,7 +9,7 @@ use super::error::StoreError;
 use super::operations::{Answer, Request, RequestKind, StepRequest, other_kind};
 use super::rate::Rate;
 use super::step::Change;
-use crate::listener::{BlockedBy, OnBlocked};
+use dq_grammar::{BlockedBy, OnBlocked};
 
 /// The answer to a request that is in flight.
 pub type Pending<T> = BoxFuture<'static, Result<T, StoreError>>;

@@ -5,21 +5,34 @@
 //! which is within the time for which its slot is taken. Two things do not count: a `final_retry`, because the files do not tell when it
 //! ends; and a run whose process had another fault meanwhile, because it may have lost its lease.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Report;
 use super::facts::Facts;
 use crate::process::work::gate_of;
 
+/// A run that has a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Held<'a> {
+    id: &'a str,
+    fence: u64,
+    process: &'a str,
+    /// µs.
+    end: u64,
+    /// The outcome that the store accepted, if the files tell.
+    accepted: Option<&'a str>,
+}
+
 pub(super) fn check(facts: &Facts<'_>, report: &mut Report) {
     let mut gates = BTreeMap::<_, Vec<_>>::new();
     for (id, life) in &facts.jobs {
         let Some(gate) = gate_of(id) else { continue };
-        for (_, run) in life.began() {
+        for (fence, run) in life.began() {
             let end = run.end.map(|(at, _)| at).or_else(|| facts.reasons.killed(run.process));
             let Some((start, end)) = run.starts.first().copied().zip(end) else { continue };
-            if facts.reasons.between(run.process, start, end.saturating_sub(1)).is_none() {
-                gates.entry(gate).or_default().extend([(start, 1_i64, *id), (end, -1, *id)]);
+            if start < end && facts.reasons.between(run.process, start, end - 1).is_none() {
+                let run = Held { id, fence, process: run.process, end, accepted: run.accepted().map(|(_, kind)| kind) };
+                gates.entry(gate).or_default().extend([(start, true, run), (end, false, run)]);
             }
         }
     }
@@ -27,14 +40,16 @@ pub(super) fn check(facts: &Facts<'_>, report: &mut Report) {
     for ((gate, limit), mut changes) in gates {
         // An end of the same microsecond comes first.
         changes.sort_unstable();
-        let mut now = 0;
-        for (at, change, id) in changes {
-            now += change;
+        let mut held = BTreeSet::new();
+        for (at, begins, run) in changes {
+            let changed = if begins { held.insert(run) } else { held.remove(&run) };
+            assert!(changed, "a run begins once, before it ends");
             let what = if gate == "slots" { "slots used at a time" } else { "jobs of a group at a time" };
             let most = most.entry(what).or_insert(0);
-            *most = now.max(*most);
-            if change > 0 && now > limit as i64 {
-                report.find("slots", id, format!("{now} jobs of {gate} run at a time at {at} µs, and {limit} may"));
+            *most = held.len().max(*most);
+            if begins && held.len() > limit {
+                let what = format!("{} jobs of {gate} run at a time at {at} µs, and {limit} may: {held:?}", held.len());
+                report.find("slots", run.id, what);
             }
         }
     }

@@ -8,10 +8,10 @@ use super::now::Now;
 use super::places::{AddedJob, Ended, PendingCommand, Place, Slot, SlotMut, TimedPlace};
 use super::topic::Topic;
 use crate::job::{Cause, Charge, Fence, Isolation, JobId, Metadata, NodeId, Record, State, Token};
-use crate::listener::BlockedBy;
 use crate::store::JobMove;
 use crate::store::step::{Change, RejoinDue, Tick};
 use crate::time::Timestamp;
+use dq_grammar::BlockedBy;
 
 /// Why a run ends.
 #[derive(Debug)]

@@ -15,7 +15,6 @@ use super::scripts::{ScriptCall, Scripts, Step};
 use super::topic_state::told;
 use super::{metadata_bytes, micros, millis};
 use crate::job::{Isolation, JobId, Metadata, NodeId, Token};
-use crate::listener::BlockedBy;
 use crate::store::step::{
     Change, Claim, Exhaust, Isolate, Isolated, LeaseStatus, Note, NoteVerdict, Noted, Noting, Outcome, Publish,
     Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle,
@@ -23,6 +22,7 @@ use crate::store::step::{
 };
 use crate::store::{Answer, Link, LinkOptions, Pending, Request, RequestKind, StoreError, escaped, stored_rate};
 use crate::time::Timestamp;
+use dq_grammar::BlockedBy;
 
 /// The link of one node to one topic.
 #[derive(Debug, Clone)]

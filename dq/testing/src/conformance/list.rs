@@ -412,7 +412,7 @@ macro_rules! store_behaviours {
         slots:
             no_more_jobs_run_on_all_nodes_than_may every_end_of_a_run_gives_its_slot_back
             free_slot_wakes_the_watcher_once slot_of_a_dead_node_wakes_the_watcher limit_that_was_set_outweighs_the_code
-            sweep_takes_slots_too limit_is_within_its_bounds limits_of_two_kinds_are_kept_beside_each_other;
+            watcher_is_told_of_the_later_head_when_no_due_job_waits sweep_takes_slots_too limit_is_within_its_bounds limits_of_two_kinds_are_kept_beside_each_other;
         full:
             jobs_beyond_what_may_wait_are_refused_one_by_one limit_of_the_code_counts_unless_the_topic_has_one
             jobs_that_are_due_much_later_count_as_waiting known_job_of_a_full_topic_keeps_its_answer

@@ -85,6 +85,23 @@ pub async fn free_slot_wakes_the_watcher_once(t: &Topic) {
     assert_eq!(woken(n.received(t).await), 0, "nothing waits for a slot");
 }
 
+/// While due jobs wait for a slot, the watcher does not know what is due later. Another node whose claim finds that none of them waits any
+/// more tells it (rules 23 and 29).
+pub async fn watcher_is_told_of_the_later_head_when_no_due_job_waits(t: &Topic) {
+    limit(t, 1).await;
+    t.add_all(["a", "b"].map(job).to_vec()).await;
+    t.add_later("later", secs(60)).await;
+    let watches = t.transfer("n", 10).await;
+    assert_eq!((watches.claims.len(), watches.sleep, shut(t).await), (1, FALLBACK, Some(1)));
+    let mut n = t.subscribe("n").await;
+    let waits = if watches.claims[0].id.as_str() == "a" { "b" } else { "a" };
+    t.delete(waits).await;
+    n.received(t).await;
+    assert_eq!((t.claimed_ids("m").await, shut(t).await), (Vec::new(), None));
+    let received = n.received(t).await;
+    assert!(received.iter().any(|signal| matches!(signal, Signal::Due(_))), "{received:?}");
+}
+
 /// A reclaim wakes the watcher as well, and so does an end that is not only an ack (rules 23 and 29).
 pub async fn slot_of_a_dead_node_wakes_the_watcher(t: &Topic) {
     limit(t, 1).await;

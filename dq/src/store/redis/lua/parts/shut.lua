@@ -1,4 +1,4 @@
---[[ shut: notes what the limits leave to later. Where due jobs have no slot, no node comes for the head, and whoever ends a run wakes the
+--[[ shut: notes what the limits leave to later. Where due jobs have no slot, no node comes for the head, and the end of a run wakes the
 watcher; where the rate lets none come yet, the node comes when it does, and in a topic with groups even if it has seen no head: it has not looked at pauses.
 
 Needs    limited, in_runs: as the part `limits` gives them; next_at, starts_at, of the part `claim`; limit, of the part `limits`; shut, has_groups: fields of meta; claimed, more, come_at, changes, micros; watcher, node, meta
