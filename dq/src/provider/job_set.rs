@@ -101,7 +101,7 @@ impl<J: DelayJob> JobSet<J> {
         self.add_many([job])
     }
 
-    /// Adds up to 1,000 jobs as members, as [`add`](Self::add) does. They go to the store in requests of 250 members and 1 MiB, one after
+    /// Adds up to 1,000 jobs as members, as [`add`](Self::add) does. They go to the store in requests of 128 members and 1 MiB, one after
     /// the other.
     pub fn add_many<M: DelayJob>(&self, jobs: impl IntoIterator<Item = M>) -> Call<AddMembers> {
         let limit = NodeSettings::MOST_BATCH;

@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 pub const MOST_MEMBERS: u64 = 1_000_000;
 
 /// The most members that one request or one entry of an outbox is about, so that no step takes long.
-pub const MOST_MEMBERS_AT_ONCE: usize = 250;
+pub const MOST_MEMBERS_AT_ONCE: usize = 128;
 
 /// The most sets of a topic that have not ended.
 pub const MOST_SETS: usize = 10_000;

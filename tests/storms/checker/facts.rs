@@ -24,6 +24,8 @@ pub(super) struct Life<'a> {
     pub(super) commands: Vec<Command<'a>>,
     /// By fence.
     pub(super) runs: BTreeMap<u64, Run<'a>>,
+    /// When a process was about to run it alone, and which.
+    pub(super) alone: Vec<(u64, &'a str)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -146,6 +148,7 @@ impl<'a> Facts<'a> {
             }
             Entry::End { id, fence, end } => self.run(process, id, *fence).end = Some((at, *end)),
             Entry::Final { id, fence, .. } => self.run(process, id, *fence).finals.push(at),
+            Entry::Alone { ids } => ids.iter().for_each(|id| self.life(id).alone.push((at, process))),
             Entry::Settled { id, fence, change, verdict } => {
                 self.run(process, id, *fence).settled.push((at, change, verdict));
             }

@@ -8,6 +8,9 @@ use crate::ledger::{Answer, End, Place, Verb};
 /// How long after its end an outcome certainly has an answer, in µs, if nothing happens.
 const ANSWERED_WITHIN: u64 = 10_000_000;
 
+/// How long after the node has said that a job runs alone its run certainly begins, in µs, if nothing happens.
+const BEGINS_WITHIN: u64 = 1_000_000;
+
 /// Compares one listing with what was confirmed before it.
 pub(super) fn check(listing: &Listing<'_>, facts: &Facts<'_>, report: &mut Report) {
     for (id, places) in &listing.jobs {
@@ -16,7 +19,7 @@ pub(super) fn check(listing: &Listing<'_>, facts: &Facts<'_>, report: &mut Repor
         }
         match facts.jobs.get(id) {
             None => report.find("made up", id, "it is in the store, but nobody added it".into()),
-            Some(life) => present(id, life, listing.at, places, report),
+            Some(life) => present(id, life, listing.at, places, &facts.reasons, report),
         }
     }
     for (id, life) in &facts.jobs {
@@ -27,7 +30,14 @@ pub(super) fn check(listing: &Listing<'_>, facts: &Facts<'_>, report: &mut Repor
 }
 
 /// A job that the store has.
-fn present(id: &str, life: &Life<'_>, at: u64, places: &[(Place, Option<&str>)], report: &mut Report) {
+fn present(
+    id: &str,
+    life: &Life<'_>,
+    at: u64,
+    places: &[(Place, Option<&str>)],
+    reasons: &Reasons<'_>,
+    report: &mut Report,
+) {
     if let Some((_, Answer::NotDone)) = life.added {
         report.find("made up", id, "it is in the store, but its add was answered with `not done`".into());
     }
@@ -40,7 +50,13 @@ fn present(id: &str, life: &Life<'_>, at: u64, places: &[(Place, Option<&str>)],
             report.find("lost", id, "it is DEAD without a cause".into());
         }
         if *place == Place::Dead && life.runs.values().all(|run| run.finals.is_empty()) {
-            report.find("lost", id, "it is DEAD, but its `final_retry` was not called".into());
+            // The store has noted that it runs alone, and charges the end of the process to it, before `final_retry` begins.
+            let is_cut = |(at, process): &(u64, &str)| reasons.between(process, *at, at + BEGINS_WITHIN).is_some();
+            if *cause == Some("crashes") && life.alone.iter().any(is_cut) {
+                report.count("left Dead by a kill just before `final_retry`");
+            } else {
+                report.find("lost", id, "it is DEAD, but its `final_retry` was not called".into());
+            }
         }
     }
 }

@@ -52,6 +52,14 @@ fn again(
     if matches!(last.end, Some((_, End::Failed(None)))) && last.finals.is_empty() && next.starts.is_empty() {
         return report.count("final retries on another node");
     }
+    // The store took the retry, and the node was killed before it wrote that down.
+    if let Some((ended, End::Failed(Some(_)))) = last.end
+        && last.settled.is_empty()
+        && next.attempt == last.attempt + 1
+        && reasons.killed(last.process).is_some_and(|at| at >= ended)
+    {
+        return report.count("retries of which the node did not learn");
+    }
     // A run of which nothing more is known than that its job came again.
     match reasons.between(last.process, from, to) {
         Some(reason) => {

@@ -132,6 +132,10 @@ fn a_job_is_in_one_place_and_dead_for_a_cause() {
     finally(dead(Some("error"))).holds();
     finally(dead(None)).breaks("lost", "without a cause");
     dead(Some("error")).breaks("lost", "`final_retry` was not called");
+    let alone = || dead(Some("crashes")).note("node-2.1", 1_105, Entry::Alone { ids: vec!["j".into()] });
+    alone().breaks("lost", "`final_retry` was not called");
+    alone().event("node-2.1", "killed", 1_100).breaks("lost", "`final_retry` was not called");
+    alone().event("node-2.1", "killed", 1_106).holds();
 }
 
 #[test]
@@ -217,6 +221,18 @@ fn a_second_run_needs_a_reason() {
     twice().event("node-2", "held up", 1_105).breaks("duplicate", "without a reason");
     twice().event("store", "killed", 1_105).holds();
     storm().start("node-1.1", 1_100, 5).acked("node-1.1", 1_200, 5).breaks("duplicate", "run 5 began 2 times");
+}
+
+#[test]
+fn a_retry_of_which_a_killed_node_did_not_learn_is_no_second_run() {
+    let again = |attempt| {
+        let run = storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Failed(Some(200)));
+        let start = Entry::Start { id: "j".into(), fence: 6, due: 1_310_000, attempt };
+        run.note("node-2.1", 1_320, start)
+    };
+    again(1).breaks("duplicate", "without a reason");
+    again(1).event("node-1.1", "killed", 1_330).holds();
+    again(0).event("node-1.1", "killed", 1_330).breaks("duplicate", "without a reason");
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub enum Entry {
     End { id: String, fence: u64, end: End },
     /// `final_retry` began for this run, for this cause.
     Final { id: String, fence: u64, cause: String },
+    /// The node will run these jobs alone in its process, as it reports to `tracing`.
+    Alone { ids: Vec<String> },
     /// What the store answered to the outcome of a run, as the node reports it to `tracing`.
     Settled { id: String, fence: u64, change: String, verdict: String },
     /// Something that happened to a process, a group of them (`node-2` is every `node-2.N`), the `store` or `all`, and until when.

@@ -1,4 +1,4 @@
-//! The answers of the store to the outcomes of runs, as a program learns of them: dq reports each to `tracing`.
+//! The answers of the store to the outcomes of runs, and which jobs will run alone, as a program learns of them: dq reports each to `tracing`.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,15 +10,14 @@ use tracing_subscriber::layer::Context;
 
 use crate::ledger::{Entry, Ledger};
 
-/// Writes down every verdict.
+/// Writes down every verdict, and each job that will run alone.
 #[derive(Debug)]
 pub struct Verdicts(pub Arc<Ledger>);
 
-/// Whether an event may be a verdict.
+/// Whether an event may be one of them.
 pub fn is_wanted(metadata: &Metadata<'_>) -> bool {
-    *metadata.level() == Level::DEBUG
-        && metadata.target() == "dq::context::topic::outcomes::report"
-        && metadata.is_event()
+    let is_verdict = *metadata.level() == Level::DEBUG && metadata.target() == "dq::context::topic::outcomes::report";
+    metadata.is_event() && (is_verdict || metadata.target() == "dq::context::topic::runs::isolation")
 }
 
 /// The fields of a verdict.
@@ -28,6 +27,9 @@ struct Fields {
     fence: u64,
     outcome: String,
     verdict: String,
+    /// The ids of jobs that will not run as usual, and how they will.
+    ids: String,
+    message: String,
 }
 
 impl Visit for Fields {
@@ -46,8 +48,11 @@ impl Visit for Fields {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if field.name() == "job.id" {
-            self.id = format!("{value:?}");
+        match field.name() {
+            "job.id" => self.id = format!("{value:?}"),
+            "ids" => self.ids = format!("{value:?}"),
+            "message" => self.message = format!("{value:?}"),
+            _ => {}
         }
     }
 }
@@ -82,7 +87,12 @@ impl<S: Subscriber> Layer<S> for Verdicts {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let Fields { id, fence, outcome, verdict: word } = fields;
+        let Fields { id, fence, outcome, verdict: word, ids, message } = fields;
+        if message.contains("alone") {
+            // The ids of a storm need no escapes.
+            let ids = serde_json::from_str(&ids).expect("it is a list of texts");
+            self.0.note(Entry::Alone { ids });
+        }
         if !word.is_empty() {
             let (change, verdict) = (change(&outcome).to_owned(), verdict(&word).to_owned());
             self.0.note(Entry::Settled { id, fence, change, verdict });

@@ -231,15 +231,15 @@ pub async fn dead_member_cancels_the_rest(t: &Topic) {
     t.joined_by(&one, OnDead::CancelRest, vec![job("a")]).await;
     relay_all(&all).await;
     let claim = one.claim("n", "a").await;
-    for batch in 0..3 {
-        let jobs = (0..150).map(|n| job(&format!("{batch}-{n}"))).collect();
+    for batch in 0..4 {
+        let jobs = (0..120).map(|n| job(&format!("{batch}-{n}"))).collect();
         t.joined_by(&two, OnDead::CancelRest, jobs).await;
     }
     relay_all(&all).await;
     t.closes().await;
     one.end("n", &claim, Change::Dead).await;
     relay_all(&all).await;
-    assert_eq!(t.last_job().await, Some(["0", "1", "450"].map(str::to_owned)));
+    assert_eq!(t.last_job().await, Some(["0", "1", "480"].map(str::to_owned)));
     assert_eq!(two.counts().await.delayed, 0);
     one.close().await;
     two.close().await;

@@ -55,9 +55,9 @@ impl Sim {
         {
             (TopicChange::Undrain, TopicChange::Drain { reason: drain.reason })
         } else if without("full")
-            && let Some(set) = state().limit(LimitKind::Waiting).cloned()
+            && let Some(set) = state().limit(LimitKind::Waiting).or(state().limit(LimitKind::GroupWaiting)).cloned()
         {
-            (TopicChange::ClearLimit(LimitKind::Waiting), TopicChange::Limit { limit: set.limit, reason: set.reason })
+            (TopicChange::ClearLimit(set.limit.kind()), TopicChange::Limit { limit: set.limit, reason: set.reason })
         } else {
             return answer_of(producer.add(batch));
         };

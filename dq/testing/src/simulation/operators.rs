@@ -30,7 +30,7 @@ impl Sim {
         let at = self.cluster.now() + millis * MS;
         let group = format!("group-{}", random.between(1, 4));
         // Without an answer the checker knows what the store did.
-        match random.below(22) {
+        match random.below(23) {
             0 | 1 => drop(provider.pause().reason("it is paused for a time").by(WHO).lasting(time).await),
             2 | 3 => {
                 self.end_later(at, topic);
@@ -58,6 +58,7 @@ impl Sim {
                 drop(provider.set_limit(Limit::GroupRate(rate)).by(WHO).await);
             }
             20 => drop(provider.set_limit(Limit::GroupBurst(random.pick(&[0, 1, 4]))).by(WHO).await),
+            21 => drop(provider.set_limit(Limit::GroupWaiting(random.pick(&[1, 2, 4]))).by(WHO).await),
             11 | 12 => drop(provider.set_limit(Limit::Waiting(random.pick(&[1, 2, 5, 12]))).by(WHO).await),
             _ => drop(provider.set_limit(Limit::Concurrency(random.pick(&[1, 1, 2, 4]))).by(WHO).await),
         }

@@ -1,10 +1,11 @@
 //! While a topic is paused nothing of it is claimed or published, and while it drains only what was due when the drain began (rule
 //! 29).
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::record::Checker;
+use super::turns::group_of;
 use dq::job::{Deliver, JobId, NodeId, State};
 use dq::schedule::schedule_name;
 use dq::store::{AddOutcome, NewJob, SetTopic, TopicChange, TopicState};
@@ -126,27 +127,40 @@ impl Checker {
         }
     }
 
-    /// New jobs are added while fewer wait than may, and refused otherwise.
+    /// New jobs are added while fewer wait than may in the topic and in their group, and refused otherwise.
     pub(super) fn check_waiting(&mut self, jobs: &[(NewJob, AddOutcome)], before: &View) {
-        let limit = self.expected.gate.state.waiting();
-        let mut waiting: HashSet<_> =
-            before.jobs.iter().filter(|(_, job)| job.state == State::Delayed).map(|(id, _)| id).collect();
+        let state = &self.expected.gate.state;
+        let (limit, of_groups) = (state.waiting(), state.group_waiting());
+        let delayed = before.jobs.iter().filter(|(_, job)| job.state == State::Delayed);
+        let mut waiting: HashMap<_, _> = delayed.map(|(id, job)| (id, group_of(&job.record))).collect();
         for (job, outcome) in jobs {
-            let (count, is_free) = (waiting.len(), limit.is_none_or(|limit| waiting.len() < limit));
+            let group = group_of(&job.record);
+            // A job that was claimed may have kept its seat, and then it does not count.
+            let of_group = |counts: fn(bool) -> bool| {
+                let is_counted = |id: &JobId| counts(self.expected.groups.known.contains(id));
+                waiting.iter().filter(|(id, of)| **of == group && is_counted(id)).count()
+            };
+            let (fewest, most) = (of_group(|is_known| !is_known), of_group(|_| true));
+            let is_free = limit.is_none_or(|limit| waiting.len() < limit);
+            let is_full = |count| group.is_some() && of_groups.is_some_and(|limit| count >= limit);
             let passes = job.deliver == Deliver::Broadcast || schedule_name(&job.id).is_some();
-            match outcome {
-                AddOutcome::Added if !is_free && !passes => {
-                    self.bad(format!("[29] {} is added, though {count} jobs wait and {limit:?} may", job.id));
-                }
-                AddOutcome::TopicFull(_) if is_free || passes => {
-                    self.bad(format!("[29] {} is refused, though {count} jobs wait and {limit:?} may", job.id));
-                }
-                _ => {}
+            let is_wrong = match outcome {
+                AddOutcome::Added => !passes && (!is_free || is_full(fewest)),
+                AddOutcome::TopicFull(_) => passes || is_free,
+                AddOutcome::GroupFull { .. } => passes || !is_full(most),
+                _ => false,
+            };
+            if is_wrong {
+                self.bad(format!(
+                    "[29] {} is answered {outcome:?}, though {} jobs wait and {limit:?} may, and {fewest} to {most} of {group:?} and {of_groups:?} may",
+                    job.id,
+                    waiting.len(),
+                ));
             }
             if matches!(outcome, AddOutcome::Added | AddOutcome::Replaced(_)) {
                 match job.deliver {
                     Deliver::Broadcast => waiting.remove(&job.id),
-                    _ => waiting.insert(&job.id),
+                    _ => waiting.insert(&job.id, group),
                 };
             }
         }

@@ -11,7 +11,7 @@ use dq::store::step::Claim;
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
 
-fn group_of(record: &Record) -> Option<&str> {
+pub(super) fn group_of(record: &Record) -> Option<&str> {
     record.group().map(|(_, name)| name)
 }
 

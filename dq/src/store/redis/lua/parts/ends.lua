@@ -9,7 +9,7 @@ local prefix, NUL = string.sub(meta, 1, -5), string.char(0)
 local topic = string.match(prefix, '^[^{]*{[^:]*:(.*)}:$')
 local function text(bytes) return struct.pack('<I4', #bytes) .. bytes end
 -- As many ends as an entry may have, so that no step of a home takes long.
-local by_set, in_order, MOST_AT_ONCE = {}, {}, 250
+local by_set, in_order, MOST_AT_ONCE = {}, {}, 128
 for i = 1, #telling, 3 do
   local home, set = string.match(telling[i], '^([^%z]*)%z([^%z]*)%z')
   local key = home .. NUL .. set
