@@ -84,6 +84,10 @@ struct Storm {
     /// Nothing but kills happen, to every node and producer. Only Redis, without `--kills`.
     #[arg(long)]
     only_kills: bool,
+    /// The store is a master with two replicas, behind sentinels. It is killed every 20 seconds, and besides nothing but kills happen, to
+    /// every node and producer. A call is answered once a replica has it. Only Redis, without `--kills`.
+    #[arg(long)]
+    sentinel: bool,
     /// Nothing but chains of three jobs are added, each of which follows the one before it.
     #[arg(long)]
     chains: bool,

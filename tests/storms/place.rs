@@ -58,7 +58,8 @@ impl Place {
     pub async fn start(&mut self) {
         self.started += 1;
         let jobs = self.part.jobs.map(|jobs| jobs.saturating_sub(self.confirmed.load(Relaxed)));
-        let part = Part { name: self.process_name(), url: self.proxy.url(), jobs, ..self.part.clone() };
+        let url = if self.part.url.is_empty() { self.proxy.url() } else { self.part.url.clone() };
+        let part = Part { name: self.process_name(), url, jobs, ..self.part.clone() };
         let process = self.process.insert(Process::start(&part, &self.confirmed));
         process.ready().await;
     }

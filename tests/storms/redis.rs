@@ -33,14 +33,14 @@ const LONGEST_HALT: Duration = Duration::from_secs(60);
 pub async fn run(storm: &Storm, seed: u64, folder: &Path) -> Vec<String> {
     let ledger = Arc::new(Ledger::create(folder, "storm").expect("the folder is new"));
     crate::process::watch(Arc::clone(&ledger), "all".into());
-    let server = Server::start(storm.forgets);
-    let mut places = places(storm, seed, folder, &ledger, server.port());
+    let server = if storm.sentinel { Server::behind_sentinels() } else { Server::start(storm.forgets) };
+    let mut places = places(storm, seed, folder, &ledger, &server);
     join_all(places.iter_mut().map(Place::start)).await;
     let over = watch::Sender::new(false);
     let pause = Duration::from_millis(storm.pause);
     let store_rng = rng(seed, "store");
     let store = server.clone().suffer(Arc::clone(&ledger), store_rng, pause * STORE_PAUSES, over.subscribe());
-    let store = (!storm.only_kills).then(|| tokio::spawn(store));
+    let store = (storm.sentinel || !storm.only_kills).then(|| tokio::spawn(store));
     let confirmed: Vec<_> = places.iter().map(Place::confirmed).collect();
     let end = async {
         let began = Instant::now();
@@ -70,11 +70,13 @@ pub async fn run(storm: &Storm, seed: u64, folder: &Path) -> Vec<String> {
     finish(&mut places, &server, &ledger).await
 }
 
-fn places(storm: &Storm, seed: u64, folder: &Path, ledger: &Arc<Ledger>, port: u16) -> Vec<Place> {
+fn places(storm: &Storm, seed: u64, folder: &Path, ledger: &Arc<Ledger>, server: &Server) -> Vec<Place> {
+    let port = server.port();
     let (folder, pause) = (folder.to_owned(), Duration::from_millis(storm.pause));
     let part = |listens, jobs, share| Part {
         name: String::new(),
-        url: String::new(),
+        // The other storms have a proxy on the way.
+        url: if storm.sentinel { server.url() } else { String::new() },
         folder: folder.clone(),
         seed,
         listens,
@@ -85,7 +87,7 @@ fn places(storm: &Storm, seed: u64, folder: &Path, ledger: &Arc<Ledger>, port: u
         chains: storm.chains,
     };
     let faults = |number| match number {
-        _ if storm.only_kills => Faults::Kills,
+        _ if storm.only_kills || storm.sentinel => Faults::Kills,
         0 => Faults::Stops,
         _ => Faults::All,
     };

@@ -45,6 +45,12 @@ fn a_process_that_is_killed_again_and_again_loses_nothing_in_a_directory() {
 }
 
 #[test]
+fn no_confirmed_add_is_lost_when_a_replica_becomes_the_master() {
+    let said = storm(&["--sentinel", "--seconds", "23", "--pause", "8000", "--nodes", "2", "--rate", "200"]);
+    assert_eq!(count(&said, "store failed over"), 1, "{said}");
+}
+
+#[test]
 fn chains_lose_no_job_and_repeat_none_while_their_process_is_killed() {
     for store in ["redis", "file"] {
         let said = storm(&["--store", store, "--kills", "6", "--rate", "200", "--chains"]);

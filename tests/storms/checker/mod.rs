@@ -4,7 +4,7 @@
 //! |---|---|
 //! | lost | a confirmed add was run to an accepted end, deleted, acked from outside, or is in the store, once; DEAD jobs have a cause |
 //! | made up | no job is there that nobody added, or whose add certainly was not done. The ack of a job of a chain adds the next one |
-//! | outcome | no outcome is accepted of a run that had lost its job; no run follows an accepted ack; a refusal needs a reason |
+//! | outcome | no outcome is accepted of a run that had lost its job; no run follows an accepted ack; a refusal needs a reason. A failover may lose what was accepted within a second before it |
 //! | early | no handler begins before its job is due, by the machine's clock |
 //! | command | no handler begins after a confirmed delete or ack of a job that did not run |
 //! | duplicate | a job begins again only after an outcome that says so, or for a reason among the events |

@@ -7,7 +7,7 @@ use super::reasons::Reasons;
 pub(super) fn check(id: &str, life: &Life<'_>, reasons: &Reasons<'_>, report: &mut Report) {
     for (fence, run) in &life.runs {
         verdicts(id, life, *fence, reasons, report);
-        let Some((_, kind)) = run.accepted() else { continue };
+        let Some((at, kind)) = run.accepted() else { continue };
         report.count(format!("accepted {kind}"));
         let Some((ended, _)) = run.end else { continue };
         for (later, other) in life.runs.range(fence + 1..) {
@@ -16,7 +16,7 @@ pub(super) fn check(id: &str, life: &Life<'_>, reasons: &Reasons<'_>, report: &m
                     format!("run {fence} had lost its job to run {later}, but its later outcome {kind} was accepted");
                 report.find("outcome", id, what);
             }
-            if matches!(kind, "Ack" | "Drop") {
+            if matches!(kind, "Ack" | "Drop") && !reasons.may_be_lost(at) {
                 report.find("outcome", id, format!("run {later} came after the accepted {kind} of run {fence}"));
             }
         }

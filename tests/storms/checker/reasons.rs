@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::Report;
+use crate::server::FAILED_OVER;
 
 /// How long after an event its effects may show, in µs: a node gives up an answer that does not come after its call timeout,
 /// and its lease ends later still.
 const AFTERMATH: u64 = 4_000_000;
+
+/// How long a replica takes at most to have what the master has, in µs.
+const REPLICATED_WITHIN: u64 = 1_000_000;
 
 /// The end of a process: no handler of it goes on, so nothing of it needs an aftermath.
 pub(super) const KILLED: &str = "killed";
@@ -56,6 +60,12 @@ impl<'a> Reasons<'a> {
     /// When the storm killed this process.
     pub(super) fn killed(&self, process: &str) -> Option<u64> {
         self.0.get(process)?.iter().find(|event| event.what == KILLED).map(|event| event.from)
+    }
+
+    /// Whether the store may have lost what it did at this time without a confirmation: a replica that lacked it became the master.
+    pub(super) fn may_be_lost(&self, at: u64) -> bool {
+        let mut events = self.0.get("store").into_iter().flatten();
+        events.any(|event| event.what == FAILED_OVER && event.from <= at + REPLICATED_WITHIN && at <= event.to)
     }
 
     /// Counts the events by target and kind.

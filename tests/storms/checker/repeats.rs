@@ -20,6 +20,7 @@ pub(super) fn check(id: &str, life: &Life<'_>, reasons: &Reasons<'_>, report: &m
             report.find("attempt", id, what);
         }
         match (run.accepted(), run.end) {
+            (Some((at, "Retry")), _) if reasons.may_be_lost(at) => failed.1 += 1,
             (Some((_, "Retry")), _) => failed = (failed.0 + 1, failed.1 + 1),
             (None, Some((_, End::Failed(_)))) => failed.1 += 1,
             _ => {}
@@ -42,6 +43,7 @@ fn again(
     match last.accepted() {
         Some((_, "Rejoin" | "Retry")) => return,
         Some((_, "Park")) if requeued() => return,
+        Some((at, _)) if reasons.may_be_lost(at) => return report.count("outcomes that a failover lost"),
         Some((_, kind)) => {
             let what = format!("run {next_fence} began after the accepted {kind} of run {last_fence}");
             return report.find("duplicate", id, what);

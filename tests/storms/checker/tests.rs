@@ -235,6 +235,17 @@ fn a_retry_of_which_a_killed_node_did_not_learn_is_no_second_run() {
     again(0).event("node-1.1", "killed", 1_330).breaks("duplicate", "without a reason");
 }
 
+/// The nodes do not wait until a replica has an outcome.
+#[test]
+fn an_outcome_that_a_failover_lost_may_come_again() {
+    let twice = |at| storm().acked("node-1.1", 1_100, 5).acked("node-2.1", 9_000, 6).event("store", "failed over", at);
+    twice(1_900).holds();
+    twice(3_000).breaks("duplicate", "after the accepted Ack");
+    twice(1_000).breaks("duplicate", "after the accepted Ack");
+    let restarted = storm().acked("node-1.1", 1_100, 5).acked("node-2.1", 9_000, 6);
+    restarted.event("store", "restarted", 1_900).breaks("duplicate", "after the accepted Ack");
+}
+
 #[test]
 fn a_final_retry_that_was_given_back_is_no_second_run() {
     let owed = |first: &[u64]| {

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use clap::Args;
 use dq::prelude::*;
+use dq::store::Durability;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer;
@@ -44,6 +45,8 @@ const RENEWAL: &str = "1s";
 const CALL_TIMEOUT: &str = "1s";
 const CALL_TOTAL: &str = "5s";
 const FALLBACK: &str = "2s";
+/// How long a call waits for a replica.
+const CONFIRMED_WITHIN: Duration = Duration::from_millis(500);
 
 /// How long handlers may go on when their process stops cleanly.
 const GRACE: Duration = Duration::from_secs(25);
@@ -123,6 +126,11 @@ async fn start(part: &Part, ledger: &Arc<Ledger>) -> Result<Context, dq::Error> 
         let factory = ContextFactory::new(APP).store(&part.url).variables([("", ""); 0]).provide(Arc::clone(ledger));
         let factory = factory.lease(LEASE).renewal(RENEWAL).fallback_scan(FALLBACK);
         let factory = factory.call_timeout(CALL_TIMEOUT).call_total(CALL_TOTAL);
+        // A failover may lose what no replica has.
+        let factory = match part.url.starts_with("redis+sentinel:") {
+            true => factory.durability(Durability::Wait { replicas: 1, timeout: CONFIRMED_WITHIN }),
+            false => factory,
+        };
         let factory = match (part.listens, part.is_alone) {
             (false, _) => factory.without_listeners(),
             (true, false) => factory,
@@ -133,6 +141,8 @@ async fn start(part: &Part, ledger: &Arc<Ledger>) -> Result<Context, dq::Error> 
         };
         match factory.start().await {
             Err(error) if error.to_string().contains("cannot be reached") => {}
+            // It may be without a master for a while.
+            Err(_) if part.url.starts_with("redis+sentinel:") => {}
             started => return started,
         }
     }

@@ -58,6 +58,24 @@ impl SentinelServers {
     }
 }
 
+impl SentinelServers {
+    /// Kills the master, and starts it again as a replica once the sentinels agree on another one.
+    pub fn fail_over(&mut self) {
+        let mut events = TcpStream::connect(("127.0.0.1", self.sentinels[0].port)).expect("the sentinel is reachable");
+        ask(&mut events, &["SUBSCRIBE", "+switch-master"]);
+        let killed = self.master();
+        let port = killed.port();
+        killed.kill();
+        // The message ends with the address of the next master.
+        let mut lines = BufReader::new(events).lines().map(|line| line.expect("the sentinel lives"));
+        let told = lines.find(|line| line.starts_with(SERVICE)).expect("the sentinel goes on");
+        let next = told.rsplit(' ').next().expect("it is a port").to_owned();
+        let killed = self.servers.iter_mut().find(|server| server.port() == port).expect("it is one of them");
+        killed.restart();
+        killed.command(&["REPLICAOF", "127.0.0.1", &next]);
+    }
+}
+
 impl Sentinel {
     fn start(master: &str) -> Self {
         for _ in 0..TRIES {
