@@ -57,8 +57,10 @@ impl Adder {
     }
 }
 
-/// How many adds come between two events.
-const SOME: usize = 200;
+/// How many adds come between two events: `DQ_BUFFERED_ADDS`, for a long form of this test.
+fn some() -> usize {
+    std::env::var("DQ_BUFFERED_ADDS").map_or(200, |text| text.parse().expect("DQ_BUFFERED_ADDS is a number"))
+}
 
 /// Each process begins far behind the jobs of the one before it.
 const APART: u64 = 1_000_000;
@@ -66,22 +68,22 @@ const APART: u64 = 1_000_000;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adds_of_a_program_that_is_killed_while_redis_is_away_arrive_once() {
     let mut server = RedisServer::start_with(&["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
-    let (folder, mut added) = (Folder::unmade(), Vec::new());
+    let (folder, mut added, some) = (Folder::unmade(), Vec::new(), some());
     let mut first = Adder::start(&server, &folder, 0);
-    first.until("", SOME).await;
+    first.until("", some).await;
     server.kill();
     first.until("away", APART as usize).await;
-    first.until("", SOME).await;
+    first.until("", some).await;
     added.extend(first.kill().await);
     let mut second = Adder::start(&server, &folder, APART);
-    second.until("", SOME).await;
+    second.until("", some).await;
     added.extend(second.kill().await);
     server.restart();
     let mut third = Adder::start(&server, &folder, 2 * APART);
     third.stdin.write_all(b"end\n").await.unwrap();
     third.until("sent", APART as usize).await;
     added.extend(third.kill().await);
-    assert!(added.len() >= 3 * SOME, "{}", added.len());
+    assert!(added.len() >= 3 * some, "{}", added.len());
 
     let log = RunLog::default();
     let node = NodeProcess::start(env!("CARGO_BIN_EXE_node"), &server.url(), &[], 1_000_000, "one", &log).await;
