@@ -117,7 +117,7 @@ async fn follow_ups_say_when_they_are_due_and_delete_and_replace_other_jobs() {
     let health = dq.health();
     assert_eq!(health.topics[0].counters.refused_follow_ups, 1);
     let refused = &health.topics[0].refused_follow_ups[0];
-    assert_eq!((refused.target.as_str(), refused.job.as_str()), ("third", "refused"));
+    assert_eq!((refused.topic.as_str(), refused.job.as_str()), ("third", "refused"));
     assert_eq!(refused.cause, "a job with this id exists, and is delayed");
     assert_eq!((health.topics[0].counters.relayed, health.topics[0].follow_ups), (2, 0));
     dq.advance(2 * HOUR + SECOND).await;

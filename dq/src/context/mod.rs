@@ -29,7 +29,7 @@ pub use node::channel_stats::ChannelHealth;
 pub use node::health::{Health, HealthProbe};
 pub use node::signals::{StopSignal, signals};
 pub use problems::StartError;
-pub use topic::stats::{Counters, RefusedFollowUp, Stopped, TopicDefect, TopicHealth};
+pub use topic::stats::{Counters, Stopped, TopicDefect, TopicHealth};
 pub(crate) use topic::takeover;
 
 #[doc(hidden)] // documented at the root

@@ -80,9 +80,6 @@ const DRIFT: u32 = 1_000;
 /// What the supervisor orders its tasks to do: to stop, and until when of the node's clock handlers may go on; `None`: nothing.
 pub(super) type StopOrder = Option<Duration>;
 
-/// How many jobs a line of the log, or `health()`, names at most.
-pub(super) const MOST_SHOWN: usize = 16;
-
 /// What a topic is made from. The supervisor keeps it, so that the topic can start again after a panic of its task.
 #[derive(Debug)]
 pub(crate) struct Parts {

@@ -13,11 +13,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::sync::{Notify, watch};
 
-use super::stats::RefusedFollowUp;
 use super::{Parts, StopOrder};
 use crate::context::timer::Timer;
 use crate::environment::Environment;
 use crate::job::{TopicKey, TopicName};
+use crate::provider::RefusedJob;
 use crate::store::answered_within;
 use crate::store::{
     BatchAnswer, FollowUpOutcome, MOST_ENTRIES, OUT_OF_ORDER, OutboxEntry, Producer, Relay as Request, Relayed,
@@ -232,8 +232,7 @@ async fn send_all(parts: &Parts, producer: &dyn Producer, entries: Vec<OutboxEnt
         for outcome in outcomes {
             if let FollowUpOutcome::Refused { id, cause } = outcome {
                 tracing::warn!(topic = %parts.key.topic, %target, job.id = %id, cause, "the target refuses a follow-up for good: it is passed over");
-                let (target, job, at) = (target.to_string(), id.to_string(), parts.environment.wall());
-                parts.stats.refused_follow_up(RefusedFollowUp { target, job, cause, at });
+                parts.stats.refused_follow_up(RefusedJob::new(&target, &id, cause, parts.environment.wall()));
             }
         }
     }

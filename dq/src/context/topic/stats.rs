@@ -9,17 +9,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::MOST_SHOWN;
 pub use super::meter::Counters;
 use super::meter::{Count, Counts, Level};
 use super::punctuality::Punctuality;
 use crate::context::condition::{Condition, LiveCondition, TaskStats};
 use crate::job::{Cause, JobId};
+use crate::provider::{RefusedJob, show_last};
 use crate::store::RequestKind;
 use crate::store::step::Change;
 use crate::store::{Drain, Outage, Pause, StoreError, TopicDelay, TopicLimit, TopicState};
 use crate::telemetry::{Counter, Histogram, counter, histogram, label, table};
-use crate::time::Timestamp;
 
 /// The state of one topic on this node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,7 +43,7 @@ pub struct TopicHealth {
     /// Entries that waited in the outbox of the topic when this node last relayed: follow-ups that have not arrived.
     pub follow_ups: usize,
     /// The last follow-ups that this node brought to a topic which refused them for good, oldest first. At most 16.
-    pub refused_follow_ups: Vec<RefusedFollowUp>,
+    pub refused_follow_ups: Vec<RefusedJob>,
     /// The jobs that may have killed their process, and how this node runs them; `None` while it holds none.
     pub quarantine: Option<Quarantine>,
     /// Where dq itself has panicked in this topic since the start of the node, which is a defect of dq: please report it. At most 16.
@@ -104,20 +103,6 @@ pub struct TopicDefect {
     pub is_given_up: bool,
 }
 
-/// A follow-up that its topic refused for good, so that it was passed over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct RefusedFollowUp {
-    /// The topic that it was for.
-    pub target: String,
-    /// The id of its job.
-    pub job: String,
-    /// Why that topic refused it.
-    pub cause: String,
-    /// When, by the wall clock of the node.
-    pub at: Timestamp,
-}
-
 /// The result of a stop: what became of what the node held when it was told to stop. The log has the same as one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -132,14 +117,6 @@ pub struct Stopped {
     pub left: usize,
     /// Handlers that were cancelled and have not returned, because they block their thread.
     pub still_running: usize,
-}
-
-/// Adds to the last ones that are shown.
-fn push<T>(shown: &mut Vec<T>, last: T) {
-    if shown.len() == MOST_SHOWN {
-        shown.remove(0);
-    }
-    shown.push(last);
 }
 
 /// What `health()` says while runs starve.
@@ -161,7 +138,7 @@ pub(crate) struct TopicStats {
     settling: Level,
     follow_ups: Level,
     /// Locked for a copy at most.
-    refused: Mutex<Vec<RefusedFollowUp>>,
+    refused: Mutex<Vec<RefusedJob>>,
     relay: Histogram,
     /// Jobs that `process_unacked` dropped.
     dropped: Count,
@@ -329,7 +306,7 @@ impl TopicStats {
             }
             None => {
                 let (step, message) = (step.to_owned(), panic.to_owned());
-                push(&mut defects, TopicDefect { step, job, message, panics: 1, is_given_up: false });
+                show_last(&mut defects, TopicDefect { step, job, message, panics: 1, is_given_up: false });
             }
         }
     }
@@ -365,9 +342,9 @@ impl TopicStats {
     }
 
     /// A target refuses a follow-up for good.
-    pub(super) fn refused_follow_up(&self, refused: RefusedFollowUp) {
+    pub(super) fn refused_follow_up(&self, refused: RefusedJob) {
         self.count.refused_follow_ups.add(1);
-        push(&mut self.refused.lock().unwrap_or_else(PoisonError::into_inner), refused);
+        show_last(&mut self.refused.lock().unwrap_or_else(PoisonError::into_inner), refused);
     }
 
     pub(super) fn settled(&self, change: &Change) {

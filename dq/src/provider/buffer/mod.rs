@@ -25,8 +25,8 @@ use crate::store::{
 };
 
 use entries::Entries;
+pub use state::BufferHealth;
 use state::State;
-pub use state::{BufferHealth, RefusedAdd};
 
 mod entries;
 mod sender;

@@ -9,6 +9,7 @@ use super::Buffer;
 use super::entries::Read;
 use crate::environment::Environment;
 use crate::job::{JobId, TopicKey};
+use crate::provider::RefusedJob;
 use crate::store::{BatchAnswer, FollowUpBatch, FollowUpOutcome, StoreError, answered_within, relay_of};
 
 /// How often the store's clock is read while the store answers.
@@ -150,7 +151,7 @@ impl Buffer {
 
     fn refuse(&self, topic: &TopicKey, id: &JobId, cause: String) {
         tracing::warn!(topic = %topic.topic, job.id = %id, cause, "an add from the buffer is refused for good: it is passed over");
-        self.state().refuse(topic, id, cause);
+        self.state().refuse(RefusedJob::new(&topic.topic, id, cause, self.environment.wall()));
     }
 
     /// Reads the store's clock.

@@ -1,6 +1,6 @@
 //! What a buffer knows of its entries without reading them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -8,12 +8,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Bounds;
-use crate::job::{JobId, ProducerId, TopicKey};
+use crate::job::{ProducerId, TopicKey};
+use crate::provider::{RefusedJob, show_last};
 use crate::store::{AddOutcome, BatchAnswer, BatchReply, Due, FollowUpBatch, NewJob, Packed, StoreError};
 use crate::time::Timestamp;
-
-/// How many refusals are shown.
-const MOST_SHOWN: usize = 16;
 
 /// What waits in the buffer of a provider, which takes adds while the store is away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,19 +32,7 @@ pub struct BufferHealth {
     /// How many of these the store refused for good, and how many the buffer dropped because they were too old.
     pub refused: u64,
     /// The last of these, at most 16, oldest first.
-    pub last_refused: Vec<RefusedAdd>,
-}
-
-/// A job that was buffered, and that the store refused afterwards.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct RefusedAdd {
-    /// The topic.
-    pub topic: String,
-    /// The id of the job.
-    pub job: String,
-    /// Why.
-    pub cause: String,
+    pub last_refused: Vec<RefusedJob>,
 }
 
 /// A batch of adds for one topic, as the directory keeps it.
@@ -94,7 +80,7 @@ pub(super) struct State {
     pub(super) last: u64,
     sent: u64,
     refused: u64,
-    last_refused: VecDeque<RefusedAdd>,
+    last_refused: Vec<RefusedJob>,
 }
 
 impl State {
@@ -198,13 +184,9 @@ impl State {
     }
 
     /// A job is refused for good.
-    pub(super) fn refuse(&mut self, topic: &TopicKey, job: &JobId, cause: String) {
+    pub(super) fn refuse(&mut self, refused: RefusedJob) {
         self.refused += 1;
-        if self.last_refused.len() == MOST_SHOWN {
-            self.last_refused.pop_front();
-        }
-        let (topic, job) = (topic.topic.to_string(), job.to_string());
-        self.last_refused.push_back(RefusedAdd { topic, job, cause });
+        show_last(&mut self.last_refused, refused);
     }
 
     pub(super) fn health(&self, directory: String) -> BufferHealth {
@@ -217,7 +199,7 @@ impl State {
             oldest: oldest.map(|position| Timestamp::floor_micros(*position)),
             sent: self.sent,
             refused: self.refused,
-            last_refused: self.last_refused.iter().cloned().collect(),
+            last_refused: self.last_refused.clone(),
         }
     }
 }

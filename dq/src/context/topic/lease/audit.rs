@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use super::Lease;
-use crate::context::topic::MOST_SHOWN;
 use crate::context::topic::moment::Moment;
 use crate::job::JobId;
+use crate::provider::MOST_SHOWN;
 use crate::store::RequestKind;
 use crate::store::step::{Audit, Audited, Recover, Recovered, RowCursor};
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::listener::Room;
 use super::{Runs, longest_wait};
-use crate::context::topic::MOST_SHOWN;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::Moment;
 use crate::context::topic::slab::HeldId;
@@ -16,6 +15,7 @@ use crate::context::topic::stage::{HeldJob, Stage};
 use crate::context::topic::stats::Quarantine;
 use crate::environment::{Alone, Entry, Outlook, Ticket};
 use crate::job::{Isolation, JobId, Suspicion, Token};
+use crate::provider::MOST_SHOWN;
 use crate::store::RequestKind;
 use crate::store::step::{Isolate, MOST_JOBS, NoteVerdict};
 
