@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dq::context::open_store;
-use dq::store::{Store, StoreError};
+use dq::job::{ProducerId, TopicKey};
+use dq::store::{BatchAnswer, Pending, Producer, Store, StoreError};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::failure::Failure;
@@ -63,6 +64,28 @@ fn not_prepared(url: &str, source: StoreError) -> Failure {
 }
 
 impl Repeating {
+    /// Sends a request of a producer until it is answered.
+    pub(crate) async fn send<T>(
+        self,
+        what: &str,
+        store: &dyn Store,
+        key: &TopicKey,
+        producer: &ProducerId,
+        request: impl Fn(&dyn Producer) -> Pending<BatchAnswer<T>>,
+    ) -> Result<BatchAnswer<T>, Failure> {
+        let send = |_| {
+            // A connection that broke takes its producer along; the number is what counts.
+            let producer = store.producer(key, producer);
+            let answer = request(&*producer);
+            async move {
+                let answer = answer.await;
+                drop(producer);
+                answer
+            }
+        };
+        self.ask(what, send).await
+    }
+
     /// Sends a request until it is answered. Only outages are repeated; `send` gets the number of tries so far.
     pub(crate) async fn ask<T, F>(self, what: &str, mut send: impl FnMut(u32) -> F) -> Result<T, Failure>
     where

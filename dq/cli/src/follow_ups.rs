@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use dq::job::{AppName, TopicKey, TopicName};
-use dq::store::{BatchAnswer, FollowUpOutcome, MOST_READ, OutboxEntry, Packed, Store, relay_of};
+use dq::store::{BatchAnswer, FollowUpOutcome, MOST_READ, OutboxEntry, Packed, Producer, Store, relay_of};
 use serde::{Deserialize, Serialize};
 
 use crate::ask::Repeating;
@@ -153,16 +153,8 @@ pub(crate) async fn bring(
 ) -> Result<Vec<String>, Failure> {
     let key = TopicKey { app: app.clone(), topic: entry.target.clone() };
     let what = format!("cannot bring the follow-ups of topic `{source}` to topic `{}`", entry.target);
-    let send = |_| {
-        let producer = store.producer(&key, &relay_of(source));
-        let answer = producer.relay(entry.clone());
-        async move {
-            let answer = answer.await;
-            drop(producer);
-            answer
-        }
-    };
-    let answer = repeating.ask(&what, send).await?;
+    let relay = |to: &dyn Producer| to.relay(entry.clone());
+    let answer = repeating.send(&what, store, &key, &relay_of(source), relay).await?;
     let BatchAnswer::Done(outcomes) = answer else { return Ok(Vec::new()) };
     let refused = outcomes.into_iter().filter_map(|outcome| match outcome {
         FollowUpOutcome::Done => None,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use dq::job::limits::FENCE;
 use dq::job::{AppName, Fence, JobId, ProducerId, State, TopicKey, TopicName};
-use dq::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, OutboxEntry, Store};
+use dq::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, OutboxEntry, Producer, Store};
 
 use crate::ask::Repeating;
 use crate::batch::Batch;
@@ -270,17 +270,9 @@ impl<'a> Importer<'a> {
         loop {
             let number = self.numbers.entry(key.topic.clone()).or_default();
             *number += 1;
-            let send = |_| {
-                // A connection that broke takes its producer along; the number is what counts.
-                let producer = self.store.producer(key, &self.options.producer);
-                let answer = producer.import(*number, import.clone());
-                async move {
-                    let answer = answer.await;
-                    drop(producer);
-                    answer
-                }
-            };
-            if let BatchAnswer::Done(outcomes) = self.options.repeating.ask(&what, send).await? {
+            let Options { repeating, producer, .. } = self.options;
+            let import = |to: &dyn Producer| to.import(*number, import.clone());
+            if let BatchAnswer::Done(outcomes) = repeating.send(&what, self.store, key, producer, import).await? {
                 return Ok(outcomes);
             }
         }
