@@ -1,7 +1,7 @@
 //! Job sets: a job that is added once when all members of a set have ended.
 
 use dq::prelude::*;
-use dq::provider::{CallError, OnDead, Refusal, SetCounts, SetRefusal, SetState};
+use dq::provider::{CallError, Invalid, OnDead, Refusal, SetCounts, SetRefusal, SetState};
 use dq::testing::Harness;
 use serde::{Deserialize, Serialize};
 
@@ -164,4 +164,60 @@ async fn a_call_that_a_set_refuses_names_the_set() {
     assert!(matches!(error, CallError::Invalid(_)), "{error}");
     assert!(dq.provider().topic("imported").unwrap().job_set("unknown").await.unwrap().is_none());
     assert_eq!(dq.counts::<TestJob>().await.delayed, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_expires_counts_as_dead() {
+    let log = Log::new();
+    let dq = node(&log).await;
+    let set = dq.provider().job_set::<Imported>("s");
+    let rows = dq.provider().topic("row").unwrap();
+    rows.pause().reason("the disk is slow").await.unwrap();
+    set.add(row("late")).expires_after("1m").await.unwrap();
+    set.then(Imported { import: 2 }).await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(ends(&log), [""; 0]);
+    rows.resume().await.unwrap();
+    dq.advance(MINUTE).await;
+    assert_eq!(ends(&log), ["imported 2: 0 1 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_and_calls_of_sets_are_bounded() {
+    let log = Log::new();
+    let dq = node(&log).await;
+    let named = |length: usize| dq.provider().job_set::<Imported>("n".repeat(length));
+    let error = named(257).add(row("a")).await.unwrap_err();
+    assert!(matches!(&error, CallError::Invalid(Invalid::BadName(_))), "{error:?}");
+    let error = named(257).then(Imported { import: 1 }).await.unwrap_err();
+    assert!(matches!(&error, CallError::Invalid(Invalid::BadName(_))), "{error:?}");
+    let set = named(256);
+    let error = set.add_many((0..1_001).map(|n| row(&n.to_string()))).await.unwrap_err();
+    let too_many = matches!(error, CallError::Invalid(Invalid::BatchTooLarge { size: 1_001, limit: 1_000, .. }));
+    assert!(too_many, "{error:?}");
+    assert!(set.seen().await.unwrap().is_none());
+    let seen = set.add_many((0..1_000).map(|n| row(&n.to_string()))).after(HOUR).await.unwrap();
+    assert_eq!(seen.counts.members, 1_000, "in several requests");
+}
+
+/// As tools do it, which know no payload types.
+#[tokio::test(start_paused = true)]
+async fn a_job_without_a_type_becomes_a_member_or_the_last_job() {
+    let log = Log::new();
+    let dq = node(&log).await;
+    let topic = |name: &str| dq.provider().topic(name).unwrap();
+    let member = |id: &str| topic("row").add_json(format!("{{\"row\":\"{id}\"}}")).id(id).after(MINUTE);
+    member("exists").await.unwrap();
+    let home = topic("imported");
+    member("a").member_of(&home, "s").await.unwrap();
+    member("exists").replace_existing().member_of(&home, "s").await.unwrap();
+    member("dead-b").member_of(&home, "s").on_dead(OnDead::Wait).await.unwrap();
+    home.add_json("{\"import\":3}").last_of("s").await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(ends(&log), [""; 0], "it waits for the DEAD one");
+    topic("row").delete("dead-b").await.unwrap();
+    dq.advance(MINUTE).await;
+    assert_eq!(ends(&log), ["imported 3: 2 0 1"]);
+    let error = member("late").member_of(&home, "").await.unwrap_err();
+    assert!(matches!(&error, CallError::Invalid(Invalid::BadName(_))), "{error:?}");
 }

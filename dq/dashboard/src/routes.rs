@@ -22,6 +22,8 @@ pub(crate) fn router(app: &Shared) -> Router {
         .route("/nodes", get(pages::nodes))
         .route("/doctor", get(pages::doctor))
         .route("/schedules", get(pages::schedules))
+        .route("/sets", get(pages::sets))
+        .route("/set", get(pages::set))
         .route("/settings", get(pages::settings))
         .route("/confirm", get(act::confirm))
         .route("/act", post(act::act))

@@ -89,6 +89,14 @@ impl Adding {
     }
 }
 
+impl Add {
+    /// What it adds, and where, with which options.
+    pub(super) fn into_parts(self) -> (Caller, DraftJob, JobDefaults, Options) {
+        let Adding { caller, defaults, options } = self.adding;
+        (caller, self.job, defaults, options)
+    }
+}
+
 impl<A: AddMode> Call<Add<A>> {
     pub(super) fn add(caller: Caller, job: DraftJob, defaults: JobDefaults) -> Self {
         Self::new(Add { adding: Adding::new(caller, defaults, A::KNOWN), job, mode: PhantomData })

@@ -8,7 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use super::add::{DraftJob, new_job};
+use super::add::{Add, DraftJob, new_job};
 use super::added::Once;
 use super::call::{Call, Started, Verb};
 use super::error::{CallError, Doing, Invalid, Refusal};
@@ -21,8 +21,8 @@ use super::typed::{Provider, draft};
 use crate::config::NodeSettings;
 use crate::job::{BadName, DelayJob, Deliver, JobDefaults, JobId, TopicName};
 use crate::store::{
-    FOLLOW_UP_BYTES, MOST_MEMBERS_AT_ONCE, MOST_WAITED_FOR, NewJob, OnDead, Producer, SetChange, SetOutcome, SetSeen,
-    SetVerb, SetsRequest,
+    FOLLOW_UP_BYTES, MOST_MEMBERS_AT_ONCE, MOST_WAITED_FOR, NewJob, OnDead, Producer, SetChange, SetOutcome,
+    SetSeen, SetVerb, SetsRequest,
 };
 
 /// How many bytes a member takes beside its texts, about.
@@ -156,13 +156,52 @@ impl<J: DelayJob> JobSet<J> {
     }
 }
 
+impl Call<Add> {
+    /// Makes the job a member of the [set](Provider::job_set) of this name that lives in the topic `home`, as [`JobSet::add`] does. For tools,
+    /// which know no payload types; and with [`replace_existing`](Self::replace_existing) before it, a job that exists joins the set.
+    ///
+    /// # Panics
+    /// When the call was polled before.
+    pub fn member_of(self, home: &TopicProvider, set: impl AsRef<str>) -> Call<AddMembers> {
+        let home = home.0.clone();
+        match JobId::new(set) {
+            Ok(set) => self.map(|add| {
+                let (topic, draft, defaults, options) = add.into_parts();
+                AddMembers { home, set, on_dead: OnDead::Count, topic, drafts: vec![draft], defaults, options }
+            }),
+            Err(error) => Call::bad(error),
+        }
+    }
+
+    /// Makes the job the last one of the [set](Provider::job_set) of this name that lives in its topic, as [`JobSet::then`] does.
+    ///
+    /// # Panics
+    /// When the call was polled before.
+    pub fn last_of(self, set: impl AsRef<str>) -> Call<CloseSet> {
+        match JobId::new(set) {
+            Ok(set) => self.map(|add| {
+                let (home, draft, defaults, options) = add.into_parts();
+                CloseSet { home, set, draft, defaults, options }
+            }),
+            Err(error) => Call::bad(error),
+        }
+    }
+}
+
+impl Call<AddMembers> {
+    /// Says what the members do to the set if they become DEAD; they count as ended by default.
+    pub fn on_dead(self, on_dead: OnDead) -> Self {
+        self.with(|verb| verb.on_dead = on_dead)
+    }
+}
+
 impl<J> Clone for JobSet<J> {
     fn clone(&self) -> Self {
         Self { provider: self.provider.clone(), name: self.name.clone(), on_dead: self.on_dead, job: PhantomData }
     }
 }
 
-/// Adds members to a set. Made by [`JobSet::add`] and [`JobSet::add_many`]; takes the options of an add.
+/// Adds members to a set. Made by [`JobSet::add`], [`JobSet::add_many`] and [`Call::member_of`]; takes the options of an add.
 ///
 /// Resolves to the set as it is then.
 pub struct AddMembers {
@@ -175,7 +214,7 @@ pub struct AddMembers {
     options: Options,
 }
 
-/// Closes a set. Made by [`JobSet::then`]; takes the options of an add.
+/// Closes a set. Made by [`JobSet::then`] and [`Call::last_of`]; takes the options of an add.
 ///
 /// Resolves to the set as it is then.
 pub struct CloseSet {
@@ -308,5 +347,37 @@ impl fmt::Debug for AddMembers {
 impl fmt::Debug for CloseSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CloseSet").field("set", &self.set).field("topic", &self.home).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Codec, Metadata, Record};
+    use crate::store::{Due, OnDuplicate};
+
+    fn jobs(many: usize, bytes: usize) -> Vec<NewJob> {
+        let job = |n: usize| NewJob {
+            id: JobId::new(n.to_string()).unwrap(),
+            generated: false,
+            due: Due::After(Duration::ZERO),
+            expires_after: None,
+            record: Record::new(&Metadata::default(), Codec::Json, &vec![b'1'; bytes]),
+            on_duplicate: OnDuplicate::Reject,
+            deliver: Deliver::Queue,
+            max_waiting: None,
+            unique_for: None,
+        };
+        (0..many).map(job).collect()
+    }
+
+    #[test]
+    fn a_request_is_bounded_by_members_and_by_bytes() {
+        let topic = TopicName::new("t").unwrap();
+        let parts = |many, bytes| in_parts(&topic, jobs(many, bytes)).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(parts(0, 1), [0], "a set may be made without members");
+        assert_eq!(parts(600, 1), [250, 250, 100]);
+        assert_eq!(parts(5, 400 << 10), [2, 2, 1]);
+        assert_eq!(parts(2, 2 << 20), [1, 1], "a large one goes alone");
     }
 }

@@ -4,7 +4,7 @@
 //! them, so they are members for certain once they are in their topics. The step by which a member ends writes the end into the outbox
 //! of the member's topic. Both travel as follow-ups do (rule 18), so each arrives once, and no step touches two topics.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::job::{JobId, TopicName};
 use crate::store::NewJob;
@@ -36,7 +36,9 @@ pub const DEAD_HEADER: &str = "dq-set-dead";
 pub const LEFT_HEADER: &str = "dq-set-left";
 
 /// What a member that becomes DEAD does to its set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub enum OnDead {
     /// It has ended.
     #[default]
@@ -145,6 +147,7 @@ impl SetVerb {
 /// How far a set has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub enum SetState {
     /// It takes members.
     #[default]
@@ -170,10 +173,20 @@ impl SetState {
     pub(crate) fn of_letter(letter: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.letter() == letter)
     }
+
+    /// The state as a word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::Ended => "ended",
+        }
+    }
 }
 
 /// How many members a set has, and how many of them have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SetCounts {
     /// All that were ever registered.
     pub members: u64,
@@ -202,6 +215,7 @@ impl SetCounts {
 
 /// A set, as its home has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = JobSet))]
 pub struct SetSeen {
     /// Its name.
     pub set: JobId,

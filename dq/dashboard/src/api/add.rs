@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use dq::job::{GroupName, Priority, Weight};
-use dq::provider::{Addition, CallError};
+use dq::provider::{Add, Addition, Call, CallError, OnDead};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -53,12 +53,29 @@ pub(super) struct NewJob {
     /// Headers as pairs of name and value, up to 8 KiB in all, with 4 bytes for each; without NUL, CR, LF and ESC.
     #[serde(default)]
     headers: Vec<(String, String)>,
+    /// The job set of which the job becomes a member; the set adds it to its topic. Needs an `id`.
+    set: Option<MemberOf>,
+}
+
+/// A job set that gets a member.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct MemberOf {
+    /// The topic of its last job, where it lives.
+    topic: String,
+    /// Its name, 1 to 256 bytes. The first member makes the set.
+    name: String,
+    /// What the job does to the set if it becomes DEAD: it has ended (`count`, the default), the set waits until it was requeued, deleted or
+    /// acked (`wait`), or the members that have not ended are deleted (`cancel_rest`).
+    #[serde(default)]
+    on_dead: OnDead,
 }
 
 /// Adds a job.
 #[utoipa::path(post, path = "/topics/{topic}/jobs", tag = "jobs", request_body = NewJob,
     params(("topic" = String, Path), ("Idempotency-Key" = Option<String>, Header, description = "The id of the job, which stays taken for `unique_for`: a repeat adds nothing and answers 200")),
     responses((status = 201, description = "The job is in the store", body = Added), (status = 200, description = "A job with this id was there, and stays", body = Added),
+        (status = 202, description = "The job is a member of its set, which adds it", body = Added),
         (status = 400, body = Problem), (status = 409, description = "A job with this id exists, or the topic drains", body = Problem),
         (status = 413, body = Problem), (status = 429, description = "As many jobs wait as may: send it again later", body = Problem), (status = 503, description = "The store did not answer: send it again with the same id", body = Problem)))]
 pub(super) async fn add(
@@ -79,7 +96,11 @@ pub(super) async fn add(
     match added {
         Ok(added) => {
             audit(&visit.user, "add", &topic, &added.id, added.how);
-            let status = if added.how == "kept" { StatusCode::OK } else { StatusCode::CREATED };
+            let status = match added.how {
+                "kept" => StatusCode::OK,
+                "member" => StatusCode::ACCEPTED,
+                _ => StatusCode::CREATED,
+            };
             Ok((status, json(added)).into_response())
         }
         Err(failure) => {
@@ -136,50 +157,22 @@ impl NewJob {
     }
 }
 
-async fn put(app: &Shared, topic: &str, job: NewJob) -> Result<Added, Failure> {
-    let provider = app.provider.topic(topic).map_err(CallError::from)?;
-    let mut add = provider.add_json(job.payload.get());
-    if job.after.is_some() && job.at.is_some() {
-        return Err(Failure::Bad("give `after` or `at`, not both".into()));
+/// A word of `on_duplicate` that is none.
+fn unknown(word: &str) -> Failure {
+    Failure::Bad(format!("`on_duplicate` is fail, keep or replace, not `{word}`"))
+}
+
+async fn put(app: &Shared, topic: &str, mut job: NewJob) -> Result<Added, Failure> {
+    let on_duplicate = job.on_duplicate.take();
+    if let Some(set) = job.set.take() {
+        return put_member(app, topic, job, &set, on_duplicate.as_deref()).await;
     }
-    if let Some(id) = job.id {
-        add = add.id(id);
-    }
-    if let Some(after) = job.after {
-        add = add.after(after);
-    }
-    if let Some(at) = job.at {
-        add = add.at(time(&at)?);
-    }
-    if let Some(delay) = job.expires_after {
-        add = add.expires_after(delay);
-    }
-    if let Some(delay) = job.retain {
-        add = add.retain(delay);
-    }
-    if let Some(policy) = job.retry {
-        add = add.retry(policy);
-    }
-    if let Some(priority) = job.priority {
-        add = add.priority(priority);
-    }
-    if let Some(group) = job.group {
-        add = add.group(group);
-    }
-    if let Some(weight) = job.weight {
-        add = add.weight(weight);
-    }
-    if let Some(time) = job.unique_for {
-        add = add.unique_for(time);
-    }
-    for (name, value) in job.headers {
-        add = add.header(name, value);
-    }
-    let (id, how) = match job.on_duplicate.as_deref() {
+    let add = job.into_call(app, topic)?;
+    let (id, how) = match on_duplicate.as_deref() {
         None | Some("fail") => add.await.map(|added| (added.id, added.how))?,
         Some("replace") => add.replace_existing().await.map(|added| (added.id, added.how))?,
         Some("keep") => add.keep_existing().await.map(|added| (added.id, added.how))?,
-        Some(other) => return Err(Failure::Bad(format!("`on_duplicate` is fail, keep or replace, not `{other}`"))),
+        Some(other) => return Err(unknown(other)),
     };
     let (how, state) = match how {
         Addition::Kept(state) => ("kept", Some(state.to_string())),
@@ -189,4 +182,74 @@ async fn put(app: &Shared, topic: &str, job: NewJob) -> Result<Added, Failure> {
         _ => ("replaced", None),
     };
     Ok(Added { id: id.to_string(), how, state })
+}
+
+/// Adds a member to a set. A job with its id that exists keeps it out, unless it is to be replaced.
+async fn put_member(
+    app: &Shared,
+    topic: &str,
+    job: NewJob,
+    set: &MemberOf,
+    on_duplicate: Option<&str>,
+) -> Result<Added, Failure> {
+    let no_id = || Failure::Bad("a member of a job set needs an `id`, so that a repeat counts it once".into());
+    let id = job.id.clone().ok_or_else(no_id)?;
+    let home = app.provider.topic(&set.topic).map_err(CallError::from)?;
+    let add = job.into_call(app, topic)?;
+    let add = match on_duplicate {
+        None | Some("fail" | "keep") => add,
+        Some("replace") => add.replace_existing(),
+        Some(other) => return Err(unknown(other)),
+    };
+    add.member_of(&home, &set.name).on_dead(set.on_dead).await?;
+    Ok(Added { id, how: "member", state: None })
+}
+
+impl NewJob {
+    /// The last job of a set.
+    pub(super) fn into_last(self, app: &Shared, topic: &str) -> Result<Call<Add>, Failure> {
+        match (&self.set, &self.on_duplicate) {
+            (None, None) => self.into_call(app, topic),
+            _ => Err(Failure::Bad("the last job of a set takes no `set` and no `on_duplicate`".into())),
+        }
+    }
+
+    /// The add, without what becomes of a job with the same id, and without the set.
+    fn into_call(self, app: &Shared, topic: &str) -> Result<Call<Add>, Failure> {
+        let mut add = app.provider.topic(topic).map_err(CallError::from)?.add_json(self.payload.get());
+        if self.after.is_some() && self.at.is_some() {
+            return Err(Failure::Bad("give `after` or `at`, not both".into()));
+        }
+        if let Some(id) = self.id {
+            add = add.id(id);
+        }
+        if let Some(after) = self.after {
+            add = add.after(after);
+        }
+        if let Some(at) = self.at {
+            add = add.at(time(&at)?);
+        }
+        if let Some(delay) = self.expires_after {
+            add = add.expires_after(delay);
+        }
+        if let Some(delay) = self.retain {
+            add = add.retain(delay);
+        }
+        if let Some(policy) = self.retry {
+            add = add.retry(policy);
+        }
+        if let Some(priority) = self.priority {
+            add = add.priority(priority);
+        }
+        if let Some(group) = self.group {
+            add = add.group(group);
+        }
+        if let Some(weight) = self.weight {
+            add = add.weight(weight);
+        }
+        if let Some(time) = self.unique_for {
+            add = add.unique_for(time);
+        }
+        Ok(self.headers.into_iter().fold(add, |add, (name, value)| add.header(name, value)))
+    }
 }

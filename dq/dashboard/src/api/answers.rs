@@ -1,6 +1,7 @@
 //! Answers that are more than a type of `dq::inspect`.
 
 use dq::inspect::{InspectedJob, Past, PastMove, Reason};
+use dq::provider::SetSeen;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -61,12 +62,21 @@ pub(super) struct Schedule {
     pub(super) unreadable: Option<String>,
 }
 
+/// A page of job sets.
+#[derive(Serialize, ToSchema)]
+pub(super) struct JobSets {
+    /// The sets, those first that have not ended. `waits_for` is empty here; `counts` say how many members have not ended.
+    pub(super) sets: Vec<SetSeen>,
+    /// `from` of the next page; `null`: this was the last.
+    pub(super) next: Option<usize>,
+}
+
 /// What an add did.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Added {
     /// The id of the job.
     pub(super) id: String,
-    /// `added`, `replaced`, or `kept`: a job with this id was there, and stays.
+    /// `added`, `replaced`, `kept`: a job with this id was there, and stays; or `member`: the set adds it.
     pub(super) how: &'static str,
     /// The state of the job that was kept: `done` also if it has ended, `deleted` if it was deleted, and its id stays taken.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,7 @@ mod change;
 mod document;
 mod health;
 mod read;
+mod sets;
 
 pub(crate) use health::{healthz, readyz};
 
@@ -31,7 +32,7 @@ macro_rules! routes {
         #[openapi(
             info(title = "dq", description = "Delayed jobs: look at them, change them, and add them. Times in answers are milliseconds since the Unix epoch, durations milliseconds."),
             security(("token" = [])),
-            tags((name = "topics"), (name = "jobs"), (name = "schedules"), (name = "changes"), (name = "store")),
+            tags((name = "topics"), (name = "jobs"), (name = "sets"), (name = "schedules"), (name = "changes"), (name = "store")),
             paths($($($($handler)::+),+),+)
         )]
         struct Described;
@@ -63,6 +64,9 @@ routes! {
     "/topics/{topic}/drain" post(change::drain);
     "/topics/{topic}/undrain" post(change::undrain);
     "/topics/{topic}/limit" post(change::limit);
+    "/topics/{topic}/sets" get(sets::list);
+    "/topics/{topic}/sets/{id}" get(sets::one);
+    "/topics/{topic}/sets/{id}/close" post(sets::close);
     "/topics/{topic}/schedules" get(read::schedules);
     "/topics/{topic}/schedules/{id}" delete(change::remove_schedule);
     "/topics/{topic}/schedules/{id}/pause" post(change::pause_schedule);

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::groups::groups_of;
-use super::{Answer, chart, overview, past};
+use super::{Answer, chart, overview, past, sets};
 use crate::act::Done;
 use crate::app::{App, Shared};
 use crate::failure::Failure;
@@ -49,6 +49,7 @@ pub(crate) async fn body(frame: &Frame, app: &App, name: &str, scale: Scale) -> 
         None => PastSpans::default(),
     };
     let groups = app.inspector.groups(name, None).await?;
+    let sets = sets::panel(frame, app, name, topic.clock).await?;
     Ok(html! {
         (states(frame, &topic))
         (settings(frame, &topic))
@@ -65,6 +66,7 @@ pub(crate) async fn body(frame: &Frame, app: &App, name: &str, scale: Scale) -> 
             (nodes(&topic))
         }
         @if !groups.groups.is_empty() { (groups_of(frame, &groups, topic.clock)) }
+        (sets)
     })
 }
 

@@ -102,6 +102,49 @@ async fn an_idempotency_key_adds_one_job_in_its_time_whatever_becomes_of_it() {
 }
 
 #[tokio::test]
+async fn a_program_adds_members_to_a_set_and_closes_it() {
+    let mut program = Visitor::free(provider("api-sets").await);
+    let member =
+        |id: &str| json!({ "payload": 1, "id": id, "after": "1h", "set": { "topic": "imported", "name": "import/7" } });
+    for _ in 0..2 {
+        let added = program.call(Method::POST, "/topics/row/jobs", &member("a")).await;
+        assert_eq!((added.status, added.json()), (StatusCode::ACCEPTED, json!({ "id": "a", "how": "member" })));
+    }
+    let mut waits = member("b");
+    (waits["set"]["on_dead"], waits["on_duplicate"]) = ("wait".into(), "replace".into());
+    assert_eq!(program.call(Method::POST, "/topics/row/jobs", &waits).await.status, StatusCode::ACCEPTED);
+    let list = program.get("/api/v1/topics/imported/sets").await.json();
+    let counts = json!({ "members": 2, "acked": 0, "dead": 0, "left": 0 });
+    assert_eq!((&list["sets"][0]["counts"], &list["next"]), (&counts, &Value::Null), "{list}");
+    let set = "/topics/imported/sets/import%2F7";
+    let seen = program.get(&format!("/api/v1{set}")).await.json();
+    assert_eq!((&seen["state"], &seen["waits_for"]), (&json!("open"), &json!([["row", "a"], ["row", "b"]])), "{seen}");
+    for _ in 0..2 {
+        let closed = program.call(Method::POST, &format!("{set}/close"), &json!({ "payload": 2, "id": "then" })).await;
+        assert_eq!((closed.status, &closed.json()["state"]), (StatusCode::OK, &json!("closed")), "{}", closed.body);
+    }
+    let mut without_id = member("c");
+    without_id["id"] = Value::Null;
+    let (mut eats, mut unknown, mut news) = (member("c"), member("c"), member("c"));
+    eats["set"]["on_dead"] = "eat".into();
+    unknown["on_duplicate"] = "eat".into();
+    news["set"]["name"] = "".into();
+    for (path, body, status, says) in [
+        ("/topics/row/jobs", member("c"), 409, "the set is closed"),
+        ("/topics/row/jobs", without_id, 400, "needs an `id`"),
+        ("/topics/row/jobs", eats, 422, "eat"),
+        ("/topics/row/jobs", unknown, 400, "fail, keep or replace"),
+        ("/topics/row/jobs", news, 400, "empty"),
+        ("/topics/imported/sets/import%2F7/close", member("c"), 400, "takes no `set`"),
+    ] {
+        let refused = program.call(Method::POST, path, &body).await;
+        let error = refused.json()["error"].to_string();
+        assert!(refused.status.as_u16() == status && error.contains(says), "{body}: {}", refused.body);
+    }
+    assert_eq!(program.get("/api/v1/topics/imported/sets/none").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
 async fn a_change_that_names_another_version_is_refused() {
     let provider = provider("versions").await;
     let mut program = Visitor::free(provider.clone());
@@ -189,6 +232,7 @@ async fn the_document_has_every_route_and_every_route_answers() {
         include_str!("../../src/api/change.rs"),
         include_str!("../../src/api/bulk.rs"),
         include_str!("../../src/api/add.rs"),
+        include_str!("../../src/api/sets.rs"),
     ];
     let written: BTreeSet<_> = sources
         .iter()
@@ -198,7 +242,7 @@ async fn the_document_has_every_route_and_every_route_answers() {
         .collect();
     let paths: BTreeSet<_> = described.iter().map(|(_, path)| path.clone()).collect();
     assert_eq!(paths, written, "each path of the sources is served and described");
-    assert_eq!(described.len(), 28);
+    assert_eq!(described.len(), 31);
     for (method, path) in described {
         let path = path.replace("{topic}", "mail").replace("{id}", "none");
         let answer = program.call(method.parse().unwrap(), &path, &json!({})).await;

@@ -16,7 +16,7 @@ use super::visitor::TOKEN;
 
 const WAITING: usize = 100_000;
 
-const PAGES: [&str; 18] = [
+const PAGES: [&str; 21] = [
     "",
     "?scale=hours&sort=late",
     "?scale=days&sort=dead",
@@ -32,6 +32,9 @@ const PAGES: [&str; 18] = [
     "/schedules?topic=nightly-report",
     "/schedules",
     "/settings",
+    "/topic?topic=newsletter-sent",
+    "/sets?topic=newsletter-sent",
+    "/set?topic=newsletter-sent&name=november",
     "/confirm?action=delete&topic=charge-card&state=dead",
     "/confirm?action=reschedule&topic=newsletter&state=delayed",
     "/confirm?action=pause_schedule&topic=nightly-report&id=every-hour",

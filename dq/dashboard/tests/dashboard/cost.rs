@@ -53,6 +53,14 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
     claim(&server, "topic-01", 120).await;
     let id = "x".repeat(256);
     provider.topic("topic-00").unwrap().add_json(json!(1)).id(&id).after("1h").await.unwrap();
+    let (home, name) = (provider.topic("topic-02").unwrap(), "n".repeat(256));
+    for n in 0..1_000 {
+        let member = provider.topic("topic-03").unwrap().add_json(json!(n)).id(format!("{}{n:04}", "m".repeat(252)));
+        member.member_of(&home, &name).await.unwrap();
+    }
+    for n in 0..110 {
+        home.add_json(json!(n)).id("a").member_of(&home, format!("{}{n:03}", "s".repeat(253))).await.unwrap();
+    }
     let mut visitor = Visitor::free(provider);
     visitor.get("/").await; // the server learns the scripts
     for page in [
@@ -71,6 +79,9 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
         "/doctor".into(),
         "/schedules".into(),
         "/schedules?topic=topic-01".into(),
+        "/topic?topic=topic-02".into(),
+        "/sets?topic=topic-02".into(),
+        format!("/set?topic=topic-02&name={name}"),
         "/settings".into(),
         "/api/v1/topics".into(),
         "/api/v1/topics/topic-01/timeline".into(),

@@ -94,6 +94,7 @@ async fn each_answer_is_as_the_document_says() {
     what_waits(&mut reader, &shop).await;
     what_ran(&mut reader, &shop).await;
     what_is_changed(&mut reader, &shop).await;
+    the_sets_of_a_topic(&mut reader, &shop).await;
     what_endangers_the_store(&mut reader).await;
     let described = reader.document.operations();
     let missing: Vec<_> = described
@@ -293,6 +294,26 @@ async fn a_group_that_has_spent_its_rate(reader: &mut Reader) {
     assert!(refused.contains("1 jobs of its group customer-9 wait, and 1 may"), "{refused}");
     reader.call(limit, "close-order", "", json!({ "kind": "group_waiting", "value": null })).await;
     reader.call(limit, "close-order", "", json!({ "kind": "group_rate", "value": null })).await;
+}
+
+/// A page of job sets and one more, one of which has a member that does not come.
+async fn the_sets_of_a_topic(reader: &mut Reader, shop: &Provider) {
+    let home = shop.topic("home").unwrap();
+    for n in 0..101 {
+        home.add_json(json!(n)).id("first").after("1h").member_of(&home, format!("set-{n:03}")).await.unwrap();
+    }
+    let member = json!({ "payload": 1, "id": "m", "set": { "topic": "home", "name": "set-007", "on_dead": "wait" } });
+    reader.call(ADD, "other", "", member).await;
+    let page = reader.get("/topics/{topic}/sets", "home", "").await;
+    assert_eq!((page["sets"].as_array().unwrap().len(), &page["next"]), (100, &json!(100)));
+    let last = reader.get("/topics/{topic}/sets?from=100", "home", "").await;
+    assert_eq!((&last["sets"][0]["set"], &last["next"]), (&json!("set-100"), &Value::Null));
+    let close = "POST /topics/{topic}/sets/{id}/close";
+    reader.call(close, "home", "set-007", json!({ "payload": 1, "id": "then" })).await;
+    let seen = reader.get("/topics/{topic}/sets/{id}", "home", "set-007").await;
+    assert_eq!(seen["waits_for"], json!([["home", "first"], ["other", "m"]]));
+    reader.get("/topics/{topic}/sets/{id}", "home", "none").await;
+    reader.call(close, "home", "set-007", json!({ "payload": 1, "on_duplicate": "keep" })).await;
 }
 
 async fn what_is_changed(reader: &mut Reader, shop: &Provider) {

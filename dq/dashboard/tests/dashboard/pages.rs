@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::visitor::{Visitor, provider};
 
-const EVERY_PAGE: [&str; 15] = [
+const EVERY_PAGE: [&str; 17] = [
     "/",
     "/?scale=hours&sort=late",
     "/?scale=days&sort=dead",
@@ -30,6 +30,8 @@ const EVERY_PAGE: [&str; 15] = [
     "/doctor",
     "/schedules",
     "/schedules?topic=mail",
+    "/sets?topic=mail",
+    "/set?topic=mail&name=s",
     "/settings",
     "/confirm?action=pause&topic=mail",
 ];
@@ -37,7 +39,9 @@ const EVERY_PAGE: [&str; 15] = [
 #[tokio::test]
 async fn every_page_answers_and_has_one_heading() {
     let provider = provider("every").await;
-    provider.topic("mail").unwrap().add_json(json!(1)).id("hostile").after("1h").await.unwrap();
+    let mail = provider.topic("mail").unwrap();
+    mail.add_json(json!(1)).id("hostile").after("1h").await.unwrap();
+    mail.add_json(json!(1)).id("a").member_of(&mail, "s").await.unwrap();
     let mut visitor = Visitor::free(provider);
     for page in EVERY_PAGE {
         let answer = visitor.get(page).await;
@@ -172,6 +176,43 @@ async fn payloads_are_hidden_unless_the_program_shows_them() {
     assert!(page.body.contains("&lt;b&gt;ann") && !page.body.contains("4111"), "{}", page.body);
     let job = visitor.get("/api/v1/topics/mail/jobs/a").await.json();
     assert_eq!(job["payload"], "mail {\"card\":\"…\",\"to\":\"<b>ann</b>\"}");
+}
+
+#[tokio::test]
+async fn the_sets_of_a_topic_have_their_progress_and_what_they_wait_for() {
+    let provider = provider("sets").await;
+    let (home, rows) = (provider.topic("imported").unwrap(), provider.topic("row").unwrap());
+    let mut visitor = Visitor::free(provider);
+    let empty = visitor.get("/sets?topic=imported").await;
+    assert!(empty.body.contains("No job set lives in this topic."), "{}", empty.body);
+    assert!(!visitor.get("/topic?topic=imported").await.body.contains("Job sets"));
+    let name = "<b>import</b>";
+    for id in ["<i>1</i>", "2"] {
+        rows.add_json(json!(1)).id(id).after("1h").member_of(&home, name).await.unwrap();
+    }
+    for n in 0..105 {
+        rows.add_json(json!(1)).id(format!("{n:03}")).after("1h").member_of(&home, "large").await.unwrap();
+        home.add_json(json!(1)).last_of(format!("ended-{n}")).await.unwrap();
+    }
+    home.add_json(json!(1)).last_of(name).await.unwrap();
+    let link = "href=\"/set?topic=imported&amp;name=%3Cb%3Eimport%3C%2Fb%3E\"";
+    for page in ["/sets?topic=imported", "/topic?topic=imported"] {
+        let body = visitor.get(page).await.body;
+        assert!(body.contains(link) && body.contains("&lt;b&gt;import&lt;/b&gt;"), "{page}: {body}");
+        assert!(body.contains("<progress max=\"2\" value=\"0\"") && body.contains("closed"), "{page}: {body}");
+        assert!(body.contains("href=\"/sets?topic=imported"), "there are more: {page}: {body}");
+    }
+    let rest = visitor.get("/sets?topic=imported&from=100").await.body;
+    assert!(rest.contains("ended-") && !rest.contains("Next page"), "{rest}");
+    let set = visitor.get("/set?topic=imported&name=%3Cb%3Eimport%3C%2Fb%3E").await.body;
+    let member = "href=\"/job?topic=row&amp;id=%3Ci%3E1%3C%2Fi%3E\"";
+    assert!(set.contains(member) && set.contains("2 of 2 members that have not ended"), "{set}");
+    let large = visitor.get("/set?topic=imported&name=large").await.body;
+    assert!(large.contains("100 of 105 members") && large.contains("It takes members until"), "{large}");
+    let ended = visitor.get("/set?topic=imported&name=ended-1").await.body;
+    assert!(ended.contains("its last job was added") && !ended.contains("What it waits for"), "{ended}");
+    let none = visitor.get("/set?topic=imported&name=none").await;
+    assert!(none.status == StatusCode::NOT_FOUND && none.body.contains("there is no such job set"), "{}", none.body);
 }
 
 #[tokio::test]

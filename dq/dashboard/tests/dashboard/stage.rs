@@ -143,6 +143,12 @@ async fn fill(provider: &Provider, waiting: usize) {
     add(&topic("export-report"), 9, Duration::ZERO).await;
     add(&topic("newsletter"), 3_100, Duration::from_secs(600)).await;
     topic("newsletter").pause().reason("the mail provider throttles us").by("ada").await.unwrap();
+    let sent = topic("newsletter-sent");
+    for n in 0..3 {
+        let letter = topic("newsletter").add_json(json!({ "n": n })).id(format!("november-{n}")).after("10m");
+        letter.member_of(&sent, "november").await.unwrap();
+    }
+    topic("newsletter").add_json(json!(1)).id(HOSTILE).after("10m").member_of(&sent, HOSTILE).await.unwrap();
     let late = SystemTime::now() - Duration::from_secs(187);
     let jobs: Vec<_> = (0..42).map(|n| json!({ "n": n })).collect();
     topic("legacy-import").add_many_json(jobs).at(late).await.unwrap().all().unwrap();
