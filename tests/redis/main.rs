@@ -20,6 +20,7 @@ mod histories;
 mod idle;
 mod impatient;
 mod inspection;
+mod job_sets;
 mod keys;
 mod limits;
 mod listeners;

@@ -21,7 +21,7 @@ use super::typed::{Provider, draft};
 use crate::config::NodeSettings;
 use crate::job::{BadName, DelayJob, Deliver, JobDefaults, JobId, TopicName};
 use crate::store::{
-    FOLLOW_UP_BYTES, MOST_MEMBERS_AT_ONCE, MOST_WAITED_FOR, NewJob, OnDead, Producer, SetChange, SetOutcome,
+    FOLLOW_UP_BYTES, MOST_MEMBERS_AT_ONCE, MOST_WAITED_FOR, MemberEnd, NewJob, OnDead, Producer, SetChange, SetOutcome,
     SetSeen, SetVerb, SetsRequest,
 };
 
@@ -73,6 +73,14 @@ impl TopicProvider {
     /// Lists the sets that live in this topic, those first that have not ended: at most 1,000 after the first `from`.
     pub fn job_sets(&self, from: usize, limit: usize) -> Call<Query<Vec<SetSeen>>> {
         sets(self.0.clone(), SetsRequest::Page { from, limit }, |sets| sets)
+    }
+}
+
+impl TopicProvider {
+    /// Counts members in one topic as left.
+    pub(crate) async fn members_left(&self, set: &JobId, topic: TopicName, ids: Vec<JobId>) -> Result<(), CallError> {
+        let ends = ids.into_iter().map(|id| (id, MemberEnd::Left)).collect();
+        change(&self.0, set, SetVerb::End(topic, ends), None).await.map(drop)
     }
 }
 

@@ -95,6 +95,16 @@ impl TopicProvider {
         })
     }
 
+    /// Those of these jobs that do not exist.
+    pub(crate) fn missing(&self, ids: Vec<JobId>) -> Call<Query<Vec<JobId>>> {
+        self.asks(ids, |store, key, ids, _| {
+            Box::pin(async move {
+                let found = store.get(&key, &ids).await?;
+                Ok(ids.into_iter().zip(found).filter(|(_, stored)| stored.is_none()).map(|(id, _)| id).collect())
+            })
+        })
+    }
+
     /// Checks the version of the topic and the types of its keys.
     pub(crate) fn check(&self) -> Call<Query<()>> {
         self.asks((), |store, key, (), _| Box::pin(async move { store.open(&key).await }))

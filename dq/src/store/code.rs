@@ -91,8 +91,8 @@ codes! {
     FollowUpsWait "follow-ups-wait" Warning ""
         "end the drain of the topic that they are for, or make room in it; start a node of the topic that they come from";
     /// A job set waits for a member that does not exist. The id is the name of the set.
-    MemberMissing "member-missing" Error ""
-        "find out which program changes keys of dq, and add the members to a set of another name";
+    MemberMissing "member-missing" Error "count the job as left, so that the set waits for it no longer"
+        "after a failover that lost the job, add it again to a set of another name; otherwise find out which program changes keys of dq";
     /// dq itself panicked at a job, and gave it up.
     DefectiveJob "defective-job" Error ""
         "report the panic as a bug; once that is fixed, upgrade and requeue the job, whose payload is kept";

@@ -26,7 +26,16 @@ pub struct Finding {
     /// What to do by hand.
     pub advice: String,
     #[serde(skip)]
-    pub(super) remedy: Option<Repair>,
+    pub(super) remedy: Option<Remedy>,
+}
+
+/// What repairs a finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// A step of the store.
+    Step(Repair),
+    /// These members of the job set count as left.
+    Leave(JobId, Vec<(TopicName, JobId)>),
 }
 
 /// As a line: `error several-places order-timeout/4711: ..`
@@ -66,7 +75,7 @@ impl Finding {
     pub(super) fn of_mismatch(mismatch: Mismatch) -> Self {
         let Mismatch { code, topic, id, detail } = mismatch.clone();
         let text = text_of(code, &id, &detail);
-        let remedy = code.can_be_repaired().then(|| Repair::Mismatch { mismatch, nodes: Vec::new() });
+        let remedy = code.can_be_repaired().then(|| Remedy::Step(Repair::Mismatch { mismatch, nodes: Vec::new() }));
         Self { id: Some(id), remedy, ..Self::new(code, Some(topic), text) }
     }
 
@@ -84,7 +93,7 @@ impl Finding {
             _ => format!("its payload is not JSON: {}", job.error),
         };
         let id = Some(job.id.to_string());
-        Self { id, remedy: Some(Repair::GiveUp(job)), ..Self::new(code, Some(topic), text) }
+        Self { id, remedy: Some(Remedy::Step(Repair::GiveUp(job))), ..Self::new(code, Some(topic), text) }
     }
 }
 

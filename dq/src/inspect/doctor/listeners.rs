@@ -18,7 +18,7 @@ const MOST_DIFFERENCE: Duration = Duration::from_secs(1);
 pub(super) const LONG_WAIT: Duration = Duration::from_secs(60);
 
 /// How many topics with waiting follow-ups are named at most.
-pub(super) const MOST_TARGETS: usize = 100;
+const MOST_TARGETS: usize = 100;
 
 /// How many producers a topic usually has at most. A topic remembers answers for each of them for an hour.
 const USUAL_PRODUCERS: usize = 1_000;

@@ -16,9 +16,10 @@ use serde::Serialize;
 
 pub use crate::store::{FindingCode, Severity};
 pub use finding::Finding;
+use finding::Remedy;
 
 use super::inspector::Inspector;
-use crate::job::{NodeId, State, TopicName};
+use crate::job::{JobId, NodeId, State, TopicName};
 use crate::provider::{CallError, Provider, TopicProvider};
 use crate::store::{Cursor, Mismatch, Repair};
 use schemas::Undecoded;
@@ -87,8 +88,15 @@ enum Stage {
 enum Part {
     Whole,
     Outbox,
-    Keys { after: Option<String> },
-    Records { state: State, after: Option<Cursor> },
+    /// The job sets that live here and have waited for long, one a step.
+    Sets(VecDeque<JobId>),
+    Keys {
+        after: Option<String>,
+    },
+    Records {
+        state: State,
+        after: Option<Cursor>,
+    },
 }
 
 /// What became of a repair.
@@ -160,12 +168,18 @@ impl Doctor {
             return Ok(None);
         }
         for _ in 0..MOST_READS {
+            let was_set = self.is_at_sets();
             self.read().await?;
-            if matches!(self.stage, Stage::Over) {
+            // A set takes as many commands as all other reads of a step.
+            if matches!(self.stage, Stage::Over) || was_set || self.is_at_sets() {
                 break;
             }
         }
         Ok(Some(self.progress))
+    }
+
+    const fn is_at_sets(&self) -> bool {
+        matches!(self.stage, Stage::Topic { part: Part::Sets(_), .. })
     }
 
     /// The finding that [`repair`](Self::repair) repairs next, to say so before; `None` once there is none.
@@ -197,11 +211,16 @@ impl Doctor {
     }
 
     async fn remedied(&self, finding: &Finding) -> Result<bool, CallError> {
-        let (Some(topic), Some(mut repair)) = (&finding.topic, finding.remedy.clone()) else { return Ok(false) };
+        let (Some(topic), Some(remedy)) = (&finding.topic, finding.remedy.clone()) else { return Ok(false) };
+        let provider = self.provider.topic(topic.as_str())?;
+        let mut repair = match remedy {
+            Remedy::Step(repair) => repair,
+            Remedy::Leave(set, members) => return self.leave(&provider, &set, members).await,
+        };
         if let Repair::Mismatch { nodes, .. } = &mut repair {
             *nodes = self.nodes.get(topic).cloned().unwrap_or_default();
         }
-        self.provider.topic(topic.as_str())?.repair(repair).await
+        provider.repair(repair).await
     }
 
     fn found(&mut self, finding: Finding) {

@@ -103,8 +103,14 @@ impl Doctor {
             }
             Part::Outbox => {
                 self.examine_outbox(topic).await?;
-                self.examine_sets(topic).await?;
-                Ok(Some(Part::Keys { after: None }))
+                let sets = self.waiting_sets(topic).await?;
+                Ok(Some(if sets.is_empty() { Part::Keys { after: None } } else { Part::Sets(sets) }))
+            }
+            Part::Sets(mut sets) => {
+                if let Some(set) = sets.pop_front() {
+                    self.examine_set(topic, set).await?;
+                }
+                Ok(Some(if sets.is_empty() { Part::Keys { after: None } } else { Part::Sets(sets) }))
             }
             Part::Keys { after } => {
                 let nodes = self.nodes.get(topic.name()).cloned().unwrap_or_default();
