@@ -384,7 +384,7 @@ mod tests {
         let topic = TopicName::new("t").unwrap();
         let parts = |many, bytes| in_parts(&topic, jobs(many, bytes)).iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(parts(0, 1), [0], "a set may be made without members");
-        assert_eq!(parts(600, 1), [250, 250, 100]);
+        assert_eq!(parts(300, 1), [MOST_MEMBERS_AT_ONCE, MOST_MEMBERS_AT_ONCE, 300 - 2 * MOST_MEMBERS_AT_ONCE]);
         assert_eq!(parts(5, 400 << 10), [2, 2, 1]);
         assert_eq!(parts(2, 2 << 20), [1, 1], "a large one goes alone");
     }

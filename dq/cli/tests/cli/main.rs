@@ -18,6 +18,7 @@ mod program;
 mod refusals;
 mod round_trip;
 mod serve;
+mod sets;
 mod top;
 mod verbs;
 mod watch;

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use super::producer::{answered, job, replacing, with_payload};
+use futures_util::future::join_all;
+
+use super::events::exhaust_by_crashes;
+use super::producer::{answered, delayed, job, replacing, retained, with_payload};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::State;
 use dq::store::step::{Change, Ending, Verdict};
 use dq::store::{
-    ACKED_HEADER, BatchAnswer, CommandKind, DEAD_HEADER, FollowUpBatch, FollowUps, LEFT_HEADER, NewJob, OnDead,
-    SetChange, SetCounts, SetOutcome, SetRefusal, SetSeen, SetState, SetVerb, SetsRequest,
+    ACKED_HEADER, BatchAnswer, CommandKind, DEAD_HEADER, FollowUpBatch, FollowUps, LEFT_HEADER, MOST_SETS, NewJob,
+    OnDead, OnDuplicate, SetChange, SetCounts, SetOutcome, SetRefusal, SetSeen, SetState, SetVerb, SetsRequest,
 };
 
 impl Topic {
@@ -200,6 +203,62 @@ pub async fn job_that_comes_back_is_still_a_member(t: &Topic) {
     one.close().await;
 }
 
+/// A job that takes the place of a waiting member is the member (rule 18).
+pub async fn replaced_or_extended_member_is_still_one(t: &Topic) {
+    let one = t.beside("conformance", "one").await;
+    t.joined_by(&one, OnDead::Count, vec![delayed("replaced", secs(9)), delayed("extended", secs(9))]).await;
+    relay_all(&[t, &one]).await;
+    one.add_job(replacing("replaced", "new")).await;
+    let extends = OnDuplicate::Extend { at_most: None };
+    one.add_job(NewJob { on_duplicate: extends, ..delayed("extended", secs(1)) }).await;
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [2, 0, 0, 0]);
+    one.advance(secs(1)).await;
+    let claims = one.claims("n").await;
+    assert_eq!(claims.len(), 2);
+    for claim in claims {
+        one.end("n", &claim, Change::Ack).await;
+    }
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [2, 2, 0, 0]);
+    one.close().await;
+}
+
+/// A member that kills its node has ended once its crashes make it DEAD, and not when they convict it (rules 18, 19).
+pub async fn member_that_crashes_too_often_is_dead(t: &Topic) {
+    let one = t.beside("conformance", "one").await;
+    t.joined_by(&one, OnDead::Count, vec![job("a")]).await;
+    relay_all(&[t, &one]).await;
+    let claim = one.claim("n", "a").await;
+    exhaust_by_crashes(&one, "n", claim).await;
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [1, 0, 0, 0]);
+    one.crash("n").await;
+    relay_all(&[t, &one]).await;
+    assert_eq!((one.state("a").await, t.set_counts().await), (Some(State::Dead), [1, 0, 1, 0]));
+    one.close().await;
+}
+
+/// A DONE or DEAD job that is removed after its retention had ended before (rule 18).
+pub async fn removal_of_an_ended_member_counts_no_second_time(t: &Topic) {
+    let one = t.beside("conformance", "one").await;
+    t.joined_by(&one, OnDead::Count, vec![job("dead"), retained("done")]).await;
+    relay_all(&[t, &one]).await;
+    for claim in one.claims("n").await {
+        let change = if claim.id.as_str() == "dead" { Change::Dead } else { Change::Ack };
+        one.end("n", &claim, change).await;
+    }
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [2, 1, 1, 0]);
+    assert_eq!((one.state("dead").await, one.state("done").await), (Some(State::Dead), Some(State::Done)));
+    one.advance(secs(400 * 86_400)).await;
+    one.sweep("n", one.sweep_of("n", 10)).await;
+    assert_eq!((one.state("dead").await, one.state("done").await), (None, None));
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [2, 1, 1, 0]);
+    one.close().await;
+}
+
 /// A set may wait for a person who requeues, deletes or acks a DEAD member, or for the end of its retention (rule 18).
 pub async fn set_waits_for_its_dead_members(t: &Topic) {
     let one = t.beside("conformance", "one").await;
@@ -313,4 +372,28 @@ pub async fn sets_come_in_pages(t: &Topic) {
     t.change_set("d", SetVerb::Add(OnDead::Count, Vec::new())).await;
     assert_eq!(page(0, 10).await, ["a", "c", "d"]);
     assert_eq!(t.state("a").await, Some(State::Delayed));
+}
+
+/// A topic has at most 10,000 sets that have not ended. Those that it has take members, and one that ends makes room (rule 18).
+pub async fn sets_of_a_topic_are_bounded(t: &Topic) {
+    let producer = t.producer_named("many");
+    let open = |name: usize| {
+        let change = SetChange { set: id(&format!("s{name}")), what: SetVerb::Add(OnDead::Count, Vec::new()) };
+        producer.job_set(name as u64, change)
+    };
+    for first in (1..=MOST_SETS).step_by(10) {
+        let answers = join_all((first..first + 10).map(open)).await;
+        assert!(
+            answers.into_iter().all(|answer| {
+                matches!(answered(answer.expect("job_set is answered")).remove(0), SetOutcome::Done(_))
+            })
+        );
+    }
+    let member = |name: &str| SetVerb::Add(OnDead::Count, vec![(t.key.topic.clone(), job(name))]);
+    let too_many = SetOutcome::Refused(SetRefusal::TooManySets);
+    assert_eq!(t.change_set("one more", member("a")).await, too_many);
+    assert_eq!(t.change_set("one more", SetVerb::Close(Box::new(job("then")))).await, too_many);
+    assert!(matches!(t.change_set("s1", member("a")).await, SetOutcome::Done(seen) if seen.counts.members == 1));
+    t.change_set("s2", SetVerb::Close(Box::new(job("then")))).await;
+    assert!(matches!(t.change_set("one more", member("b")).await, SetOutcome::Done(_)));
 }

@@ -1,8 +1,12 @@
 //! Sets, their members, and which jobs are members come back from the changes, and from a dump (rule 18).
 
+use super::super::super::job_sets::SetRow;
 use super::*;
 use crate::job::TopicName;
-use crate::store::{MemberEnd, OnDead, OutboxEntry, Relay, SetChange, SetVerb, relay_of};
+use crate::store::{
+    BatchAnswer, MOST_MEMBERS, MemberEnd, OnDead, OutboxEntry, Relay, SetChange, SetCounts, SetOutcome, SetRefusal,
+    SetVerb, relay_of,
+};
 
 fn name() -> TopicName {
     TopicName::new("t").unwrap()
@@ -84,4 +88,26 @@ fn a_set_comes_back_at_each_step_of_its_life() {
     change(&mut bench, SetVerb::End(name(), vec![(id("a"), MemberEnd::Acked)]), &mut all);
     check(&mut bench, &all);
     assert_eq!((bench.topic.job_sets.bytes, bench.topic.job_sets.is_empty()), (0, true));
+}
+
+/// 1,000,000 members: a set takes no more, and those that it has may come again.
+#[test]
+fn the_members_of_a_set_are_bounded() {
+    let mut bench = home();
+    let counts = SetCounts { members: MOST_MEMBERS - 1, ..SetCounts::default() };
+    bench.topic.job_sets.put(&id("s"), SetRow { counts, ..SetRow::default() });
+    let mut add = |names: &[&str]| {
+        bench.number += 1;
+        let what = SetVerb::Add(OnDead::Count, names.iter().map(|text| (name(), job(text))).collect());
+        let change = SetChange { set: id("s"), what };
+        match bench.topic.job_set(bench.now, &ProducerId::new("p"), bench.number, change).unwrap() {
+            BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
+            BatchAnswer::Late => panic!("the call numbers increase"),
+        }
+    };
+    assert_eq!(add(&["a", "b"]), SetOutcome::Refused(SetRefusal::TooManyMembers));
+    for _ in 0..2 {
+        assert!(matches!(add(&["a"]), SetOutcome::Done(seen) if seen.counts.members == MOST_MEMBERS));
+    }
+    assert_eq!(add(&["b"]), SetOutcome::Refused(SetRefusal::TooManyMembers));
 }
