@@ -37,7 +37,7 @@ impl Topic {
             });
         }
         let slot = slot?;
-        let progress = slot.run().and_then(|run| run.progress.as_deref().cloned());
+        let progress = slot.run().and_then(|run| run.notes.as_ref()?.progress.clone());
         let mut stored = Stored { crashes: slot.crashes, progress, ..stored(id, slot) };
         if let JobPlace::Running { holder } = &mut stored.place {
             *holder = None;

@@ -138,27 +138,29 @@ impl Topic {
     pub(crate) fn exhaust(&mut self, now: Now, node: &NodeId, request: Exhaust) -> Noted {
         let Exhaust { last_seen, lease, id, token, metadata } = request;
         let what = Noting::State(Metadata { exhausted: true, ..metadata });
-        self.note_of_run(now, node, Note { last_seen, lease, id, token, what })
+        self.note_of_run(now, node, Note { last_seen, lease, id, token, number: 0, what })
     }
 
-    /// Notes the metadata of a run, but the parking fence, which only the store sets; or its progress.
+    /// Notes the metadata of a run, but the parking fence, which only the store sets; or its progress. A note that comes after a later one
+    /// was on its way for too long.
     pub(crate) fn note_of_run(&mut self, now: Now, node: &NodeId, request: Note) -> Noted {
-        let progress = match &request.what {
-            Noting::State(_) => None,
-            Noting::Progress(progress) => Some(progress.clone()),
-        };
-        let note = self.note(node, &request.id, request.token, |slot| match request.what {
-            Noting::State(metadata) => {
-                let fixed = slot.record.fixed();
-                // A checkpoint that comes once no attempt is left was on its way for too long.
-                if metadata.exhausted || !fixed.exhausted {
-                    slot.set_metadata(&Metadata { parked_by: fixed.parked_by, ..metadata });
+        let (id, number, mut told) = (&request.id, request.number, None);
+        let note = self.note(node, id, request.token, |slot| {
+            let Some(notes) = slot.notes().filter(|notes| number == 0 || number > notes.number) else { return };
+            notes.number = notes.number.max(number);
+            match request.what {
+                Noting::State(metadata) => {
+                    let fixed = slot.record.fixed();
+                    // A checkpoint that comes once no attempt is left is late, too.
+                    if metadata.exhausted || !fixed.exhausted {
+                        slot.set_metadata(&Metadata { parked_by: fixed.parked_by, ..metadata });
+                    }
                 }
+                Noting::Progress(progress) => told = Some(notes.progress.insert(progress).clone()),
             }
-            Noting::Progress(progress) => slot.set_progress(progress),
         });
-        if let Some(progress) = progress.filter(|_| note == NoteVerdict::Done) {
-            self.record.note(&request.id, || JobMove::Progressed { progress });
+        if let Some(progress) = told {
+            self.record.note(id, || JobMove::Progressed { progress });
         }
         self.extend_lease(now, node, request.last_seen, request.lease);
         Noted { lease_status: self.lease_status(node), note }

@@ -212,16 +212,17 @@ fn command_in(text: &str) -> Option<(Option<PendingEnd>, Option<Replacing>)> {
     Some((end, deliver.zip(due).map(|(deliver, due)| (conditional, deliver, due))))
 }
 
-/// The number in front of the sign of an isolated run, and of its progress.
+/// The number in front of the sign of an isolated run, and of its notes.
 pub(super) fn crash_count(text: &[u8]) -> u32 {
     let text = std::str::from_utf8(text).unwrap_or_default();
     let count = text.split_once(' ').map_or(text, |(count, _)| count);
     count.trim_end_matches(['+', '!']).parse().unwrap_or_default()
 }
 
-/// The progress of a run, behind its crashes.
+/// The progress of a run, behind its crashes and the number of its last note.
 pub(super) fn progress_of(text: &[u8]) -> Option<Progress> {
-    Progress::read(&plain(std::str::from_utf8(text).ok()?.split_once(' ')?.1))
+    let (_, notes) = std::str::from_utf8(text).ok()?.split_once(' ')?;
+    Progress::read(&plain(notes.split_once(';')?.1))
 }
 
 /// The last fence of a topic, which may have given out none.
@@ -253,6 +254,6 @@ mod tests {
 
     #[test]
     fn crashes_are_counted_without_their_sign() {
-        assert_eq!([&b"3"[..], b"3+", b"12!", b"2! 3/4 +", b"", b"x"].map(crash_count), [3, 3, 12, 2, 0, 0]);
+        assert_eq!([&b"3"[..], b"3+", b"12!", b"2! 7;3/4 +", b"", b"x"].map(crash_count), [3, 3, 12, 2, 0, 0]);
     }
 }

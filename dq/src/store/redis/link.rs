@@ -226,7 +226,7 @@ impl RedisLink {
     fn exhaust(&self, request: Exhaust) -> Pending<Answer> {
         let Exhaust { last_seen, lease, id, token, metadata } = request;
         let what = Noting::State(Metadata { exhausted: true, ..metadata });
-        self.note(Note { last_seen, lease, id, token, what }, Answer::Exhaust)
+        self.note(Note { last_seen, lease, id, token, number: 0, what }, Answer::Exhaust)
     }
 
     fn note(&self, request: Note, answer_of: fn(Noted) -> Answer) -> Pending<Answer> {
@@ -236,6 +236,7 @@ impl RedisLink {
             Noting::State(metadata) => call.arg(metadata_bytes(metadata)).arg(""),
             Noting::Progress(progress) => call.arg("").arg(escaped(&progress.written()).as_ref()),
         };
+        let call = call.arg(request.number);
         let answer = self.connection.ask_list(call);
         Box::pin(async move { noted_of(answer.await?).map(answer_of) })
     }

@@ -31,6 +31,8 @@ pub struct Note {
     pub id: JobId,
     /// The token of the run.
     pub token: Token,
+    /// The notes of a run have growing numbers, and one does nothing after a later one. 0: none, so it is done in any case.
+    pub number: u64,
     /// What is noted.
     pub what: Noting,
 }

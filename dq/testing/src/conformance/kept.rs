@@ -5,7 +5,7 @@ use super::copies::import_of;
 use super::producer::{job, replacing, retained};
 use super::topic::{Topic, ms, secs, with_state};
 use dq::job::limits::STATE;
-use dq::job::{Cause, KeptState, Metadata, Progress, State};
+use dq::job::{Cause, Isolation, KeptState, Metadata, Progress, State};
 use dq::store::OnDuplicate;
 use dq::store::step::{Change, NoteVerdict, Noting, RejoinDue, Verdict};
 
@@ -76,6 +76,43 @@ pub async fn late_checkpoint_is_refused(t: &Topic) {
     t.end("n", &claim, Change::Ack).await;
     assert_eq!(t.note("n", &claim, "[5]").await, NoteVerdict::Stale, "the job is gone");
     assert_eq!(t.state("a").await, None);
+}
+
+/// A checkpoint or a progress that comes after a later one of its run, over a line that its node has left, changes nothing; the next run has
+/// numbers of its own (rule 10).
+pub async fn earlier_note_does_not_replace_a_later_one(t: &Topic) {
+    for isolation in [None, Some(Isolation::Grouped)] {
+        let claim = t.running("n", "a").await;
+        let saves = |state| Noting::State(with_state(&claim, state));
+        assert_eq!(t.note_numbered("n", &claim, 7, saves("[7]")).await, NoteVerdict::Done);
+        if let Some(isolation) = isolation {
+            t.isolate_all("n", isolation, &[&claim]).await;
+        }
+        assert_eq!(t.note_numbered("n", &claim, 9, progress()).await, NoteVerdict::Done);
+        for number in [6, 7, 8, 9] {
+            assert_eq!(
+                t.note_numbered("n", &claim, number, saves("[late]")).await,
+                NoteVerdict::Done,
+                "it has the job"
+            );
+            let other = Noting::Progress(Progress::read("2/2 late").expect("it is a progress"));
+            assert_eq!(t.note_numbered("n", &claim, number, other).await, NoteVerdict::Done);
+        }
+        assert_eq!(
+            (kept(t, "a").await.as_deref(), t.stored("a").await.progress),
+            (Some("[7]"), Progress::read("1/2 x"))
+        );
+        assert_eq!(t.note_numbered("n", &claim, 10, saves("[10]")).await, NoteVerdict::Done);
+        assert_eq!(
+            (kept(t, "a").await.as_deref(), t.stored("a").await.progress),
+            (Some("[10]"), Progress::read("1/2 x"))
+        );
+        t.crash("n").await;
+        let claim = t.claim("n", "a").await;
+        assert_eq!(t.note_numbered("n", &claim, 1, saves("[1]")).await, NoteVerdict::Done);
+        assert_eq!(kept(t, "a").await.as_deref(), Some("[1]"), "another run");
+        t.end("n", &claim, Change::Ack).await;
+    }
 }
 
 /// Under an unfenced end no run will read a checkpoint, so it is refused; a replacement that waits has no state (rule 13).

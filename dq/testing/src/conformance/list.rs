@@ -111,7 +111,8 @@ macro_rules! store_behaviours {
         kept:
             checkpoint_is_there_for_the_next_run outcome_brings_its_state late_checkpoint_is_refused
             replacement_has_no_state state_stays_with_the_job checkpoint_leaves_the_parking_fence
-            large_states_count_in_the_bytes_of_a_claim progress_lasts_as_long_as_the_run;
+            large_states_count_in_the_bytes_of_a_claim progress_lasts_as_long_as_the_run
+            earlier_note_does_not_replace_a_later_one;
         results:
             result_is_kept_with_the_ack result_concerns_only_its_job result_survives_export_and_import
             late_result_is_refused_and_an_end_or_a_replacement_overrides_one done_jobs_are_pruned_by_number;

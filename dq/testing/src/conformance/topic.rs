@@ -353,8 +353,14 @@ impl Topic {
 
     /// Saves the state of the run, or its progress.
     pub async fn note_what(&self, node: &str, claim: &Claim, what: Noting) -> NoteVerdict {
+        let number = self.numbered::<()>(Vec::new()).number;
+        self.note_numbered(node, claim, number, what).await
+    }
+
+    /// Saves the state of the run, or its progress, under this number.
+    pub async fn note_numbered(&self, node: &str, claim: &Claim, number: u64, what: Noting) -> NoteVerdict {
         let (last_seen, id, token) = (self.last_seen(node), claim.id.clone(), claim.token);
-        let noted = self.link(node).step(Note { last_seen, lease: LEASE, id, token, what }).await;
+        let noted = self.link(node).step(Note { last_seen, lease: LEASE, id, token, number, what }).await;
         let noted = noted.expect("note is answered");
         self.check_answer(node, noted.lease_status).await;
         noted.note

@@ -274,12 +274,12 @@ impl ClusterState {
 
     fn rarer_link_request(&self, operation: &Operation) -> ModelRequest {
         match operation {
-            Operation::Note { by, sequence, job: id, token, is_large } => {
+            Operation::Note { by, sequence, job: id, token, number, is_large } => {
                 let n = self.sender(*by, *id);
                 let (last_seen, token) = (self.sequence(&n, *sequence), self.token(*id, *token));
-                let metadata = self.noted_metadata(*id, *is_large);
-                let what = Noting::State(metadata);
-                ModelRequest::Step(n, Note { last_seen, lease: ms(15_000), id: job(*id), token, what }.into())
+                let what = Noting::State(self.noted_metadata(*id, *is_large));
+                let (id, lease, number) = (job(*id), ms(15_000), *number);
+                ModelRequest::Step(n, Note { last_seen, lease, id, token, number, what }.into())
             }
             Operation::Reconcile { node: n, sequence, behind, limit, .. } => {
                 let after = behind.map(|id| RowCursor::behind(&job(id)));

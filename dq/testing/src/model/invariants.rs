@@ -14,7 +14,7 @@ use super::cluster::Topic;
 use super::exchange::{ModelAnswer, ModelRequest};
 use super::queries::{Shown, same};
 use dq::job::state::Event;
-use dq::job::{Fence, JobId, NodeId, ProducerId, State};
+use dq::job::{Fence, JobId, NodeId, ProducerId, State, Token};
 use dq::store::step::{self, Claim, NoteVerdict, Noting, Sequenced};
 use dq::store::{Answer, BatchAnswer, CommandKind, Request};
 use dq::testing::seam::{JobView, Row};
@@ -29,6 +29,8 @@ pub(super) struct Invariants {
     ends: BTreeMap<JobId, (CommandKind, Option<Fence>)>,
     /// Until when each id is taken, and whether its job was deleted.
     taken: BTreeMap<JobId, (Timestamp, bool)>,
+    /// The highest number of a note of each run.
+    notes: BTreeMap<(JobId, Token), u64>,
     /// The answer to each batch.
     answers: BTreeMap<(ProducerId, u64), ModelAnswer>,
 }
@@ -181,6 +183,11 @@ impl Invariants {
                 }
                 Ok(())
             }
+            (Request::Note(step::Note { id, token, number, .. }), Answer::Note(noted))
+                if noted.note == NoteVerdict::Done && self.is_late(id, *token, *number) =>
+            {
+                change.stays(id)
+            }
             (
                 Request::Exhaust(step::Exhaust { id, metadata, .. })
                 | Request::Note(step::Note { id, what: Noting::State(metadata), .. }),
@@ -226,6 +233,14 @@ impl Invariants {
         }
         self.fence = claims.iter().map(|claim| claim.token.fence).fold(self.fence, Fence::max);
         Ok(())
+    }
+
+    /// Whether a note of this run comes after one with a higher number; without a number none does.
+    fn is_late(&mut self, id: &JobId, token: Token, number: u64) -> bool {
+        let last = self.notes.entry((id.clone(), token)).or_default();
+        let is_late = number > 0 && number <= *last;
+        *last = number.max(*last);
+        is_late
     }
 
     /// The pending end of this run, if it names no other run.

@@ -237,11 +237,13 @@ fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
 }
 
 fn notes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
-    (by(), sequence(), job, token(), 0..8_u8).prop_map(|(by, sequence, job, token, which)| match which {
-        0..2 => Operation::Isolate { by, sequence, job, token, alone: which == 0 },
-        2..4 => Operation::Exhaust { by, sequence, job, token },
-        _ => Operation::Note { by, sequence, job, token, is_large: which == 4 },
-    })
+    (by(), sequence(), job, token(), 0..8_u8, 0..6_u64).prop_map(
+        |(by, sequence, job, token, which, number)| match which {
+            0..2 => Operation::Isolate { by, sequence, job, token, alone: which == 0 },
+            2..4 => Operation::Exhaust { by, sequence, job, token },
+            _ => Operation::Note { by, sequence, job, token, number, is_large: which == 4 },
+        },
+    )
 }
 
 fn reconcile() -> impl Strategy<Value = Operation> {

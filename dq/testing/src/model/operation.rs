@@ -98,6 +98,8 @@ pub(super) enum Operation {
         sequence: Sequence,
         job: u8,
         token: Token,
+        /// Few numbers, so that many notes come after later ones.
+        number: u64,
         /// Whether the state has the most bytes that it may.
         is_large: bool,
     },

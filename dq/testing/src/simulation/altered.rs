@@ -97,8 +97,8 @@ impl Link for AlteredLink {
 }
 
 impl AlteredLink {
-    /// Without rule 21 a node gets the usual lease; without rule 15 an `exhaust` only renews it, without `kept` a `note`, and without
-    /// `result` no ack brings one; without rule 19 nodes do not know the cap of crashes.
+    /// Without rule 21 a node gets the usual lease; without rule 15 an `exhaust` only renews it, without `kept` a `note`, which has no
+    /// number without `noted`; without `result` no ack brings one; without rule 19 nodes do not know the cap of crashes.
     fn altered(&self, mut request: Request) -> Request {
         match &mut request {
             Request::Transfer(transfer) => transfer.lease = lease(transfer.lease),
@@ -117,7 +117,10 @@ impl AlteredLink {
             Request::Note(note) if without("kept") => {
                 return Renew { last_seen: note.last_seen, lease: note.lease }.into();
             }
-            Request::Note(note) => note.lease = lease(note.lease),
+            Request::Note(note) => {
+                note.lease = lease(note.lease);
+                note.number = if without("noted") { 0 } else { note.number };
+            }
             Request::Reclaim(reclaim) if without("19") => reclaim.max_crashes = CAPS.crashes,
             _ => {}
         }

@@ -317,10 +317,10 @@ fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -
         (Request::Exhaust(Exhaust { id, token, metadata, .. }), Answer::Exhaust(answer)) => {
             Did::Note { node, runs: vec![(id, token, answer.note)], isolation: None, state: metadata.state }
         }
-        (Request::Note(Note { id, token, what: Noting::State(metadata), .. }), Answer::Note(answer))
+        (Request::Note(Note { id, token, number, what: Noting::State(metadata), .. }), Answer::Note(answer))
             if answer.note == NoteVerdict::Done =>
         {
-            Did::Keep { id, token, state: metadata.state }
+            Did::Keep { id, token, number, state: metadata.state }
         }
         (Request::Reclaim(request), Answer::Reclaim(Reclaimed { moved: 1.., .. })) => {
             let charged = request.seen != Timestamp::EPOCH;

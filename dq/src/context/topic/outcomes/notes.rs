@@ -34,6 +34,8 @@ pub(super) struct Notes {
     progressing: BTreeMap<JobId, Progressing>,
     /// In the order of the requests.
     in_flight: VecDeque<Sent>,
+    /// The last number.
+    number: u64,
 }
 
 /// A run that says how far it has come.
@@ -91,9 +93,12 @@ impl Outcomes {
         self.notes.in_flight.push_back(Sent::Checkpoint(checkpoint));
     }
 
-    fn send_note(&self, id: JobId, token: Token, what: Noting, moment: &mut Moment) {
+    /// The number comes from the clock, so that it grows after a panic of the topic, too.
+    fn send_note(&mut self, id: JobId, token: Token, what: Noting, moment: &mut Moment) {
         let (last_seen, lease) = (moment.flight.last_seen(), self.parts.node.lease);
-        moment.send(Note { last_seen, lease, id, token, what });
+        let now = u64::try_from(moment.now.as_micros()).unwrap_or(u64::MAX);
+        self.notes.number = now.max(self.notes.number.saturating_add(1));
+        moment.send(Note { last_seen, lease, id, token, number: self.notes.number, what });
     }
 
     /// Writes the progress of the runs whose second is over, and forgets those that have said nothing since or have ended.

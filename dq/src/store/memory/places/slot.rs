@@ -115,14 +115,23 @@ pub(crate) struct Run {
     pub(crate) isolation: Option<Isolation>,
     /// Boxed because few runs have one.
     pub(crate) pending: Option<Box<PendingCommand>>,
-    /// How far it has come, as its handler says. It is for people, so no journal has it.
-    pub(crate) progress: Option<Box<Progress>>,
+    /// Boxed because few runs have any. They end with the process of a `file:` store, as the run does, so no journal has them.
+    pub(crate) notes: Option<Box<RunNotes>>,
+}
+
+/// What a run has noted while it goes on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunNotes {
+    /// The highest number.
+    pub(crate) number: u64,
+    /// How far it has come, as its handler says.
+    pub(crate) progress: Option<Progress>,
 }
 
 impl Run {
     /// A run whose row gets its position once the job is in this place.
     pub(crate) const fn new(node: NodeId, token: Token) -> Self {
-        Self { node, token, position: Position(0), isolation: None, pending: None, progress: None }
+        Self { node, token, position: Position(0), isolation: None, pending: None, notes: None }
     }
 }
 
@@ -338,10 +347,11 @@ impl SlotMut<'_> {
         }
     }
 
-    /// Notes how far the run has come; does nothing to a job that is not RUNNING.
-    pub(crate) fn set_progress(&mut self, progress: Progress) {
-        if let Place::Running(run) = &mut self.slot.place {
-            run.progress = Some(Box::new(progress));
+    /// The notes of the run; `None` if the job is not RUNNING.
+    pub(crate) fn notes(&mut self) -> Option<&mut RunNotes> {
+        match &mut self.slot.place {
+            Place::Running(run) => Some(run.notes.get_or_insert_default()),
+            Place::Timed(..) => None,
         }
     }
 

@@ -39,7 +39,7 @@ if is_current then
     if notes[i] == 'd' and isolation ~= '' then
       local count = parse_crashes(counts[i])
       written[#written + 1] = id
-      written[#written + 1] = crashes_text(count, isolation)
+      written[#written + 1] = crashes_text(count, isolation) .. (string.match(counts[i] or '', ' .*$') or '')
     end
   end
 end

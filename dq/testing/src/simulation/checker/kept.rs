@@ -17,6 +17,14 @@ impl Checker {
         self.expected.states.insert(version(&job.record), state);
     }
 
+    /// Whether a checkpoint comes before any later one of its run.
+    pub(super) fn is_next_note(&mut self, id: &JobId, token: Token, number: u64) -> bool {
+        let last = self.expected.notes.entry((id.clone(), token)).or_default();
+        let is_next = number > *last;
+        *last = number.max(*last);
+        is_next
+    }
+
     /// An outcome has brought its state, if it has one.
     pub(super) fn note_state_of(&mut self, outcome: &Outcome, job: Option<&JobView>) {
         let keeps = matches!(outcome.change, Change::Rejoin(_) | Change::Retry(_) | Change::Park | Change::Dead);

@@ -53,10 +53,11 @@ pub(in crate::simulation) enum Did {
         /// The state with which a job is exhausted. It may be one whose checkpoint has had no answer.
         state: Option<KeptState>,
     },
-    /// A run has saved its state.
+    /// A run has saved its state, under this number.
     Keep {
         id: JobId,
         token: Token,
+        number: u64,
         state: Option<KeptState>,
     },
     Command {
@@ -155,6 +156,8 @@ pub(in crate::simulation) struct Expected {
     pub(super) taken: BTreeMap<JobId, Timestamp>,
     /// The state that a run of a version has left last.
     pub(super) states: BTreeMap<u64, Option<KeptState>>,
+    /// The highest number of a note of each run.
+    pub(super) notes: BTreeMap<(JobId, Token), u64>,
     /// The results of the step that is being checked.
     pub(super) results: BTreeMap<u64, KeptState>,
 }
@@ -276,6 +279,8 @@ pub(in crate::simulation) struct Checker {
     pub(in crate::simulation) node: NodeSettings,
     /// A permit was free after the last step.
     pub(in crate::simulation) permit_free: bool,
+    /// What the next step adds, a full topic takes.
+    pub(in crate::simulation) passes_limit: bool,
 }
 
 /// What a caller learns of its add.

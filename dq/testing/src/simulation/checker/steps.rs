@@ -142,7 +142,11 @@ impl Checker {
                     self.note_state(id, *token, state.clone(), before.jobs.get(id));
                 }
             }
-            Did::Keep { id, token, state } => self.note_state(id, *token, state.clone(), before.jobs.get(id)),
+            Did::Keep { id, token, number, state } => {
+                if self.is_next_note(id, *token, *number) {
+                    self.note_state(id, *token, state.clone(), before.jobs.get(id));
+                }
+            }
             Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Release { .. } | Did::Publish { .. } => {}
         }
     }

@@ -6,8 +6,8 @@ or t, DUE is ms. The record of a replacement is in the key `replacements`, so th
 Needs    clock
 Gives    parse_command(text): {ending, fence, and of a replacement: conditional, deliver, due}, or nil if there is none;
          command_text(command); is_unfenced_end(command); parse_crashes(text): count, isolation;
-         crashes_text(count, isolation). The isolation is + (grouped), ! (alone) or empty. Behind them a blank and the progress of the run may
-         follow, which ends with it
+         crashes_text(count, isolation). The isolation is + (grouped), ! (alone) or empty. Behind them a blank, the number of the last note of the run,
+         a semicolon and its progress may follow, which end with the run
 Holds    rules 13, 19. Text that is no pending command counts as none
 ]]
 local function parse_command(text)
