@@ -2,42 +2,14 @@
 //!
 //! `docs/internals/guarantees.md` has this table with the first seed of each row; `tests/simulate --rules` prints it.
 
+mod row;
+
 use dq_testing::simulation::Profile;
 
-/// A rule by its number, or a part of one by its name, and how the simulation notices that it is missing.
-pub struct Taken {
-    pub rule: &'static str,
-    /// What the rule says, and what happens without it.
-    pub gone: &'static str,
-    pub faults: Profile,
-    /// Found in fewer seeds than this.
-    pub within: u64,
-    /// A part of what the checker says.
-    pub says: &'static str,
-    /// What has happened.
-    pub seen: &'static str,
-}
+pub use row::Taken;
+use row::taken;
 
-impl Taken {
-    /// Its row with this first seed.
-    pub fn row(&self, seed: &str) -> String {
-        let Self { rule, gone, faults, says, seen, .. } = self;
-        format!("| {rule} | {gone} | `{}` | {seed} | {seen}: `{says}` |", faults.name())
-    }
-}
-
-const fn taken(
-    rule: &'static str,
-    faults: Profile,
-    within: u64,
-    gone: &'static str,
-    seen: &'static str,
-    says: &'static str,
-) -> Taken {
-    Taken { rule, gone, faults, within, says, seen }
-}
-
-pub const TAKEN: [Taken; 53] = [
+pub const TAKEN: [Taken; 58] = [
     taken(
         "2",
         Profile::Killers,
@@ -207,6 +179,14 @@ pub const TAKEN: [Taken; 53] = [
         "was never sent",
     ),
     taken(
+        "counted",
+        Profile::Calm,
+        500,
+        "a set ends with its last member; here one end counts for all of a topic",
+        "the last job of a set comes too early",
+        "has come before the end of",
+    ),
+    taken(
         "drain",
         Profile::Calm,
         500,
@@ -229,6 +209,14 @@ pub const TAKEN: [Taken; 53] = [
         "a handler whose job was claimed before it is due starts once the store's clock has certainly reached the due time; here the node believes that the clock is ahead",
         "a handler begins before its job is due",
         "µs early",
+    ),
+    taken(
+        "ended",
+        Profile::Calm,
+        500,
+        "the step that ends a member tells home; here home learns of no end",
+        "a closed set waits for ever",
+        "has not come; not ended: []",
     ),
     taken(
         "fenced",
@@ -271,12 +259,28 @@ pub const TAKEN: [Taken; 53] = [
         "though its last run has left",
     ),
     taken(
+        "member",
+        Profile::Calm,
+        500,
+        "a run that adds members has them in the set before its own end; here home does not get them",
+        "the last job comes while a member is on its way",
+        "has come before the end of",
+    ),
+    taken(
         "moved",
         Profile::Calm,
         500,
         "one step adds the jobs of a tick and moves the schedule on; here the schedule moves on in a step of its own, and the node dies before the second",
         "a tick adds no job",
         "has its tick, but",
+    ),
+    taken(
+        "noted",
+        Profile::Net,
+        1_000,
+        "a checkpoint that comes after a later one of its run does nothing; here no checkpoint has a number",
+        "a job comes back with the state of an earlier checkpoint",
+        "though its last run has left",
     ),
     taken(
         "outbox",
@@ -341,6 +345,14 @@ pub const TAKEN: [Taken; 53] = [
         "no period has more claims than the rate; here a transfer does not know of a rate that is spent",
         "more jobs are claimed within a period than an operator has allowed",
         "is claimed over the rate",
+    ),
+    taken(
+        "remembered",
+        Profile::Calm,
+        500,
+        "home keeps the name of a set that has ended; here it forgets it",
+        "a repeated close adds the last job again",
+        "has come twice",
     ),
     taken(
         "replaced",

@@ -36,6 +36,7 @@ impl Sim {
         } else {
             let view = self.store().view(key);
             self.workload.narrate(self, key, &did, &checker, &view);
+            self.note_members(key, &did, &checker, &view);
             checker.check_step(&did, view, micros);
             self.check_broadcasts(key, &mut checker, micros);
         }

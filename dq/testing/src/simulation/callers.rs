@@ -56,6 +56,12 @@ impl Sim {
 
     /// One act of a caller, in one topic. No other act has its number.
     pub(super) async fn act_as(self: &Arc<Self>, provider: Provider, number: u64, random: &RandomSource) {
+        if self.settings().sets && number < 1 << 40 {
+            let of_sets = self.cluster.random("set", number);
+            if of_sets.chance(0.5) {
+                return self.act_on_set(&provider, number, &of_sets).await;
+            }
+        }
         let topic = random.below(self.settings().topics);
         if random.chance(0.72) {
             let many = match self.settings().profile {
@@ -77,7 +83,7 @@ impl Sim {
     }
 
     /// One of the ids of a topic. Each topic has its share of them, and at least one.
-    fn id(&self, topic: u64, random: &RandomSource) -> String {
+    pub(super) fn id(&self, topic: u64, random: &RandomSource) -> String {
         let RunSettings { ids, topics, .. } = *self.settings();
         let share = ids.saturating_sub(topic).div_ceil(topics).max(1);
         format!("j{}", topic + topics * random.below(share))

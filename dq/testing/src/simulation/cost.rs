@@ -14,7 +14,11 @@ impl Sim {
             return;
         }
         let requests = lock(&self.requests);
-        let asked: u64 = requests.iter().filter(|(kind, _)| **kind != "publish").map(|(_, asked)| asked).sum();
+        let asked: u64 = requests
+            .iter()
+            .filter(|(kind, _)| !["publish", "relay", "job_set"].contains(*kind))
+            .map(|(_, asked)| asked)
+            .sum();
         let count = |kind| requests.get(kind).copied().unwrap_or_default();
         let commands = count("command") + count("change");
         let topics = self.settings().topics;

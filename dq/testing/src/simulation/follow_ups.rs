@@ -97,7 +97,8 @@ impl Sim {
 
     /// Without `outbox` the position moves as soon as the entry is sent for the first time. Returns whether it is.
     pub(super) fn move_position(&self, inner: &dyn Producer, entry: &OutboxEntry) -> bool {
-        let moves = without("outbox") && lock(&self.ledger).moved.insert(entry.position);
+        let moves =
+            without("outbox") && entry.target.as_str() == TARGET && lock(&self.ledger).moved.insert(entry.position);
         if moves {
             let mut none = FollowUps::default();
             none.push(entry.target.clone(), &FollowUpBatch::Add(Vec::new()));

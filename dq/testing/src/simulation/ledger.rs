@@ -1,7 +1,8 @@
-//! The ledger of follow-ups: what was written and what has come (rule 18).
+//! The ledger of follow-ups: what was written and what has come; and of job sets (rule 18).
 
 use std::collections::BTreeSet;
 
+use super::set_ledger::SetLedger;
 use dq::job::JobId;
 
 /// What was written, and what has come.
@@ -11,4 +12,5 @@ pub(super) struct Ledger {
     pub(super) come: BTreeSet<JobId>,
     /// Without `outbox`: the positions that moved before their jobs came.
     pub(super) moved: BTreeSet<u64>,
+    pub(super) sets: SetLedger,
 }

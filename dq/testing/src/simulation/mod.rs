@@ -13,11 +13,11 @@
 //! 1. Basics: `units`, `sync`, `random`, `rules` (which rule a run goes without), `version` (how the checker distinguishes
 //!    jobs).
 //! 2. Time: `tokio_time`, `cluster` (events and clocks), `process` (tasks that can be paused and killed).
-//! 3. Data: `profile` and `settings` (what the seed decides), `checker`, `node`, `network_state`.
+//! 3. Data: `profile` and `settings` (what the seed decides), `checker`, `node`, `network_state`, `set_ledger` and `ledger`.
 //! 4. One simulation: `sim` with the trait `Workload`, which is what the nodes do.
 //! 5. The engine: `lives` (how nodes end), `node_checks`, `takeovers`, `signals`, `after_step`, `altered` with `altered_state` and
-//!    `altered_ticks` (rules taken away at the seams), `network`, `producer`, `store`.
-//! 6. dq's own workload: `callers` with `operators`, `script`, `receiving`, `nodes`, `faults`, `cost`.
+//!    `altered_ticks` (rules taken away at the seams), `follow_ups`, `job_sets`, `network`, `producer`, `store`.
+//! 6. dq's own workload: `callers` with `operators` and `set_callers`, `script`, `receiving`, `nodes`, `faults`, `cost`.
 //! 7. Runs: `run`, `kills`, `smaller`, `shrink`.
 //! 8. `users`: simulations of users' programs, the other workload.
 
@@ -33,6 +33,7 @@ mod faults;
 mod file;
 mod files;
 mod follow_ups;
+mod job_sets;
 mod kills;
 mod ledger;
 mod lives;
@@ -50,6 +51,8 @@ mod receiving;
 mod rules;
 mod run;
 mod script;
+mod set_callers;
+mod set_ledger;
 mod settings;
 mod shrink;
 mod signals;

@@ -13,7 +13,7 @@ use super::version::version;
 use dq::job::{ProducerId, State, TopicKey};
 use dq::store::{
     AddOutcome, Batch, BatchAnswer, BatchReply, ChangeVerdict, Command, JobChange, NewJob, Numbered, OutboxEntry,
-    Pending, Producer, SetTopic, StoreError, TopicSet,
+    Pending, Producer, SetChange, SetTopic, StoreError, TopicSet,
 };
 
 /// A producer of the memory store behind a wire.
@@ -152,15 +152,36 @@ impl FaultyProducer {
         if !self.connection.connects() {
             return self.connection.refused("relay");
         }
-        let (inner, name) = (Arc::clone(&self.inner), self.connection.process.name.clone());
+        let (inner, id, name) = (Arc::clone(&self.inner), self.id.clone(), self.connection.process.name.clone());
+        let (key, checker) = (self.key.clone(), Arc::clone(&self.checker));
         let moves = self.connection.sim.move_position(&*inner, &entry);
         let execute = move |sim: &Arc<Sim>| {
             let position = entry.position;
-            let answer = sim.bring(&*inner, entry, moves);
+            let answer = if sim.keys.contains(&key) {
+                sim.bring_to_topic((&key, &checker), (&*inner, &id), entry)
+            } else {
+                sim.bring(&*inner, entry, moves)
+            };
             sim.cluster.log(|| format!("{name} relay {position} -> {answer:?}"));
             answer.map(BatchReply::Relay)
         };
         self.connection.ask("relay", |_| 0, execute, |_, _| {})
+    }
+}
+
+impl FaultyProducer {
+    fn job_set(&self, number: u64, change: SetChange) -> Pending<BatchReply> {
+        if !self.connection.connects() {
+            return self.connection.refused("job_set");
+        }
+        let number = self.number(number);
+        let (inner, key, name) = (Arc::clone(&self.inner), self.key.clone(), self.connection.process.name.clone());
+        let execute = move |sim: &Arc<Sim>| {
+            let answer = sim.change_set(&key, &*inner, (number, change.clone()));
+            sim.cluster.log(|| format!("{name} job_set {number} {change:?} -> {answer:?}"));
+            answer.map(BatchReply::JobSet)
+        };
+        self.connection.ask("job_set", |_| 0, execute, |_, _| {})
     }
 }
 
@@ -172,7 +193,8 @@ impl Producer for FaultyProducer {
             Batch::Change { batch } => self.change(batch),
             Batch::Set { number, set } => self.set(number, set),
             Batch::Relay { entry } => self.relay(entry),
-            other @ (Batch::Import { .. } | Batch::JobSet { .. }) => self.inner.ask(other),
+            Batch::JobSet { number, change } => self.job_set(number, change),
+            other @ Batch::Import { .. } => self.inner.ask(other),
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 53] = [
+pub const RULES: [&str; 58] = [
     "2",
     "6",
     "7",
@@ -28,15 +28,19 @@ pub const RULES: [&str; 53] = [
     "borrowed",
     "bytes",
     "connect",
+    "counted",
     "drain",
     "drained",
     "early",
+    "ended",
     "fenced",
     "full",
     "group",
     "held",
     "kept",
+    "member",
     "moved",
+    "noted",
     "outbox",
     "overlap",
     "paused",
@@ -45,6 +49,7 @@ pub const RULES: [&str; 53] = [
     "published",
     "quota",
     "rate",
+    "remembered",
     "replaced",
     "reserve",
     "resubscribe",

@@ -18,7 +18,7 @@ use super::sync::lock;
 use super::units::{MS, SECOND};
 use super::version::{FAILING, KILLER, SLOW, leaves_result, version};
 use dq::environment::{Environment, StoreClock as _};
-use dq::job::{Cause, KeptState, NodeId, Record, Token, TopicKey};
+use dq::job::{Cause, JobId, KeptState, NodeId, Record, Token, TopicKey};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use dq::provider::Provider;
 use dq::store::step::{Change, RejoinDue};
@@ -202,6 +202,12 @@ impl Scripted {
         alive: &Alive,
         (random, version): (&RandomSource, u64),
     ) -> Returned {
+        if (kind, end) == (HandlerKind::OnDue, End::Acked)
+            && !leaves_result(version)
+            && let Some(ack) = self.sim.ack_of_member(&alive.id, random)
+        {
+            return ack;
+        }
         match (kind, end) {
             (HandlerKind::Final, _) => Returned::FinalRetried(None),
             (_, End::Failed) => Returned::Failed(Failure::new(Cause::Error, "it fails")),
@@ -271,6 +277,7 @@ struct Alive {
     run: u64,
     /// The job was added with a delay: without one, a rejoin waits for a second.
     has_delay: bool,
+    id: JobId,
     end: End,
 }
 
@@ -296,8 +303,8 @@ impl ErasedListener for Scripted {
         }
         self.sim.known_runs(&self.key, &delivery.id, delivery.fence);
         let has_delay = !record.fixed().delay.is_zero();
-        let alive =
-            Alive { checker: Arc::clone(&self.checker), node: self.node.clone(), run, has_delay, end: End::Dropped };
+        let (checker, id) = (Arc::clone(&self.checker), delivery.id.clone());
+        let alive = Alive { checker, node: self.node.clone(), run, has_delay, id, end: End::Dropped };
         Box::pin(self.perform(kind, version, delivery, alive))
     }
 

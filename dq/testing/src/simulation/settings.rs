@@ -53,6 +53,8 @@ pub(super) struct RunSettings {
     pub(super) lookahead: u64,
     /// Half of the runs have follow-ups.
     pub(super) follow_ups: bool,
+    /// Callers make job sets.
+    pub(super) sets: bool,
     /// How many jobs of a group run at a time; 0: no job has a group.
     pub(super) groups: usize,
     /// How many more run while nothing else is due.
@@ -104,6 +106,8 @@ impl RunSettings {
             _ => 0.0,
         };
         let has_short_lease = cluster.random("lease", 0).chance(short_leases);
+        let has_outboxes = chaos && !matches!(profile, Profile::File | Profile::Claim);
+        let follow_ups = has_outboxes && cluster.random("follow-ups", 0).below(8) == 0;
         Self {
             profile,
             node: node_settings(has_short_lease),
@@ -133,9 +137,11 @@ impl RunSettings {
             timeout: if matches!(profile, Profile::Crowd | Profile::Starved) { 8 } else { cluster.pick(&[8, 40]) }
                 * SECOND,
             topics: cluster.random("topics", 0).pick(&[2, 3]),
-            follow_ups: chaos
-                && !matches!(profile, Profile::File | Profile::Claim)
-                && cluster.random("follow-ups", 0).below(8) == 0,
+            follow_ups,
+            // The store does not end a member yet whose place a broadcast takes.
+            sets: (has_outboxes && profile != Profile::Broadcasts || profile == Profile::Calm)
+                && !follow_ups
+                && cluster.random("sets", 0).below(6) == 0,
             groups: if profile == Profile::Claim { 0 } else { cluster.random("groups", 0).pick(&[0, 0, 1, 2]) },
             group_burst: cluster.random("group-burst", 0).pick(&[0, 1, 3]),
             lookahead: cluster.random("lookahead", 0).pick(&[0, 0, 5, 50]) * MS,
@@ -151,6 +157,7 @@ impl RunSettings {
             groups: 0,
             group_burst: 0,
             follow_ups: false,
+            sets: false,
             failing: 0.0,
             killers: false,
             chaos: false,

@@ -36,7 +36,7 @@ pub struct InjectedFault {
 }
 
 /// The names of the topics of dq's own workload, of which a run has the first few.
-const TOPICS: [&str; 3] = ["t", "u", "v"];
+pub(super) const TOPICS: [&str; 3] = ["t", "u", "v"];
 
 /// What the nodes of a run do: dq's own scripted jobs, or a user's program.
 pub(super) trait Workload: fmt::Debug + Send + Sync {
@@ -224,6 +224,7 @@ impl Sim {
         let mut left = Vec::new();
         self.for_topics(|key, checker| left.extend(checker.unfinished().map(|jobs| format!("{}: {jobs}", key.topic))));
         left.extend(self.missing_follow_ups());
+        left.extend(lock(&self.ledger).sets.missing());
         (!left.is_empty()).then(|| left.join("; "))
     }
 

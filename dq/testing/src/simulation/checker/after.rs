@@ -153,12 +153,12 @@ impl Checker {
     }
 
     /// Returns whether a caller was promised a delete or cancel of this version.
-    fn is_deleted(&self, version: u64) -> bool {
+    pub(in crate::simulation) fn is_deleted(&self, version: u64) -> bool {
         let deletes = |verb| matches!(verb, CommandKind::Delete | CommandKind::Cancel);
         self.expected.promised.get(&version).is_some_and(|ends| ends.iter().any(|(verb, _)| deletes(*verb)))
     }
 
-    pub(super) fn is_promised(&self, version: u64, job: &JobView) -> bool {
+    pub(in crate::simulation) fn is_promised(&self, version: u64, job: &JobView) -> bool {
         let Some(row) = &job.row else { return false };
         let parked_by = job.record.fixed().parked_by;
         let named = |fence: Option<Fence>| fence.is_none() || fence == Some(row.token.fence) || fence == parked_by;

@@ -130,7 +130,8 @@ impl Checker {
     /// New jobs are added while fewer wait than may in the topic and in their group, and refused otherwise.
     pub(super) fn check_waiting(&mut self, jobs: &[(NewJob, AddOutcome)], before: &View) {
         let state = &self.expected.gate.state;
-        let (limit, of_groups) = (state.waiting(), state.group_waiting());
+        let limit = state.waiting().filter(|_| !self.passes_limit);
+        let of_groups = state.group_waiting();
         let delayed = before.jobs.iter().filter(|(_, job)| job.state == State::Delayed);
         let mut waiting: HashMap<_, _> = delayed.map(|(id, job)| (id, group_of(&job.record))).collect();
         for (job, outcome) in jobs {
