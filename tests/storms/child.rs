@@ -41,6 +41,9 @@ impl Process {
         command.args(["--share", &part.share[0].to_string(), &part.share[1].to_string()]);
         command.args(part.listens.then_some("--listens")).args(part.is_alone.then_some("--is-alone"));
         command.args(part.chains.then_some("--chains"));
+        if let Some(members) = part.sets {
+            command.args(["--sets", &members.to_string()]);
+        }
         if let Some(jobs) = part.jobs {
             command.args(["--jobs", &jobs.to_string()]);
         }

@@ -67,6 +67,7 @@ pub async fn run(storm: &Storm, kills: Option<u64>, seed: u64, folder: &Path) ->
         share: vec![1, 0],
         is_alone: true,
         chains: storm.chains,
+        sets: storm.sets,
     };
     let directory = url.strip_prefix("file:").filter(|_| storm.backup);
     let backups = directory.map(|directory| Backups::start(directory.into(), folder.join("copies")));

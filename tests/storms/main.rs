@@ -91,6 +91,9 @@ struct Storm {
     /// Nothing but chains of three jobs are added, each of which follows the one before it.
     #[arg(long)]
     chains: bool,
+    /// Nothing but job sets of so many members are added.
+    #[arg(long, conflicts_with = "chains")]
+    sets: Option<u64>,
     /// Copies the directory each second, and checks that each copy has what was confirmed before. Only `file`.
     #[arg(long)]
     backup: bool,

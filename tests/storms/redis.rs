@@ -85,6 +85,7 @@ fn places(storm: &Storm, seed: u64, folder: &Path, ledger: &Arc<Ledger>, server:
         share,
         is_alone: false,
         chains: storm.chains,
+        sets: storm.sets,
     };
     let faults = |number| match number {
         _ if storm.only_kills || storm.sentinel => Faults::Kills,

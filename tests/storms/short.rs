@@ -59,6 +59,15 @@ fn chains_lose_no_job_and_repeat_none_while_their_process_is_killed() {
 }
 
 #[test]
+fn the_last_job_of_each_set_comes_once_while_their_process_is_killed() {
+    for store in ["redis", "file"] {
+        let said = storm(&["--store", store, "--kills", "6", "--rate", "300", "--sets", "30"]);
+        assert_eq!(count(&said, "owner killed"), 6, "{said}");
+        assert!(count(&said, "sets ended") > 0, "{said}");
+    }
+}
+
+#[test]
 fn a_storm_on_a_server_that_forgets_finds_lost_jobs() {
     let (is_sound, said) = run(&["--seconds", "8", "--pause", "1000", "--seed", "1", "--forgets"]);
     assert!(!is_sound && said.contains("FOUND lost: ") && said.contains("it is nowhere"), "{said}");

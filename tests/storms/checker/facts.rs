@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::reasons::Reasons;
 use crate::ledger::{Answer, End, Entry, Log, Place, Verb};
-use crate::process::work::{CHAIN, next_of};
+use crate::process::work::{CHAIN, member, next_of};
 
 /// Everything that the files say.
 #[derive(Debug, Default)]
@@ -13,6 +13,8 @@ pub(super) struct Facts<'a> {
     pub(super) reasons: Reasons<'a>,
     /// The complete listings, in order of time.
     pub(super) listings: Vec<Listing<'a>>,
+    /// What the runs of last jobs of sets were told.
+    pub(super) counts: BTreeMap<&'a str, Vec<[u64; 3]>>,
 }
 
 /// A job. All times are in µs.
@@ -82,6 +84,18 @@ impl<'a> Life<'a> {
         self.added.and_then(|(at, answer)| matches!(answer, Answer::Done { .. }).then_some(at))
     }
 
+    /// When a handler returned an ack, and whether what follows it was certainly added.
+    pub(super) fn acked(&self) -> Option<(u64, Answer)> {
+        let acks = self.runs.values().filter_map(|run| match run.end {
+            Some((ended, End::Ack)) => Some((run.accepted().filter(|(_, kind)| *kind == "Ack"), ended)),
+            _ => None,
+        });
+        // An accepted one is the last.
+        let (accepted, ended) = acks.max_by_key(|(accepted, _)| accepted.is_some())?;
+        let answer = if accepted.is_some() { Answer::Done { found: None, changed: true } } else { Answer::Unknown };
+        Some((ended, answer))
+    }
+
     /// The runs whose handlers began, in order.
     pub(super) fn began(&self) -> impl DoubleEndedIterator<Item = (u64, &Run<'a>)> + Clone {
         self.runs.iter().map(|(fence, run)| (*fence, run)).filter(|(_, run)| run.first_start().is_some())
@@ -100,6 +114,7 @@ impl<'a> Facts<'a> {
         facts.reasons.sort();
         facts.listings.sort_by_key(|listing| listing.at);
         facts.add_follow_ups();
+        facts.add_members();
         facts
     }
 
@@ -112,14 +127,7 @@ impl<'a> Facts<'a> {
             let Some(next) = next_of(id) else { continue };
             // The checker ends with its program.
             let next: &'a str = next.leak();
-            let runs = self.life(id).runs.values();
-            let acks = runs.filter_map(|run| match run.end {
-                Some((ended, End::Ack)) => Some((run.accepted().filter(|(_, kind)| *kind == "Ack"), ended)),
-                _ => None,
-            });
-            // An accepted one is the last.
-            let Some((accepted, ended)) = acks.max_by_key(|(accepted, _)| accepted.is_some()) else { continue };
-            let answer = if accepted.is_some() { Answer::Done { found: None, changed: true } } else { Answer::Unknown };
+            let Some((ended, answer)) = self.life(id).acked() else { continue };
             let life = self.life(next);
             (life.adding, life.added) = (Some((ended, 0)), Some((last.max(ended), answer)));
             ids.push(next);
@@ -128,8 +136,16 @@ impl<'a> Facts<'a> {
 
     fn read(&mut self, process: &'a str, at: u64, entry: &'a Entry, listing: &mut Option<Listing<'a>>) {
         match entry {
-            Entry::Adding { id, after } => self.life(id).adding = Some((at, *after)),
-            Entry::Added { id, answer } => self.life(id).added = Some((at, *answer)),
+            Entry::Adding { id, after } => self.adding(id, at, *after),
+            Entry::Added { id, answer } => self.added(id, at, *answer),
+            // The checker ends with its program.
+            Entry::Members { set, from, to } => {
+                (*from..*to).for_each(|n| self.adding(member(set, n).leak(), at, 0));
+            }
+            Entry::Joined { set, from, to, answer } => {
+                (*from..*to).for_each(|n| self.added(member(set, n).leak(), at, *answer));
+            }
+            Entry::Counts { id, counts } => self.counts.entry(id).or_default().push(*counts),
             Entry::Sending { id, verb } => {
                 self.life(id).commands.push(Command { process, verb: *verb, sent: at, answer: None });
             }
@@ -163,7 +179,19 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn life(&mut self, id: &'a str) -> &mut Life<'a> {
+    /// Only a set is added again by the next process, or after an answer that was none.
+    fn adding(&mut self, id: &'a str, at: u64, after: u64) {
+        self.life(id).adding.get_or_insert((at, after));
+    }
+
+    fn added(&mut self, id: &'a str, at: u64, answer: Answer) {
+        let added = &mut self.life(id).added;
+        if !matches!(added, Some((_, Answer::Done { .. }))) {
+            *added = Some((at, answer));
+        }
+    }
+
+    pub(super) fn life(&mut self, id: &'a str) -> &mut Life<'a> {
         self.jobs.entry(id).or_default()
     }
 

@@ -9,6 +9,7 @@
 //! | command | no handler begins after a confirmed delete or ack of a job that did not run |
 //! | duplicate | a job begins again only after an outcome that says so, or for a reason among the events |
 //! | process | no process ends of itself |
+//! | set | the last job of a set begins after every member has ended, and its counts are those of the members. That it comes, and once, the rules above say: closing the set adds it |
 //! | slots | no more jobs of a topic run at a time than its `cluster_concurrency`, and of a group than its `group_concurrency`, on nodes that had no fault before they were killed |
 //! | attempt | the attempt that a handler is told is the number of failed runs |
 
@@ -19,6 +20,7 @@ mod lost;
 mod outcomes;
 mod reasons;
 mod repeats;
+mod sets;
 mod slots;
 
 use std::collections::BTreeMap;
@@ -83,6 +85,7 @@ pub fn verify(logs: &[Log]) -> Report {
         lost::check(listing, &facts, &mut report);
     }
     slots::check(&facts, &mut report);
+    sets::check(&facts, &mut report);
     lost::count(&facts, &mut report);
     facts.reasons.count(&mut report);
     report

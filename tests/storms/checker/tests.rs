@@ -341,3 +341,34 @@ fn one_job_of_a_group_runs_at_a_time_and_a_killed_one_runs_until_then() {
     };
     assert_eq!((killed(5_049), killed(5_051)), (0, 1));
 }
+
+/// A set of two members, of which this one ends at second 2, and whose last job begins then and is told these counts.
+fn set(begins: u64, counts: [u64; 3]) -> Storm {
+    let run = |storm: Storm, id: &str, at, fence| {
+        let start = Entry::Start { id: id.into(), fence, due: 1_000_000, attempt: 0 };
+        let end = Entry::End { id: id.into(), fence, end: End::Ack };
+        let (change, verdict) = ("Ack".into(), "Done".into());
+        let settled = Entry::Settled { id: id.into(), fence, change, verdict };
+        storm.note("node-1.1", at, start).note("node-1.1", at + 10, end).note("node-1.1", at + 20, settled)
+    };
+    let set = || "s".to_owned();
+    let storm = Storm::default()
+        .note("producer-0.1", 1_000, Entry::Members { set: set(), from: 2, to: 4 })
+        .note("producer-0.1", 1_010, Entry::Joined { set: set(), from: 2, to: 4, answer: DONE })
+        .note("producer-0.1", 1_020, Entry::Adding { id: "s%last".into(), after: 0 })
+        .note("producer-0.1", 1_030, Entry::Added { id: "s%last".into(), answer: DONE });
+    let storm = run(run(storm, "s%2", 1_100, 5), "s%3", 1_990, 6);
+    run(storm.note("node-1.1", begins, Entry::Counts { id: "s%last".into(), counts }), "s%last", begins, 7)
+}
+
+#[test]
+fn the_last_job_of_a_set_comes_after_its_members_and_counts_them() {
+    set(2_100, [2, 0, 0]).listed(9_000, &[]).holds();
+    set(1_995, [2, 0, 0]).listed(9_000, &[]).breaks("set", "a member ended at 2000000");
+    for counts in [[1, 0, 0], [1, 1, 0], [1, 0, 1], [3, 0, 0]] {
+        set(2_100, counts).listed(9_000, &[]).breaks("set", "it is told");
+    }
+    let closed = Storm::default().note("producer-0.1", 1_000, Entry::Adding { id: "s%last".into(), after: 0 });
+    let closed = closed.note("producer-0.1", 1_010, Entry::Added { id: "s%last".into(), answer: DONE });
+    closed.listed(9_000, &[]).breaks("lost", "nowhere");
+}

@@ -22,6 +22,12 @@ pub enum Entry {
     Adding { id: String, after: u64 },
     /// What its add answered.
     Added { id: String, answer: Answer },
+    /// A caller is about to add the members with these numbers to a set.
+    Members { set: String, from: u64, to: u64 },
+    /// What that answered.
+    Joined { set: String, from: u64, to: u64, answer: Answer },
+    /// What the last job of a set says of its members: how many were acked, are DEAD, and left.
+    Counts { id: String, counts: [u64; 3] },
     /// A caller is about to send a command.
     Sending { id: String, verb: Verb },
     /// What the command answered.

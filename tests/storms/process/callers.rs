@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::Part;
+use super::sets::Sets;
 use super::webhook;
 use super::work::{CHAIN, GROUPS, Kind, Work};
 use crate::ledger::{Answer, Entry, Ledger, Verb, now};
@@ -28,17 +29,19 @@ pub(super) struct Callers {
 }
 
 /// One of them.
-struct Caller {
+pub(super) struct Caller {
     name: String,
-    provider: Provider,
-    ledger: Arc<Ledger>,
+    pub(super) provider: Provider,
+    pub(super) ledger: Arc<Ledger>,
     confirmed: Arc<AtomicU64>,
-    rng: Rng,
+    pub(super) rng: Rng,
     added: u64,
     /// It belongs to the only process of its store.
     is_alone: bool,
     /// It adds nothing but first jobs of chains.
     chains: bool,
+    /// It adds nothing but sets.
+    sets: Option<Sets>,
 }
 
 /// A source of randomness that the seed and a name decide.
@@ -64,6 +67,7 @@ impl Callers {
                 added: 0,
                 is_alone: part.is_alone,
                 chains: part.chains,
+                sets: Sets::of(part, number),
             };
             let mut finished = finish.subscribe();
             tokio::spawn(async move {
@@ -99,6 +103,11 @@ impl Callers {
 impl Caller {
     /// Adds one job, or several, and returns how many.
     async fn add(&mut self) -> u32 {
+        if let Some(sets) = self.sets.take() {
+            let (added, sets) = self.add_set(sets).await;
+            self.sets = Some(sets);
+            return added;
+        }
         let kind = match self.rng.u32(0..100) {
             _ if self.chains => Kind::First,
             0..42 => Kind::Ack,
@@ -154,6 +163,13 @@ impl Caller {
             self.confirmed.fetch_add(u64::from(matches!(answer, Answer::Done { .. })), Relaxed);
             Entry::Added { id, answer }
         }));
+    }
+
+    /// Counts so many adds if they were confirmed. Returns whether they were.
+    pub(super) fn count(&self, answer: Answer, adds: u64) -> bool {
+        let is_done = matches!(answer, Answer::Done { .. });
+        self.confirmed.fetch_add(if is_done { adds } else { 0 }, Relaxed);
+        is_done
     }
 
     fn id(&mut self) -> String {
@@ -226,7 +242,7 @@ struct Batched {
 ///
 /// # Panics
 /// If the id exists: every id is added once.
-fn added(answer: Result<(), CallError>) -> Answer {
+pub(super) fn added(answer: Result<(), CallError>) -> Answer {
     match answer {
         Ok(()) => Answer::Done { found: None, changed: true },
         Err(CallError::NotDone { .. }) => Answer::NotDone,

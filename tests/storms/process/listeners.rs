@@ -6,7 +6,7 @@ use std::time::Duration;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::work::{Kind, Work, next_of};
+use super::work::{Kind, Work, adds_member, next_of, set_of};
 use crate::ledger::{End, Entry, Ledger, micros, now};
 
 /// A run whose handler began. If dq drops it, the file says so.
@@ -34,6 +34,11 @@ async fn handle<P: Send + Sync>(
     let due = micros(job.due());
     let (id, fence) = (job.id().as_str(), job.fence().0);
     ledger.note(Entry::Start { id: id.to_owned(), fence, due, attempt: job.attempt() });
+    if kind == Kind::Last {
+        let count = |name: &str| job.header(name).and_then(|count| count.parse().ok());
+        let counts = ["dq-set-acked", "dq-set-dead", "dq-set-left"].map(|name| count(name).unwrap_or(u64::MAX));
+        ledger.note(Entry::Counts { id: id.to_owned(), counts });
+    }
     let mut run = Run { ledger, id, fence, end: None };
     let handler_takes = Duration::from_millis(work.takes);
     tokio::time::sleep(handler_takes).await;
@@ -48,7 +53,12 @@ async fn handle<P: Send + Sync>(
             (Kind::Second, Some(next_id)) => {
                 channel.ack().then(|next| _ = next.add(ToThird(work.clone())).id(next_id))?
             }
-            _ => channel.ack(),
+            _ => match adds_member(id).zip(set_of(id)) {
+                Some((next_id, (set, _))) => channel
+                    .ack()
+                    .then(|next| _ = next.add(ToLine(work.clone())).id(next_id).member_of::<ToLast>(set))?,
+                None => channel.ack(),
+            },
         }),
         End::Rejoin(after) => Ok(channel.rejoin_after(Duration::from_millis(after))),
         End::Park => Ok(channel.park()),
@@ -95,3 +105,6 @@ listener!(ToGroup, OnGroup, Grouped, "grouped", "200ms x 20", group_concurrency 
 listener!(ToFirst, OnFirst, First, "first", "none");
 listener!(ToSecond, OnSecond, Second, "second", "none");
 listener!(ToThird, OnThird, Third, "third", "none");
+listener!(ToRow, OnRow, Row, "row", "none");
+listener!(ToLine, OnLine, Line, "line", "none");
+listener!(ToLast, OnLast, Last, "last", "none");

@@ -2,7 +2,7 @@
 
 use dq::job::State;
 use dq::prelude::*;
-use dq::provider::CallError;
+use dq::provider::{CallError, SetState};
 
 use super::work::Kind;
 use crate::ledger::{Entry, Ledger};
@@ -33,7 +33,7 @@ pub async fn list(provider: &Provider, ledger: &Ledger) -> Result<usize, CallErr
     Ok(left)
 }
 
-/// How many jobs are not over: DELAYED, RUNNING or UNACKED.
+/// How many jobs are not over: DELAYED, RUNNING or UNACKED, or the last job of a closed set that has not ended.
 ///
 /// # Errors
 /// A query failed.
@@ -43,5 +43,7 @@ pub async fn left(provider: &Provider) -> Result<usize, CallError> {
         let counts = provider.topic(kind.topic())?.counts().await?;
         left += counts.delayed + counts.running + counts.unacked;
     }
+    let sets = provider.topic(Kind::Last.topic())?.job_sets(0, 1_000).await?;
+    left += sets.iter().filter(|seen| seen.state == SetState::Closed).count();
     Ok(left)
 }

@@ -6,6 +6,7 @@
 mod callers;
 mod listeners;
 mod listing;
+mod sets;
 mod stalls;
 mod verdicts;
 mod webhook;
@@ -93,6 +94,9 @@ pub struct Part {
     /// It adds nothing but first jobs of chains.
     #[arg(long)]
     pub chains: bool,
+    /// It adds nothing but sets of so many members.
+    #[arg(long)]
+    pub sets: Option<u64>,
 }
 
 /// Runs the process until it is told to stop.

@@ -29,6 +29,12 @@ pub enum Kind {
     Second,
     /// Is acked, and ends its chain.
     Third,
+    /// Is a member of a set, and is acked, deleted or DEAD.
+    Row,
+    /// The same, in another topic.
+    Line,
+    /// Is the last job of a set, and is acked.
+    Last,
 }
 
 /// The pause before a retry, ms, as in the attributes of the listeners.
@@ -44,7 +50,7 @@ pub const REJOIN_MS: u64 = 300;
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Ack,
         Self::Retry,
         Self::Rejoin,
@@ -56,6 +62,9 @@ impl Kind {
         Self::First,
         Self::Second,
         Self::Third,
+        Self::Row,
+        Self::Line,
+        Self::Last,
     ];
 
     /// The topic of these jobs.
@@ -72,6 +81,9 @@ impl Kind {
             Self::First => "first",
             Self::Second => "second",
             Self::Third => "third",
+            Self::Row => "row",
+            Self::Line => "line",
+            Self::Last => "last",
         }
     }
 }
@@ -89,6 +101,35 @@ pub const CHAIN: [&str; 3] = ["~1", "~2", "~3"];
 pub fn next_of(id: &str) -> Option<String> {
     let (n, name) = CHAIN.iter().enumerate().find_map(|(n, end)| Some((n, id.strip_suffix(end)?)))?;
     CHAIN.get(n + 1).map(|next| format!("{name}{next}"))
+}
+
+/// What the id of the last job of a set ends with.
+pub const LAST: &str = "%last";
+
+/// The id of the member of this number.
+pub fn member(set: &str, n: u64) -> String {
+    format!("{set}%{n}")
+}
+
+/// The name of a set, and what of it this id is.
+pub fn set_of(id: &str) -> Option<(&str, &str)> {
+    id.split_once('%')
+}
+
+/// Whether the member of this number becomes DEAD, as one in twenty.
+pub const fn must_fail(n: u64) -> bool {
+    n.is_multiple_of(20)
+}
+
+/// Whether the producer deletes it.
+pub const fn is_deleted(n: u64) -> bool {
+    n % 20 == 7
+}
+
+/// The id of the member that this one adds with its ack, as one in fifty does.
+pub fn adds_member(id: &str) -> Option<String> {
+    let n: u64 = set_of(id)?.1.parse().ok()?;
+    (n % 50 == 1).then(|| format!("{id}-more"))
 }
 
 /// The payload of every job.
@@ -113,7 +154,8 @@ impl Work {
             Kind::Park => End::Park,
             Kind::Dead => End::Failed((attempt < DEAD_RETRIES).then_some(RETRY_MS)),
             Kind::Ack | Kind::Retry | Kind::Rejoin | Kind::Deleted | Kind::Cut | Kind::Grouped => End::Ack,
-            Kind::First | Kind::Second | Kind::Third => End::Ack,
+            Kind::Row | Kind::Line if self.fails > 0 => End::Failed(None),
+            Kind::First | Kind::Second | Kind::Third | Kind::Row | Kind::Line | Kind::Last => End::Ack,
         }
     }
 }
