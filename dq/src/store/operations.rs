@@ -144,7 +144,7 @@ macro_rules! operations {
         /// by [`Recover`](crate::store::step::Recover).
         Repair repair(topic: &'a TopicKey, repair: &'a Repair) -> bool;
         /// Removes entries of the outbox of a topic that have arrived, and returns the next ones to the node that relays. Asked again, it
-        /// does nothing more.
+        /// does nothing more. One command, and one for each target that has answered.
         Relay relay(topic: &'a TopicKey, request: &'a Relay) -> Relayed;
         /// Returns what waits in the outbox of a topic, target by target, behind `after`; at most `limit`, which is 1 to 1,000.
         Outbox outbox(topic: &'a TopicKey, after: Option<&'a TopicName>, limit: usize) -> Vec<OutboxSeen>;

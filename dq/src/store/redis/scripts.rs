@@ -77,7 +77,7 @@ steps! {
     Schedules "schedules" [Schedules];
     JobSet "job_set" [Calls Meta Wake Sets SetOrder Outbox Set];
     JobSets "job_sets" [Sets SetOrder Set];
-    Relay "relay" [Outbox Meta Calls];
+    Relay "relay" [Outbox Meta];
     Outbox "outbox" [Outbox];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs FarLeaves];
     Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs FarLeaves Leases Meta Statistics Running];
