@@ -7,11 +7,9 @@
 //!
 //! The directory and each topic are in other slots of a cluster, so no script touches two of them.
 
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
 use redis::{Cmd, Pipeline, Value};
 
 use super::RedisStore;
@@ -62,25 +60,18 @@ impl Entry {
         self.due().is_some()
     }
 
-    /// The answer to a batch, once the topic is entered; an error that will be repeated needs no entry. While the directory cannot be
-    /// reached, each batch tries it, and none fails for it.
-    pub(super) async fn beside<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        let Some(now) = self.due() else { return answer.await };
-        let enter = async {
+    /// Enters the topic if that is due, before this answer to a batch of jobs goes to its caller; an error means that there is none, or that
+    /// the batch comes again. While the directory cannot be reached, each batch tries it, and none fails for it.
+    pub(super) async fn before<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Some(now) = self.due()
+            && matches!(answer, Ok(_) | Err(StoreError::NotReplicated { .. }))
+        {
             let entered = self.queries.command("enter", &self.command).await;
             if !entered.is_err_and(|error| error.is_outage()) {
                 *self.entered() = Some(now);
             }
-        };
-        match select(pin!(answer), pin!(enter)).await {
-            Either::Left((answer, enter)) => {
-                if matches!(answer, Ok(_) | Err(StoreError::NotReplicated { .. })) {
-                    enter.await;
-                }
-                answer
-            }
-            Either::Right(((), answer)) => answer.await,
         }
+        answer
     }
 }
 

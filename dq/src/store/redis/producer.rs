@@ -152,7 +152,7 @@ impl RedisProducer {
                     answer = connection.ask(calls.add(&batch, renews)).await?;
                 }
             };
-            calls.entry.beside(added).await
+            calls.entry.before(added.await).await
         })
     }
 
@@ -204,7 +204,7 @@ impl RedisProducer {
         let calls = Arc::clone(&self.calls);
         let call = job_sets::write(&calls.scripts, &calls.keys, &calls.producer, number, change);
         let (answer, set) = (self.connection.ask_list(call), change.set.clone());
-        Box::pin(async move { job_sets::changed(calls.entry.beside(answer).await?, &set) })
+        Box::pin(async move { job_sets::changed(calls.entry.before(answer.await).await?, &set) })
     }
 
     fn change(&self, batch: &Numbered<JobChange>) -> Pending<BatchReply> {
@@ -226,7 +226,9 @@ impl RedisProducer {
         let call = calls.scripts.call(Step::Import, &calls.keys, calls.producer.as_str());
         let (call, repeats) = import::write(call, number, import);
         let answer = self.connection.ask(call);
-        Box::pin(async move { import::imported(calls.entry.beside(answer).await?, &repeats).map(BatchReply::Import) })
+        Box::pin(
+            async move { import::imported(calls.entry.before(answer.await).await?, &repeats).map(BatchReply::Import) },
+        )
     }
 }
 
