@@ -491,7 +491,10 @@ async fn a_step_takes_20_commands_of_the_store_at_most() {
             break;
         }
     }
-    assert!(most <= 18 && most_topics <= 2 * 201 && steps > 100, "{most} commands, {most_topics} topics, {steps} steps");
+    assert!(
+        most <= 18 && most_topics <= 2 * 201 && steps > 100,
+        "{most} commands, {most_topics} topics, {steps} steps"
+    );
     let progress = doctor.progress();
     let of_topics: Vec<_> = doctor.findings().iter().filter(|finding| finding.topic.is_some()).collect();
     assert!(progress.topics == 201 && of_topics.is_empty(), "{of_topics:?}");

@@ -217,7 +217,6 @@ async fn every_key_of_a_wrong_type_is_named_before_anything_is_written() {
         }
     }
     let far = [
-        ("jobs", "hash"),
         ("delayed", "zset"),
         ("calls:p", "string"),
         ("meta", "hash"),
