@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use dq::job::{JobId, ProducerId};
+use dq::job::{JobId, ProducerId, TopicName};
 use dq::prelude::*;
 use dq::provider::{CallError, Reason};
 use dq::store::redis::RedisStore;
-use dq::store::{AddOutcome, BatchAnswer, CommandKind, Durability, Numbered, Producer, Store, StoreError};
+use dq::store::{
+    AddOutcome, BatchAnswer, CommandKind, Durability, FollowUpBatch, FollowUps, Numbered, OutboxEntry, Producer, Store,
+    StoreError, relay_of,
+};
 use dq_tests::redis::{RedisServer, ask};
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
@@ -130,6 +133,37 @@ async fn a_repeat_on_a_new_connection_is_not_confirmed_either() {
     assert!(is_unconfirmed(&add(&*again).await.unwrap_err()));
     pair.replica.go_on();
     while add(&*again).await.is_err() {}
+}
+
+/// Another node may have sent it before, without an answer.
+#[tokio::test]
+async fn an_entry_that_comes_again_waits_for_the_replicas() {
+    let pair = Pair::start();
+    pair.topic(LONG).add(vec![job("a")]).await;
+    let (topic, again) = (pair.topic(SHORT), pair.topic(SHORT));
+    let relay = relay_of(&TopicName::new("source").unwrap());
+    let entry = |position, after| {
+        let (mut follow_ups, target) = (FollowUps::default(), topic.key.topic.clone());
+        follow_ups.push(target.clone(), &FollowUpBatch::Add(vec![job(&format!("after-{position}"))]));
+        OutboxEntry { target, position, after, batch: follow_ups.parts()[0].1.clone() }
+    };
+    pair.replica.pause();
+    let first = topic.store.producer(&topic.key, &relay);
+    for entry in [entry(5, 0), entry(7, 5)] {
+        assert!(is_unconfirmed(&first.relay(entry).await.unwrap_err()));
+    }
+    let second = again.store.producer(&again.key, &relay);
+    for position in [5, 7] {
+        assert!(is_unconfirmed(&second.relay(entry(position, 0)).await.unwrap_err()));
+    }
+    pair.replica.go_on();
+    let answer = loop {
+        match second.relay(entry(5, 0)).await {
+            Ok(answer) => break answer,
+            Err(error) => assert!(is_unconfirmed(&error), "{error:?}"),
+        }
+    };
+    assert_eq!(answer, BatchAnswer::Late);
 }
 
 #[tokio::test]

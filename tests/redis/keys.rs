@@ -1,4 +1,4 @@
-//! Which keys the scripts touch.
+//! Which keys the scripts touch, and that no command has keys of two slots of a cluster.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -18,12 +18,19 @@ fn declared<'a>(words: &[&'a str]) -> Option<BTreeSet<&'a str>> {
     is_script.then(|| words[3..].iter().take(words[2].parse().unwrap()).copied().collect())
 }
 
+/// The hash tags of the keys of a client's command. The clock of the tests has none; it is a key that no program has. Channels are no keys.
+fn tags<'a>(words: &[&'a str]) -> BTreeSet<&'a str> {
+    let is_of_channels = words[0].to_ascii_uppercase().ends_with("SUBSCRIBE");
+    let keys = words.iter().filter(|word| word.starts_with("dq-test:") && !is_of_channels);
+    keys.filter_map(|key| Some(key.split_once('{')?.1.split_once('}')?.0)).collect()
+}
+
 /// A behaviour that takes 10 s under `MONITOR`, and calls no other scripts than the rest.
 const LONGEST: &str = "far_jobs_may_come_in_any_order";
 
 /// All other behaviours of the conformance suite run on one server, which reports each command.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_key_that_a_script_touches_is_declared() {
+async fn scripts_declare_their_keys_and_each_command_has_those_of_one_slot() {
     let server = RedisServer::start();
     let mut monitor = Monitor::start(&server);
     let reader = thread::spawn(move || monitor.all_until("the end"));
@@ -32,8 +39,13 @@ async fn every_key_that_a_script_touches_is_declared() {
     server.command(&["ECHO", "the end"]);
     let lines = reader.join().unwrap();
     let (mut keys, mut is_of_a_test, mut touched, mut undeclared) = (BTreeSet::new(), false, 0, BTreeSet::new());
+    let mut of_two_slots = BTreeSet::new();
     for line in &lines {
         let words = words(line);
+        if !line.contains(" lua] ") && tags(&words).len() > 1 {
+            of_two_slots
+                .insert(words.iter().map(|word| word.chars().take(100).collect::<String>()).collect::<Vec<_>>());
+        }
         if let Some(declared) = declared(&words) {
             (keys, is_of_a_test) = (declared, line.contains("'SCAN'")); // that removes a keyspace
         } else if !is_of_a_test && line.contains(" lua] ") && !words[0].eq_ignore_ascii_case("publish") {
@@ -44,4 +56,5 @@ async fn every_key_that_a_script_touches_is_declared() {
     }
     assert!(touched > 100_000, "{touched}");
     assert!(undeclared.is_empty(), "{undeclared:#?}");
+    assert!(of_two_slots.is_empty(), "{of_two_slots:#?}");
 }

@@ -14,6 +14,7 @@ mod doctor;
 mod durability;
 mod errors;
 mod far;
+mod follow_ups;
 mod full_memory;
 mod health;
 mod histories;

@@ -3,14 +3,23 @@
  * Runs of a source topic settle with a follow-up each, which goes into the outbox of the source.  Two relays read the first entry, send it
  * to the target, and remove what has arrived.  A sent entry is executed and answered; executed with its answer lost; lost; or executed at
  * any later time ("late").  A relay may die at any time, and begin again.  The store falls back to an earlier state: source and target to
- * one moment of both, or with ALONE the source without the target.  Runs whose outcome was lost then settle again.
+ * one moment of both, with ALONE the source without the target, or with APART, where each has a master of its own, either of the two.
+ * Runs whose outcome was lost then settle again.  With WAIT the replicas of the target have what it has answered.
  *
- * Each follow-up of an outcome that stands arrives exactly once, and that of a lost outcome at most once.
+ * An entry goes in two requests: one looks at the position of the target, and one removes the entry.  On one server both go over one
+ * connection, which a failover breaks.
+ *
+ * Each follow-up of an outcome that stands arrives exactly once, and that of a lost outcome at most once; with LOSES each at most once.
+ * No entry waits for one that is lost.
  * All parts of the rule are on by default; each -D below takes one away (model.md says what the checker then finds).
  *   NO_POSITION     the target keeps no position
  *   POSITION_LATER  the target keeps it in a step of its own, after it has added the job
  *   REMOVE_FIRST    the relay removes the entry before the target has it
  *   BLIND           the store removes what the relay says has arrived, and does not look at the position of the target
+ *   TWO_LINES       looking and removing may go over two connections
+ *   UNCONFIRMED     (APART WAIT) what an entry is removed by is its position in the target alone, and not the answer to the relay
+ *   NO_SKIP         (APART LOSES) an entry that its target refuses again, because one before it is missing there and in the outbox, waits
+ *   SILENT          (APART WAIT) an entry that comes again writes nothing, so its answer is not waited for
  *   OUTCOME_FIRST   the outcome is settled in a step of its own, before the follow-up is written
  *   COUNTER         the next position is the last one and one more, whatever the clock says
  *   NO_AFTER        an entry does not name the one before it
@@ -40,8 +49,15 @@ bool stands[MOST + 1];
 bool has_old;
 byte faults = FAULTS, failovers = FAILOVERS;
 
+#ifdef SILENT
+#define CONFIRMS is_new
+#else
+#define CONFIRMS true
+#endif
+
 byte late_at, late_outcome, late_after;
 byte owed;                      /* OUTCOME_FIRST: an outcome whose follow-up is not written yet */
+bool is_new;                    /* WAIT: an execution has written */
 bool moves;                     /* POSITION_LATER: a position that is not kept yet */
 byte moves_to;
 
@@ -64,6 +80,17 @@ inline copy_target(to, from) {
     to.position = from.position; i = 0
 }
 
+/* The replicas of the target have what it has. */
+inline confirm() {
+#ifdef WAIT
+    if
+    :: has_old && CONFIRMS -> copy_target(old_target, target)
+    :: else
+    fi;
+#endif
+    is_new = false
+}
+
 /* The target executes an entry.  `arrived`: it has it now, or had it before. */
 inline execute(p, o, a, arrived) {
     if
@@ -78,7 +105,7 @@ inline execute(p, o, a, arrived) {
 #else
     :: true ->
 #endif
-        target.got[o]++; arrived = true;
+        target.got[o]++; arrived = true; is_new = true;
 #ifdef POSITION_LATER
         moves = true; moves_to = p
 #else
@@ -106,8 +133,18 @@ end:
     od
 }
 
+#if defined(BLIND)
+#define MAY_REMOVE true
+#elif defined(APART) || defined(TWO_LINES)
+#define MAY_REMOVE (looked != 0)
+#else
+#define MAY_REMOVE (looked == 1 + failovers)
+#endif
+
 active [NR] proctype Relay() {
     byte p, o, a, i;
+    byte early;         /* the target has refused this first entry */
+    byte looked;        /* 1 + the failovers to come when the target had it by its own position */
     bool arrived;
 end:
     do
@@ -119,30 +156,47 @@ end:
             fi
         }
         i = 0;
+#ifndef NO_SKIP
+        if
+        :: early == p -> a = 0      /* the outbox does not have the one before it any more */
+        :: else
+        fi;
+#endif
 #ifdef REMOVE_FIRST
         source.entry[p] = 0
 #endif
        }
     :: atomic { p != 0 && !arrived -> execute(p, o, a, arrived);
         if
-        :: !arrived -> p = 0; o = 0; a = 0
-        :: else
+        :: !arrived -> assert(early != p); early = p; p = 0; o = 0; a = 0
+        :: else -> confirm(); early = 0
         fi
        }
-    :: atomic { p != 0 && arrived ->    /* remove it */
+#ifndef BLIND
+    :: atomic { p != 0 && arrived && looked == 0 ->
         if
-#ifdef BLIND
-        :: source.entry[p] == o -> source.entry[p] = 0
-#else
-        :: source.entry[p] == o && p <= target.position -> source.entry[p] = 0
+        :: p <= target.position -> looked = 1 + failovers
+        :: else -> p = 0; o = 0; a = 0; arrived = false
+        fi
+       }
+#if !defined(APART) && !defined(TWO_LINES)
+    :: atomic { looked > 1 + failovers -> looked = 0 }  /* the connection broke */
 #endif
+#endif
+    :: atomic { p != 0 && arrived && MAY_REMOVE ->
+        if
+        :: source.entry[p] == o -> source.entry[p] = 0
         :: else
         fi;
-        p = 0; o = 0; a = 0; arrived = false
+        p = 0; o = 0; a = 0; looked = 0; arrived = false
        }
-    :: atomic { p != 0 && !arrived && faults > 0 -> faults--; execute(p, o, a, arrived); arrived = false }   /* the answer is lost */
+    :: atomic { p != 0 && !arrived && faults > 0 -> faults--; execute(p, o, a, arrived); is_new = false;    /* the answer is lost */
+#ifndef UNCONFIRMED
+        arrived = false
+#endif
+       }
     :: atomic { p != 0 && !arrived && faults > 0 && late_at == 0 -> faults--; late_at = p; late_outcome = o; late_after = a }
-    :: atomic { p != 0 && faults > 0 -> faults--; p = 0; o = 0; a = 0; arrived = false }                   /* it dies */
+    :: atomic { p != 0 && faults > 0 -> faults--; p = 0; o = 0; a = 0; looked = 0; arrived = false }       /* it dies */
     od
 }
 
@@ -150,7 +204,7 @@ active proctype Late() {
     bool arrived;
 end:
     do
-    :: atomic { late_at != 0 -> execute(late_at, late_outcome, late_after, arrived); late_at = 0; late_outcome = 0; late_after = 0; arrived = false }
+    :: atomic { late_at != 0 -> execute(late_at, late_outcome, late_after, arrived); is_new = false; late_at = 0; late_outcome = 0; late_after = 0; arrived = false }
     :: atomic { moves -> target.position = moves_to; moves = false; moves_to = 0 }
     od
 }
@@ -162,13 +216,19 @@ end:
     do
     :: atomic { failovers > 0 && !has_old -> has_old = true; copy_source(old_source, source); copy_target(old_target, target); old_outcomes = outcomes }
     :: atomic { has_old && failovers > 0 -> failovers--;
-        has_old = false; owed = 0;
-        copy_source(source, old_source);
-#ifndef ALONE
-        copy_target(target, old_target);
+        has_old = false;
+        if
+        :: true -> owed = 0;
+            copy_source(source, old_source);
+#if !defined(ALONE) && !defined(APART)
+            copy_target(target, old_target);
 #endif
-        for (i : old_outcomes + 1 .. outcomes) { stands[i] = false }
-        i = 0
+            for (i : old_outcomes + 1 .. outcomes) { stands[i] = false }
+            i = 0
+#ifdef APART
+        :: true -> copy_target(target, old_target)
+#endif
+        fi
        }
     od
 }
@@ -179,8 +239,10 @@ active proctype Watch() {
     atomic {
         timeout;
         for (i : 1 .. outcomes) {
-            assert(target.got[i] <= 1);
+            assert(target.got[i] <= 1)
+#ifndef LOSES
             assert(!stands[i] || target.got[i] == 1)
+#endif
         }
     }
 }

@@ -120,7 +120,7 @@ macro_rules! operations {
         /// Returns a page of the topics of an app that hold any job or broadcast, in the order of their names: up to `limit` behind
         /// the name `after`, which need not exist. For people: nothing is decided by it, and a store may forget the names of topics
         /// that hold nothing. It looks at [`MOST_NAMES`](crate::store::MOST_NAMES) names at most and says how far it looked, so its cost
-        /// does not grow with the topics of the app. Two commands.
+        /// does not grow with the topics of the app. On Redis two commands, and a short one for each of these names.
         TopicsBehind topics_behind(app: &'a AppName, after: Option<&'a str>, limit: usize) -> TopicNames;
         /// Returns whether a topic is paused or drains, and its default delay. A pause that has ended by itself is none.
         TopicState topic_state(topic: &'a TopicKey) -> TopicState;
@@ -144,7 +144,7 @@ macro_rules! operations {
         /// by [`Recover`](crate::store::step::Recover).
         Repair repair(topic: &'a TopicKey, repair: &'a Repair) -> bool;
         /// Removes entries of the outbox of a topic that have arrived, and returns the next ones to the node that relays. Asked again, it
-        /// does nothing more.
+        /// does nothing more. One command, and one for each target that has answered.
         Relay relay(topic: &'a TopicKey, request: &'a Relay) -> Relayed;
         /// Returns what waits in the outbox of a topic, target by target, behind `after`; at most `limit`, which is 1 to 1,000.
         Outbox outbox(topic: &'a TopicKey, after: Option<&'a TopicName>, limit: usize) -> Vec<OutboxSeen>;

@@ -125,8 +125,9 @@ pub struct Relay {
     pub node: NodeId,
     /// For how long from now it relays, unless it asks again.
     pub lease: Duration,
-    /// Targets that may have got entries. The store looks at their positions, and removes the entries up to these.
-    pub arrived: Vec<TopicName>,
+    /// Targets that have answered entries, each with the position of the last one. The store removes the entries up to these, as far as
+    /// the target has them by its own position.
+    pub arrived: Vec<(TopicName, u64)>,
     /// Targets whose entries are not asked for, because they take none now.
     pub without: Vec<TopicName>,
     /// The most entries, 1 to [`MOST_ENTRIES`].

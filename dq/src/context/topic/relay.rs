@@ -52,8 +52,8 @@ impl RelayWake {
 pub(crate) struct Relay {
     parts: Arc<Parts>,
     targets: BTreeMap<TopicName, Target>,
-    /// Targets that may have got entries since the store was asked.
-    arrived: Vec<TopicName>,
+    /// The last entry that each target has answered since the store was asked.
+    arrived: BTreeMap<TopicName, u64>,
     /// How many rounds in a row the store did not answer.
     failures: u32,
 }
@@ -64,6 +64,9 @@ struct Target {
     /// Until when it rests, because it takes nothing now, and how often in a row.
     rests: Option<Duration>,
     failures: u32,
+    /// The first entry, which it has refused because one before it has not arrived. If that is not in the outbox either, a failover of the
+    /// target's server took back what had arrived.
+    early: Option<u64>,
 }
 
 /// What to do after a round.
@@ -75,7 +78,7 @@ enum Then {
 
 impl Relay {
     pub(crate) fn new(parts: Arc<Parts>) -> Self {
-        Self { parts, targets: BTreeMap::new(), arrived: Vec::new(), failures: 0 }
+        Self { parts, targets: BTreeMap::new(), arrived: BTreeMap::new(), failures: 0 }
     }
 
     /// Runs until the node stops and its topics are over.
@@ -131,7 +134,7 @@ impl Relay {
         let request = Request {
             node: self.parts.id.clone(),
             lease: LEASE,
-            arrived: self.arrived.clone(),
+            arrived: self.arrived.iter().map(|(target, position)| (target.clone(), *position)).collect(),
             without,
             limit: ROUND,
             bytes: ROUND_BYTES,
@@ -170,19 +173,23 @@ impl Relay {
                 _ => of_targets.push((entry.target.clone(), vec![entry])),
             }
         }
-        let sent = of_targets.into_iter().map(|(target, entries)| {
-            let producer = Arc::clone(&self.target(&target).producer);
-            let parts = Arc::clone(&self.parts);
+        let sent = of_targets.into_iter().map(|(target, mut entries)| {
+            let (parts, known) = (Arc::clone(&self.parts), self.target(&target));
+            let (producer, first) = (Arc::clone(&known.producer), entries.first().map(|entry| entry.position));
+            if let Some(early) = entries.first_mut().filter(|_| known.early.is_some() && known.early == first) {
+                tracing::warn!(topic = %parts.key.topic, %target, "the topic has lost follow-ups that had arrived, in a failover: later ones follow without them");
+                early.after = 0;
+            }
             async move {
-                let error = send_all(&parts, &*producer, entries).await.err();
-                (target, error)
+                let (arrived, sent) = send_all(&parts, &*producer, entries).await;
+                (target, first.filter(|_| arrived.is_none()), arrived, sent.err())
             }
         });
         let sent: Vec<_> = sent.collect();
         let now = self.environment().now();
-        for (target, error) in join_all(sent).await {
-            self.after(&target, error.as_ref(), now);
-            self.arrived.push(target);
+        for (target, refused, arrived, error) in join_all(sent).await {
+            self.after(&target, refused, error.as_ref(), now);
+            self.arrived.extend(arrived.map(|position| (target, position)));
         }
     }
 
@@ -190,21 +197,23 @@ impl Relay {
         let (store, key) = (&self.parts.store, &self.parts.key);
         self.targets.entry(name.clone()).or_insert_with(|| {
             let target = TopicKey { app: key.app.clone(), topic: name.clone() };
-            Target { producer: store.producer(&target, &relay_of(&key.topic)), rests: None, failures: 0 }
+            let producer = store.producer(&target, &relay_of(&key.topic));
+            Target { producer, rests: None, failures: 0, early: None }
         })
     }
 
-    /// A target has taken its entries, or rests after this error.
-    fn after(&mut self, name: &TopicName, error: Option<&StoreError>, now: Duration) {
+    /// A target has taken its entries, or rests after this error. `refused` is its first entry, if it did not take that.
+    fn after(&mut self, name: &TopicName, refused: Option<u64>, error: Option<&StoreError>, now: Duration) {
         let Some(error) = error else {
             // Its producer costs little, and topics may be many.
             let target = self.target(name);
-            (target.rests, target.failures) = (None, 0);
+            (target.rests, target.failures, target.early) = (None, 0, None);
             return;
         };
-        let failures = self.target(name).failures;
+        let (failures, early) = (self.target(name).failures, refused.filter(|_| is_too_early(error)));
         if failures == 0 && is_too_early(error) {
-            self.target(name).failures = 1;
+            let target = self.target(name);
+            (target.failures, target.early) = (1, early);
             return;
         }
         let pause = self.environment().growing_pause(FIRST_REST, LONGEST_REST, failures, 2);
@@ -215,17 +224,26 @@ impl Relay {
         // A new one, because a producer may be broken for good.
         self.targets.remove(name);
         let target = self.target(name);
-        (target.rests, target.failures) = (Some(now + pause), failures.saturating_add(1));
+        (target.rests, target.failures, target.early) = (Some(now + pause), failures.saturating_add(1), early);
     }
 }
 
 /// Sends the entries of one target without waiting for the answers in between: one that comes too early is refused, because it names the
-/// one before it.
-async fn send_all(parts: &Parts, producer: &dyn Producer, entries: Vec<OutboxEntry>) -> Result<(), StoreError> {
+/// one before it. Returns the position of the last one that was answered, too.
+async fn send_all(
+    parts: &Parts,
+    producer: &dyn Producer,
+    entries: Vec<OutboxEntry>,
+) -> (Option<u64>, Result<(), StoreError>) {
     let sent: Vec<_> =
         entries.into_iter().map(|entry| (entry.target.clone(), entry.position, producer.relay(entry))).collect();
+    let mut arrived = None;
     for (target, position, answer) in sent {
-        let answer = answered_within(&parts.environment, parts.node.call_timeout, "relay", answer).await?;
+        let answer = match answered_within(&parts.environment, parts.node.call_timeout, "relay", answer).await {
+            Ok(answer) => answer,
+            Err(error) => return (arrived, Err(error)),
+        };
+        arrived = Some(position);
         let micros = parts.environment.wall().as_millis().saturating_mul(1_000);
         parts.stats.relayed(micros.saturating_sub(position));
         let BatchAnswer::Done(outcomes) = answer else { continue };
@@ -236,7 +254,7 @@ async fn send_all(parts: &Parts, producer: &dyn Producer, entries: Vec<OutboxEnt
             }
         }
     }
-    Ok(())
+    (arrived, Ok(()))
 }
 
 /// Whether a target has refused an entry because one before it has not arrived. That is sent again first.

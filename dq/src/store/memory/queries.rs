@@ -96,10 +96,10 @@ impl MemoryStore {
     /// Removes what the targets have, by their own positions, and returns the next entries.
     fn relay(&self, name: &'static str, topic: &TopicKey, request: &Relay) -> Result<Pending<Reply>, StoreError> {
         let relay = relay_of(&topic.topic);
-        let position_of = |target: &TopicName| {
+        let position_of = |(target, confirmed): &(TopicName, u64)| {
             let target_key = TopicKey { app: topic.app.clone(), topic: target.clone() };
             let position = self.look(name, &target_key, |of, _| Ok(of.position_of(&relay)))?;
-            Ok((target.clone(), position))
+            Ok((target.clone(), position.min(*confirmed)))
         };
         let arrived = request.arrived.iter().map(position_of).collect::<Result<Vec<_>, StoreError>>()?;
         let request = request.clone();

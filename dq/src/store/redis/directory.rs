@@ -1,119 +1,151 @@
 //! The directory of topics, which is for people: nothing is decided by it.
 //!
-//! It is a ZSET whose members all have the score 0, so it is read in the order of its names, from any name on. A listing leaves out
-//! what holds nothing, and the directory forgets it in the same step, so that it does not grow with every name that an app ever used.
-//! The script that forgets checks and removes at once, so only an add that finds its topic empty must enter it ([`Entry`]): with a
-//! `ZADD` behind the step in the same write. A producer sends it behind its first batch, behind one a minute, and behind each while
-//! its batches find the topic empty. A batch that finds it empty otherwise is repeated with the `ZADD` behind it.
+//! It is a ZSET whose members all have the score 0, so it is read in the order of its names, from any name on. A listing asks each topic
+//! whether it holds anything and leaves out what does not. The directory forgets that, so that it does not grow with every name that an
+//! app ever used, unless it was entered within the two minutes before the listing. A producer enters its topic with its first batch and with
+//! one a minute, and its batches are answered after that. So a topic that was empty when a listing looked, and holds a job since, stays.
 //!
-//! That script is the only one whose keys have several hash tags. A cluster would refuse it, and with it the listing.
+//! The directory and each topic are in other slots of a cluster, so no script touches two of them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redis::Cmd;
+use redis::{Cmd, Pipeline, Value};
 
 use super::RedisStore;
 use super::keys::{Key, Keyspace};
+use super::queries::Queries;
 use super::reply::Reply;
+use super::scripts::body;
 use crate::environment::{Boottime, Clock};
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::{MOST_NAMES, StoreError, TopicNames};
 
-const HELD: &str = include_str!("lua/held.lua");
+const ENTER: &str = include_str!("lua/enter.lua");
+const LISTED: &str = include_str!("lua/listed.lua");
+const UNLIST: &str = include_str!("lua/unlist.lua");
 
-/// When a producer enters its topic again that holds jobs: another producer may have ended before it entered the topic.
+/// When a producer enters its topic again.
 const ENTER_AGAIN: Duration = Duration::from_secs(60);
+
+/// For how long after it was entered a topic stays, though it holds nothing. A batch may be on its way for the rest of this time.
+const STAYS: Duration = Duration::from_secs(120);
+const _: () = assert!(STAYS.as_secs() > ENTER_AGAIN.as_secs());
 
 /// Enters the topic of a producer.
 #[derive(Debug)]
 pub(super) struct Entry {
-    command: Arc<Cmd>,
-    /// The last batch behind which the topic was entered; `None` if the next batch must enter it.
+    queries: Arc<Queries>,
+    command: Cmd,
+    /// When the topic was entered last, at the earliest.
     entered: Mutex<Option<Duration>>,
 }
 
 impl Entry {
-    pub(super) fn new(keyspace: &Keyspace, topic: &TopicKey) -> Self {
-        let mut cmd = redis::cmd("ZADD");
-        cmd.arg(keyspace.directory(topic.app.as_str())).arg(0).arg(topic.topic.as_str());
-        Self { command: Arc::new(cmd), entered: Mutex::new(None) }
-    }
-
-    /// The command that enters the topic.
-    pub(super) fn command(&self) -> Arc<Cmd> {
-        Arc::clone(&self.command)
+    pub(super) fn new(queries: Arc<Queries>, keyspace: &Keyspace, topic: &TopicKey) -> Self {
+        Self { queries, command: enter(keyspace, topic), entered: Mutex::new(None) }
     }
 
     fn entered(&self) -> MutexGuard<'_, Option<Duration>> {
         self.entered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time, if the next batch must enter the topic.
-    pub(super) fn due(&self) -> Option<Duration> {
+    /// The time, if a batch must enter the topic now.
+    fn due(&self) -> Option<Duration> {
         let now = Boottime.now();
         self.entered().is_none_or(|at| now >= at + ENTER_AGAIN).then_some(now)
     }
 
-    /// The time, for a batch that must enter the topic although none was due.
-    pub(super) fn urgent(&self) -> Duration {
-        Boottime.now()
+    pub(super) fn is_due(&self) -> bool {
+        self.due().is_some()
     }
 
-    /// A batch from `at` was done, and entered the topic. A producer whose batches meet an empty topic enters it behind each.
-    pub(super) fn done(&self, at: Duration, was_empty: bool) {
-        *self.entered() = Some(at).filter(|_| !was_empty);
+    /// Enters the topic if that is due, before this answer to a batch of jobs goes to its caller; an error means that there is none, or that
+    /// the batch comes again. While the directory cannot be reached, each batch tries it, and none fails for it.
+    pub(super) async fn before<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Some(now) = self.due()
+            && matches!(answer, Ok(_) | Err(StoreError::NotReplicated { .. }))
+        {
+            let entered = self.queries.command("enter", &self.command).await;
+            if !entered.is_err_and(|error| error.is_outage()) {
+                *self.entered() = Some(now);
+            }
+        }
+        answer
     }
 }
 
+/// The command that enters a topic. It answers 1 if the topic was not there.
+pub(super) fn enter(keyspace: &Keyspace, topic: &TopicKey) -> Cmd {
+    let mut cmd = redis::cmd("EVAL");
+    cmd.arg(body(ENTER)).arg(2).arg(&keyspace.directory(topic.app.as_str())).arg(topic.topic.as_str());
+    cmd
+}
+
 impl RedisStore {
-    /// A page of the topics that hold any job or broadcast. The directory forgets the others that it looked at. It costs two commands.
+    /// A page of the topics that hold any job or broadcast. The directory forgets the others that it looked at. It costs a command, one for
+    /// each topic that it looks at, and one if any of these holds nothing.
     pub(super) async fn names_behind(
         &self,
         app: &AppName,
         after: Option<&str>,
         limit: usize,
     ) -> Result<TopicNames, StoreError> {
-        let directory = self.keyspace.directory(app.as_str());
         let from = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
-        let mut cmd = redis::cmd("ZRANGE");
-        cmd.arg(&directory).arg(from).arg("+").arg("BYLEX").arg("LIMIT").arg(0).arg(MOST_NAMES);
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(body(LISTED)).arg(1).arg(&self.keyspace.directory(app.as_str())[0]).arg(from).arg(MOST_NAMES);
         let mut read = Reply::list("topics", self.queries.command("topics", &cmd).await?)?;
-        let (mut known, mut last, is_full) = (Vec::new(), None, read.len() == MOST_NAMES);
+        let (clock, is_full) = (read.number()?, read.len() == MOST_NAMES);
+        let (mut known, mut last) = (Vec::new(), None);
         while read.len() > 0 {
             let name = read.text()?;
             // Only another program enters what is no name.
             known.extend(TopicName::new(name.as_str()).ok());
             last = Some(name);
         }
-        if known.is_empty() {
-            return Ok(TopicNames { names: Vec::new(), next: last.filter(|_| is_full) });
+        let limit = limit.max(1);
+        let (mut names, mut empty, mut left, mut size) = (Vec::new(), Vec::new(), known.as_slice(), limit);
+        while names.len() < limit && !left.is_empty() {
+            let (some, _) = left.split_at(size.min(left.len()));
+            for (name, holds_any) in some.iter().zip(self.hold_any(app, some).await?) {
+                let found = if holds_any { &mut names } else { &mut empty };
+                found.push(name.clone());
+                left = &left[1..];
+                if names.len() == limit {
+                    break;
+                }
+            }
+            size *= 2;
         }
-        let mut cmd = redis::cmd("EVAL");
-        cmd.arg(HELD).arg(1 + 5 * known.len()).arg(&directory);
-        for name in &known {
-            cmd.arg(&records_of(&self.keyspace, app, name));
-        }
-        cmd.arg(limit.max(1));
-        for name in &known {
-            cmd.arg(name.as_str());
-        }
-        let mut held = Reply::list("topics", self.queries.command("topics", &cmd).await?)?;
-        let looked_at = held.count()?;
-        let mut names = Vec::with_capacity(held.len());
-        while held.len() > 0 {
-            names.extend(TopicName::new(held.text()?).ok());
-        }
-        let next = match known.get(looked_at.saturating_sub(1)) {
-            Some(until) if looked_at < known.len() => Some(until.to_string()),
+        self.unlist(app, clock.saturating_sub(STAYS.as_secs()), &empty).await;
+        let next = match known.len().checked_sub(left.len() + 1) {
+            Some(at) if !left.is_empty() => Some(known[at].to_string()),
             _ => last.filter(|_| is_full),
         };
         Ok(TopicNames { names, next })
     }
-}
 
-/// The keys that exist exactly while the topic holds a job, a broadcast, a follow-up or a job set.
-fn records_of(keyspace: &Keyspace, app: &AppName, topic: &TopicName) -> [String; 5] {
-    let keys = keyspace.of(&TopicKey { app: app.clone(), topic: topic.clone() });
-    [Key::Jobs, Key::FarJobs, Key::BroadcastJobs, Key::Sets, Key::Outbox].map(|key| keys.name(key, ""))
+    /// Which of these topics hold a job, a broadcast, a follow-up or a job set.
+    async fn hold_any(&self, app: &AppName, topics: &[TopicName]) -> Result<Vec<bool>, StoreError> {
+        const RECORDS: [Key; 5] = [Key::Jobs, Key::FarJobs, Key::BroadcastJobs, Key::Sets, Key::Outbox];
+        let mut commands = Pipeline::with_capacity(topics.len());
+        for topic in topics {
+            let keys = self.keyspace.of(&TopicKey { app: app.clone(), topic: topic.clone() });
+            commands.cmd("EXISTS").arg(&RECORDS.map(|key| keys.name(key, "")));
+        }
+        let found = self.queries.commands("topics", &commands).await?;
+        Ok(found.iter().map(|count| *count != Value::Int(0)).collect())
+    }
+
+    /// The directory forgets these topics, unless they were entered after `before`, s.
+    async fn unlist(&self, app: &AppName, before: u64, empty: &[TopicName]) {
+        if empty.is_empty() {
+            return;
+        }
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(body(UNLIST)).arg(2).arg(&self.keyspace.directory(app.as_str())).arg(before);
+        empty.iter().for_each(|name| _ = cmd.arg(name.as_str()));
+        // A user who may only read changes nothing; the names stay, and harm no listing.
+        drop(self.queries.command("topics", &cmd).await);
+    }
 }

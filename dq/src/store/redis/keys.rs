@@ -183,9 +183,9 @@ impl Keyspace {
         Keys { prefix: format!("{}{{{topic}}}:", self.0).into(), topic: topic.clone() }
     }
 
-    /// The key of the ZSET with the topics of an app, a directory for people.
-    pub(super) fn directory(&self, app: &str) -> String {
-        format!("{}{{{app}}}:topics", self.0)
+    /// The keys of the ZSET with the topics of an app, a directory for people, and of the HASH that says when each was entered last.
+    pub(super) fn directory(&self, app: &str) -> [String; 2] {
+        ["topics", "entered"].map(|what| format!("{}{{{app}}}:{what}", self.0))
     }
 }
 

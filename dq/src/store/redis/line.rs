@@ -249,8 +249,7 @@ impl Exchange {
         let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
         // Unconstrained, or the first poll might leave it out of the client's queue, where later requests would overtake it.
         let mut sending = Box::pin(tokio::task::unconstrained(async move {
-            let behind = request.call.behind.as_deref().filter(|_| request.form != Form::Diagnosis);
-            let sent = send_with(&mut connection, &request.call.cmd, behind, confirm).await;
+            let sent = send_with(&mut connection, &request.call.cmd, confirm).await;
             let (answer, confirmation) = sent.unwrap_or_else(|error| (Err(error), None));
             Response { request, answer, confirmation }
         }));
@@ -296,26 +295,17 @@ impl Exchange {
     }
 }
 
-/// Sends a step, what goes out behind it, and the `WAIT` of `confirm`, in one write. Returns the answers of the step and of the
+/// Sends a step, and the `WAIT` of `confirm`, in one write. Returns the answers of the step and of the
 /// `WAIT`. An error is one of the connection.
 async fn send_with(
     connection: &mut Connection,
     step: &Cmd,
-    behind: Option<&Cmd>,
     confirm: Option<Confirm>,
 ) -> RedisResult<(RedisResult<Value>, Option<RedisResult<Value>>)> {
-    if behind.is_none() && confirm.is_none() {
-        return Ok((connect::send(connection, step).await, None));
-    }
-    let mut all = Pipeline::with_capacity(3);
-    all.add_command(step.clone());
-    if let Some(behind) = behind {
-        all.add_command(behind.clone());
-    }
-    if let Some(confirm) = confirm {
-        all.add_command(confirm.command());
-    }
-    let mut answers = connect::send_all(connection, &all).await?.into_iter();
+    let Some(confirm) = confirm else { return Ok((connect::send(connection, step).await, None)) };
+    let mut both = Pipeline::with_capacity(2);
+    both.add_command(step.clone()).add_command(confirm.command());
+    let mut answers = connect::send_all(connection, &both).await?.into_iter();
     let answer_of = |answer: Option<RedisResult<Value>>| answer.unwrap_or(Ok(Value::Nil));
-    Ok((answer_of(answers.next()), confirm.map(|_| answer_of(answers.last()))))
+    Ok((answer_of(answers.next()), Some(answer_of(answers.next()))))
 }

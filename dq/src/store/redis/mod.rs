@@ -268,7 +268,7 @@ impl Store for RedisStore {
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
         let connection = OrderedConnection::new(Arc::clone(&self.producers), AfterBreak::GoOn);
-        let entry = Entry::new(&self.keyspace, topic);
+        let entry = Entry::new(Arc::clone(&self.queries), &self.keyspace, topic);
         Arc::new(RedisProducer::new(connection, scripts, keys, producer.clone(), entry))
     }
 

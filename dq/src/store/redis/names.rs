@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use redis::Pipeline;
+
 use super::RedisStore;
 use super::keys::Key;
 use super::reply::Reply;
-use super::scripts::Step;
+use super::scripts::{Step, body};
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::{Examined, FindingCode, Mismatch, StoreError, is_relay};
 
@@ -64,27 +66,46 @@ impl RedisStore {
     }
 
     async fn mismatches_of(&self, app: &AppName, owned: Vec<Owned>) -> Result<Vec<Mismatch>, StoreError> {
-        let (mut cmd, mut owners) = (redis::cmd("EVAL"), Vec::with_capacity(owned.len()));
-        cmd.arg(OWNED).arg(2 * owned.len());
-        for key in &owned {
-            let leases = || self.keyspace.of(&TopicKey { app: app.clone(), topic: key.topic.clone() });
-            let (beside, owner) = match key.key {
-                Key::Running => (leases().name(Key::Leases, ""), key.owner.as_str()),
-                _ => (self.keyspace.directory(app.as_str()), key.topic.as_str()),
-            };
-            cmd.arg(&key.name).arg(beside);
-            owners.push(owner);
+        let mut of_topics = BTreeMap::<_, Vec<_>>::new();
+        owned.into_iter().for_each(|key| of_topics.entry(key.topic.clone()).or_default().push(key));
+        let mut commands = Pipeline::with_capacity(of_topics.len());
+        for (topic, keys) in &of_topics {
+            let leases = self.keyspace.of(&TopicKey { app: app.clone(), topic: topic.clone() }).name(Key::Leases, "");
+            let nodes = keys.iter().map(|key| if key.key == Key::Running { &*key.owner } else { "" });
+            let cmd = commands.cmd("EVAL").arg(body(OWNED)).arg(1 + keys.len()).arg(leases);
+            cmd.arg(keys.iter().map(|key| &*key.name).collect::<Vec<_>>()).arg(nodes.collect::<Vec<_>>());
         }
-        cmd.arg(owners);
-        let mut facts = Reply::list("examine_keys", self.queries.command("examine_keys", &cmd).await?)?;
-        let mut mismatches = Vec::new();
-        for key in owned {
-            let (found, life, is_known) = (facts.text()?, facts.int()?, facts.is_set()?);
-            mismatches.extend(wrong_with(key, &found, life, is_known));
+        let answers = self.queries.commands("examine_keys", &commands).await?;
+        let (mut listed, mut mismatches) = (self.listed(app, of_topics.keys()).await?, Vec::new());
+        for ((_, keys), facts) in of_topics.into_iter().zip(answers) {
+            let mut facts = Reply::list("examine_keys", facts)?;
+            let is_listed =
+                listed.as_mut().map_or(Ok(true), |scores| scores.score_or_nothing().map(|at| at.is_some()))?;
+            for key in keys {
+                let (found, life, has_lease) = (facts.text()?, facts.int()?, facts.is_set()?);
+                let is_known = if key.key == Key::Running { has_lease } else { is_listed };
+                mismatches.extend(wrong_with(key, &found, life, is_known));
+            }
         }
         mismatches.sort();
         mismatches.dedup();
         Ok(mismatches)
+    }
+
+    /// Which of these topics the directory has; `None` if another program has made something else of it.
+    async fn listed(
+        &self,
+        app: &AppName,
+        topics: impl Iterator<Item = &TopicName>,
+    ) -> Result<Option<Reply>, StoreError> {
+        let [directory, _] = self.keyspace.directory(app.as_str());
+        let mut cmd = redis::cmd("ZMSCORE");
+        cmd.arg(directory).arg(topics.map(TopicName::as_str).collect::<Vec<_>>());
+        match self.queries.command("examine_keys", &cmd).await {
+            Ok(scores) => Reply::list("examine_keys", scores).map(Some),
+            Err(error) if error.is_outage() => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use redis::Value;
+use redis::{Cmd, Pipeline, Value};
 
 use super::keys::Key;
 use super::reply::{Reply, malformed};
@@ -13,25 +13,27 @@ use crate::job::{TopicKey, TopicName};
 use crate::store::{OutboxEntry, OutboxSeen, Packed, Relay, Relayed, StoreError, relay_of};
 
 impl RedisStore {
-    /// The script compares the outbox with the positions in the targets, whose keys have hash tags of their own.
+    /// The targets say what they have, and the script removes that. The two go over one connection, which a failover breaks.
     pub(super) async fn relay_of_topic(&self, topic: &TopicKey, request: &Relay) -> Result<Relayed, StoreError> {
-        let (keys, relay) = (self.keyspace.of(topic), relay_of(&topic.topic));
-        let own = [Key::Outbox, Key::Meta].map(|key| keys.name(key, ""));
-        let position = |target: &TopicName| {
+        let mut positions = Pipeline::with_capacity(request.arrived.len());
+        for (target, _) in &request.arrived {
             let target = TopicKey { app: topic.app.clone(), topic: target.clone() };
-            self.keyspace.of(&target).name(Key::Calls, relay.as_str())
-        };
-        let names = own.into_iter().chain(request.arrived.iter().map(position)).collect();
-        let mut call = self.scripts.call_on(Step::Relay, names, &keys);
-        call.push(request.node.as_str());
-        call.push(millis(request.lease));
-        call.push(request.limit.max(1));
-        call.push(request.bytes);
-        call.push(request.arrived.len());
-        for target in request.arrived.iter().chain(&request.without) {
-            call.push(target.as_str());
+            positions.add_command(self.position_in(&target, &topic.topic));
         }
-        let mut reply = self.queries.ask_list(call).await?;
+        let call_with = |positions: Vec<Value>| {
+            let mut call = self.call(Step::Relay, topic).arg(request.node.as_str()).arg(millis(request.lease));
+            call = call.arg(request.limit.max(1)).arg(request.bytes).arg(request.arrived.len());
+            for ((target, confirmed), position) in request.arrived.iter().zip(&positions) {
+                call = call.arg(target.as_str()).arg(position_of("relay", position)?.min(*confirmed));
+            }
+            request.without.iter().for_each(|target| call.push(target.as_str()));
+            Ok(call)
+        };
+        let answer = match request.arrived.is_empty() {
+            true => self.queries.ask(call_with(Vec::new())?).await?,
+            false => self.queries.ask_after("relay", &positions, call_with).await?,
+        };
+        let mut reply = Reply::list("relay", answer)?;
         let busy = u64::try_from(reply.int()?).ok().map(Duration::from_millis);
         let mut relayed = Relayed { busy, entries: Vec::new(), waiting: reply.count()? };
         relayed.entries = entries_in(reply, "relay")?;
@@ -53,15 +55,14 @@ impl RedisStore {
     }
 
     pub(super) async fn arrived_in(&self, topic: &TopicKey, source: &TopicName) -> Result<u64, StoreError> {
+        position_of("arrived", &self.queries.command("arrived", &self.position_in(topic, source)).await?)
+    }
+
+    /// The command that reads up to which position the follow-ups of `source` have arrived in a topic.
+    fn position_in(&self, topic: &TopicKey, source: &TopicName) -> Cmd {
         let mut cmd = redis::cmd("GET");
         cmd.arg(self.keyspace.of(topic).name(Key::Calls, relay_of(source).as_str()));
-        let kept = match self.queries.command("arrived", &cmd).await? {
-            Value::BulkString(kept) => kept,
-            _ => return Ok(0),
-        };
-        // What was answered may follow.
-        let position = kept.split(|byte| !byte.is_ascii_digit()).next().and_then(|text| std::str::from_utf8(text).ok());
-        position.and_then(|text| text.parse().ok()).ok_or_else(|| malformed("arrived", "a position is no number"))
+        cmd
     }
 
     pub(super) async fn outbox_of(
@@ -80,6 +81,13 @@ impl RedisStore {
         }
         Ok(seen)
     }
+}
+
+/// The position in the answer to that command. What was answered may follow it.
+fn position_of(operation: &'static str, kept: &Value) -> Result<u64, StoreError> {
+    let Value::BulkString(kept) = kept else { return Ok(0) };
+    let position = kept.split(|byte| !byte.is_ascii_digit()).next().and_then(|text| std::str::from_utf8(text).ok());
+    position.and_then(|text| text.parse().ok()).ok_or_else(|| malformed(operation, "a position is no number"))
 }
 
 fn entries_in(mut reply: Reply, operation: &'static str) -> Result<Vec<OutboxEntry>, StoreError> {

@@ -59,10 +59,9 @@ impl Calls {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The call of an add. With `enters` the topic enters the directory behind it, and the store keeps the answer for an hour
-    /// from now.
-    fn add(&self, batch: &AddBatch, enters: bool) -> ScriptCall {
-        let mut call = if batch.is_plain() {
+    /// The call of an add. With `renews` the store keeps the answer for an hour from now.
+    fn add(&self, batch: &AddBatch, renews: bool) -> ScriptCall {
+        if batch.is_plain() {
             let mut call = if batch.is_bounded() || self.is_wide.load(Ordering::Relaxed) {
                 self.plain_wide.clone()
             } else if batch.may_be_later() {
@@ -70,16 +69,14 @@ impl Calls {
             } else {
                 self.plain.clone()
             };
-            batch.write(&mut call, &BTreeSet::new(), enters);
+            batch.write(&mut call, &BTreeSet::new(), renews);
             call
         } else {
             let nodes = self.nodes().clone();
             let mut call = self.scripts.call_with_nodes(Step::Add, &self.keys, self.producer.as_str(), &nodes);
-            batch.write(&mut call, &nodes, enters);
+            batch.write(&mut call, &nodes, renews);
             call
-        };
-        call.behind = enters.then(|| self.entry.command());
-        call
+        }
     }
 }
 
@@ -137,32 +134,25 @@ impl Producer for RedisProducer {
 impl RedisProducer {
     fn add(&self, batch: AddBatch) -> Pending<BatchAnswer<AddOutcome>> {
         let (connection, calls) = (self.connection.clone(), Arc::clone(&self.calls));
-        let mut enters = calls.entry.due();
-        let answer = connection.ask(calls.add(&batch, enters.is_some()));
+        let renews = calls.entry.is_due();
+        let answer = connection.ask(calls.add(&batch, renews));
         Box::pin(async move {
-            let mut answer = answer.await?;
-            let mut tries = 1;
-            loop {
-                match Added::of(answer)? {
-                    Added::Late => return Ok(BatchAnswer::Late),
-                    // A job of the batch runs, or its place was removed: the next try reads the rows of these nodes too.
-                    Added::Again(_) if tries >= TRIES => return Err(too_many_nodes("add")),
-                    Added::Again(_) if batch.is_plain() => calls.is_wide.store(true, Ordering::Relaxed),
-                    Added::Again(nodes) => *calls.nodes() = nodes,
-                    // The directory may have forgotten the topic: the same batch again, and the entry behind it.
-                    Added::Done { may_be_unlisted: true, .. } if enters.is_none() => {
-                        enters = Some(calls.entry.urgent());
+            let added = async {
+                let (mut answer, mut tries) = (answer.await?, 1);
+                loop {
+                    match Added::of(answer)? {
+                        Added::Late => return Ok(BatchAnswer::Late),
+                        // A job of the batch runs, or its place was removed: the next try reads the rows of these nodes too.
+                        Added::Again(_) if tries >= TRIES => return Err(too_many_nodes("add")),
+                        Added::Again(_) if batch.is_plain() => calls.is_wide.store(true, Ordering::Relaxed),
+                        Added::Again(nodes) => *calls.nodes() = nodes,
+                        Added::Done(text) => return outcomes(batch, &text),
                     }
-                    Added::Done { text, may_be_unlisted } => {
-                        if let Some(enters) = enters {
-                            calls.entry.done(enters, may_be_unlisted);
-                        }
-                        return outcomes(batch, &text);
-                    }
+                    tries += 1;
+                    answer = connection.ask(calls.add(&batch, renews)).await?;
                 }
-                tries += 1;
-                answer = connection.ask(calls.add(&batch, enters.is_some())).await?;
-            }
+            };
+            calls.entry.before(added.await).await
         })
     }
 
@@ -211,11 +201,10 @@ impl RedisProducer {
     }
 
     fn change_set(&self, number: impl redis::ToRedisArgs, change: &SetChange) -> Pending<BatchAnswer<SetOutcome>> {
-        let calls = &self.calls;
-        let mut call = job_sets::write(&calls.scripts, &calls.keys, &calls.producer, number, change);
-        call.behind = Some(calls.entry.command());
+        let calls = Arc::clone(&self.calls);
+        let call = job_sets::write(&calls.scripts, &calls.keys, &calls.producer, number, change);
         let (answer, set) = (self.connection.ask_list(call), change.set.clone());
-        Box::pin(async move { job_sets::changed(answer.await?, &set) })
+        Box::pin(async move { job_sets::changed(calls.entry.before(answer.await).await?, &set) })
     }
 
     fn change(&self, batch: &Numbered<JobChange>) -> Pending<BatchReply> {
@@ -233,22 +222,19 @@ impl RedisProducer {
     }
 
     fn import(&self, number: u64, import: Import) -> Pending<BatchReply> {
-        let calls = &self.calls;
+        let calls = Arc::clone(&self.calls);
         let call = calls.scripts.call(Step::Import, &calls.keys, calls.producer.as_str());
-        let (mut call, repeats) = import::write(call, number, import);
-        call.behind = Some(calls.entry.command());
+        let (call, repeats) = import::write(call, number, import);
         let answer = self.connection.ask(call);
-        Box::pin(async move { import::imported(answer.await?, &repeats).map(BatchReply::Import) })
+        Box::pin(
+            async move { import::imported(calls.entry.before(answer.await).await?, &repeats).map(BatchReply::Import) },
+        )
     }
 }
 
 /// The answer to an add.
 enum Added {
-    Done {
-        text: String,
-        /// No job was there before, or nobody knows.
-        may_be_unlisted: bool,
-    },
+    Done(String),
     Late,
     Again(BTreeSet<NodeId>),
 }
@@ -260,14 +246,14 @@ impl Added {
             other => return Self::of_list(Reply::list("add", other)?),
         };
         let text = String::from_utf8(text).map_err(|_| malformed("add", "a text is not UTF-8"))?;
-        Ok(Self::Done { text, may_be_unlisted: false })
+        Ok(Self::Done(text))
     }
 
     fn of_list(mut reply: Reply) -> Result<Self, StoreError> {
         match reply.text()?.as_str() {
             "late" => Ok(Self::Late),
             "again" => Ok(Self::Again(nodes_of(&mut reply)?)),
-            _ => Ok(Self::Done { text: reply.text()?, may_be_unlisted: true }),
+            _ => Ok(Self::Done(reply.text()?)),
         }
     }
 }

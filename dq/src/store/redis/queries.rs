@@ -137,6 +137,40 @@ impl Queries {
         }
     }
 
+    /// Sends commands, and then the call that `call_with` makes of their answers, over the same connection: on one server, no failover lies
+    /// between the two. The server may execute both twice.
+    pub(super) async fn ask_after(
+        &self,
+        operation: &'static str,
+        commands: &Pipeline,
+        call_with: impl Fn(Vec<Value>) -> Result<ScriptCall, StoreError>,
+    ) -> Result<Value, StoreError> {
+        let mut broken = None;
+        loop {
+            let mut connection = self.connection(operation, broken).await?;
+            let failure = match connection.send_all(commands).await {
+                Ok(answers) => {
+                    let call = call_with(answers)?;
+                    let classified = |error| classify(operation, Some(&call), error);
+                    let mut answer = connection.send(&call.cmd).await.map_err(classified);
+                    if let Err(Failure::NoScript) = answer {
+                        answer = connection.send(&self.scripts.in_full(call.step, &call.cmd)).await.map_err(classified);
+                    }
+                    match answer {
+                        Ok(value) => return Ok(value),
+                        Err(failure) => failure,
+                    }
+                }
+                Err(error) => classify(operation, None, error),
+            };
+            match failure {
+                Failure::Broken(_) if broken.is_none() => broken = Some(connection.number),
+                Failure::Broken(error) | Failure::Answered(error) => return Err(error),
+                Failure::NoScript | Failure::WrongType => return Err(server_changed(operation)),
+            }
+        }
+    }
+
     /// Calls a script that only reads and whose answer is a list.
     pub(super) async fn ask_list(&self, call: ScriptCall) -> Result<Reply, StoreError> {
         let operation = call.step.name();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::all_nodes::{recover_call, with_all_nodes};
+use super::directory::enter;
 use super::keys::Key;
 use super::reply::Reply;
 use super::scripts::Step;
@@ -50,7 +51,7 @@ impl RedisStore {
                 cmd.arg("EXPIRE").arg(id).arg(seconds);
             }
             FindingCode::TopicNotListed => {
-                cmd.arg("ZADD").arg(self.keyspace.directory(topic.app.as_str())).arg(0).arg(topic.topic.as_str());
+                cmd = enter(&self.keyspace, topic);
             }
             _ => {
                 let is_of_node = matches!(code, FindingCode::RowsWithoutLease | FindingCode::LeaseWithoutRows);

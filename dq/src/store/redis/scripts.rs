@@ -9,7 +9,6 @@
 //! server keeps the scripts of an older dq beside those of a newer one.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Cmd;
@@ -77,7 +76,7 @@ steps! {
     Schedules "schedules" [Schedules];
     JobSet "job_set" [Calls Meta Wake Sets SetOrder Outbox Set];
     JobSets "job_sets" [Sets SetOrder Set];
-    Relay "relay" [Outbox Meta Calls];
+    Relay "relay" [Outbox Meta];
     Outbox "outbox" [Outbox];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs FarLeaves];
     Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs FarLeaves Leases Meta Statistics Running];
@@ -200,7 +199,7 @@ impl Scripts {
         if let Some(clock) = &self.test_clock {
             cmd.arg(clock);
         }
-        ScriptCall { step, cmd, keys: keys.clone(), behind: None }
+        ScriptCall { step, cmd, keys: keys.clone() }
     }
 
     /// The same call, with the text of the script instead of its hash.
@@ -232,8 +231,6 @@ pub(super) struct ScriptCall {
     pub(super) step: Step,
     pub(super) cmd: Cmd,
     pub(super) keys: Keys,
-    /// A command that goes out behind the script, in the same write. Its answer is ignored.
-    pub(super) behind: Option<Arc<Cmd>>,
 }
 
 impl ScriptCall {
@@ -258,7 +255,7 @@ impl ScriptCall {
 }
 
 /// The text behind the header.
-fn body(text: &str) -> &str {
+pub(super) fn body(text: &str) -> &str {
     text.split_once("]]\n").map_or(text, |(_, body)| body)
 }
 

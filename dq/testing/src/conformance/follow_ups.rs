@@ -34,9 +34,16 @@ impl Topic {
         claim
     }
 
+    /// Asks for entries. The node says that these targets have got all.
     pub(super) async fn relay_of(&self, node: &str, arrived: &[&Self], without: &[&Self]) -> Relayed {
-        let names = |topics: &[&Self]| topics.iter().map(|topic| topic.key.topic.clone()).collect();
-        let (arrived, without) = (names(arrived), names(without));
+        let arrived: Vec<_> = arrived.iter().map(|topic| (*topic, u64::MAX)).collect();
+        self.relay_after(node, &arrived, without).await
+    }
+
+    /// Asks for entries. The node says up to which position targets have got theirs.
+    async fn relay_after(&self, node: &str, arrived: &[(&Self, u64)], without: &[&Self]) -> Relayed {
+        let arrived = arrived.iter().map(|(topic, position)| (topic.key.topic.clone(), *position)).collect();
+        let without = without.iter().map(|topic| topic.key.topic.clone()).collect();
         let request = Relay { node: self.node(node), lease: LEASE, arrived, without, limit: 100, bytes: USUAL_BYTES };
         self.store.relay(&self.key, &request).await.expect("relay is answered")
     }
@@ -201,6 +208,21 @@ pub async fn follow_up_that_has_not_arrived_stays_in_the_outbox(t: &Topic) {
     assert_eq!(entries.len(), 2);
     target.gets_new(t, &entries[0]).await;
     assert_eq!(t.outbox(&[&target]).await, entries[1..]);
+    target.close().await;
+}
+
+/// What the target has without having answered it to the node stays: a failover may take that back (rule 18).
+pub async fn follow_up_that_was_not_answered_stays_in_the_outbox(t: &Topic) {
+    let target = t.beside("conformance", "target").await;
+    for name in ["a", "b"] {
+        t.ends_with(name, adds(&target, vec![job(&format!("after-{name}"))])).await;
+    }
+    let entries = t.outbox(&[]).await;
+    for entry in &entries {
+        target.gets_new(t, entry).await;
+    }
+    assert_eq!(t.relay_after("relay", &[(&target, entries[0].position)], &[]).await.entries, entries[1..]);
+    assert_eq!(t.relay_after("relay", &[(&target, entries[1].position)], &[]).await, Relayed::default());
     target.close().await;
 }
 

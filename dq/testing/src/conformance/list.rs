@@ -54,6 +54,7 @@ macro_rules! store_behaviours {
             follow_ups_arrive_after_their_outcome stale_outcome_has_no_follow_ups dead_job_has_follow_ups
             follow_ups_go_with_an_end_from_outside follow_up_that_comes_again_does_nothing
             follow_up_waits_for_the_one_before_it follow_up_that_has_not_arrived_stays_in_the_outbox
+            follow_up_that_was_not_answered_stays_in_the_outbox
             positions_of_follow_ups_grow one_node_relays target_that_drains_holds_up_no_other follow_ups_wait_for_room
             follow_up_with_a_known_id_is_refused follow_up_deletes_a_job follow_ups_over_the_limit_change_nothing
             outbox_is_read_page_by_page;

@@ -42,7 +42,7 @@ ARGV[6]  and on: for each group its options and the number of its jobs; then n n
          topic and m of each group may wait, if the topic has no limit of its own; either may be empty. With m the last argument is the membership, as the part `join` has it
 
 Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING on a node that ARGV does not name, or {'again', {}} if it
-         needs more keys, and nothing was done; otherwise the answer, {'first', answer} if no job was there before, {'kept', answer} or {'late'}. The answer is
+         needs more keys, and nothing was done; otherwise the answer, {'kept', answer} or {'late'}. The answer is
          `a*` (all added), or `a` and one letter per job: A (added); d r u x (exists, and its state; f also if it has
          ended and its id stays taken); z (it was deleted, and its id stays taken); D U X (replaced, and the state
          of the old job); W (the replacement waits for the end of the run); I (the replacement counts if the pending end applies);
@@ -107,7 +107,6 @@ local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 if priorities then
   -- rare head.lua
 end
-local was_empty = not head and not far_at and redis.call('HLEN', jobs) == 0
 local members, n, earliest = {}, 0, math.huge
 for i = 6, 4 + 2 * groups, 2 do
   local time = string.sub(ARGV[i], 4)
@@ -138,4 +137,4 @@ if not head or earliest < tonumber(head) then
   -- rare signal.lua
   signal('due', 'watcher', watcher, watcher_until, earliest)
 end
-return was_empty and {'first', answer} or answer
+return answer

@@ -1,17 +1,18 @@
---[[ owned: says of keys that a scan of all names found what they are, and whether their topic knows of them. Reads only.
+--[[ owned: says of keys of one topic that a scan of all names found what they are, and whether their node has a lease. Reads only.
 
-KEYS     for each key its name, and the key that should know of it: the leases of its topic, or the directory; or itself
-ARGV     for each key the node or the topic that should be known
+KEYS[1]  {app:topic}:leases  ZSET  node -> end of its lease, ms
+KEYS[2]  and on: the keys
+ARGV     for each key the node that has it; '' if none does
 
-Returns  for each key its type, as the server names it; its time to live, s, -1 if it does not expire; and 1 if it is known
-Holds    rule 8. It has keys of several topics, so a cluster refuses it
-Cost     three commands for each key
+Returns  for each key its type, as the server names it; its time to live, s, -1 if it does not expire; and 1 if its node has a lease
+Holds    rule 8
+Cost     up to three commands for each key
 ]]
 local facts = {}
-for i, owner in ipairs(ARGV) do
-  local key = KEYS[2 * i - 1]
+for i, node in ipairs(ARGV) do
+  local key = KEYS[i + 1]
   facts[#facts + 1] = redis.call('TYPE', key).ok
   facts[#facts + 1] = redis.call('TTL', key)
-  facts[#facts + 1] = redis.pcall('ZSCORE', KEYS[2 * i], owner) and 1 or 0
+  facts[#facts + 1] = node ~= '' and redis.pcall('ZSCORE', KEYS[1], node) and 1 or 0
 end
 return facts

@@ -1,18 +1,17 @@
 --[[ relay: removes entries of an outbox that have arrived, and gives the next ones to the node that relays.
 
-KEYS[1]  {app:topic}:outbox          ZSET    target, NUL, position (16 digits), NUL, position before it, NUL, follow-ups; all with score 0
-KEYS[2]  {app:topic}:meta            HASH    relay, relay-until
-KEYS[3]  {app:topic}:calls:PRODUCER  STRING  the position of this outbox; and on: of each target in ARGV, each with its own hash tag
+KEYS[1]  {app:topic}:outbox  ZSET  target, NUL, position (16 digits), NUL, position before it, NUL, follow-ups; all with score 0
+KEYS[2]  {app:topic}:meta    HASH  relay, relay-until
 ARGV[1]  node
 ARGV[2]  for how long it relays, ms
 ARGV[3]  the most entries
 ARGV[4]  the most bytes; the first entry may have more
-ARGV[5]  n: the number of targets in KEYS
-ARGV[6]  and on: these n targets, and then those whose entries are not asked for
+ARGV[5]  n: the number of targets that have got entries
+ARGV[6]  and on: each of these n targets and the position up to which it has them, and then the targets whose entries are not asked for
 
 Returns  {ms for which another node relays or -1, how many entries there are, entries ...}
-Holds    rule 18: what it removes the target has, by its own word at this moment. A cluster would refuse it
-Cost     one GET, one ZRANGE and one ZREM for each target in KEYS, two ZRANGE for each target with entries
+Holds    rule 18: the positions are the targets' own, read over this connection
+Cost     one ZRANGE and one ZREM for each target that has got entries, two ZRANGE for each target with entries
 ]]
 -- include clock.lua
 local node, lease, limit, bytes, arrived = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -21,17 +20,14 @@ local relay, relay_until = unpack(redis.call('HMGET', meta, 'relay', 'relay-unti
 if relay and relay ~= node and tonumber(relay_until) > floor then
   return {tonumber(relay_until) - floor, redis.call('ZCARD', outbox)}
 end
-for i = 1, arrived do
-  local target, position = ARGV[5 + i], string.match(redis.call('GET', KEYS[2 + i]) or '', '^%d+')
-  if position then
-    local last = string.format('%016d', tonumber(position))
-    local behind = '(' .. target .. NUL .. last .. string.char(1)
-    local gone = redis.call('ZRANGE', outbox, '[' .. target .. NUL, behind, 'BYLEX', 'LIMIT', 0, 1000)
-    if #gone > 0 then redis.call('ZREM', outbox, unpack(gone)) end
-  end
+for i = 6, 4 + 2 * arrived, 2 do
+  local target, last = ARGV[i], string.format('%016d', tonumber(ARGV[i + 1]))
+  local behind = '(' .. target .. NUL .. last .. string.char(1)
+  local gone = redis.call('ZRANGE', outbox, '[' .. target .. NUL, behind, 'BYLEX', 'LIMIT', 0, 1000)
+  if #gone > 0 then redis.call('ZREM', outbox, unpack(gone)) end
 end
 local without, answer, size, from = {}, {-1, redis.call('ZCARD', outbox)}, 0, '-'
-for i = 6 + arrived, #ARGV do without[ARGV[i]] = true end
+for i = 6 + 2 * arrived, #ARGV do without[ARGV[i]] = true end
 while #answer - 2 < limit do
   local first = redis.call('ZRANGE', outbox, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
   if not first then break end

@@ -64,7 +64,9 @@ fn the_table_in_the_docs_has_the_keys_of_the_scripts() {
     given.sort();
     given.dedup();
     assert_eq!(docs, given);
-    assert!(section.contains(&format!("| `{}` | ZSET |", Keyspace::default().directory("APP"))));
+    for (name, redis_type) in Keyspace::default().directory("APP").iter().zip(["ZSET", "HASH"]) {
+        assert!(section.contains(&format!("| `{name}` | {redis_type} |")), "{name}");
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ last number up to HIGH that belongs there and with the answer `a*`. A slot that 
 Needs    calls; number (text), the first argument: of an entry of an outbox its position, `<`, and the position before it; clock
 Gives    kept: the text; high; others: what follows behind HIGH. The part `keep` keeps the answer of this batch
 Returns  {'kept', answer} if the batch was executed before; {'late'} if its number was passed over
-Holds    rule 18. A repeat writes too (EXPIRE): newer servers confirm only what the connection itself has written, so a
-         `WAIT` behind a repeat on a new connection needs a write
+Holds    rule 18. A repeat writes too (EXPIRE, or SET of what is there): newer servers confirm only what the connection itself has
+         written, so a `WAIT` behind a repeat on a new connection needs a write
 Cost     GET
 ]]
 local kept = redis.call('GET', calls)
@@ -27,7 +27,7 @@ if high >= tonumber(number) then
   local last, answer = string.match(others, ' ' .. number % 16 .. '=(%d*):?(%S*)')
   -- Of a position only the last answer is kept.
   if not last and high - number < (ARGV[1] == number and 16 or 1) then last, answer = number, 'a*' end
+  if ARGV[1] ~= number then redis.call('SET', calls, kept) elseif last == number then redis.call('EXPIRE', calls, 3600) end
   if last ~= number then return {'late'} end
-  if ARGV[1] == number then redis.call('EXPIRE', calls, 3600) end
   return {'kept', answer}
 end

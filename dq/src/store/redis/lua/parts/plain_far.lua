@@ -28,7 +28,6 @@ for i = 6, 4 + 2 * groups, 2 do
   end
   job = behind
 end
-local was_empty = redis.call('HLEN', far_jobs) == 0 and redis.call('HLEN', jobs) == 0
 local head
 if n > 0 or not far_at or earliest_far < tonumber(far_at) then
   head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
@@ -80,4 +79,4 @@ if come then
   -- include signal.lua
   signal('due', 'watcher', watcher, watcher_until, come)
 end
-do return was_empty and {'first', answer} or answer end
+do return answer end

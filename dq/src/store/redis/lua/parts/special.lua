@@ -227,7 +227,6 @@ for i = 6, 4 + 2 * groups, 2 do
     all_added, at = all_added and answer == 'A', at + 2
   end
 end
-local was_empty = redis.call('HLEN', jobs) == 0 and redis.call('HLEN', far_jobs) == 0
 if #moved > 0 then
   for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
   write('HDEL', crashes, moved)
@@ -286,4 +285,4 @@ if has_groups then earliest = seating.regroup() or math.huge end
 -- include news.lua
 keep_notes()
 if come then signal('due', 'watcher', watcher, watcher_until, come) end
-do return was_empty and {'first', answer} or answer end
+do return answer end
