@@ -11,6 +11,7 @@ use dq::provider::Provider;
 use dq::store::redis::RedisStore;
 use dq::store::step::{Change, Scan, USUAL_BYTES};
 use dq::store::{CommandKind, Due, NewJob, OnDuplicate, PageRequest, Store, Stored};
+use dq::testing::ManualClock;
 use dq_tests::redis::RedisServer;
 
 use super::topic::{Topic, id, job};
@@ -426,8 +427,8 @@ async fn the_settings_the_memory_and_the_clock_of_the_server_are_examined() {
     assert_eq!(of_the_store(&server).await, [FindingCode::NotPersistent, FindingCode::MemoryFull]);
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
 
-    server.command(&["HSET", "clock", "seconds", "1000", "micros", "0"]);
-    let store = Arc::new(RedisStore::with_test_clock(&server.url(), "clock").unwrap());
+    let clock = Arc::new(ManualClock::at(1_000_000_000));
+    let store = Arc::new(RedisStore::with_test_clock(&server.url(), clock).unwrap());
     let environment = Environment::of_this_runtime().unwrap();
     let look = Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default()).inspect();
     let findings = look.examine_store().await.unwrap();

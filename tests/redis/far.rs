@@ -1,12 +1,14 @@
 //! The tree of jobs that are due much later: what it looks like, that jobs leave it in time and in parts, and that what another program
 //! removed from it comes back (rules 1, 2, 5).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use dq::job::{AppName, Codec, Deliver, Metadata, Record};
 use dq::store::redis::RedisStore;
 use dq::store::step::{Audit, Scan, USUAL_BYTES};
 use dq::store::{CommandKind, Due, JobPlace, NewJob, OnDuplicate, Store};
+use dq::testing::ManualClock;
 use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
 
@@ -27,21 +29,21 @@ return table.concat(found, ' ')";
 struct Fixture {
     server: RedisServer,
     topic: Topic,
+    clock: Arc<ManualClock>,
 }
 
 impl Fixture {
     async fn start() -> Self {
         let server = RedisServer::start();
-        let topic = Topic::of(RedisStore::with_test_clock(&server.url(), "clock").unwrap(), "t");
-        let fixture = Self { server, topic };
-        fixture.set_clock(NOW);
+        let clock = Arc::new(ManualClock::at(NOW * 1_000));
+        let topic = Topic::of(RedisStore::with_test_clock(&server.url(), clock.clone()).unwrap(), "t");
+        let fixture = Self { server, topic, clock };
         fixture.topic.reconcile().await;
         fixture
     }
 
     fn set_clock(&self, ms: u64) {
-        let (seconds, micros) = ((ms / 1_000).to_string(), (ms % 1_000 * 1_000).to_string());
-        self.server.command(&["HSET", "clock", "seconds", &seconds, "micros", &micros]);
+        self.clock.set(ms * 1_000);
     }
 
     fn key(name: &str) -> String {
@@ -219,10 +221,7 @@ async fn full_memory_refuses_adds_of_far_jobs_and_nothing_else() {
     }
     assert_eq!(fixture.far_and_near(), (2, 0));
     assert!(fixture.topic.command(CommandKind::Delete, "b").await.changed);
-    // The clock of the test is a key of the server.
-    fixture.server.command(&["CONFIG", "SET", "maxmemory", "0"]);
     fixture.set_clock(DUE);
-    fixture.server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     let claims = fixture.topic.try_transfer(10).await.unwrap().claims;
     assert_eq!(claims.iter().map(|claim| &claim.id).collect::<Vec<_>>(), [&id("a")]);
 }

@@ -18,7 +18,7 @@ fn declared<'a>(words: &[&'a str]) -> Option<BTreeSet<&'a str>> {
     is_script.then(|| words[3..].iter().take(words[2].parse().unwrap()).copied().collect())
 }
 
-/// The hash tags of the keys of a client's command. The clock of the tests has none; it is a key that no program has. Channels are no keys.
+/// The hash tags of the keys of a client's command. Channels are no keys.
 fn tags<'a>(words: &[&'a str]) -> BTreeSet<&'a str> {
     let is_of_channels = words[0].to_ascii_uppercase().ends_with("SUBSCRIBE");
     let keys = words.iter().filter(|word| word.starts_with("dq-test:") && !is_of_channels);

@@ -4,6 +4,7 @@ mod again;
 mod arriving;
 mod broadcasts;
 mod buffered;
+mod cluster;
 mod connections;
 mod cost;
 mod costs_add;

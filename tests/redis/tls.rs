@@ -112,8 +112,8 @@ async fn a_shared_server_is_used_and_cleaned_up_over_tls() {
     let url = url(&server, &format!("ca={}&cert={certificate}&key={key}", authority.file("ca.crt")));
     let keyspace = Keyspace::on_shared_server(url.clone());
     let mut connection = keyspace.connect();
-    keyspace.set_clock(&mut connection, 1_000_000);
-    let topic = Topic::of(keyspace.store_under_test_clock(), "t");
+    let clock = std::sync::Arc::new(dq::testing::ManualClock::at(1_000_000));
+    let topic = Topic::of(keyspace.store_under(clock), "t");
     topic.add(vec![job("a")]).await;
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().clock.as_millis(), 1_000);
     drop((topic, keyspace));

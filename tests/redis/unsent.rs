@@ -100,8 +100,7 @@ async fn on_a_replica_nothing_is_done() {
 async fn on_a_node_of_a_cluster_nothing_is_done_and_the_error_names_what_to_use() {
     for line in ["-MOVED 3999 127.0.0.1:6381", "-ASK 3999 127.0.0.1:6381", "-CROSSSLOT Keys in request don't hash"] {
         let topic = topic(&start(Behaviour::Answers(line)));
-        nothing_is_done(&topic, "dq does not support Redis Cluster: point the URL at a server without cluster mode")
-            .await;
+        nothing_is_done(&topic, "redis+cluster:// in the URL").await;
         assert!(topic.add_json("1").await.unwrap_err().to_string().contains(&line[1..6]));
     }
 }

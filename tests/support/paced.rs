@@ -1,7 +1,7 @@
 //! A Redis store under the paused clock: nodes, handlers and server agree on virtual time, and requests take none of it.
 //!
-//! Before each request the store sets the server's time. While a request is in flight the paused clock stands still, and the
-//! signals of the request arrive before its answer, as on the memory store. So the same tests hold on both stores.
+//! While a request is in flight the paused clock stands still, and the signals of the request arrive before its answer, as on the
+//! memory store. So the same tests hold on both stores.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -25,34 +25,24 @@ pub struct PacedStore {
     pace: Arc<Pace>,
 }
 
-/// What keeps the server's clock and signals in step with the paused clock.
+/// What keeps the server's signals in step with the paused clock.
 #[derive(Debug)]
 struct Pace {
-    clock: Arc<dyn StoreClock>,
-    /// A connection, and the time that the server was last set to.
-    last_set: Mutex<(CommandConnection, u64)>,
+    /// A topic on each server, and a connection to the server.
+    markers: Mutex<Vec<(TopicKey, CommandConnection)>>,
     /// A subscription over each of the connections that all subscriptions share.
     subscribers: tokio::sync::Mutex<Vec<Signals>>,
-    topic: TopicKey,
     keyspace: Keyspace,
 }
 
 impl Pace {
-    fn set_time(&self) {
-        let mut last_set = self.last_set.lock().unwrap();
-        let now = self.clock.micros();
-        if now != last_set.1 {
-            self.keyspace.set_clock(&mut last_set.0, now);
-            last_set.1 = now;
-        }
-    }
-
     /// Waits until every signal published so far has arrived: a marker that is published now arrives after them.
     async fn receive(&self) {
         let mut subscribers = self.subscribers.lock().await;
         if !subscribers.is_empty() {
-            let channel = self.keyspace.key(&self.topic, "wake");
-            self.last_set.lock().unwrap().0.command(&["PUBLISH", &channel, "due"]);
+            for (topic, connection) in self.markers.lock().unwrap().iter_mut() {
+                connection.publish(&self.keyspace.key(topic, "wake"), "due");
+            }
         }
         for subscriber in subscribers.iter_mut() {
             subscriber.next().await.expect("the server is reachable");
@@ -84,15 +74,15 @@ impl PacedStore {
     /// Starts a store in a keyspace of its own, under `clock`.
     pub fn start(clock: Arc<dyn StoreClock>) -> Arc<Self> {
         let keyspace = Keyspace::create();
-        let store = keyspace.store_under_test_clock();
-        let topic = TopicKey {
-            app: AppName::new("pace").expect("the name is valid"),
-            topic: TopicName::new("pace").expect("the name is valid"),
+        let store = keyspace.store_under(clock);
+        keyspace.load(&store);
+        let marker = |topic: String| {
+            let (app, topic) = topic.split_once(':').expect("it is the name of an app and a topic");
+            let app = AppName::new(app).expect("the name is valid");
+            (TopicKey { app, topic: TopicName::new(topic).expect("the name is valid") }, keyspace.connect())
         };
-        let mut connection = keyspace.connect();
-        store.scripts().for_each(|script| drop(connection.command(&["SCRIPT", "LOAD", script])));
-        let last_set = Mutex::new((connection, u64::MAX));
-        let pace = Pace { clock, last_set, subscribers: tokio::sync::Mutex::default(), topic, keyspace };
+        let markers = keyspace.topics_of_all_servers("pace").into_iter().map(marker).collect();
+        let pace = Pace { markers: Mutex::new(markers), subscribers: tokio::sync::Mutex::default(), keyspace };
         Arc::new(Self { store: Arc::new(store), pace: Arc::new(pace) })
     }
 
@@ -107,7 +97,6 @@ impl PacedStore {
     ) -> BoxFuture<'a, Result<T, StoreError>> {
         async move {
             let _in_flight = InFlight::begin();
-            self.pace.set_time();
             query.await
         }
         .boxed()
@@ -136,9 +125,10 @@ impl Store for PacedStore {
         self.asks(async move {
             let mut subscribers = self.pace.subscribers.lock().await;
             if subscribers.is_empty() {
-                for broadcasts in [false, true] {
+                let topics: Vec<_> = self.pace.markers.lock().unwrap().iter().map(|marker| marker.0.clone()).collect();
+                for (topic, broadcasts) in topics.iter().flat_map(|topic| [(topic, false), (topic, true)]) {
                     let interest = Interest { node: Some(NodeId::new("pace")), broadcasts, moves: false };
-                    subscribers.push(self.store.signals(&self.pace.topic, interest).await?);
+                    subscribers.push(self.store.signals(topic, interest).await?);
                 }
             }
             drop(subscribers);
@@ -166,7 +156,6 @@ impl PacedLink {
 
 impl Link for PacedLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
-        self.pace.set_time();
         let signals = matches!(
             request.kind(),
             RequestKind::Settle
@@ -188,7 +177,6 @@ struct PacedProducer {
 
 impl Producer for PacedProducer {
     fn ask(&self, batch: Batch) -> Pending<BatchReply> {
-        self.pace.set_time();
         self.pace.send(self.producer.clone(), self.producer.ask(batch), true)
     }
 }

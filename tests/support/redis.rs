@@ -10,10 +10,12 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+mod cluster;
 mod fixture;
 mod keyspace;
 mod sentinel;
 
+pub use cluster::{ClusterServers, SlotMove};
 pub use fixture::RedisFixture;
 pub use keyspace::{CommandConnection, Keyspace};
 pub use sentinel::SentinelServers;

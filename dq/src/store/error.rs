@@ -75,7 +75,7 @@ pub enum StoreError {
         /// The error of the store, and what to do.
         reason: String,
     },
-    /// This kind of server cannot serve dq, and did nothing: it is a node of a Redis Cluster. Use another server.
+    /// This kind of server cannot serve dq, and did nothing: it belongs to a cluster, or to none, and the URL says otherwise. Use another URL.
     #[error("this server cannot serve {operation}: {reason}")]
     Unsupported {
         /// The operation.

@@ -1,20 +1,20 @@
 //! The Redis store as a fixture of the conformance suite and the model tests.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use dq::environment::StoreClock;
 use dq::store::Store;
 use dq::store::redis::RedisStore;
+use dq::testing::ManualClock;
 use dq_testing::conformance::StoreFixture;
 
-use super::{CommandConnection, Keyspace};
+use super::Keyspace;
 
 /// A store in a keyspace of its own, with a manual clock.
 #[derive(Debug)]
 pub struct RedisFixture {
     store: Arc<RedisStore>,
-    connection: Mutex<CommandConnection>,
-    clock: AtomicU64,
+    clock: Arc<ManualClock>,
     keyspace: Keyspace,
 }
 
@@ -28,16 +28,14 @@ impl RedisFixture {
     /// executed behind later ones.
     pub fn in_order() -> Self {
         let fixture = Self::start();
-        let mut connection = fixture.connection.lock().expect("no holder of the lock has panicked");
-        fixture.store.scripts().for_each(|script| drop(connection.command(&["SCRIPT", "LOAD", script])));
-        drop(connection);
+        fixture.keyspace.load(&fixture.store);
         fixture
     }
 
     /// Starts a store in this keyspace.
     pub fn within(keyspace: Keyspace) -> Self {
-        let (store, connection) = (keyspace.store_under_test_clock().into(), Mutex::new(keyspace.connect()));
-        Self { store, connection, clock: AtomicU64::new(0), keyspace }
+        let clock = Arc::new(ManualClock::at(0));
+        Self { store: keyspace.store_under(clock.clone()).into(), clock, keyspace }
     }
 }
 
@@ -47,12 +45,11 @@ impl StoreFixture for RedisFixture {
     }
 
     fn clock(&self) -> u64 {
-        self.clock.load(Ordering::SeqCst)
+        self.clock.micros()
     }
 
     fn set_clock(&self, micros: u64) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        self.keyspace.set_clock(&mut self.connection.lock().expect("no holder of the lock has panicked"), micros);
-        self.clock.store(micros, Ordering::SeqCst);
+        self.clock.set(micros);
         Box::pin(std::future::ready(()))
     }
 }

@@ -1,11 +1,14 @@
 //! Where a test on Redis keeps its jobs: on a server of its own or, if `DQ_REDIS_URL` names a server, under a prefix there.
 //!
 //! The prefix is that of all its keys and channels and is unique to the test and the run. The keys are removed when the test
-//! ends. Others may use the shared server, so a test neither stops nor configures it.
+//! ends. Others may use the shared server, so a test neither stops nor configures it. The servers of a cluster belong to the run
+//! alone, and keep the keys.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use dq::environment::StoreClock;
 use dq::store::redis::RedisStore;
 use redis::{ConnectionLike, Value};
 
@@ -13,6 +16,9 @@ use super::RedisServer;
 
 /// The variable that names the shared server.
 const VARIABLE: &str = "DQ_REDIS_URL";
+
+/// What the URL of a cluster begins with.
+const CLUSTER: &str = "redis+cluster://";
 
 /// Removes every key that begins with ARGV[1].
 const REMOVE_KEYS: &str = "local at, count = '0', 0
@@ -46,15 +52,33 @@ impl std::fmt::Debug for CommandConnection {
     }
 }
 
+fn connect_to(host: &str) -> redis::Connection {
+    let client = redis::Client::open(format!("redis://{host}")).expect("the URL is valid");
+    client.get_connection().expect("the server is reachable")
+}
+
 impl CommandConnection {
-    /// Sends one command and returns the answer.
+    /// Sends one command and returns the answer. In a cluster it goes to the server of its key, and so do later ones.
     ///
     /// # Panics
     /// If the server cannot be reached or answers with an error.
     pub fn command(&mut self, words: &[&str]) -> Value {
         let mut cmd = redis::cmd(words[0]);
         cmd.arg(&words[1..]);
-        self.0.req_command(&cmd).expect("the server executes the command")
+        loop {
+            match self.0.req_command(&cmd) {
+                Err(error) if error.code() == Some("MOVED") => {
+                    let (owner, _) = error.redirect_node().expect("it names the server");
+                    self.0 = connect_to(owner);
+                }
+                answer => return answer.expect("the server executes the command"),
+            }
+        }
+    }
+
+    /// Publishes a message on the server that has the key of this name.
+    pub fn publish(&mut self, channel: &str, message: &str) {
+        self.command(&["EVAL", "return redis.call('PUBLISH', KEYS[1], ARGV[1])", "1", channel, message]);
     }
 }
 
@@ -84,9 +108,9 @@ impl Keyspace {
         RedisStore::apart(&self.url(), &self.prefix, None).expect("the URL is valid")
     }
 
-    /// Returns a store in this keyspace, under the clock that [`set_clock`](Self::set_clock) moves.
-    pub fn store_under_test_clock(&self) -> RedisStore {
-        RedisStore::apart(&self.url(), &self.prefix, Some(&self.clock())).expect("the URL is valid")
+    /// Returns a store in this keyspace, under a clock of the test.
+    pub fn store_under(&self, clock: Arc<dyn StoreClock>) -> RedisStore {
+        RedisStore::apart(&self.url(), &self.prefix, Some(clock)).expect("the URL is valid")
     }
 
     /// Returns the keyspace as text for another process, which reads it with [`store_at`](Self::store_at).
@@ -118,14 +142,41 @@ impl Keyspace {
         }
     }
 
-    /// Returns the key that stands in for the server's clock.
-    pub fn clock(&self) -> String {
-        format!("{}clock", self.prefix)
-    }
-
     /// Returns the name of a key or channel of a topic.
     pub fn key(&self, topic: impl std::fmt::Display, what: &str) -> String {
         format!("{}{{{topic}}}:{what}", self.prefix)
+    }
+
+    /// Makes the scripts of this store known to the servers.
+    ///
+    /// # Panics
+    /// If a server cannot be reached.
+    pub fn load(&self, store: &RedisStore) {
+        for mut connection in self.connections() {
+            store.scripts().for_each(|script| drop(connection.command(&["SCRIPT", "LOAD", script])));
+        }
+    }
+
+    /// Connects to each server that the URL names.
+    fn connections(&self) -> Vec<CommandConnection> {
+        match self.url().strip_prefix(CLUSTER) {
+            Some(hosts) => hosts.split(',').map(|host| CommandConnection(connect_to(host))).collect(),
+            None => vec![self.connect()],
+        }
+    }
+
+    /// Names topics of this app so that each server has one.
+    pub fn topics_of_all_servers(&self, app: &str) -> Vec<String> {
+        let has = |connection: &mut CommandConnection, topic: &String| {
+            let mut ask = redis::cmd("EXISTS");
+            ask.arg(self.key(topic, "wake"));
+            connection.0.req_command(&ask).is_ok()
+        };
+        let topic_on = |mut connection| {
+            let mut topics = (0..).map(|n| format!("{app}:{app}-{n}"));
+            topics.find(|topic| has(&mut connection, topic)).expect("one of the names has a slot of each server")
+        };
+        self.connections().into_iter().map(topic_on).collect()
     }
 
     /// Connects to the server.
@@ -135,17 +186,12 @@ impl Keyspace {
     pub fn connect(&self) -> CommandConnection {
         CommandConnection(self.store().connection().expect("the server is reachable"))
     }
-
-    /// Sets the clock of the stores that are under the test clock.
-    pub fn set_clock(&self, connection: &mut CommandConnection, micros: u64) {
-        let (seconds, rest) = ((micros / 1_000_000).to_string(), (micros % 1_000_000).to_string());
-        connection.command(&["HSET", &self.clock(), "seconds", &seconds, "micros", &rest]);
-    }
 }
 
 impl Drop for Keyspace {
     fn drop(&mut self) {
-        if matches!(self.server, Server::Shared { .. }) && !std::thread::panicking() {
+        let is_shared = matches!(&self.server, Server::Shared { url } if !url.starts_with(CLUSTER));
+        if is_shared && !std::thread::panicking() {
             self.connect().command(&["EVAL", REMOVE_KEYS, "0", &self.prefix]);
         }
     }

@@ -88,10 +88,10 @@ pub(crate) fn open(url: &str, shared: bool, settings: &NodeSettings) -> Result<A
         ("file", rest) => Arc::new(file_store(&directory(rest)?, settings)),
         // It reads the URL itself.
         #[cfg(feature = "redis")]
-        ("redis" | "rediss" | "redis+sentinel" | "rediss+sentinel", _) => {
+        ("redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster" | "rediss+cluster", _) => {
             Arc::new(crate::store::redis::RedisStore::new(url)?.with_durability(settings.durability))
         }
-        _ => match NOT_BUILT.iter().find(|known| known.strip_suffix(':') == Some(scheme)) {
+        _ => match REDIS.iter().find(|known| known.strip_suffix(':') == Some(scheme)) {
             Some(&scheme) => return Err(BadStoreUrl::NotBuilt { scheme }),
             None => return Err(unknown(scheme, url)),
         },
@@ -127,12 +127,9 @@ pub(crate) fn is_alone(url: &str) -> bool {
     matches!(url.split_once(':'), Some(("memory" | "file", _)))
 }
 
-/// Schemes that dq knows but this build does not have.
-#[cfg(feature = "redis")]
-const NOT_BUILT: [&str; 1] = ["redis+cluster:"];
-/// Schemes that dq knows but this build does not have.
-#[cfg(not(feature = "redis"))]
-const NOT_BUILT: [&str; 5] = ["redis:", "rediss:", "redis+sentinel:", "rediss+sentinel:", "redis+cluster:"];
+/// Schemes of the Redis store.
+const REDIS: [&str; 6] =
+    ["redis:", "rediss:", "redis+sentinel:", "rediss+sentinel:", "redis+cluster:", "rediss+cluster:"];
 
 /// The directory after `file:`, which may be written as `PATH` or as `///ABSOLUTE/PATH`.
 fn directory(rest: &str) -> Result<PathBuf, BadStoreUrl> {
@@ -148,7 +145,7 @@ fn directory(rest: &str) -> Result<PathBuf, BadStoreUrl> {
 }
 
 fn unknown(scheme: &str, url: &str) -> BadStoreUrl {
-    let schemes = NOT_BUILT.into_iter().chain(["memory:", "file:", "redis:", "rediss:", "redis+sentinel:"]);
+    let schemes = REDIS.into_iter().chain(["memory:", "file:"]);
     let is_path = url.starts_with(['.', '/']) && !url.contains("://");
     let is_server = url.split_once(':').and_then(|(_, port)| port.split('/').next()?.parse::<u16>().ok()).is_some();
     let suggestion = if is_server && cfg!(feature = "redis") {
@@ -215,9 +212,10 @@ mod tests {
         assert!(store.contains("memory_limit: Some(2097152)"), "{store}");
     }
 
+    #[cfg(not(feature = "redis"))]
     #[test]
     fn an_unbuilt_scheme_lists_the_built_ones() {
-        for scheme in NOT_BUILT {
+        for scheme in REDIS {
             let text = refused(&format!("{scheme}//host/1"));
             let start = format!("`{scheme}` is not built yet; there is `file:DIRECTORY`");
             assert!(text.starts_with(&start), "{text}");

@@ -1,4 +1,4 @@
-//! Checks once, at first contact, whether the settings of the server keep jobs safe. A bad setting is a warning in the
+//! Checks once, at first contact, whether the settings of each server keep jobs safe. A bad setting is a warning in the
 //! log, because the operator decides.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,17 @@ pub(super) async fn dangers(queries: &Queries, durability: Durability) -> Result
 async fn warnings(queries: &Queries, durability: Durability) -> Result<Vec<Warning>, StoreError> {
     let mut cmd = redis::cmd("INFO");
     cmd.arg("everything");
-    Ok(warnings_in(&text(queries.command("check", &cmd).await?), durability))
+    let mut found = Vec::new();
+    for server in queries.servers("check").await? {
+        let info = text(Queries::command_to(&server, "check", &cmd).await?);
+        // What is wrong with several servers is named once.
+        for warning in warnings_in(&info, durability) {
+            if !found.contains(&warning) {
+                found.push(warning);
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn text(value: Value) -> String {

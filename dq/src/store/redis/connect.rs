@@ -11,11 +11,14 @@ use futures_util::StreamExt;
 use futures_util::future::select_ok;
 use futures_util::stream::FuturesUnordered;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, Pipeline, PushInfo, RedisError, RedisResult, Value};
+use redis::{
+    AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, PushInfo, RedisConnectionInfo, RedisError, RedisResult, Value,
+};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
+use super::cluster::Node;
 use super::errors::of_connecting;
 use super::sentinel::{Host, Sentinels, Votes};
 use super::source::{Source, Stream};
@@ -60,6 +63,8 @@ pub(super) struct Connection {
     pub(super) client: MultiplexedConnection,
     /// Cancelled once the connection is gone.
     pub(super) ended: CancellationToken,
+    /// Of a cluster: the server.
+    node: Option<Node>,
     _driver: Arc<Driver>,
 }
 
@@ -78,11 +83,25 @@ impl Drop for Driver {
 pub(super) struct Connector {
     pub(super) address: Address,
     pub(super) source: Source,
+    /// Of a cluster: the server to connect to.
+    pub(super) node: Option<Node>,
 }
 
 impl Connector {
     pub(super) fn new(address: Address) -> Self {
-        Self { address, source: Source::default() }
+        Self { address, source: Source::default(), node: None }
+    }
+
+    /// A connector to this server of a cluster; `None`: to the server that the URL leads to.
+    pub(super) fn to(&self, node: Option<Node>) -> Self {
+        Self { node, ..self.clone() }
+    }
+
+    /// The server may be the wrong one.
+    pub(super) fn doubt(&self) {
+        if let Some(node) = &self.node {
+            node.cluster.doubt(None);
+        }
     }
 
     /// The URL without secrets.
@@ -98,7 +117,10 @@ impl Connector {
             connected = self.open(purpose) => connected,
             () = too_late => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
         };
-        connected.map_err(|error| of_connecting(operation, self.address.is_tls(), error))
+        connected.map_err(|error| {
+            self.doubt();
+            of_connecting(operation, self.address.is_tls(), error)
+        })
     }
 
     async fn open(&self, purpose: Purpose) -> RedisResult<Connection> {
@@ -113,17 +135,19 @@ impl Connector {
                 (config.set_push_sender(pushes), LastByte::now())
             }
         };
-        let mut settings = self.address.info().redis_settings().clone();
-        if let Some(login) = self.source.login().await? {
-            settings = settings.set_password(login.password);
-            settings = settings.set_username(login.user.unwrap_or_else(|| "default".into()));
-        }
+        let settings = self.settings().await?;
+        let mut node = self.node.clone();
         let stream = match self.source.stream().await? {
+            Some(_) if node.is_some() => return Err(io::Error::other(STREAMS_OF_A_CLUSTER).into()),
             Some(stream) => Box::new(TimedStream::new(stream, last_byte)),
             None => {
-                let (host, port) = match self.address.sentinels() {
-                    Some(sentinels) => self.master(sentinels).await?,
-                    None => (self.address.host().to_owned(), self.address.port()),
+                let (host, port) = match (&mut node, self.address.sentinels()) {
+                    (Some(node), _) => {
+                        let host = node.host().await?;
+                        node.host.insert(host).clone()
+                    }
+                    (None, Some(sentinels)) => self.master(sentinels).await?,
+                    (None, None) => (self.address.host().to_owned(), self.address.port()),
                 };
                 self.stream_to_host(&host, port, &last_byte).await?
             }
@@ -131,20 +155,36 @@ impl Connector {
         let (client, driver) = MultiplexedConnection::new_with_config(&settings, stream, config).await?;
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
+        let lost = node.clone();
         let driver = super::spawn(async move {
             driver.await;
             drop(guard);
+            if let Some(node) = lost {
+                node.cluster.doubt(None);
+            }
         });
-        let mut connection = Connection { client, ended, _driver: Arc::new(Driver(driver)) };
+        let mut connection = Connection { client, ended, node, _driver: Arc::new(Driver(driver)) };
         if self.address.sentinels().is_some() {
             check_master(&mut connection).await?;
         }
         Ok(connection)
     }
 
+    /// Who connects, and to which database.
+    pub(super) async fn settings(&self) -> RedisResult<RedisConnectionInfo> {
+        let mut settings = self.address.info().redis_settings().clone();
+        if let Some(login) = self.source.login().await? {
+            settings = settings.set_password(login.password);
+            settings = settings.set_username(login.user.unwrap_or_else(|| "default".into()));
+        }
+        Ok(settings)
+    }
+
     /// The master that the sentinels name now.
     async fn master(&self, sentinels: &Sentinels) -> io::Result<Host> {
-        let mut asked: FuturesUnordered<_> = sentinels.hosts().iter().map(|host| self.ask(sentinels, host)).collect();
+        let question = sentinels.question();
+        let ask = |host| self.ask(sentinels.settings(), host, &question);
+        let mut asked: FuturesUnordered<_> = sentinels.hosts().iter().map(ask).collect();
         let mut too_late = Boottime.sleep_until(Boottime.now() + SENTINELS_WITHIN);
         let mut votes = Votes::new(sentinels);
         loop {
@@ -161,14 +201,19 @@ impl Connector {
         }
     }
 
-    /// Asks one sentinel.
-    async fn ask(&self, sentinels: &Sentinels, (host, port): &Host) -> RedisResult<Option<Host>> {
+    /// Asks a server one question over a connection of its own.
+    pub(super) async fn ask<T: FromRedisValue>(
+        &self,
+        settings: &RedisConnectionInfo,
+        (host, port): &Host,
+        question: &Cmd,
+    ) -> RedisResult<T> {
         let stream = self.stream_to_host(host, *port, &LastByte::now()).await?;
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
-        let (mut client, driver) = MultiplexedConnection::new_with_config(sentinels.settings(), stream, config).await?;
+        let (mut client, driver) = MultiplexedConnection::new_with_config(settings, stream, config).await?;
         tokio::select! {
             biased;
-            answer = async { sentinels.question().query_async(&mut client).await } => answer,
+            answer = async { question.query_async(&mut client).await } => answer,
             () = driver => Err(io::Error::from(io::ErrorKind::ConnectionReset).into()),
         }
     }
@@ -222,20 +267,30 @@ fn no_master() -> RedisError {
     io::Error::other("the server that the sentinels name is no master: is a failover on its way?").into()
 }
 
+const STREAMS_OF_A_CLUSTER: &str = "the function that opens streams does not learn for which server of a cluster: write the \
+                                    servers into the URL instead";
+
 /// Sends a command. An error in the server's answer is an error.
 pub(super) async fn send(connection: &mut Connection, cmd: &Cmd) -> RedisResult<Value> {
-    answer_of(connection.client.send_packed_command(cmd).await?)
+    let answer = connection.client.send_packed_command(cmd).await?;
+    answer_of(connection, answer)
 }
 
 /// Sends commands in one write. Each has an answer of its own; the error is one of the connection.
 pub(super) async fn send_all(connection: &mut Connection, commands: &Pipeline) -> RedisResult<Vec<RedisResult<Value>>> {
     let answers = connection.client.send_packed_commands(commands, 0, commands.len()).await?;
-    Ok(answers.into_iter().map(answer_of).collect())
+    Ok(answers.into_iter().map(|answer| answer_of(connection, answer)).collect())
 }
 
-fn answer_of(value: Value) -> RedisResult<Value> {
+fn answer_of(connection: &Connection, value: Value) -> RedisResult<Value> {
     match value {
-        Value::ServerError(error) => Err(RedisError::from(error)),
+        Value::ServerError(error) => {
+            let error = RedisError::from(error);
+            Err(match &connection.node {
+                Some(node) => node.noted(error),
+                None => error,
+            })
+        }
         value => Ok(value),
     }
 }

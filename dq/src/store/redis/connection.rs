@@ -21,6 +21,8 @@ use super::line::{Course, Exchange, Line, Message, Next, QueuedCall, Response, T
 use super::lines::Lines;
 use super::reply::Reply;
 use super::scripts::ScriptCall;
+use super::shards::{Server, Shards};
+use super::slots::Slot;
 use crate::store::StoreError;
 
 /// A connection to the server that keeps the order of its requests.
@@ -38,7 +40,9 @@ pub(super) enum AfterBreak {
 
 #[derive(Debug)]
 struct User {
-    lines: Arc<Lines>,
+    shards: Arc<Shards>,
+    slot: Slot,
+    lines: fn(&Server) -> &Arc<Lines>,
     after_break: AfterBreak,
     course: Arc<Course>,
 }
@@ -50,23 +54,30 @@ impl Drop for User {
             return; // nothing of it can leave, so the line, which still connects, serves the next user
         }
         let line = self.course.lock().line.clone();
-        if let Some(line) = line {
-            self.lines.retire(&line);
+        if let Some(line) = line
+            && let Some(pool) = line.pool.upgrade()
+        {
+            pool.retire(&line);
         }
     }
 }
 
 impl OrderedConnection {
-    /// A connection over these lines.
-    pub(super) fn new(lines: Arc<Lines>, after_break: AfterBreak) -> Self {
-        Self(Arc::new(User { lines, after_break, course: Arc::default() }))
+    /// A connection over these lines of the server that has this slot.
+    pub(super) fn new(
+        shards: Arc<Shards>,
+        slot: Slot,
+        lines: fn(&Server) -> &Arc<Lines>,
+        after_break: AfterBreak,
+    ) -> Self {
+        Self(Arc::new(User { shards, slot, lines, after_break, course: Arc::default() }))
     }
 
     /// Sends a call. The returned future only waits for the answer; dropping it does not stop the call.
     pub(super) fn ask(&self, call: ScriptCall) -> impl Future<Output = Result<Value, StoreError>> + Send + use<> {
         let operation = call.step.name();
         let (reply, mut answer) = oneshot::channel();
-        let mut direct = self.send(call, reply);
+        let mut direct = self.send(call.complete(), reply);
         let course = Arc::clone(&self.0.course);
         poll_fn(move |cx| {
             if course.is_taken_back.load(Ordering::Acquire) {
@@ -114,7 +125,7 @@ impl OrderedConnection {
                 if broken == Some(true) && user.after_break == AfterBreak::Fail {
                     return None; // dropping `reply` says that the connection was lost
                 }
-                let line = user.lines.take();
+                let line = (user.lines)(&user.shards.of(user.slot)).take();
                 route.last = Some(Arc::clone(&line.state));
                 route.line = Some(Arc::clone(&line));
                 line

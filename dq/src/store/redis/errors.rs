@@ -4,10 +4,10 @@
 //! |---|---|---|
 //! | connection refused, reset or closed, no answer in time | `Unavailable` | the step may have been executed, or may still be |
 //! | the same while connecting, or on a connection that was lost before | `NotSent` | nothing was sent |
-//! | `LOADING`, `MASTERDOWN`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Refused` | refused before the script began; temporary |
+//! | `LOADING`, `MASTERDOWN`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY`; with `redis+cluster://` `MOVED` and `ASK` | `Refused` | refused before the script began; temporary |
 //! | `READONLY`, `NOREPLICAS` | `Refused` | refused at the first write of the script, which reads and checks everything before |
 //! | `OOM`, `MISCONF` | `Full` | the same; it lasts until somebody makes room, or jobs that end free some |
-//! | `MOVED`, `ASK`, `CROSSSLOT` (a node of a cluster) | `Unsupported` | refused before the script began; the operator must use another server |
+//! | `MOVED`, `ASK` with `redis://`; `CROSSSLOT` | `Unsupported` | refused before the script began; the URL must be another one |
 //! | `NOSCRIPT` | – | the script is sent in full; the caller never sees it |
 //! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script checked before it wrote; for `WRONGTYPE` a second script finds the key |
 //! | `DQVERSION` (another protocol version) | `Version` | the script checked before it wrote |
@@ -33,7 +33,7 @@ const NOT_NOW: [&str; 7] = ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", 
 /// Codes of a server that refuses what writes until there is room in its memory, or on its disk.
 const FULL: [&str; 2] = ["OOM", "MISCONF"];
 
-/// Codes with which a node of a cluster names another node, or refuses keys of several.
+/// Codes with which a server of a cluster names another one, or refuses keys of several slots.
 const OF_A_CLUSTER: [&str; 3] = ["MOVED", "ASK", "CROSSSLOT"];
 
 /// What an error means for a request and its connection.
@@ -62,7 +62,10 @@ pub(super) fn of_connecting(operation: &'static str, is_tls: bool, error: RedisE
             StoreError::NotSent { operation, reason: format!("{reason} (raise the server's `maxclients`)") }
         }
         StoreError::Other { .. } if reason.contains("not allowed in cluster mode") => {
-            StoreError::Unsupported { operation, reason: format!("{reason} ({CLUSTER})") }
+            StoreError::Unsupported { operation, reason: format!("{reason} ({CLUSTER}, and no database)") }
+        }
+        StoreError::Other { .. } if reason.contains("cluster support disabled") => {
+            StoreError::Unsupported { operation, reason: format!("{reason} (write redis:// in the URL)") }
         }
         StoreError::Other { .. } if reason.contains("Parse error") => {
             let reason = "what answers there is no Redis server: are host and port in the URL right?".to_owned();
@@ -170,12 +173,13 @@ fn advice(code: &str) -> Option<&'static str> {
         "NOAUTH" => "add user and password to the URL",
         "WRONGPASS" => "fix user and password in the URL",
         "NOPERM" => PERMISSIONS,
-        "MOVED" | "ASK" | "CROSSSLOT" => CLUSTER,
+        "MOVED" | "ASK" => CLUSTER,
+        "CROSSSLOT" => "keys of several slots: with redis+cluster:// in the URL it is a defect of dq, please report it",
         _ => return None,
     })
 }
 
-const CLUSTER: &str = "dq does not support Redis Cluster: point the URL at a server without cluster mode";
+const CLUSTER: &str = "the server belongs to a cluster: write redis+cluster:// in the URL";
 
 const DATABASES: &str = "write a smaller number of a database in the URL, or raise the server's `databases`";
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::slots::{Slot, slot_of};
 use crate::job::TopicKey;
 use crate::time::Timestamp;
 
@@ -205,6 +206,11 @@ pub(super) struct Keys {
 impl Keys {
     pub(super) const fn topic(&self) -> &TopicKey {
         &self.topic
+    }
+
+    /// In which slot of a cluster they are.
+    pub(super) fn slot(&self) -> Slot {
+        slot_of(self.prefix.as_bytes())
     }
 
     /// The full name of a key. `owner` is the node, producer or job set of an owned key, and is ignored for other keys.

@@ -24,6 +24,13 @@ pub(super) struct Line {
     /// Where its task runs.
     pub(super) runtime: Id,
     pub(super) state: Arc<LineState>,
+    pub(super) pool: Weak<dyn Pool>,
+}
+
+/// Those who may share a line.
+pub(super) trait Pool: std::fmt::Debug + Send + Sync {
+    /// Nothing new goes over this line.
+    fn retire(&self, line: &Arc<Line>);
 }
 
 /// What is known of a line.

@@ -8,7 +8,7 @@
 //! A line that a caller gave up is retired: nothing new goes over it, and it closes once nobody waits for an answer
 //! over it. A line that was not used for a while closes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::confirm::Confirm;
 use super::connect::Connector;
 use super::exchange::LineTask;
-use super::line::{Line, LineState};
+use super::line::{Line, LineState, Pool};
 use super::scripts::Scripts;
 
 /// The lines of one purpose.
@@ -71,13 +71,8 @@ impl Lines {
         let (connector, scripts) = (Arc::clone(&self.connector), Arc::clone(&self.scripts));
         let task = LineTask { state: Arc::clone(&state), close_if_idle };
         super::spawn(task.run(connector, scripts, self.confirm, requests));
-        Arc::new(Line { queue, runtime, state })
-    }
-
-    /// Nothing new goes over this line.
-    pub(super) fn retire(&self, line: &Arc<Line>) {
-        let retired: Vec<_> = self.lock().extract_if(.., |open| Arc::ptr_eq(open, line)).collect();
-        drop(retired);
+        let pool: Weak<dyn Pool> = Arc::<Self>::downgrade(self);
+        Arc::new(Line { queue, runtime, state, pool })
     }
 
     /// Closes this line if no request of it is in flight.
@@ -89,5 +84,14 @@ impl Lines {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Line>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pool for Lines {
+    /// The server of the line may be no master any more.
+    fn retire(&self, line: &Arc<Line>) {
+        let retired: Vec<_> = self.lock().extract_if(.., |open| Arc::ptr_eq(open, line)).collect();
+        drop(retired);
+        self.connector.doubt();
     }
 }

@@ -1,10 +1,10 @@
-//! Keeps jobs in a Redis or Valkey server, for many nodes: `redis://` and `rediss://`.
+//! Keeps jobs in a Redis or Valkey server, or in a cluster, for many nodes: `redis://` and `rediss://`.
 //!
 //! Every step is one Lua script (`lua/`), which the server executes as a whole, under its own clock. The scripts hold
 //! the rules of the protocol (`docs/internals/protocol/README.md`); the Rust side only builds requests and reads
 //! answers. `keys` lists what is kept, and `errors` says what each error means.
 //!
-//! A store has a few connections, however many topics use it. The links of all topics share lines (`lines`), the
+//! A store has a few connections to each server (`shards`), however many topics use it. The links of all topics share lines (`lines`), the
 //! producers share others, and each keeps the order of its own requests (`connection`). Renewals, queries, wake-ups and
 //! broadcasts each have a connection of their own, so that no large answer or request holds them up. This store never
 //! retries a step: only the caller knows the sequence number, token or batch number to repeat it under.
@@ -14,6 +14,7 @@ mod all_nodes;
 mod audit;
 mod change;
 mod check;
+mod cluster;
 mod confirm;
 mod connect;
 mod connection;
@@ -39,11 +40,14 @@ mod overview;
 mod packed;
 mod producer;
 mod queries;
+mod query_connection;
 mod repair;
 mod reply;
 mod scripts;
 mod sentinel;
+mod shards;
 mod signals;
+mod slots;
 mod source;
 mod statistics;
 mod stream;
@@ -64,16 +68,19 @@ use self::confirm::Confirm;
 use self::connect::Connector;
 use self::connection::{AfterBreak, OrderedConnection};
 use self::directory::Entry;
-use self::keys::Keyspace;
+use self::keys::{Keys, Keyspace};
 use self::lines::Lines;
 use self::link::RedisLink;
 use self::producer::RedisProducer;
 use self::queries::Queries;
 use self::scripts::Scripts;
-use self::signals::Subscriptions;
+use self::shards::{Server, Shards};
+use self::signals::SILENCE;
 use self::source::Source;
 use self::url::Address;
 use super::{Durability, Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
+#[cfg(feature = "testing")]
+use crate::environment::StoreClock;
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
 use crate::job::{Codec, Metadata, NodeId, ProducerId, Record, TopicKey};
 
@@ -96,14 +103,12 @@ const WAITING_LINES: usize = 16;
 /// `docs/guide/deploying-on-redis.md` lists.
 #[derive(Debug)]
 pub struct RedisStore {
-    connector: Arc<Connector>,
+    connector: Connector,
     scripts: Arc<Scripts>,
     keyspace: Keyspace,
-    links: Arc<Lines>,
-    prompt: Arc<Lines>,
-    producers: Arc<Lines>,
+    shards: Arc<Shards>,
     queries: Arc<Queries>,
-    subscriptions: Subscriptions,
+    silence: Duration,
     check: Check,
     durability: Durability,
 }
@@ -114,7 +119,10 @@ impl RedisStore {
     /// know the one that signed the server's certificate, and `cert=FILE&key=FILE`, a client certificate if the server
     /// wants one. Each is a PEM file, which is read here. Nothing is sent yet.
     ///
-    /// Both have the option `?prefix=TEXT`: all keys and channels begin with `TEXT:` instead of `dq:`, so that several
+    /// `redis+sentinel://HOST,HOST,HOST/SERVICE` follows the master that sentinels name, and `redis+cluster://HOST,HOST,HOST` uses the
+    /// servers of a cluster; `rediss+..` is the same over TLS.
+    ///
+    /// All have the option `?prefix=TEXT`: all keys and channels begin with `TEXT:` instead of `dq:`, so that several
     /// programs that know nothing of each other can share a server. All nodes and producers of an app need the same prefix.
     ///
     /// # Errors
@@ -122,7 +130,7 @@ impl RedisStore {
     pub fn new(url: &str) -> Result<Self, BadRedisUrl> {
         let address = Address::parse(url)?;
         let keyspace = address.prefix().map_or_else(Keyspace::default, |prefix| Keyspace::new(&format!("{prefix}:")));
-        Ok(Self::of(Connector::new(address), Arc::new(Scripts::new(None)), keyspace))
+        Ok(Self::of(Connector::new(address), Arc::new(Scripts::new(None)), keyspace, Durability::Local))
     }
 
     /// The same store, which asks `login` before each new connection who it is, instead of using the user and password of
@@ -158,36 +166,35 @@ impl RedisStore {
     }
 
     fn with_source(self, change: impl FnOnce(Source) -> Source) -> Self {
-        let Connector { address, source } = Connector::clone(&self.connector);
-        let connector = Connector { address, source: change(source) };
-        Self::of(connector, self.scripts, self.keyspace).with_durability(self.durability)
+        let mut connector = self.connector;
+        connector.source = change(connector.source);
+        Self::of(connector, self.scripts, self.keyspace, self.durability)
     }
 
-    /// The same store under a clock that a test moves: the hash `clock` in the server, with the fields `seconds` and
-    /// `micros`, replaces the server's clock.
+    /// The same store under a clock that a test moves. It replaces the server's: a script gets the time at which it is sent.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     #[cfg(feature = "testing")]
-    pub fn with_test_clock(url: &str, clock: &str) -> Result<Self, BadRedisUrl> {
-        Self::build(url, Some(clock.to_owned()), Keyspace::default())
+    pub fn with_test_clock(url: &str, clock: Arc<dyn StoreClock>) -> Result<Self, BadRedisUrl> {
+        Self::build(url, Some(clock), Keyspace::default())
     }
 
     /// A store whose keys and channels begin with `prefix` instead of `dq:`, for tests that share a server. `clock`
-    /// names the hash of a clock that a test moves, as in [`with_test_clock`](Self::with_test_clock).
+    /// is one that a test moves, as in [`with_test_clock`](Self::with_test_clock).
     ///
     /// # Errors
     /// As [`new`](Self::new).
     #[cfg(feature = "testing")]
-    pub fn apart(url: &str, prefix: &str, clock: Option<&str>) -> Result<Self, BadRedisUrl> {
-        Self::build(url, clock.map(str::to_owned), Keyspace::new(prefix))
+    pub fn apart(url: &str, prefix: &str, clock: Option<Arc<dyn StoreClock>>) -> Result<Self, BadRedisUrl> {
+        Self::build(url, clock, Keyspace::new(prefix))
     }
 
     /// The same store, which checks its subscriptions after this long a silence. Default: 30 s.
     #[cfg(feature = "testing")]
     #[must_use]
     pub const fn with_silence(mut self, silence: Duration) -> Self {
-        self.subscriptions.silence = silence;
+        self.silence = silence;
         self
     }
 
@@ -208,37 +215,35 @@ impl RedisStore {
     }
 
     #[cfg(feature = "testing")]
-    fn build(url: &str, test_clock: Option<String>, keyspace: Keyspace) -> Result<Self, BadRedisUrl> {
-        Ok(Self::of(Connector::new(Address::parse(url)?), Arc::new(Scripts::new(test_clock)), keyspace))
+    fn build(url: &str, test_clock: Option<Arc<dyn StoreClock>>, keyspace: Keyspace) -> Result<Self, BadRedisUrl> {
+        let connector = Connector::new(Address::parse(url)?);
+        Ok(Self::of(connector, Arc::new(Scripts::new(test_clock)), keyspace, Durability::Local))
     }
 
-    fn of(connector: Connector, scripts: Arc<Scripts>, keyspace: Keyspace) -> Self {
-        let connector = Arc::new(connector);
-        let lines = |most| Arc::new(Lines::new(Arc::clone(&connector), Arc::clone(&scripts), None, most));
+    fn of(connector: Connector, scripts: Arc<Scripts>, keyspace: Keyspace, durability: Durability) -> Self {
+        let shards = Arc::new(Shards::new(connector.clone(), Arc::clone(&scripts), Confirm::of(durability)));
         Self {
-            links: lines(LINK_LINES),
-            prompt: lines(1),
-            producers: lines(PRODUCER_LINES),
-            queries: Arc::new(Queries::new(Arc::clone(&connector), Arc::clone(&scripts))),
-            subscriptions: Subscriptions::new(Arc::clone(&connector), keyspace.clone()),
+            queries: Arc::new(Queries::new(Arc::clone(&shards), Arc::clone(&scripts))),
+            silence: SILENCE,
             keyspace,
             check: Check::default(),
-            durability: Durability::Local,
+            durability,
+            shards,
             connector,
             scripts,
         }
     }
 
+    /// An ordered connection for a topic.
+    fn ordered(&self, keys: &Keys, lines: fn(&Server) -> &Arc<Lines>, after_break: AfterBreak) -> OrderedConnection {
+        OrderedConnection::new(Arc::clone(&self.shards), keys.slot(), lines, after_break)
+    }
+
     /// The same store, whose producers answer once this durability is reached. Default: [`Durability::Local`]. A
     /// factory sets it from its `durability`; call this for a store that is made by hand.
     #[must_use]
-    pub fn with_durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        let confirm = Confirm::of(durability);
-        let most = if confirm.is_some() { WAITING_LINES } else { PRODUCER_LINES };
-        let (connector, scripts) = (Arc::clone(&self.connector), Arc::clone(&self.scripts));
-        self.producers = Arc::new(Lines::new(connector, scripts, confirm, most));
-        self
+    pub fn with_durability(self, durability: Durability) -> Self {
+        Self { silence: self.silence, ..Self::of(self.connector, self.scripts, self.keyspace, durability) }
     }
 }
 
@@ -255,8 +260,8 @@ impl Store for RedisStore {
     fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
         Arc::new(RedisLink {
-            connection: OrderedConnection::new(Arc::clone(&self.links), AfterBreak::Fail),
-            prompt: OrderedConnection::new(Arc::clone(&self.prompt), AfterBreak::Fail),
+            connection: self.ordered(&keys, |server| &server.links, AfterBreak::Fail),
+            prompt: self.ordered(&keys, |server| &server.prompt, AfterBreak::Fail),
             scripts,
             keys,
             node: node.clone(),
@@ -267,13 +272,17 @@ impl Store for RedisStore {
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
-        let connection = OrderedConnection::new(Arc::clone(&self.producers), AfterBreak::GoOn);
+        let connection = self.ordered(&keys, |server| &server.producers, AfterBreak::GoOn);
         let entry = Entry::new(Arc::clone(&self.queries), &self.keyspace, topic);
         Arc::new(RedisProducer::new(connection, scripts, keys, producer.clone(), entry))
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
-        Box::pin(self.subscriptions.subscribe(topic, interest))
+        let keys = self.keyspace.of(topic);
+        Box::pin(async move {
+            let server = self.shards.known("signals", Some(keys.slot())).await?;
+            server.subscriptions.subscribe(&keys, interest, self.silence).await
+        })
     }
 }
 

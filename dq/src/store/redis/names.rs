@@ -6,6 +6,7 @@ use redis::Pipeline;
 
 use super::RedisStore;
 use super::keys::Key;
+use super::queries::Queries;
 use super::reply::Reply;
 use super::scripts::{Step, body};
 use crate::job::{AppName, TopicKey, TopicName};
@@ -35,10 +36,15 @@ impl RedisStore {
     ) -> Result<Examined, StoreError> {
         let tag = topic.map_or_else(|| format!("{{{app}:"), |topic| format!("{{{app}:{topic}}}:"));
         let prefix = self.keyspace.prefix();
+        // Server by server: the place of one, and how far the scan of it has come.
+        let (place, cursor) = after.and_then(|after| after.split_once(':')).unwrap_or(("0", "0"));
+        let (place, servers) =
+            (place.parse::<usize>().unwrap_or_default(), self.queries.servers("examine_keys").await?);
+        let Some(server) = servers.get(place) else { return Ok(Examined::default()) };
         let mut scan = redis::cmd("SCAN");
-        scan.arg(after.unwrap_or("0")).arg("MATCH").arg(format!("{}{}*", as_pattern(prefix), as_pattern(&tag)));
+        scan.arg(cursor).arg("MATCH").arg(format!("{}{}*", as_pattern(prefix), as_pattern(&tag)));
         scan.arg("COUNT").arg(MOST_KEYS);
-        let mut reply = Reply::list("examine_keys", self.queries.command("examine_keys", &scan).await?)?;
+        let mut reply = Reply::list("examine_keys", Queries::command_to(server, "examine_keys", &scan).await?)?;
         let (cursor, mut names) = (reply.text()?, reply.nested()?);
         let (mut owned, mut producers, looked_at) = (Vec::new(), BTreeMap::new(), names.len());
         while names.len() > 0 {
@@ -50,7 +56,10 @@ impl RedisStore {
             *producers.entry(key.topic.clone()).or_default() += 1;
         }
         let mismatches = if owned.is_empty() { Vec::new() } else { self.mismatches_of(app, owned).await? };
-        let next = Some(cursor).filter(|cursor| cursor != "0");
+        let next = match cursor.as_str() {
+            "0" => Some(format!("{}:0", place + 1)).filter(|_| place + 1 < servers.len()),
+            cursor => Some(format!("{place}:{cursor}")),
+        };
         Ok(Examined { mismatches, producers: producers.into_iter().collect(), looked_at, next })
     }
 

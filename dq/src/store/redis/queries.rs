@@ -1,4 +1,5 @@
-//! The shared connection: for requests without an order, such as queries, first contact and the directory of topics.
+//! The shared connection to a server: for requests without an order, such as queries, first contact and the directory of topics.
+//! Each goes to the server that has its keys.
 //!
 //! The first request makes the connection. A request makes another one if the connection broke, or if a caller stopped
 //! waiting for an answer: the connection may have broken without a word, and would otherwise be used again and again.
@@ -6,123 +7,105 @@
 //! new one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use redis::{Cmd, Pipeline, RedisResult, Value};
-use tokio::sync::Mutex;
+use futures_util::future::try_join_all;
+use redis::{Arg, Cmd, Pipeline, Value};
 
-use super::connect::{Connection, Connector, Purpose, send, send_all};
 use super::errors::{Failure, classify, of_command, server_changed};
 use super::reply::{Reply, malformed};
 use super::scripts::{ScriptCall, Scripts};
+use super::shards::{Server, Shards};
+use super::slots::{Slot, slot_of};
 use crate::store::StoreError;
 
-/// Sends queries over the shared connection.
+/// Sends queries over the shared connections.
 #[derive(Debug)]
 pub(super) struct Queries {
-    connector: Arc<Connector>,
+    shards: Arc<Shards>,
     scripts: Arc<Scripts>,
-    connection: Mutex<Option<SharedConnection>>,
-}
-
-/// A connection, its number, and whether a caller stopped waiting for an answer over it.
-#[derive(Clone)]
-struct SharedConnection {
-    number: u64,
-    connection: Connection,
-    is_abandoned: Arc<AtomicBool>,
-}
-
-impl std::fmt::Debug for SharedConnection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("SharedConnection").field(&self.number).finish()
-    }
-}
-
-impl SharedConnection {
-    /// Sends a command. If this future is dropped before the answer, the next request makes a new connection.
-    async fn send(&mut self, cmd: &Cmd) -> RedisResult<Value> {
-        let guard = AbandonOnDrop(&self.is_abandoned);
-        let answer = send(&mut self.connection, cmd).await;
-        std::mem::forget(guard);
-        answer
-    }
-
-    /// Sends commands in one write. If this future is dropped before the answers, the next request makes a new connection.
-    async fn send_all(&mut self, commands: &Pipeline) -> RedisResult<Vec<Value>> {
-        let guard = AbandonOnDrop(&self.is_abandoned);
-        let answers = send_all(&mut self.connection, commands).await;
-        std::mem::forget(guard);
-        answers?.into_iter().collect()
-    }
-}
-
-/// Marks the connection as abandoned when it is dropped.
-struct AbandonOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for AbandonOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// How often a request is sent at most.
 const TRIES: usize = 2;
 
 impl Queries {
-    pub(super) fn new(connector: Arc<Connector>, scripts: Arc<Scripts>) -> Self {
-        Self { connector, scripts, connection: Mutex::default() }
+    pub(super) const fn new(shards: Arc<Shards>, scripts: Arc<Scripts>) -> Self {
+        Self { shards, scripts }
     }
 
-    /// The shared connection, or a new one if the shared one is number `broken` or abandoned.
-    async fn connection(&self, operation: &'static str, broken: Option<u64>) -> Result<SharedConnection, StoreError> {
-        let mut slot = self.connection.lock().await;
-        let is_usable =
-            |known: &&SharedConnection| Some(known.number) != broken && !known.is_abandoned.load(Ordering::Relaxed);
-        if let Some(known) = slot.as_ref().filter(is_usable) {
-            return Ok(known.clone());
-        }
-        let number = slot.take().map_or(0, |old| old.number + 1);
-        let connection = self.connector.connect(operation, Purpose::Queries).await?;
-        let new = SharedConnection { number, connection, is_abandoned: Arc::default() };
-        *slot = Some(new.clone());
-        Ok(new)
+    /// All servers that have any keys.
+    pub(super) async fn servers(&self, operation: &'static str) -> Result<Vec<Arc<Server>>, StoreError> {
+        self.shards.all(operation).await
     }
 
     /// Sends a command that the server may execute twice.
     pub(super) async fn command(&self, operation: &'static str, cmd: &Cmd) -> Result<Value, StoreError> {
-        let mut one = Pipeline::with_capacity(1);
-        one.add_command(cmd.clone());
-        let answer = self.commands(operation, &one).await?.pop();
+        let answer = self.commands(operation, &one(cmd)).await?.pop();
         answer.ok_or_else(|| malformed(operation, "it is missing"))
     }
 
-    /// Sends commands in one write that the server may execute twice. Each has an answer; an error of one is an error of all.
+    /// The same to this server.
+    pub(super) async fn command_to(server: &Server, operation: &'static str, cmd: &Cmd) -> Result<Value, StoreError> {
+        let answer = Self::commands_to(server, operation, &one(cmd)).await?.pop();
+        answer.ok_or_else(|| malformed(operation, "it is missing"))
+    }
+
+    /// Sends commands that may be executed twice, in one write to each server that has keys of them. Each has an answer; an error of one is an
+    /// error of all.
     pub(super) async fn commands(
         &self,
         operation: &'static str,
         commands: &Pipeline,
     ) -> Result<Vec<Value>, StoreError> {
+        let mut of_servers: Vec<(Arc<Server>, Pipeline, Vec<usize>)> = Vec::new();
+        for (place, cmd) in commands.cmd_iter().enumerate() {
+            let server = self.shards.known(operation, slot_of_command(cmd)).await?;
+            let (_, some, places) = match of_servers.iter().position(|(known, ..)| Arc::ptr_eq(known, &server)) {
+                Some(at) => &mut of_servers[at],
+                None => {
+                    of_servers.push((server, Pipeline::new(), Vec::new()));
+                    of_servers.last_mut().expect("one was pushed")
+                }
+            };
+            some.add_command(cmd.clone());
+            places.push(place);
+        }
+        let sent = of_servers.iter().map(|(server, some, _)| Self::commands_to(server, operation, some));
+        let answered = try_join_all(sent).await?;
+        let mut answers = vec![Value::Nil; commands.len()];
+        for ((_, _, places), some) in of_servers.iter().zip(answered) {
+            places.iter().zip(some).for_each(|(place, answer)| answers[*place] = answer);
+        }
+        Ok(answers)
+    }
+
+    async fn commands_to(
+        server: &Server,
+        operation: &'static str,
+        commands: &Pipeline,
+    ) -> Result<Vec<Value>, StoreError> {
         let mut broken = None;
         for _ in 1..TRIES {
-            let mut connection = self.connection(operation, broken).await?;
+            let mut connection = server.queries.get(operation, broken).await?;
             match connection.send_all(commands).await {
                 Ok(values) => return Ok(values),
                 Err(error) if is_broken(operation, &error) => broken = Some(connection.number),
                 Err(error) => return Err(of_command(operation, error)),
             }
         }
-        let mut connection = self.connection(operation, broken).await?;
+        let mut connection = server.queries.get(operation, broken).await?;
         connection.send_all(commands).await.map_err(|error| of_command(operation, error))
     }
 
     /// Calls a script that only reads.
-    pub(super) async fn ask(&self, mut call: ScriptCall) -> Result<Value, StoreError> {
+    pub(super) async fn ask(&self, call: ScriptCall) -> Result<Value, StoreError> {
+        let mut call = call.complete();
         let operation = call.step.name();
         let (mut broken, mut in_full, mut tries) = (None, false, 0);
+        let server = self.shards.known(operation, Some(call.keys.slot())).await?;
         loop {
             tries += 1;
-            let mut connection = self.connection(operation, broken).await?;
+            let mut connection = server.queries.get(operation, broken).await?;
             let answer = connection.send(&call.cmd).await;
             match answer.map_err(|error| classify(operation, Some(&call), error)) {
                 Ok(value) => return Ok(value),
@@ -137,20 +120,23 @@ impl Queries {
         }
     }
 
-    /// Sends commands, and then the call that `call_with` makes of their answers, over the same connection: on one server, no failover lies
-    /// between the two. The server may execute both twice.
+    /// Sends commands, and then the call that `call_with` makes of their answers. On one server both go over the same connection, so no
+    /// failover lies between the two. Each may be executed twice.
     pub(super) async fn ask_after(
         &self,
         operation: &'static str,
         commands: &Pipeline,
         call_with: impl Fn(Vec<Value>) -> Result<ScriptCall, StoreError>,
     ) -> Result<Value, StoreError> {
-        let mut broken = None;
+        if self.shards.is_cluster() {
+            return self.ask(call_with(self.commands(operation, commands).await?)?).await;
+        }
+        let (server, mut broken) = (self.shards.known(operation, None).await?, None);
         loop {
-            let mut connection = self.connection(operation, broken).await?;
+            let mut connection = server.queries.get(operation, broken).await?;
             let failure = match connection.send_all(commands).await {
                 Ok(answers) => {
-                    let call = call_with(answers)?;
+                    let call = call_with(answers)?.complete();
                     let classified = |error| classify(operation, Some(&call), error);
                     let mut answer = connection.send(&call.cmd).await.map_err(classified);
                     if let Err(Failure::NoScript) = answer {
@@ -175,6 +161,25 @@ impl Queries {
     pub(super) async fn ask_list(&self, call: ScriptCall) -> Result<Reply, StoreError> {
         let operation = call.step.name();
         Reply::list(operation, self.ask(call).await?)
+    }
+}
+
+fn one(cmd: &Cmd) -> Pipeline {
+    let mut one = Pipeline::with_capacity(1);
+    one.add_command(cmd.clone());
+    one
+}
+
+/// The slot of a command that is no script of a topic, if it has a key.
+fn slot_of_command(cmd: &Cmd) -> Option<Slot> {
+    let mut words = cmd.args_iter().filter_map(|word| match word {
+        Arg::Simple(word) => Some(word),
+        _ => None,
+    });
+    match words.next()? {
+        b"INFO" | b"PING" | b"SCAN" | b"TIME" => None,
+        b"EVAL" => words.nth(2).map(slot_of),
+        _ => words.next().map(slot_of),
     }
 }
 

@@ -9,11 +9,13 @@
 //! server keeps the scripts of an older dq beside those of a newer one.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Cmd;
 
 use super::keys::{Key, Keys};
+use crate::environment::StoreClock;
 use crate::job::NodeId;
 use crate::store::PROTOCOL_VERSION;
 use crate::store::step::LONGEST_LEASE;
@@ -125,22 +127,22 @@ const PRIORITY: u64 = 1 << 49;
 /// The part that checks types.
 const TYPES: &str = "types.lua";
 
-/// The one line that reads the clock, and the line that replaces it under a clock that a test moves. The key of that
-/// clock is behind all others, and the first line takes it from there.
+/// The one line that reads the clock, and the line that replaces it under a clock that a test moves. The time of that clock is
+/// behind all arguments, and the first line takes it from there.
 const SERVER_CLOCK: &str = "local time = redis.call('TIME')";
-const TEST_CLOCK: &str = "local time = redis.call('HMGET', CLOCK, 'seconds', 'micros')";
-const TAKE_TEST_CLOCK: &str = "local CLOCK = table.remove(KEYS)\n";
+const TEST_CLOCK: &str = "local time = {math.floor(CLOCK / 1000000), CLOCK % 1000000}";
+const TAKE_TEST_CLOCK: &str = "local CLOCK = table.remove(ARGV)\n";
 
 /// The scripts of a store, each with its hash.
 #[derive(Debug)]
 pub(super) struct Scripts {
     scripts: Vec<(String, String)>,
-    test_clock: Option<String>,
+    test_clock: Option<Arc<dyn StoreClock>>,
 }
 
 impl Scripts {
-    /// Assembles the scripts. `test_clock` is the key of a clock that replaces the server's.
-    pub(super) fn new(test_clock: Option<String>) -> Self {
+    /// Assembles the scripts. `test_clock` replaces the server's.
+    pub(super) fn new(test_clock: Option<Arc<dyn StoreClock>>) -> Self {
         let with_hash = |step: &Step| {
             let mut text = assembled(*step);
             if test_clock.is_some() {
@@ -178,28 +180,24 @@ impl Scripts {
             keys.write_name(*key, owner, &mut name);
             cmd.arg(&name);
         }
-        self.with_clock(step, cmd, keys)
+        self.call_of(step, cmd, keys)
     }
 
     /// A call without arguments, on keys that the caller names.
     pub(super) fn call_on(&self, step: Step, names: Vec<String>, keys: &Keys) -> ScriptCall {
         let mut cmd = self.evalsha(step, names.len());
         cmd.arg(names);
-        self.with_clock(step, cmd, keys)
+        self.call_of(step, cmd, keys)
     }
 
     fn evalsha(&self, step: Step, count: usize) -> Cmd {
         let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(&self.scripts[step as usize].1).arg(count + usize::from(self.test_clock.is_some()));
+        cmd.arg(&self.scripts[step as usize].1).arg(count);
         cmd
     }
 
-    /// Names the key of the clock that replaces the server's, behind all others.
-    fn with_clock(&self, step: Step, mut cmd: Cmd, keys: &Keys) -> ScriptCall {
-        if let Some(clock) = &self.test_clock {
-            cmd.arg(clock);
-        }
-        ScriptCall { step, cmd, keys: keys.clone() }
+    fn call_of(&self, step: Step, cmd: Cmd, keys: &Keys) -> ScriptCall {
+        ScriptCall { step, cmd, keys: keys.clone(), test_clock: self.test_clock.clone() }
     }
 
     /// The same call, with the text of the script instead of its hash.
@@ -209,8 +207,7 @@ impl Scripts {
 
     /// A call that finds which of the same keys has a wrong type.
     pub(super) fn diagnosis(&self, step: Step, cmd: &Cmd) -> Cmd {
-        let take_clock = if self.test_clock.is_some() { TAKE_TEST_CLOCK } else { "" };
-        with_text(&format!("{take_clock}{}", diagnosis(step)), cmd)
+        with_text(&diagnosis(step), cmd)
     }
 }
 
@@ -231,6 +228,7 @@ pub(super) struct ScriptCall {
     pub(super) step: Step,
     pub(super) cmd: Cmd,
     pub(super) keys: Keys,
+    test_clock: Option<Arc<dyn StoreClock>>,
 }
 
 impl ScriptCall {
@@ -245,6 +243,14 @@ impl ScriptCall {
     /// Adds an argument.
     pub(super) fn arg(mut self, argument: impl redis::ToRedisArgs) -> Self {
         self.cmd.arg(argument);
+        self
+    }
+
+    /// Adds what is behind all arguments: the time, under a clock that a test moves.
+    pub(super) fn complete(mut self) -> Self {
+        if let Some(clock) = self.test_clock.take() {
+            self.cmd.arg(clock.micros());
+        }
         self
     }
 

@@ -43,7 +43,7 @@ impl SentinelUrl {
         if service.is_empty() || !service.bytes().all(is_allowed) {
             return Err("it names no service: write redis+sentinel://HOST,HOST,HOST/SERVICE, with the name that the sentinels give their master".into());
         }
-        let hosts = hosts.split(',').map(host).collect::<Result<Vec<_>, _>>()?;
+        let hosts = hosts_in(hosts, PORT, "sentinel")?;
         let of = |name: &str| {
             let text = options.split('&').find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
             text.unwrap_or_default().to_owned()
@@ -64,15 +64,18 @@ impl SentinelUrl {
     }
 }
 
-/// A host and its port. An IPv6 address stands in brackets, which stay.
-fn host(text: &str) -> Result<Host, String> {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => {
-            (host, port.parse().map_err(|_| "the port of a sentinel is not a number from 1 to 65535")?)
-        }
-        _ => (text, PORT),
+/// Hosts with commas between them, each with its port. An IPv6 address stands in brackets, which stay.
+pub(super) fn hosts_in(text: &str, usual_port: u16, what: &str) -> Result<Vec<Host>, String> {
+    let host = |text: &str| {
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => {
+                (host, port.parse().map_err(|_| format!("the port of a {what} is not a number from 1 to 65535"))?)
+            }
+            _ => (text, usual_port),
+        };
+        if host.is_empty() { Err(format!("a {what} has no host")) } else { Ok((host.to_owned(), port)) }
     };
-    if host.is_empty() { Err("a sentinel has no host".into()) } else { Ok((host.to_owned(), port)) }
+    text.split(',').map(host).collect()
 }
 
 impl Sentinels {

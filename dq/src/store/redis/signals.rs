@@ -1,10 +1,14 @@
-//! Signals: one connection for the wake-ups of all nodes of a store, and one for the subscriptions to broadcasts, each
+//! Signals: one connection to each server for the wake-ups of all nodes of a store, and one for the subscriptions to broadcasts, each
 //! owned by a [task](SubscriptionTask). A server closes a connection whose reader is too far behind; large broadcasts must
 //! not take the wake-ups along.
 //!
 //! Signals are hints: one that does not parse is dropped. A temporary error interrupts the subscriptions;
 //! one that the operator must fix (a password, the permission to subscribe) ends them. The subscriber then subscribes
 //! again and gets the error.
+//!
+//! In a cluster `PUBLISH` counts the subscribers of its own server, and by that a script sees whether a node listens. So a topic is
+//! subscribed at the server of its slot. Once the slot has moved, the task ends these subscriptions, and the subscribers
+//! subscribe again.
 
 mod moves;
 mod task;
@@ -18,22 +22,21 @@ use tokio::sync::{mpsc, oneshot};
 use self::moves::moves_of;
 use self::task::SubscriptionTask;
 use super::connect::Connector;
-use super::keys::{Key, Keyspace};
-use crate::job::{JobId, NodeId, TopicKey};
+use super::keys::{Key, Keys};
+use super::slots::Slot;
+use crate::job::{JobId, NodeId};
 use crate::store::step::LONGEST_LEASE;
 use crate::store::{BroadcastMessage, CommandKind, Feed, Interest, LATEST_DUE, Signal, Signals, StoreError};
 use crate::time::Timestamp;
 
 /// How long a connection may be silent before the task checks that it still works. The cost counts among the commands
 /// of an idle node.
-const SILENCE: Duration = Duration::from_secs(30);
+pub(super) const SILENCE: Duration = Duration::from_secs(30);
 
-/// The subscriptions of a store.
+/// The subscriptions of a store at one server.
 #[derive(Debug)]
 pub(super) struct Subscriptions {
     connector: Arc<Connector>,
-    keyspace: Keyspace,
-    pub(super) silence: Duration,
     wake_ups: Task,
     broadcasts: Task,
 }
@@ -52,19 +55,24 @@ struct Subscribe {
 #[derive(Debug)]
 struct Subscriber {
     channels: Vec<String>,
+    slot: Slot,
     feed: Feed,
 }
 
 impl Subscriptions {
-    pub(super) const fn new(connector: Arc<Connector>, keyspace: Keyspace) -> Self {
-        Self { connector, keyspace, silence: SILENCE, wake_ups: Mutex::new(None), broadcasts: Mutex::new(None) }
+    pub(super) const fn new(connector: Arc<Connector>) -> Self {
+        Self { connector, wake_ups: Mutex::new(None), broadcasts: Mutex::new(None) }
     }
 
-    /// Subscribes. Returns when the server has confirmed it.
-    pub(super) async fn subscribe(&self, topic: &TopicKey, interest: Interest) -> Result<Signals, StoreError> {
+    /// Subscribes. Returns when the server has confirmed it. A task that begins now checks its connection after `silence`.
+    pub(super) async fn subscribe(
+        &self,
+        keys: &Keys,
+        interest: Interest,
+        silence: Duration,
+    ) -> Result<Signals, StoreError> {
         let (feed, signals) = Signals::channel(&interest);
         let (done, confirmed) = oneshot::channel();
-        let keys = self.keyspace.of(topic);
         let mut channels = Vec::new();
         if let Some(node) = &interest.node {
             channels.extend([keys.name(Key::Wake, ""), keys.wake_of(node.as_str())]);
@@ -75,15 +83,16 @@ impl Subscriptions {
         if interest.moves {
             channels.push(keys.name(Key::EventsChannel, ""));
         }
+        let subscriber = Subscriber { channels, slot: keys.slot(), feed };
         let task = if interest.broadcasts || interest.moves { &self.broadcasts } else { &self.wake_ups };
-        self.send(task, Subscribe { subscriber: Subscriber { channels, feed }, done });
+        self.send(task, silence, Subscribe { subscriber, done });
         let ended = || StoreError::Unavailable { operation: "signals", reason: "the subscription ended".into() };
         confirmed.await.unwrap_or_else(|_| Err(ended()))?;
         Ok(signals)
     }
 
     /// Sends a request to the task, and starts the task if it does not run.
-    fn send(&self, task: &Task, subscribe: Subscribe) {
+    fn send(&self, task: &Task, silence: Duration, subscribe: Subscribe) {
         let mut task = task.lock().unwrap_or_else(PoisonError::into_inner);
         let unsent = match task.as_ref() {
             Some(running) => running.send(subscribe).err().map(|unsent| unsent.0),
@@ -91,7 +100,7 @@ impl Subscriptions {
         };
         let Some(subscribe) = unsent else { return };
         let (requests, received) = mpsc::unbounded_channel();
-        super::spawn(SubscriptionTask::new(Arc::clone(&self.connector), self.silence).run(received));
+        super::spawn(SubscriptionTask::new(Arc::clone(&self.connector), silence).run(received));
         // The receiver belongs to the task that was just started, so this cannot fail.
         drop(requests.send(subscribe));
         *task = Some(requests);

@@ -1,9 +1,10 @@
 //! Parses `redis://[USER][:PASSWORD@]HOST[:PORT][/DATABASE][?prefix=TEXT]`, or `rediss://` for TLS with the options
-//! `ca=FILE&cert=FILE&key=FILE`; and the same with sentinels (`sentinel`). Secrets stay here: errors and logs show a masked URL.
+//! `ca=FILE&cert=FILE&key=FILE`; and the same with sentinels (`sentinel`) or several servers of a cluster (`cluster`). Secrets stay here: errors and logs show a masked URL.
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
-use super::sentinel::{SentinelUrl, Sentinels};
+use super::cluster::ClusterUrl;
+use super::sentinel::{Host, SentinelUrl, Sentinels};
 #[cfg(feature = "tls")]
 use super::tls::Certificates;
 use crate::store::masked_server;
@@ -66,6 +67,8 @@ pub(super) struct Address {
     port: u16,
     prefix: Option<String>,
     sentinels: Option<Sentinels>,
+    /// The servers of a cluster to ask for the others.
+    seeds: Option<Vec<Host>>,
     #[cfg(feature = "tls")]
     certificates: Option<Certificates>,
     masked: String,
@@ -74,12 +77,19 @@ pub(super) struct Address {
 impl Address {
     /// Parses a URL.
     pub(super) fn parse(url: &str) -> Result<Self, BadRedisUrl> {
-        let of_sentinels =
-            url.split_once("://").and_then(|(scheme, rest)| Some((scheme.strip_suffix("+sentinel")?, rest)));
-        let Some((scheme, rest)) = of_sentinels else { return Self::of_server(url, masked(url)) };
-        let url =
-            SentinelUrl::parse(scheme, rest).map_err(|reason| BadRedisUrl::Malformed { url: masked(url), reason })?;
-        Ok(Self { sentinels: Some(url.sentinels), ..Self::of_server(&url.plain, url.masked)? })
+        let malformed = |reason| BadRedisUrl::Malformed { url: masked(url), reason };
+        let parts = url.split_once("://").and_then(|(scheme, rest)| Some((scheme.split_once('+')?, rest)));
+        match parts {
+            Some(((scheme, "sentinel"), rest)) => {
+                let url = SentinelUrl::parse(scheme, rest).map_err(malformed)?;
+                Ok(Self { sentinels: Some(url.sentinels), ..Self::of_server(&url.plain, url.masked)? })
+            }
+            Some(((scheme, "cluster"), rest)) => {
+                let url = ClusterUrl::parse(scheme, rest).map_err(malformed)?;
+                Ok(Self { seeds: Some(url.seeds), ..Self::of_server(&url.plain, url.masked)? })
+            }
+            _ => Self::of_server(url, masked(url)),
+        }
     }
 
     /// Parses the URL of one server.
@@ -129,6 +139,7 @@ impl Address {
             port,
             prefix,
             sentinels: None,
+            seeds: None,
             #[cfg(feature = "tls")]
             certificates,
             masked,
@@ -146,6 +157,11 @@ impl Address {
     /// Who names the master, if it is not the host.
     pub(super) const fn sentinels(&self) -> Option<&Sentinels> {
         self.sentinels.as_ref()
+    }
+
+    /// Servers of a cluster to ask for the others.
+    pub(super) fn seeds(&self) -> Option<&[Host]> {
+        self.seeds.as_deref()
     }
 
     /// What stands in front of all keys in place of `dq`.

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{PushInfo, PushKind, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::{Subscribe, Subscriber, signal_of};
 use crate::environment::{Boottime, Clock, TokioClock, doubled};
 use crate::store::redis::connect::{Connection, Connector, Purpose, send};
 use crate::store::redis::errors::{Failure, classify, of_command};
+use crate::store::redis::slots::{Slot, SlotMap};
 use crate::store::{Signal, StoreError};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -36,6 +37,8 @@ pub(super) struct SubscriptionTask {
     connected_at: Duration,
     received_at: Duration,
     silence: Duration,
+    /// Of a cluster: reports when slots have moved.
+    moves: Option<watch::Receiver<SlotMap>>,
     /// False under a paused clock, where no `PING` would be answered in time.
     pings: bool,
 }
@@ -48,12 +51,15 @@ enum Event {
     Push(Option<PushInfo>),
     Silence,
     Reconnect,
+    SlotsMoved,
 }
 
 impl SubscriptionTask {
     pub(super) fn new(connector: Arc<Connector>, silence: Duration) -> Self {
+        let moves = connector.node.as_ref().map(|node| node.cluster.changes());
         Self {
             connector,
+            moves,
             subscribers: Vec::new(),
             channels: BTreeSet::new(),
             connection: None,
@@ -82,6 +88,7 @@ impl SubscriptionTask {
                 Event::Push(_) => self.disconnected(),
                 Event::Silence => self.ping().await,
                 Event::Reconnect => self.reconnect().await,
+                Event::SlotsMoved => self.let_go().await,
             }
         }
     }
@@ -90,16 +97,26 @@ impl SubscriptionTask {
     async fn next_event(&mut self, requests: &mut mpsc::UnboundedReceiver<Subscribe>) -> Event {
         let pause = doubled(FIRST_PAUSE, LONGEST_PAUSE, self.failures);
         let has_subscribers = !self.subscribers.is_empty();
+        let moves = &mut self.moves;
+        let moved = async {
+            match moves {
+                // Its sender lives as long as the connector.
+                Some(moves) => drop(moves.changed().await),
+                None => std::future::pending().await,
+            }
+        };
         match &mut self.connection {
             Some((_, pushes)) => tokio::select! {
                 biased;
                 request = requests.recv() => Event::Subscribe(request),
+                () = moved => Event::SlotsMoved,
                 push = pushes.recv() => Event::Push(push),
                 () = Boottime.sleep_until(self.received_at + self.silence), if has_subscribers && self.pings => Event::Silence,
             },
             None => tokio::select! {
                 biased;
                 request = requests.recv() => Event::Subscribe(request),
+                () = moved => Event::SlotsMoved,
                 () = Boottime.sleep_until(Boottime.now() + pause), if has_subscribers => Event::Reconnect,
             },
         }
@@ -132,7 +149,25 @@ impl SubscriptionTask {
         }
     }
 
+    fn has(&self, slot: Slot) -> bool {
+        self.connector.node.as_ref().is_none_or(|node| node.has(slot))
+    }
+
+    /// Ends the subscriptions whose slots another server has.
+    async fn let_go(&mut self) {
+        let subscribers = std::mem::take(&mut self.subscribers);
+        self.subscribers = subscribers.into_iter().filter(|subscriber| self.has(subscriber.slot)).collect();
+        match self.subscribers.is_empty() {
+            true => self.connection = None,
+            false => self.prune().await,
+        }
+    }
+
     async fn add(&mut self, subscriber: Subscriber) -> Result<(), StoreError> {
+        if !self.has(subscriber.slot) {
+            let reason = "the slot of the topic has moved (this is temporary)".to_owned();
+            return Err(StoreError::Refused { operation: "signals", reason });
+        }
         self.prune().await;
         if self.connection.is_none() {
             self.connect().await?;

@@ -1,0 +1,288 @@
+//! Cluster: the map of slots that the connections of a store share, and how it follows the cluster.
+//!
+//! A server that does not have a slot answers `MOVED`: it has done nothing, and names the server that has it. The map takes that
+//! over at once, and is then asked for as a whole from the server that was named, because more slots may have moved. A connection that
+//! cannot be made or breaks, and a caller that gives one up, lead to a question to all servers that were ever named: for each slot the owner
+//! is the one that most of those name that answer, so that an old master that was cut off does not decide. dq asks one question at
+//! a time, and pauses in between.
+//!
+//! The client library's own connection to a cluster is not used: it sends a request again by itself, behind later ones.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use redis::{Cmd, RedisError, RedisResult, Value, make_extension_error};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::sentinel::{Host, hosts_in};
+use super::slots::{Slot, SlotMap, moved};
+use crate::environment::{Boottime, Clock};
+
+/// How long to wait for the answers of all servers.
+const ANSWERED_WITHIN: Duration = Duration::from_millis(800);
+
+/// The pause between two questions.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// A URL of a cluster.
+pub(super) struct ClusterUrl {
+    /// Servers to ask for the others.
+    pub(super) seeds: Vec<Host>,
+    /// The same URL with the first of them alone, which says everything else.
+    pub(super) plain: String,
+    /// What errors and logs show.
+    pub(super) masked: String,
+}
+
+impl ClusterUrl {
+    /// Reads what follows `redis+cluster://` or, for TLS, `rediss+cluster://`: `[USER:PASSWORD@]HOST[:PORT][,HOST..][/][?OPTIONS]`.
+    pub(super) fn parse(scheme: &str, rest: &str) -> Result<Self, String> {
+        let (server, options) = rest.split_once('?').unwrap_or((rest, ""));
+        let (login, server) = server.rsplit_once('@').map_or(("", server), |(login, server)| (login, server));
+        let (hosts, database) = server.split_once('/').unwrap_or((server, ""));
+        if !matches!(database, "" | "0") {
+            return Err("a cluster has no databases: end it behind the last host".into());
+        }
+        let seeds = hosts_in(hosts, 6379, "server")?;
+        let (first, port) = &seeds[0];
+        let login_as = |shown: &str| if login.is_empty() { String::new() } else { format!("{shown}@") };
+        let names = seeds.iter().map(|(host, port)| format!("{host}:{port}")).collect::<Vec<_>>().join(",");
+        Ok(Self {
+            masked: format!("{scheme}+cluster://{}{names}", login_as("***")),
+            plain: format!("{scheme}://{}{first}:{port}/?{options}", login_as(login)),
+            seeds,
+        })
+    }
+}
+
+/// Asks a server a question, over a connection of its own.
+pub(super) type Ask = Box<dyn Fn(Host, Cmd) -> BoxFuture<'static, RedisResult<Value>> + Send + Sync>;
+
+/// The servers of a cluster.
+pub(super) struct Cluster {
+    ask: Ask,
+    seeds: Vec<Host>,
+    map: watch::Sender<SlotMap>,
+    /// Held while the first map is asked for.
+    first: tokio::sync::Mutex<()>,
+    question: Mutex<Question>,
+}
+
+/// What is to be asked.
+#[derive(Debug, Default)]
+struct Question {
+    is_open: bool,
+    /// Whom to ask first.
+    named: Option<Host>,
+    /// Alive while a task asks.
+    task: Weak<()>,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("seeds", &self.seeds).field("map", &*self.map.borrow()).finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    pub(super) fn new(ask: Ask, seeds: Vec<Host>) -> Self {
+        let map = watch::Sender::new(SlotMap::default());
+        Self { ask, seeds, map, first: tokio::sync::Mutex::default(), question: Mutex::default() }
+    }
+
+    pub(super) fn owner(&self, slot: Slot) -> Option<Host> {
+        self.map.borrow().owner(slot).cloned()
+    }
+
+    /// The servers that have any slot.
+    pub(super) fn masters(&self) -> BTreeSet<Host> {
+        self.map.borrow().masters().into_iter().cloned().collect()
+    }
+
+    /// Reports each change of the map.
+    pub(super) fn changes(&self) -> watch::Receiver<SlotMap> {
+        self.map.subscribe()
+    }
+
+    /// Waits for the first map.
+    pub(super) async fn known(&self) -> RedisResult<()> {
+        if !self.map.borrow().is_empty() {
+            return Ok(());
+        }
+        let _first = self.first.lock().await;
+        if self.map.borrow().is_empty() { self.ask_all().await } else { Ok(()) }
+    }
+
+    /// The map may be wrong: asks for it in a task of its own, `named` first.
+    pub(super) fn doubt(self: &Arc<Self>, named: Option<Host>) {
+        let mut question = self.question();
+        question.is_open = true;
+        question.named = named.or_else(|| question.named.take());
+        // Outside a runtime the store is being dropped.
+        if question.task.strong_count() > 0 || Handle::try_current().is_err() {
+            return;
+        }
+        let task = Arc::new(());
+        question.task = Arc::downgrade(&task);
+        drop(question);
+        super::spawn(Arc::clone(self).ask_while_open(task));
+    }
+
+    async fn ask_while_open(self: Arc<Self>, _task: Arc<()>) {
+        while let Some(named) = self.next_question() {
+            if let Err(error) = self.ask_again(named).await {
+                tracing::debug!(%error, "no server of the cluster says which one has which slot");
+            }
+            Boottime.sleep_until(Boottime.now() + PAUSE).await;
+        }
+    }
+
+    /// Whom to ask first, if there is a question. If there is none, the task ends.
+    fn next_question(&self) -> Option<Option<Host>> {
+        let mut question = self.question();
+        if !std::mem::take(&mut question.is_open) {
+            question.task = Weak::new();
+            return None;
+        }
+        Some(question.named.take())
+    }
+
+    async fn ask_again(&self, named: Option<Host>) -> RedisResult<()> {
+        if let Some(host) = named {
+            let answered = tokio::select! {
+                biased;
+                map = self.ask(&host) => map.ok(),
+                () = Boottime.sleep_until(Boottime.now() + ANSWERED_WITHIN) => None,
+            };
+            if let Some(map) = answered {
+                self.learn(map);
+                return Ok(());
+            }
+        }
+        self.ask_all().await
+    }
+
+    async fn ask_all(&self) -> RedisResult<()> {
+        let hosts: BTreeSet<Host> = self.seeds.iter().chain(self.map.borrow().nodes()).cloned().collect();
+        let mut asked: FuturesUnordered<_> = hosts.iter().map(|host| self.ask(host)).collect();
+        let mut too_late = Boottime.sleep_until(Boottime.now() + ANSWERED_WITHIN);
+        let (mut maps, mut why) = (Vec::new(), None);
+        loop {
+            let answer = tokio::select! {
+                biased;
+                answer = asked.next() => answer,
+                () = &mut too_late => None,
+            };
+            match answer {
+                Some(Ok(map)) => maps.push(map),
+                Some(Err(error)) => drop(why.get_or_insert(error)),
+                None => break,
+            }
+        }
+        drop(asked);
+        if maps.is_empty() {
+            return Err(why.unwrap_or_else(|| io::Error::from(io::ErrorKind::TimedOut).into()));
+        }
+        self.learn(SlotMap::most_named(&maps));
+        Ok(())
+    }
+
+    async fn ask(&self, host: &Host) -> RedisResult<SlotMap> {
+        let mut question = redis::cmd("CLUSTER");
+        question.arg("SLOTS");
+        let answer = (self.ask)(host.clone(), question).await?;
+        SlotMap::read(&answer, host).ok_or_else(|| io::Error::other("no server of the cluster has slots yet").into())
+    }
+
+    fn learn(&self, map: SlotMap) {
+        self.map.send_if_modified(|known| {
+            let is_new = *known != map;
+            *known = map;
+            is_new
+        });
+    }
+
+    fn question(&self) -> MutexGuard<'_, Question> {
+        self.question.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A server of a cluster.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) cluster: Arc<Cluster>,
+    /// `None`: any that has slots.
+    pub(super) host: Option<Host>,
+}
+
+impl Node {
+    /// Where to connect to.
+    pub(super) async fn host(&self) -> RedisResult<Host> {
+        if let Some(host) = &self.host {
+            return Ok(host.clone());
+        }
+        self.cluster.known().await?;
+        let any = self.cluster.masters().pop_first();
+        any.ok_or_else(|| io::Error::other("no server of the cluster has slots yet").into())
+    }
+
+    /// Whether the server has this slot, as far as is known.
+    pub(super) fn has(&self, slot: Slot) -> bool {
+        self.cluster.owner(slot) == self.host
+    }
+
+    /// Takes note of what an error of this server says of the cluster. Returns it as one that passes, if it names another server.
+    pub(super) fn noted(&self, error: RedisError) -> RedisError {
+        let detail = error.detail().unwrap_or_default();
+        match error.code() {
+            Some("MOVED") => {
+                let to = self.host.as_ref().and_then(|asked| moved(detail, asked));
+                if let Some((slot, owner)) = &to {
+                    self.cluster.map.send_if_modified(|map| map.give(*slot, owner));
+                }
+                self.cluster.doubt(to.map(|(_, owner)| owner));
+                passing(&format!("slot and server are now {detail}"))
+            }
+            Some("ASK") => passing(&format!("a slot is on its way: {detail}")),
+            Some("CLUSTERDOWN" | "MASTERDOWN" | "READONLY") => {
+                self.cluster.doubt(None);
+                error
+            }
+            _ => error,
+        }
+    }
+}
+
+/// As a server answers that has one part of a slot.
+fn passing(detail: &str) -> RedisError {
+    make_extension_error("TRYAGAIN".into(), Some(detail.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_and_the_login_of_a_cluster_are_read() {
+        let url = ClusterUrl::parse("redis", "me:s%40cret@one,two:7000,[::1]/0?prefix=eu").expect("it is a URL");
+        assert_eq!(
+            url.seeds,
+            [("one", 6379), ("two", 7000), ("[::1]", 6379)].map(|(host, port)| (host.to_owned(), port))
+        );
+        assert_eq!(url.plain, "redis://me:s%40cret@one:6379/?prefix=eu");
+        assert_eq!(url.masked, "redis+cluster://***@one:6379,two:7000,[::1]:6379");
+        for (rest, says) in
+            [("one/2", "has no databases"), ("one,", "a server has no host"), ("one:x", "the port of a server")]
+        {
+            let error = ClusterUrl::parse("redis", rest).err().unwrap_or_default();
+            assert!(error.contains(says), "{rest}: {error}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Slots: in which of the 16,384 slots of a cluster a key is, and which server has it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use redis::Value;
+
+use super::sentinel::Host;
+
+/// The number of a slot.
+pub(super) type Slot = u16;
+
+const SLOTS: Slot = 16_384;
+
+/// The slot of a key: that of the text in its first braces, if there is any.
+pub(super) fn slot_of(key: &[u8]) -> Slot {
+    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
+        let rest = &key[open + 1..];
+        let length = rest.iter().position(|byte| *byte == b'}')?;
+        (length > 0).then(|| &rest[..length])
+    });
+    crc16(tag.unwrap_or(key)) % SLOTS
+}
+
+/// CRC-16/XMODEM.
+fn crc16(bytes: &[u8]) -> u16 {
+    let shifted = |crc: u16, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+    bytes.iter().fold(0, |crc, byte| (0..8).fold(crc ^ (u16::from(*byte) << 8), shifted))
+}
+
+/// Which server has which slot, as far as it is known.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct SlotMap {
+    masters: Vec<Host>,
+    /// The place of the owner of each slot among `masters`; empty if nothing is known.
+    owners: Vec<Option<u16>>,
+    /// All servers that have answered or were named, replicas too.
+    nodes: BTreeSet<Host>,
+}
+
+impl fmt::Debug for SlotMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlotMap").field("masters", &self.masters).finish_non_exhaustive()
+    }
+}
+
+impl SlotMap {
+    /// Reads the answer of a server to `CLUSTER SLOTS`. `None`: it is another answer, or names no slot. A server without a name is
+    /// the one that was asked.
+    pub(super) fn read(answer: &Value, asked: &Host) -> Option<Self> {
+        let Value::Array(ranges) = answer else { return None };
+        let mut map = Self { nodes: BTreeSet::from([asked.clone()]), ..Self::default() };
+        for range in ranges {
+            let Value::Array(parts) = range else { return None };
+            let [Value::Int(first), Value::Int(last), nodes @ ..] = parts.as_slice() else { return None };
+            let (first, last) =
+                (Slot::try_from(*first).ok()?, Slot::try_from(*last).ok().filter(|slot| *slot < SLOTS)?);
+            map.nodes.extend(nodes.iter().filter_map(|node| host_in(node, asked)));
+            let Some(master) = nodes.first().and_then(|node| host_in(node, asked)) else { continue };
+            for slot in first..=last {
+                map.give(slot, &master);
+            }
+        }
+        (!map.is_empty()).then_some(map)
+    }
+
+    /// For each slot the owner that most of these maps name, and the first of several.
+    pub(super) fn most_named(maps: &[Self]) -> Self {
+        let mut named = Self::default();
+        for slot in 0..SLOTS {
+            let votes = |owner: &Host| maps.iter().filter(|map| map.owner(slot) == Some(owner)).count();
+            // `max_by_key` takes the last one of several.
+            if let Some(owner) = maps.iter().rev().filter_map(|map| map.owner(slot)).max_by_key(|owner| votes(owner)) {
+                named.give(slot, owner);
+            }
+        }
+        named.nodes = maps.iter().flat_map(|map| map.nodes.iter().cloned()).collect();
+        named
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.owners.is_empty()
+    }
+
+    pub(super) const fn nodes(&self) -> &BTreeSet<Host> {
+        &self.nodes
+    }
+
+    pub(super) fn owner(&self, slot: Slot) -> Option<&Host> {
+        let place = (*self.owners.get(usize::from(slot))?)?;
+        self.masters.get(usize::from(place))
+    }
+
+    /// The servers that have any slot.
+    pub(super) fn masters(&self) -> BTreeSet<&Host> {
+        let places: BTreeSet<_> = self.owners.iter().flatten().collect();
+        places.into_iter().filter_map(|place| self.masters.get(usize::from(*place))).collect()
+    }
+
+    /// Notes the owner of a slot. Returns whether it is another one than before.
+    pub(super) fn give(&mut self, slot: Slot, owner: &Host) -> bool {
+        if self.owner(slot) == Some(owner) || slot >= SLOTS {
+            return false;
+        }
+        self.owners.resize(usize::from(SLOTS), None);
+        let place = self.masters.iter().position(|known| known == owner).unwrap_or_else(|| {
+            self.masters.push(owner.clone());
+            self.masters.len() - 1
+        });
+        self.owners[usize::from(slot)] = u16::try_from(place).ok();
+        self.nodes.insert(owner.clone());
+        true
+    }
+}
+
+/// What a `MOVED` says behind its code: `SLOT HOST:PORT`. Without a host it is that of the server that was asked.
+pub(super) fn moved(detail: &str, asked: &Host) -> Option<(Slot, Host)> {
+    let (slot, address) = detail.split_once(' ')?;
+    let (host, port) = address.rsplit_once(':')?;
+    let host = if host.is_empty() { &asked.0 } else { host };
+    Some((slot.parse().ok()?, (host.to_owned(), port.parse().ok()?)))
+}
+
+/// A server in an answer: its host, its port, and more. `?` stands for a name that the server does not know.
+fn host_in(node: &Value, asked: &Host) -> Option<Host> {
+    let Value::Array(parts) = node else { return None };
+    let [host, Value::Int(port), ..] = parts.as_slice() else { return None };
+    let host = match host {
+        Value::BulkString(host) => std::str::from_utf8(host).ok()?,
+        Value::SimpleString(host) => host,
+        _ => "",
+    };
+    let port = u16::try_from(*port).ok()?;
+    match host {
+        "?" => None,
+        "" => Some((asked.0.clone(), port)),
+        host => Some((host.to_owned(), port)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str) -> Host {
+        (name.to_owned(), 6379)
+    }
+
+    fn range(first: i64, last: i64, nodes: &[&str]) -> Value {
+        let node = |name: &&str| Value::Array(vec![Value::BulkString(name.as_bytes().to_vec()), Value::Int(6379)]);
+        let nodes = nodes.iter().map(node);
+        Value::Array([Value::Int(first), Value::Int(last)].into_iter().chain(nodes).collect())
+    }
+
+    fn map(ranges: Vec<Value>) -> SlotMap {
+        SlotMap::read(&Value::Array(ranges), &host("asked")).expect("it is an answer")
+    }
+
+    #[test]
+    fn the_slot_of_a_key_is_that_of_its_hash_tag() {
+        // As `CLUSTER KEYSLOT` answers.
+        for (key, slot) in [("123456789", 12_739), ("foo", 12_182), ("dq:{foo}:jobs", 12_182), ("", 0)] {
+            assert_eq!(slot_of(key.as_bytes()), slot, "{key}");
+        }
+        assert_eq!(slot_of(b"{}a"), crc16(b"{}a") % SLOTS);
+        assert_eq!(slot_of(b"{a"), crc16(b"{a") % SLOTS);
+        assert_eq!(slot_of(b"x{a}{b}"), slot_of(b"a"));
+    }
+
+    #[test]
+    fn a_map_has_the_first_server_of_each_range_and_knows_the_others() {
+        let mut map = map(vec![range(0, 99, &["", "b"]), range(100, 16_383, &["c", "?"])]);
+        assert_eq!([0, 99, 100, 16_383].map(|slot| map.owner(slot).unwrap().0.as_str()), ["asked", "asked", "c", "c"]);
+        assert_eq!(map.nodes().iter().map(|host| host.0.as_str()).collect::<Vec<_>>(), ["asked", "b", "c"]);
+        assert!(map.give(5, &host("c")) && !map.give(5, &host("c")) && !map.give(SLOTS, &host("c")));
+        assert_eq!(map.masters().len(), 2);
+        for wrong in [Value::Nil, Value::Array(vec![]), Value::Array(vec![range(0, 16_384, &["a"])])] {
+            assert_eq!(SlotMap::read(&wrong, &host("asked")), None);
+        }
+    }
+
+    #[test]
+    fn the_owner_of_a_slot_is_the_one_that_most_servers_name() {
+        let whole = |name: &str| map(vec![range(0, 16_383, &[name])]);
+        let maps = [whole("old"), map(vec![range(0, 9, &["new"])]), whole("new")];
+        let named = SlotMap::most_named(&maps);
+        assert_eq!((named.owner(3), named.owner(10)), (Some(&host("new")), Some(&host("old"))));
+    }
+
+    #[test]
+    fn a_moved_slot_names_its_owner() {
+        let asked = host("asked");
+        assert_eq!(moved("3999 10.0.0.1:7000", &asked), Some((3999, ("10.0.0.1".into(), 7000))));
+        assert_eq!(moved("3999 :7000", &asked), Some((3999, ("asked".into(), 7000))));
+        assert_eq!(moved("3999 ::1:7000", &asked), Some((3999, ("::1".into(), 7000))));
+        for wrong in ["", "3999", "x 10.0.0.1:7000", "3999 10.0.0.1"] {
+            assert_eq!(moved(wrong, &asked), None);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! A cluster of three masters on free ports of 127.0.0.1, and moves of its slots.
+
+use redis::{Cmd, Connection, FromRedisValue, RedisResult};
+
+use super::RedisServer;
+
+const MASTERS: usize = 3;
+const SLOTS: usize = 16_384;
+
+/// The servers of a cluster: the masters, and behind them a replica of each, if there are any. Dropping the value kills all of
+/// them.
+#[derive(Debug)]
+pub struct ClusterServers {
+    pub servers: Vec<RedisServer>,
+}
+
+/// A slot on its way from one server to another.
+#[derive(Debug)]
+pub struct SlotMove<'a> {
+    cluster: &'a ClusterServers,
+    slot: usize,
+    from: usize,
+    to: usize,
+}
+
+fn start() -> RedisServer {
+    let in_memory = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
+    let of_a_cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
+    let promoted_at_once = ["--cluster-replica-validity-factor", "0"];
+    RedisServer::start_with(&[&in_memory[..], &of_a_cluster, &promoted_at_once].concat())
+}
+
+fn connect(server: &RedisServer) -> Connection {
+    let client = redis::Client::open(server.url()).expect("the URL is valid");
+    client.get_connection().expect("the server is reachable")
+}
+
+fn ask<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> RedisResult<T> {
+    let mut cmd = Cmd::new();
+    cmd.arg(words).query(&mut connect(server))
+}
+
+fn asked<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
+    ask(server, words).unwrap_or_else(|error| panic!("{words:?}: {error}"))
+}
+
+impl ClusterServers {
+    /// Starts three masters, each with a third of the slots, and waits until each knows all.
+    pub fn start() -> Self {
+        Self::of((0..MASTERS).map(|_| start()).collect())
+    }
+
+    /// The same, with a replica of each.
+    pub fn start_with_replicas() -> Self {
+        let this = Self::of((0..2 * MASTERS).map(|_| start()).collect());
+        for (replica, master) in this.servers[MASTERS..].iter().zip(&this.servers) {
+            let id: String = asked(master, &["CLUSTER", "MYID"]);
+            while ask::<()>(replica, &["CLUSTER", "REPLICATE", &id]).is_err() {}
+            while !replica.command(&["INFO", "replication"]).contains("master_link_status:up") {}
+        }
+        let count = 2 * MASTERS;
+        let is_replicated = |server: &RedisServer| {
+            let nodes: String = asked(server, &["CLUSTER", "NODES"]);
+            nodes.matches("slave").count() == count - MASTERS
+        };
+        this.servers.iter().for_each(|server| while !is_replicated(server) {});
+        this
+    }
+
+    fn of(servers: Vec<RedisServer>) -> Self {
+        for (n, server) in servers.iter().enumerate() {
+            asked::<()>(server, &["CLUSTER", "SET-CONFIG-EPOCH", &(n + 1).to_string()]);
+            if n < MASTERS {
+                let slots: Vec<_> =
+                    (0..SLOTS).filter(|slot| slot * MASTERS / SLOTS == n).map(|n| n.to_string()).collect();
+                let words: Vec<&str> =
+                    ["CLUSTER", "ADDSLOTS"].into_iter().chain(slots.iter().map(String::as_str)).collect();
+                asked::<()>(server, &words);
+            }
+            asked::<()>(&servers[0], &["CLUSTER", "MEET", "127.0.0.1", &server.port().to_string()]);
+        }
+        let all = format!("cluster_known_nodes:{}\r", servers.len());
+        for server in &servers {
+            let is_ready = |info: &str| info.contains("cluster_state:ok") && info.contains(&all);
+            while !is_ready(&server.command(&["CLUSTER", "INFO"])) {}
+        }
+        Self { servers }
+    }
+
+    /// The URL of the cluster, which names its first masters.
+    pub fn url(&self) -> String {
+        let hosts: Vec<_> =
+            self.servers[..MASTERS].iter().map(|server| format!("127.0.0.1:{}", server.port())).collect();
+        format!("redis+cluster://{}", hosts.join(","))
+    }
+
+    /// The place of the master that has this key, once one has it.
+    pub fn owner(&self, key: &str) -> usize {
+        loop {
+            let has = |server: &RedisServer| {
+                let client = redis::Client::open(server.url()).expect("the URL is valid");
+                client.get_connection().is_ok_and(|mut to| redis::cmd("EXISTS").arg(key).query::<()>(&mut to).is_ok())
+            };
+            if let Some(place) = self.servers.iter().position(has) {
+                return place;
+            }
+        }
+    }
+
+    /// Begins to move the slot of this key to another server.
+    pub fn begin_to_move(&self, key: &str, to: usize) -> SlotMove<'_> {
+        let slot = asked(&self.servers[0], &["CLUSTER", "KEYSLOT", key]);
+        let this = SlotMove { cluster: self, slot, from: self.owner(key), to };
+        this.set_slot(to, "IMPORTING", this.from);
+        this.set_slot(this.from, "MIGRATING", to);
+        this
+    }
+
+    /// Moves the slot of this key to another server.
+    pub fn move_slot(&self, key: &str, to: usize) {
+        let on_its_way = self.begin_to_move(key, to);
+        while on_its_way.move_keys(100) > 0 {}
+        on_its_way.finish();
+    }
+}
+
+impl SlotMove<'_> {
+    fn set_slot(&self, at: usize, what: &str, other: usize) {
+        let id: String = asked(&self.cluster.servers[other], &["CLUSTER", "MYID"]);
+        asked::<()>(&self.cluster.servers[at], &["CLUSTER", "SETSLOT", &self.slot.to_string(), what, &id]);
+    }
+
+    /// Moves at most so many keys. Returns how many it moved.
+    pub fn move_keys(&self, most: usize) -> usize {
+        let (source, target) = (&self.cluster.servers[self.from], &self.cluster.servers[self.to]);
+        let (slot, most) = (self.slot.to_string(), most.to_string());
+        let keys: Vec<String> = asked(source, &["CLUSTER", "GETKEYSINSLOT", &slot, &most]);
+        if !keys.is_empty() {
+            let port = target.port().to_string();
+            let to = ["MIGRATE", "127.0.0.1", &port, "", "0", "10000", "KEYS"];
+            let words: Vec<&str> = to.into_iter().chain(keys.iter().map(String::as_str)).collect();
+            asked::<()>(source, &words);
+        }
+        keys.len()
+    }
+
+    /// Gives the slot to its new server, whose keys have all moved.
+    pub fn finish(self) {
+        while self.move_keys(100) > 0 {}
+        self.set_slot(self.to, "NODE", self.to);
+        self.set_slot(self.from, "NODE", self.to);
+    }
+}
