@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use dq::environment::StoreClock;
 use dq::store::redis::RedisStore;
-use redis::{ConnectionLike, Value};
+use redis::Value;
 
 use super::RedisServer;
 
@@ -66,7 +66,7 @@ impl CommandConnection {
         let mut cmd = redis::cmd(words[0]);
         cmd.arg(&words[1..]);
         loop {
-            match self.0.req_command(&cmd) {
+            match cmd.query(&mut self.0) {
                 Err(error) if error.code() == Some("MOVED") => {
                     let (owner, _) = error.redirect_node().expect("it names the server");
                     self.0 = connect_to(owner);
@@ -170,7 +170,7 @@ impl Keyspace {
         let has = |connection: &mut CommandConnection, topic: &String| {
             let mut ask = redis::cmd("EXISTS");
             ask.arg(self.key(topic, "wake"));
-            connection.0.req_command(&ask).is_ok()
+            ask.query::<()>(&mut connection.0).is_ok()
         };
         let topic_on = |mut connection| {
             let mut topics = (0..).map(|n| format!("{app}:{app}-{n}"));
