@@ -11,7 +11,6 @@ use dq::provider::Provider;
 use dq::store::redis::RedisStore;
 use dq::store::step::{Change, Scan, USUAL_BYTES};
 use dq::store::{CommandKind, Due, NewJob, OnDuplicate, PageRequest, Store, Stored};
-use dq::testing::ManualClock;
 use dq_tests::redis::RedisServer;
 
 use super::topic::{Topic, id, job};
@@ -400,8 +399,7 @@ async fn another_version_and_due_jobs_without_a_listener_are_found() {
 async fn a_topic_with_over_a_thousand_producers_is_found() {
     let (server, _topic) = sound().await;
     let more = "for n = 1, ARGV[1] do redis.call('SET', KEYS[1] .. n, '1', 'EX', 3600) end return 1";
-    let known = found(&server).await;
-    assert_eq!(known, []);
+    assert_eq!(found(&server).await, []);
     server.command(&["EVAL", more, "1", "dq:{shop:t}:calls:p", "900"]);
     assert_eq!(found(&server).await, []);
     server.command(&["EVAL", more, "1", "dq:{shop:t}:calls:q", "900"]);
@@ -426,8 +424,7 @@ async fn the_settings_the_memory_and_the_clock_of_the_server_are_examined() {
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     assert_eq!(of_the_store(&server).await, [FindingCode::NotPersistent, FindingCode::MemoryFull]);
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
-
-    let clock = Arc::new(ManualClock::at(1_000_000_000));
+    let clock = Arc::new(dq::testing::ManualClock::at(1_000_000_000));
     let store = Arc::new(RedisStore::with_test_clock(&server.url(), clock).unwrap());
     let environment = Environment::of_this_runtime().unwrap();
     let look = Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default()).inspect();
