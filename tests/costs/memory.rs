@@ -31,6 +31,8 @@ async fn bytes(delay: &str) -> f64 {
     let order = Order { payload: "x".repeat(86) };
     assert_eq!(serde_json::to_string(&order).unwrap().len(), 100);
     dq.provider().add(order.clone()).after(delay).await.unwrap();
+    // The connection for queries, over which the topic enters the directory, is open from then on.
+    dq.provider().inspect().topic("orders").await.unwrap();
     let before = used_memory(&server);
     for _ in 0..JOBS / 1_000 {
         let added = dq.provider().add_many((0..1_000).map(|_| order.clone())).after(delay).await.unwrap();
