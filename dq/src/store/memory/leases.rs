@@ -146,8 +146,10 @@ impl Topic {
     pub(crate) fn note_of_run(&mut self, now: Now, node: &NodeId, request: Note) -> Noted {
         let (id, number, mut told) = (&request.id, request.number, None);
         let note = self.note(node, id, request.token, |slot| {
-            let Some(notes) = slot.notes().filter(|notes| number == 0 || number > notes.number) else { return };
-            notes.number = notes.number.max(number);
+            if number > 0 {
+                let Some(notes) = slot.notes().filter(|notes| number > notes.number) else { return };
+                notes.number = number;
+            }
             match request.what {
                 Noting::State(metadata) => {
                     let fixed = slot.record.fixed();
@@ -156,7 +158,7 @@ impl Topic {
                         slot.set_metadata(&Metadata { parked_by: fixed.parked_by, ..metadata });
                     }
                 }
-                Noting::Progress(progress) => told = Some(notes.progress.insert(progress).clone()),
+                Noting::Progress(progress) => told = slot.notes().map(|notes| notes.progress.insert(progress).clone()),
             }
         });
         if let Some(progress) = told {

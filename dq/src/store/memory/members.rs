@@ -25,9 +25,11 @@ fn end_of(made: &JobMove, on_dead: OnDead) -> Option<MemberEnd> {
         (JobMove::Done { .. }, _) => Some(MemberEnd::Acked),
         (JobMove::Dead { .. }, OnDead::Count) => Some(MemberEnd::Dead),
         (JobMove::Dead { .. }, OnDead::CancelRest) => Some(MemberEnd::DeadCancels),
-        // Only a DEAD job whose set waits for it is still a member when its retention ends.
-        (JobMove::Removed, _) => Some(MemberEnd::Dead),
-        (JobMove::Deleted { .. } | JobMove::Dropped, _) => Some(MemberEnd::Left),
+        // Only a DEAD job whose set waits for it is still a member when its retention ends, and a broadcast in the place of a member.
+        (JobMove::Removed, OnDead::Wait) => Some(MemberEnd::Dead),
+        (JobMove::Deleted { .. } | JobMove::Dropped | JobMove::Published | JobMove::Removed, _) => {
+            Some(MemberEnd::Left)
+        }
         _ => None,
     }
 }
@@ -60,12 +62,20 @@ impl Members {
         old
     }
 
-    /// What the homes of the sets are told of these moves.
-    pub(super) fn ends(&mut self, topic: &TopicName, moves: &[(JobId, JobMove)]) -> FollowUps {
+    /// What the homes of the sets are told of these moves. A broadcast ends a member whose place it has taken, and not one that is there.
+    pub(super) fn ends(
+        &mut self,
+        topic: &TopicName,
+        moves: &[(JobId, JobMove)],
+        is_there: impl Fn(&JobId) -> bool,
+    ) -> FollowUps {
         let mut ends = Ends::default();
         for (id, made) in moves {
             let Some(membership) = self.by_id.get(id) else { continue };
             let Some(end) = end_of(made, membership.on_dead) else { continue };
+            if matches!(made, JobMove::Published | JobMove::Removed) && is_there(id) {
+                continue;
+            }
             let membership = self.put(id, None).expect("it was there just now");
             ends.push(membership, id.clone(), end);
         }

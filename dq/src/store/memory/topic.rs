@@ -110,7 +110,8 @@ impl Topic {
             self.statistics.add(now, &counts);
         }
         if !self.members.is_empty() && !moves.is_empty() {
-            let ends = self.members.ends(&self.name().clone(), &moves);
+            let (name, jobs) = (self.name().clone(), &self.jobs);
+            let ends = self.members.ends(&name, &moves, |id| jobs.get(id).is_some());
             self.tell(now, &ends);
         }
         // A step that ends the keeping of histories has no moves.

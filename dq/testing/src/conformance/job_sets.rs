@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
+use super::broadcasts::publish;
 use super::events::exhaust_by_crashes;
 use super::producer::{answered, delayed, job, replacing, retained, with_payload};
 use super::topic::{Topic, id, ms, secs};
-use dq::job::State;
+use dq::job::{Deliver, State};
 use dq::store::step::{Change, Ending, Verdict};
 use dq::store::{
     ACKED_HEADER, BatchAnswer, CommandKind, DEAD_HEADER, FollowUpBatch, FollowUps, LEFT_HEADER, MOST_SETS, NewJob,
@@ -200,6 +201,26 @@ pub async fn job_that_comes_back_is_still_a_member(t: &Topic) {
     }
     relay_all(&[t, &one]).await;
     assert_eq!(t.set_counts().await, [4, 4, 0, 0]);
+    one.close().await;
+}
+
+/// A member whose place a broadcast takes has left once that goes out or expires; a job that goes out as a broadcast, too, stays one
+/// (rule 18).
+pub async fn broadcast_in_the_place_of_a_member_ends_it(t: &Topic) {
+    let one = t.beside("conformance", "one").await;
+    let both = NewJob { deliver: Deliver::Both, ..job("both") };
+    t.joined_by(&one, OnDead::Count, vec![job("replaced"), both]).await;
+    relay_all(&[t, &one]).await;
+    one.add_job(NewJob { deliver: Deliver::Broadcast, ..replacing("replaced", "new") }).await;
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [2, 0, 0, 0]);
+    while publish(&one, "n", 10).await.published > 0 {}
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [2, 0, 0, 1]);
+    let claim = one.claim("n", "both").await;
+    one.end("n", &claim, Change::Ack).await;
+    relay_all(&[t, &one]).await;
+    assert_eq!(t.set_counts().await, [2, 1, 0, 1]);
     one.close().await;
 }
 

@@ -61,7 +61,7 @@ macro_rules! store_behaviours {
         job_sets:
             last_job_of_a_set_comes_once_when_all_members_have_ended set_without_members_ends_at_once member_counts_once_however_often_it_is_added change_of_a_set_is_one_call each_way_of_leaving_ends_a_member
             job_that_comes_back_is_still_a_member set_waits_for_its_dead_members dead_member_cancels_the_rest closed_set_takes_members_of_its_members_only job_is_a_member_of_one_set sets_come_in_pages
-            replaced_or_extended_member_is_still_one member_that_crashes_too_often_is_dead removal_of_an_ended_member_counts_no_second_time sets_of_a_topic_are_bounded;
+            replaced_or_extended_member_is_still_one broadcast_in_the_place_of_a_member_ends_it member_that_crashes_too_often_is_dead removal_of_an_ended_member_counts_no_second_time sets_of_a_topic_are_bounded;
         ticks:
             tick_adds_its_jobs_and_waits_for_the_next tick_of_another_run_adds_nothing
             tick_of_a_dead_node_is_claimed_again tick_leaves_known_jobs tick_adds_nothing_until_the_last_job_has_ended

@@ -138,10 +138,7 @@ impl RunSettings {
                 * SECOND,
             topics: cluster.random("topics", 0).pick(&[2, 3]),
             follow_ups,
-            // The store does not end a member yet whose place a broadcast takes.
-            sets: (has_outboxes && profile != Profile::Broadcasts || profile == Profile::Calm)
-                && !follow_ups
-                && cluster.random("sets", 0).below(6) == 0,
+            sets: (has_outboxes || profile == Profile::Calm) && !follow_ups && cluster.random("sets", 0).below(6) == 0,
             groups: if profile == Profile::Claim { 0 } else { cluster.random("groups", 0).pick(&[0, 0, 1, 2]) },
             group_burst: cluster.random("group-burst", 0).pick(&[0, 1, 3]),
             lookahead: cluster.random("lookahead", 0).pick(&[0, 0, 5, 50]) * MS,

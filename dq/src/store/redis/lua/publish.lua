@@ -2,7 +2,7 @@
 
 KEYS[1]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[2]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
-KEYS[3]  {app:topic}:meta            HASH     publisher, published, paused, draining, events, history
+KEYS[3]  {app:topic}:meta            HASH     publisher, published, paused, draining, events, history, members
 KEYS[4]  {app:topic}:broadcast       CHANNEL  published broadcasts: number, blank, id, line feed, record
 KEYS[5]  {app:topic}:jobs            HASH     job id -> record
 KEYS[6]  {app:topic}:done            ZSET     job id -> end of its retention, ms
@@ -28,11 +28,11 @@ local ROLE_SLACK = 200
 -- include bulk.lua
 -- include metadata.lua
 -- include lapse.lua
-local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published', 'paused', 'draining', 'events', 'history')
+local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published', 'paused', 'draining', 'events', 'history', 'members')
 local publisher, publisher_until, number, paused, draining = roles[1], roles[2], tonumber(roles[3] or 0) or 0, roles[4], roles[5]
 -- Numbers begin again where doubles are no longer exact: no dq counts so far.
 if not (number >= 0 and number < 9007199254739991) then number = 0 end
-local events, history_setting, note, keep_notes, tells_moves = roles[6], roles[7]
+local events, history_setting, tells_moves, note, keep_notes = roles[6], roles[7], roles[8]
 -- include recorder.lua
 local latest, opens_at, drained_at = floor, nil, nil
 if paused or draining then

@@ -1,12 +1,12 @@
 --[[ tell_sets: of the jobs that the step has ended, those that are members of job sets are none any more, and the sets are told.
 
-Needs    for_each_move of the part `recorder`; meta, members, outbox; clock
+Needs    for_each_move of the part `recorder`; jobs, meta, members, outbox; clock
 Holds    rule 18: in the step that ends the jobs. A set that waits for its DEAD jobs is not told of them until they are gone
-Cost     an HMGET field for each job that ends; HDEL and HLEN, and what `ends` costs, if there are any
+Cost     an HMGET field for each job that ends, HEXISTS for each that is removed or goes out; HDEL and HLEN, and what `ends` costs, if there are any
 ]]
 local ids, letters, telling, gone = {}, {}, {}, {}
 for_each_move(function(one, id)
-  if string.find(one.letter, '[kxdgz]') then ids[#ids + 1], letters[#letters + 1] = id, one.letter end
+  if string.find(one.letter, '[kxdgzo]') then ids[#ids + 1], letters[#letters + 1] = id, one.letter end
 end)
 for first = 1, #ids, 1000 do
   local of = redis.call('HMGET', members, unpack(ids, first, math.min(first + 999, #ids)))
@@ -16,8 +16,9 @@ for first = 1, #ids, 1000 do
       how = 'a'
     elseif letter == 'x' then
       how = on_dead == 'c' and 'x' or on_dead
-    elseif letter == 'g' then
-      how = on_dead == 'w' and 'x' or 'w'
+    elseif letter == 'g' or letter == 'o' then
+      -- A broadcast ends a member whose place it has taken, and not one that is there.
+      how = redis.call('HEXISTS', jobs, ids[first + n - 1]) == 1 and 'w' or letter == 'g' and on_dead == 'w' and 'x' or 'l'
     end
     if of[n] and how ~= 'w' then
       telling[#telling + 1], telling[#telling + 2], telling[#telling + 3] = of[n], ids[first + n - 1], how
