@@ -84,7 +84,7 @@ struct Storm {
     /// Nothing but kills happen, to every node and producer. Only Redis, without `--kills`.
     #[arg(long)]
     only_kills: bool,
-    /// The store is a master with two replicas, behind sentinels. It is killed every 20 seconds, and besides nothing but kills happen, to
+    /// The store is a master with a replica, behind sentinels. It is killed every 20 seconds, and besides nothing but kills happen, to
     /// every node and producer. A call is answered once a replica has it. Only Redis, without `--kills`.
     #[arg(long)]
     sentinel: bool,

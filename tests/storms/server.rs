@@ -1,4 +1,4 @@
-//! The store of a storm: a Redis server that writes every command to disk before it answers, or a master with replicas, behind sentinels;
+//! The store of a storm: a Redis server that writes every command to disk before it answers, or a master with a replica, behind sentinels;
 //! and what the storm does to it.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ pub const FAILED_OVER: &str = "failed over";
 pub enum Server {
     /// One server.
     One(Arc<Mutex<RedisServer>>),
-    /// A master, two replicas and three sentinels.
+    /// A master, a replica and three sentinels.
     Sentinels(Arc<Mutex<SentinelServers>>),
 }
 
@@ -40,7 +40,7 @@ impl Server {
 
     /// Starts servers and their sentinels.
     pub fn behind_sentinels() -> Self {
-        Self::Sentinels(Arc::new(Mutex::new(SentinelServers::start())))
+        Self::Sentinels(Arc::new(Mutex::new(SentinelServers::start_with(1, 2_000))))
     }
 
     /// The port of the server, which stays the same if it is one.

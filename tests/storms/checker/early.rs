@@ -2,9 +2,10 @@
 
 use super::Report;
 use super::facts::Life;
+use super::reasons::Reasons;
 use crate::ledger::End;
 
-pub(super) fn check(id: &str, life: &Life<'_>, report: &mut Report) {
+pub(super) fn check(id: &str, life: &Life<'_>, reasons: &Reasons<'_>, report: &mut Report) {
     let mut due = life.adding.map_or(0, |(sent, after)| sent + after * 1_000);
     for (fence, run) in life.began() {
         for start in &run.starts {
@@ -18,7 +19,9 @@ pub(super) fn check(id: &str, life: &Life<'_>, report: &mut Report) {
             Some((_, End::Rejoin(after) | End::Failed(Some(after)))) => after,
             _ => 0,
         };
-        if let (Some((ended, _)), Some((_, "Rejoin" | "Retry"))) = (run.end, run.accepted()) {
+        if let (Some((ended, _)), Some((at, "Rejoin" | "Retry"))) = (run.end, run.accepted())
+            && !reasons.may_be_lost(at)
+        {
             due = due.max(ended + delay * 1_000);
         }
     }

@@ -86,11 +86,11 @@ impl<'a> Life<'a> {
 
     /// When a handler returned an ack, and whether what follows it was certainly added.
     pub(super) fn acked(&self) -> Option<(u64, Answer)> {
-        let acks = self.runs.values().filter_map(|run| match run.end {
+        let acks = self.runs.values().rev().filter_map(|run| match run.end {
             Some((ended, End::Ack)) => Some((run.accepted().filter(|(_, kind)| *kind == "Ack"), ended)),
             _ => None,
         });
-        // An accepted one is the last.
+        // The first one that was accepted: a failover may lose it, and then there is another one.
         let (accepted, ended) = acks.max_by_key(|(accepted, _)| accepted.is_some())?;
         let answer = if accepted.is_some() { Answer::Done { found: None, changed: true } } else { Answer::Unknown };
         Some((ended, answer))

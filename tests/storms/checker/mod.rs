@@ -77,7 +77,7 @@ pub fn verify(logs: &[Log]) -> Report {
     let mut report = Report::default();
     for (id, life) in &facts.jobs {
         outcomes::check(id, life, &facts.reasons, &mut report);
-        early::check(id, life, &mut report);
+        early::check(id, life, &facts.reasons, &mut report);
         commands::check(id, life, &facts.listings, &mut report);
         repeats::check(id, life, &facts.reasons, &mut report);
     }

@@ -1,4 +1,4 @@
-//! A master with two replicas, and three sentinels that watch it, on free ports of 127.0.0.1.
+//! A master with replicas, and three sentinels that watch it, on free ports of 127.0.0.1.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -27,16 +27,23 @@ struct Sentinel {
 }
 
 impl SentinelServers {
-    /// Starts them, and waits until each sentinel knows the replicas and the other sentinels.
+    /// Starts them with two replicas. A master that is silent for a second is down.
     pub fn start() -> Self {
+        Self::start_with(2, 1_000)
+    }
+
+    /// Starts them, and waits until each sentinel knows the replicas and the other sentinels. A master that is silent for `down_after` ms is
+    /// down.
+    pub fn start_with(replicas: usize, down_after: u64) -> Self {
         let in_memory = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
         let master = RedisServer::start_with(&in_memory);
         let port = master.port().to_string();
         let replica = || RedisServer::start_with(&[&in_memory[..], &["--replicaof", "127.0.0.1", &port]].concat());
-        let servers = vec![replica(), replica(), master];
-        let sentinels = (0..3).map(|_| Sentinel::start(&port)).collect();
+        let servers = (0..replicas).map(|_| replica()).chain([master]).collect();
+        let sentinels = (0..3).map(|_| Sentinel::start(&port, down_after)).collect();
         let this = Self { servers, sentinels };
-        this.sentinels.iter().for_each(|sentinel| while !sentinel.info().contains("slaves=2,sentinels=3") {});
+        let all = format!("slaves={replicas},sentinels=3");
+        this.sentinels.iter().for_each(|sentinel| while !sentinel.info().contains(&all) {});
         this
     }
 
@@ -77,12 +84,12 @@ impl SentinelServers {
 }
 
 impl Sentinel {
-    fn start(master: &str) -> Self {
+    fn start(master: &str, down_after: u64) -> Self {
         for _ in 0..TRIES {
             let (port, folder) = (free_port(), new_folder());
             let settings = format!(
                 "port {port}\nbind 127.0.0.1\ndir {}\nsentinel monitor {SERVICE} 127.0.0.1 {master} 2\nsentinel down-after-milliseconds \
-                 {SERVICE} 1000\nsentinel failover-timeout {SERVICE} 5000\n",
+                 {SERVICE} {down_after}\nsentinel failover-timeout {SERVICE} 5000\n",
                 folder.display()
             );
             let file = folder.join("sentinel.conf");

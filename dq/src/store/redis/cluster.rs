@@ -218,8 +218,9 @@ impl Cluster {
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) cluster: Arc<Cluster>,
-    /// `None`: any that has slots.
+    /// `None`: the one that has the slot, or any that has slots.
     pub(super) host: Option<Host>,
+    pub(super) slot: Option<Slot>,
 }
 
 impl Node {
@@ -229,8 +230,10 @@ impl Node {
             return Ok(host.clone());
         }
         self.cluster.known().await?;
-        let any = self.cluster.masters().pop_first();
-        any.ok_or_else(|| io::Error::other("no server of the cluster has slots yet").into())
+        let owner = self.slot.and_then(|slot| self.cluster.owner(slot));
+        owner
+            .or_else(|| self.cluster.masters().pop_first())
+            .ok_or_else(|| io::Error::other("no server of the cluster has slots yet").into())
     }
 
     /// Whether the server has this slot, as far as is known.

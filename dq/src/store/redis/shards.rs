@@ -26,8 +26,17 @@ pub(super) struct Shards {
     scripts: Arc<Scripts>,
     confirm: Option<Confirm>,
     cluster: Option<Arc<Cluster>>,
-    /// By host. `None` is the one server, or any server of a cluster for a slot whose owner is not known.
-    servers: Mutex<BTreeMap<Option<Host>, Arc<Server>>>,
+    servers: Mutex<BTreeMap<Place, Arc<Server>>>,
+}
+
+/// Which server it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// The one server, or any of a cluster.
+    Any,
+    At(Host),
+    /// The server that turns out to have this slot, once the map is known.
+    Of(Slot),
 }
 
 /// What is open to one server. Nothing is, until it is used.
@@ -57,22 +66,23 @@ impl Shards {
 
     /// The server of this slot, as far as is known now.
     pub(super) fn of(&self, slot: Slot) -> Arc<Server> {
-        self.at(self.cluster.as_ref().and_then(|cluster| cluster.owner(slot)))
+        let Some(cluster) = &self.cluster else { return self.at(Place::Any) };
+        self.at(cluster.owner(slot).map_or(Place::Of(slot), Place::At))
     }
 
     /// The server of this slot, or any, once the servers of a cluster are known.
     pub(super) async fn known(&self, operation: &'static str, slot: Option<Slot>) -> Result<Arc<Server>, StoreError> {
         self.ready(operation).await?;
         let any = || self.cluster.as_ref().and_then(|cluster| cluster.masters().pop_first());
-        Ok(slot.map_or_else(|| self.at(any()), |slot| self.of(slot)))
+        Ok(slot.map_or_else(|| self.at(any().map_or(Place::Any, Place::At)), |slot| self.of(slot)))
     }
 
     /// All servers that have slots.
     pub(super) async fn all(&self, operation: &'static str) -> Result<Vec<Arc<Server>>, StoreError> {
         self.ready(operation).await?;
         Ok(match &self.cluster {
-            Some(cluster) => cluster.masters().into_iter().map(|host| self.at(Some(host))).collect(),
-            None => vec![self.at(None)],
+            Some(cluster) => cluster.masters().into_iter().map(|host| self.at(Place::At(host))).collect(),
+            None => vec![self.at(Place::Any)],
         })
     }
 
@@ -81,24 +91,33 @@ impl Shards {
         cluster.known().await.map_err(|error| of_connecting(operation, self.connector.address.is_tls(), error))
     }
 
-    fn at(&self, host: Option<Host>) -> Arc<Server> {
+    fn at(&self, place: Place) -> Arc<Server> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(server) = servers.get(&host) {
+        if let Some(server) = servers.get(&place) {
             return Arc::clone(server);
         }
         // What is still in flight to a server that has no slots any more keeps its line.
         let (masters, mut gone) =
             (self.cluster.as_ref().map(|cluster| cluster.masters()).unwrap_or_default(), Vec::new());
-        servers.retain(|host, server| {
-            let stays = host.as_ref().is_none_or(|host| masters.contains(host));
+        servers.retain(|place, server| {
+            let stays = match place {
+                Place::Any => true,
+                Place::At(host) => masters.contains(host),
+                Place::Of(_) => masters.is_empty(),
+            };
             if !stays {
                 gone.push(Arc::clone(server));
             }
             stays
         });
-        let node = self.cluster.clone().map(|cluster| Node { cluster, host: host.clone() });
+        let (host, slot) = match &place {
+            Place::Any => (None, None),
+            Place::At(host) => (Some(host.clone()), None),
+            Place::Of(slot) => (None, Some(*slot)),
+        };
+        let node = self.cluster.clone().map(|cluster| Node { cluster, host, slot });
         let server = Arc::new(self.open(self.connector.to(node)));
-        servers.insert(host, Arc::clone(&server));
+        servers.insert(place, Arc::clone(&server));
         drop(servers);
         drop(gone);
         server
