@@ -28,6 +28,11 @@ const UNLIST: &str = include_str!("lua/unlist.lua");
 /// When a producer enters its topic again.
 const ENTER_AGAIN: Duration = Duration::from_secs(60);
 
+/// How long a batch waits for that, and when another one tries again what failed: in a cluster the directory is on another server than most
+/// topics, and must not hold these up.
+const ENTER_WITHIN: Duration = Duration::from_secs(1);
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
 /// For how long after it was entered a topic stays, though it holds nothing. A batch may be on its way for the rest of this time.
 const STAYS: Duration = Duration::from_secs(120);
 const _: () = assert!(STAYS.as_secs() > ENTER_AGAIN.as_secs());
@@ -61,15 +66,17 @@ impl Entry {
     }
 
     /// Enters the topic if that is due, before this answer to a batch of jobs goes to its caller; an error means that there is none, or that
-    /// the batch comes again. While the directory cannot be reached, each batch tries it, and none fails for it.
+    /// the batch comes again. None fails because the directory cannot be reached, but lists may not show the topic meanwhile.
     pub(super) async fn before<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Some(now) = self.due()
             && matches!(answer, Ok(_) | Err(StoreError::NotReplicated { .. }))
         {
-            let entered = self.queries.command("enter", &self.command).await;
-            if !entered.is_err_and(|error| error.is_outage()) {
-                *self.entered() = Some(now);
-            }
+            let is_entered = tokio::select! {
+                biased;
+                entered = self.queries.command("enter", &self.command) => !entered.is_err_and(|error| error.is_outage()),
+                () = Boottime.sleep_until(now + ENTER_WITHIN) => false,
+            };
+            *self.entered() = if is_entered { Some(now) } else { (now + TRY_AGAIN).checked_sub(ENTER_AGAIN) };
         }
         answer
     }

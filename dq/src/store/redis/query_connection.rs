@@ -1,19 +1,27 @@
-//! The shared connection to one server: for requests without an order.
+//! The shared connections to one server, one for each runtime: for requests without an order.
+//!
+//! A runtime reads and writes its own connection. So a runtime whose threads are blocked by handlers holds up nobody on another one, and above
+//! all not dq's.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use redis::{Cmd, Pipeline, RedisResult, Value};
+use tokio::runtime::{Handle, Id};
 use tokio::sync::Mutex;
 
 use super::connect::{Connection, Connector, Purpose, send, send_all};
 use crate::store::StoreError;
 
-/// The shared connection to one server, once it exists.
+/// The connection of a runtime, once it exists.
+type OfRuntime = Arc<Mutex<Option<SharedConnection>>>;
+
+/// The shared connections to one server.
 #[derive(Debug)]
 pub(super) struct QueryConnection {
     connector: Arc<Connector>,
-    open: Mutex<Option<SharedConnection>>,
+    open: std::sync::Mutex<HashMap<Id, OfRuntime>>,
 }
 
 /// A connection, its number, and whether a caller stopped waiting for an answer over it.
@@ -59,16 +67,28 @@ impl Drop for AbandonOnDrop<'_> {
 
 impl QueryConnection {
     pub(super) fn new(connector: Arc<Connector>) -> Self {
-        Self { connector, open: Mutex::default() }
+        Self { connector, open: std::sync::Mutex::default() }
     }
 
-    /// The shared connection, or a new one if the shared one is number `broken` or abandoned.
+    fn of_this_runtime(&self) -> OfRuntime {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = Handle::current().id();
+        if !open.contains_key(&here) {
+            // A connection ends with its runtime.
+            let has_ended = |known: &SharedConnection| known.connection.ended.is_cancelled();
+            open.retain(|_, known| known.try_lock().map_or(true, |known| !known.as_ref().is_some_and(has_ended)));
+        }
+        Arc::clone(open.entry(here).or_default())
+    }
+
+    /// The connection of this runtime, or a new one if that is number `broken` or abandoned.
     pub(super) async fn get(
         &self,
         operation: &'static str,
         broken: Option<u64>,
     ) -> Result<SharedConnection, StoreError> {
-        let mut slot = self.open.lock().await;
+        let of_runtime = self.of_this_runtime();
+        let mut slot = of_runtime.lock().await;
         let is_usable =
             |known: &&SharedConnection| Some(known.number) != broken && !known.is_abandoned.load(Ordering::Relaxed);
         if let Some(known) = slot.as_ref().filter(is_usable) {
