@@ -44,25 +44,41 @@ pub(super) struct Entry {
     command: Cmd,
     /// When the topic was entered last, at the earliest.
     entered: Mutex<Option<Duration>>,
+    /// Since when an answer waits for that.
+    waits_since: Mutex<Option<Duration>>,
+}
+
+/// An answer waits no more.
+struct WaitsNoMore<'a>(&'a Mutex<Option<Duration>>);
+
+impl Drop for WaitsNoMore<'_> {
+    fn drop(&mut self) {
+        *lock(self.0) = None;
+    }
+}
+
+fn lock(time: &Mutex<Option<Duration>>) -> MutexGuard<'_, Option<Duration>> {
+    time.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Entry {
     pub(super) fn new(queries: Arc<Queries>, keyspace: &Keyspace, topic: &TopicKey) -> Self {
-        Self { queries, command: enter(keyspace, topic), entered: Mutex::new(None) }
-    }
-
-    fn entered(&self) -> MutexGuard<'_, Option<Duration>> {
-        self.entered.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { queries, command: enter(keyspace, topic), entered: Mutex::default(), waits_since: Mutex::default() }
     }
 
     /// The time, if a batch must enter the topic now.
     fn due(&self) -> Option<Duration> {
         let now = Boottime.now();
-        self.entered().is_none_or(|at| now >= at + ENTER_AGAIN).then_some(now)
+        lock(&self.entered).is_none_or(|at| now >= at + ENTER_AGAIN).then_some(now)
     }
 
     pub(super) fn is_due(&self) -> bool {
         self.due().is_some()
+    }
+
+    /// For how long an answer has waited for that: it may be stuck on a runtime whose threads are blocked.
+    pub(super) fn silent_for(&self) -> Duration {
+        lock(&self.waits_since).map_or(Duration::ZERO, |since| Boottime.now().saturating_sub(since))
     }
 
     /// Enters the topic if that is due, before this answer to a batch of jobs goes to its caller; an error means that there is none, or that
@@ -71,12 +87,14 @@ impl Entry {
         if let Some(now) = self.due()
             && matches!(answer, Ok(_) | Err(StoreError::NotReplicated { .. }))
         {
+            lock(&self.waits_since).get_or_insert(now);
+            let _waits_no_more = WaitsNoMore(&self.waits_since);
             let is_entered = tokio::select! {
                 biased;
                 entered = self.queries.command("enter", &self.command) => !entered.is_err_and(|error| error.is_outage()),
                 () = Boottime.sleep_until(now + ENTER_WITHIN) => false,
             };
-            *self.entered() = if is_entered { Some(now) } else { (now + TRY_AGAIN).checked_sub(ENTER_AGAIN) };
+            *lock(&self.entered) = if is_entered { Some(now) } else { (now + TRY_AGAIN).checked_sub(ENTER_AGAIN) };
         }
         answer
     }

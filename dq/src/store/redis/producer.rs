@@ -127,7 +127,7 @@ impl Producer for RedisProducer {
     }
 
     fn silent_for(&self) -> Option<Duration> {
-        Some(self.connection.silent_for())
+        Some(self.connection.silent_for().max(self.calls.entry.silent_for()))
     }
 }
 
