@@ -130,6 +130,32 @@ impl Invariants {
         }
     }
 
+    fn check_sweep(
+        &mut self,
+        node: &NodeId,
+        (request, done): (&step::Sweep, &step::Swept),
+        change: Change<'_>,
+        touched: &mut BTreeSet<JobId>,
+    ) -> Result<(), String> {
+        self.check_claims(node, (&done.claims, Event::Swept), change, touched)?;
+        let mut pruned = BTreeMap::from([(State::Dead, 0), (State::Done, 0)]);
+        let gone = change.before.view.jobs.iter().filter(|(id, _)| change.is(id).is_none());
+        let kept = change.after.view.jobs.values().filter(|job| job.state == State::Done).count();
+        let are_too_many = request.done_most.is_some_and(|most| kept >= most);
+        for (id, was) in gone {
+            same("what a sweep leaves of a job", &None, &moved(was, Event::Pruned)?)?;
+            let early = was.state == State::Done && was.at > Some(change.after.now()) && !are_too_many;
+            same("whether a DONE job goes before its retention ends", &false, &early)?;
+            *pruned.entry(was.state).or_default() += 1;
+            touched.insert(id.clone());
+        }
+        same(
+            "how many jobs a sweep prunes",
+            &[done.pruned_dead, done.pruned_done],
+            &[pruned[&State::Dead], pruned[&State::Done]],
+        )
+    }
+
     fn check_step(
         &mut self,
         node: &NodeId,
@@ -149,23 +175,7 @@ impl Invariants {
                 same("whether a due job is left and the answer does not tell it", &false, &hidden)
             }
             (Request::Sweep(request), Answer::Sweep(Sequenced::Done(done))) => {
-                self.check_claims(node, (&done.claims, Event::Swept), change, touched)?;
-                let mut pruned = BTreeMap::from([(State::Dead, 0), (State::Done, 0)]);
-                let gone = change.before.view.jobs.iter().filter(|(id, _)| change.is(id).is_none());
-                let kept = change.after.view.jobs.values().filter(|job| job.state == State::Done).count();
-                let are_too_many = request.done_most.is_some_and(|most| kept >= most);
-                for (id, was) in gone {
-                    same("what a sweep leaves of a job", &None, &moved(was, Event::Pruned)?)?;
-                    let early = was.state == State::Done && was.at > Some(change.after.now()) && !are_too_many;
-                    same("whether a DONE job goes before its retention ends", &false, &early)?;
-                    *pruned.entry(was.state).or_default() += 1;
-                    touched.insert(id.clone());
-                }
-                same(
-                    "how many jobs a sweep prunes",
-                    &[done.pruned_dead, done.pruned_done],
-                    &[pruned[&State::Dead], pruned[&State::Done]],
-                )
+                self.check_sweep(node, (request, done), change, touched)
             }
             (Request::Settle(request), Answer::Settle(settled)) => {
                 self.check_settle(node, request.outcomes.iter().zip(&settled.verdicts), change, touched)
