@@ -152,8 +152,9 @@ impl Checker {
                 _ => false,
             };
             if is_wrong {
+                let answer = if matches!(outcome, AddOutcome::Added) { "added" } else { "refused" };
                 self.bad(format!(
-                    "[29] {} is answered {outcome:?}, though {} jobs wait and {limit:?} may, and {fewest} to {most} of {group:?} and {of_groups:?} may",
+                    "[29] {} is {answer}, though {} jobs wait and {limit:?} may, and {fewest} to {most} of {group:?} and {of_groups:?} may",
                     job.id,
                     waiting.len(),
                 ));
