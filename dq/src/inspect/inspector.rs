@@ -53,7 +53,7 @@ impl Inspector {
 
     /// Reads a page of the topics that hold anything, behind the name `after`, in the order of their names: up to
     /// [`MOST_TOPICS`]. Their nodes are left out. It costs 20 commands of the store at most, however many topics there are: one for
-    /// each topic, and two for every 500 names that it looks at. On Redis a short check of each of these names comes to that. A page can be short, or empty, where many names hold nothing: then
+    /// each topic, and two for every 500 names that it looks at. On Redis each of these names also costs a short check. A page can be short, or empty, where many names hold nothing: then
     /// [`next`](TopicsPage::next) says how far it looked. On Redis the directory forgets these names. A topic that the store cannot show
     /// hides no other one: its row has the [`error`](InspectedTopic::error).
     ///

@@ -18,7 +18,7 @@ fn topic(name: &str) -> TopicKey {
     TopicKey { topic: TopicName::new(name).unwrap(), ..key() }
 }
 
-fn job(name: &str) -> NewJob {
+pub(super) fn job(name: &str) -> NewJob {
     NewJob {
         id: JobId::new(name).unwrap(),
         generated: false,

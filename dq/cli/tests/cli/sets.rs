@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use dq::job::{Codec, Deliver, JobId, Metadata, ProducerId, Record};
-use dq::store::{Due, NewJob, OnDead, OnDuplicate, SetChange, SetVerb, Store};
+use dq::job::{JobId, ProducerId};
+use dq::store::{OnDead, SetChange, SetVerb, Store};
 use dq_cli::export;
 use dq_cli::failure::Failure;
 use dq_cli::progress::Progress;
 
+use crate::follow_ups::job;
 use crate::round_trip::{choice, exported, imported, key, memory};
 
 async fn change(store: &dyn Store, number: u64, what: SetVerb) {
@@ -26,18 +27,7 @@ async fn an_export_refuses_an_app_with_a_set_that_has_not_ended() {
     assert!(failure.to_string().contains("`dq sets orders s` names the jobs that it waits for"), "{failure}");
     assert!(out.is_empty(), "nothing is written");
 
-    let then = NewJob {
-        id: JobId::new("then").unwrap(),
-        generated: false,
-        due: Due::After(Duration::ZERO),
-        expires_after: None,
-        record: Record::new(&Metadata::default(), Codec::Json, b"7"),
-        on_duplicate: OnDuplicate::Reject,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    };
-    change(&*old, 2, SetVerb::Close(Box::new(then))).await;
+    change(&*old, 2, SetVerb::Close(Box::new(job("then")))).await;
     let report = imported(&*new, &exported(&*old, &[]).await, "q").await;
     assert_eq!(report.follow_ups, 1, "the last job is on its way");
     assert!(new.get(&key(), &[JobId::new("then").unwrap()]).await.unwrap()[0].is_some());

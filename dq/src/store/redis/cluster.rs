@@ -48,7 +48,7 @@ impl ClusterUrl {
         let (login, server) = server.rsplit_once('@').map_or(("", server), |(login, server)| (login, server));
         let (hosts, database) = server.split_once('/').unwrap_or((server, ""));
         if !matches!(database, "" | "0") {
-            return Err("a cluster has no databases: end it behind the last host".into());
+            return Err("a cluster has no databases: end it after the last host".into());
         }
         let seeds = hosts_in(hosts, 6379, "server")?;
         let (first, port) = &seeds[0];

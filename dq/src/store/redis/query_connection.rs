@@ -1,7 +1,6 @@
 //! The shared connections to one server, one for each runtime: for requests without an order.
 //!
-//! A runtime reads and writes its own connection. So a runtime whose threads are blocked by handlers holds up nobody on another one, and above
-//! all not dq's.
+//! A runtime reads and writes its own connection. So handlers that block the threads of one runtime do not hold up another one, such as dq's.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

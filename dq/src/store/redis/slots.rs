@@ -12,7 +12,7 @@ pub(super) type Slot = u16;
 
 const SLOTS: Slot = 16_384;
 
-/// The slot of a key: that of the text in its first braces, if there is any.
+/// The slot of a key. If the key has a text in braces, only the first such text counts.
 pub(super) fn slot_of(key: &[u8]) -> Slot {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = &key[open + 1..];
@@ -113,7 +113,7 @@ impl SlotMap {
     }
 }
 
-/// What a `MOVED` says behind its code: `SLOT HOST:PORT`. Without a host it is that of the server that was asked.
+/// What a `MOVED` says behind its code: `SLOT HOST:PORT`. Without a host, it is the server that was asked.
 pub(super) fn moved(detail: &str, asked: &Host) -> Option<(Slot, Host)> {
     let (slot, address) = detail.split_once(' ')?;
     let (host, port) = address.rsplit_once(':')?;
