@@ -197,7 +197,7 @@ async fn a_memory_limit_is_for_a_store_in_files_that_dq_makes() {
 async fn an_error_about_an_unsupported_store_names_the_supported_ones() {
     let database = ContextFactory::new("shop").store("redis+cluster://host/2").variables(NONE).without_listeners();
     let error = refused(database).await.to_string();
-    assert!(error.contains("a cluster has no databases: end it behind the last host"), "{error}");
+    assert!(error.contains("a cluster has no databases: end it after the last host"), "{error}");
     let nameless = ContextFactory::new("shop").store("redis+sentinel://host").variables(NONE).without_listeners();
     let error = refused(nameless).await.to_string();
     assert!(error.contains("it names no service: write redis+sentinel://HOST,HOST,HOST/SERVICE"), "{error}");

@@ -25,8 +25,6 @@ fn end_of(made: &JobMove, on_dead: OnDead) -> Option<MemberEnd> {
         (JobMove::Done { .. }, _) => Some(MemberEnd::Acked),
         (JobMove::Dead { .. }, OnDead::Count) => Some(MemberEnd::Dead),
         (JobMove::Dead { .. }, OnDead::CancelRest) => Some(MemberEnd::DeadCancels),
-        // Only a DEAD job whose set waits for it is still a member when its retention ends, and a broadcast in the place of a member.
-        (JobMove::Removed, OnDead::Wait) => Some(MemberEnd::Dead),
         (JobMove::Deleted { .. } | JobMove::Dropped | JobMove::Published | JobMove::Removed, _) => {
             Some(MemberEnd::Left)
         }

@@ -6,7 +6,7 @@ use dq::job::{Deliver, State};
 use dq::store::step::{self, Change, Published, USUAL_BYTES};
 use dq::store::{AddOutcome, Due, JobPlace, NewJob, OnDuplicate, Signal};
 
-const HOUR_MS: u64 = 3_600_000;
+pub(super) const HOUR_MS: u64 = 3_600_000;
 
 fn broadcast(name: &str) -> NewJob {
     NewJob { deliver: Deliver::Broadcast, ..job(name) }

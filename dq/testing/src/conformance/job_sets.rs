@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::broadcasts::publish;
+use super::broadcasts::{HOUR_MS, publish};
 use super::events::exhaust_by_crashes;
 use super::producer::{answered, delayed, job, replacing, retained, with_payload};
 use super::topic::{Topic, id, ms, secs};
@@ -209,18 +209,23 @@ pub async fn job_that_comes_back_is_still_a_member(t: &Topic) {
 pub async fn broadcast_in_the_place_of_a_member_ends_it(t: &Topic) {
     let one = t.beside("conformance", "one").await;
     let both = NewJob { deliver: Deliver::Both, ..job("both") };
-    t.joined_by(&one, OnDead::Count, vec![job("replaced"), both]).await;
+    t.joined_by(&one, OnDead::Wait, vec![job("replaced"), both, delayed("expired", ms(1))]).await;
     relay_all(&[t, &one]).await;
-    one.add_job(NewJob { deliver: Deliver::Broadcast, ..replacing("replaced", "new") }).await;
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [2, 0, 0, 0]);
-    while publish(&one, "n", 10).await.published > 0 {}
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [2, 0, 0, 1]);
+    for id in ["replaced", "expired"] {
+        one.add_job(NewJob { deliver: Deliver::Broadcast, ..replacing(id, "new") }).await;
+        relay_all(&[t, &one]).await;
+        assert_eq!(t.set_counts().await, [3, 0, 0, u64::from(id == "expired")]);
+        if id == "expired" {
+            one.advance(ms(HOUR_MS + 1)).await;
+        }
+        while publish(&one, "n", 10).await.published > 0 {}
+        relay_all(&[t, &one]).await;
+    }
+    assert_eq!(t.set_counts().await, [3, 0, 0, 2]);
     let claim = one.claim("n", "both").await;
     one.end("n", &claim, Change::Ack).await;
     relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [2, 1, 0, 1]);
+    assert_eq!(t.set_counts().await, [3, 1, 0, 2]);
     one.close().await;
 }
 
@@ -300,7 +305,7 @@ pub async fn set_waits_for_its_dead_members(t: &Topic) {
     one.advance(secs(400 * 86_400)).await;
     one.sweep("n", one.sweep_of("n", 10)).await;
     relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [3, 1, 1, 1]);
+    assert_eq!(t.set_counts().await, [3, 1, 0, 2]);
     one.close().await;
 }
 

@@ -13,7 +13,7 @@ use super::set_ledger::{Ended, SetName};
 use super::sim::Sim;
 use super::sync::lock;
 use super::version::version;
-use dq::job::{JobId, ProducerId, State, TopicKey};
+use dq::job::{JobId, ProducerId, Record, State, TopicKey};
 use dq::store::step::{Change, Verdict};
 use dq::store::{
     ACKED_HEADER, AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, DEAD_HEADER, FollowUpBatch,
@@ -184,6 +184,7 @@ impl Sim {
         let sets = &mut lock(&self.ledger).sets;
         for (id, on_dead) in sets.present_in(&key.topic) {
             let jobs = [&checker.before, after].map(|view| view.jobs.get(&id));
+            let broadcasts = [&checker.before, after].map(|view| view.broadcasts.get(&id).map(|(_, record)| record));
             let member = (key.topic.clone(), id);
             if let [Some(was), Some(is)] = jobs
                 && on_dead == OnDead::Wait
@@ -191,7 +192,7 @@ impl Sim {
             {
                 sets.waits(member.clone(), is.state == State::Dead);
             }
-            if let Some(ended) = end_of(did, checker, &member.1, on_dead, jobs) {
+            if let Some(ended) = end_of(did, checker, (&member.1, on_dead), jobs, broadcasts) {
                 sets.ends(&member, ended);
             }
         }
@@ -217,17 +218,25 @@ fn delete(id: JobId) -> Command {
     Command { verb: CommandKind::Delete, id, fence: None, if_version: None, by: None }
 }
 
-/// How a step ends a member; `None`: not, as when another job takes its place.
+/// How a step ends a member; `None`: not, as when another job or a broadcast takes its place.
 fn end_of(
     did: &Did,
     checker: &Checker,
-    id: &JobId,
-    on_dead: OnDead,
+    (id, on_dead): (&JobId, OnDead),
     [was, is]: [Option<&JobView>; 2],
+    [waited, waits]: [Option<&Record>; 2],
 ) -> Option<Ended> {
-    let was = was?;
+    let is_acked = match did {
+        Did::Command { items } => items.iter().any(|(item, _)| item.id == *id && item.verb == CommandKind::Ack),
+        _ => false,
+    };
+    let Some(was) = was else {
+        let is_gone = is.is_none() && waited.is_some() && waits.is_none();
+        return is_gone.then_some(if is_acked { Ended::Acked } else { Ended::Left });
+    };
     let old = version(&was.record);
     match is {
+        None if waits.is_some_and(|record| version(record) != old) => None,
         Some(is) if version(&is.record) != old || is.state == was.state => None,
         Some(is) if is.state == State::Done => Some(Ended::Acked),
         Some(is) => (is.state == State::Dead && on_dead != OnDead::Wait).then_some(Ended::Dead),
@@ -239,10 +248,8 @@ fn end_of(
                 Ended::Left
             }
             Did::Settle { .. } => Ended::Acked,
-            Did::Command { items } if items.iter().any(|(item, _)| item.id == *id && item.verb == CommandKind::Ack) => {
-                Ended::Acked
-            }
-            Did::Claim { .. } => Ended::Dead,
+            _ if is_acked => Ended::Acked,
+            Did::Claim { .. } if on_dead != OnDead::Wait => Ended::Dead,
             _ => Ended::Left,
         }),
     }

@@ -18,7 +18,7 @@ for first = 1, #ids, 1000 do
       how = on_dead == 'c' and 'x' or on_dead
     elseif letter == 'g' or letter == 'o' then
       -- A broadcast ends a member whose place it has taken, and not one that is there.
-      how = redis.call('HEXISTS', jobs, ids[first + n - 1]) == 1 and 'w' or letter == 'g' and on_dead == 'w' and 'x' or 'l'
+      how = redis.call('HEXISTS', jobs, ids[first + n - 1]) == 1 and 'w' or 'l'
     end
     if of[n] and how ~= 'w' then
       telling[#telling + 1], telling[#telling + 2], telling[#telling + 3] = of[n], ids[first + n - 1], how
