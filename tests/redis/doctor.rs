@@ -191,7 +191,7 @@ const NOTES: [(&str, &[&str]); 5] = [
 const JOBS: [&str; 12] =
     ["b", "c", "d", "dead", "done", "dq:schedule:nightly", "far", "first", "parked", "replaced", "runs", "second"];
 
-fn provider(server: &RedisServer) -> Provider {
+pub fn provider(server: &RedisServer) -> Provider {
     let store = Arc::new(RedisStore::new(&server.url()).unwrap());
     let environment = Environment::of_this_runtime().unwrap();
     Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default())

@@ -1,14 +1,23 @@
 //! Job sets: how many members one takes, and what becomes of members that another program has damaged or removed.
 
 use dq::inspect::FindingCode;
+use dq::prelude::*;
 use dq::provider::{OnDead, SetCounts};
 use dq::store::{
     BatchAnswer, Due, NewJob, SetChange, SetOutcome, SetRefusal, SetSeen, SetVerb, SetsRequest, Store, relay_of,
 };
 use dq_tests::redis::RedisServer;
+use serde::{Deserialize, Serialize};
 
-use super::doctor::{codes, examined, found, inspector, repair};
+use super::doctor::{codes, examined, found, inspector, provider, repair};
 use super::topic::{Topic, id, job};
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "row")]
+struct Row {
+    #[job(id)]
+    row: u64,
+}
 
 const MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
 
@@ -103,4 +112,15 @@ async fn a_set_no_longer_waits_for_a_missing_member_after_a_repair() {
     let waits_for: Vec<_> = left.waits_for.iter().map(|(_, id)| id.as_str()).collect();
     assert_eq!((left.counts.left, waits_for), (1, vec!["ended", "coming", "there"]));
     assert_eq!(found(&server).await, []);
+}
+
+/// The topic remembers the answers for each producer for an hour.
+#[tokio::test]
+async fn calls_of_a_program_share_their_producers() {
+    let (server, _home, _rows) = topics().await;
+    let provider = provider(&server);
+    for row in 0..20 {
+        provider.job_set::<Row>(format!("s{row}")).add(Row { row }).await.unwrap();
+    }
+    assert_eq!(server.command(&["KEYS", "dq:{shop:row}:calls:*"]), "*1", "an array of one");
 }

@@ -311,8 +311,8 @@ async fn change(home: &Caller, set: &JobId, what: SetVerb, within: Option<Durati
     };
     let change = SetChange { set: set.clone(), what };
     let target = || home.target(Doing::Set);
-    let sent =
-        send("job_set", home, bytes, within, move |producer: &dyn Producer| producer.job_set(1, change.clone())).await;
+    let ask = move |producer: &dyn Producer, number| producer.job_set(number, change.clone());
+    let sent = send("job_set", home, bytes, within, ask).await;
     match sent.map_err(|how| CallError::failed(target(), how))? {
         SetOutcome::Done(seen) => Ok(seen),
         SetOutcome::Refused(refusal) => {

@@ -12,6 +12,7 @@ use super::error::{Doing, Target};
 use super::inbox::Inbox;
 use super::request::{Deadline, Places, Posted};
 use super::retries::Retries;
+use super::setting::Answered;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{AppName, BadName, TopicKey, TopicName};
@@ -25,6 +26,7 @@ pub(super) struct Root {
     pub(super) settings: NodeSettings,
     /// The bounds on what callers may have unanswered; closed with the provider.
     pub(super) places: Places,
+    pub(super) answered: Answered,
     /// How often a task of the provider has panicked.
     pub(super) restarts: Arc<AtomicU64>,
     /// The outages of its node, or its own.
@@ -49,6 +51,7 @@ impl Root {
             store,
             environment,
             places: Places::new(&settings),
+            answered: Answered::default(),
             settings,
             restarts: Arc::default(),
             outage: OnceLock::new(),

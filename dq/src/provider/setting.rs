@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -15,6 +15,8 @@ use super::inputs::read;
 use super::retries::{Retries, repeat};
 use super::root::Caller;
 use super::sending::{in_time, on_own_thread};
+use crate::environment::Environment;
+use crate::job::ProducerId;
 use crate::store::{
     BatchAnswer, Drain, Due, LONGEST_AUTHOR, LONGEST_REASON, Pause, Pending, Producer, SetTopic, StoreError,
     TopicChange, TopicDelay, TopicLimit, TopicSet, TopicState,
@@ -150,7 +152,7 @@ impl<T: TopicSetting, const REASON: bool> Verb for ChangeTopic<T, REASON> {
             return Err(Invalid::TooLarge { what, size, limit }.into());
         }
         Ok(Started::work(async move {
-            let ask = move |producer: &dyn Producer| producer.set(1, set.clone());
+            let ask = move |producer: &dyn Producer, number| producer.set(number, set.clone());
             let set = send(OPERATION, &caller, CALL_BYTES, within, ask).await;
             let TopicSet { before, now } = set.map_err(|how| CallError::failed(caller.target(Doing::Set), how))?;
             Ok(TopicChanged { before: T::of(before), now: T::of(now) })
@@ -172,26 +174,44 @@ pub(super) fn this_process() -> String {
     name
 }
 
+/// The producers whose last batch of one is answered, with its number. The store remembers each producer for an hour, so calls share them.
+#[derive(Debug, Default)]
+pub(super) struct Answered(Mutex<Vec<(ProducerId, u64)>>);
+
+impl Answered {
+    /// A producer, and the number of its next batch.
+    fn take(&self, environment: &Environment) -> (ProducerId, u64) {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        known.map_or_else(|| (environment.producer_id(), 1), |(id, last)| (id, last + 1))
+    }
+
+    fn give_back(&self, producer: (ProducerId, u64)) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(producer);
+    }
+}
+
 /// Sends a batch of one until it is answered. `bytes`: roughly those of the call, for the bound on unanswered requests.
 pub(super) async fn send<T: Send + 'static>(
     operation: &'static str,
     caller: &Caller,
     bytes: usize,
     within: Option<Duration>,
-    call: impl Fn(&dyn Producer) -> Pending<BatchAnswer<T>> + Send + Sync + 'static,
+    call: impl Fn(&dyn Producer, u64) -> Pending<BatchAnswer<T>> + Send + Sync + 'static,
 ) -> Result<T, Failed> {
     let (root, deadline) = (&caller.root, caller.root.deadline(within));
     let place = in_time(root, deadline, root.places.one(bytes)).await.map_err(Failed::NotDone)?;
-    let (store, retries, id) = (Arc::clone(&root.store), Retries::new(&root.settings), root.environment.producer_id());
-    let (environment, key) = (root.environment.clone(), caller.key().clone());
+    let (shared, retries, key) = (Arc::clone(root), Retries::new(&root.settings), caller.key().clone());
     let work = async move {
         let _place = place;
+        let (id, number) = shared.answered.take(&shared.environment);
         let ask = |_| {
-            let producer = store.producer(&key, &id);
-            (one_of(operation, call(&*producer)).boxed(), producer)
+            let producer = shared.store.producer(&key, &id);
+            (one_of(operation, call(&*producer, number)).boxed(), producer)
         };
         let silent = |producer: &_, waited, _: &str| silent(operation, producer, waited);
-        repeat(&environment, retries, deadline, true, ask, silent).await
+        let answer = repeat(&shared.environment, retries, deadline, true, ask, silent).await?;
+        shared.answered.give_back((id, number));
+        Ok(answer)
     };
     on_own_thread(root, work).await
 }
