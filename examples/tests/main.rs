@@ -167,7 +167,7 @@ async fn producer_prints_what_is_expected_on_its_own_store_and_refuses_one_that_
 #[tokio::test]
 async fn survives_restart_loses_nothing_when_its_node_is_killed() {
     let server = dq_tests::redis::RedisServer::start();
-    // `--store` outweighs the variable.
+    // `--store` overrides the variable.
     let ended = run("survives_restart", &["--store", &server.url()]).await;
     assert!(ended.status.success(), "{ended:?}");
     assert_eq!(ended.stdout, shipped("survives_restart/expected.txt"), "{}", ended.stderr);

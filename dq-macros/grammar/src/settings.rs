@@ -85,7 +85,7 @@ macro_rules! topic_settings {
         cluster_concurrency: [Option<usize>] = None, in 1..=1_000_000, attribute "10";
         /// How many jobs of the topic all nodes together start within a period, such as `"100/s"`, `"1000/h"` or `"100/s, burst 20"`: no more
         /// in any such period of the store's clock, spaced evenly but for the burst. Each claim counts: first runs, retries, rejoins and
-        /// `process_unacked`. A node then claims no more than it can start. `set_limit` outweighs it on all nodes.
+        /// `process_unacked`. A node then claims no more than it can start. `set_limit` overrides it on all nodes.
         rate: [Option<Rate>] = None, attribute "\"100/s\"";
         /// How many jobs of one group run at the same time on all nodes together, such as 1 for each customer; a job says its group when it is
         /// added. Without it groups have no effect. `set_limit` overrides it on all nodes. Not with `ack = "on_claim"`.

@@ -33,8 +33,8 @@ use crate::verbs::watch::WatchArguments;
 ///   dq topics --store redis://localhost --app shop
 ///
 /// Exit codes: 0 all is done; 1 it failed, and stderr says what to do; 2 the command line makes no sense, or names no store or app;
-/// 3 there is no such job, schedule or topic; 4 nobody agreed to a destruction; 5 a check found problems; 130 interrupted, and
-/// stderr says how to go on; 141 nobody read the output.
+/// 3 there is no such job, schedule or topic; 4 the confirmation was refused; 5 a check found problems; 130 interrupted, and
+/// stderr says how to continue; 141 the reader closed the output.
 #[derive(Debug, Parser)]
 #[command(name = "dq", version, verbatim_doc_comment, max_term_width = 100)]
 pub struct Arguments {
@@ -61,7 +61,7 @@ pub enum Command {
     Nodes(NodesArguments),
     /// Lists the jobs of a topic in one state, in order of their time.
     ///
-    /// A filter looks at 10,000 jobs at most and then says how far it looked; `--all` or the printed command goes on.
+    /// A filter looks at 10,000 jobs at most and then says how far it looked; `--all` or the printed command continues.
     Jobs(JobsArguments),
     /// Shows one job: state, failures, error and headers; the payload only with `--payload`.
     Show(ShowArguments),

@@ -79,7 +79,7 @@ pub enum Failure {
     },
     /// A topic changed while it was read.
     #[error(
-        "{0}, so the export may miss jobs and has no last line: stop the nodes of the topic and whoever adds to it, and export \
+        "{0}, so the export may miss jobs and has no last line: stop the nodes and the producers of the topic, and export \
          again, or accept that with `--running`"
     )]
     Changed(String),
@@ -282,7 +282,7 @@ impl Failure {
 fn so_far(imported: u64) -> String {
     match imported {
         0 => "nothing is imported".into(),
-        line => format!("the lines up to {line} are imported, and none behind them"),
+        line => format!("the lines up to {line} are imported, and none after them"),
     }
 }
 

@@ -50,7 +50,7 @@ impl<R: BufRead> Reader<R> {
     pub(crate) fn next(&mut self) -> Result<Option<Line>, BadInput> {
         loop {
             match self.line()? {
-                Some(_) if self.is_over => return Err(BadInput::Line("it is behind the last line, `end`".into())),
+                Some(_) if self.is_over => return Err(BadInput::Line("it comes after the last line, `end`".into())),
                 Some(Line::Export(_)) => {
                     return Err(BadInput::Line("a second export begins here: import one after the other".into()));
                 }

@@ -124,7 +124,7 @@ impl LiveCondition {
         let (mut warned, now) = (self.warned(), self.party.now());
         if warned.is_none_or(|at| is_news || now >= at + WARNING_PAUSE) {
             *warned = Some(now);
-            tracing::warn!(topic, %error, "this topic is stopped until somebody fixes the cause; dq goes on asking, and other topics run");
+            tracing::warn!(topic, %error, "this topic is stopped until the cause is fixed; dq keeps asking, and other topics run");
         }
     }
 }

@@ -167,7 +167,7 @@ impl<V: Adds> Call<V> {
     }
 
     /// Sets the retry policy, such as `"none"`, `"30s x 5"` or `"1m, 5m, 10m"`; see
-    /// [`RetryPolicy`](crate::job::RetryPolicy). It outweighs every setting of the topic
+    /// [`RetryPolicy`](crate::job::RetryPolicy). It overrides every setting of the topic
     /// ([the order](crate::config#which-source-counts)).
     pub fn retry(self, policy: impl Into<String>) -> Self {
         self.set(|options| options.retry = Some(policy.into()))

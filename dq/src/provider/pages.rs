@@ -208,7 +208,7 @@ impl Schedules {
         self
     }
 
-    /// Begins behind the schedule of this name, which need not exist. A text that cannot be a name is left out.
+    /// Starts after this schedule, which need not exist. A text that cannot be a name is left out.
     #[must_use]
     pub fn starting_after(mut self, name: &str) -> Self {
         self.0.after = schedule_id(name).ok().or(self.0.after);

@@ -206,13 +206,13 @@ impl Shared {
                 tracing::warn!(store, %error, "the store does not answer, or refuses what it is asked; dq tries again until it answers, and jobs wait");
             }
             (true, true, false) => {
-                tracing::warn!(store, %error, "the store does not serve this program until somebody fixes the cause; dq goes on asking, and jobs wait");
+                tracing::warn!(store, %error, "the store does not serve this program until the cause is fixed; dq keeps asking, and jobs wait");
             }
             (true, false, _) => {
-                tracing::warn!(store, %error, %lasted, "the store still does not answer, or refuses what it is asked; dq goes on asking");
+                tracing::warn!(store, %error, %lasted, "the store still does not answer, or refuses what it is asked; dq keeps asking");
             }
             (false, true, _) => {
-                tracing::info!(store, %error, "the store does not answer again, soon after it did; dq goes on asking");
+                tracing::info!(store, %error, "the store does not answer again, soon after it did; dq keeps asking");
             }
             (false, false, _) => {}
         }

@@ -279,7 +279,7 @@ fn report(
         let all = if target.filters.is_empty() { " --all" } else { "" };
         let after = next.map_or_else(String::new, |next| format!(" --after {next}"));
         let words = format!("{}{all}{}{after}", target.filters.words(), change.words);
-        format!("go on with: dq {verb} {topic} --state {state}{words}")
+        format!("continue with: dq {verb} {topic} --state {state}{words}")
     };
     match done {
         Ok(true) => Ok(()),

@@ -34,7 +34,7 @@ pub struct JobsArguments {
     /// Reads page after page; otherwise the first 100 jobs, or what the first 10,000 have
     #[arg(long)]
     pub all: bool,
-    /// Begins behind this cursor, which the page before printed
+    /// Start after this cursor, which the previous page printed
     #[arg(long, value_name = "CURSOR", value_parser = cursor::read)]
     pub after: Option<Cursor>,
 }

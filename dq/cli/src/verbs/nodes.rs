@@ -17,7 +17,7 @@ pub struct NodesArguments {
     /// The topic
     #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
-    /// Begins behind the node of this name
+    /// Start after this node
     #[arg(long, value_name = "NODE")]
     pub after: Option<String>,
     /// Reads page after page; otherwise the first 100 nodes that hold jobs

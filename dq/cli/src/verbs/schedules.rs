@@ -22,7 +22,7 @@ pub enum SchedulesCommand {
         /// The topic
         #[arg(value_name = "TOPIC")]
         topic: TopicName,
-        /// Begins behind the schedule of this name
+        /// Start after this schedule
         #[arg(long, value_name = "NAME")]
         after: Option<String>,
         /// Reads page after page

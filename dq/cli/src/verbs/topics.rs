@@ -13,7 +13,7 @@ use crate::when::{beside, short};
 /// The arguments of `dq topics`.
 #[derive(Debug, Args)]
 pub struct TopicsArguments {
-    /// Begins behind the topic of this name
+    /// Start after this topic
     #[arg(long, value_name = "TOPIC")]
     pub after: Option<String>,
     /// Reads page after page; otherwise the first 18 topics

@@ -119,7 +119,7 @@ pub struct Target {
     /// All jobs of the state
     #[arg(long)]
     pub all: bool,
-    /// Goes on behind this cursor, which an interrupted command printed
+    /// Continue after this cursor, which an interrupted command printed
     #[arg(long, value_name = "CURSOR", value_parser = cursor::read)]
     pub after: Option<Cursor>,
 }

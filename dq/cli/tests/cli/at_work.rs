@@ -101,7 +101,7 @@ fn an_interrupted_change_prints_the_command_that_goes_on() {
     let ended = Ended::from(child.wait_with_output().unwrap());
     server.command(&["CLIENT", "UNPAUSE"]);
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    let go_on = ended.stderr.split("go on with: dq ").nth(1).unwrap().trim();
+    let go_on = ended.stderr.split("continue with: dq ").nth(1).unwrap().trim();
     assert!(go_on.contains("--after "), "{go_on}");
     let line = format!("{} {go_on} --yes {}", env!("CARGO_BIN_EXE_dq"), frame.join(" "));
     assert!(Command::new("sh").args(["-c", &line]).stdout(Stdio::null()).status().unwrap().success());

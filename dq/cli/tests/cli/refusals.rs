@@ -10,7 +10,7 @@ fn is_refused(lines: &[String], why: &str) {
     let good: Vec<_> = (0..303).map(|n| job(&format!("good{n:04}"), "dead")).collect();
     let import = export_of(&[&[topic("orders")][..], &good, lines].concat());
     let number = 305 + lines.len();
-    let so_far = "the lines up to 302 are imported, and none behind them";
+    let so_far = "the lines up to 302 are imported, and none after them";
     fails(1, &["import", &server.url()], &import, &[&format!("dq: line {number}: {why}"), so_far]);
     let exported = done(&["export", &server.url(), "--app", "shop"], "").stdout;
     assert_eq!(exported, export_of(&[&[topic("orders")][..], &good[..300]].concat()));
@@ -86,7 +86,7 @@ fn an_input_that_is_no_whole_export_is_refused() {
     let cut = whole.replace("{\"end\":{\"jobs\":1}}\n", "");
     fails(1, &import, &cut, &["ends without its last line, so it was cut off: imported 1 job", "`--partial`"]);
     done(&["import", &server.url(), "--partial"], &cut);
-    fails(1, &import, &format!("{whole}{}\n", topic("x")), &["line 5: it is behind the last line, `end`"]);
+    fails(1, &import, &format!("{whole}{}\n", topic("x")), &["line 5: it comes after the last line, `end`"]);
 }
 
 #[test]

@@ -60,7 +60,7 @@ async fn topics_are_shown_selected_sorted_and_read_page_by_page() {
     assert!(picture(&model).contains("reading .."));
     refreshed(&mut model, &provider).await;
     let seen = picture(&model);
-    for text in ["dq top  shop", "topic00", "topic15", "page 1, more behind", "no node listens", "the first job is due"]
+    for text in ["dq top  shop", "topic00", "topic15", "page 1, more follow", "no node listens", "the first job is due"]
     {
         assert!(seen.contains(text), "{text}: {seen}");
     }

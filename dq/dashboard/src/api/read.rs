@@ -20,7 +20,7 @@ use crate::pages;
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(super) struct After {
-    /// Begins behind this name: `next` of the page before.
+    /// Starts after this name: `next` of the previous page.
     after: Option<String>,
 }
 

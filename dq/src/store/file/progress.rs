@@ -92,7 +92,7 @@ impl Progress {
             JournalError::Full(_) | JournalError::Closed => {}
             JournalError::Poisoned(_) | JournalError::TooLarge { .. } => tracing::error!(
                 %error,
-                "the store has stopped, because nobody knows what its disk has; start the program again"
+                "the store has stopped, because it cannot know what its disk has; start the program again"
             ),
         });
     }

@@ -40,7 +40,7 @@ pub fn draw(frame: &mut Frame<'_>, model: &Model) {
 fn heading(model: &Model) -> String {
     let sum = |of: fn(&InspectedTopic) -> usize| grouped(model.topics.iter().map(of).sum());
     let (ready, running, dead) = (sum(|topic| topic.ready), sum(|topic| topic.running), sum(|topic| topic.dead));
-    let more = if model.next.is_some() { ", more behind" } else { "" };
+    let more = if model.next.is_some() { ", more follow" } else { "" };
     let clock = model
         .topics
         .iter()

@@ -96,7 +96,7 @@ impl Claims {
         self.pausing.until = None;
         if self.pausing.logged.take().is_some() {
             let paused = humantime::format_duration(Duration::from_secs((now.saturating_sub(since)).as_secs()));
-            tracing::info!(topic = %self.parts.key.topic, %paused, "the topic goes on");
+            tracing::info!(topic = %self.parts.key.topic, %paused, "the topic resumes");
         }
     }
 

@@ -110,7 +110,7 @@ impl Snapshot {
         let (mut end, mut count) = (None, 0_u64);
         while file.offset < file.length {
             if end.is_some() {
-                return file.damaged(file.offset, "there is more behind the end of the snapshot");
+                return file.damaged(file.offset, "there is more after the end of the snapshot");
             }
             let (offset, header) = match file.next()? {
                 Next::Group(offset, header) => (offset, header),
