@@ -32,6 +32,7 @@ fn on_server_refuses_what_is_no_server() {
         is_refused("on-server", &["--url", no_file], "--url needs the absolute path of each file");
     }
     is_refused("on-server", &["--server", "true", "--url", "redis://host"], "name only one server");
+    is_refused("on-server", &["--cluster", "--suite", "--declared"], "name only one server");
     is_refused("on-server", &["help"], "unknown argument help");
 }
 
@@ -102,6 +103,8 @@ fn programs_are_built_and_run_by_cargo_alone() {
         String::from_utf8(tested.stdout).unwrap().ends_with("\n9 passed, 0 failed\n"),
         "three parts of three tests"
     );
+    let tested = run(&stand_ins, "on-server", &["--suite", "--url", "redis://localhost"]);
+    assert!(String::from_utf8(tested.stdout).unwrap().ends_with("\n3 passed, 0 failed\n"), "one part");
 }
 
 #[test]

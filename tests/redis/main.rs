@@ -9,6 +9,7 @@ mod connections;
 mod cost;
 mod costs_add;
 mod costs_run;
+mod declared;
 mod directory;
 mod disturbed;
 mod doctor;

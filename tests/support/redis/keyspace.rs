@@ -2,7 +2,7 @@
 //!
 //! The prefix is that of all its keys and channels and is unique to the test and the run. The keys are removed when the test
 //! ends. Others may use the shared server, so a test neither stops nor configures it. The servers of a cluster belong to the run
-//! alone, and keep the keys.
+//! alone, and keep the keys. With `DQ_REDIS_DECLARED` the test's own server is behind a proxy that rejects undeclared keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,13 @@ use dq::environment::StoreClock;
 use dq::store::redis::RedisStore;
 use redis::Value;
 
-use super::RedisServer;
+use super::{DeclaredKeys, RedisServer};
 
 /// The variable that names the shared server.
 const VARIABLE: &str = "DQ_REDIS_URL";
+
+/// If this variable is set, each server of a test is behind a proxy that rejects undeclared keys.
+const DECLARED: &str = "DQ_REDIS_DECLARED";
 
 /// What the URL of a cluster begins with.
 const CLUSTER: &str = "redis+cluster://";
@@ -40,6 +43,7 @@ pub struct Keyspace {
 #[derive(Debug)]
 enum Server {
     Own(RedisServer),
+    BehindProxy(DeclaredKeys, RedisServer),
     Shared { url: String },
 }
 
@@ -90,6 +94,10 @@ impl Keyspace {
     pub fn create() -> Self {
         match std::env::var(VARIABLE) {
             Ok(url) => Self::on_shared_server(url),
+            Err(_) if std::env::var_os(DECLARED).is_some() => {
+                let server = RedisServer::start();
+                Self { server: Server::BehindProxy(DeclaredKeys::of(&server), server), prefix: "dq:".into() }
+            }
             Err(_) => Self { server: Server::Own(RedisServer::start()), prefix: "dq:".into() },
         }
     }
@@ -127,6 +135,7 @@ impl Keyspace {
     fn url(&self) -> String {
         match &self.server {
             Server::Own(server) => server.url(),
+            Server::BehindProxy(proxy, _) => proxy.url(),
             Server::Shared { url } => url.clone(),
         }
     }
@@ -137,7 +146,7 @@ impl Keyspace {
     /// If the server is shared.
     pub fn server(&self) -> &RedisServer {
         match &self.server {
-            Server::Own(server) => server,
+            Server::Own(server) | Server::BehindProxy(_, server) => server,
             Server::Shared { .. } => panic!("the server of {VARIABLE} is not this test's own"),
         }
     }
