@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use dq::job::NodeId;
 use dq::store::redis::RedisStore;
-use dq::store::{Store, StoreError};
-use dq_tests::redis::{Keyspace, RedisServer};
+use dq::store::{Interest, Signal, Store, StoreError};
+use dq_tests::redis::{ClusterServers, Keyspace, RedisServer};
 
 use super::topic::{Topic, job};
 
@@ -125,10 +126,45 @@ async fn signals_arrive_over_tls() {
     let authority = Authority::new("signals");
     let server = authority.server("127.0.0.1", false);
     let topic = Topic::on(&url(&server, &format!("ca={}", authority.file("ca.crt"))));
-    let interest = dq::store::Interest { node: Some(dq::job::NodeId::new("n")), broadcasts: false, moves: false };
-    let mut signals = topic.store.signals(&topic.key, interest).await.unwrap();
+    let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
     topic.add(vec![job("a")]).await;
-    assert_eq!(signals.next().await, Some(dq::store::Signal::Due(None)));
+    assert_eq!(signals.next().await, Some(Signal::Due(None)));
+}
+
+fn interest() -> Interest {
+    Interest { node: Some(NodeId::new("n")), broadcasts: false, moves: false }
+}
+
+/// The certificate is for the name alone. A server that announces no endpoint has the host of the server that was asked.
+#[tokio::test]
+async fn the_servers_of_a_cluster_are_reached_over_tls_by_the_name_that_they_announce() {
+    let authority = Authority::new("cluster");
+    let ([certificate, key], ca) = (authority.sign("server", "localhost"), authority.file("ca.crt"));
+    let tls = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+    for endpoint in ["hostname", "unknown-endpoint"] {
+        let name = ["--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", endpoint];
+        let cluster = ClusterServers::start_over_tls(&[&tls[..], &name, &["--tls-auth-clients", "no"]].concat());
+        let url = format!("{}?ca={ca}", cluster.tls_url());
+        let mut used = [false; 3];
+        for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            let topic = Topic::named(&url, name);
+            topic.store.open(&topic.key).await.unwrap();
+            topic.reconcile().await;
+            let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
+            topic.add(vec![job("a")]).await;
+            assert_eq!(signals.next().await, Some(Signal::Due(None)));
+            assert_eq!(topic.claims().await.len(), 1);
+            used[cluster.owner(&format!("dq:{{shop:{name}}}:jobs"))] = true;
+        }
+        assert_eq!(used, [true; 3]);
+        let topic = Topic::named(&url, "a");
+        topic.add(vec![job("b")]).await;
+        let moved = "dq:{shop:a}:jobs";
+        cluster.move_slot(moved, (cluster.owner(moved) + 1) % 3);
+        let error = topic.try_add(vec![job("c")]).await.unwrap_err();
+        assert!(error.nothing_done() && error.is_outage(), "{error}");
+        topic.add(vec![job("c")]).await;
+    }
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ impl RedisServer {
         Self::start_with(&["--save", "", "--appendonly", "no"])
     }
 
-    /// Starts a server with these settings. With a certificate among them, its port accepts TLS only.
+    /// Starts a server with these settings. With a certificate among them its port accepts TLS only, unless they name another port for TLS.
     pub fn start_with(settings: &[&str]) -> Self {
         let folder = new_folder();
         let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
@@ -188,7 +188,8 @@ fn free_port() -> u16 {
 fn launch(port: u16, folder: &PathBuf, settings: &[String]) -> Option<(Child, ChildStdout)> {
     let program = std::env::var("DQ_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
     let port = port.to_string();
-    let ports = match settings.iter().any(|setting| setting == "--tls-cert-file") {
+    let has = |name: &str| settings.iter().any(|setting| setting == name);
+    let ports = match has("--tls-cert-file") && !has("--tls-port") {
         true => vec!["--port", "0", "--tls-port", &port],
         false => vec!["--port", &port],
     };

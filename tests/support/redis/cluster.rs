@@ -2,7 +2,7 @@
 
 use redis::{Cmd, Connection, FromRedisValue, RedisResult};
 
-use super::RedisServer;
+use super::{RedisServer, free_port};
 
 const MASTERS: usize = 3;
 const SLOTS: usize = 16_384;
@@ -12,6 +12,8 @@ const SLOTS: usize = 16_384;
 #[derive(Debug)]
 pub struct ClusterServers {
     pub servers: Vec<RedisServer>,
+    /// Of servers that use TLS among themselves: where each listens for it, beside its other port.
+    tls_ports: Vec<u16>,
 }
 
 /// A slot on its way from one server to another.
@@ -23,11 +25,11 @@ pub struct SlotMove<'a> {
     to: usize,
 }
 
-fn start() -> RedisServer {
+fn start(settings: &[&str]) -> RedisServer {
     let in_memory = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
     let of_a_cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
     let promoted_at_once = ["--cluster-replica-validity-factor", "0"];
-    RedisServer::start_with(&[&in_memory[..], &of_a_cluster, &promoted_at_once].concat())
+    RedisServer::start_with(&[&in_memory[..], &of_a_cluster, &promoted_at_once, settings].concat())
 }
 
 fn connect(server: &RedisServer) -> Connection {
@@ -47,12 +49,25 @@ fn asked<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
 impl ClusterServers {
     /// Starts three masters, each with a third of the slots, and waits until each knows all.
     pub fn start() -> Self {
-        Self::of((0..MASTERS).map(|_| start()).collect())
+        Self::of((0..MASTERS).map(|_| start(&[])).collect(), Vec::new())
+    }
+
+    /// The same over TLS with these settings, among which are the certificate, and `localhost` as the name that each server announces.
+    pub fn start_over_tls(settings: &[&str]) -> Self {
+        let tls_ports: Vec<_> = (0..MASTERS).map(|_| free_port()).collect();
+        let start_at =
+            |port: &u16| start(&[settings, &["--tls-cluster", "yes", "--tls-port", &port.to_string()]].concat());
+        let this = Self::of(tls_ports.iter().map(start_at).collect(), tls_ports);
+        let knows_names = |server: &RedisServer| {
+            asked::<String>(server, &["CLUSTER", "NODES"]).matches(",localhost").count() == MASTERS
+        };
+        this.servers.iter().for_each(|server| while !knows_names(server) {});
+        this
     }
 
     /// The same, with a replica of each.
     pub fn start_with_replicas() -> Self {
-        let this = Self::of((0..2 * MASTERS).map(|_| start()).collect());
+        let this = Self::of((0..2 * MASTERS).map(|_| start(&[])).collect(), Vec::new());
         for (replica, master) in this.servers[MASTERS..].iter().zip(&this.servers) {
             let id: String = asked(master, &["CLUSTER", "MYID"]);
             while ask::<()>(replica, &["CLUSTER", "REPLICATE", &id]).is_err() {}
@@ -67,7 +82,9 @@ impl ClusterServers {
         this
     }
 
-    fn of(servers: Vec<RedisServer>) -> Self {
+    fn of(servers: Vec<RedisServer>, tls_ports: Vec<u16>) -> Self {
+        let this = Self { servers, tls_ports };
+        let servers = &this.servers;
         for (n, server) in servers.iter().enumerate() {
             asked::<()>(server, &["CLUSTER", "SET-CONFIG-EPOCH", &(n + 1).to_string()]);
             if n < MASTERS {
@@ -77,14 +94,19 @@ impl ClusterServers {
                     ["CLUSTER", "ADDSLOTS"].into_iter().chain(slots.iter().map(String::as_str)).collect();
                 asked::<()>(server, &words);
             }
-            asked::<()>(&servers[0], &["CLUSTER", "MEET", "127.0.0.1", &server.port().to_string()]);
+            asked::<()>(&servers[0], &["CLUSTER", "MEET", "127.0.0.1", &this.port(n).to_string()]);
         }
         let all = format!("cluster_known_nodes:{}\r", servers.len());
-        for server in &servers {
+        for server in servers {
             let is_ready = |info: &str| info.contains("cluster_state:ok") && info.contains(&all);
             while !is_ready(&server.command(&["CLUSTER", "INFO"])) {}
         }
-        Self { servers }
+        this
+    }
+
+    /// Where the others reach a server.
+    fn port(&self, place: usize) -> u16 {
+        self.tls_ports.get(place).copied().unwrap_or_else(|| self.servers[place].port())
     }
 
     /// The URL of the cluster, which names its first masters.
@@ -92,6 +114,11 @@ impl ClusterServers {
         let hosts: Vec<_> =
             self.servers[..MASTERS].iter().map(|server| format!("127.0.0.1:{}", server.port())).collect();
         format!("redis+cluster://{}", hosts.join(","))
+    }
+
+    /// The URL of a cluster over TLS, which names one server by its name.
+    pub fn tls_url(&self) -> String {
+        format!("rediss+cluster://localhost:{}", self.tls_ports[0])
     }
 
     /// The place of the master that has this key, once one has it.
@@ -132,11 +159,11 @@ impl SlotMove<'_> {
 
     /// Moves at most so many keys. Returns how many it moved.
     pub fn move_keys(&self, most: usize) -> usize {
-        let (source, target) = (&self.cluster.servers[self.from], &self.cluster.servers[self.to]);
+        let source = &self.cluster.servers[self.from];
         let (slot, most) = (self.slot.to_string(), most.to_string());
         let keys: Vec<String> = asked(source, &["CLUSTER", "GETKEYSINSLOT", &slot, &most]);
         if !keys.is_empty() {
-            let port = target.port().to_string();
+            let port = self.cluster.port(self.to).to_string();
             let to = ["MIGRATE", "127.0.0.1", &port, "", "0", "10000", "KEYS"];
             let words: Vec<&str> = to.into_iter().chain(keys.iter().map(String::as_str)).collect();
             asked::<()>(source, &words);
