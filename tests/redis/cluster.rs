@@ -191,7 +191,7 @@ async fn the_url_of_another_kind_of_server_is_named() {
 }
 
 /// How many connections a server has.
-fn clients(server: &RedisServer) -> usize {
+pub fn clients(server: &RedisServer) -> usize {
     let list = server.command(&["CLIENT", "LIST", "TYPE", "normal"]);
     let subscribed = server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]);
     // This one too.

@@ -1,10 +1,10 @@
-//! Ten topics and a broadcast channel whose listeners do nothing.
+//! Topics and a broadcast channel whose listeners do nothing.
 
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
 macro_rules! topics {
-    ($($listener:ident $payload:ident $topic:literal),+ $(,)?) => {
+    ($all:ident: $($listener:ident $payload:ident $topic:literal),+ $(,)?) => {
         $(
             #[derive(Debug, Serialize, Deserialize, DelayJob)]
             #[job(topic = $topic)]
@@ -18,22 +18,27 @@ macro_rules! topics {
 
         pub const TOPICS: &[&str] = &[$($topic),+];
 
-        /// Adds a listener for each of ten topics.
-        pub fn ten_topics(factory: ContextFactory) -> ContextFactory {
+        /// Adds a listener for each of the topics.
+        pub fn $all(factory: ContextFactory) -> ContextFactory {
             factory$(.listener::<$listener>())+
-        }
-
-        /// Adds a job to each of the ten topics.
-        pub async fn add_to_all(provider: &Provider) {
-            $(provider.add($payload).await.unwrap();)+
         }
     };
 }
 
+pub(super) use topics;
+
 topics!(
-    one One "one", two Two "two", three Three "three", four Four "four", five Five "five",
+    ten_topics: one One "one", two Two "two", three Three "three", four Four "four", five Five "five",
     six Six "six", seven Seven "seven", eight Eight "eight", nine Nine "nine", ten Ten "ten",
 );
+
+/// Adds a job to each of the ten topics.
+pub async fn add_to_all(provider: &Provider) {
+    for topic in TOPICS {
+        let added = provider.topic(topic).unwrap().add_many_json([serde_json::Value::Null]).await;
+        added.unwrap().all().unwrap();
+    }
+}
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "prices", deliver = "broadcast")]

@@ -5,6 +5,7 @@ mod arriving;
 mod broadcasts;
 mod buffered;
 mod cluster;
+mod cluster_idle;
 mod connections;
 mod cost;
 mod costs_add;

@@ -73,7 +73,11 @@ impl Pace {
 impl PacedStore {
     /// Starts a store in a keyspace of its own, under `clock`.
     pub fn start(clock: Arc<dyn StoreClock>) -> Arc<Self> {
-        let keyspace = Keyspace::create();
+        Self::within(Keyspace::create(), clock)
+    }
+
+    /// Starts a store in this keyspace, under `clock`.
+    pub fn within(keyspace: Keyspace, clock: Arc<dyn StoreClock>) -> Arc<Self> {
         let store = keyspace.store_under(clock);
         keyspace.load(&store);
         let marker = |topic: String| {

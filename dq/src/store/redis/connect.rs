@@ -42,6 +42,10 @@ pub(super) const ANSWER_WITHIN: Duration = LONGEST_LEASE.saturating_add(Duration
 /// hangs.
 const SUBSCRIBED_WITHIN: Duration = Duration::from_secs(10);
 
+/// How often a line looks whether it is still used and still works. A line closes after one to two of these without a
+/// request.
+const CHECK_PERIOD: Duration = Duration::from_secs(30);
+
 /// How many requests the client library queues for a line. More than ever wait, so that a request enters the queue when it is
 /// sent: those that wait for room do not keep their order.
 const MOST_QUEUED: usize = 1 << 16;
@@ -85,11 +89,12 @@ pub(super) struct Connector {
     pub(super) source: Source,
     /// Of a cluster: the server to connect to.
     pub(super) node: Option<Node>,
+    pub(super) check_period: Duration,
 }
 
 impl Connector {
     pub(super) fn new(address: Address) -> Self {
-        Self { address, source: Source::default(), node: None }
+        Self { address, source: Source::default(), node: None, check_period: CHECK_PERIOD }
     }
 
     /// A connector to this server of a cluster; `None`: to the server that the URL leads to.

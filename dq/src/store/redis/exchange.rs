@@ -22,10 +22,6 @@ use super::scripts::Scripts;
 use crate::environment::{Boottime, Clock, TokioClock};
 use crate::store::StoreError;
 
-/// How often a line looks whether it is still used and still works. A line closes after one to two of these without a
-/// request.
-const CHECK_PERIOD: Duration = Duration::from_secs(30);
-
 /// The task of a line.
 pub(super) struct LineTask {
     pub(super) state: Arc<LineState>,
@@ -56,7 +52,7 @@ impl LineTask {
                 self.state.connected();
                 let exchange = Arc::new(Exchange { connection, scripts, confirm });
                 let _ = self.state.exchange.set(Arc::downgrade(&exchange));
-                match self.exchange(&exchange, &mut requests).await {
+                match self.exchange(&exchange, &mut requests, connector.check_period).await {
                     Some(error) => error,
                     None => return std::mem::forget(guard), // nobody uses the line any more
                 }
@@ -71,13 +67,14 @@ impl LineTask {
         &self,
         exchange: &Exchange,
         requests: &mut mpsc::UnboundedReceiver<Message>,
+        period: Duration,
     ) -> Option<StoreError> {
         let ended = &exchange.connection.ended;
         let lost = || StoreError::NotSent { operation: "connect", reason: "the connection was lost".into() };
         let mut in_flight = FuturesOrdered::new();
         // Under a paused clock no answer comes in time.
         let checks = !TokioClock::is_paused();
-        let mut check = Boottime.sleep_until(Boottime.now() + CHECK_PERIOD);
+        let mut check = Boottime.sleep_until(Boottime.now() + period);
         loop {
             tokio::select! {
                 biased;
@@ -104,7 +101,7 @@ impl LineTask {
                 },
                 () = ended.cancelled(), if in_flight.is_empty() => return Some(lost()),
                 () = &mut check, if checks => {
-                    check = Boottime.sleep_until(Boottime.now() + CHECK_PERIOD);
+                    check = Boottime.sleep_until(Boottime.now() + period);
                     if self.state.in_flight() > 0 && self.state.last_byte.silent_for() >= ANSWER_WITHIN {
                         return Some(lost());
                     }

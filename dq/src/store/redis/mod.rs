@@ -198,6 +198,15 @@ impl RedisStore {
         self
     }
 
+    /// The same store, which closes a line that had no request for this long, or for up to twice as long. Default: 30 s.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn with_check_period(self, period: Duration) -> Self {
+        let mut connector = self.connector;
+        connector.check_period = period;
+        Self { silence: self.silence, ..Self::of(connector, self.scripts, self.keyspace, self.durability) }
+    }
+
     /// A blocking connection to the server, for tests that send commands of their own.
     ///
     /// # Errors
