@@ -6,6 +6,7 @@
 mod backups;
 mod checker;
 mod child;
+mod cluster;
 mod faults;
 mod folder;
 mod kills;
@@ -88,6 +89,10 @@ struct Storm {
     /// every node and producer. A call is answered once a replica has it. Only Redis, without `--kills`.
     #[arg(long)]
     sentinel: bool,
+    /// The store is a cluster of three masters with a replica each. A slot moves every 10 seconds, a master is killed every 20 seconds, and
+    /// besides nothing but kills happen, to every node and producer. A call is answered once a replica has it. Only Redis, without `--kills`.
+    #[arg(long, conflicts_with = "sentinel")]
+    cluster: bool,
     /// Nothing but chains of three jobs are added, each of which follows the one before it.
     #[arg(long)]
     chains: bool,

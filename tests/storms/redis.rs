@@ -29,18 +29,27 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How long the number of jobs that are not over may stay the same once the storm is over.
 const LONGEST_HALT: Duration = Duration::from_secs(60);
 
+/// Whether replicas take over from masters that are killed. Nothing else happens to such a store, and nothing but kills to the processes.
+const fn fails_over(storm: &Storm) -> bool {
+    storm.sentinel || storm.cluster
+}
+
 /// Runs a storm, which writes its files into `folder`. Returns what could not be finished.
 pub async fn run(storm: &Storm, seed: u64, folder: &Path) -> Vec<String> {
     let ledger = Arc::new(Ledger::create(folder, "storm").expect("the folder is new"));
     crate::process::watch(Arc::clone(&ledger), "all".into());
-    let server = if storm.sentinel { Server::behind_sentinels() } else { Server::start(storm.forgets) };
+    let server = match (storm.sentinel, storm.cluster) {
+        (true, _) => Server::behind_sentinels(),
+        (_, true) => Server::of_a_cluster(),
+        _ => Server::start(storm.forgets),
+    };
     let mut places = places(storm, seed, folder, &ledger, &server);
     join_all(places.iter_mut().map(Place::start)).await;
     let over = watch::Sender::new(false);
     let pause = Duration::from_millis(storm.pause);
     let store_rng = rng(seed, "store");
     let store = server.clone().suffer(Arc::clone(&ledger), store_rng, pause * STORE_PAUSES, over.subscribe());
-    let store = (storm.sentinel || !storm.only_kills).then(|| tokio::spawn(store));
+    let store = (fails_over(storm) || !storm.only_kills).then(|| tokio::spawn(store));
     let confirmed: Vec<_> = places.iter().map(Place::confirmed).collect();
     let end = async {
         let began = Instant::now();
@@ -76,7 +85,7 @@ fn places(storm: &Storm, seed: u64, folder: &Path, ledger: &Arc<Ledger>, server:
     let part = |listens, jobs, share| Part {
         name: String::new(),
         // The other storms have a proxy on the way.
-        url: if storm.sentinel { server.url() } else { String::new() },
+        url: if fails_over(storm) { server.url() } else { String::new() },
         folder: folder.clone(),
         seed,
         listens,
@@ -88,7 +97,7 @@ fn places(storm: &Storm, seed: u64, folder: &Path, ledger: &Arc<Ledger>, server:
         sets: storm.sets,
     };
     let faults = |number| match number {
-        _ if storm.only_kills || storm.sentinel => Faults::Kills,
+        _ if storm.only_kills || fails_over(storm) => Faults::Kills,
         0 => Faults::Stops,
         _ => Faults::All,
     };

@@ -1,14 +1,15 @@
-//! The store of a storm: a Redis server that writes every command to disk before it answers, or a master with a replica, behind sentinels;
-//! and what the storm does to it.
+//! The store of a storm: a Redis server that writes every command to disk before it answers, a master with a replica, behind sentinels, or a
+//! cluster; and what the storm does to it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dq_tests::redis::{RedisServer, SentinelServers};
+use dq_tests::redis::{ClusterServers, RedisServer, SentinelServers};
 use fastrand::Rng;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::cluster;
 use crate::ledger::{Entry, Ledger, now};
 
 /// From one failover to the next.
@@ -24,9 +25,12 @@ pub enum Server {
     One(Arc<Mutex<RedisServer>>),
     /// A master, a replica and three sentinels.
     Sentinels(Arc<Mutex<SentinelServers>>),
+    /// Three masters with a replica each.
+    Cluster(Arc<Mutex<ClusterServers>>),
 }
 
-fn with<S, T>(server: &Mutex<S>, act: impl FnOnce(&mut S) -> T) -> T {
+/// Does something with a server.
+pub fn with<S, T>(server: &Mutex<S>, act: impl FnOnce(&mut S) -> T) -> T {
     act(&mut server.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -43,11 +47,17 @@ impl Server {
         Self::Sentinels(Arc::new(Mutex::new(SentinelServers::start_with(1, 2_000))))
     }
 
+    /// Starts a cluster.
+    pub fn of_a_cluster() -> Self {
+        Self::Cluster(Arc::new(Mutex::new(ClusterServers::start_with_replicas())))
+    }
+
     /// The port of the server, which stays the same if it is one.
     pub fn port(&self) -> u16 {
         match self {
             Self::One(server) => with(server, |server| server.port()),
             Self::Sentinels(servers) => with(servers, |servers| servers.master().port()),
+            Self::Cluster(servers) => with(servers, |servers| servers.servers[0].port()),
         }
     }
 
@@ -56,6 +66,7 @@ impl Server {
         match self {
             Self::One(server) => with(server, |server| server.url()),
             Self::Sentinels(servers) => with(servers, |servers| servers.url()),
+            Self::Cluster(servers) => with(servers, |servers| servers.url()),
         }
     }
 
@@ -64,11 +75,13 @@ impl Server {
         match self {
             Self::One(server) => suffer(server, ledger, rng, mean, over).await,
             Self::Sentinels(servers) => fail_over(servers, ledger, over).await,
+            Self::Cluster(servers) => cluster::suffer(servers, ledger, rng, over).await,
         }
     }
 }
 
-fn note(ledger: &Ledger, what: &str, from: u64) {
+/// Notes what happened to the store.
+pub fn note(ledger: &Ledger, what: &str, from: u64) {
     ledger.note(Entry::Event { target: "store".into(), what: what.into(), from, to: now() });
 }
 

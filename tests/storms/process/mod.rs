@@ -124,6 +124,11 @@ fn report(part: &Part, ledger: &Arc<Ledger>) {
     tracing_subscriber::registry().with(warnings).with(verdicts).init();
 }
 
+/// Whether replicas take over from masters that are killed.
+fn fails_over(url: &str) -> bool {
+    url.starts_with("redis+")
+}
+
 /// The store may be down while a process starts. A user would start it again, as this does.
 async fn start(part: &Part, ledger: &Arc<Ledger>) -> Result<Context, dq::Error> {
     loop {
@@ -131,7 +136,7 @@ async fn start(part: &Part, ledger: &Arc<Ledger>) -> Result<Context, dq::Error> 
         let factory = factory.lease(LEASE).renewal(RENEWAL).fallback_scan(FALLBACK);
         let factory = factory.call_timeout(CALL_TIMEOUT).call_total(CALL_TOTAL);
         // A failover may lose what no replica has.
-        let factory = match part.url.starts_with("redis+sentinel:") {
+        let factory = match fails_over(&part.url) {
             true => factory.durability(Durability::Wait { replicas: 1, timeout: CONFIRMED_WITHIN }),
             false => factory,
         };
@@ -146,7 +151,7 @@ async fn start(part: &Part, ledger: &Arc<Ledger>) -> Result<Context, dq::Error> 
         match factory.start().await {
             Err(error) if error.to_string().contains("cannot be reached") => {}
             // It may be without a master for a while.
-            Err(_) if part.url.starts_with("redis+sentinel:") => {}
+            Err(_) if fails_over(&part.url) => {}
             started => return started,
         }
     }

@@ -27,23 +27,29 @@ pub struct SlotMove<'a> {
 
 fn start(settings: &[&str]) -> RedisServer {
     let in_memory = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
-    let of_a_cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
+    let of_a_cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
     let promoted_at_once = ["--cluster-replica-validity-factor", "0"];
     RedisServer::start_with(&[&in_memory[..], &of_a_cluster, &promoted_at_once, settings].concat())
 }
 
-fn connect(server: &RedisServer) -> Connection {
-    let client = redis::Client::open(server.url()).expect("the URL is valid");
-    client.get_connection().expect("the server is reachable")
+fn connect(server: &RedisServer) -> RedisResult<Connection> {
+    redis::Client::open(server.url())?.get_connection()
 }
 
 fn ask<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> RedisResult<T> {
-    let mut cmd = Cmd::new();
-    cmd.arg(words).query(&mut connect(server))
+    Cmd::new().arg(words).query(&mut connect(server)?)
 }
 
 fn asked<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
     ask(server, words).unwrap_or_else(|error| panic!("{words:?}: {error}"))
+}
+
+/// The port of the server that this one names for the slot of a key, if it is reachable and the cluster works.
+fn named_for(server: &RedisServer, key: &str) -> Option<u16> {
+    match ask::<()>(server, &["EXISTS", key]) {
+        Ok(()) => Some(server.port()),
+        Err(error) => Some(error.redirect_node()?.0.rsplit_once(':')?.1.parse().ok()?),
+    }
 }
 
 impl ClusterServers {
@@ -124,14 +130,50 @@ impl ClusterServers {
     /// The place of the master that has this key, once one has it.
     pub fn owner(&self, key: &str) -> usize {
         loop {
-            let has = |server: &RedisServer| {
-                let client = redis::Client::open(server.url()).expect("the URL is valid");
-                client.get_connection().is_ok_and(|mut to| redis::cmd("EXISTS").arg(key).query::<()>(&mut to).is_ok())
-            };
-            if let Some(place) = self.servers.iter().position(has) {
+            if let Some(place) = self.serving(key) {
                 return place;
             }
         }
+    }
+
+    /// The place of the master that has this key and answers.
+    pub fn serving(&self, key: &str) -> Option<usize> {
+        self.servers.iter().position(|server| ask::<()>(server, &["EXISTS", key]).is_ok())
+    }
+
+    /// The places of the servers that are masters. One that has just started again may take itself for one.
+    pub fn masters(&self) -> Vec<usize> {
+        (0..self.servers.len()).filter(|place| self.replication(*place).contains("role:master")).collect()
+    }
+
+    /// Whether every server is there, each master has a replica with all that it has, and all name one server for this key.
+    pub fn is_whole(&self, key: &str) -> bool {
+        let is_followed = |place: &usize| self.replication(*place).contains("connected_slaves:1\r");
+        let follows = |place: &usize| self.replication(*place).contains("master_link_status:up");
+        let masters = self.masters();
+        let mut named: Vec<_> = self.servers.iter().map(|server| named_for(server, key)).collect();
+        named.dedup();
+        let replicas = (0..self.servers.len()).filter(|place| !masters.contains(place));
+        masters.len() == MASTERS
+            && masters.iter().all(is_followed)
+            && { replicas }.all(|place| follows(&place))
+            && matches!(named[..], [Some(_)])
+    }
+
+    /// What a server says of its replication: nothing if it is dead.
+    fn replication(&self, place: usize) -> String {
+        ask(&self.servers[place], &["INFO", "replication"]).unwrap_or_default()
+    }
+
+    /// Waits until a replica of this master, which has the slot of this key, has everything that the master has now.
+    pub fn replicate(&self, place: usize, key: &str) {
+        let mut master = connect(&self.servers[place]).expect("the server is reachable");
+        // WAIT waits for what this connection has written.
+        let tag = key.split_inclusive('}').next().unwrap_or(key).trim_start_matches("dq:");
+        for words in [&["SET", tag, ""][..], &["DEL", tag]] {
+            Cmd::new().arg(words).query::<()>(&mut master).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        }
+        while Cmd::new().arg(&["WAIT", "1", "1000"]).query::<u64>(&mut master).expect("it is a number") == 0 {}
     }
 
     /// Begins to move the slot of this key to another server.
