@@ -33,6 +33,7 @@ mod lost;
 mod mangled;
 mod metadata;
 mod mistyped;
+mod moving;
 mod numbers;
 mod order;
 mod payloads;
