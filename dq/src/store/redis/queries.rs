@@ -11,7 +11,8 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use redis::{Arg, Cmd, Pipeline, Value};
 
-use super::errors::{Failure, classify, of_command, server_changed};
+use super::errors::{Failure, classify, server_changed};
+use super::query_connection::SharedConnection;
 use super::reply::{Reply, malformed};
 use super::scripts::{ScriptCall, Scripts};
 use super::shards::{Server, Shards};
@@ -24,9 +25,6 @@ pub(super) struct Queries {
     shards: Arc<Shards>,
     scripts: Arc<Scripts>,
 }
-
-/// How often a request is sent at most.
-const TRIES: usize = 2;
 
 impl Queries {
     pub(super) const fn new(shards: Arc<Shards>, scripts: Arc<Scripts>) -> Self {
@@ -84,39 +82,26 @@ impl Queries {
         operation: &'static str,
         commands: &Pipeline,
     ) -> Result<Vec<Value>, StoreError> {
-        let mut broken = None;
-        for _ in 1..TRIES {
-            let mut connection = server.queries.get(operation, broken).await?;
-            match connection.send_all(commands).await {
-                Ok(values) => return Ok(values),
-                Err(error) if is_broken(operation, &error) => broken = Some(connection.number),
-                Err(error) => return Err(of_command(operation, error)),
-            }
-        }
-        let mut connection = server.queries.get(operation, broken).await?;
-        connection.send_all(commands).await.map_err(|error| of_command(operation, error))
+        let send = |mut connection: SharedConnection| async move {
+            connection.send_all(commands).await.map_err(|error| classify(operation, None, error))
+        };
+        sent(server, operation, send).await
     }
 
     /// Calls a script that only reads.
     pub(super) async fn ask(&self, call: ScriptCall) -> Result<Value, StoreError> {
-        let mut call = call.complete();
-        let operation = call.step.name();
-        let (mut broken, mut in_full, mut tries) = (None, false, 0);
+        let (operation, call) = (call.step.name(), call.complete());
         let server = self.shards.known(operation, Some(call.keys.slot())).await?;
-        loop {
-            tries += 1;
-            let mut connection = server.queries.get(operation, broken).await?;
-            let answer = connection.send(&call.cmd).await;
-            match answer.map_err(|error| classify(operation, Some(&call), error)) {
-                Ok(value) => return Ok(value),
-                Err(Failure::NoScript) if !in_full => {
-                    call.cmd = self.scripts.in_full(call.step, &call.cmd);
-                    in_full = true;
-                }
-                Err(Failure::Broken(_)) if tries < TRIES + usize::from(in_full) => broken = Some(connection.number),
-                Err(Failure::Broken(error) | Failure::Answered(error)) => return Err(error),
-                Err(Failure::NoScript | Failure::WrongType) => return Err(server_changed(operation)),
+        sent(&server, operation, |connection| self.call_over(connection, &call)).await
+    }
+
+    async fn call_over(&self, mut connection: SharedConnection, call: &ScriptCall) -> Result<Value, Failure> {
+        let classified = |error| classify(call.step.name(), Some(call), error);
+        match connection.send(&call.cmd).await.map_err(classified) {
+            Err(Failure::NoScript) => {
+                connection.send(&self.scripts.in_full(call.step, &call.cmd)).await.map_err(classified)
             }
+            answer => answer,
         }
     }
 
@@ -131,36 +116,37 @@ impl Queries {
         if self.shards.is_cluster() {
             return self.ask(call_with(self.commands(operation, commands).await?)?).await;
         }
-        let (server, mut broken) = (self.shards.known(operation, None).await?, None);
-        loop {
-            let mut connection = server.queries.get(operation, broken).await?;
-            let failure = match connection.send_all(commands).await {
-                Ok(answers) => {
-                    let call = call_with(answers)?.complete();
-                    let classified = |error| classify(operation, Some(&call), error);
-                    let mut answer = connection.send(&call.cmd).await.map_err(classified);
-                    if let Err(Failure::NoScript) = answer {
-                        answer = connection.send(&self.scripts.in_full(call.step, &call.cmd)).await.map_err(classified);
-                    }
-                    match answer {
-                        Ok(value) => return Ok(value),
-                        Err(failure) => failure,
-                    }
-                }
-                Err(error) => classify(operation, None, error),
-            };
-            match failure {
-                Failure::Broken(_) if broken.is_none() => broken = Some(connection.number),
-                Failure::Broken(error) | Failure::Answered(error) => return Err(error),
-                Failure::NoScript | Failure::WrongType => return Err(server_changed(operation)),
-            }
-        }
+        let (server, call_with) = (self.shards.known(operation, None).await?, &call_with);
+        let send = |mut connection: SharedConnection| async move {
+            let answers = connection.send_all(commands).await.map_err(|error| classify(operation, None, error))?;
+            self.call_over(connection, &call_with(answers).map_err(Failure::Answered)?.complete()).await
+        };
+        sent(&server, operation, send).await
     }
 
     /// Calls a script that only reads and whose answer is a list.
     pub(super) async fn ask_list(&self, call: ScriptCall) -> Result<Reply, StoreError> {
         let operation = call.step.name();
         Reply::list(operation, self.ask(call).await?)
+    }
+}
+
+/// Sends a request, and once more over a new connection if the first one broke.
+async fn sent<T, A: Future<Output = Result<T, Failure>>>(
+    server: &Server,
+    operation: &'static str,
+    send: impl Fn(SharedConnection) -> A,
+) -> Result<T, StoreError> {
+    let mut broken = None;
+    loop {
+        let connection = server.queries.get(operation, broken).await?;
+        let number = connection.number;
+        match send(connection).await {
+            Ok(answer) => return Ok(answer),
+            Err(Failure::Broken(_)) if broken.is_none() => broken = Some(number),
+            Err(Failure::Broken(error) | Failure::Answered(error)) => return Err(error),
+            Err(Failure::NoScript | Failure::WrongType) => return Err(server_changed(operation)),
+        }
     }
 }
 
@@ -181,8 +167,4 @@ fn slot_of_command(cmd: &Cmd) -> Option<Slot> {
         b"EVAL" => words.nth(2).map(slot_of),
         _ => words.next().map(slot_of),
     }
-}
-
-fn is_broken(operation: &'static str, error: &redis::RedisError) -> bool {
-    matches!(classify(operation, None, error.clone()), Failure::Broken(_))
 }
