@@ -4,10 +4,8 @@
 //! lease by then, the script does nothing and answers *again*, with all nodes, and the request goes out once more.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use super::keys::Keys;
-use super::millis;
 use super::reply::Reply;
 use super::scripts::{ScriptCall, Scripts, Step};
 use crate::job::NodeId;
@@ -23,16 +21,8 @@ pub(super) fn too_many_nodes(operation: &'static str) -> StoreError {
 
 /// Reads the nodes of an answer that asks for another try.
 pub(super) fn nodes_of(reply: &mut Reply) -> Result<BTreeSet<NodeId>, StoreError> {
-    let mut nodes = BTreeSet::new();
-    let mut names = reply.nested()?;
-    while names.len() > 0 {
-        nodes.insert(names.node()?);
-    }
-    Ok(nodes)
+    reply.nested()?.each(|names| names.node().map(Some))
 }
-
-/// For how long a node that has rows and no lease gets one: if it lives, it renews the lease by then.
-const LEASE: Duration = Duration::from_secs(60);
 
 /// Sends a request until it names all nodes that have a lease. Returns the answer after its first value.
 pub(super) async fn with_all_nodes<A: Future<Output = Result<Reply, StoreError>>>(
@@ -59,13 +49,8 @@ pub(super) fn recover_call<'a>(
     undecodable: (&[u8], &[u8]),
     ids: impl IntoIterator<Item = &'a str>,
 ) -> ScriptCall {
-    let call = scripts.call_with_nodes(Step::Recover, keys, "", nodes).arg(bytes).arg(millis(LEASE)).arg(far_lost);
-    let mut call = with_nodes(call.arg(undecodable.0).arg(undecodable.1).arg(nodes.len()), nodes);
+    let call = scripts.call_with_nodes(Step::Recover, keys, "", nodes).arg(bytes).arg(far_lost);
+    let mut call = call.arg(undecodable.0).arg(undecodable.1).arg(nodes.len()).nodes(nodes);
     ids.into_iter().for_each(|id| call.push(id));
-    call
-}
-
-pub(super) fn with_nodes(mut call: ScriptCall, nodes: &BTreeSet<NodeId>) -> ScriptCall {
-    nodes.iter().for_each(|node| call.push(node.as_str()));
     call
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::all_nodes::{recover_call, with_all_nodes, with_nodes};
+use super::all_nodes::{recover_call, with_all_nodes};
 use super::examine::{KeyPage, examine_call};
 use super::keys::Keys;
 use super::link::RedisLink;
@@ -31,15 +31,12 @@ impl RedisLink {
 
     pub(super) fn scan(&self) -> Pending<Answer> {
         let answer = self.ask_with_nodes(Step::Scan, |scripts, keys, nodes| {
-            with_nodes(scripts.call_with_nodes(Step::Scan, keys, "", nodes), nodes)
+            scripts.call_with_nodes(Step::Scan, keys, "", nodes).nodes(nodes)
         });
         Box::pin(async move {
             let mut reply = answer.await?;
-            let (clock, mut ends) = (reply.time()?, reply.nested()?);
-            let mut leases = Vec::with_capacity(ends.len() / 2);
-            while ends.len() > 0 {
-                leases.push((ends.node()?, ends.time()?));
-            }
+            let clock = reply.time()?;
+            let mut leases: Vec<_> = reply.nested()?.each(|ends| Ok(Some((ends.node()?, ends.time()?))))?;
             leases.sort();
             let (records, places) = (reply.count()?, reply.count()?);
             let (state, left) = told(&mut reply, clock)?;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::RedisStore;
-use super::all_nodes::{with_all_nodes, with_nodes};
+use super::all_nodes::with_all_nodes;
 use super::keys::Keys;
 use super::reply::Reply;
 use super::scripts::{ScriptCall, Scripts, Step};
@@ -30,8 +30,7 @@ pub(super) fn examine_call(
     position: &str,
     (limit, bytes): (usize, usize),
 ) -> ScriptCall {
-    let call = scripts.call_with_nodes(Step::Examine, keys, "", nodes);
-    with_nodes(call.arg(position).arg(limit).arg(bytes), nodes)
+    scripts.call_with_nodes(Step::Examine, keys, "", nodes).arg(position).arg(limit).arg(bytes).nodes(nodes)
 }
 
 /// A page of a key.
@@ -65,11 +64,8 @@ pub(super) struct KeyPage {
 impl KeyPage {
     pub(super) fn read(mut reply: Reply) -> Result<Self, StoreError> {
         let (next, part, looked_at) = (reply.text()?, reply.count()?, reply.count()?);
-        let (mut ids, mut letters) = (reply.nested()?, reply.nested()?);
-        let mut found = Vec::with_capacity(ids.len());
-        while ids.len() > 0 {
-            found.push((text(&ids.bytes()?), letters.text()?));
-        }
+        let (ids, mut letters) = (reply.nested()?, reply.nested()?);
+        let found = ids.each(|ids| Ok(Some((text(&ids.bytes()?), letters.text()?))))?;
         let (node, is_idle, far_lost) = (reply.text()?, reply.is_set()?, reply.text()?);
         let mut note = || Ok::<_, StoreError>(text(&reply.bytes_or_nothing()?));
         let notes = [note()?, note()?, note()?];

@@ -20,14 +20,10 @@ impl RedisStore {
         let call = self.scripts.call_with_nodes(Step::Groups, &keys, "", &nodes);
         let GroupsRequest { after, only, limit } = request;
         let name = |name: &Option<GroupName>| name.as_ref().map_or_else(String::new, GroupName::to_string);
-        let mut call = call.arg(name(after)).arg((*limit).max(1)).arg(MOST_SEATS).arg(name(only));
-        nodes.iter().for_each(|node| call.push(node.as_str()));
+        let call = call.arg(name(after)).arg((*limit).max(1)).arg(MOST_SEATS).arg(name(only)).nodes(&nodes);
         let mut reply = self.queries.ask_list(call).await?;
-        let (more, mut list) = (reply.is_set()?, reply.nested()?);
-        let (nodes, mut groups) = (nodes.into_iter().collect::<Vec<_>>(), Vec::with_capacity(list.len()));
-        while list.len() > 0 {
-            groups.extend(group_in(list.nested()?, &nodes)?);
-        }
+        let (more, nodes) = (reply.is_set()?, nodes.into_iter().collect::<Vec<_>>());
+        let groups = reply.nested()?.each(|list| group_in(list.nested()?, &nodes))?;
         Ok(GroupsPage { groups, more })
     }
 }
@@ -35,10 +31,9 @@ impl RedisStore {
 /// Reads a group; `None` if its name is none, as another program may have entered.
 fn group_in(mut reply: Reply, nodes: &[NodeId]) -> Result<Option<GroupSeen>, StoreError> {
     let (name, waiting, is_full) = (reply.text()?, reply.count()?, reply.is_set()?);
-    let (mut ids, mut states, mut times) = (reply.nested()?, reply.nested()?, reply.nested()?);
+    let (ids, mut states, mut times) = (reply.nested()?, reply.nested()?, reply.nested()?);
     let (mut numbers, mut tokens) = (reply.nested()?, reply.nested()?);
-    let mut seats = Vec::with_capacity(ids.len());
-    while ids.len() > 0 {
+    let seats = ids.each(|ids| {
         let (id, letter, at) = (ids.id()?, states.text()?, times.time()?);
         let (number, token) = (numbers.count()?, tokens.text()?);
         let known = letter.chars().next().and_then(state);
@@ -50,8 +45,8 @@ fn group_in(mut reply: Reply, nodes: &[NodeId]) -> Result<Option<GroupSeen>, Sto
             }
             state => JobPlace::of(state, at),
         };
-        seats.extend(id.ok().map(|id| (id, place)));
-    }
+        Ok(id.ok().map(|id| (id, place)))
+    })?;
     let (pause, opens) = (pause(&reply.text()?), reply.text()?.parse::<u64>().unwrap_or_default());
     let opens = (opens > 0).then(|| Timestamp::from_millis(opens.div_ceil(1_000)));
     Ok(GroupName::new(name).ok().map(|name| GroupSeen { name, waiting, seats, is_full, pause, opens }))

@@ -106,13 +106,8 @@ impl RedisStore {
     ) -> Result<Vec<JobId>, StoreError> {
         let from = after.map_or_else(|| "-".to_owned(), |id| format!("({id}"));
         let call = self.call(Step::Schedules, topic).arg(from).arg(limit.max(1));
-        let mut reply = self.queries.ask_list(call).await?;
-        let mut ids = Vec::with_capacity(reply.len());
-        while reply.len() > 0 {
-            // Only another program enters what is no id.
-            ids.extend(reply.id()?.ok());
-        }
-        Ok(ids)
+        // Only another program enters what is no id.
+        self.queries.ask_list(call).await?.each(|ids| Ok(ids.id()?.ok()))
     }
 
     async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {

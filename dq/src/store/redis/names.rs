@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use redis::Pipeline;
 
 use super::RedisStore;
@@ -45,13 +46,11 @@ impl RedisStore {
         scan.arg(cursor).arg("MATCH").arg(format!("{}{}*", as_pattern(prefix), as_pattern(&tag)));
         scan.arg("COUNT").arg(MOST_KEYS);
         let mut reply = Reply::list("examine_keys", Queries::command_to(server, "examine_keys", &scan).await?)?;
-        let (cursor, mut names) = (reply.text()?, reply.nested()?);
-        let (mut owned, mut producers, looked_at) = (Vec::new(), BTreeMap::new(), names.len());
-        while names.len() > 0 {
-            // dq writes no name that is not UTF-8.
-            let name = String::from_utf8(names.bytes()?.to_vec()).ok();
-            owned.extend(name.and_then(|name| self.owned(app, name)));
-        }
+        let (cursor, names) = (reply.text()?, reply.nested()?);
+        let (mut producers, looked_at) = (BTreeMap::new(), names.len());
+        // dq writes no name that is not UTF-8.
+        let name = |bytes: Bytes| String::from_utf8(bytes.to_vec()).ok();
+        let owned: Vec<_> = names.each(|names| Ok(name(names.bytes()?).and_then(|name| self.owned(app, name))))?;
         for key in owned.iter().filter(|key: &&Owned| key.key == Key::Calls && !is_relay(&key.owner)) {
             *producers.entry(key.topic.clone()).or_default() += 1;
         }

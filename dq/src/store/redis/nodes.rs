@@ -21,8 +21,7 @@ impl RedisStore {
         let next = is_cut.then(|| last.clone());
         let names: BTreeSet<_> = named.iter().map(|(node, _)| node.clone()).collect();
         let call = self.scripts.call_with_nodes(Step::Nodes, &keys, "", &names).arg(0).arg("");
-        let mut call = call.arg(request.job.as_ref().map_or("", |id| id.as_str()));
-        names.iter().for_each(|node| call.push(node.as_str()));
+        let call = call.arg(request.job.as_ref().map_or("", |id| id.as_str())).nodes(&names);
         let mut reply = self.queries.ask_list(call).await?;
         let (_, mut rows) = (reply.nested()?, reply.nested()?);
         let mut nodes = Vec::with_capacity(named.len());
@@ -41,11 +40,7 @@ impl RedisStore {
         most: usize,
     ) -> Result<Vec<(NodeId, Timestamp)>, StoreError> {
         let call = self.scripts.call_with_nodes(Step::Nodes, keys, "", &BTreeSet::new());
-        let mut reply = self.queries.ask_list(call.arg(most).arg(after).arg("")).await?.nested()?;
-        let mut named = Vec::with_capacity(reply.len() / 2);
-        while reply.len() > 0 {
-            named.push((reply.node()?, reply.time()?));
-        }
-        Ok(named)
+        let mut reply = self.queries.ask_list(call.arg(most).arg(after).arg("")).await?;
+        reply.nested()?.each(|named| Ok(Some((named.node()?, named.time()?))))
     }
 }

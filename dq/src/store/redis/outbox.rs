@@ -72,14 +72,10 @@ impl RedisStore {
         limit: usize,
     ) -> Result<Vec<OutboxSeen>, StoreError> {
         let call = self.call(Step::Outbox, topic).arg(after.map_or("", TopicName::as_str)).arg(limit.max(1));
-        let mut reply = self.queries.ask_list(call).await?;
-        let mut seen = Vec::new();
-        while reply.len() > 0 {
+        self.queries.ask_list(call).await?.each(|reply| {
             let target = TopicName::new(reply.text()?).map_err(|_| malformed("outbox", "a name is no topic"))?;
-            let (waiting, oldest) = (reply.count()?, reply.count()? as u64);
-            seen.push(OutboxSeen { target, waiting, oldest });
-        }
-        Ok(seen)
+            Ok(Some(OutboxSeen { target, waiting: reply.count()?, oldest: reply.count()? as u64 }))
+        })
     }
 }
 
@@ -90,13 +86,9 @@ fn position_of(operation: &'static str, kept: &Value) -> Result<u64, StoreError>
     position.and_then(|text| text.parse().ok()).ok_or_else(|| malformed(operation, "a position is no number"))
 }
 
-fn entries_in(mut reply: Reply, operation: &'static str) -> Result<Vec<OutboxEntry>, StoreError> {
-    let mut entries = Vec::with_capacity(reply.len());
-    while reply.len() > 0 {
-        let entry = entry_of(&reply.bytes()?);
-        entries.push(entry.ok_or_else(|| malformed(operation, "another program wrote into the outbox"))?);
-    }
-    Ok(entries)
+fn entries_in(reply: Reply, operation: &'static str) -> Result<Vec<OutboxEntry>, StoreError> {
+    let bad = || malformed(operation, "another program wrote into the outbox");
+    reply.each(|reply| entry_of(&reply.bytes()?).ok_or_else(bad).map(Some))
 }
 
 /// An entry, as the part `put_outbox` writes it.

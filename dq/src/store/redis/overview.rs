@@ -29,23 +29,22 @@ impl RedisStore {
         nodes: usize,
         named: &BTreeSet<NodeId>,
     ) -> Result<TopicOverview, StoreError> {
-        let mut call = self.scripts.call_with_nodes(Step::Overview, &self.keyspace.of(topic), "", named).arg(nodes);
-        named.iter().for_each(|node| call.push(node.as_str()));
+        let call = self.scripts.call_with_nodes(Step::Overview, &self.keyspace.of(topic), "", named);
+        let call = call.arg(nodes).nodes(named);
         let mut reply = self.queries.ask_list(call).await?;
         let counts = counted(&mut reply.nested()?)?;
         let holders = reply.count()?;
-        let (mut held, mut rows) = (reply.nested()?, reply.nested()?);
+        let (held, mut rows) = (reply.nested()?, reply.nested()?);
         let mut jobs = std::collections::BTreeMap::new();
         for node in named.iter().take(rows.len()) {
             jobs.insert(node.clone(), rows.count()?);
         }
-        let mut seen = Vec::with_capacity(nodes.min(held.len()));
-        while held.len() > 0 {
+        let seen = held.each(|held| {
             let (node, lease) = (held.node()?, held.time()?);
             // A node that came between the two calls has taken its first jobs just now.
             let jobs = jobs.get(&node).copied().unwrap_or_default();
-            seen.push(HolderSeen { node, lease, jobs });
-        }
+            Ok(Some(HolderSeen { node, lease, jobs }))
+        })?;
         let (watcher, standby) = (role(&mut reply)?, role(&mut reply)?);
         let state = state_of(&mut reply, counts.clock)?;
         let shut = reply.text()?.parse().ok();

@@ -37,6 +37,14 @@ impl Reply {
         self.values.len()
     }
 
+    /// What `read` makes of the values that are left, until there are none.
+    pub(super) fn each<T, C: FromIterator<T>>(
+        mut self,
+        mut read: impl FnMut(&mut Self) -> Result<Option<T>, StoreError>,
+    ) -> Result<C, StoreError> {
+        std::iter::from_fn(|| (self.len() > 0).then(|| read(&mut self))).filter_map(Result::transpose).collect()
+    }
+
     pub(super) fn nested(&mut self) -> Result<Self, StoreError> {
         let value = self.next()?;
         Self::list(self.operation, value)
@@ -144,12 +152,8 @@ impl Reply {
 
     /// The ids of a list, or none if the script answers `false`. What is not an id is left out.
     pub(super) fn ids(&mut self) -> Result<Vec<JobId>, StoreError> {
-        let Some(mut list) = self.nested_or_nothing()? else { return Ok(Vec::new()) };
-        let mut ids = Vec::with_capacity(list.len());
-        while list.len() > 0 {
-            ids.extend(list.id()?);
-        }
-        Ok(ids)
+        let list = self.nested_or_nothing()?;
+        list.map_or_else(|| Ok(Vec::new()), |list| list.each(|list| Ok(list.id()?.ok())))
     }
 
     pub(super) fn node(&mut self) -> Result<NodeId, StoreError> {

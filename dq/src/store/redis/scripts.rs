@@ -246,6 +246,12 @@ impl ScriptCall {
         self
     }
 
+    /// Adds the names of these nodes.
+    pub(super) fn nodes(mut self, nodes: &BTreeSet<NodeId>) -> Self {
+        nodes.iter().for_each(|node| self.push(node.as_str()));
+        self
+    }
+
     /// Adds what is behind all arguments: the time, under a clock that a test moves.
     pub(super) fn complete(mut self) -> Self {
         if let Some(clock) = self.test_clock.take() {

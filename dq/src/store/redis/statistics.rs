@@ -20,8 +20,8 @@ impl RedisStore {
         (from..=to).for_each(|minute| {
             cmd.arg(minute % MOST_MINUTES);
         });
-        let mut reply = Reply::list("statistics", self.queries.command("statistics", &cmd).await?)?;
-        let mut minutes = minutes_in(&mut reply)?;
+        let reply = Reply::list("statistics", self.queries.command("statistics", &cmd).await?)?;
+        let mut minutes = minutes_in(reply)?;
         // In the place of a minute may be that of another day.
         minutes.retain(|counts| (from..=to).contains(&counts.minute));
         Ok(minutes)
@@ -29,17 +29,13 @@ impl RedisStore {
 }
 
 /// The minutes of an answer.
-fn minutes_in(reply: &mut Reply) -> Result<Vec<MinuteCounts>, StoreError> {
-    let mut minutes = Vec::with_capacity(reply.len());
-    while reply.len() > 0 {
-        // Only another program writes what is no minute.
-        minutes.extend(MinuteCounts::from_bytes(&reply.bytes_or_nothing()?));
-    }
-    Ok(minutes)
+fn minutes_in(reply: Reply) -> Result<Vec<MinuteCounts>, StoreError> {
+    // Only another program writes what is no minute.
+    reply.each(|reply| Ok(MinuteCounts::from_bytes(&reply.bytes_or_nothing()?)))
 }
 
 /// Reads what an overview has of the present minute and those before it.
 pub(super) fn recent(reply: &mut Reply, clock: Timestamp) -> Result<Option<MinuteCounts>, StoreError> {
-    let Some(mut minutes) = reply.nested_or_nothing()? else { return Ok(None) };
-    Ok(Some(MinuteCounts::recent(&minutes_in(&mut minutes)?, clock)))
+    let Some(minutes) = reply.nested_or_nothing()? else { return Ok(None) };
+    Ok(Some(MinuteCounts::recent(&minutes_in(minutes)?, clock)))
 }

@@ -28,12 +28,11 @@ KEYS[22] {app:topic}:members         HASH     job id -> job set that the job is 
 KEYS[23] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
 KEYS[24] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  the most bytes of replacements; one may have more
-ARGV[2]  how long the lease of a node is that has rows and none, ms
-ARGV[3]  far-lost as it was before all far jobs were looked at, which had their leaves or are among the ids; otherwise ''
-ARGV[4]  '', or the new metadata of a job that no node can decode: it becomes DEAD, unless it runs, is DONE or has another payload by now
-ARGV[5]  its payload, as it was read; all of its record, if that does not decode
-ARGV[6]  n: the number of nodes whose rows are in KEYS
-ARGV[7]  and on: n nodes; then ids, at most 1000, or that of the job that no node can decode
+ARGV[2]  far-lost as it was before all far jobs were looked at, which had their leaves or are among the ids; otherwise ''
+ARGV[3]  '', or the new metadata of a job that no node can decode: it becomes DEAD, unless it runs, is DONE or has another payload by now
+ARGV[4]  its payload, as it was read; all of its record, if that does not decode
+ARGV[5]  n: the number of nodes whose rows are in KEYS
+ARGV[6]  and on: n nodes; then ids, at most 1000, or that of the job that no node can decode
 
 Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, ids with which something was wrong, how many of the ids
          were looked at, how many leases were set or removed}: at most 500 of the ids, from the first on, and as many as the bytes
@@ -43,8 +42,8 @@ Holds    rules 1, 2, 5, 8, 13: what is right by now is left as it is, so a repea
 Cost     O(n (log n + nodes))
 ]]
 -- include types.lua
-local most, lease, far_lost, undecodable, kept, nodes = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
-local NODES = {unpack(ARGV, 7, 6 + nodes)}
+local most, far_lost, undecodable, kept, nodes = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local NODES = {unpack(ARGV, 6, 5 + nodes)}
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
@@ -63,7 +62,7 @@ local node = ''
 -- include letters.lua
 local holders = unnamed_holders()
 if holders then return {1, holders} end
-local ids = {unpack(ARGV, 7 + nodes)}
+local ids = {unpack(ARGV, 6 + nodes)}
 for i = math.min(fitting({replacements}, ids, most), 500) + 1, #ids do ids[i] = nil end
 local found, wrong, unplaced, leases_changed = letters_of(ids), {}, {}, 0
 -- A server whose memory is full must refuse to change metadata, which it does only at the first write.
@@ -164,7 +163,8 @@ plan.removed_rows = {}
 write_plan()
 for n, name in ipairs(NODES) do
   local holds, has_lease = redis.call('HLEN', KEYS[FIRST + n - 1]) > 0, redis.call('ZSCORE', leases, name)
-  if holds and not has_lease then leases_changed = leases_changed + redis.call('ZADD', leases, int(floor + lease), name) end
+  -- A node that lives renews it within a minute.
+  if holds and not has_lease then leases_changed = leases_changed + redis.call('ZADD', leases, int(floor + 60000), name) end
   if has_lease and not holds then leases_changed = leases_changed + redis.call('ZREM', leases, name) end
 end
 if far_lost ~= '' and redis.call('HGET', meta, 'far-lost') == far_lost then redis.call('HDEL', meta, 'far-lost') end
