@@ -1,6 +1,7 @@
 //! What the doctor asks a store: where its keys and records do not agree, what endangers it, and to repair that.
 
 use super::FindingCode;
+use crate::job::limits::FENCE;
 use crate::job::{Cause, JobId, Metadata, NodeId, Record, State, TopicName};
 
 /// How many entries of a topic one `examine` looks at, about.
@@ -17,6 +18,16 @@ pub struct Mismatch {
     pub id: String,
     /// What the code says, or nothing.
     pub detail: String,
+}
+
+impl Mismatch {
+    /// What is wrong with the last fence of a topic, if anything. No dq writes one that is not a number.
+    pub(crate) fn of_fence(topic: &TopicName, fence: &impl ToString) -> Option<Self> {
+        let fence = fence.to_string();
+        let number = fence.parse().unwrap_or(if fence.is_empty() { 0 } else { u64::MAX });
+        let (code, topic, id) = (FindingCode::FenceTooLarge, topic.clone(), "fence".into());
+        FENCE.check(number).is_err().then_some(Self { code, topic, id, detail: fence })
+    }
 }
 
 /// A request to examine a page of a topic.

@@ -8,8 +8,7 @@ use super::MemoryStore;
 use super::durable::Waits;
 use super::now::Now;
 use super::topic::Topic;
-use crate::job::limits::FENCE;
-use crate::job::{Fence, JobId, State, TopicKey, TopicName};
+use crate::job::{JobId, State, TopicKey, TopicName};
 use crate::store::{
     Examined, FindingCode, JobPlace, Mismatch, PageRequest, Pending, Query, QueryReply as Reply, Relay, Repair,
     SetSeen, SetsRequest, StoreError, relay_of,
@@ -80,8 +79,8 @@ impl MemoryStore {
             Query::Counts { topic } => Reply::Counts(self.look(name, topic, |topic, now| Ok(topic.counts(now)))?),
             // A job has one slot with one place, so nothing else can disagree.
             Query::Examine { topic, .. } => {
-                let fence = self.look(name, topic, |topic, _| Ok(topic.fence))?;
-                Reply::Examine(Examined { mismatches: large_fence(topic, fence).collect(), ..Examined::default() })
+                let found = self.look(name, topic, |of, _| Ok(Mismatch::of_fence(&topic.topic, &of.fence)))?;
+                Reply::Examine(Examined { mismatches: found.into_iter().collect(), ..Examined::default() })
             }
             Query::ExamineKeys { .. } => Reply::ExamineKeys(Examined::default()),
             Query::Repair { topic, repair: Repair::Mismatch { mismatch, .. } } => {
@@ -123,13 +122,6 @@ impl MemoryStore {
             None => look(&Topic::default(), Now::from_micros(self.topics.clock.micros())),
         }
     }
-}
-
-/// What is wrong with the last fence of a topic.
-fn large_fence(key: &TopicKey, fence: Fence) -> impl Iterator<Item = Mismatch> {
-    let (code, topic) = (FindingCode::FenceTooLarge, key.topic.clone());
-    let found = Mismatch { code, topic, id: "fence".into(), detail: fence.to_string() };
-    FENCE.check(fence.0).err().map(|_| found).into_iter()
 }
 
 /// The first job of each state that has an order of time.

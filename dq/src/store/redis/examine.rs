@@ -10,15 +10,15 @@ use super::all_nodes::with_all_nodes;
 use super::keys::Keys;
 use super::reply::Reply;
 use super::scripts::{ScriptCall, Scripts, Step};
-use crate::job::limits::FENCE;
 use crate::job::{JobId, NodeId, SCHEDULE_PREFIX, TopicKey};
 use crate::store::step::USUAL_BYTES;
-use crate::store::{Examine, Examined, FindingCode, MOST_EXAMINED, Mismatch, PROTOCOL_VERSION, StoreError};
+use crate::store::{Examine, Examined, FindingCode, MOST_EXAMINED, Mismatch, StoreError};
 
-/// The numbers of the keys with jobs, with far jobs, and with DONE jobs, in the order in which the script reads them.
+/// The number of the key with jobs, which the script reads first.
 const JOBS: usize = 1;
-const FAR_JOBS: usize = 2;
-const DONE: usize = 6;
+
+/// What a topic notes of its jobs, in the order of the script.
+const NOTES: [&str; 5] = ["protocol", "retains", "largest", "priorities", "groups"];
 
 /// The letters of the places, and of the rows of nodes.
 const PLACES: [char; 5] = ['d', 'u', 'x', 'f', 'r'];
@@ -46,19 +46,11 @@ pub(super) struct KeyPage {
     is_idle: bool,
     /// The note of `meta` that leaves are gone, as it was before the far jobs were read.
     pub(super) far_lost: String,
-    /// `protocol`, `retains` and `largest` of `meta`; empty where they are missing.
-    notes: [String; 3],
-    /// The size of the largest record in a page of jobs, and whether one has a retention.
-    largest: usize,
-    retains: bool,
-    /// The last fence; empty where there is none.
+    /// The last fence in a page of jobs; empty where there is none.
     fence: String,
-    /// `priorities` of `meta`, and whether a record in a page of jobs has another priority than the normal one.
-    priorities: String,
-    has_priority: bool,
-    /// The same of `groups`.
-    groups: String,
-    has_group: bool,
+    /// What the topic notes of its jobs, in the order of [`NOTES`]; empty where it is missing. And what it should be for the jobs of this
+    /// page; 0 if these need none.
+    notes: Vec<(String, usize)>,
 }
 
 impl KeyPage {
@@ -67,25 +59,10 @@ impl KeyPage {
         let (ids, mut letters) = (reply.nested()?, reply.nested()?);
         let found = ids.each(|ids| Ok(Some((text(&ids.bytes()?), letters.text()?))))?;
         let (node, is_idle, far_lost) = (reply.text()?, reply.is_set()?, reply.text()?);
-        let mut note = || Ok::<_, StoreError>(text(&reply.bytes_or_nothing()?));
-        let notes = [note()?, note()?, note()?];
-        Ok(Self {
-            next,
-            part,
-            looked_at,
-            found,
-            node,
-            is_idle,
-            far_lost,
-            notes,
-            largest: reply.count()?,
-            retains: reply.is_set()?,
-            fence: text(&reply.bytes_or_nothing()?),
-            priorities: text(&reply.bytes_or_nothing()?),
-            has_priority: reply.is_set()?,
-            groups: text(&reply.bytes_or_nothing()?),
-            has_group: reply.is_set()?,
-        })
+        let fence = text(&reply.bytes_or_nothing()?);
+        let (noted, mut needed) = (reply.nested()?, reply.nested()?);
+        let notes = noted.each(|noted| Ok(Some((text(&noted.bytes_or_nothing()?), needed.count()?))))?;
+        Ok(Self { next, part, looked_at, found, node, is_idle, far_lost, fence, notes })
     }
 
     /// The jobs whose letters are such.
@@ -115,32 +92,17 @@ impl KeyPage {
         let wrong = self.found.iter().flat_map(|(id, letters)| {
             wrong_with(id, letters).into_iter().map(|(code, detail)| (code, id.clone(), detail))
         });
-        wrong.chain(self.notes_behind()).chain(self.large_fence()).collect()
+        let notes = NOTES.into_iter().zip(&self.notes).filter(|(name, note)| is_behind(name, note));
+        let note =
+            |(name, (_, needed)): (&str, &(_, usize))| (FindingCode::NotesBehind, name.into(), needed.to_string());
+        wrong.chain(notes.map(note)).collect()
     }
+}
 
-    /// What is wrong with the last fence. No dq writes one that is not a number.
-    fn large_fence(&self) -> Option<(FindingCode, String, String)> {
-        let fence = self.fence.parse::<u64>().unwrap_or(if self.fence.is_empty() { 0 } else { u64::MAX });
-        let is_wrong = self.part == JOBS && FENCE.check(fence).is_err();
-        is_wrong.then(|| (FindingCode::FenceTooLarge, "fence".into(), self.fence.clone()))
-    }
-
-    /// What the topic does not note of the jobs of this page.
-    fn notes_behind(&self) -> impl Iterator<Item = (FindingCode, String, String)> {
-        let [protocol, retains, largest] = &self.notes;
-        let has_entries = |parts: [usize; 2]| parts.contains(&self.part) && self.looked_at > 0;
-        // A record may grow a little; only much larger answers do harm.
-        let grew = self.largest > largest.parse::<usize>().unwrap_or_default().saturating_mul(2);
-        let behind = [
-            (protocol.is_empty() && has_entries([JOBS, FAR_JOBS]), "protocol", PROTOCOL_VERSION as usize),
-            (retains.is_empty() && (self.retains || has_entries([DONE; 2])), "retains", 1),
-            (grew, "largest", self.largest),
-            (self.priorities.is_empty() && self.has_priority, "priorities", 1),
-            (self.groups.is_empty() && self.has_group, "groups", 1),
-        ];
-        let note = |(_, name, value): (bool, &str, usize)| (FindingCode::NotesBehind, name.into(), value.to_string());
-        behind.into_iter().filter(|(is_behind, ..)| *is_behind).map(note)
-    }
+/// Whether a topic notes too little of its jobs. A record may grow a little; only much larger answers do harm.
+fn is_behind(name: &str, (noted, needed): &(String, usize)) -> bool {
+    let doubled = noted.parse::<usize>().unwrap_or_default().saturating_mul(2);
+    *needed > 0 && if name == "largest" { *needed > doubled } else { noted.is_empty() }
 }
 
 /// Whether a job has a record in `jobs` and is in no place. Perhaps it has another record, in `far-jobs`.
@@ -188,6 +150,7 @@ impl RedisStore {
         let page = KeyPage::read(with_all_nodes(Step::Examine, nodes, ask).await?)?;
         let of_topic = |(code, id, detail)| Mismatch { code, topic: topic.topic.clone(), id, detail };
         let mut mismatches: Vec<_> = page.mismatches().into_iter().map(of_topic).collect();
+        mismatches.extend(Mismatch::of_fence(&topic.topic, &page.fence));
         mismatches.sort();
         let next = Some(page.next).filter(|next| !next.is_empty());
         Ok(Examined { mismatches, looked_at: page.looked_at, next, ..Examined::default() })

@@ -15,8 +15,7 @@ use crate::store::{FindingCode, GiveUp, Mismatch, StoreError};
 use crate::time::LONGEST_UNIQUE;
 
 const SET_ASIDE: &str = include_str!("lua/set_aside.lua");
-const FORGET: &str = include_str!("lua/forget.lua");
-const RAISE: &str = include_str!("lua/raise.lua");
+const CORRECT: &str = include_str!("lua/correct.lua");
 
 impl RedisStore {
     /// `known` are nodes that hold jobs and have no lease.
@@ -36,11 +35,8 @@ impl RedisStore {
                 let at = crate::time::Timestamp::from_millis(Reply::list("repair", time)?.number()? * 1_000);
                 cmd.arg("EVAL").arg(SET_ASIDE).arg(2).arg(id).arg(self.keyspace.set_aside(id, at)).arg(detail);
             }
-            FindingCode::NotesBehind => {
-                cmd.arg("EVAL").arg(RAISE).arg(1).arg(keys.name(Key::Meta, "")).arg(id).arg(detail);
-            }
-            FindingCode::FenceTooLarge => {
-                cmd.arg("EVAL").arg(FORGET).arg(1).arg(keys.name(Key::Meta, "")).arg(id).arg(FENCE.most);
+            FindingCode::NotesBehind | FindingCode::FenceTooLarge => {
+                cmd.arg("EVAL").arg(CORRECT).arg(1).arg(keys.name(Key::Meta, "")).arg(id).arg(detail).arg(FENCE.most);
             }
             FindingCode::NoExpiry => {
                 // As the scripts set it: a day for a sequence number, an hour for the calls of a producer, and for taken ids an hour after

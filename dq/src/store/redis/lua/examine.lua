@@ -25,9 +25,9 @@ ARGV[4]  and on: the nodes whose rows are in KEYS, in the order of their names
 
 Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, where the next page begins or '', the number of the
          key that was read in PARTS or 12 for rows, entries looked at, ids, where each is as letters of the part `letters`, the node whose rows these are or
-         '', 1 if they are none and it has a lease, far-lost of meta as it was before all far jobs were read, protocol, retains and largest
-         of meta or false, size of the largest record in a page of jobs, 1 if one of these has a retention, the last fence or false,
-         priorities of meta or false, 1 if one of these jobs has another priority than the normal one, groups of meta or false, 1 if one of them has a group}
+         '', 1 if they are none and it has a lease, far-lost of meta as it was before all far jobs were read, the last fence in a page of
+         jobs or false, the fields of NOTES of meta, each false where it is missing, and what they should be for the jobs of this page, 0 if these
+         need none}
 Holds    rules 2, 5, 8
 Cost     O(page * nodes)
 ]]
@@ -46,7 +46,8 @@ local holders = unnamed_holders()
 if holders then return {1, holders} end
 -- In this order; the rows of the nodes follow.
 local PARTS = {jobs, far_jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs, metadata, pending, crashes}
-local notes, at = redis.call('HMGET', meta, 'protocol', 'retains', 'largest', 'far-lost', 'fence', 'priorities'), 1
+local NOTES = {'protocol', 'retains', 'largest', 'priorities', 'groups'}
+local notes, needed, at = redis.call('HMGET', meta, unpack(NOTES)), {0, 0, 0, 0, 0}, 1
 -- A position is the number of the part, the cursor in it, and far-lost or the node.
 local part, cursor, rest = string.match(position, '^(%d+):(%d+):(.*)$')
 part, cursor, rest = tonumber(part or 1), cursor or '0', rest or ''
@@ -67,17 +68,19 @@ if part > 2 and part < 8 then
 elseif key then
   page = redis.call('HSCAN', key, cursor, 'COUNT', count)
 end
-local ids, longest, retains, has_priority, has_group, following = {}, 0, 0, 0, 0, ''
+local ids, following = {}, ''
+if part < 3 and #page[2] > 0 then needed[1] = PROTOCOL end
+if key == done and #page[2] > 0 then needed[2] = 1 end
 for i = 1, #page[2], 2 do
   -- A job is looked at where its record is.
   if part == 1 or redis.call('HEXISTS', jobs, page[2][i]) == 0 then ids[#ids + 1] = page[2][i] end
   if part == 1 then
-    longest = math.max(longest, #page[2][i + 1])
+    needed[3] = math.max(needed[3], #page[2][i + 1])
     local first, flags = string.byte(page[2][i + 1], 1, 2)
     -- The second bit of the flags of a record of a known format: it has a retention.
-    if flags and first >= 144 and first < 192 and bit.band(flags, 2) == 2 then retains = 1 end
-    if first and first >= 160 and first < 192 then has_priority = 1 end
-    if first and first >= FORMAT and first <= LAST_FORMAT and first % 16 >= GROUPED then has_group = 1 end
+    if flags and first >= 144 and first < 192 and bit.band(flags, 2) == 2 then needed[2] = 1 end
+    if first and first >= 160 and first < 192 then needed[4] = 1 end
+    if first and first >= FORMAT and first <= LAST_FORMAT and first % 16 >= GROUPED then needed[5] = 1 end
   end
 end
 local node = part > #PARTS and rest or ''
@@ -85,11 +88,11 @@ local is_idle = node ~= '' and redis.call('HLEN', key) == 0 and redis.call('ZSCO
 if page[1] ~= '0' then
   following = part .. ':' .. page[1] .. ':' .. rest
 elseif part <= #PARTS then
-  following = part + 1 .. ':0:' .. (part == 1 and notes[4] or '')
+  following = part + 1 .. ':0:' .. (part == 1 and redis.call('HGET', meta, 'far-lost') or '')
 elseif NODES[at + 1] then
   following = part .. ':0:' .. NODES[at + 1]
 end
 return {
-  0, following, part, #page[2] / 2, ids, letters_of(ids), node, is_idle and 1 or 0, part == 2 and rest or '', notes[1], notes[2], notes[3], longest, retains, notes[5],
-  notes[6], has_priority, has_groups, has_group,
+  0, following, part, #page[2] / 2, ids, letters_of(ids), node, is_idle and 1 or 0, part == 2 and rest or '',
+  part == 1 and redis.call('HGET', meta, 'fence'), notes, needed,
 }
