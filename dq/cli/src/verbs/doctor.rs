@@ -27,28 +27,19 @@ pub struct DoctorArguments {
     pub repair: bool,
 }
 
+/// A line of JSON.
 #[derive(Debug, Serialize)]
-struct Found<'a> {
-    finding: &'a Finding,
-}
-
-#[derive(Debug, Serialize)]
-struct Done<'a> {
-    repaired: &'a Repaired,
-}
-
-#[derive(Debug, Serialize)]
-struct End {
-    end: Summary,
-}
-
-#[derive(Debug, Serialize)]
-struct Summary {
-    topics: usize,
-    looked_at: usize,
-    /// What is left.
-    findings: usize,
-    repaired: usize,
+#[serde(rename_all = "lowercase")]
+enum Line<'a> {
+    Finding(&'a Finding),
+    Repaired(&'a Repaired),
+    /// How many findings are left, and how many were repaired.
+    End {
+        topics: usize,
+        looked_at: usize,
+        findings: usize,
+        repaired: usize,
+    },
 }
 
 /// Examines, and repairs if that is asked for.
@@ -107,7 +98,7 @@ fn show(session: &mut Session<'_>, doctor: &Doctor) -> Result<(), Failure> {
     let screen = &mut session.screen;
     if screen.is_json() {
         for finding in doctor.findings() {
-            screen.json(&Found { finding })?;
+            screen.json(&Line::Finding(finding))?;
         }
         return Ok(());
     }
@@ -155,7 +146,7 @@ async fn repair(session: &mut Session<'_>, doctor: &mut Doctor) -> Result<usize,
         let Some(repaired) = doctor.repair().await? else { break };
         done += usize::from(repaired.done);
         if session.screen.is_json() {
-            session.screen.json(&Done { repaired: &repaired })?;
+            session.screen.json(&Line::Repaired(&repaired))?;
         } else if !repaired.done {
             session.screen.line("  nothing was done: it has gone meanwhile, or needs a hand")?;
         }
@@ -175,7 +166,7 @@ fn end(
     let screen = &mut session.screen;
     if screen.is_json() {
         let (topics, looked_at) = (progress.topics, progress.looked_at);
-        screen.json(&End { end: Summary { topics, looked_at, findings, repaired } })?;
+        screen.json(&Line::End { topics, looked_at, findings, repaired })?;
     } else {
         let made = if repaired > 0 { format!("{} repaired; ", grouped(repaired)) } else { String::new() };
         let (topics, looked_at) = (many(progress.topics, "topic"), grouped(progress.looked_at));

@@ -93,8 +93,9 @@ enum Part {
     Keys {
         after: Option<String>,
     },
+    /// The records of jobs in these states: a node decodes what it runs, and what is DONE is never decoded again.
     Records {
-        state: State,
+        states: &'static [State],
         after: Option<Cursor>,
     },
 }

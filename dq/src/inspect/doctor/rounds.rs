@@ -3,13 +3,10 @@
 use super::finding::Finding;
 use super::schemas::Undecoded;
 use super::{Doctor, Part, Stage, records};
-use crate::job::{State, TopicName};
+use crate::job::TopicName;
 use crate::provider::{CallError, TopicProvider};
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
-use crate::store::{Examine, FindingCode, Mismatch, PageRequest, StoreError};
-
-/// The states whose records are examined, in this order: a node decodes what it runs, and what is DONE is never decoded again.
-const STATES: [State; 3] = [State::Delayed, State::Unacked, State::Dead];
+use crate::store::{Examine, FindingCode, GiveUp, Mismatch, PageRequest, StoreError};
 
 /// How many names of the directory are read at once.
 const NAMES: usize = 100;
@@ -118,27 +115,27 @@ impl Doctor {
                 self.progress.looked_at += examined.looked_at;
                 examined.mismatches.into_iter().for_each(|mismatch| self.found_mismatch(mismatch));
                 Ok(Some(match examined.next {
-                    None => Part::Records { state: STATES[0], after: None },
+                    None => Part::Records { states: &GiveUp::FROM, after: None },
                     after => Part::Keys { after },
                 }))
             }
-            Part::Records { state, after } => {
-                let request = PageRequest { state, after, limit: MOST_JOBS, bytes: USUAL_BYTES };
-                let page = topic.page(request).await?;
+            Part::Records { states: [], .. } => {
+                let undecoded = std::mem::take(&mut self.undecoded);
+                undecoded.finding(topic.name()).into_iter().for_each(|finding| self.found(finding));
+                Ok(None)
+            }
+            Part::Records { states: states @ [state, others @ ..], after } => {
+                let page =
+                    topic.page(PageRequest { state: *state, after, limit: MOST_JOBS, bytes: USUAL_BYTES }).await?;
                 self.progress.looked_at += page.jobs.len();
-                page.jobs.iter().for_each(|job| self.undecoded.add(job));
-                let findings: Vec<_> =
-                    page.jobs.into_iter().filter_map(|job| records::examined(topic.name(), job)).collect();
-                findings.into_iter().for_each(|finding| self.found(finding));
-                let after_it = STATES.iter().position(|known| *known == state).and_then(|n| STATES.get(n + 1));
-                if page.next.is_none() && after_it.is_none() {
-                    let undecoded = std::mem::take(&mut self.undecoded);
-                    undecoded.finding(topic.name()).into_iter().for_each(|finding| self.found(finding));
+                for job in page.jobs {
+                    self.undecoded.add(&job);
+                    records::examined(topic.name(), job).into_iter().for_each(|finding| self.found(finding));
                 }
-                Ok(match page.next {
-                    None => after_it.map(|state| Part::Records { state: *state, after: None }),
-                    after => Some(Part::Records { state, after }),
-                })
+                Ok(Some(match page.next {
+                    None => Part::Records { states: others, after: None },
+                    after => Part::Records { states, after },
+                }))
             }
         }
     }
