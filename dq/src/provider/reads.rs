@@ -12,8 +12,8 @@ use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
     CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, GroupsPage, GroupsRequest, JobHistory,
-    MinuteCounts, NodesPage, NodesRequest, OutboxSeen, Page, PageRequest, Repair, Store, StoreError, Stored,
-    TopicNames, TopicOverview,
+    MinuteCounts, NodesPage, NodesRequest, OutboxSeen, Page, PageRequest, Repair, Store, Stored, TopicNames,
+    TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -71,16 +71,9 @@ impl TopicProvider {
         })
     }
 
-    /// What the topic has kept of the moves of a job, oldest first. A store that keeps no histories has none.
+    /// What the topic has kept of the moves of a job, oldest first.
     pub(crate) fn history(&self, id: JobId) -> Call<Query<Option<JobHistory>>> {
-        self.asks(id, |store, key, id, _| {
-            Box::pin(async move {
-                match store.history(&key, &id).await {
-                    Err(StoreError::Unsupported { .. }) => Ok(None),
-                    answer => answer,
-                }
-            })
-        })
+        self.asks(id, |store, key, id, _| Box::pin(async move { store.history(&key, &id).await }))
     }
 
     /// Until when an id stays taken, perhaps a time that is over.
