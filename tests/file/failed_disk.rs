@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dq::context::Condition;
 use dq::provider::CallError;
-use dq::store::{DangerKind, Store, StoreError};
+use dq::store::{FindingCode, Store, StoreError};
 use dq_testing::disk::{Fate, Operation, SimulatedDisk};
 use dq_tests::file::Folder;
 
@@ -34,7 +34,7 @@ fn callers_in_flight_get_unknown_and_later_ones_are_refused_with_what_to_do() {
         assert!(matches!(later, StoreError::Halted { .. }) && later.nothing_done(), "{later}");
         assert!(later.to_string().contains("start the program again"), "{later}");
         assert!(now(rig.store.contact()).is_err());
-        assert_eq!(rig.dangers(), [DangerKind::Halted]);
+        assert_eq!(rig.dangers(), [FindingCode::StoreHalted]);
         assert!(rig.has("before") && !rig.has("later"), "queries go on, and nothing was done");
         for disk in [disk.copy(), disk.cut(|_| Fate::Lost)] {
             let mut again = Rig::open(&disk);

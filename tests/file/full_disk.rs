@@ -5,7 +5,7 @@ use std::time::Duration;
 use dq::context::Condition;
 use dq::provider::CallError;
 use dq::store::file::Commits;
-use dq::store::{DangerKind, Store, StoreError};
+use dq::store::{FindingCode, Store, StoreError};
 use dq_testing::disk::{Fate, SimulatedDisk};
 
 use crate::node::{Work, condition, count, start};
@@ -85,7 +85,7 @@ async fn what_waits_for_a_full_disk_is_answered_once_there_is_room() {
     assert!(rig.add("refused").await.unwrap_err().nothing_done());
     assert!(waits(waiting.last_mut().unwrap()), "the last one is not written");
     assert!(rig.has("before"), "queries go on");
-    assert_eq!(rig.dangers(), [DangerKind::DiskFull]);
+    assert_eq!(rig.dangers(), [FindingCode::DiskFull]);
     disk.set_room(None);
     let waited = waiting.len();
     for answer in waiting {

@@ -6,7 +6,7 @@ use dq::job::{JobId, Metadata, ProducerId};
 use dq::store::file::FileOptions;
 use dq::store::step::{Change, Tick};
 use dq::store::{
-    BatchAnswer, ChangeKind, ChangeVerdict, DangerKind, JobChange, MemoryUse, Numbered, Store, StoreError,
+    BatchAnswer, ChangeKind, ChangeVerdict, FindingCode, JobChange, MemoryUse, Numbered, Store, StoreError,
 };
 use dq_testing::disk::SimulatedDisk;
 
@@ -121,7 +121,7 @@ fn the_doctor_names_the_memory_before_and_after_it_is_full() {
         seen.push(rig.dangers());
     }
     seen.dedup();
-    assert_eq!(seen, [vec![], vec![DangerKind::MemoryNearlyFull], vec![DangerKind::MemoryFull]]);
+    assert_eq!(seen, [vec![], vec![FindingCode::MemoryNearlyFull], vec![FindingCode::MemoryFull]]);
     let text = &now(rig.store.dangers()).unwrap()[0].text;
     assert!(text.starts_with("the jobs take 9") && text.contains("% of `memory_limit`"), "{text}");
 }

@@ -12,8 +12,8 @@ use dq::store::step::{
     Transferred, USUAL_BYTES,
 };
 use dq::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, DangerKind, Due, ExportPart, ExportRequest, JobCopy,
-    Link, LinkOptions, NewJob, Numbered, OnDuplicate, Pending, Producer, Store, StoreError, Stored,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, ExportPart, ExportRequest, FindingCode,
+    JobCopy, Link, LinkOptions, NewJob, Numbered, OnDuplicate, Pending, Producer, Store, StoreError, Stored,
 };
 use dq::testing::ManualClock;
 use dq_testing::disk::SimulatedDisk;
@@ -135,8 +135,8 @@ impl Rig {
     }
 
     /// What endangers the store.
-    pub fn dangers(&self) -> Vec<DangerKind> {
-        now(self.store.dangers()).unwrap().into_iter().map(|danger| danger.kind).collect()
+    pub fn dangers(&self) -> Vec<FindingCode> {
+        now(self.store.dangers()).unwrap().into_iter().map(|danger| danger.code).collect()
     }
 
     fn enter(&mut self) {

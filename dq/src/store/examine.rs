@@ -101,31 +101,10 @@ pub(crate) fn kept_of(record: &Record) -> &[u8] {
 }
 
 /// What endangers the jobs of a store as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DangerKind {
-    /// The server is older than dq needs.
-    OldServer,
-    /// The server removes keys when its memory is full.
-    Evicts,
-    /// A restart of the server loses jobs.
-    NotPersistent,
-    /// Fewer replicas are connected than `durability` waits for.
-    TooFewReplicas,
-    /// At least 80 % of the memory that the store may use are in use.
-    MemoryNearlyFull,
-    /// At least 95 % of the memory that the store may use are in use.
-    MemoryFull,
-    /// The disk of the store is full, so it takes no steps until there is room.
-    DiskFull,
-    /// The store has stopped for good, because its disk failed it.
-    Halted,
-}
-
-/// A danger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Danger {
-    /// What kind it is.
-    pub kind: DangerKind,
     /// What it is.
+    pub code: FindingCode,
+    /// What it is in words.
     pub text: String,
 }

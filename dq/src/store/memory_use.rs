@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Danger, DangerKind};
+use super::{Danger, FindingCode};
 
 /// What the jobs of a store take in memory, and how much they may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -20,12 +20,12 @@ impl MemoryUse {
     /// What it means that so much is in use. `what` names who uses it, and `setting` the limit.
     pub(crate) fn danger(self, what: &str, setting: &str) -> Option<Danger> {
         let percent = self.bytes.saturating_mul(100).checked_div(self.limit?)?;
-        let kind = match percent {
+        let code = match percent {
             0..80 => return None,
-            80..95 => DangerKind::MemoryNearlyFull,
-            _ => DangerKind::MemoryFull,
+            80..95 => FindingCode::MemoryNearlyFull,
+            _ => FindingCode::MemoryFull,
         };
-        Some(Danger { kind, text: format!("{what} {percent} % of {setting} ({self})") })
+        Some(Danger { code, text: format!("{what} {percent} % of {setting} ({self})") })
     }
 }
 

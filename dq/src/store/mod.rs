@@ -64,7 +64,7 @@ pub use due::Due;
 pub use durability::Durability;
 pub use error::StoreError;
 pub(crate) use examine::kept_of;
-pub use examine::{Danger, DangerKind, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, Repair};
+pub use examine::{Danger, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, Repair};
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub(crate) use export::{HeldJob, PendingEnd, PendingReplacement};
 pub use follow_up::FollowUpBatch;

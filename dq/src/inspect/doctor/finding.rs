@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::job::{JobId, TopicName};
-use crate::store::{Danger, DangerKind, FindingCode, GiveUp, Mismatch, Repair, Severity};
+use crate::store::{FindingCode, GiveUp, Mismatch, Repair, Severity};
 
 /// Something that the doctor found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -56,20 +56,6 @@ impl Finding {
         let repair = Some(code.repair().to_owned()).filter(|repair| !repair.is_empty());
         let (severity, advice) = (code.severity(), code.advice().to_owned());
         Self { code, severity, topic, id: None, text, repair, advice, remedy: None }
-    }
-
-    pub(super) fn of_danger(danger: Danger) -> Self {
-        let code = match danger.kind {
-            DangerKind::OldServer => FindingCode::OldServer,
-            DangerKind::Evicts => FindingCode::EvictsJobs,
-            DangerKind::NotPersistent => FindingCode::NotPersistent,
-            DangerKind::DiskFull => FindingCode::DiskFull,
-            DangerKind::Halted => FindingCode::StoreHalted,
-            DangerKind::TooFewReplicas => FindingCode::TooFewReplicas,
-            DangerKind::MemoryNearlyFull => FindingCode::MemoryNearlyFull,
-            DangerKind::MemoryFull => FindingCode::MemoryFull,
-        };
-        Self::new(code, None, danger.text)
     }
 
     pub(super) fn of_mismatch(mismatch: Mismatch) -> Self {

@@ -55,8 +55,6 @@ pub struct Doctor {
     waiting: VecDeque<TopicName>,
     /// Where the next page of the directory begins; `None` at its end.
     names: Option<Option<String>>,
-    /// Nodes that hold jobs of a topic and have no lease.
-    nodes: BTreeMap<TopicName, Vec<NodeId>>,
     has_compared_clocks: bool,
     /// How many producers the topics remember answers for.
     producers: BTreeMap<TopicName, usize>,
@@ -123,7 +121,6 @@ impl Inspector {
             stage: Stage::Store,
             waiting: only.clone().into_iter().collect(),
             names: only.is_none().then_some(None),
-            nodes: BTreeMap::new(),
             has_compared_clocks: false,
             producers: BTreeMap::new(),
             undecoded: Undecoded::default(),
@@ -219,7 +216,7 @@ impl Doctor {
             Remedy::Leave(set, members) => return self.leave(&provider, &set, members).await,
         };
         if let Repair::Mismatch { nodes, .. } = &mut repair {
-            *nodes = self.nodes.get(topic).cloned().unwrap_or_default();
+            *nodes = self.nodes_without_lease(topic);
         }
         provider.repair(repair).await
     }
@@ -244,19 +241,18 @@ impl Doctor {
     }
 
     fn found_mismatch(&mut self, mismatch: Mismatch) {
-        let has_room = self.findings.len() < MOST_FINDINGS;
-        if has_room && mismatch.code == FindingCode::RowsWithoutLease {
-            let nodes = self.nodes.entry(mismatch.topic.clone()).or_default();
-            let node = NodeId::new(&mismatch.id);
-            if !nodes.contains(&node) {
-                nodes.push(node);
-            }
-        }
         // The directory does not lead to it.
-        let is_new = || self.only.is_none() && !self.waiting.contains(&mismatch.topic);
-        if has_room && mismatch.code == FindingCode::TopicNotListed && is_new() {
+        let has_room = self.findings.len() < MOST_FINDINGS && self.only.is_none();
+        if has_room && mismatch.code == FindingCode::TopicNotListed && !self.waiting.contains(&mismatch.topic) {
             self.waiting.push_back(mismatch.topic.clone());
         }
         self.found(Finding::of_mismatch(mismatch));
+    }
+
+    /// The nodes that hold jobs of a topic and have no lease, as far as they were found.
+    fn nodes_without_lease(&self, topic: &TopicName) -> Vec<NodeId> {
+        let is_such =
+            |found: &&Finding| found.code == FindingCode::RowsWithoutLease && found.topic.as_ref() == Some(topic);
+        self.findings.iter().filter(is_such).filter_map(|found| found.id.as_deref().map(NodeId::new)).collect()
     }
 }

@@ -33,7 +33,9 @@ impl Doctor {
 
     pub(super) async fn examine_store(&mut self) -> Result<(), CallError> {
         match self.provider.dangers().await {
-            Ok(dangers) => dangers.into_iter().for_each(|danger| self.found(Finding::of_danger(danger))),
+            Ok(dangers) => {
+                dangers.into_iter().for_each(|danger| self.found(Finding::new(danger.code, None, danger.text)));
+            }
             Err(error) => self.refused("the settings and the memory of the server", error)?,
         }
         Ok(())
@@ -110,7 +112,7 @@ impl Doctor {
                 Ok(Some(if sets.is_empty() { Part::Keys { after: None } } else { Part::Sets(sets) }))
             }
             Part::Keys { after } => {
-                let nodes = self.nodes.get(topic.name()).cloned().unwrap_or_default();
+                let nodes = self.nodes_without_lease(topic.name());
                 let examined = topic.examine(Examine { after, nodes }).await?;
                 self.progress.looked_at += examined.looked_at;
                 examined.mismatches.into_iter().for_each(|mismatch| self.found_mismatch(mismatch));

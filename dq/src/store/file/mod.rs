@@ -42,7 +42,7 @@ use tokio::sync::OnceCell;
 
 use super::memory::MemoryStore;
 use super::{
-    Danger, DangerKind, Durability, Interest, Link, LinkOptions, MemoryUse, Producer, Query, QueryReply, Signals,
+    Danger, Durability, FindingCode, Interest, Link, LinkOptions, MemoryUse, Producer, Query, QueryReply, Signals,
     Store, StoreError,
 };
 use crate::environment::{StoreClock, WallClock};
@@ -154,8 +154,8 @@ impl FileStore {
 
     fn dangers(&self) -> Result<Vec<Danger>, StoreError> {
         let of_disk = match self.opened("dangers")?.admit("dangers") {
-            Err(StoreError::Full { reason, .. }) => Some(Danger { kind: DangerKind::DiskFull, text: reason }),
-            Err(StoreError::Halted { reason, .. }) => Some(Danger { kind: DangerKind::Halted, text: reason }),
+            Err(StoreError::Full { reason, .. }) => Some(Danger { code: FindingCode::DiskFull, text: reason }),
+            Err(StoreError::Halted { reason, .. }) => Some(Danger { code: FindingCode::StoreHalted, text: reason }),
             admitted => admitted.map(|()| None)?,
         };
         let of_memory = self.memory_use().and_then(|used| used.danger("the jobs take", "`memory_limit`"));

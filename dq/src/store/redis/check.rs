@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redis::Value;
 
 use super::queries::Queries;
-use crate::store::{Danger, DangerKind, Durability, MemoryUse, StoreError};
+use crate::store::{Danger, Durability, FindingCode, MemoryUse, StoreError};
 
 /// The oldest server whose commands the scripts use.
 const OLDEST: (u32, u32) = (6, 2);
@@ -66,25 +66,25 @@ type Warning = (Danger, &'static str);
 fn warnings_in(info: &str, durability: Durability) -> Vec<Warning> {
     let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
     let mut warnings = Vec::new();
-    let mut push = |kind, text, advice| warnings.push((Danger { kind, text }, advice));
+    let mut push = |code, text, advice| warnings.push((Danger { code, text }, advice));
     if let Some(version) = field("redis_version").filter(|version| is_too_old(version)) {
         let text = format!("the server is Redis {version}, and dq needs 6.2 or later");
-        push(DangerKind::OldServer, text, "upgrade it, or every request will fail");
+        push(FindingCode::OldServer, text, "upgrade it, or every request will fail");
     }
     if let Some(policy) = field("maxmemory_policy").filter(|policy| *policy != "noeviction") {
         let text = format!("`maxmemory-policy` is `{policy}`, so the server removes jobs when its memory is full");
-        push(DangerKind::Evicts, text, "set it to `noeviction`");
+        push(FindingCode::EvictsJobs, text, "set it to `noeviction`");
     }
     let saves = field("rdb_last_save_time").is_some() && field("rdb_bgsave_in_progress").is_some();
     if field("aof_enabled") == Some("0") && saves {
         let text = "`appendonly` is off, so a restart of the server loses jobs since its last snapshot, or all of them";
-        push(DangerKind::NotPersistent, text.into(), "set it to `yes`");
+        push(FindingCode::NotPersistent, text.into(), "set it to `yes`");
     }
     if let Durability::Wait { replicas, .. } = durability {
         let connected = info.lines().filter(|line| is_connected_replica(line)).count();
         if connected < replicas as usize {
             let text = format!("`durability` waits for {replicas} of the server's replicas, which has {connected}");
-            push(DangerKind::TooFewReplicas, text, "connect more, or adds will fail with `Unknown`");
+            push(FindingCode::TooFewReplicas, text, "connect more, or adds will fail with `Unknown`");
         }
     }
     let number = |name: &str| field(name).and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
@@ -97,8 +97,8 @@ fn warnings_in(info: &str, durability: Durability) -> Vec<Warning> {
 /// What it means that so many bytes of so many are in use; a limit of zero is none.
 fn about_memory(used: u64, most: u64) -> Option<Warning> {
     let danger = MemoryUse { bytes: used, limit: Some(most) }.danger("the server uses", "its `maxmemory`")?;
-    let advice = match danger.kind {
-        DangerKind::MemoryFull => "raise it, or the server refuses adds",
+    let advice = match danger.code {
+        FindingCode::MemoryFull => "raise it, or the server refuses adds",
         _ => "raise it before adds are refused",
     };
     Some((danger, advice))
@@ -159,13 +159,13 @@ mod tests {
     fn memory_is_nearly_full_from_80_percent_on_and_full_from_95() {
         let kind = |used: u64| {
             let info = format!("{GOOD}used_memory:{used}\r\nmem_not_counted_for_evict:5\r\nmaxmemory:1000\r\n");
-            warnings_in(&info, Durability::Local).pop().map(|(danger, _)| danger.kind)
+            warnings_in(&info, Durability::Local).pop().map(|(danger, _)| danger.code)
         };
         assert_eq!(
             [804, 805, 954].map(kind),
-            [None, Some(DangerKind::MemoryNearlyFull), Some(DangerKind::MemoryNearlyFull)]
+            [None, Some(FindingCode::MemoryNearlyFull), Some(FindingCode::MemoryNearlyFull)]
         );
-        assert_eq!(kind(955), Some(DangerKind::MemoryFull));
+        assert_eq!(kind(955), Some(FindingCode::MemoryFull));
         assert_eq!(local(&format!("{GOOD}used_memory:955\r\nmaxmemory:0\r\n")), [""; 0], "no limit");
     }
 }
