@@ -54,31 +54,31 @@ struct Next {
 /// The runs of one store, by job: how many, and the smallest fence.
 #[derive(Debug, Clone)]
 struct Runs {
-    begun: watch::Sender<BTreeMap<String, (usize, u64)>>,
+    of_job: watch::Sender<BTreeMap<String, (usize, u64)>>,
     /// Whether the app has moved.
     moved: bool,
 }
 
 impl Runs {
     fn new(moved: bool) -> Self {
-        Self { begun: watch::Sender::default(), moved }
+        Self { of_job: watch::Sender::default(), moved }
     }
 
     fn note<P>(&self, job: &Job<P>) {
         let (id, fence) = (job.id().to_string(), job.fence().0);
-        self.begun.send_modify(|begun| {
-            let run = begun.entry(id).or_insert((0, fence));
+        self.of_job.send_modify(|of_job| {
+            let run = of_job.entry(id).or_insert((0, fence));
             *run = (run.0 + 1, run.1.min(fence));
         });
     }
 
     async fn until(&self, names: &[&str]) {
-        let all = |begun: &BTreeMap<_, _>| names.iter().all(|name| begun.contains_key(*name));
-        self.begun.subscribe().wait_for(all).await.unwrap();
+        let all = |of_job: &BTreeMap<_, _>| names.iter().all(|name| of_job.contains_key(*name));
+        self.of_job.subscribe().wait_for(all).await.unwrap();
     }
 
     fn has(&self, name: &str) -> bool {
-        self.begun.borrow().contains_key(name)
+        self.of_job.borrow().contains_key(name)
     }
 }
 
@@ -210,10 +210,10 @@ async fn finish(url: &str, least_fence: u64, others: &[&str]) {
     assert!(counter.stop().await.0.success());
     node.shutdown(GRACE).await;
 
-    let begun = runs.begun.borrow().clone();
-    assert!(begun.values().all(|(count, _)| *count == 1), "{begun:?}");
-    assert!(begun.len() > 8, "the schedule adds jobs: {begun:?}");
-    assert!(begun["near"].1 > least_fence, "a fence went back: {begun:?}");
+    let of_job = runs.of_job.borrow().clone();
+    assert!(of_job.values().all(|(count, _)| *count == 1), "{of_job:?}");
+    assert!(of_job.len() > 8, "the schedule adds jobs: {of_job:?}");
+    assert!(of_job["near"].1 > least_fence, "a fence went back: {of_job:?}");
     assert_eq!(found(jobs).await, [""; 0]);
     adder.shutdown(GRACE).await;
 }
