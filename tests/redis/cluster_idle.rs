@@ -77,7 +77,7 @@ async fn connections(url: &str, servers: &[RedisServer]) -> Vec<usize> {
     let busy = counts();
     let idle = async {
         while counts().iter().any(|count| *count > 3) {
-            tokio::time::sleep(SECOND / 10).await;
+            tokio::task::yield_now().await;
         }
     };
     timeout(3 * LIMIT, idle).await.expect("the lines close");
