@@ -16,6 +16,7 @@
 
 mod add;
 mod added;
+mod answered;
 mod batch;
 mod buffer;
 mod buffered;

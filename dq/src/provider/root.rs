@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use super::answered::Answered;
 use super::buffer::Buffer;
 use super::coalescer::Coalescer;
 use super::error::{Doing, Target};
 use super::inbox::Inbox;
 use super::request::{Deadline, Places, Posted};
 use super::retries::Retries;
-use super::setting::Answered;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{AppName, BadName, TopicKey, TopicName};

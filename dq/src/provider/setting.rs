@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -15,8 +15,6 @@ use super::inputs::read;
 use super::retries::{Retries, repeat};
 use super::root::Caller;
 use super::sending::{in_time, on_own_thread};
-use crate::environment::Environment;
-use crate::job::ProducerId;
 use crate::store::{
     BatchAnswer, Drain, Due, LONGEST_AUTHOR, LONGEST_REASON, Pause, Pending, Producer, SetTopic, StoreError,
     TopicChange, TopicDelay, TopicLimit, TopicSet, TopicState,
@@ -172,22 +170,6 @@ pub(super) fn this_process() -> String {
         name.pop();
     }
     name
-}
-
-/// The producers whose last batch of one is answered, with its number. The store remembers each producer for an hour, so calls share them.
-#[derive(Debug, Default)]
-pub(super) struct Answered(Mutex<Vec<(ProducerId, u64)>>);
-
-impl Answered {
-    /// A producer, and the number of its next batch.
-    fn take(&self, environment: &Environment) -> (ProducerId, u64) {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        known.map_or_else(|| (environment.producer_id(), 1), |(id, last)| (id, last + 1))
-    }
-
-    fn give_back(&self, producer: (ProducerId, u64)) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(producer);
-    }
 }
 
 /// Sends a batch of one until it is answered. `bytes`: roughly those of the call, for the bound on unanswered requests.
