@@ -25,7 +25,9 @@ impl Sim {
         {
             return;
         }
-        let (now, clock) = (self.cluster.now(), Timestamp::floor_micros(self.clock.micros()));
+        let now = self.cluster.now();
+        let micros = self.clock.micros();
+        let clock = Timestamp::floor_micros(micros);
         self.for_topics(|key, checker| {
             for (node, leased) in checker.takeovers.note(&checker.before.leases, now) {
                 let took = now - since(checker, &node, &leased).unwrap_or(now);
@@ -36,7 +38,8 @@ impl Sim {
             }
             let settings = &self.settings().node;
             let (prompt, fallback) = (takeover(settings).as_micros() as u64, settings.fallback_scan.as_micros() as u64);
-            // The store's clock has jumped back: no renewal makes a lease this long.
+            checker.takeovers.note_clock(micros.saturating_sub(now), now);
+            // The store's clock had jumped back before: no renewal makes a lease this long.
             let is_beyond = |leased: &&mut Leased| leased.end.since(clock) > settings.lease;
             checker.takeovers.leases.values_mut().filter(is_beyond).for_each(|leased| leased.renewed = now);
             let waits =

@@ -26,6 +26,8 @@ pub(in crate::simulation) struct Takeovers {
     pub(in crate::simulation) measured: u64,
     /// and the longest of them, in µs.
     pub(in crate::simulation) longest: u64,
+    /// How far the store's clock is ahead of the simulated time, in µs.
+    ahead: u64,
 }
 
 impl Takeovers {
@@ -47,6 +49,13 @@ impl Takeovers {
         }
         let gone: Vec<_> = known.keys().filter(|node| !leases.contains_key(*node)).cloned().collect();
         gone.into_iter().filter_map(|node| known.remove_entry(&node)).collect()
+    }
+
+    /// Every lease lasts longer, or lasts again, once the store's clock has jumped back.
+    pub(in crate::simulation) fn note_clock(&mut self, ahead: u64, now: u64) {
+        if ahead < std::mem::replace(&mut self.ahead, ahead) {
+            self.leases.values_mut().for_each(|leased| leased.renewed = now);
+        }
     }
 
     /// Something may have kept a node from learning of a lease; every node if none is named.
