@@ -414,7 +414,7 @@ pub const TAKEN: [Taken; 58] = [
         "ticked",
         Profile::NoClock,
         500,
-        "a tick whose token is not that of the row does nothing; here it adds its jobs",
+        "a tick does nothing unless it has the token of the row; here it adds its jobs",
         "a job of a tick is there that no tick has added, or again after its end",
         "dq:tick:",
     ),

@@ -185,6 +185,17 @@ fn free_port() -> u16 {
     }
 }
 
+/// A free port of a server of a cluster, which also listens 10,000 above it. The system assigns that port to no client either.
+fn free_port_of_a_cluster() -> u16 {
+    loop {
+        let port = free_port();
+        let above = port + 10_000;
+        if PORTS.contains(&u64::from(above)) && TcpListener::bind(("127.0.0.1", above)).is_ok() {
+            return port;
+        }
+    }
+}
+
 fn launch(port: u16, folder: &PathBuf, settings: &[String]) -> Option<(Child, ChildStdout)> {
     let program = std::env::var("DQ_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
     let port = port.to_string();

@@ -104,7 +104,7 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
         std::future::ready(Ok(drop_unacked(&job)))
     }
 
-    /// A retry policy in code. It overrides the policy of the attribute, but not that of the add.
+    /// A retry policy in code. It overrides the policy of the attribute, but not the policy of the add.
     ///
     /// dq calls it after each failure but a [fatal](JobError::fatal) one, with the number of failed runs so far (1 after the
     /// first). [`Failure::downcast_ref`] has the error that the handler returned. It returns the delay

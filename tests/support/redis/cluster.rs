@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Cmd, Connection, FromRedisValue, RedisResult};
 
-use super::{RedisServer, free_port};
+use super::{RedisServer, free_port_of_a_cluster};
 
 const MASTERS: usize = 3;
 const SLOTS: usize = 16_384;
@@ -57,6 +57,17 @@ fn named_for(server: &RedisServer, key: &str) -> Option<u16> {
     }
 }
 
+/// Looks until there is something. `otherwise` is the panic after a minute.
+fn until<T>(otherwise: &str, look: impl Fn() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(began.elapsed() < SETTLES_WITHIN, "{otherwise}");
+    }
+}
+
 impl ClusterServers {
     /// Starts three masters, each with a third of the slots, and waits until each knows all.
     pub fn start() -> Self {
@@ -65,7 +76,7 @@ impl ClusterServers {
 
     /// The same over TLS with these settings, among which are the certificate, and `localhost` as the name that each server announces.
     pub fn start_over_tls(settings: &[&str]) -> Self {
-        let tls_ports: Vec<_> = (0..MASTERS).map(|_| free_port()).collect();
+        let tls_ports: Vec<_> = (0..MASTERS).map(|_| free_port_of_a_cluster()).collect();
         let start_at =
             |port: &u16| start(&[settings, &["--tls-cluster", "yes", "--tls-port", &port.to_string()]].concat());
         let this = Self::of(tls_ports.iter().map(start_at).collect(), tls_ports);
@@ -79,8 +90,8 @@ impl ClusterServers {
     /// The same, with a replica of each.
     pub fn start_with_replicas() -> Self {
         let this = Self::of((0..2 * MASTERS).map(|_| start(&[])).collect(), Vec::new());
-        for (replica, master) in this.servers[MASTERS..].iter().zip(&this.servers) {
-            let id: String = asked(master, &["CLUSTER", "MYID"]);
+        for (place, replica) in this.servers[MASTERS..].iter().enumerate() {
+            let id = this.id(place);
             while ask::<()>(replica, &["CLUSTER", "REPLICATE", &id]).is_err() {}
             while !replica.command(&["INFO", "replication"]).contains("master_link_status:up") {}
         }
@@ -134,23 +145,22 @@ impl ClusterServers {
 
     /// The place of the master that has this key, once one has it.
     pub fn owner(&self, key: &str) -> usize {
-        let began = Instant::now();
-        loop {
-            if let Some(place) = self.serving(key) {
-                return place;
-            }
-            assert!(began.elapsed() < SETTLES_WITHIN, "no server has the slot of {key}");
-        }
+        until(&format!("no server has the slot of {key}"), || self.serving(key))
     }
 
-    /// Waits until every server that is there names the master that has this key. Until then the next move of a slot could give that an epoch
-    /// which is not the highest, and lose the slot again.
-    fn agree(&self, key: &str) {
-        let began = Instant::now();
-        let are_one = |named: Vec<u16>| named.windows(2).all(|pair| pair[0] == pair[1]) && !named.is_empty();
-        while !are_one(self.servers.iter().filter_map(|server| named_for(server, key)).collect()) {
-            assert!(began.elapsed() < SETTLES_WITHIN, "the servers do not agree which one has the slot of {key}");
-        }
+    /// Whether all servers name one for this key.
+    fn agree(&self, key: &str) -> bool {
+        let mut named: Vec<_> = self.servers.iter().map(|server| named_for(server, key)).collect();
+        named.dedup();
+        matches!(named[..], [Some(_)])
+    }
+
+    fn slot(&self, key: &str) -> usize {
+        asked(&self.servers[0], &["CLUSTER", "KEYSLOT", key])
+    }
+
+    fn id(&self, place: usize) -> String {
+        asked(&self.servers[place], &["CLUSTER", "MYID"])
     }
 
     /// The place of the master that has this key and answers.
@@ -168,13 +178,11 @@ impl ClusterServers {
         let is_followed = |place: &usize| self.replication(*place).contains("connected_slaves:1\r");
         let follows = |place: &usize| self.replication(*place).contains("master_link_status:up");
         let masters = self.masters();
-        let mut named: Vec<_> = self.servers.iter().map(|server| named_for(server, key)).collect();
-        named.dedup();
         let replicas = (0..self.servers.len()).filter(|place| !masters.contains(place));
         masters.len() == MASTERS
             && masters.iter().all(is_followed)
             && { replicas }.all(|place| follows(&place))
-            && matches!(named[..], [Some(_)])
+            && self.agree(key)
     }
 
     /// What a server says of its replication: nothing if it is dead.
@@ -195,8 +203,7 @@ impl ClusterServers {
 
     /// Begins to move the slot of this key to another server.
     pub fn begin_to_move(&self, key: &str, to: usize) -> SlotMove<'_> {
-        let slot = asked(&self.servers[0], &["CLUSTER", "KEYSLOT", key]);
-        let this = SlotMove { cluster: self, slot, from: self.owner(key), to };
+        let this = SlotMove { cluster: self, slot: self.slot(key), from: self.owner(key), to };
         this.set_slot(to, "IMPORTING", this.from);
         this.set_slot(this.from, "MIGRATING", to);
         this
@@ -204,23 +211,23 @@ impl ClusterServers {
 
     /// Moves the slot of this key to another server: as a whole where the servers can do that, which Valkey 9 can, and otherwise key by key.
     pub fn move_slot(&self, key: &str, to: usize) {
-        let slot: u16 = asked(&self.servers[0], &["CLUSTER", "KEYSLOT", key]);
-        let (slot, id) = (slot.to_string(), asked::<String>(&self.servers[to], &["CLUSTER", "MYID"]));
+        let (slot, id) = (self.slot(key).to_string(), self.id(to));
         let whole = ["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", &slot, &slot, "NODE", &id];
         if ask::<()>(&self.servers[self.owner(key)], &whole).is_ok() {
-            while self.owner(key) != to {}
+            until("the slot has not moved", || (self.serving(key) == Some(to)).then_some(()));
         } else {
             let on_its_way = self.begin_to_move(key, to);
             while on_its_way.move_keys(100) > 0 {}
             on_its_way.finish();
         }
-        self.agree(key);
+        // Otherwise the next move could give the slot an epoch that is not the highest, and its new master would lose it again.
+        until("the servers do not agree which one has the slot", || self.agree(key).then_some(()));
     }
 }
 
 impl SlotMove<'_> {
     fn set_slot(&self, at: usize, what: &str, other: usize) {
-        let id: String = asked(&self.cluster.servers[other], &["CLUSTER", "MYID"]);
+        let id = self.cluster.id(other);
         asked::<()>(&self.cluster.servers[at], &["CLUSTER", "SETSLOT", &self.slot.to_string(), what, &id]);
     }
 
