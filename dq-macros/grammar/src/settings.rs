@@ -106,6 +106,9 @@ macro_rules! topic_settings {
         timeout: [Option<Duration>] = Some(30 * SECOND), in MS..=LONGEST_DELAY, attribute "\"5s\"";
         /// What happens after a timeout: `"retry"`, as after any failure, or `"immediate"`, the next attempt without a delay.
         on_timeout: [OnTimeout] = OnTimeout::Retry, attribute "\"retry\"";
+        /// After how long the node warns, once for each run, that a handler is still running. It drops nothing, and has no effect where
+        /// `timeout` is no longer. Zero or `"none"`: no warning.
+        max_runtime_warning: [Option<Duration>] = None, in MS..=LONGEST_DELAY, attribute "\"10s\"";
         /// When a failed job runs again: a policy such as `"none"`, `"30s x 5"`, `"1m, 5m, 1h"` or
         /// `"exponential 10s x 5, factor 3, max 1h, jitter 10%"`, which is the default. The policy of an add overrides it.
         retry: [RetryPolicy] = RetryPolicy::default(), attribute "\"1m, 5m, 10m\"";

@@ -194,6 +194,6 @@ impl Runs {
         now: Duration,
     ) -> (Run, RunTask) {
         let task = RunTask::new(self.tasks.clone(), run_id, jobs.control().clone(), entry, needs_lease);
-        (Run::new(jobs, now), task)
+        (Run::new(jobs, now, self.parts.topic.max_runtime_warning), task)
     }
 }

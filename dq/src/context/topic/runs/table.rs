@@ -19,6 +19,8 @@ pub(super) struct Run {
     pub(super) started: Duration,
     /// Its handler has failed, and its task asks `retry_delay`, until then at most.
     pub(super) asking: Option<Box<(Failed, Duration)>>,
+    /// After how long it is warned of, until it was.
+    pub(super) warn_after: Option<Duration>,
     /// When it is checked next, if that is not the first time.
     pub(super) check_at: Option<Duration>,
     /// It has waited too long for its first poll, and the topic has noted that.
@@ -28,11 +30,11 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// A run whose task is handed over at `started`.
-    pub(super) const fn new(jobs: RunJobs, started: Duration) -> Self {
+    /// A run whose task is handed over at `started`, and of which is warned after `warn_after`.
+    pub(super) const fn new(jobs: RunJobs, started: Duration, warn_after: Option<Duration>) -> Self {
         let (asking, check_at) = (None, None);
         let (starved, detached) = (false, false);
-        Self { jobs, started, asking, check_at, starved, detached }
+        Self { jobs, started, asking, warn_after, check_at, starved, detached }
     }
 
     /// When its task was polled for the first time, from when on its timeout counts.
@@ -53,6 +55,8 @@ pub(super) enum Check {
     Nothing,
     /// It has waited too long for its first poll.
     Starved,
+    /// Its handler runs for so long that the topic warns of it.
+    Long,
     /// Its handler has not returned in time.
     TimedOut,
     /// `retry_delay` has not returned in time.
@@ -261,11 +265,10 @@ impl Table {
 
     /// The run that is checked next, and when.
     pub(super) fn next_check(&mut self, timeout: Option<Duration>) -> Option<(RunId, Duration)> {
-        let first = first_check(timeout);
         let unchecked = loop {
             let Some(run_id) = self.unchecked.front().copied() else { break None };
             match self.running.get(run_id) {
-                Some(run) => break Some((run.started + first, run_id)),
+                Some(run) => break Some((run.started + first_check(timeout, run.warn_after), run_id)),
                 None => self.unchecked.pop_front(),
             };
         };
@@ -283,8 +286,12 @@ impl Table {
             (None, Some(began)) => timeout.map(|timeout| (began + timeout, Check::TimedOut)),
             (None, None) => Some((run.started + BEGINS_WITHIN, Check::Starved)),
         };
-        // A run that has not begun may begin at once, and then times out no earlier than this.
-        let soonest = timeout.filter(|_| run.began_at().is_none()).map_or(Duration::MAX, |timeout| now + timeout);
+        let warning = run.warn_after.filter(|_| run.asking.is_none()).zip(run.began_at());
+        let warning = warning.map(|(after, began)| (began + after, Check::Long));
+        let due = due.into_iter().chain(warning).min_by_key(|(at, _)| *at);
+        // A run that has not begun may begin at once, and then times out, or is warned of, no earlier than this.
+        let limit = timeout.into_iter().chain(run.warn_after).min().filter(|_| run.began_at().is_none());
+        let soonest = limit.map_or(Duration::MAX, |limit| now + limit);
         match due {
             Some((at, check)) if now >= at => return check,
             due => self.check_at(run_id, due.map(|(at, _)| at.min(soonest))),
@@ -337,9 +344,9 @@ impl Drop for Table {
     }
 }
 
-/// After how long a run that has not begun is checked: by then it may have timed out, or starve.
-pub(super) fn first_check(timeout: Option<Duration>) -> Duration {
-    timeout.map_or(BEGINS_WITHIN, |timeout| timeout.min(BEGINS_WITHIN))
+/// After how long a run that has not begun is checked: by then it may have timed out, be one to warn of, or starve.
+pub(super) fn first_check(timeout: Option<Duration>, warn_after: Option<Duration>) -> Duration {
+    timeout.into_iter().chain(warn_after).fold(BEGINS_WITHIN, Duration::min)
 }
 
 #[cfg(test)]
@@ -358,7 +365,7 @@ mod tests {
         let (run_id, control) = (runs.next_id(), Arc::<RunControl>::default());
         let (id, held) = (JobId::new(run_id.number().to_string()).unwrap(), Slab::<OfHeld, _>::default().insert(()));
         let jobs = RunJobs::One(RunJob { id, held, control: control.clone() });
-        runs.insert(run_id, Run::new(jobs, started));
+        runs.insert(run_id, Run::new(jobs, started, None));
         (run_id, control)
     }
 
@@ -387,6 +394,24 @@ mod tests {
         let found = checks(&mut runs, 60 * SECOND);
         let order: Vec<_> = found.iter().map(|(second, run_id, check)| (*second, run_id.number(), *check)).collect();
         assert_eq!(order, [(10, 2, Check::TimedOut), (11, 3, Check::TimedOut), (11, 1, Check::TimedOut)]);
+    }
+
+    #[test]
+    fn a_run_that_takes_long_is_warned_of_once_before_it_times_out() {
+        let mut runs = Table::default();
+        let (run_id, begin) = hand_over(&mut runs, Duration::ZERO);
+        runs.get_mut(run_id).unwrap().warn_after = Some(SECOND / 2);
+        assert!(begin.begin(SECOND));
+        let mut found = Vec::new();
+        while let Some((_, at)) = runs.next_check(TIMEOUT).filter(|_| found.len() < 2) {
+            let check = runs.check(run_id, TIMEOUT, at);
+            found.extend((check != Check::Nothing).then_some((at, check)));
+            if check == Check::Long {
+                runs.get_mut(run_id).unwrap().warn_after = None;
+                runs.check_at(run_id, Some(at));
+            }
+        }
+        assert_eq!(found, [(SECOND * 3 / 2, Check::Long), (11 * SECOND, Check::TimedOut)]);
     }
 
     #[test]
