@@ -25,6 +25,22 @@ fn parks_after(time: Duration) -> (Script, Arc<Mutex<Vec<Fence>>>) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_oldest_job_of_each_state_is_shown_with_its_time() {
+    let script = Script::parks();
+    let dq = script.start(default_settings).await;
+    for id in ["a", "b"] {
+        dq.provider().add(test_job(id)).await.unwrap();
+        dq.advance(MINUTE).await;
+    }
+    dq.provider().add(test_job("later")).after("2h").await.unwrap();
+    dq.provider().add(test_job("soon")).after("1h").await.unwrap();
+    let oldest = dq.provider().inspect().oldest("work").await.unwrap();
+    let shown: Vec<_> = oldest.iter().map(|job| (job.id.as_str(), job.state)).collect();
+    assert_eq!(shown, [("soon", State::Delayed), ("a", State::Unacked)]);
+    assert_eq!(oldest[0].at.since(oldest[1].at), HOUR + 2 * MINUTE);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_parked_job_is_listed_and_ends_with_an_ack_from_outside() {
     let (script, fences) = parks_after(Duration::ZERO);
     let dq = script.lives(default_settings, HOUR).await;

@@ -12,7 +12,7 @@ use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
     CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, GroupsPage, GroupsRequest, JobHistory,
-    MinuteCounts, NodesPage, NodesRequest, OutboxSeen, Page, PageRequest, Repair, Store, Stored, TopicNames,
+    JobPlace, MinuteCounts, NodesPage, NodesRequest, OutboxSeen, Page, PageRequest, Repair, Store, Stored, TopicNames,
     TopicOverview,
 };
 use crate::time::Timestamp;
@@ -39,6 +39,11 @@ impl TopicProvider {
     /// The topic as a whole, with up to `nodes` of the nodes that hold jobs.
     pub(crate) fn overview(&self, nodes: usize) -> Call<Query<TopicOverview>> {
         self.asks(nodes, |store, key, nodes, _| Box::pin(async move { store.overview(&key, nodes).await }))
+    }
+
+    /// The first job of each state that has an order of time.
+    pub(crate) fn oldest(&self) -> Call<Query<Vec<(JobId, JobPlace)>>> {
+        self.asks((), |store, key, (), _| Box::pin(async move { store.oldest(&key).await }))
     }
 
     /// How many DELAYED jobs are due between each two of these times.
