@@ -11,8 +11,8 @@ use super::topic::TopicProvider;
 use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
-    CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, GroupsPage, GroupsRequest, JobHistory,
-    JobPlace, MinuteCounts, NodesPage, NodesRequest, OutboxSeen, Page, PageRequest, Repair, Store, Stored, TopicNames,
+    CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, GroupsPage, GroupsRequest, JobHistory, JobPlace,
+    MinuteCounts, NodesPage, NodesRequest, OutboxSeen, Page, PageRequest, Repair, Store, Stored, TopicNames,
     TopicOverview,
 };
 use crate::time::Timestamp;
