@@ -86,7 +86,7 @@ fn an_update_is_refused_only_if_it_grows() {
     fill(&mut rig);
     let producer = rig.store.producer(&key(), &ProducerId::new("other"));
     let mut number = 0;
-    let change = |id: &str, what| JobChange { id: JobId::new(id).unwrap(), what, if_version: None, by: None };
+    let change = |id: &str, what| JobChange::new(JobId::new(id).unwrap(), what);
     let updated = |length: usize| change("3", ChangeKind::Update(job("3", &"2".repeat(length)).record));
     let mut send = |items| {
         number += 1;

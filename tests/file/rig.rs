@@ -124,13 +124,7 @@ impl Rig {
 
     pub fn delete(&mut self, id: &str) -> Pending<BatchAnswer<CommandOutcome>> {
         self.number += 1;
-        let items = vec![Command {
-            verb: CommandKind::Delete,
-            id: JobId::new(id).unwrap(),
-            fence: None,
-            if_version: None,
-            by: None,
-        }];
+        let items = vec![Command::new(CommandKind::Delete, JobId::new(id).unwrap())];
         self.producer.command(Numbered { number: self.number, items })
     }
 

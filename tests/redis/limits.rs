@@ -49,7 +49,7 @@ async fn batches_keep_to(store: &dyn Store) {
         }
         let what = ChangeKind::Update(sample.record());
         let id_of_change = if sample.is_within() { id.clone() } else { job("other1").id };
-        let change = JobChange { id: id_of_change, what, if_version: None, by: None };
+        let change = JobChange::new(id_of_change, what);
         number += 1;
         let changed = producer.change(Numbered { number, items: vec![change] }).await;
         // An update keeps the metadata of the job, and has none; a record with others is refused by the same limits.

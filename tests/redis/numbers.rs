@@ -37,16 +37,7 @@ enum Kind {
 /// Sends a batch. Returns whether it was done or repeated; otherwise it was late.
 async fn send(producer: &dyn Producer, number: u64, kind: Kind) -> bool {
     if kind == Kind::Commands {
-        let items = vec![
-            Command {
-                verb: CommandKind::Ack,
-                id: id("exists"),
-                fence: Some(dq::job::Fence(1)),
-                if_version: None,
-                by: None
-            };
-            2
-        ];
+        let items = vec![Command { fence: Some(dq::job::Fence(1)), ..Command::new(CommandKind::Ack, id("exists")) }; 2];
         return match producer.command(Numbered { number, items }).await.unwrap() {
             BatchAnswer::Done(outcomes) => {
                 assert!(outcomes.len() == 2 && outcomes.iter().all(|outcome| !outcome.changed), "{outcomes:?}");

@@ -203,8 +203,7 @@ async fn a_batch_of_deletes_answers_no_more_bytes_than_it_may() {
     let (_server, topic) = Topic::served();
     let names: Vec<_> = (0..60).map(|n| format!("j{n}")).collect();
     topic.add(names.iter().map(|name| large(name, &retained())).collect()).await;
-    let delete =
-        |name: &String| Command { verb: CommandKind::Delete, id: id(name), fence: None, if_version: None, by: None };
+    let delete = |name: &String| Command::new(CommandKind::Delete, id(name));
     let batch = Numbered { number: 2, items: names.iter().map(delete).collect() };
     let dq::store::BatchAnswer::Done(outcomes) = topic.producer.command(batch).await.unwrap() else {
         panic!("not late")

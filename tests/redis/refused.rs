@@ -47,8 +47,7 @@ async fn a_refused_cancel_stops_no_handler() {
     let (server, topic, signals) = refusing("a", Deliver::Queue).await;
     for (verb, number) in [(CommandKind::Cancel, 7), (CommandKind::Delete, 8), (CommandKind::Ack, 9)] {
         let producer = topic.store.producer(&topic.key, &dq::job::ProducerId::new("q"));
-        let items =
-            vec![dq::store::Command { verb, id: super::topic::id("a"), fence: None, if_version: None, by: None }];
+        let items = vec![dq::store::Command::new(verb, super::topic::id("a"))];
         let error = producer.command(dq::store::Numbered { number, items }).await.unwrap_err();
         assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
     }

@@ -125,13 +125,7 @@ async fn a_user_who_only_reads_sees_everything_and_changes_nothing() {
 
     let sees = Topic::on(&url);
     assert!(sees.try_add(vec![job("d")]).await.is_err());
-    let items = vec![dq::store::Command {
-        verb: CommandKind::Delete,
-        id: job("a").id,
-        fence: None,
-        if_version: None,
-        by: None,
-    }];
+    let items = vec![dq::store::Command::new(CommandKind::Delete, job("a").id)];
     assert!(sees.producer.command(dq::store::Numbered { number: 9, items }).await.is_err());
     assert_eq!(server.changes(), before);
 }

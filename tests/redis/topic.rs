@@ -102,7 +102,7 @@ impl Topic {
     /// Sends a command for the run with this fence.
     pub async fn command_for(&self, verb: CommandKind, name: &str, fence: Option<Fence>) -> CommandOutcome {
         let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
-        let items = vec![Command { verb, id: id(name), fence, if_version: None, by: None }];
+        let items = vec![Command { fence, ..Command::new(verb, id(name)) }];
         match self.producer.command(Numbered { number, items }).await.unwrap() {
             BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
             BatchAnswer::Late => panic!("the call numbers increase"),

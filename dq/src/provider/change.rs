@@ -111,7 +111,7 @@ impl Call<Change> {
             let id = id?;
             check_reserved(&id)?;
             let (what, by) = (checked(&caller, wanted)?, caller.by.clone());
-            Ok(Change { caller, change: JobChange { id, what, if_version: None, by } })
+            Ok(Change { caller, change: JobChange { by, ..JobChange::new(id, what) } })
         };
         Self::of(checked())
     }

@@ -78,7 +78,7 @@ impl<A: CommandAnswer> Call<JobCommand<A>> {
     pub(super) fn command(caller: Caller, verb: CommandKind, id: Result<JobId, BadName>) -> Self {
         Self::of(id.map_err(CallError::from).map(|id| {
             let by = caller.by.clone();
-            JobCommand { caller, command: Command { verb, id, fence: None, if_version: None, by }, answer: PhantomData }
+            JobCommand { caller, command: Command { by, ..Command::new(verb, id) }, answer: PhantomData }
         }))
     }
 }
@@ -115,7 +115,7 @@ pub(super) async fn command_many(
     ids: Vec<JobId>,
     within: Option<Duration>,
 ) -> Vec<Result<CommandOutcome, CallError>> {
-    let command = |id| Request::Command(Command { verb, id, fence: None, if_version: None, by: caller.by.clone() });
+    let command = |id| Request::Command(Command { by: caller.by.clone(), ..Command::new(verb, id) });
     let answers = call_many(caller, ids.into_iter().map(command).collect(), within).await;
     answers.into_iter().map(|(target, answer)| commanded(target, answer)).collect()
 }

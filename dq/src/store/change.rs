@@ -26,6 +26,13 @@ pub struct JobChange {
     pub by: Option<Arc<str>>,
 }
 
+impl JobChange {
+    /// A change without conditions, by its producer.
+    pub const fn new(id: JobId, what: ChangeKind) -> Self {
+        Self { id, what, if_version: None, by: None }
+    }
+}
+
 /// What changes of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKind {

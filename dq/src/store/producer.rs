@@ -258,9 +258,9 @@ pub struct Command {
 }
 
 impl Command {
-    /// A plain delete.
-    pub(super) const fn delete(id: JobId) -> Self {
-        Self { verb: CommandKind::Delete, id, fence: None, if_version: None, by: None }
+    /// A command without conditions, by its producer.
+    pub const fn new(verb: CommandKind, id: JobId) -> Self {
+        Self { verb, id, fence: None, if_version: None, by: None }
     }
 }
 

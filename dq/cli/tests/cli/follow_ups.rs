@@ -33,7 +33,7 @@ pub(super) fn job(name: &str) -> NewJob {
 }
 
 fn delete_of(name: &str) -> Command {
-    Command { verb: CommandKind::Delete, id: JobId::new(name).unwrap(), fence: None, if_version: None, by: None }
+    Command::new(CommandKind::Delete, JobId::new(name).unwrap())
 }
 
 /// A run of a job of `orders` ends with an ack, and these jobs follow it in these topics.

@@ -135,13 +135,7 @@ impl Entries {
     /// Removes entries. No later one gets `last` or a smaller position.
     pub(super) async fn remove(&self, topic: &TopicKey, gone: &[u64], last: u64) -> Result<(), StoreError> {
         self.note(LAST, &last.to_string()).await?;
-        let delete = |position: &u64| Command {
-            verb: CommandKind::Delete,
-            id: entry_id(*position),
-            fence: None,
-            if_version: None,
-            by: None,
-        };
+        let delete = |position: &u64| Command::new(CommandKind::Delete, entry_id(*position));
         let items = gone.iter().map(delete).collect();
         let producer = self.directory.producer(topic, &self.sender.0);
         done(&producer.command(self.sender.of(items)).await?)

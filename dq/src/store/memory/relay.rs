@@ -4,8 +4,8 @@ use super::now::Now;
 use super::topic::Topic;
 use crate::job::{ProducerId, TopicName};
 use crate::store::{
-    BatchAnswer, Command, FollowUpBatch, FollowUpOutcome, Membership, NewJob, Numbered, OUT_OF_ORDER, OutboxEntry,
-    Relay, Relayed, StoreError,
+    BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUpOutcome, Membership, NewJob, Numbered, OUT_OF_ORDER,
+    OutboxEntry, Relay, Relayed, StoreError,
 };
 
 impl Topic {
@@ -38,7 +38,7 @@ impl Topic {
                 Ok(answer.map(|outcomes| FollowUpOutcome::of_set(&change, &outcomes)))
             }
             FollowUpBatch::Delete(ids) => {
-                let items = ids.into_iter().map(Command::delete).collect();
+                let items = ids.into_iter().map(|id| Command::new(CommandKind::Delete, id)).collect();
                 let answer = self.command(now, relay, &Numbered { number, items })?;
                 Ok(answer.map(|outcomes| FollowUpOutcome::of_deletes(&outcomes)))
             }

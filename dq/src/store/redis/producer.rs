@@ -22,9 +22,9 @@ use super::told::Told;
 use super::topic_state;
 use crate::job::{GroupName, NodeId, ProducerId, Record};
 use crate::store::{
-    AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandOutcome, FollowUpBatch, FollowUpOutcome, Import,
-    JobChange, LAST_VERSION, Membership, NewJob, Numbered, OutboxEntry, Pending, Producer, SetChange, SetOutcome,
-    SetTopic, StoreError, escaped,
+    AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandKind, CommandOutcome, FollowUpBatch, FollowUpOutcome,
+    Import, JobChange, LAST_VERSION, Membership, NewJob, Numbered, OutboxEntry, Pending, Producer, SetChange,
+    SetOutcome, SetTopic, StoreError, escaped,
 };
 
 /// One producer of one topic.
@@ -183,7 +183,7 @@ impl RedisProducer {
                 })
             }
             Ok(FollowUpBatch::Delete(ids)) => {
-                let deletes: Vec<_> = ids.into_iter().map(Command::delete).collect();
+                let deletes: Vec<_> = ids.into_iter().map(|id| Command::new(CommandKind::Delete, id)).collect();
                 let deleted = self.command(format!("{}<{}", entry.position, entry.after), &deletes);
                 Box::pin(async move {
                     Ok(BatchReply::Relay(deleted.await?.map(|outcomes| FollowUpOutcome::of_deletes(&outcomes))))

@@ -7,7 +7,7 @@ use dq::store::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange};
 
 /// A change of one job, whatever its version.
 pub(super) fn change(name: &str, what: ChangeKind) -> JobChange {
-    JobChange { id: id(name), what, if_version: None, by: None }
+    JobChange::new(id(name), what)
 }
 
 /// A change of the payload.

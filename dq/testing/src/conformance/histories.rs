@@ -95,8 +95,7 @@ pub async fn history_keeps_the_newest_moves(t: &Topic) {
     t.keep_history(LONGEST_HISTORY, Duration::ZERO).await;
     t.add_later("b", secs(60)).await;
     let by = |n: usize| format!("{n:0>250}");
-    let change =
-        |n| JobChange { by: Some(by(n).into()), id: id("b"), what: ChangeKind::ExtendBy(secs(1)), if_version: None };
+    let change = |n| JobChange { by: Some(by(n).into()), ..JobChange::new(id("b"), ChangeKind::ExtendBy(secs(1))) };
     for n in 0..50 {
         t.change_all(vec![change(n)]).await;
     }
@@ -257,12 +256,7 @@ pub async fn history_over_the_limits_is_refused(t: &Topic) {
 pub async fn history_names_the_callers_of_commands_and_changes(t: &Topic) {
     t.keep_history(20, Duration::ZERO).await;
     t.add_job(delayed("a", secs(60))).await;
-    let change = |by: Option<&str>| JobChange {
-        id: id("a"),
-        what: ChangeKind::RunNow,
-        if_version: None,
-        by: by.map(Into::into),
-    };
+    let change = |by: Option<&str>| JobChange { by: by.map(Into::into), ..JobChange::new(id("a"), ChangeKind::RunNow) };
     let batch = t.numbered(vec![change(Some("alice")), change(None)]);
     for _ in 0..2 {
         t.producer().change(batch.clone()).await.expect("change is answered");

@@ -47,7 +47,7 @@ pub async fn record_over_a_limit_of_the_format_changes_nothing(t: &Topic) {
         let items = vec![job("a"), NewJob { record: record.clone(), ..job("b") }];
         let added = t.producer.add(t.numbered(items)).await.expect_err("it is too large");
         let what = ChangeKind::Update(record.clone());
-        let changes = vec![JobChange { id: job("there").id, what, if_version: None, by: None }];
+        let changes = vec![JobChange::new(job("there").id, what)];
         let changed = t.producer.change(t.numbered(changes)).await.expect_err("it is too large");
         let copies =
             vec![copy("c", CopyPlace::Dead, t.now()), JobCopy { record, ..copy("d", CopyPlace::Dead, t.now()) }];

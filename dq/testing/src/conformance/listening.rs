@@ -157,7 +157,7 @@ pub async fn rare_moves_are_told(t: &Topic) {
     let request = Reclaim { node: t.node("n"), seen, limit: 10, bytes: USUAL_BYTES, max_crashes: MAX_CRASHES };
     assert_eq!(t.link("other").step(request).await.expect("reclaim is answered").moved, 1);
     assert_eq!(listener.one(t).await, JobMove::Reclaimed { node: node(t) });
-    let change = JobChange { id: id("a"), what: ChangeKind::ExtendBy(secs(60)), if_version: None, by: None };
+    let change = JobChange::new(id("a"), ChangeKind::ExtendBy(secs(60)));
     t.producer().change(t.numbered(vec![change])).await.expect("change is answered");
     let told = listener.one(t).await;
     assert!(matches!(&told, JobMove::Changed { due: Some(due), by } if *due > t.now() && !by.is_empty()), "{told:?}");

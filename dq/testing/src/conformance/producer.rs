@@ -54,7 +54,7 @@ pub(super) fn replacing(name: &str, payload: &str) -> NewJob {
 
 /// One command of a batch.
 pub(super) fn command(verb: CommandKind, name: &str, fence: Option<Fence>) -> Command {
-    Command { verb, id: id(name), fence, if_version: None, by: None }
+    Command { fence, ..Command::new(verb, id(name)) }
 }
 
 /// The outcomes of a batch, which must not be late.

@@ -310,8 +310,7 @@ impl Sim {
         let held: Vec<_> =
             lock(&checker).before.jobs.iter().filter(|(_, job)| holds(job, node)).map(|(id, _)| id.clone()).collect();
         let gone = held.into_iter().filter(|id| back.jobs.get(id).is_some_and(|job| !holds(job, node)));
-        let items =
-            gone.map(|id| Command { verb: CommandKind::Delete, id, fence: None, if_version: None, by: None }).collect();
+        let items = gone.map(|id| Command::new(CommandKind::Delete, id)).collect();
         let producer = self.store().producer(key, &ProducerId::new("between"));
         drop(producer.command(Numbered { number: self.next_number(), items }));
     }

@@ -122,7 +122,7 @@ impl Sim {
             self.bad(format!("[18] the follow-up {id} has come twice"));
         }
         let producer = store.producer(&key, &ProducerId::new(format!("ledger-{}", self.next_number())));
-        let delete = |id| Command { verb: CommandKind::Delete, id, fence: None, if_version: None, by: None };
+        let delete = |id| Command::new(CommandKind::Delete, id);
         let items = ids.into_iter().map(delete).collect();
         drop(answer_of(producer.command(Numbered { number: 1, items })));
     }

@@ -215,7 +215,7 @@ impl Sim {
 }
 
 fn delete(id: JobId) -> Command {
-    Command { verb: CommandKind::Delete, id, fence: None, if_version: None, by: None }
+    Command::new(CommandKind::Delete, id)
 }
 
 /// How a step ends a member; `None`: not, as when another job or a broadcast takes its place.

@@ -101,10 +101,7 @@ impl Bench {
 
     fn command(&mut self, verb: CommandKind, text: &str, fence: Option<Fence>) -> CommandOutcome {
         self.number += 1;
-        let batch = Numbered {
-            number: self.number,
-            items: vec![Command { verb, id: id(text), fence, if_version: None, by: None }],
-        };
+        let batch = Numbered { number: self.number, items: vec![Command { fence, ..Command::new(verb, id(text)) }] };
         let answer = self.topic.command(self.now, &ProducerId::new("p"), &batch).unwrap();
         self.finish_step();
         match answer {

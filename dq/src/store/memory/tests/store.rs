@@ -96,10 +96,11 @@ fn nonempty_topics_are_listed_in_order() {
     for topic in ["b", "a", "c"] {
         add(&store, topic, &["1"]);
     }
-    ready(store.producer(&key("b"), &ProducerId::new("p")).command(Numbered {
-        number: 2,
-        items: vec![Command { verb: CommandKind::Delete, id: id("1"), fence: None, if_version: None, by: None }],
-    }));
+    ready(
+        store
+            .producer(&key("b"), &ProducerId::new("p"))
+            .command(Numbered { number: 2, items: vec![Command::new(CommandKind::Delete, id("1"))] }),
+    );
     let names: Vec<_> = ready(store.topics(&key("a").app)).iter().map(ToString::to_string).collect();
     assert_eq!(names, ["a", "c"]);
     assert!(ready(store.topics(&AppName::new("another").unwrap())).is_empty());
