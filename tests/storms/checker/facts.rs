@@ -15,6 +15,8 @@ pub(super) struct Facts<'a> {
     pub(super) listings: Vec<Listing<'a>>,
     /// What the runs of last jobs of sets were told.
     pub(super) counts: BTreeMap<&'a str, Vec<[u64; 3]>>,
+    /// Of each process and topic when it learned until when its lease is valid.
+    leases: BTreeMap<(&'a str, &'a str), Vec<(u64, u64)>>,
 }
 
 /// A job. All times are in µs.
@@ -168,6 +170,7 @@ impl<'a> Facts<'a> {
             Entry::Settled { id, fence, change, verdict } => {
                 self.run(process, id, *fence).settled.push((at, change, verdict));
             }
+            Entry::Lease { topic, until } => self.leases.entry((process, topic)).or_default().push((at, *until)),
             Entry::Event { target, what, from, to } => self.reasons.add(target, what, *from, *to),
             Entry::Listing => *listing = Some(Listing { at, jobs: HashMap::new() }),
             Entry::Listed { id, place, cause } => {
@@ -177,6 +180,20 @@ impl<'a> Facts<'a> {
             }
             Entry::ListingEnd => self.listings.extend(listing.take()),
         }
+    }
+
+    /// Until when the lease of this process, which it had at this time, was provably valid; `None` if the files tell nothing of its leases. A later
+    /// one does not count: others may have taken over the jobs in between.
+    pub(super) fn lease_end(&self, process: &str, topic: &str, start: u64) -> Option<u64> {
+        let learned = self.leases.get(&(process, topic))?;
+        let mut end = learned.iter().take_while(|(at, _)| *at <= start).map(|(_, until)| *until).max().unwrap_or(0);
+        for (at, until) in learned.iter().skip_while(|(at, _)| *at <= start) {
+            if *at >= end {
+                break;
+            }
+            end = end.max(*until);
+        }
+        Some(end)
     }
 
     /// Only a set is added again by the next process, or after an answer that was none.

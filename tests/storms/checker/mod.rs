@@ -10,7 +10,7 @@
 //! | duplicate | a job begins again only after an outcome that says so, or for a reason among the events |
 //! | process | no process ends of itself |
 //! | set | the last job of a set begins after every member has ended, and its counts are those of the members. That it comes, and once, the rules above say: closing the set adds it |
-//! | slots | no more jobs of a topic run at a time than its `cluster_concurrency`, and of a group than its `group_concurrency`, on nodes that had no fault before they were killed |
+//! | slots | no more jobs of a topic run at a time than its `cluster_concurrency`, and of a group than its `group_concurrency`, each until the lease of its node has lapsed |
 //! | attempt | the attempt that a handler is told is the number of failed runs |
 
 mod commands;

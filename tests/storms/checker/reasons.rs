@@ -57,7 +57,12 @@ impl<'a> Reasons<'a> {
         event.map(|event| event.what)
     }
 
-    /// When the storm killed this process.
+    /// Whether something happened to the store in this time.
+    pub(super) fn disturb_store(&self, from: u64, to: u64) -> bool {
+        self.0.get("store").into_iter().flatten().any(|event| event.from <= to && from <= event.to + AFTERMATH)
+    }
+
+    /// When the storm was about to kill this process, which is not after its death.
     pub(super) fn killed(&self, process: &str) -> Option<u64> {
         self.0.get(process)?.iter().find(|event| event.what == KILLED).map(|event| event.from)
     }

@@ -1,15 +1,17 @@
 //! No more jobs of a topic run at a time on all nodes than its `cluster_concurrency`, and no more of a group than its
 //! `group_concurrency`.
 //!
-//! The id of a job tells which of them limits it. A run counts from the start of its handler to its end, or until its process was killed,
-//! which is within the time for which its slot is taken. Two things do not count: a `final_retry`, because the files do not tell when it
-//! ends; and a run whose process had another fault meanwhile, because it may have lost its lease.
+//! The id of a job tells which of them limits it. A run counts from the start of its handler to its end, until the storm was about to kill its
+//! process, or until the last lease of its node that the node learned of in time, whatever comes first. For all of that its slot is taken: the store frees
+//! it later. What a handler does beyond that (it blocks, or its process is starved or stands still) is counted by itself, because a limit holds for
+//! leases. Two things do not count: a `final_retry`, because the files do not tell when it ends; and a run during a fault of the store, which may
+//! lose a lease.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Report;
 use super::facts::Facts;
-use crate::process::work::gate_of;
+use crate::process::work::{gate_of, topic_of};
 
 /// A run that has a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +32,12 @@ pub(super) fn check(facts: &Facts<'_>, report: &mut Report) {
         for (fence, run) in life.began() {
             let end = run.end.map(|(at, _)| at).or_else(|| facts.reasons.killed(run.process));
             let Some((start, end)) = run.starts.first().copied().zip(end) else { continue };
-            if start < end && facts.reasons.between(run.process, start, end - 1).is_none() {
+            let lapse = facts.lease_end(run.process, topic_of(gate.0), start).unwrap_or(u64::MAX);
+            if lapse < end {
+                report.count("runs with a slot beyond their lease");
+            }
+            let end = end.min(lapse);
+            if start < end && !facts.reasons.disturb_store(start, end - 1) {
                 let run = Held { id, fence, process: run.process, end, accepted: run.accepted().map(|(_, kind)| kind) };
                 gates.entry(gate).or_default().extend([(start, true, run), (end, false, run)]);
             }

@@ -324,8 +324,34 @@ fn no_more_jobs_run_at_a_time_than_have_a_slot() {
     let exactly = 10 * SLOTS as u64;
     assert_eq!(broken(six_runs("slots", exactly)), 0, "a run ends as another begins");
     assert_eq!(broken(six_runs("slots", exactly + 1)), 6 - SLOTS);
-    let stalled = six_runs("slots", exactly + 1).event("node-1.1", "stalled", 5_015);
-    assert_eq!(broken(stalled), 0, "it may have lost its leases");
+    let stalled = || six_runs("slots", exactly + 1).event("node-1.1", "stalled", 5_015);
+    assert_eq!(broken(stalled()), 1, "it has not lost its lease");
+    assert_eq!(broken(stalled().event("store", "failed over", 5_060)), 0, "the store may have lost it");
+}
+
+/// A node learns at this time that its lease is valid until then.
+fn leased(storm: Storm, process: &'static str, at: u64, topic: &str, until: u64) -> Storm {
+    storm.note(process, at, Entry::Lease { topic: topic.into(), until: until * 1_000 })
+}
+
+#[test]
+fn a_run_has_its_slot_until_the_lease_of_its_node_lapses() {
+    let runs = || six_runs("slots", 51);
+    let of_others = |storm| leased(storm, "node-1.1", 4_990, "rejoin", 9_000);
+    let until = |until| leased(of_others(runs()), "node-0.1", 4_990, "rejoin", until);
+    assert_eq!(
+        (broken(until(5_051)), broken(until(5_050))),
+        (1, 0),
+        "the first run is at its end, and then beyond its lease"
+    );
+    let renewed = |at| broken(leased(until(5_040), "node-0.1", at, "rejoin", 9_000));
+    assert_eq!((renewed(5_039), renewed(5_040)), (1, 0), "a lease that comes too late does not count");
+    assert_eq!(broken(leased(of_others(runs()), "node-0.1", 4_990, "grouped", 5_040)), 1, "that is of another topic");
+    let logs = |storm: Storm| {
+        storm.0.into_iter().map(|(process, lines)| Log { process: process.into(), lines }).collect::<Vec<_>>()
+    };
+    let beyond = |storm| verify(&logs(storm)).counts.get("runs with a slot beyond their lease").copied();
+    assert_eq!((beyond(until(5_041)), beyond(until(9_000))), (Some(3), None));
 }
 
 #[test]
@@ -340,6 +366,16 @@ fn one_job_of_a_group_runs_at_a_time_and_a_killed_one_runs_until_then() {
         broken(storm.event("node-1.1", "killed", 5_060))
     };
     assert_eq!((killed(5_049), killed(5_051)), (0, 1));
+    // The time is that before the kill, however long this takes.
+    let slow = Entry::Event { target: "node-0.1".into(), what: "killed".into(), from: 5_049_000, to: 5_900_000 };
+    let slowly = start(start(storm(), "node-0.1", 5_000, 1), "node-1.1", 5_050, 2).note("storm", 5_900, slow);
+    assert_eq!(broken(slowly.event("node-1.1", "killed", 5_060)), 0);
+    let lapsed = |until| {
+        let storm = leased(storm(), "node-0.1", 4_000, "grouped", until);
+        let storm = start(start(storm, "node-0.1", 5_000, 1), "node-1.1", 5_050, 2).event("node-0.1", "killed", 5_090);
+        broken(storm.event("node-1.1", "killed", 5_060))
+    };
+    assert_eq!((lapsed(5_050), lapsed(5_051)), (0, 1), "it had lost its lease before it was killed");
 }
 
 /// A set of two members, of which this one ends at second 2, and whose last job begins then and is told these counts.

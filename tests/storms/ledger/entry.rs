@@ -42,6 +42,8 @@ pub enum Entry {
     Alone { ids: Vec<String> },
     /// What the store answered to the outcome of a run, as the node reports it to `tracing`.
     Settled { id: String, fence: u64, change: String, verdict: String },
+    /// The lease of the node in this topic is provably valid until then, µs, as the node reports it to `tracing`.
+    Lease { topic: String, until: u64 },
     /// Something that happened to a process, a group of them (`node-2` is every `node-2.N`), the `store` or `all`, and until when.
     Event { target: String, what: String, from: u64, to: u64 },
     /// A listing of all jobs begins. Nothing else happens in the store until it ends.

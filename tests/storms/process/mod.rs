@@ -120,7 +120,7 @@ pub fn run(part: &Part) -> ExitCode {
 fn report(part: &Part, ledger: &Arc<Ledger>) {
     let log = File::create(part.folder.join(format!("{}.log", part.name))).expect("the folder can be written");
     let warnings = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(log).with_filter(LevelFilter::WARN);
-    let verdicts = verdicts::Verdicts(Arc::clone(ledger)).with_filter(filter_fn(verdicts::is_wanted));
+    let verdicts = verdicts::Verdicts::new(Arc::clone(ledger)).with_filter(filter_fn(verdicts::is_wanted));
     tracing_subscriber::registry().with(warnings).with(verdicts).init();
 }
 

@@ -1,23 +1,50 @@
-//! The answers of the store to the outcomes of runs, and which jobs will run alone, as a program learns of them: dq reports each to `tracing`.
+//! The answers of the store to the outcomes of runs, which jobs will run alone, and until when leases are valid, as a program learns of them: dq
+//! reports each to `tracing`.
 
+use std::collections::HashMap;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use crate::ledger::{Entry, Ledger};
+use crate::ledger::{Entry, Ledger, now};
 
-/// Writes down every verdict, and each job that will run alone.
+/// A lease that is valid for this much longer, in µs, is written down again. Nearly every answer of the store renews it.
+const LONGER: u64 = 100_000;
+
+/// Writes down every verdict, each job that will run alone, and until when the leases of the node are valid.
 #[derive(Debug)]
-pub struct Verdicts(pub Arc<Ledger>);
+pub struct Verdicts {
+    ledger: Arc<Ledger>,
+    /// Until when they are, by topic, as it was written down last.
+    leases: Mutex<HashMap<String, u64>>,
+}
+
+impl Verdicts {
+    pub fn new(ledger: Arc<Ledger>) -> Self {
+        Self { ledger, leases: Mutex::default() }
+    }
+
+    fn renewed(&self, topic: String, until: u64) {
+        let mut leases = self.leases.lock().expect("no writer panics but at the end of the storm");
+        if leases.get(&topic).is_none_or(|last| *last + LONGER <= until) {
+            leases.insert(topic.clone(), until);
+            self.ledger.note(Entry::Lease { topic, until });
+        }
+    }
+}
+
+/// The target of renewals.
+const LEASES: &str = "dq::context::topic::lease";
 
 /// Whether an event may be one of them.
 pub fn is_wanted(metadata: &Metadata<'_>) -> bool {
     let is_verdict = *metadata.level() == Level::DEBUG && metadata.target() == "dq::context::topic::outcomes::report";
-    metadata.is_event() && (is_verdict || metadata.target() == "dq::context::topic::runs::isolation")
+    let others = ["dq::context::topic::runs::isolation", LEASES];
+    metadata.is_event() && (is_verdict || others.contains(&metadata.target()))
 }
 
 /// The fields of a verdict.
@@ -30,12 +57,17 @@ struct Fields {
     /// The ids of jobs that will not run as usual, and how they will.
     ids: String,
     message: String,
+    topic: String,
+    /// For how many µs a lease is valid.
+    good_for: Option<u64>,
 }
 
 impl Visit for Fields {
     fn record_u64(&mut self, field: &Field, value: u64) {
-        if field.name() == "fence" {
-            self.fence = value;
+        match field.name() {
+            "fence" => self.fence = value,
+            "good_for_us" => self.good_for = Some(value),
+            _ => {}
         }
     }
 
@@ -51,6 +83,7 @@ impl Visit for Fields {
         match field.name() {
             "job.id" => self.id = format!("{value:?}"),
             "ids" => self.ids = format!("{value:?}"),
+            "topic" => self.topic = format!("{value:?}"),
             "message" => self.message = format!("{value:?}"),
             _ => {}
         }
@@ -85,17 +118,21 @@ fn verdict(word: &str) -> &str {
 
 impl<S: Subscriber> Layer<S> for Verdicts {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut fields = Fields::default();
+        // The time is taken first, so that the lease is not valid for longer than it says.
+        let (at, mut fields) = (now(), Fields::default());
         event.record(&mut fields);
-        let Fields { id, fence, outcome, verdict: word, ids, message } = fields;
+        let Fields { id, fence, outcome, verdict: word, ids, message, topic, good_for } = fields;
+        if let Some(good_for) = good_for {
+            return self.renewed(topic, at + good_for);
+        }
         if message.contains("alone") {
             // The ids of a storm need no escapes.
             let ids = serde_json::from_str(&ids).expect("it is a list of texts");
-            self.0.note(Entry::Alone { ids });
+            self.ledger.note(Entry::Alone { ids });
         }
         if !word.is_empty() {
             let (change, verdict) = (change(&outcome).to_owned(), verdict(&word).to_owned());
-            self.0.note(Entry::Settled { id, fence, change, verdict });
+            self.ledger.note(Entry::Settled { id, fence, change, verdict });
         }
     }
 }

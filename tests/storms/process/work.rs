@@ -94,6 +94,11 @@ pub fn gate_of(id: &str) -> Option<(&str, usize)> {
     Some((gate, if gate == "slots" { SLOTS } else { 1 }))
 }
 
+/// The topic of the jobs with this gate.
+pub fn topic_of(gate: &str) -> &'static str {
+    if gate == "slots" { Kind::Rejoin.topic() } else { Kind::Grouped.topic() }
+}
+
 /// What the ids of the jobs of a chain end with.
 pub const CHAIN: [&str; 3] = ["~1", "~2", "~3"];
 

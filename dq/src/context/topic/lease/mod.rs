@@ -61,6 +61,10 @@ pub(super) struct Lease {
     audits: Audits,
 }
 
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 impl Lease {
     pub(super) fn new(parts: Arc<Parts>, end: Arc<LeaseEnd>) -> Self {
         Self {
@@ -81,6 +85,11 @@ impl Lease {
         self.renewed_at = self.renewed_at.max(sent);
         self.good_until = self.good_until.max(sent + length - length / 15);
         self.end.set(self.good_until);
+        tracing::trace!(
+            topic = %self.parts.key.topic,
+            good_for_us = micros(self.good_until.saturating_sub(self.parts.environment.now())),
+            "the lease was renewed"
+        );
     }
 
     /// An answer counts as a renewal if the node has rows and the answer's sequence number is the one its request named.
