@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use dq::config::TopicOverrides;
 use dq::inspect::Reason;
+use dq::prelude::*;
+use dq::provider::{CallError, Limit, Refusal};
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::scripted_listener::{MINUTE, MS, SECOND, Script, TestJob, handler_takes, test_job};
@@ -134,4 +137,35 @@ async fn a_resume_ends_a_back_off_and_a_bad_delay_is_a_failure() {
             "{delay}: the other job runs, and this one after its delay"
         );
     }
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "work", weight = "{tokens}", group = "customer-7", delay = "1h")]
+struct Prompt {
+    #[job(id)]
+    id: u32,
+    tokens: u16,
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_add_that_is_heavier_than_its_rate_is_refused_with_the_rate_in_the_code() {
+    let dq = Script::acks().start(|topic| topic.rate("10/s, burst 4")).await;
+    dq.settle().await;
+    let added = dq.provider().add_many([(1, 14), (2, 15), (3, 1)].map(|(id, tokens)| Prompt { id, tokens })).await;
+    assert_eq!(added.unwrap().iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
+    let error = dq.provider().add(Prompt { id: 2, tokens: 1 }).weight(15).await.unwrap_err();
+    assert!(!error.may_be_repeated(), "{error}");
+    let CallError::Refused { refusal: Refusal::TooHeavy { weight, rate, group: None }, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!((weight.get(), rate.most()), (15, 14));
+    assert_eq!(
+        error.to_string(),
+        "job `2` of topic `work` was not added: its weight is 15, and the rate 10/s, burst 4 of its topic allows 14 in a period; raise the rate or its burst, or split the job"
+    );
+    let work = dq.provider().topic("work").unwrap();
+    work.set_limit(Limit::GroupRate("8/s".parse().unwrap())).await.unwrap();
+    let error = dq.provider().add(Prompt { id: 4, tokens: 9 }).await.unwrap_err();
+    assert!(error.to_string().contains("the rate 8/s of its group customer-7 allows 8 in a period"), "{error}");
+    dq.provider().add(Prompt { id: 2, tokens: 8 }).await.unwrap();
 }

@@ -64,6 +64,11 @@ impl Rate {
     pub const fn burst(self) -> u32 {
         self.burst
     }
+
+    /// How many jobs there may be in any period: those of the rate and the burst.
+    pub const fn most(self) -> u32 {
+        self.jobs + self.burst
+    }
 }
 
 fn period(text: &str) -> Result<Duration, BadRate> {

@@ -6,7 +6,7 @@ use std::{slice, vec};
 use super::error::{CallError, Doing, Failed, Invalid, Reason, Refusal, Target};
 use super::request::{Answer, Outcome};
 use crate::job::{JobId, State, TopicName};
-use crate::store::{AddOutcome, OnDuplicate, TopicFull};
+use crate::store::{AddOutcome, OnDuplicate, TooHeavy, TopicFull};
 use crate::time::Timestamp;
 
 /// The store had to rewrite too many bytes for the requests before it.
@@ -253,6 +253,7 @@ pub(super) fn added(target: Target, answer: Answer) -> Result<Added, CallError> 
         (AddOutcome::GroupFull { group, full: TopicFull { waiting, limit } }, _) => {
             Err(Refusal::GroupFull { group, waiting, limit })
         }
+        (AddOutcome::TooHeavy(TooHeavy { weight, rate, group }), _) => Err(Refusal::TooHeavy { weight, rate, group }),
         (AddOutcome::Repeated, _) => return Err(Invalid::RepeatedInBatch { id }.into()),
         (AddOutcome::Later, _) => return Err(not_done(target, LATER.to_owned())),
         (AddOutcome::Refused(why), _) => return Err(not_done(target, why)),

@@ -11,8 +11,8 @@ use humantime::format_duration;
 
 pub use super::invalid::Invalid;
 use super::no_result::NoResult;
-use crate::job::{BadName, GroupName, JobId, State, TopicName};
-use crate::store::{CommandKind, OnDuplicate, SetRefusal, StoreError};
+use crate::job::{BadName, GroupName, JobId, State, TopicName, Weight};
+use crate::store::{CommandKind, OnDuplicate, Rate, SetRefusal, StoreError, TooHeavy};
 
 /// Why a call did not do what it was for. Every call of a provider has this error, and its shape says what to do: fix the call
 /// ([`Invalid`](Self::Invalid)), look at the job ([`Refused`](Self::Refused)), or call again ([`NotDone`](Self::NotDone),
@@ -130,6 +130,16 @@ pub enum Refusal {
         waiting: usize,
         /// How many may wait.
         limit: usize,
+    },
+    /// No period of the rate has room for the job (`rate`, or `group_rate`): its weight is over the number of the rate and its burst
+    /// together. Raise the rate or its burst, or split the job.
+    TooHeavy {
+        /// The weight of the job.
+        weight: Weight,
+        /// The rate.
+        rate: Rate,
+        /// The group whose rate it is; `None`: the rate of the topic.
+        group: Option<GroupName>,
     },
     /// There is no such job.
     NoSuchJob,
@@ -359,6 +369,10 @@ impl fmt::Display for Refusal {
             }
             Self::GroupFull { group, waiting, limit } => {
                 write!(f, "{waiting} jobs of its group {group} wait, and {limit} may (`group_max_waiting`); add it again once some have run, or raise the limit")
+            }
+            Self::TooHeavy { weight, rate, group } => {
+                let heavy = TooHeavy { weight: *weight, rate: *rate, group: group.clone() };
+                write!(f, "{heavy}; raise the rate or its burst, or split the job")
             }
             Self::State(State::Running) => f.write_str(
                 "it is running, and its run decides what comes next; an add with `.replace_existing()` runs it again after that",

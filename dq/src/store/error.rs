@@ -6,7 +6,7 @@ use std::time::Duration;
 use humantime::format_duration;
 
 use crate::job::limits::OverLimit;
-use crate::job::{GroupName, TopicKey};
+use crate::job::{GroupName, JobId, TopicKey};
 
 /// A request to the store failed, or its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
@@ -126,6 +126,14 @@ pub enum StoreError {
         /// The numbers.
         full: super::TopicFull,
     },
+    /// A waiting job of an import is heavier than all that its rate allows in a period, and the store did nothing. Raise the rate or its burst.
+    #[error("job `{id}` cannot be imported: {heavy}; raise the rate or its burst")]
+    TooHeavy {
+        /// The job.
+        id: JobId,
+        /// Weight and rate.
+        heavy: super::TooHeavy,
+    },
     /// The store is closed, or has stopped for good because its disk failed it, and did nothing. The reason says what to do; only
     /// a new start of the program opens it again. Only `file:`.
     #[error("the store has stopped and did not do {operation}: {reason}")]
@@ -179,6 +187,7 @@ impl StoreError {
                 | Self::Draining { .. }
                 | Self::TopicFull(_)
                 | Self::GroupFull { .. }
+                | Self::TooHeavy { .. }
                 | Self::Halted { .. }
                 | Self::Held { .. }
                 | Self::OverLimit { .. }

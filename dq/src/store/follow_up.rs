@@ -81,6 +81,7 @@ impl FollowUpOutcome {
                 AddOutcome::Deleted => "the job with this id was deleted, and its id stays taken".to_owned(),
                 AddOutcome::TopicFull(full) => format!("the topic is full: {full}"),
                 AddOutcome::GroupFull { group, full } => format!("the group {group} is full: {full}"),
+                AddOutcome::TooHeavy(heavy) => heavy.to_string(),
                 AddOutcome::Refused(cause) => cause,
                 _ => "another follow-up of the same run has this id".to_owned(),
             };

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::error::StoreError;
 use super::rate::Rate;
-use crate::job::JobDefaults;
+use crate::job::{GroupName, JobDefaults, Record, Weight};
 use crate::time::Timestamp;
 
 /// The most jobs that [`Limit::Concurrency`] may let run at a time.
@@ -66,6 +66,43 @@ impl TopicFull {
 impl fmt::Display for TopicFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} jobs wait, and {} may", self.waiting, self.limit)
+    }
+}
+
+/// A job is heavier than all that its rate, or the rate of its group, allows in a period, so no period has room for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TooHeavy {
+    /// The weight of the job.
+    pub weight: Weight,
+    /// The rate.
+    pub rate: Rate,
+    /// The group whose rate it is; `None`: the rate of the topic.
+    pub group: Option<GroupName>,
+}
+
+impl TooHeavy {
+    /// Whether the job of this record is, under the rate of its topic and the rate of each group.
+    pub(crate) fn of(record: &Record, (rate, group_rate): (Option<Rate>, Option<Rate>)) -> Option<Self> {
+        let weight = record.weight();
+        let is_over = |rate: &Rate| u32::from(weight.get()) > rate.most();
+        if let Some(rate) = rate.filter(is_over) {
+            return Some(Self { weight, rate, group: None });
+        }
+        let rate = group_rate.filter(is_over)?;
+        let group = record.group().and_then(|(_, name)| GroupName::new(name).ok())?;
+        Some(Self { weight, rate, group: Some(group) })
+    }
+}
+
+impl fmt::Display for TooHeavy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { weight, rate, group } = self;
+        write!(f, "its weight is {weight}, and the rate {rate} of its ")?;
+        match group {
+            None => f.write_str("topic")?,
+            Some(group) => write!(f, "group {group}")?,
+        }
+        write!(f, " allows {} in a period", rate.most())
     }
 }
 
@@ -229,7 +266,8 @@ pub(crate) fn stored_rate(rate: Rate) -> String {
     format!("{}/{}/{}", rate.jobs(), rate.period().as_millis(), rate.burst())
 }
 
-fn rate_in(text: &str) -> Option<Rate> {
+/// The rate that stores keep as this text.
+pub(crate) fn rate_in(text: &str) -> Option<Rate> {
     let mut parts = text.splitn(3, '/');
     let (jobs, period, burst) = (parts.next()?, parts.next()?, parts.next()?);
     Rate::new(jobs.parse().ok()?, Duration::from_millis(period.parse().ok()?), burst.parse().ok()?).ok()

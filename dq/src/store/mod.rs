@@ -79,12 +79,12 @@ pub use job_set::{
     Membership, OnDead, SetChange, SetCounts, SetOutcome, SetRefusal, SetSeen, SetState, SetVerb, SetsRequest,
 };
 pub(crate) use job_set::{CANCELLED_AT_ONCE, SET_KEPT};
-#[cfg(feature = "redis")]
-pub(crate) use limit::stored_rate;
 pub use limit::{
-    BadLimit, Limit, LimitKind, MOST_CONCURRENCY, MOST_GROUP_CONCURRENCY, MOST_WAITING, MaxWaiting, TopicFull,
-    TopicLimit,
+    BadLimit, Limit, LimitKind, MOST_CONCURRENCY, MOST_GROUP_CONCURRENCY, MOST_WAITING, MaxWaiting, TooHeavy,
+    TopicFull, TopicLimit,
 };
+#[cfg(feature = "redis")]
+pub(crate) use limit::{rate_in, stored_rate};
 pub use link::{Link, LinkOptions, Pending};
 pub(crate) use masked::masked_server;
 pub use memory_use::MemoryUse;

@@ -8,7 +8,7 @@ use super::change::{ChangeOutcome, JobChange};
 use super::due::Due;
 use super::export::JobCopy;
 use super::job_set::{SetChange, SetOutcome};
-use super::limit::{MaxWaiting, TopicFull};
+use super::limit::{MaxWaiting, TooHeavy, TopicFull};
 use super::link::Pending;
 use super::operations::{Batch, BatchReply, batch_calls, operations, other_kind};
 use super::outbox::{FollowUpOutcome, OutboxEntry};
@@ -156,6 +156,8 @@ pub enum AddOutcome {
         /// The numbers.
         full: TopicFull,
     },
+    /// No period of the rate has room for the job, which is not added (rule 29).
+    TooHeavy(TooHeavy),
     /// The store cannot add this job, for this reason.
     Refused(String),
     /// The store is away, and the buffer of the provider has the job until it is back. No store answers this.

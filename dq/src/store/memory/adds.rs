@@ -10,9 +10,9 @@ use super::now::Now;
 use super::places::{AddedJob, PendingCommand, Place, Replacement, Slot, TimedPlace, bytes_of_row};
 use super::taken::TakenIds;
 use super::topic::Topic;
-use crate::job::{Deliver, GroupName, JobId, Metadata, ProducerId, Record, State};
+use crate::job::{Deliver, GroupName, JobId, Metadata, ProducerId, Record, State, Weight};
 use crate::store::{
-    AddOutcome, BatchAnswer, Due, JobMove, LAST_VERSION, NewJob, Numbered, OnDuplicate, StoreError, TopicFull,
+    AddOutcome, BatchAnswer, Due, JobMove, LAST_VERSION, NewJob, Numbered, OnDuplicate, StoreError, TooHeavy, TopicFull,
 };
 use crate::time::Timestamp;
 
@@ -67,8 +67,8 @@ impl Topic {
     }
 
     fn add_one(&mut self, now: Now, producer: &ProducerId, job: NewJob) -> AddOutcome {
-        if let Some(full) = self.no_room_for(&job) {
-            return full;
+        if let Some(refusal) = self.refusal_of(&job) {
+            return refusal;
         }
         let usual = self.settings.delay.as_ref().map(|usual| usual.delay);
         let (due, record) = match (job.due, usual) {
@@ -114,10 +114,16 @@ impl Topic {
         }
     }
 
-    /// The answer to one job more than may wait, in the topic or in its group.
-    fn no_room_for(&self, job: &NewJob) -> Option<AddOutcome> {
+    /// The answer to a job that is too heavy, or to one more than may wait, in the topic or in its group.
+    fn refusal_of(&self, job: &NewJob) -> Option<AddOutcome> {
         if self.passes_limit {
             return None;
+        }
+        if let Some(heavy) = self.too_heavy(&job.id, &job.record, job.deliver) {
+            let replaces = job.on_duplicate == OnDuplicate::Replace && self.state(&job.id) != Some(State::Running);
+            if replaces || self.takes_room(job) {
+                return Some(heavy);
+            }
         }
         self.is_full_for(job).map(AddOutcome::TopicFull).or_else(|| {
             let limit = self.settings.group_waiting().or(job.max_waiting.and_then(|most| most.group))?;
@@ -126,6 +132,14 @@ impl Topic {
             let group = GroupName::new(name).ok()?;
             self.takes_room(job).then_some(AddOutcome::GroupFull { group, full })
         })
+    }
+
+    /// The answer to a job for which no period of a rate has room, if it comes into the queue. A schedule and a broadcast spend none.
+    fn too_heavy(&self, id: &JobId, record: &Record, deliver: Deliver) -> Option<AddOutcome> {
+        if record.weight() == Weight::ONE || deliver == Deliver::Broadcast || id.schedule_name().is_some() {
+            return None;
+        }
+        TooHeavy::of(record, self.told_rates()).map(AddOutcome::TooHeavy)
     }
 
     /// Whether the topic is full for this job. A job of a follow-up comes with all others of its run, or waits with them.
@@ -176,6 +190,9 @@ impl Topic {
             OnDuplicate::Keep if may_wait => (true, AddOutcome::ReplacementIfEnds),
             OnDuplicate::Keep | OnDuplicate::Reject => return AddOutcome::Exists(State::Running),
         };
+        if let Some(heavy) = self.too_heavy(id, &new.record, new.deliver).filter(|_| !self.passes_limit) {
+            return heavy;
+        }
         let mut slot = self.jobs.get_mut(id).expect("its state is known");
         let replace = |pending: &mut PendingCommand| pending.replacement = Some(Replacement { job: new, conditional });
         slot.change_pending(replace).expect("the state of the job is RUNNING");

@@ -23,6 +23,7 @@ impl Topic {
         if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }
+        self.code_rates = (self.by_code.rate, self.by_code.group_rate);
         let (ahead, gate) = (now.floor().after(request.lookahead), self.gate(now));
         self.jobs.end_pauses(now.floor());
         self.jobs.open_rates(self.group_rate(), now.micros());

@@ -9,7 +9,7 @@ use super::places::{Place, Slot, TimedPlace, bytes_of_row};
 use super::topic::Topic;
 use crate::job::{GroupName, JobId, ProducerId, State};
 use crate::store::{
-    BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, JobMove, OnDuplicate, StoreError, TopicFull,
+    BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, JobMove, OnDuplicate, StoreError, TooHeavy, TopicFull,
 };
 
 impl Topic {
@@ -40,6 +40,7 @@ impl Topic {
         let outcomes = match import.on_duplicate {
             OnDuplicate::Reject if exists => outcomes.into_iter().map(not_done).collect(),
             _ => {
+                self.none_is_too_heavy(&import.copies, &outcomes)?;
                 self.has_room(&import.copies, &outcomes)?;
                 for (copy, outcome) in import.copies.into_iter().zip(&outcomes) {
                     if matches!(outcome, ImportOutcome::Added | ImportOutcome::Replaced(_)) {
@@ -64,6 +65,19 @@ impl Topic {
                 ImportOutcome::Exists(state)
             }
         }
+    }
+
+    /// Refuses a copy that would wait and for which no period of a rate has room.
+    fn none_is_too_heavy(&self, copies: &[JobCopy], outcomes: &[ImportOutcome]) -> Result<(), StoreError> {
+        let rates = self.told_rates();
+        for (copy, outcome) in copies.iter().zip(outcomes) {
+            let comes = matches!(outcome, ImportOutcome::Added | ImportOutcome::Replaced(_));
+            let waits = copy.place == CopyPlace::Delayed && copy.id.schedule_name().is_none();
+            if let Some(heavy) = TooHeavy::of(&copy.record, rates).filter(|_| comes && waits) {
+                return Err(StoreError::TooHeavy { id: copy.id.clone(), heavy });
+            }
+        }
+        Ok(())
     }
 
     /// Refuses copies that would let more jobs wait than may.

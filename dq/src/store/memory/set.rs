@@ -86,6 +86,13 @@ impl Topic {
         self.settings.group_rate().or(self.by_code.group_rate)
     }
 
+    /// The rate of the topic and the rate of each group, as far as the store knows: what was set, or what the code of the last node says that
+    /// wanted jobs.
+    pub(super) fn told_rates(&self) -> (Option<Rate>, Option<Rate>) {
+        let (rate, group_rate) = self.code_rates;
+        (self.settings.rate().or(rate), self.settings.group_rate().or(group_rate))
+    }
+
     /// The state that counts now.
     pub(crate) fn topic_state(&self, now: Now) -> TopicState {
         self.settings.clone().at(now.floor())

@@ -22,7 +22,7 @@ use super::sequences::Sequences;
 use super::signals::{Notice, Notices};
 use super::taken::TakenIds;
 use crate::job::{Fence, JobId, NodeId, State, TopicName};
-use crate::store::{HistorySetting, LinkOptions, Moves, Signal, StoreError, TopicState};
+use crate::store::{HistorySetting, LinkOptions, Moves, Rate, Signal, StoreError, TopicState};
 use crate::time::Timestamp;
 
 /// The state of one topic.
@@ -40,6 +40,8 @@ pub(crate) struct Topic {
     pub(super) settings: TopicState,
     /// What the node of the present step says of that.
     pub(super) by_code: LinkOptions,
+    /// What the code of the last node that wanted jobs says of the rate of the topic and of each group.
+    pub(super) code_rates: (Option<Rate>, Option<Rate>),
     /// The order of the last job that was added to a group.
     pub(super) group_order: u64,
     /// When the first job may be claimed, at the beginning of the present step.

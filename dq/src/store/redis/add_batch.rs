@@ -11,7 +11,7 @@ use super::job_sets::member_of;
 use super::scripts::{FAR, ScriptCall};
 use super::told::Told;
 use super::{LAST_MS, micros, millis};
-use crate::job::{Deliver, JobId, NodeId, Priority, Record};
+use crate::job::{Deliver, JobId, NodeId, Priority, Record, Weight};
 use crate::store::{AddOutcome, Due, MaxWaiting, Membership, NewJob, OnDuplicate};
 use crate::time::Timestamp;
 
@@ -66,6 +66,7 @@ pub(super) struct AddBatch {
     retains: bool,
     has_priorities: bool,
     has_groups: bool,
+    has_weights: bool,
     /// Where the caller had each of the jobs, if another order is sent.
     order: Option<Vec<usize>>,
 }
@@ -85,6 +86,7 @@ impl AddBatch {
             retains: false,
             has_priorities: false,
             has_groups: false,
+            has_weights: false,
             order: None,
         };
         let repeated = repeated(&items);
@@ -124,6 +126,7 @@ impl AddBatch {
         };
         self.retains |= !fixed.retain.is_zero();
         self.has_groups |= job_has_group;
+        self.has_weights |= record.weight() != Weight::ONE;
         self.has_priorities |= fixed.priority != Priority::Normal;
         // The default delay of the topic may take the place of the job's own.
         let grows = if matches!(job.due, Due::Usual(_)) { MOST_DELAY_BYTES } else { 0 };
@@ -197,9 +200,10 @@ impl AddBatch {
         self.has(|options| options.on_duplicate.is_some())
     }
 
-    /// Whether the jobs concern only the queue, their ids are new for certain, and their records small.
+    /// Whether the jobs concern only the queue, their ids are new for certain, no rate is too low for them, and their records small.
     pub(super) fn is_plain(&self) -> bool {
-        !self.jobs.is_empty() && self.longest <= SMALL && !self.is_special() && !self.has_chosen_ids()
+        let is_special = self.is_special() || self.has_chosen_ids() || self.has_weights;
+        !self.jobs.is_empty() && self.longest <= SMALL && !is_special
     }
 
     /// Adds the arguments to a call that has its keys, among them the rows of `nodes`. `renews`: the store keeps the answer for
@@ -218,6 +222,7 @@ impl AddBatch {
             (self.has_schedules(), 'h'),
             (self.membership.is_some(), 'm'),
             (self.is_bounded(), 'w'),
+            (self.has_weights, 'y'),
         ];
         let letters: String = letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect();
         let of_jobs = self.jobs.iter().flat_map(|(id, record)| [id.as_str().len(), record.as_bytes().len()]);

@@ -8,8 +8,10 @@ use redis::Value;
 use super::reply::{Reply, codes, malformed, state};
 use super::scripts::ScriptCall;
 use super::topic_state::full;
-use crate::job::{GroupName, Priority};
-use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError};
+use crate::job::{GroupName, JobId, Priority, Weight};
+use crate::store::{
+    BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError, TooHeavy, rate_in,
+};
 
 /// Which copies of a batch are not sent, because an earlier one has their id.
 pub(super) struct Repeats(Vec<bool>);
@@ -44,7 +46,15 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
     let has_schedules = copies.iter().any(is_schedule);
     let has_groups = copies.iter().any(|copy| copy.record.group().is_some());
     let takes_ids = copies.iter().any(|copy| copy.taken_until.is_some());
-    let letters = [(retains, 'r'), (has_groups, 'g'), (has_priorities, 'p'), (has_schedules, 'h'), (takes_ids, 'u')];
+    let has_weights = copies.iter().any(|copy| copy.record.weight() != Weight::ONE);
+    let letters = [
+        (retains, 'r'),
+        (has_groups, 'g'),
+        (has_priorities, 'p'),
+        (has_schedules, 'h'),
+        (takes_ids, 'u'),
+        (has_weights, 'y'),
+    ];
     call.push(letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect::<String>());
     call.push(longest.next_power_of_two());
     call.push(import.fence.0);
@@ -74,6 +84,9 @@ pub(super) fn imported(answer: Value, repeats: &Repeats) -> Result<BatchAnswer<I
             Err(_) => StoreError::TopicFull(full),
         });
     }
+    if how == "heavy" {
+        return Err(too_heavy(&text, &mut reply)?);
+    }
     let mut letters = codes(&text, 'i', "import")?.chars();
     let mut outcomes = Vec::with_capacity(repeats.0.len());
     for is_repeated in &repeats.0 {
@@ -83,6 +96,17 @@ pub(super) fn imported(answer: Value, repeats: &Repeats) -> Result<BatchAnswer<I
         });
     }
     Ok(BatchAnswer::Done(outcomes))
+}
+
+/// The error of a copy that is too heavy: the rate, its id, its weight, and the group whose rate it is, or nothing.
+fn too_heavy(rate: &str, reply: &mut Reply) -> Result<StoreError, StoreError> {
+    let (id, weight, group) = (reply.text()?, reply.text()?, reply.text()?);
+    let heavy = || {
+        let (weight, rate) = (weight.parse().ok()?, rate_in(rate)?);
+        let heavy = TooHeavy { weight, rate, group: GroupName::new(group).ok() };
+        Some(StoreError::TooHeavy { id: JobId::new(id).ok()?, heavy })
+    };
+    heavy().ok_or_else(|| malformed("import", "it does not say which job is too heavy"))
 }
 
 fn outcome(letter: char) -> Option<ImportOutcome> {

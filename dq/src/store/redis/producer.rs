@@ -24,7 +24,7 @@ use crate::job::{GroupName, NodeId, ProducerId, Record};
 use crate::store::{
     AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandKind, CommandOutcome, FollowUpBatch, FollowUpOutcome,
     Import, JobChange, LAST_VERSION, Membership, NewJob, Numbered, OutboxEntry, Pending, Producer, SetChange,
-    SetOutcome, SetTopic, StoreError, escaped,
+    SetOutcome, SetTopic, StoreError, TooHeavy, escaped,
 };
 
 /// One producer of one topic.
@@ -277,6 +277,12 @@ fn outcome(told: &mut Told<'_>, record: &Record) -> Option<AddOutcome> {
         'G' => {
             let (_, name) = record.group()?;
             AddOutcome::GroupFull { group: GroupName::new(name).ok()?, full: told.full()? }
+        }
+        'H' => AddOutcome::TooHeavy(TooHeavy { weight: record.weight(), rate: told.rate()?, group: None }),
+        'J' => {
+            let (_, name) = record.group()?;
+            let (weight, group) = (record.weight(), GroupName::new(name).ok()?);
+            AddOutcome::TooHeavy(TooHeavy { weight, rate: told.rate()?, group: Some(group) })
         }
         'z' => AddOutcome::Deleted,
         'M' => AddOutcome::Refused(LAST_VERSION.to_owned()),

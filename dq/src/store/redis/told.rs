@@ -3,7 +3,7 @@
 use std::str::Chars;
 
 use super::topic_state::full;
-use crate::store::TopicFull;
+use crate::store::{Rate, TopicFull, rate_in};
 use crate::time::Timestamp;
 
 /// The codes of a batch: letters, and behind some of them a version and a due time.
@@ -35,6 +35,13 @@ impl<'a> Told<'a> {
         let (text, rest) = self.codes.as_str().split_once(';')?;
         self.codes = rest.chars();
         full(text)
+    }
+
+    /// `JOBS/MS/BURST;`
+    pub(super) fn rate(&mut self) -> Option<Rate> {
+        let (text, rest) = self.codes.as_str().split_once(';')?;
+        self.codes = rest.chars();
+        rate_in(text)
     }
 
     /// `VERSION;`, `VERSION,DUE;`, or `VERSION,;`, which means the due time of the last outcome that had one.

@@ -461,6 +461,9 @@ macro_rules! store_behaviours {
         group_rates:
             no_window_has_more_claims_of_a_group_than_its_rate group_that_has_spent_its_rate_is_due_later rate_of_groups_that_was_set_overrides_the_code job_spends_its_weight_of_the_rate_of_its_group
             parked_job_obeys_the_pause_and_the_rate_of_its_group faster_rate_of_groups_reaches_a_retry_that_waits;
+        heavy:
+            job_heavier_than_a_period_of_the_rate_is_refused rate_in_the_code_of_a_node_refuses_heavy_jobs only_what_comes_into_the_queue_is_too_heavy
+            heavy_job_that_comes_back_waits refusal_of_a_heavy_job_is_the_answer_of_a_repeat import_of_a_heavy_job_is_refused;
         paused_groups:
             jobs_of_a_paused_group_wait_and_the_others_run pause_of_a_group_ends_by_itself
             job_with_a_seat_waits_for_the_end_of_the_pause jobs_of_a_paused_group_change_like_others

@@ -54,6 +54,7 @@ pub mod full;
 pub mod full_groups;
 pub mod group_rates;
 pub mod groups;
+pub mod heavy;
 pub mod histories;
 pub mod imports;
 pub mod inspection;

@@ -232,7 +232,8 @@ pub(super) const fn result_of(error: &CallError) -> AddResult {
         }
         CallError::NotDone { .. }
         | CallError::Refused {
-            refusal: Refusal::Draining { .. } | Refusal::TopicFull { .. } | Refusal::GroupFull { .. },
+            refusal:
+                Refusal::Draining { .. } | Refusal::TopicFull { .. } | Refusal::GroupFull { .. } | Refusal::TooHeavy { .. },
             ..
         } => AddResult::NotAdded,
         _ => AddResult::Unknown,

@@ -4,7 +4,7 @@ KEYS[1]  {app:topic}:jobs            HASH     job id -> record
 KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms
 KEYS[3]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[4]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[5]  {app:topic}:meta            HASH     protocol, retains, priorities, largest, watcher, publisher, draining, delay, waiting, group_waiting, taken
+KEYS[5]  {app:topic}:meta            HASH     protocol, retains, priorities, largest, watcher, publisher, draining, delay, waiting, group_waiting, taken, rate, group_rate, rates
 KEYS[6]  {app:topic}:wake            CHANNEL  signals for every node
 KEYS[7]  {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[8]  {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
@@ -28,7 +28,7 @@ KEYS[25] {app:topic}:taken           ZSET     id that stays taken -> until when,
 KEYS[26] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
 ARGV[2]  letters: s if a job is special (it has a broadcast, an expiry or a group, extends, takes its id for a time, is a member of a job set, or is a schedule), u if one takes its id for a time, g if one has a group, p if one has another priority than the normal one, e if one extends, c if an id was
-         chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, m if the jobs are members of a job set, w if its caller says how many jobs may wait, f if a job may be due much
+         chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, m if the jobs are members of a job set, w if its caller says how many jobs may wait, y if one has a weight, f if a job may be due much
          later: the ids of each group ascend, and no record is over 1 KiB. Without s, c and f, and with records up to 4 KiB, the first
          six keys are enough; with f the first nine; with w, or if the topic has groups, keeps histories, limits what waits or has members of job sets, the first fourteen
 ARGV[3]  no record of the batch has more bytes
@@ -47,7 +47,8 @@ Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING 
          ended and its id stays taken); z (it was deleted, and its id stays taken); D U X (replaced, and the state
          of the old job); W (the replacement waits for the end of the run); I (the replacement counts if the pending end applies);
          E, and version and due time as the part `edit` tells them (extended); L (too many bytes to extend: in another batch); M (its
-         version cannot grow); T, or G, and how many wait, a comma, how many may, and `;` (the topic or the group is full)
+         version cannot grow); T, or G, and how many wait, a comma, how many may, and `;` (the topic or the group is full); H, or J, the rate
+         of the topic or of each group, as `meta` has it, and `;` (no period has room for its weight)
          A topic that drains refuses the batch with the error `DQDRAINING` and the field of meta
 Holds    rules 2, 4, 13, 18, 24, 28, 29, 30: an id whose place another program removed is free
 Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET field if its id was chosen
@@ -93,6 +94,9 @@ if is_plain and chosen then
   end
 end
 local refused, bound
+if flags ~= '' and ARGV[1] == number and string.find(flags, 'y', 1, true) then
+  -- rare heavy_batch.lua
+end
 if waiting or group_waiting or flags ~= '' and string.find(flags, 'w', 1, true) then
   -- rare waiting.lua
 end

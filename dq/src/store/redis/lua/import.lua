@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
 KEYS[8]  {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[9]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[10] {app:topic}:meta            HASH     protocol, fence, retains, largest, watcher, publisher, draining, waiting, group_waiting
+KEYS[10] {app:topic}:meta            HASH     protocol, fence, retains, largest, watcher, publisher, draining, waiting, group_waiting, rate, group_rate, rates
 KEYS[11] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[12] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[13] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
@@ -24,14 +24,15 @@ KEYS[21] {app:topic}:members         HASH     job id -> job set that the job is 
 KEYS[22] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
 ARGV[1]  number of the batch
 ARGV[2]  r (reject: all or nothing), k (keep) or p (replace)
-ARGV[3]  letters: r if a copy has a retention, p if one has another priority than the normal one, h if one is a schedule, u if the id of one is taken
+ARGV[3]  letters: r if a copy has a retention, p if one has another priority than the normal one, h if one is a schedule, u if the id of one is taken, y if one has a weight
 ARGV[4]  no record of the batch has more bytes
 ARGV[5]  the fence which no later run may get
 ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among the broadcasts, its place (d u x f, or b: a
          broadcast), id, time in ms, crashes, record, and until when its id is taken in ms, or nothing
 
 Returns  {'done', answer}, {'kept', answer}, {'late'}, or, if more jobs would wait than may, {'full', how many wait, a comma, how many may, the group that is full or ''}
-         after it has done nothing. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
+         after it has done nothing; or, if a copy would wait that is heavier than all that a rate allows in a period, {'heavy', the rate as `meta` has it,
+         its id, its weight, and the group whose rate it is or ''}. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
          its state); D U X F (replaced, and the state of the old job); - (not done, because another one exists)
          A topic that drains refuses the batch with the error `DQDRAINING` and the field of meta
 Holds    rules 1, 2, 5, 18, 23, 27, 29, 30: an id in no place is RUNNING, and untouched
@@ -96,6 +97,19 @@ for i = FIRST_COPY, #ARGV, FIELDS do
   local replaces = state and state ~= 'r' and duplicate == 'p'
   is_refused = is_refused or duplicate == 'r' and state
   answers[#answers + 1] = replaces and string.upper(state) or state or 'A'
+end
+if string.find(flags, 'y', 1, true) and not is_refused then
+  -- include weight.lua
+  -- include heavy.lua
+  for i, letter in ipairs(answers) do
+    local at = FIRST_COPY + (i - 1) * FIELDS
+    local comes = letter == string.upper(letter) and ARGV[at] == 'd' and string.sub(ARGV[at + 1], 1, 12) ~= 'dq:schedule:'
+    local answer = comes and too_heavy(ARGV[at + 4])
+    if answer then
+      local group = string.sub(answer, 1, 1) == 'J' and seating.group_of(ARGV[at + 4]) or ''
+      return {'heavy', string.sub(answer, 2, -2), ARGV[at + 1], int(weight_in(ARGV[at + 4])), group}
+    end
+  end
 end
 if (waiting or group_waiting) and not is_refused then
   -- Copies of jobs that wait and did not before; a schedule is none.

@@ -6,7 +6,7 @@ KEYS[3]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[4]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[5]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[6]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, priorities, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, opens, shut, events, history
+KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, priorities, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, opens, shut, rates, events, history
 KEYS[8]  {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[9]  {app:topic}:far            ZSET    bounds of the leaves of jobs that are due much later
 KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of such a job
@@ -49,9 +49,9 @@ local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
-  draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, shut, opens, priorities, has_groups, tells_moves = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
+  draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, shut, opens, priorities, has_groups, tells_moves, by_code = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
-    'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'shut', 'opens', 'priorities', 'groups', 'members'))
+    'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'shut', 'opens', 'priorities', 'groups', 'members', 'rates'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
 local note, keep_notes
@@ -97,6 +97,9 @@ if pauses and pauses.next < 9999999999999999 then come_at = math.min(come_at or 
 local more = first_due <= reach
 if limited or pace or shut then
   -- rare shut.lua
+end
+if by_code or ARGV[10] ~= '' or ARGV[13] ~= '' then
+  -- rare says.lua
 end
 local wake_at, role, taken = after(fallback), 0, nil
 watcher_until, standby_until = tonumber(watcher_until or '') or 0, tonumber(standby_until or '') or 0

@@ -58,6 +58,7 @@ impl Checker {
             | AddOutcome::Later
             | AddOutcome::TopicFull(_)
             | AddOutcome::GroupFull { .. }
+            | AddOutcome::TooHeavy(_)
             | AddOutcome::Refused(_) => true,
             AddOutcome::Buffered => false,
         };

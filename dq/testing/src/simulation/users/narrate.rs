@@ -98,6 +98,7 @@ fn how_added(outcome: &AddOutcome, due: &str) -> String {
         AddOutcome::Later => "has to come in another batch".into(),
         AddOutcome::Repeated => "comes twice in one batch".into(),
         AddOutcome::TopicFull(full) | AddOutcome::GroupFull { full, .. } => format!("is refused: {full}"),
+        AddOutcome::TooHeavy(heavy) => format!("is refused: {heavy}"),
         AddOutcome::Refused(why) => format!("is refused: {why}"),
         AddOutcome::Buffered => "waits in a buffer".into(),
     }
