@@ -361,6 +361,11 @@ impl Slots {
         Self { limit: state.concurrency().or(by_code), running }
     }
 
+    /// Whether there is a limit.
+    pub(crate) const fn are_bounded(self) -> bool {
+        self.limit.is_some()
+    }
+
     /// How many of so many jobs may be claimed now.
     pub(crate) fn take(self, wanted: usize) -> usize {
         self.limit.map_or(wanted, |limit| wanted.min(limit.saturating_sub(self.running)))

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::leases::lease_end;
 use super::now::Now;
-use super::places::{TimedPlace, spends};
+use super::places::{Jobs, TimedPlace, spends};
 use super::topic::Topic;
-use crate::job::{NodeId, Sequence, Weight};
+use crate::job::{Fence, NodeId, Sequence, Weight};
 use crate::store::step::{Claim, Role, Sequenced, Sweep, Swept, Transfer, Transferred};
 use crate::store::{Gate, JobMove, Pace, StoreError};
 use crate::time::{Timestamp, millis_ceil};
@@ -29,20 +29,31 @@ impl Topic {
         self.jobs.open_rates(self.group_rate(), now.micros());
         let latest = gate.latest(ahead);
         let (slots, pace) = (self.slots(), self.pace(now));
+        let is_gated = slots.are_bounded() || pace.is_some() || self.jobs.are_ranked();
+        let is_tick_due = |latest: &Timestamp| self.jobs.next_tick().is_some_and(|tick| tick <= *latest);
+        // What else is due is for the next transfer.
+        let ticks = latest.filter(|latest| is_gated && is_tick_due(latest));
         let limit = slots.take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
-        let due = (TimedPlace::Delayed, latest, limit, request.bytes);
-        let (claims, refused) = self.claim(now, node, (due, pace), (request.last_seen, request.lease));
+        let (claims, refused) = if let Some(until) = ticks {
+            let due = (until, request.limit, request.bytes);
+            let take = |jobs: &mut Jobs, held| (jobs.claim_ticks(due, node, held), None);
+            self.claim_by(now, node, (request.last_seen, request.lease), take)
+        } else {
+            let due = (TimedPlace::Delayed, latest, limit, request.bytes);
+            self.claim(now, node, (due, pace), (request.last_seen, request.lease))
+        };
         let opens = self.spend(now, pace, (&claims, refused));
         self.record.claimed(now, node, &claims, true);
         self.cut_leases(now);
-        let more = latest.is_some_and(|latest| self.jobs.is_due(latest));
         let was_shut = self.shut.is_some();
-        self.shut = slots.shut_by(claims.len()).filter(|_| more);
-        let more = more && self.shut.is_none() && opens.is_none();
-        let head = gate.opens(self.jobs.head(), Transfer::comes_ahead(request.lookahead));
-        let opening = self.jobs.next_opening().filter(|_| !matches!(gate, Gate::Closed(_)));
-        let head = head.into_iter().chain(opening).min().filter(|_| self.shut.is_none());
-        let head = head.map(|head| opens.map_or(head, |opens| head.max(opens)));
+        let (more, head) = if ticks.is_some() {
+            (true, Some(now.floor()))
+        } else {
+            let more = latest.is_some_and(|latest| self.jobs.is_due(latest));
+            self.shut = slots.shut_by(claims.len()).filter(|_| more);
+            let more = more && self.shut.is_none() && opens.is_none();
+            (more, self.next_claim(gate, Transfer::comes_ahead(request.lookahead), opens))
+        };
         let (role, wake_at) = self.roles.assign(node, now, head, now.after(request.fallback));
         // The watcher sleeps until a slot is free, and does not know of what is due later.
         if was_shut && self.shut.is_none() && role != Some(Role::Watcher) {
@@ -110,11 +121,25 @@ impl Topic {
         ((place, latest, limit, bytes), pace): ((TimedPlace, Option<Timestamp>, usize, usize), Option<Pace>),
         (last_seen, lease): (Sequence, Duration),
     ) -> (Vec<Claim>, Option<Weight>) {
+        let order = (self.by_code.ageing, self.seats(), self.group_rate());
+        let take = |jobs: &mut Jobs, held| {
+            let claim = |latest| jobs.claim(((place, latest, limit, bytes), pace), order, node, held);
+            latest.map_or_else(Default::default, claim)
+        };
+        self.claim_by(now, node, (last_seen, lease), take)
+    }
+
+    /// Claims what `take` gives the node under the fence and the end of the lease.
+    fn claim_by(
+        &mut self,
+        now: Now,
+        node: &NodeId,
+        (last_seen, lease): (Sequence, Duration),
+        take: impl FnOnce(&mut Jobs, (Fence, Timestamp)) -> (Vec<Claim>, Option<Weight>),
+    ) -> (Vec<Claim>, Option<Weight>) {
         let fence = self.fence.next_at(now.micros());
         let end = lease_end(now, lease);
-        let order = (self.by_code.ageing, self.seats(), self.group_rate());
-        let claim = |latest| self.jobs.claim(((place, latest, limit, bytes), pace), order, node, (fence, end));
-        let (claims, refused) = latest.map_or_else(Default::default, claim);
+        let (claims, refused) = take(&mut self.jobs, (fence, end));
         if !claims.is_empty() {
             self.fence = fence;
         }
@@ -124,6 +149,15 @@ impl Topic {
         self.jobs.set_lease(node, end);
         self.take_sequence(now, node, last_seen);
         (claims, refused)
+    }
+
+    /// When the watcher comes for the next claim, where the rate opens at this time: for a job, for a group, or for a tick, which passes the limits.
+    fn next_claim(&self, gate: Gate, ahead: Duration, opens: Option<Timestamp>) -> Option<Timestamp> {
+        let head = gate.opens(self.jobs.head(), ahead);
+        let opening = self.jobs.next_opening().filter(|_| !matches!(gate, Gate::Closed(_)));
+        let head = head.into_iter().chain(opening).min().filter(|_| self.shut.is_none());
+        let head = head.map(|head| opens.map_or(head, |opens| head.max(opens)));
+        head.into_iter().chain(gate.opens(self.jobs.next_tick(), ahead)).min()
     }
 
     /// These jobs are claimed under this rate, and the next one of this weight is not. Returns when the next may be, if not now.

@@ -46,6 +46,8 @@ pub(crate) struct Topic {
     pub(super) group_order: u64,
     /// When the first job may be claimed, at the beginning of the present step.
     pub(super) head_before: Option<Timestamp>,
+    /// When the next tick was, then.
+    pub(super) tick_before: Option<Timestamp>,
     /// When the rate lets the next claim come, in µs; `None`: what the last fence says.
     pub(super) opens: Option<u64>,
     /// How many jobs may be RUNNING, if due jobs wait because so many are, and nobody was told yet that a slot is free.
@@ -78,7 +80,7 @@ impl Topic {
     /// A step begins. `is_listened`: somebody wants its moves.
     pub(super) fn begin_step(&mut self, now: Now, is_listened: bool) {
         self.record.begin(is_listened, self.histories.are_kept(), !self.members.is_empty());
-        self.head_before = self.jobs.head();
+        (self.head_before, self.tick_before) = (self.jobs.head(), self.jobs.next_tick());
         self.passes_limit = false; // of a step that panicked
         self.jobs.set_now(now.micros());
     }
@@ -105,6 +107,13 @@ impl Topic {
             && self.head_before.is_none_or(|before| head < before)
         {
             self.signal_head(now, head);
+        }
+        // A watcher that waits for a gate sleeps past the head, but comes for each tick.
+        if let Some(tick) = self.jobs.next_tick()
+            && self.tick_before.is_none_or(|before| tick < before)
+            && self.roles.sleeps_past(now, tick)
+        {
+            self.signal_head(now, tick);
         }
         self.taken.forget(now);
         let (moves, counts) = self.record.take();

@@ -50,6 +50,8 @@ pub(super) enum Key {
     Meta,
     /// ZSET ids of schedules, all with score 0. It has every schedule, and may name some that are gone.
     Schedules,
+    /// ZSET id of a schedule → when its next tick is, or an earlier time. Ticks that it does not have wait like jobs.
+    Ticks,
     Grouped,
     /// ZSET follow-ups that have not arrived, all with score 0.
     Outbox,
@@ -101,6 +103,7 @@ impl Key {
             Self::Calls => "calls",
             Self::Meta => "meta",
             Self::Schedules => "schedules",
+            Self::Ticks => "ticks",
             Self::Grouped => "grouped",
             Self::Outbox => "outbox",
             Self::Members => "members",
@@ -128,6 +131,7 @@ impl Key {
             | Self::Broadcasts
             | Self::Leases
             | Self::Schedules
+            | Self::Ticks
             | Self::Grouped
             | Self::Outbox
             | Self::SetOrder

@@ -51,7 +51,7 @@ impl RedisLink {
 }
 
 /// How many of its last keys a settle does not need that counts nothing, and has no tick.
-const SETTLES_WITHOUT: usize = 2;
+const SETTLES_WITHOUT: usize = 3;
 
 /// A row that cannot be a job of dq: id and token as bytes.
 type ForeignRow = (Bytes, Bytes);

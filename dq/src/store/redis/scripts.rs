@@ -47,8 +47,8 @@ macro_rules! steps {
 }
 
 steps! {
-    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs FarLeaves Unacked Dead Done Grouped Broadcasts History HistoryEnds Members Outbox Statistics];
-    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs Grouped History HistoryEnds Members Outbox Schedules Statistics];
+    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs FarLeaves Unacked Dead Done Grouped Broadcasts History HistoryEnds Members Outbox Ticks Statistics];
+    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements FarJobs Grouped History HistoryEnds Members Outbox Schedules Ticks Statistics];
     Renew "renew" [Running Leases Sequence];
     Isolate "isolate" [Running Leases Sequence Pending Crashes];
     Note "note" [Running Leases Sequence Pending Jobs Metadata Crashes Meta];
@@ -60,15 +60,15 @@ steps! {
     Publish "publish" [Broadcasts BroadcastJobs Meta BroadcastChannel Jobs Done History HistoryEnds Members Outbox];
     Scan "scan" [Jobs Delayed Unacked Dead Done Leases Meta Far FarJobs Grouped Running];
     Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Far FarJobs FarLeaves Schedules Grouped History HistoryEnds Members Outbox Running];
-    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs FarLeaves Grouped History HistoryEnds Members Outbox Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Schedules Taken Running];
-    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs FarLeaves Schedules Grouped Taken History HistoryEnds Members Outbox];
-    Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs FarLeaves Grouped History HistoryEnds Members Outbox];
+    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs FarLeaves Grouped History HistoryEnds Members Outbox Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Schedules Taken Ticks Running];
+    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs FarLeaves Schedules Grouped Taken History HistoryEnds Members Outbox Ticks];
+    Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs FarLeaves Grouped History HistoryEnds Members Outbox Ticks];
     Listen "listen" [Meta];
     KeepHistory "keep_history" [Meta History HistoryEnds];
     History "history" [History];
     Set "set" [Calls Meta Wake Delayed Grouped];
     TopicState "topic_state" [Meta];
-    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs FarLeaves Schedules Grouped Taken History HistoryEnds Members Outbox];
+    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs FarLeaves Schedules Grouped Taken History HistoryEnds Members Outbox Ticks];
     Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs FarLeaves History HistoryEnds Grouped Taken Outbox Members Sets SetOrder];
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs Crashes];
     Page "page" [Jobs Delayed Metadata Far FarJobs FarLeaves Crashes Meta];
@@ -114,7 +114,7 @@ const PARTS: &[(&str, &str)] = parts! {
     "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "drained.lua" "edit.lua" "ends.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "group_rate.lua" "group_waiting.lua" "groups.lua" "head.lua" "heavy.lua" "heavy_batch.lua"
     "holders.lua" "join.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "limits.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
     "news.lua" "note.lua" "open_groups.lua" "options.lua" "order.lua" "outcomes.lua" "overrides.lua" "pace.lua" "pages.lua" "parked.lua" "pauses.lua" "pending.lua" "places.lua" "plain_far.lua" "post.lua" "put_far.lua" "put_outbox.lua"
-    "ranked.lua" "recorder.lua" "roles.lua" "says.lua" "scan_rows.lua" "score.lua" "scored.lua" "seats.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "take.lua" "tell_lease.lua" "tell_sets.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua" "weigh.lua" "weight.lua"
+    "ranked.lua" "recorder.lua" "roles.lua" "says.lua" "scan_rows.lua" "score.lua" "scored.lua" "seats.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "take.lua" "tell_lease.lua" "tell_sets.lua" "ticks.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua" "weigh.lua" "weight.lua"
 };
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.
@@ -285,7 +285,9 @@ fn types_of(step: Step, is_diagnosis: bool) -> String {
             "'channel'".into()
         }
         // Of the wrong type they keep no step from its jobs.
-        Key::History | Key::HistoryEnds if !matches!(step, Step::Open | Step::KeepHistory | Step::History) => {
+        Key::History | Key::HistoryEnds | Key::Ticks
+            if !matches!(step, Step::Open | Step::KeepHistory | Step::History) =>
+        {
             "'channel'".into()
         }
         // The part `groups` reads it first, if the topic has groups.

@@ -69,6 +69,10 @@ macro_rules! store_behaviours {
             tick_obeys_a_pending_command jobs_of_a_tick_go_where_they_should tick_keeps_large_records_and_retentions
             tick_over_the_limit_changes_nothing schedules_are_listed_in_order schedule_is_listed_as_long_as_it_exists
             tick_is_a_change;
+        gated_ticks:
+            tick_passes_a_full_topic tick_passes_a_spent_rate tick_goes_before_the_jobs_that_a_gate_may_hold_back
+            watcher_of_a_full_topic_is_told_of_ticks tick_of_a_full_topic_has_the_time_of_its_schedule
+            tick_of_a_full_topic_waits_for_the_end_of_a_pause;
         leases:
             claim_writes_the_lease node_without_jobs_has_no_lease lease_goes_with_the_last_row
             steps_that_name_the_sequence_number_renew steps_that_name_another_sequence_number_renew_nothing

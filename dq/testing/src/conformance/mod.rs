@@ -52,6 +52,7 @@ pub mod fenced;
 pub mod follow_ups;
 pub mod full;
 pub mod full_groups;
+pub mod gated_ticks;
 pub mod group_rates;
 pub mod groups;
 pub mod heavy;

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 58] = [
+pub const RULES: [&str; 59] = [
     "2",
     "6",
     "7",
@@ -43,6 +43,7 @@ pub const RULES: [&str; 58] = [
     "noted",
     "outbox",
     "overlap",
+    "passed",
     "paused",
     "position",
     "priority",

@@ -28,7 +28,7 @@ use dq::store::step::{
 };
 use dq::store::{
     Answer, Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Request, RequestKind, Signals, Store,
-    StoreError,
+    StoreError, TopicState,
 };
 use dq::time::Timestamp;
 
@@ -257,6 +257,12 @@ fn execute(
     let mut answer = answer?;
     match &mut answer {
         Answer::Transfer(Sequenced::Done(done)) => {
+            if without("passed")
+                && let Some(state) = &mut done.state
+            {
+                state.pause.take_if(|pause| pause.by == "nobody");
+            }
+            done.state.take_if(|state| **state == TopicState::default());
             done.foreign_lease.take_if(|(node, _)| sim.is_hidden(key, node));
         }
         Answer::Settle(settled) => sim.tick_anyhow(key, &outcomes, settled),

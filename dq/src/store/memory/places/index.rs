@@ -9,7 +9,10 @@ use crate::time::Timestamp;
 
 /// The index of a place. In time order the parts are one; only what concerns claims distinguishes them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PlaceIndex([TimeIndex; 2 * OPEN]);
+pub(crate) struct PlaceIndex([TimeIndex; 2 * OPEN], Ticks);
+
+/// The schedules among these ids, once more.
+type Ticks = TimeIndex;
 
 /// How many parts claims look at: one for each priority. The others have the blocked jobs of these.
 const OPEN: usize = Priority::ALL.len();
@@ -26,10 +29,16 @@ impl Part {
 
 impl PlaceIndex {
     pub(super) fn insert(&mut self, part: Part, at: Timestamp, id: JobId) {
+        if id.schedule_name().is_some() {
+            self.1.insert(at, id.clone());
+        }
         self.0[part.0].insert(at, id);
     }
 
     pub(super) fn remove(&mut self, part: Part, at: Timestamp, id: &JobId) {
+        if id.schedule_name().is_some() {
+            self.1.remove(at, id);
+        }
         self.0[part.0].remove(at, id);
     }
 
@@ -46,7 +55,22 @@ impl PlaceIndex {
     pub(super) fn pop_due(&mut self, until: Timestamp, ageing: Duration) -> Option<(Part, Timestamp, JobId)> {
         let (_, priority) = self.next_due(until, ageing)?;
         let (at, id) = self.0[priority as usize].pop_due(until)?;
+        if id.schedule_name().is_some() {
+            self.1.remove(at, &id);
+        }
         Some((Part::of(priority, false), at, id))
+    }
+
+    /// The earliest schedule and its time.
+    pub(super) fn first_tick(&self) -> Option<&(Timestamp, JobId)> {
+        self.1.first()
+    }
+
+    /// Whether a job has another priority than the normal one.
+    pub(super) fn has_priorities(&self) -> bool {
+        let is_used =
+            |priority: Priority| [false, true].map(|is_blocked| self.0[Part::of(priority, is_blocked).0].len());
+        [Priority::High, Priority::Low].into_iter().flat_map(is_used).any(|count| count > 0)
     }
 
     /// Whether the index has this id at this time.

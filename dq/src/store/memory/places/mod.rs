@@ -12,6 +12,7 @@ mod paused;
 mod rates;
 mod rows;
 mod slot;
+mod ticks;
 mod touched;
 
 use std::collections::hash_map::Entry;
@@ -309,8 +310,13 @@ impl Jobs {
             let index = &mut self.timed[place as usize];
             due.drain(count..).for_each(|(part, at, id)| index.insert(part, at, id));
         }
+        (self.run(due, node, (fence, lease)), refused)
+    }
+
+    /// Gives `node` what was taken out of an index, under this fence and lease.
+    fn run(&mut self, due: Vec<Claimed>, node: &NodeId, (fence, lease): (Fence, Timestamp)) -> Vec<Claim> {
         if due.is_empty() {
-            return (Vec::new(), refused);
+            return Vec::new();
         }
         let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: Rows::default() });
         let (mut claims, first) = (Vec::with_capacity(due.len()), holder.rows.next_position(fence));
@@ -322,7 +328,7 @@ impl Jobs {
             claims.push(Claim { id, token, record: slot.record.clone(), crashes: slot.crashes });
         }
         holder.rows.extend(fence, claims.iter().map(|claim| claim.id.clone()));
-        (claims, refused)
+        claims
     }
 
     /// Removes a job that `node` runs under `token`, if its record is not kept and no command waits for its end. Returns

@@ -25,7 +25,8 @@ KEYS[22] {app:topic}:replacements    HASH     job id -> record of the replacemen
 KEYS[23] {app:topic}:leases          ZSET     node -> end of its lease, ms
 KEYS[24] {app:topic}:schedules       ZSET     ids of schedules
 KEYS[25] {app:topic}:taken           ZSET     id that stays taken -> until when, ms, and half a ms more if its job was deleted
-KEYS[26] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
+KEYS[26] {app:topic}:ticks           ZSET     id of a schedule -> when its next tick is, or an earlier time
+KEYS[27] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
 ARGV[2]  letters: s if a job is special (it has a broadcast, an expiry or a group, extends, takes its id for a time, is a member of a job set, or is a schedule), u if one takes its id for a time, g if one has a group, p if one has another priority than the normal one, e if one extends, c if an id was
          chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, m if the jobs are members of a job set, w if its caller says how many jobs may wait, y if one has a weight, f if a job may be due much

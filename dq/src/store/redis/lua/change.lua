@@ -19,6 +19,7 @@ KEYS[16] {app:topic}:history         HASH     job id -> history
 KEYS[17] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
 KEYS[18] {app:topic}:members         HASH     job id -> job set that the job is a member of
 KEYS[19] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
+KEYS[20] {app:topic}:ticks           ZSET     id of a schedule -> when its next tick is, or an earlier time
 ARGV[1]  number of the batch
 ARGV[2]  letters: u if a change of the batch is an update or of options, r if one brings a retention
 ARGV[3]  and on: verb, id, the version that the job must have or '', who sends it or '' (the producer), and what
@@ -136,7 +137,7 @@ end
 -- What is written: members are time and id, fields are id and value.
 local near_ids, near_values, job_fields, metadata_fields, removed_metadata, members = {}, {}, {}, {}, {}, {}
 local broadcast_fields, broadcast_members, grouped_ids = {}, {}, {}
-local earliest, earliest_broadcast, longest = math.huge, math.huge, 0
+local earliest, earliest_broadcast, longest, tick = math.huge, math.huge, 0, nil
 local function push(list, a, b) list[#list + 1], list[#list + 2] = a, b end
 local function write_queued(id, queued)
   if queued.far then near_ids[#near_ids + 1], near_values[#near_values + 1] = id, queued.far end
@@ -150,6 +151,10 @@ local function write_queued(id, queued)
   if queued.due then
     push(members, score(queued.due, queued.text), id)
     earliest = math.min(earliest, queued.due)
+    if string.sub(id, 1, 12) == 'dq:schedule:' then
+      redis.pcall('ZADD', ticks, int(queued.due), id)
+      tick = math.min(tick or queued.due, queued.due)
+    end
     if has_groups and not seating.has_seat(id, queued.text) then
       grouped_ids[#grouped_ids + 1] = {id, queued}
     end
@@ -188,6 +193,6 @@ if has_groups then
   end
   earliest = seating.regroup()
 end
-signal_earlier('d', head, earliest)
+signal_earlier('d', head, earliest, tick)
 signal_earlier('b', broadcast_head, earliest_broadcast)
 return {'done', answer}

@@ -24,6 +24,7 @@ KEYS[21] {app:topic}:history         HASH     job id -> history
 KEYS[22] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
 KEYS[23] {app:topic}:members         HASH     job id -> job set that the job is a member of
 KEYS[24] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
+KEYS[25] {app:topic}:ticks           ZSET     id of a schedule -> when its next tick is, or an earlier time
 ARGV[1]  number of the batch
 ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue, p pass: the job gives its seat in its group back), id, fence or '', the version that the job must have or '', who sends it or ''
          (the producer)
@@ -218,7 +219,10 @@ if #moved > 0 then
   write('HDEL', jobs, removed_jobs)
   write('HDEL', metadata, removed_jobs)
   for _, id in ipairs(removed_jobs) do
-    if string.sub(id, 1, 12) == 'dq:schedule:' then redis.call('ZREM', schedules, id) end
+    if string.sub(id, 1, 12) == 'dq:schedule:' then
+      redis.call('ZREM', schedules, id)
+      redis.pcall('ZREM', ticks, id)
+    end
   end
 end
 write('ZREM', broadcasts, removed_broadcasts)

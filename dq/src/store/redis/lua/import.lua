@@ -22,6 +22,7 @@ KEYS[19] {app:topic}:history         HASH     job id -> history
 KEYS[20] {app:topic}:history-ends    ZSET     id of a job that is gone -> when its history is forgotten, ms
 KEYS[21] {app:topic}:members         HASH     job id -> job set that the job is a member of
 KEYS[22] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
+KEYS[23] {app:topic}:ticks           ZSET     id of a schedule -> when its next tick is, or an earlier time
 ARGV[1]  number of the batch
 ARGV[2]  r (reject: all or nothing), k (keep) or p (replace)
 ARGV[3]  letters: r if a copy has a retention, p if one has another priority than the normal one, h if one is a schedule, u if the id of one is taken, y if one has a weight
@@ -138,7 +139,7 @@ end
 local keys = {d = delayed, u = unacked, x = dead, f = done, b = broadcasts}
 local members = {d = {}, u = {}, x = {}, f = {}, b = {}}
 local moved, job_fields, broadcast_fields, crash_fields, own_fields = {}, {}, {}, {}, {}
-local earliest = {d = math.huge, b = math.huge}
+local earliest, tick = {d = math.huge, b = math.huge}, nil
 local function push(list, a, b) list[#list + 1], list[#list + 2] = a, b end
 local taking = {members = {}, last = tonumber(taken_until or 0) or 0}
 local function take(id, until_ms)
@@ -156,7 +157,13 @@ local function put(place, id, at, crash_count, record)
   if old[id] then seating.leave(id, old[id].text, old[id].due) end
   if has_groups and place == 'd' then seating.join(id, record, tonumber(at)) end
   push(job_fields, id, record)
-  if has_schedules and string.sub(id, 1, 12) == 'dq:schedule:' then redis.call('ZADD', schedules, 0, id) end
+  if has_schedules and string.sub(id, 1, 12) == 'dq:schedule:' then
+    redis.call('ZADD', schedules, 0, id)
+    if place == 'd' then
+      redis.pcall('ZADD', ticks, at, id)
+      tick = math.min(tick or math.huge, tonumber(at))
+    end
+  end
   if crash_count ~= '0' then push(crash_fields, id, crash_count) end
   local own = own_metadata(record)
   if own then push(own_fields, id, own) end
@@ -193,6 +200,6 @@ local answer = 'i' .. table.concat(answers)
 keep_notes()
 if is_grouped and not is_refused then redis.call('HSET', meta, 'groups', has_groups, 'priorities', 1) end
 if has_groups then earliest.d = seating.regroup() end
-signal_earlier('d', head, earliest.d)
+signal_earlier('d', head, earliest.d, tick)
 signal_earlier('b', broadcast_head, earliest.b)
 return {'done', answer}

@@ -23,7 +23,8 @@ KEYS[20] {app:topic}:history-ends    ZSET     id of a job that is gone -> when i
 KEYS[21] {app:topic}:members         HASH     job id -> job set that the job is a member of
 KEYS[22] {app:topic}:outbox          ZSET     follow-ups that have not arrived, all with score 0
 KEYS[23] {app:topic}:schedules       ZSET     ids of schedules; only if a schedule had a tick, or the link counts
-KEYS[24] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
+KEYS[24] {app:topic}:ticks           ZSET     id of a schedule -> when its next tick is, or an earlier time
+KEYS[25] {app:topic}:statistics      HASH     minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms

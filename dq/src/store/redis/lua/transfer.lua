@@ -20,7 +20,8 @@ KEYS[17] {app:topic}:history        HASH    job id -> history
 KEYS[18] {app:topic}:history-ends   ZSET    id of a job that is gone -> when its history is forgotten, ms
 KEYS[19] {app:topic}:members        HASH    job id -> job set that the job is a member of
 KEYS[20] {app:topic}:outbox         ZSET    follow-ups that have not arrived, all with score 0
-KEYS[21] {app:topic}:statistics     HASH    minute -> what was counted; only if the link counts
+KEYS[21] {app:topic}:ticks          ZSET    id of a schedule -> when its next tick is, or an earlier time
+KEYS[22] {app:topic}:statistics     HASH    minute -> what was counted; only if the link counts
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  limit, 1..=1000
@@ -70,9 +71,9 @@ if far_at and far_at <= floor + NEAR then
   -- What has not come near yet goes before what is due later.
   if far_at then latest = math.min(latest, far_at) end
 end
-local limited, in_runs, pace = concurrency or rate or ARGV[12] ~= '0' or ARGV[13] ~= '', nil, nil
-if limited then
-  -- rare limits.lua
+local limited, in_runs, pace, next_tick = concurrency or rate or ARGV[12] ~= '0' or ARGV[13] ~= '', nil, nil, nil
+if limited or priorities then
+  -- rare ticks.lua
 end
 local earliest = redis.call('ZRANGE', leases, '0', '2', 'WITHSCORES')
 -- include claim.lua
@@ -94,6 +95,8 @@ elseif drained_at then
   -- rare drained.lua
 end
 if pauses and pauses.next < 9999999999999999 then come_at = math.min(come_at or math.huge, pauses.next) end
+-- What is left when ticks were claimed is for the next transfer.
+if choose then come_at, first_due = floor, 0 end
 local more = first_due <= reach
 if limited or pace or shut then
   -- rare shut.lua

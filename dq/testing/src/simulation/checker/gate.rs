@@ -21,8 +21,13 @@ pub(super) struct Gate {
 impl Gate {
     /// Since when nodes may take what they may take now, in ms.
     pub(super) fn open_since(&self) -> u64 {
+        self.open_for_ticks_since().max(self.slot_at)
+    }
+
+    /// The same for the ticks of schedules, which pass the limits.
+    pub(super) fn open_for_ticks_since(&self) -> u64 {
         let ended = self.state.pause.as_ref().and_then(|pause| pause.until);
-        self.set_at.max(self.slot_at).max(ended.map_or(0, Timestamp::as_millis))
+        self.set_at.max(ended.map_or(0, Timestamp::as_millis))
     }
 
     pub(super) fn pause(&self, clock: Timestamp) -> Option<&Pause> {

@@ -8,8 +8,9 @@ use super::record::Checker;
 use super::turns::group_of;
 use dq::job::{Deliver, JobId, NodeId, State};
 use dq::schedule::schedule_name;
+use dq::store::step::Claim;
 use dq::store::{AddOutcome, NewJob, SetTopic, TopicChange, TopicState};
-use dq::testing::seam::View;
+use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
 
 /// How long after the signal of a pause a handler may begin without a fault, in ms: signals take less than one.
@@ -48,7 +49,7 @@ impl Checker {
             self.bad(format!("[29] {id} is claimed {why}"));
         }
         // A clock that jumps back has some of its periods twice.
-        if !self.jumped && self.expected.gate.is_spent(micros) {
+        if !self.jumped && schedule_name(id).is_none() && self.expected.gate.is_spent(micros) {
             let rate = self.expected.gate.state.rate();
             self.bad(format!("[29] {id} is claimed over the rate {rate:?}"));
         }
@@ -79,9 +80,27 @@ impl Checker {
         }
     }
 
-    /// A job was claimed, and its row is there.
+    /// A transfer has claimed these jobs: where jobs may wait for a limit, it does so only after all ticks that are due.
+    pub(super) fn check_no_tick_waits(&mut self, claims: &[Claim], before: &View, micros: u64) {
+        let (gate, clock) = (&self.expected.gate, Timestamp::floor_micros(micros));
+        let is_limited = gate.state.concurrency().is_some() || gate.state.rate().is_some();
+        let is_tick = |id: &JobId| schedule_name(id).is_some();
+        if !is_limited || claims.iter().any(|claim| is_tick(&claim.id)) {
+            return;
+        }
+        let waits = |job: &JobView| {
+            let is_due = job.state == State::Delayed && job.at.is_some_and(|at| at <= clock);
+            is_due && gate.refuses(job.at, clock).is_none()
+        };
+        if let Some((id, _)) = before.jobs.iter().find(|(id, job)| is_tick(id) && waits(job)) {
+            let text = format!("[30] the tick of {id} waits for a limit");
+            self.bad(text);
+        }
+    }
+
+    /// A job was claimed, and its row is there. A tick needs no slot.
     pub(super) fn check_slots(&mut self, id: &JobId) {
-        let running = self.expected.rows.len();
+        let running = self.expected.rows.keys().filter(|(_, id)| schedule_name(id).is_none()).count();
         if let Some(limit) = self.expected.gate.state.concurrency().filter(|limit| running > *limit) {
             let text = format!("[29] with {id} {running} jobs are RUNNING on all nodes, and {limit} may be");
             self.bad(text);

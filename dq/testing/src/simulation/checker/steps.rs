@@ -119,6 +119,9 @@ impl Checker {
                     self.check_may_take(&claim.id, (!aged).then_some(claim.token.due), micros);
                     self.note_claim(node, claim, before.jobs.get(&claim.id), *aged, micros);
                 }
+                if !aged {
+                    self.check_no_tick_waits(claims, before, micros);
+                }
                 self.check_told(node, told.as_deref(), micros);
             }
             Did::Set { set, answer } => self.note_set(set, &answer.now, micros),
@@ -239,7 +242,9 @@ impl Checker {
             (self.punctual_since, self.expected.put.get(&version), aged || group.is_some())
         {
             let wanted = claim.token.due.as_millis().max(since).max(*put).max(self.lateness_until);
-            let wanted = wanted.max(self.expected.gate.open_since());
+            let gate = &self.expected.gate;
+            let is_tick = schedule_name(&claim.id).is_some();
+            let wanted = wanted.max(if is_tick { gate.open_for_ticks_since() } else { gate.open_since() });
             let late = (micros / 1000).saturating_sub(wanted);
             if late > 400 {
                 self.bad(format!("[23] {} ({version}) is claimed {late} ms late without a fault", claim.id));

@@ -4,7 +4,7 @@ It is the path of every job, so it makes no function and no table that it can do
 
 Needs    place, latest, limit, most: claims the jobs of `place` with a time up to `latest`, at most `limit` of them, as many as
          have at most `most` bytes, and at least one. are_elsewhere(ids), or nil: an id for which it returns a value only
-         leaves the place. choose(), or nil: gives ids, scores and members as the part `ranked` does. priorities: field of meta, and ageing where it is set and the place is DELAYED. pace, of the part `limits`, or nil. note, or nil. jobs, metadata, running, leases, sequence, crashes; node, last_seen, lease; protocol,
+         leaves the place. choose(), or nil: gives ids, scores, members and is_short as the part `ranked` does. priorities: field of meta, and ageing where it is set and the place is DELAYED. pace, of the part `limits`, or nil. note, or nil. jobs, metadata, running, leases, sequence, crashes; node, last_seen, lease; protocol,
          last_fence, largest, and what the part `tell_lease` needs: fields of meta; PROTOCOL and LONGEST_LEASE, which the loader
          writes; clock
 Gives    ids; tokens: each token and how many of the jobs have it; records; ids and records are packed if they are more than 32,
@@ -21,7 +21,7 @@ Cost     O(limit log n). Per job one ZSET removal, one HMGET field and one HSET 
 local call, format = redis.call, string.format
 local front, ids, is_short, scores, members, their_turns, pauses = {}, {}, true, nil, nil, nil, nil
 if choose then
-  ids, scores, members = choose()
+  ids, scores, members, is_short = choose()
 elseif priorities and place == delayed then
   -- rare ranked.lua
 else

@@ -2,7 +2,7 @@
 job's place; an end from outside outweighs the run's outcome; then the outcome decides.
 
 Needs    outbox, if an outcome has follow-ups; jobs, metadata, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending, replacements, crashes,
-         meta, wake; shut and priorities: fields of meta; node ('' if there is none); far_jobs and schedules, if an outcome is n; version, clock, bulk, signal, score, metadata, pending, recorder
+         meta, wake; shut and priorities: fields of meta; node ('' if there is none); far_jobs, schedules and ticks, if an outcome is n; version, clock, bulk, signal, score, metadata, pending, recorder
 Gives    leave(id, token, text, command, crash_text, outcome, argument, new, cap): plans the end of one run of the job with
          the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t, o (rejoin: as added, after µs, at
          ms, after µs and the group or the topic is paused until then), r (retry after µs), b (rollback), p (park), x (dead), d (drop), n (a tick of a schedule) or c (reclaim; `cap` is the crash cap, or nil
@@ -220,6 +220,7 @@ local function put_tick(id, due, packed)
   local schedule, next_due = put_jobs_of_tick(packed)
   if next_due == 0 then
     redis.call('ZREM', schedules, id)
+    redis.pcall('ZREM', ticks, id)
     note('k', '', node, id)
     return remove_job(id)
   end
@@ -227,6 +228,10 @@ local function put_tick(id, due, packed)
   redis.call('ZADD', schedules, 0, id)
   push(plan.removed_metadata, id)
   local again = math.max(next_due, due + 1)
+  if string.sub(id, 1, 12) == 'dq:schedule:' then
+    redis.pcall('ZADD', ticks, int(again), id)
+    plan.tick = math.min(rawget(plan, 'tick') or again, again)
+  end
   note('j', int(again), node, id)
   put_record(id, again, schedule)
 end
@@ -260,7 +265,10 @@ local function end_run(id, token, text, command, crash_text, outcome, argument, 
     return put_replacement(id, command, replacement)
   end
   if ending then
-    if outcome == 'n' then redis.call('ZREM', schedules, id) end
+    if outcome == 'n' then
+      redis.call('ZREM', schedules, id)
+      redis.pcall('ZREM', ticks, id)
+    end
     note(ending == 'a' and 'k' or 'd', '', '', id)
     return finish_job(id, text, ending)
   end
@@ -334,6 +342,6 @@ local function write_plan()
     -- include back_off.lua
   end
   if has_groups then earliest = seating.regroup() end
-  signal_earlier('d', head, earliest)
+  signal_earlier('d', head, earliest, rawget(plan, 'tick'))
   signal_earlier('b', broadcast_head, earliest_broadcast)
 end

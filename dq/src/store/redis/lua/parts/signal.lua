@@ -5,8 +5,8 @@ Gives    publish(channel, text): how many received it. signal(text, role, holder
          the role lasts, otherwise, or when the holder does not listen, to all nodes. A holder that does not listen loses the
          role, so that one of the others takes it and comes when the head is due. A holder that listens is told `due`, the
          time of the head, if it is given, and its role lapses if it does not come then. head_of(place): the time of the first entry of a
-         ZSET, or nil. signal_earlier(place, before, earliest): if a place,
-         d or b (broadcasts), has an earlier head now than `before`, or nil. watcher, watcher_until: fields of meta
+         ZSET, or nil. signal_earlier(place, before, earliest, tick): if a place,
+         d or b (broadcasts), has an earlier head now than `before`, or nil, or the watcher would sleep past `tick`, the due time of a schedule, or nil. watcher, watcher_until: fields of meta
 Cost     one PUBLISH; two and an HDEL when the holder does not listen; an HSET when the role lapses earlier than before
 ]]
 local function publish(channel, text) return redis.pcall('PUBLISH', channel, text) end
@@ -21,8 +21,10 @@ local function signal(text, role, holder, lapses, due)
   publish(wake, text)
 end
 local function head_of(place) return redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2] end
-local function signal_earlier(place, before, earliest)
-  if not earliest or earliest >= (tonumber(before) or math.huge) then return end
+local function signal_earlier(place, before, earliest, tick)
+  local is_earlier, lapses = earliest and earliest < (tonumber(before) or math.huge), tick and tonumber(watcher_until or nil)
+  if lapses and not is_earlier and floor <= lapses and tick + 200 < lapses then earliest, is_earlier = tick, true end
+  if not is_earlier then return end
   if place == 'd' then return signal('due', 'watcher', watcher, watcher_until, earliest) end
   local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
   signal('broadcast', 'publisher', publisher[1], publisher[2])

@@ -38,7 +38,8 @@ local function parse(text)
   return options
 end
 -- Until when the ids that callers chose are taken, what is to be written of that, and until when any id is taken at most.
-local taking = {ends = {}, members = {}, last = tonumber(taken_until or 0)}
+-- And when schedules are due.
+local taking = {ends = {}, members = {}, ticks = {}, last = tonumber(taken_until or 0)}
 for i, score in ipairs(chosen and taken_until and read('ZMSCORE', taken, chosen) or {}) do
   if score and tonumber(score) >= floor + 1 then taking.ends[chosen[i]] = tonumber(score) end
 end
@@ -118,6 +119,7 @@ local earliest, earliest_broadcast = math.huge, math.huge
 local far_from = flags ~= '' and string.find(flags, 'f', 1, true) and floor + FAR or math.huge
 local far_fields, far_groups, earliest_far = {}, {}, math.huge
 local function put(id, options, record)
+  if has_schedules and options.deliver == 'q' and string.sub(id, 1, 12) == 'dq:schedule:' then taking.ticks[id] = options.due end
   local waited, waits = states[id] == 'd', options.deliver ~= 'b'
   if bound and waited ~= waits then bound.count(waits and 1 or -1) end
   if bound and has_groups then
@@ -271,6 +273,7 @@ if has_schedules then
   for job = FIRST_JOB, #ARGV, 2 do
     if string.sub(ARGV[job], 1, 12) == 'dq:schedule:' then redis.call('ZADD', schedules, 0, ARGV[job]) end
   end
+  for id, due in pairs(taking.ticks) do redis.pcall('ZADD', ticks, int(due), id) end
 end
 if #taking.members > 0 then
   -- rare take.lua
@@ -288,4 +291,5 @@ if has_groups then earliest = seating.regroup() or math.huge end
 -- include news.lua
 keep_notes()
 if come then signal('due', 'watcher', watcher, watcher_until, come) end
+for _, due in pairs(come and {} or taking.ticks) do signal_earlier('d', nil, nil, due) end
 do return answer end
