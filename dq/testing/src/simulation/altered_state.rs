@@ -11,12 +11,10 @@ use super::sync::lock;
 use super::version::{version, with_payload};
 use dq::environment::StoreClock as _;
 use dq::job::{ProducerId, State, TopicKey};
-use dq::schedule::schedule_name;
 use dq::store::{
     AddOutcome, BatchAnswer, ChangeKind, Due, JobChange, LimitKind, NewJob, Numbered, Producer, RequestKind, SetTopic,
     StoreError, TopicChange, TopicLimit,
 };
-use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
 /// Without `version` a change names none, and without `update` it brings no payload.
@@ -71,7 +69,8 @@ impl Sim {
 
     /// Opens a topic before a step that finds something to take: without `29` and `slots` a transfer, without `swept` a sweep and without
     /// `published` a publish of a paused topic, and without `drained` a transfer of one that drains; without `held` and `quota` a group for a
-    /// transfer; without `passed` pauses one whose limits are reached while a tick is due; and without `turn` closes the group whose job has been due the longest. Returns what ends that again.
+    /// transfer; without `passed` pauses one whose limits are reached while a tick is due; and without `turn` closes the group whose job has
+    /// been due the longest. Returns what ends that again.
     pub(super) fn open_for(self: &Arc<Self>, key: &TopicKey, kind: RequestKind) -> Option<TopicChange> {
         if !is_any_away() {
             return None;
@@ -83,14 +82,11 @@ impl Sim {
             let is_over = |at: Timestamp| at.after(age) <= clock;
             checker.before.jobs.values().any(|job| job.state == place && job.at.is_some_and(is_over))
         };
-        if kind == RequestKind::Transfer && without("passed") && state.pause.is_none() {
-            let is_due = |job: &JobView| job.state == State::Delayed && job.at.is_some_and(|at| at <= clock);
-            let ticks = checker.before.jobs.iter().any(|(id, job)| schedule_name(id).is_some() && is_due(job));
-            let is_closed = checker.is_full() || checker.is_spent(self.clock.micros());
+        if kind == RequestKind::Transfer && without("passed") {
+            let closes = checker.holds_a_tick_up(self.clock.micros());
             drop(checker);
             let open = TopicChange::Pause { group: None, reason: "a limit".into(), until: None };
-            let close = TopicChange::Resume { group: None };
-            return (ticks && is_closed).then(|| self.set_unnoticed(key, open)).map(|()| close);
+            return closes.then(|| self.set_unnoticed(key, open)).map(|()| TopicChange::Resume { group: None });
         }
         // A full topic claims no job, whatever else it sees.
         if kind == RequestKind::Transfer && !without("slots") && checker.is_full() {

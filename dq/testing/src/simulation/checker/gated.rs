@@ -107,6 +107,14 @@ impl Checker {
         }
     }
 
+    /// Whether a tick is due that only a limit could hold back.
+    pub(in crate::simulation) fn holds_a_tick_up(&self, micros: u64) -> bool {
+        let clock = Timestamp::floor_micros(micros);
+        let is_due = |job: &JobView| job.state == State::Delayed && job.at.is_some_and(|at| at <= clock);
+        let has_tick = self.before.jobs.iter().any(|(id, job)| schedule_name(id).is_some() && is_due(job));
+        has_tick && self.expected.gate.state.pause.is_none() && (self.is_full() || self.is_spent(micros))
+    }
+
     /// Whether as many jobs are RUNNING as may be.
     pub(in crate::simulation) fn is_full(&self) -> bool {
         self.expected.gate.is_full(self.expected.rows.len())
