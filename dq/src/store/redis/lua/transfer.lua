@@ -95,10 +95,8 @@ elseif drained_at then
   -- rare drained.lua
 end
 if pauses and pauses.next < 9999999999999999 then come_at = math.min(come_at or math.huge, pauses.next) end
--- What is left when ticks were claimed is for the next transfer.
-if choose then come_at, first_due = floor, 0 end
 local more = first_due <= reach
-if limited or pace or shut then
+if limited or pace or shut or choose then
   -- rare shut.lua
 end
 if by_code or ARGV[10] ~= '' or ARGV[13] ~= '' then

@@ -6,6 +6,8 @@ Gives    more, come_at: nothing more is to be had now, and when it will be, if t
 Holds    rules 23, 29
 Cost     nothing, or an HDEL and a signal
 ]]
+-- What is left when ticks were claimed is for the next transfer.
+if choose then more, come_at = true, floor end
 -- Also where nothing is claimed: a time that is too far away, as after a clock that jumped back, is cut once.
 if next_at and (claimed > 0 or next_at > micros) then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_at) end
 if limited and more and in_runs + claimed >= limited then
