@@ -45,8 +45,7 @@ Holds    rules 1, 2, 5, 6, 8, 9, 20, 23, 29, 31. It reads each key before its fi
 Cost     O(limit log delayed), and up to 268 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
 ]]
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
-local lookahead, ageing = tonumber(ARGV[7]), tonumber(ARGV[8])
-local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
+local lookahead, ageing, STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = tonumber(ARGV[7]), tonumber(ARGV[8]), 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
