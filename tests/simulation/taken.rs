@@ -299,6 +299,14 @@ pub const TAKEN: [Taken; 58] = [
         "though it must not be",
     ),
     taken(
+        "passed",
+        Profile::All,
+        500,
+        "the ticks of schedules pass slots and rates; here a transfer of a topic that waits for these claims none",
+        "a tick comes late because its topic is full",
+        "waits for a limit",
+    ),
+    taken(
         "paused",
         Profile::Calm,
         500,
