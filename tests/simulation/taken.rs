@@ -9,7 +9,7 @@ use dq_testing::simulation::Profile;
 pub use row::Taken;
 use row::taken;
 
-pub const TAKEN: [Taken; 58] = [
+pub const TAKEN: [Taken; 59] = [
     taken(
         "2",
         Profile::Killers,
