@@ -157,7 +157,7 @@ pub const TAKEN: [Taken; 59] = [
     taken(
         "borrowed",
         Profile::All,
-        500,
+        1_000,
         "a group borrows only while nothing else is due; here what it may borrow is its own",
         "a group runs more than its number while another job waits",
         "borrows with",

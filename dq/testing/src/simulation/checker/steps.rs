@@ -207,7 +207,7 @@ impl Checker {
 
     fn note_command(&mut self, item: &Command, job: Option<&JobView>) {
         let Some(job) = job else { return };
-        if job.state != State::Running || item.verb == CommandKind::Requeue {
+        if job.state != State::Running || matches!(item.verb, CommandKind::Requeue | CommandKind::Pass) {
             return;
         }
         let promised = self.expected.promised.entry(version(&job.record)).or_default();
