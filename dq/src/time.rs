@@ -65,6 +65,11 @@ impl Timestamp {
     }
 }
 
+/// A length of time in µs.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// `duration` in whole milliseconds, rounded up.
 pub(crate) fn millis_ceil(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)

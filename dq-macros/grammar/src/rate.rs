@@ -65,7 +65,7 @@ impl Rate {
         self.burst
     }
 
-    /// How many jobs there may be in any period: those of the rate and the burst.
+    /// The most jobs in any period: the number of the rate, and the burst.
     pub const fn most(self) -> u32 {
         self.jobs + self.burst
     }

@@ -13,7 +13,7 @@ use super::limit::MaxWaiting;
 use super::outbox::{FollowUpOutcome, FollowUps, OutboxEntry, Packed};
 use super::producer::{AddOutcome, CommandOutcome, NewJob, OnDuplicate};
 use crate::job::{Deliver, JobId, Record, TopicName};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, micros};
 
 /// What an outcome wants of one topic, as one step does it there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -203,10 +203,6 @@ fn write_text(bytes: &mut Vec<u8>, text: &[u8]) {
 /// A number, or nothing, which is 0.
 fn write_some(bytes: &mut Vec<u8>, number: Option<u64>) {
     bytes.put_u64_le(number.map_or(0, |number| number.saturating_add(1)));
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn write_job(bytes: &mut Vec<u8>, job: &NewJob) {

@@ -122,7 +122,7 @@ impl Topic {
         if let Some(heavy) = self.too_heavy(&job.id, &job.record, job.deliver) {
             let replaces = job.on_duplicate == OnDuplicate::Replace && self.state(&job.id) != Some(State::Running);
             if replaces || self.takes_room(job) {
-                return Some(heavy);
+                return Some(AddOutcome::TooHeavy(heavy));
             }
         }
         self.is_full_for(job).map(AddOutcome::TopicFull).or_else(|| {
@@ -134,12 +134,12 @@ impl Topic {
         })
     }
 
-    /// The answer to a job for which no period of a rate has room, if it comes into the queue. A schedule and a broadcast spend none.
-    fn too_heavy(&self, id: &JobId, record: &Record, deliver: Deliver) -> Option<AddOutcome> {
+    /// Whether no period of a rate has room for this job, if it comes into the queue. A schedule and a broadcast spend none.
+    pub(super) fn too_heavy(&self, id: &JobId, record: &Record, deliver: Deliver) -> Option<TooHeavy> {
         if record.weight() == Weight::ONE || deliver == Deliver::Broadcast || id.schedule_name().is_some() {
             return None;
         }
-        TooHeavy::of(record, self.told_rates()).map(AddOutcome::TooHeavy)
+        TooHeavy::of(record, self.told_rates())
     }
 
     /// Whether the topic is full for this job. A job of a follow-up comes with all others of its run, or waits with them.
@@ -191,7 +191,7 @@ impl Topic {
             OnDuplicate::Keep | OnDuplicate::Reject => return AddOutcome::Exists(State::Running),
         };
         if let Some(heavy) = self.too_heavy(id, &new.record, new.deliver).filter(|_| !self.passes_limit) {
-            return heavy;
+            return AddOutcome::TooHeavy(heavy);
         }
         let mut slot = self.jobs.get_mut(id).expect("its state is known");
         let replace = |pending: &mut PendingCommand| pending.replacement = Some(Replacement { job: new, conditional });

@@ -7,9 +7,9 @@ use foldhash::fast::FixedState;
 use super::now::Now;
 use super::places::{Place, Slot, TimedPlace, bytes_of_row};
 use super::topic::Topic;
-use crate::job::{GroupName, JobId, ProducerId, State};
+use crate::job::{Deliver, GroupName, JobId, ProducerId, State};
 use crate::store::{
-    BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, JobMove, OnDuplicate, StoreError, TooHeavy, TopicFull,
+    BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, JobMove, OnDuplicate, StoreError, TopicFull,
 };
 
 impl Topic {
@@ -69,11 +69,12 @@ impl Topic {
 
     /// Refuses a copy that would wait and for which no period of a rate has room.
     fn none_is_too_heavy(&self, copies: &[JobCopy], outcomes: &[ImportOutcome]) -> Result<(), StoreError> {
-        let rates = self.told_rates();
         for (copy, outcome) in copies.iter().zip(outcomes) {
             let comes = matches!(outcome, ImportOutcome::Added | ImportOutcome::Replaced(_));
-            let waits = copy.place == CopyPlace::Delayed && copy.id.schedule_name().is_none();
-            if let Some(heavy) = TooHeavy::of(&copy.record, rates).filter(|_| comes && waits) {
+            if comes
+                && copy.place == CopyPlace::Delayed
+                && let Some(heavy) = self.too_heavy(&copy.id, &copy.record, Deliver::Queue)
+            {
                 return Err(StoreError::TooHeavy { id: copy.id.clone(), heavy });
             }
         }

@@ -29,6 +29,7 @@ use super::slab::HeldId;
 use crate::job::Sequence;
 use crate::store::RequestKind;
 use crate::store::step::{LeaseStatus, Reconcile, Reconciled, Renew, RowCursor, Sequenced};
+use crate::time::micros;
 use audit::Audits;
 use reclaim::Reclaims;
 pub(crate) use reclaim::takeover;
@@ -59,10 +60,6 @@ pub(super) struct Lease {
     reconciliation: Reconciliation,
     reclaims: Reclaims,
     audits: Audits,
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Lease {

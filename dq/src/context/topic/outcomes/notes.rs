@@ -18,6 +18,7 @@ use crate::job::{JobId, Progress, Token};
 use crate::listener::{CheckpointError, RunControl};
 use crate::store::RequestKind;
 use crate::store::step::{Note, NoteVerdict, Noting};
+use crate::time::micros;
 
 /// How many notes may be in flight.
 const MOST_IN_FLIGHT: usize = 32;
@@ -96,7 +97,7 @@ impl Outcomes {
     /// The number comes from the clock, so that it grows after a panic of the topic, too.
     fn send_note(&mut self, id: JobId, token: Token, what: Noting, moment: &mut Moment) {
         let (last_seen, lease) = (moment.flight.last_seen(), self.parts.node.lease);
-        let now = u64::try_from(moment.now.as_micros()).unwrap_or(u64::MAX);
+        let now = micros(moment.now);
         self.notes.number = now.max(self.notes.number.saturating_add(1));
         moment.send(Note { last_seen, lease, id, token, number: self.notes.number, what });
     }

@@ -128,7 +128,7 @@ impl Runs {
                         self.table.check_at(run_id, Some(end.map_or(next, |end| end.min(next))));
                     }
                 },
-                Check::Long => self.on_long(run_id, moment.now),
+                Check::Long => self.on_long(run_id),
                 Check::TimedOut => self.on_timeout(run_id, moment),
                 Check::Unanswered => self.on_unanswered(run_id, moment),
             }
@@ -136,14 +136,13 @@ impl Runs {
         None
     }
 
-    /// Warns of a run whose handler takes long, and lets it go on.
-    fn on_long(&mut self, run_id: RunId, now: Duration) {
+    /// Warns of a run whose handler takes long, which continues.
+    fn on_long(&mut self, run_id: RunId) {
+        let after = self.parts.topic.max_runtime_warning.unwrap_or_default();
         let Some(run) = self.table.get_mut(run_id) else { return };
-        let Some(after) = run.warn_after.take() else { return };
         let (topic, id) = (&self.parts.key.topic, run.jobs.only().map_or("a batch", JobId::as_str));
         let after = humantime::format_duration(after);
         tracing::warn!(%topic, job.id = %id, "a handler has been running for longer than {after} (`max_runtime_warning`)");
-        self.table.check_at(run_id, Some(now));
     }
 
     fn on_timeout(&mut self, run_id: RunId, moment: &mut Moment) {

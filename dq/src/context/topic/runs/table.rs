@@ -19,7 +19,7 @@ pub(super) struct Run {
     pub(super) started: Duration,
     /// Its handler has failed, and its task asks `retry_delay`, until then at most.
     pub(super) asking: Option<Box<(Failed, Duration)>>,
-    /// After how long it is warned of, until it was.
+    /// After how long the topic warns of it, if it has not done so yet.
     pub(super) warn_after: Option<Duration>,
     /// When it is checked next, if that is not the first time.
     pub(super) check_at: Option<Duration>,
@@ -30,7 +30,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// A run whose task is handed over at `started`, and of which is warned after `warn_after`.
+    /// A run whose task is handed over at `started`. The topic warns of it after `warn_after`.
     pub(super) const fn new(jobs: RunJobs, started: Duration, warn_after: Option<Duration>) -> Self {
         let (asking, check_at) = (None, None);
         let (starved, detached) = (false, false);
@@ -55,7 +55,7 @@ pub(super) enum Check {
     Nothing,
     /// It has waited too long for its first poll.
     Starved,
-    /// Its handler runs for so long that the topic warns of it.
+    /// Its handler runs for so long that the topic warns of it. This comes once for a run.
     Long,
     /// Its handler has not returned in time.
     TimedOut,
@@ -280,7 +280,7 @@ impl Table {
         if self.unchecked.front() == Some(&run_id) {
             self.unchecked.pop_front();
         }
-        let Some(run) = self.running.get(run_id) else { return Check::Nothing };
+        let Some(run) = self.running.get_mut(run_id) else { return Check::Nothing };
         let due = match (&run.asking, run.began_at()) {
             (Some(asking), _) => Some((asking.1, Check::Unanswered)),
             (None, Some(began)) => timeout.map(|timeout| (began + timeout, Check::TimedOut)),
@@ -293,7 +293,13 @@ impl Table {
         let limit = timeout.into_iter().chain(run.warn_after).min().filter(|_| run.began_at().is_none());
         let soonest = limit.map_or(Duration::MAX, |limit| now + limit);
         match due {
-            Some((at, check)) if now >= at => return check,
+            Some((at, check)) if now >= at => {
+                if check == Check::Long {
+                    run.warn_after = None;
+                    self.check_at(run_id, Some(now));
+                }
+                return check;
+            }
             due => self.check_at(run_id, due.map(|(at, _)| at.min(soonest))),
         }
         Check::Nothing
@@ -406,10 +412,6 @@ mod tests {
         while let Some((_, at)) = runs.next_check(TIMEOUT).filter(|_| found.len() < 2) {
             let check = runs.check(run_id, TIMEOUT, at);
             found.extend((check != Check::Nothing).then_some((at, check)));
-            if check == Check::Long {
-                runs.get_mut(run_id).unwrap().warn_after = None;
-                runs.check_at(run_id, Some(at));
-            }
         }
         assert_eq!(found, [(SECOND * 3 / 2, Check::Long), (11 * SECOND, Check::TimedOut)]);
     }

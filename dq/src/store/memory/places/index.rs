@@ -9,10 +9,11 @@ use crate::time::Timestamp;
 
 /// The index of a place. In time order the parts are one; only what concerns claims distinguishes them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PlaceIndex([TimeIndex; 2 * OPEN], Ticks);
-
-/// The schedules among these ids, once more.
-type Ticks = TimeIndex;
+pub(crate) struct PlaceIndex {
+    parts: [TimeIndex; 2 * OPEN],
+    /// The schedules among these ids, once more.
+    ticks: TimeIndex,
+}
 
 /// How many parts claims look at: one for each priority. The others have the blocked jobs of these.
 const OPEN: usize = Priority::ALL.len();
@@ -30,22 +31,22 @@ impl Part {
 impl PlaceIndex {
     pub(super) fn insert(&mut self, part: Part, at: Timestamp, id: JobId) {
         if id.schedule_name().is_some() {
-            self.1.insert(at, id.clone());
+            self.ticks.insert(at, id.clone());
         }
-        self.0[part.0].insert(at, id);
+        self.parts[part.0].insert(at, id);
     }
 
     pub(super) fn remove(&mut self, part: Part, at: Timestamp, id: &JobId) {
         if id.schedule_name().is_some() {
-            self.1.remove(at, id);
+            self.ticks.remove(at, id);
         }
-        self.0[part.0].remove(at, id);
+        self.parts[part.0].remove(at, id);
     }
 
     /// Which priority goes first at `until`: the one whose earliest time, shifted by the priority, is the earliest; and that time.
     pub(super) fn next_due(&self, until: Timestamp, ageing: Duration) -> Option<(Timestamp, Priority)> {
         let shifted = |priority: Priority| {
-            let head = self.0[priority as usize].head().filter(|head| *head <= until)?;
+            let head = self.parts[priority as usize].head().filter(|head| *head <= until)?;
             Some((head.after(priority.shift(ageing)), priority))
         };
         Priority::ALL.into_iter().filter_map(shifted).min()
@@ -54,47 +55,47 @@ impl PlaceIndex {
     /// Removes and returns the id that goes first of those at `until` or earlier, with its part and its time.
     pub(super) fn pop_due(&mut self, until: Timestamp, ageing: Duration) -> Option<(Part, Timestamp, JobId)> {
         let (_, priority) = self.next_due(until, ageing)?;
-        let (at, id) = self.0[priority as usize].pop_due(until)?;
+        let (at, id) = self.parts[priority as usize].pop_due(until)?;
         if id.schedule_name().is_some() {
-            self.1.remove(at, &id);
+            self.ticks.remove(at, &id);
         }
         Some((Part::of(priority, false), at, id))
     }
 
     /// The earliest schedule and its time.
     pub(super) fn first_tick(&self) -> Option<&(Timestamp, JobId)> {
-        self.1.first()
+        self.ticks.first()
     }
 
     /// Whether a job has another priority than the normal one.
     pub(super) fn has_priorities(&self) -> bool {
         let is_used =
-            |priority: Priority| [false, true].map(|is_blocked| self.0[Part::of(priority, is_blocked).0].len());
+            |priority: Priority| [false, true].map(|is_blocked| self.parts[Part::of(priority, is_blocked).0].len());
         [Priority::High, Priority::Low].into_iter().flat_map(is_used).any(|count| count > 0)
     }
 
     /// Whether the index has this id at this time.
     pub(super) fn contains(&self, part: Part, at: Timestamp, id: &JobId) -> bool {
-        self.0[part.0].contains(at, id)
+        self.parts[part.0].contains(at, id)
     }
 
     /// The earliest time at which a job may be claimed.
     pub(crate) fn head(&self) -> Option<Timestamp> {
-        self.0[..OPEN].iter().filter_map(TimeIndex::head).min()
+        self.parts[..OPEN].iter().filter_map(TimeIndex::head).min()
     }
 
     /// The earliest id and its time.
     pub(crate) fn first(&self) -> Option<&(Timestamp, JobId)> {
-        self.0.iter().filter_map(TimeIndex::first).min()
+        self.parts.iter().filter_map(TimeIndex::first).min()
     }
 
     /// Whether the head is at `until` or earlier.
     pub(crate) fn is_due(&self, until: Timestamp) -> bool {
-        self.0[..OPEN].iter().any(|part| part.is_due(until))
+        self.parts[..OPEN].iter().any(|part| part.is_due(until))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.iter().map(TimeIndex::len).sum()
+        self.parts.iter().map(TimeIndex::len).sum()
     }
 
     /// The number of ids at `until` or earlier. O(leaves of them).
@@ -105,24 +106,24 @@ impl PlaceIndex {
     /// The same, by priority.
     pub(crate) fn due_by_priority(&self, until: Timestamp) -> [usize; Priority::ALL.len()] {
         Priority::ALL.map(|priority| {
-            let parts = [false, true].map(|is_blocked| &self.0[Part::of(priority, is_blocked).0]);
+            let parts = [false, true].map(|is_blocked| &self.parts[Part::of(priority, is_blocked).0]);
             parts.iter().map(|part| part.count_due(until)).sum()
         })
     }
 
     /// How many of them are blocked.
     pub(crate) fn blocked_due(&self, until: Timestamp) -> usize {
-        self.0[OPEN..].iter().map(|part| part.count_due(until)).sum()
+        self.parts[OPEN..].iter().map(|part| part.count_due(until)).sum()
     }
 
     /// The number of ids from `from` on and before `to`. O(leaves of them).
     pub(crate) fn count_between(&self, from: Timestamp, to: Timestamp) -> usize {
-        self.0.iter().map(|part| part.count_between(from, to)).sum()
+        self.parts.iter().map(|part| part.count_between(from, to)).sum()
     }
 
     /// The ids after this one, in order.
     pub(crate) fn after(&self, after: Option<(Timestamp, JobId)>) -> impl Iterator<Item = &(Timestamp, JobId)> {
-        let mut parts = self.0.each_ref().map(move |part| part.after(after.clone()).peekable());
+        let mut parts = self.parts.each_ref().map(move |part| part.after(after.clone()).peekable());
         std::iter::from_fn(move || {
             let heads = parts.iter_mut().enumerate().filter_map(|(n, part)| Some((*part.peek()?, n)));
             let (_, first) = heads.min()?;

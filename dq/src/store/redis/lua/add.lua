@@ -30,7 +30,7 @@ KEYS[27] {app:topic}:running:NODE    HASH     job id -> token; and on: of each n
 ARGV[1]  number of the batch
 ARGV[2]  letters: s if a job is special (it has a broadcast, an expiry or a group, extends, takes its id for a time, is a member of a job set, or is a schedule), u if one takes its id for a time, g if one has a group, p if one has another priority than the normal one, e if one extends, c if an id was
          chosen, r if a job has a retention, x to start the hour of `calls` again, h if a job is a schedule, m if the jobs are members of a job set, w if its caller says how many jobs may wait, y if one has a weight, f if a job may be due much
-         later: the ids of each group ascend, and no record is over 1 KiB. Without s, c and f, and with records up to 4 KiB, the first
+         later: the ids of each group ascend, and no record is over 1 KiB. Without s, c, f and y, and with records up to 4 KiB, the first
          six keys are enough; with f the first nine; with w, or if the topic has groups, keeps histories, limits what waits or has members of job sets, the first fourteen
 ARGV[3]  no record of the batch has more bytes
 ARGV[4]  g: the number of groups, which are neighbours with the same options
@@ -94,7 +94,7 @@ if is_plain and chosen then
     for i = 1, #chosen do is_plain = is_plain and redis.call('HEXISTS', far_jobs, chosen[i]) == 0 end
   end
 end
-local refused, bound
+local refused, bound, heavy
 if flags ~= '' and ARGV[1] == number and string.find(flags, 'y', 1, true) then
   -- rare heavy_batch.lua
 end

@@ -162,7 +162,7 @@ local function put_replacement(id, options, record)
     if not (is_free and (is_absent or options.duplicate == 'k')) then return 'r' end
     if not is_absent then answer = 'I' end
   end
-  local too_heavy = refused and refused(id, options, record)
+  local too_heavy = heavy and heavy(id, options, record)
   if too_heavy then return too_heavy end
   local text = command_text({
     ending = command and command.ending, fence = command and command.fence or '',
@@ -198,7 +198,7 @@ local function add(id, options, record)
   local exists = state and state ~= 'f'
   if exists and options.duplicate ~= 'p' then return state end
   local passes = exists or options.deliver == 'b' or string.sub(id, 1, 12) == 'dq:schedule:'
-  local refusal = refused and refused(id, options, record)
+  local refusal = heavy and heavy(id, options, record)
     or bound and not passes and (bound.full(options.at) or bound.full_group(options.at, record))
   if refusal then return refusal end
   put(id, options, record)
