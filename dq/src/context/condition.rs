@@ -10,11 +10,12 @@ use tokio::sync::Notify;
 use crate::store::{Outage, Party, StoreError, WARNING_PAUSE};
 
 /// What a topic or a broadcast channel is doing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "error")]
 #[non_exhaustive]
 pub enum Condition {
     /// The store has not answered yet.
+    #[default]
     Starting,
     /// It works.
     Working,
@@ -26,18 +27,18 @@ pub enum Condition {
     Stopping,
 }
 
-/// What the task of a topic or of a broadcast channel says of itself.
+/// What the task of a topic or of a broadcast channel keeps up to date.
 pub(super) trait TaskStats: Send + Sync {
-    /// The store has not answered, or has refused a request.
-    fn store_error(&self, error: &StoreError);
+    fn condition(&self) -> &LiveCondition;
 
-    /// The task starts again after a panic of dq itself.
-    fn restarted(&self, panic: &str);
+    /// Counts that the task starts again after a panic of dq itself.
+    fn count_restart(&self);
 }
 
-/// The condition of something that runs. Once it is [`Condition::Stopping`] it stays so.
+/// The condition of a topic or channel. Once it is [`Condition::Stopping`] it stays so.
 #[derive(Debug)]
 pub(super) struct LiveCondition {
+    pub(super) topic: String,
     now: Mutex<Condition>,
     /// Notified when the condition changes.
     changed: Arc<Notify>,
@@ -48,9 +49,9 @@ pub(super) struct LiveCondition {
 }
 
 impl LiveCondition {
-    pub(super) fn new(outage: &Outage) -> Self {
+    pub(super) fn new(topic: String, outage: &Outage) -> Self {
         let (now, warned) = (Mutex::new(Condition::Starting), Mutex::default());
-        Self { now, changed: outage.changed(), party: outage.party(), warned }
+        Self { topic, now, changed: outage.changed(), party: outage.party(), warned }
     }
 
     /// A condition is always valid, so dq ignores that a lock is poisoned.
@@ -84,13 +85,19 @@ impl LiveCondition {
         }
     }
 
+    /// The task starts again after a panic of dq itself.
+    pub(super) fn restarted(&self, panic: &str) {
+        self.set(Condition::Recovering(format!("dq panicked: {panic}")));
+    }
+
     /// The store has answered.
-    pub(super) fn contact(&self, topic: &str) {
+    pub(super) fn contact(&self) {
         let was = self.lock().clone();
         if !matches!(was, Condition::Working | Condition::Stopping) {
             self.set(Condition::Working);
         }
         self.party.answered();
+        let topic = &self.topic;
         match was {
             Condition::Recovering(_) | Condition::Stopped(_) if self.warned().take().is_some() => {
                 tracing::info!(topic, "the topic works again");
@@ -101,13 +108,13 @@ impl LiveCondition {
     }
 
     /// The store has not answered, or has refused a request.
-    pub(super) fn store_error(&self, topic: &str, error: &StoreError) {
+    pub(super) fn store_error(&self, error: &StoreError) {
         let text = error.to_string();
         let next = if error.is_outage() { Condition::Recovering(text) } else { Condition::Stopped(text) };
         let is_news = discriminant(&*self.lock()) != discriminant(&next);
         self.set(next);
         if error.is_of_topic() {
-            return self.stopped_alone(topic, error, is_news);
+            return self.stopped_alone(error, is_news);
         }
         self.party.failed(error);
         if *self.lock() == Condition::Stopping {
@@ -120,11 +127,11 @@ impl LiveCondition {
     }
 
     /// Only this topic is stopped: the log says so once, and then once a minute.
-    fn stopped_alone(&self, topic: &str, error: &StoreError, is_news: bool) {
+    fn stopped_alone(&self, error: &StoreError, is_news: bool) {
         let (mut warned, now) = (self.warned(), self.party.now());
         if warned.is_none_or(|at| is_news || now >= at + WARNING_PAUSE) {
             *warned = Some(now);
-            tracing::warn!(topic, %error, "this topic is stopped until the cause is fixed; dq keeps asking, and other topics run");
+            tracing::warn!(topic = self.topic, %error, "this topic is stopped until the cause is fixed; dq keeps asking, and other topics run");
         }
     }
 }

@@ -12,7 +12,6 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -25,7 +24,6 @@ use super::channel_stats::ChannelStats;
 use super::listener_queue::{Delivery, ListenerQueue, Missed};
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
-use crate::context::condition::TaskStats;
 use crate::context::panic_message;
 use crate::context::subscription::Subscription;
 use crate::context::timer::Timer;
@@ -131,7 +129,7 @@ impl Channel {
                     Err(error) => {
                         // Other nodes publish what this node would not receive.
                         broadcast_at = None;
-                        self.parts.stats.store_error(&error);
+                        self.parts.stats.condition.store_error(&error);
                     }
                 },
                 () = timer.until(broadcast_at) => {
@@ -169,7 +167,8 @@ impl Channel {
         match answer {
             Ok(Published { published, dropped, last_number, sleep, more }) => {
                 self.failures = 0;
-                self.parts.stats.published(published, dropped);
+                self.parts.stats.condition.contact();
+                self.count_published(published as u64, dropped as u64);
                 let lost = self.arrivals.published(last_number, published, self.parts.environment.now());
                 self.count_lost(lost);
                 if dropped > 0 {
@@ -183,7 +182,7 @@ impl Channel {
                 PACE
             }
             Err(error) => {
-                self.parts.stats.store_error(&error);
+                self.parts.stats.condition.store_error(&error);
                 tracing::debug!(channel = %self.parts.key.topic, error = %error, "cannot publish broadcasts; dq tries again");
                 let pause = self.parts.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
                 self.failures += 1;
@@ -192,9 +191,15 @@ impl Channel {
         }
     }
 
+    fn count_published(&self, published: u64, expired: u64) {
+        let mut counted = self.parts.stats.count();
+        counted.published += published;
+        counted.expired += expired;
+    }
+
     /// Counts broadcasts that were published and did not arrive.
     fn count_lost(&mut self, lost: u64) {
-        self.parts.stats.missed.fetch_add(lost, Relaxed);
+        self.parts.stats.count().missed += lost;
         if let Some(broadcasts) = self.lost.count(lost, self.parts.environment.now()) {
             tracing::warn!(channel = %self.parts.key.topic, broadcasts, "broadcasts did not arrive; the connection broke, or this node was too far behind");
         }
@@ -203,12 +208,12 @@ impl Channel {
     fn hand_out(&mut self, queues: &mut [ListenerQueue], message: BroadcastMessage) {
         let lost = self.arrivals.came(message.number);
         self.count_lost(lost);
-        self.parts.stats.received.fetch_add(1, Relaxed);
+        self.parts.stats.count().received += 1;
         let record = Record::from_bytes(message.record);
         let now = self.parts.environment.now();
         for queue in queues {
             if !queue.push(&self.parts.key.topic, Delivery { id: message.id.clone(), record: record.clone() }, now) {
-                self.parts.stats.missed.fetch_add(1, Relaxed);
+                self.parts.stats.count().missed += 1;
             }
         }
     }
@@ -278,7 +283,7 @@ async fn listen(
             },
             () = too_late => format!("it did not return within {}", humantime::format_duration(timeout)),
         };
-        parts.stats.failed.fetch_add(1, Relaxed);
+        parts.stats.count().failed += 1;
         tracing::error!(%channel, job.id = %id, listener = name, failure, "a broadcast listener failed");
     }
 }

@@ -1,11 +1,11 @@
 //! The counters and the condition of one broadcast channel on this node.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
 use crate::context::condition::{Condition, LiveCondition, TaskStats};
-use crate::store::{Outage, StoreError};
+use crate::store::Outage;
 
 /// The state of one broadcast channel on this node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,60 +33,48 @@ pub struct ChannelHealth {
     pub restarts: u64,
 }
 
-/// The live counters of one channel.
+/// The live state of one channel.
 #[derive(Debug)]
 pub(super) struct ChannelStats {
-    channel: String,
-    listeners: String,
-    condition: LiveCondition,
-    published: AtomicU64,
-    pub(super) received: AtomicU64,
-    pub(super) failed: AtomicU64,
-    pub(super) missed: AtomicU64,
-    expired: AtomicU64,
-    restarts: AtomicU64,
+    pub(super) condition: LiveCondition,
+    /// All but its condition. Locked for a copy at most.
+    counted: Mutex<ChannelHealth>,
 }
 
 impl ChannelStats {
     pub(super) fn new(channel: String, listeners: String, outage: &Outage) -> Self {
-        let [published, received, failed, missed, expired, restarts] = Default::default();
-        let condition = LiveCondition::new(outage);
-        Self { channel, listeners, condition, published, received, failed, missed, expired, restarts }
+        let condition = LiveCondition::new(channel.clone(), outage);
+        let [published, received, failed, missed, expired, restarts] = [0; 6];
+        let counted = ChannelHealth {
+            channel,
+            listeners,
+            condition: condition.read(),
+            published,
+            received,
+            failed,
+            missed,
+            expired,
+            restarts,
+        };
+        Self { condition, counted: Mutex::new(counted) }
     }
 
     pub(super) fn read(&self) -> ChannelHealth {
-        ChannelHealth {
-            channel: self.channel.clone(),
-            listeners: self.listeners.clone(),
-            condition: self.condition.read(),
-            published: self.published.load(Relaxed),
-            received: self.received.load(Relaxed),
-            failed: self.failed.load(Relaxed),
-            missed: self.missed.load(Relaxed),
-            expired: self.expired.load(Relaxed),
-            restarts: self.restarts.load(Relaxed),
-        }
+        ChannelHealth { condition: self.condition.read(), ..self.count().clone() }
     }
 
-    /// The store has answered a `publish`.
-    pub(super) fn published(&self, published: usize, expired: usize) {
-        self.condition.contact(&self.channel);
-        self.published.fetch_add(published as u64, Relaxed);
-        self.expired.fetch_add(expired as u64, Relaxed);
-    }
-
-    pub(super) fn stopping(&self) {
-        self.condition.set(Condition::Stopping);
+    /// The counters, to be changed.
+    pub(super) fn count(&self) -> MutexGuard<'_, ChannelHealth> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner) // its numbers are valid at any time
     }
 }
 
 impl TaskStats for ChannelStats {
-    fn store_error(&self, error: &StoreError) {
-        self.condition.store_error(&self.channel, error);
+    fn condition(&self) -> &LiveCondition {
+        &self.condition
     }
 
-    fn restarted(&self, panic: &str) {
-        self.restarts.fetch_add(1, Relaxed);
-        self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
+    fn count_restart(&self) {
+        self.count().restarts += 1;
     }
 }

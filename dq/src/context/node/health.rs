@@ -14,7 +14,7 @@ use crate::provider::{Buffer, BufferHealth};
 use crate::store::{MemoryUse, Store};
 
 /// The state of a node.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Health {
     /// The app.
@@ -71,12 +71,10 @@ impl HealthProbe {
 /// The stats of every topic and channel of a node.
 #[derive(Debug)]
 pub(super) struct HealthRegistry {
-    pub(super) app: String,
-    pub(super) node: String,
-    pub(super) store: String,
+    /// What never changes.
+    pub(super) fixed: Health,
     /// It ends with the node, whatever still reads the health.
     pub(super) uses: Weak<dyn Store>,
-    pub(super) settings: String,
     pub(super) topics: Vec<Arc<TopicStats>>,
     pub(super) channels: Vec<Arc<ChannelStats>>,
     /// Notified when a condition changes.
@@ -91,17 +89,12 @@ impl HealthRegistry {
         let conditions = topics.iter().map(|topic| &topic.condition);
         let mut conditions = conditions.chain(channels.iter().map(|channel| &channel.condition));
         Health {
-            app: self.app.clone(),
-            node: self.node.clone(),
-            store: self.store.clone(),
             memory: self.uses.upgrade().and_then(|store| store.memory_use()),
-            settings: self.settings.clone(),
             ready: conditions.all(|condition| *condition == Condition::Working),
             degraded: topics.iter().any(|topic| topic.late.is_some() || topic.starved.is_some()),
             topics,
             channels,
-            provider_restarts: 0,
-            buffer: None,
+            ..self.fixed.clone()
         }
     }
 
@@ -119,6 +112,6 @@ impl HealthRegistry {
 
     pub(super) fn stopping(&self) {
         self.topics.iter().for_each(|stats| stats.stopping());
-        self.channels.iter().for_each(|stats| stats.stopping());
+        self.channels.iter().for_each(|stats| stats.condition.set(Condition::Stopping));
     }
 }

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::context::condition::LiveCondition;
 use crate::context::topic::StopOrder;
 use crate::environment::Environment;
 use crate::job::TopicKey;
 use crate::store::answered_within;
-use crate::store::{HistorySetting, Store, StoreError};
+use crate::store::{HistorySetting, Store};
 
 /// The longest pause before the store is asked for the first time.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -41,7 +42,7 @@ pub(super) struct Opening {
 impl Opening {
     /// Asks the store until it serves the topic, and until it knows what it keeps of histories; reports every error. Returns `false`
     /// if the node stops first.
-    pub(super) async fn opened(mut self, store_error: impl Fn(&StoreError)) -> bool {
+    pub(super) async fn opened(mut self, condition: &LiveCondition) -> bool {
         let (store, key) = (Arc::clone(&self.store), self.key.clone());
         let mut failures = 0;
         while self.is_refused.load(Relaxed) {
@@ -55,7 +56,7 @@ impl Opening {
                 }
                 Err(error) => {
                     failures += 1;
-                    store_error(&error);
+                    condition.store_error(&error);
                 }
             }
         }
@@ -66,7 +67,7 @@ impl Opening {
             match answered_within(&self.environment, self.call_timeout, "keep_history", kept).await {
                 Ok(()) => return true,
                 Err(error) if error.is_outage() => {
-                    store_error(&error);
+                    condition.store_error(&error);
                     if !self.pauses(failures).await {
                         return false;
                     }

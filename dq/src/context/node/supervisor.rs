@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::broadcast::{self, Channel};
 use super::channel_stats::ChannelStats;
-use super::health::HealthRegistry;
+use super::health::{Health, HealthRegistry};
 use super::refused::Opening;
 use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
@@ -110,12 +110,10 @@ fn registry(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>, out
         let names: Vec<_> = listeners.iter().map(|(name, _)| *name).collect();
         Arc::new(ChannelStats::new(key.topic.to_string(), names.join(", "), outage))
     };
+    let (app, node, settings) = (plan.app.to_string(), plan.node.to_string(), plan.listing.to_string());
     HealthRegistry {
-        app: plan.app.to_string(),
-        node: plan.node.to_string(),
-        store: plan.store.url(),
+        fixed: Health { app, node, store: plan.store.url(), settings, ..Health::default() },
         uses: Arc::downgrade(&plan.store),
-        settings: plan.listing.to_string(),
         topics: plan.topics.iter().map(topic).collect(),
         channels: channels.iter().map(channel).collect(),
         changed: outage.changed(),
@@ -127,7 +125,7 @@ impl Running {
     fn opening(&mut self, plan: &Plan, key: &TopicKey, stats: &dyn TaskStats) -> Opening {
         let (order, ordered) = watch::channel(None);
         self.orders.push(order);
-        let refused = plan.refused.get(key).inspect(|error| stats.store_error(error));
+        let refused = plan.refused.get(key).inspect(|error| stats.condition().store_error(error));
         Opening {
             store: plan.store.clone(),
             key: key.clone(),
@@ -203,7 +201,7 @@ impl Running {
 
     /// The state of the node.
     #[cfg(any(test, feature = "testing"))]
-    pub fn health(&self) -> super::health::Health {
+    pub fn health(&self) -> Health {
         self.registry.health()
     }
 
@@ -271,14 +269,15 @@ async fn keep_running(
     loop {
         let (was_stopping, since) = (opening.ordered.borrow().is_some(), environment.now());
         let task = async {
-            if opening.clone().opened(|error| stats.store_error(error)).await {
+            if opening.clone().opened(stats.condition()).await {
                 run().await;
             }
         };
         let Err(panic) = AssertUnwindSafe(task).catch_unwind().await else { break };
         let text = panic_message(&*panic);
         tracing::error!(topic = %opening.key.topic, panic = text, "dq panicked in this topic and restarts it; please report this as a bug");
-        stats.restarted(&text);
+        stats.count_restart();
+        stats.condition().restarted(&text);
         if was_stopping {
             break;
         }

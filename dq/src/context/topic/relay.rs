@@ -155,7 +155,7 @@ impl Relay {
             return Then::At(now + busy + Duration::from_millis(1));
         }
         self.arrived.clear();
-        self.parts.stats.set_follow_ups(waiting);
+        self.parts.stats.follow_ups.set(waiting);
         if entries.is_empty() {
             let first = self.targets.values().filter_map(|target| target.rests).filter(|until| now < *until).min();
             return first.map_or(Then::Sleep, Then::At);

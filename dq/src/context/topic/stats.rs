@@ -1,9 +1,9 @@
 //! The counters and the condition of one topic on this node.
 //!
-//! The task of the topic keeps them up to date. `health()` reads them without a request to the store and without a lock
-//! that the task could wait for.
+//! The task of the topic keeps them up to date. `health()` reads them without a request to the store. What counts each job is atomic; the
+//! rest is the answer of `health()` itself, behind one lock that is held for a copy at most.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::job::{Cause, JobId};
 use crate::provider::{RefusedJob, show_last};
 use crate::store::RequestKind;
 use crate::store::step::Change;
-use crate::store::{Drain, Outage, Pause, StoreError, TopicDelay, TopicLimit, TopicState};
+use crate::store::{Drain, Outage, Pause, TopicDelay, TopicLimit, TopicState};
 use crate::telemetry::{Counter, Histogram, counter, histogram, label, table};
 
 /// The state of one topic on this node.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct TopicHealth {
     /// The topic.
@@ -123,22 +123,18 @@ pub struct Stopped {
 const STARVED: &str = "the runtime of the handlers did not begin a handler within two seconds: its threads are blocked or too busy. \
                        Put blocking work into `spawn_blocking`, or lower `concurrency` or `node_concurrency`";
 
-/// The live counters of one topic.
+/// The live counters of one topic, and what else its task shows.
 #[derive(Debug)]
 pub(crate) struct TopicStats {
-    topic: String,
-    listener: String,
-    settings: String,
-    condition: LiveCondition,
+    pub(in crate::context) condition: LiveCondition,
     /// What is counted.
     pub(super) count: Counts,
     held: Level,
     running: Level,
     waiting: Level,
     settling: Level,
-    follow_ups: Level,
-    /// Locked for a copy at most.
-    refused: Mutex<Vec<RefusedJob>>,
+    /// Entries that wait in the outbox.
+    pub(super) follow_ups: Level,
     relay: Histogram,
     /// Jobs that `process_unacked` dropped.
     dropped: Count,
@@ -147,17 +143,9 @@ pub(crate) struct TopicStats {
     failed: [Counter; 8],
     stopped: Counter,
     calls: [Histogram; RequestKind::COUNT],
-    is_starved: AtomicBool,
     punctuality: Punctuality,
-    records: AtomicU64,
-    places: AtomicU64,
-    /// Locked for a copy at most, so nobody waits for it.
-    quarantine: Mutex<Option<Quarantine>>,
-    /// Locked for a copy at most.
-    defects: Mutex<Vec<TopicDefect>>,
-    /// The state of the topic as a whole. Locked for a copy at most.
-    state: Mutex<Option<Box<TopicState>>>,
-    left: AtomicUsize,
+    /// What else `health()` shows, beside the above. Locked for a copy at most.
+    shown: Mutex<TopicHealth>,
     /// The counters when the stop was ordered.
     at_stop: OnceLock<Counters>,
     cancelled: AtomicUsize,
@@ -173,6 +161,7 @@ impl TopicStats {
     ) -> Self {
         let name = label(&topic);
         Self {
+            condition: LiveCondition::new(topic.clone(), outage),
             count: Counts::new(&topic),
             held: Level::of(&table::HELD, name),
             running: Level::of(&table::RUNNING, name),
@@ -186,59 +175,29 @@ impl TopicStats {
             failed: Cause::ALL.map(|cause| counter(&table::FAILED, &[name, cause.word()])),
             stopped: counter(&table::FAILED, &[name, "stopped"]),
             calls: RequestKind::ALL.map(|kind| histogram(&table::CALL, &[kind.name()])),
-            topic,
-            listener,
-            settings,
-            condition: LiveCondition::new(outage),
-            is_starved: AtomicBool::new(false),
             punctuality: Punctuality::new(objective),
-            records: AtomicU64::new(0),
-            places: AtomicU64::new(0),
-            quarantine: Mutex::default(),
-            defects: Mutex::default(),
-            refused: Mutex::default(),
-            state: Mutex::default(),
-            left: AtomicUsize::new(0),
+            shown: Mutex::new(TopicHealth { topic, listener, settings, ..TopicHealth::default() }),
             at_stop: OnceLock::new(),
             cancelled: AtomicUsize::new(0),
         }
     }
 
     pub(crate) fn read(&self) -> TopicHealth {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner).as_deref().cloned().unwrap_or_default();
         TopicHealth {
-            topic: self.topic.clone(),
-            listener: self.listener.clone(),
-            settings: self.settings.clone(),
             condition: self.condition.read(),
             held: self.held.read(),
             running: self.running.read(),
             waiting: self.waiting.read(),
             settling: self.settling.read(),
             follow_ups: self.follow_ups.read(),
-            refused_follow_ups: self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            quarantine: self.quarantine.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            defects: self.defects().clone(),
             counters: self.count.read(),
-            starved: self.is_starved.load(Relaxed).then(|| STARVED.into()),
             late: self.punctuality.missed(self.condition.now()),
-            pause: state.pause,
-            drain: state.drain,
-            left: self.left.load(Relaxed),
-            default_delay: state.delay,
-            limits: state.limits,
-            audit_difference: self.records.load(Relaxed) as i64 - self.places.load(Relaxed) as i64,
+            ..self.shown().clone()
         }
     }
 
-    /// The store has answered.
-    pub(super) fn contact(&self) {
-        self.condition.contact(&self.topic);
-    }
-
-    /// No handler can start any more.
-    pub(super) fn handlers_gone(&self) {
-        self.condition.set(Condition::Stopped("the runtime of the handlers has shut down".into()));
+    fn shown(&self) -> MutexGuard<'_, TopicHealth> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn stopping(&self) {
@@ -273,48 +232,42 @@ impl TopicStats {
 
     /// What an answer told of the state of the topic.
     pub(super) fn set_state(&self, state: Option<Box<TopicState>>, left: Option<usize>) {
-        if let Some(left) = left {
-            self.left.store(left, Relaxed);
-        }
-        let mut known = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if *known != state {
-            *known = state;
-        }
+        let TopicState { pause, drain, delay, limits } = state.map_or_else(TopicState::default, |state| *state);
+        let mut shown = self.shown();
+        shown.left = left.unwrap_or(shown.left);
+        (shown.pause, shown.drain, shown.default_delay, shown.limits) = (pause, drain, delay, limits);
     }
 
     pub(super) fn set_quarantine(&self, quarantine: Option<Quarantine>) {
-        *self.quarantine.lock().unwrap_or_else(PoisonError::into_inner) = quarantine;
-    }
-
-    fn defects(&self) -> MutexGuard<'_, Vec<TopicDefect>> {
-        self.defects.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shown().quarantine = quarantine;
     }
 
     /// The task has panicked at this step, and at one of these jobs, and goes on.
     pub(super) fn panicked(&self, step: &str, jobs: &[JobId], panic: &str) {
-        self.restarted(panic);
+        self.count_restart();
+        self.condition.restarted(panic);
         self.found_defect(step, jobs, panic);
     }
 
     /// A panic at this step was at one of these jobs.
     pub(super) fn found_defect(&self, step: &str, jobs: &[JobId], panic: &str) {
-        let (job, mut defects) = (jobs.first().map(JobId::to_string), self.defects());
-        match defects.iter_mut().find(|known| known.step == step && known.job == job) {
+        let (job, mut shown) = (jobs.first().map(JobId::to_string), self.shown());
+        match shown.defects.iter_mut().find(|known| known.step == step && known.job == job) {
             Some(known) => {
                 known.panics = known.panics.saturating_add(1);
                 panic.clone_into(&mut known.message);
             }
             None => {
                 let (step, message) = (step.to_owned(), panic.to_owned());
-                show_last(&mut defects, TopicDefect { step, job, message, panics: 1, is_given_up: false });
+                show_last(&mut shown.defects, TopicDefect { step, job, message, panics: 1, is_given_up: false });
             }
         }
     }
 
     /// A job is given up, because dq panics at it.
     pub(super) fn gave_up(&self, id: &JobId) {
-        let mut defects = self.defects();
-        let of_job = defects.iter_mut().filter(|known| known.job.as_deref() == Some(id.as_str()));
+        let mut shown = self.shown();
+        let of_job = shown.defects.iter_mut().filter(|known| known.job.as_deref() == Some(id.as_str()));
         of_job.for_each(|known| known.is_given_up = true);
     }
 
@@ -330,11 +283,6 @@ impl TopicStats {
         self.punctuality.started(late, || self.condition.now());
     }
 
-    /// So many entries wait in the outbox.
-    pub(super) fn set_follow_ups(&self, waiting: usize) {
-        self.follow_ups.set(waiting);
-    }
-
     /// An entry of the outbox has arrived so long after its outcome, in µs.
     pub(super) fn relayed(&self, late: u64) {
         self.count.relayed.add(1);
@@ -344,7 +292,7 @@ impl TopicStats {
     /// A target refuses a follow-up for good.
     pub(super) fn refused_follow_up(&self, refused: RefusedJob) {
         self.count.refused_follow_ups.add(1);
-        show_last(&mut self.refused.lock().unwrap_or_else(PoisonError::into_inner), refused);
+        show_last(&mut self.shown().refused_follow_ups, refused);
     }
 
     pub(super) fn settled(&self, change: &Change) {
@@ -382,32 +330,30 @@ impl TopicStats {
     }
 
     pub(super) fn set_starved(&self, is_starved: bool) {
-        self.is_starved.store(is_starved, Relaxed);
+        self.shown().starved = is_starved.then(|| STARVED.into());
     }
 
     /// The store has compared its records with its places (rule 2).
     pub(super) fn audited(&self, records: usize, places: usize) {
-        let before = self.records.load(Relaxed).wrapping_sub(self.places.load(Relaxed));
-        if records != places && before != (records as u64).wrapping_sub(places as u64) {
+        let difference = records as i64 - places as i64;
+        let before = std::mem::replace(&mut self.shown().audit_difference, difference);
+        if difference != 0 && difference != before {
             tracing::warn!(
-                topic = self.topic,
+                topic = self.condition.topic,
                 records,
                 places,
                 "the store has other jobs in its records than in its states: another program removed keys of dq, or the server evicted them; the audit puts back jobs without a state. If neither happened, please report this as a bug"
             );
         }
-        self.records.store(records as u64, Relaxed);
-        self.places.store(places as u64, Relaxed);
     }
 }
 
 impl TaskStats for TopicStats {
-    fn store_error(&self, error: &StoreError) {
-        self.condition.store_error(&self.topic, error);
+    fn condition(&self) -> &LiveCondition {
+        &self.condition
     }
 
-    fn restarted(&self, panic: &str) {
+    fn count_restart(&self) {
         self.count.restarts.add(1);
-        self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
     }
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::{Claimed, Machine};
-use crate::context::condition::TaskStats;
 use crate::context::topic::flight::{Asked, Subject};
 use crate::context::topic::stage::Mode;
 use crate::job::Sequence;
@@ -89,7 +88,7 @@ impl Machine {
         let works = self.stopped_by.is_none_or(|refused| refused == kind || !self.asks_again(refused));
         if !self.runs.are_over() && !says_little && works {
             self.stopped_by = None;
-            self.parts.stats.contact();
+            self.parts.stats.condition.contact();
         }
     }
 
@@ -174,7 +173,7 @@ impl Machine {
         if !error.is_outage() {
             self.stopped_by = Some(kind);
         }
-        self.parts.stats.store_error(error);
+        self.parts.stats.condition.store_error(error);
         tracing::debug!(topic = %self.parts.key.topic, ?kind, %error, "the store refused a request; dq sends it again");
         self.moment.flight.pause(kind, self.moment.now, !error.is_outage());
         self.send_again(Some(kind));
@@ -192,7 +191,7 @@ impl Machine {
     /// Drops the link. Held jobs stay held, and the topic reconciles before it sends its requests again.
     fn fail_link(&mut self, error: &StoreError) {
         tracing::debug!(topic = %self.parts.key.topic, error = %error, "lost the connection to the store; reconnecting");
-        self.parts.stats.store_error(error);
+        self.parts.stats.condition.store_error(error);
         self.moment.flight.disconnect(self.moment.now);
         self.lease.lost_link();
         self.send_again(None);

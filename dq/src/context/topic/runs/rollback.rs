@@ -1,6 +1,7 @@
 //! Rollback: runs that are taken back, so that their jobs wait again, or go back as they were, with due time and attempt unchanged.
 
 use super::Runs;
+use crate::context::condition::Condition;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
 use crate::context::topic::slab::{HeldId, RunId};
@@ -92,7 +93,8 @@ impl Runs {
             topic = %self.parts.key.topic,
             "the runtime of the handlers has shut down before dq, so this node claims no more jobs: shut the node down first"
         );
-        self.parts.stats.handlers_gone();
+        let why = "the runtime of the handlers has shut down";
+        self.parts.stats.condition.set(Condition::Stopped(why.into()));
         moment.push(Effect::GiveUpRole);
         moment.held.roll_back_waiting();
     }
