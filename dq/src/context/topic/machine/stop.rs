@@ -18,9 +18,10 @@ const FLUSH: Duration = Duration::from_secs(5);
 const DROP: Duration = Duration::from_millis(100);
 
 /// The phases of a stop, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     /// Claiming ends; the node gives up its roles.
+    #[default]
     Claiming,
     /// Jobs that have not started go back at once.
     Waiting,
@@ -33,19 +34,15 @@ enum Phase {
     /// The lease ends.
     Lease,
     /// The topic no longer needs the store.
-    Store,
+    Over,
 }
-
-const PHASES: [Phase; 7] =
-    [Phase::Claiming, Phase::Waiting, Phase::Handlers, Phase::Cancel, Phase::Outcomes, Phase::Lease, Phase::Store];
 
 /// How far the stop of a topic has come.
 #[derive(Debug, Default)]
 pub(super) struct Stopping {
     /// The end of the grace, once a stop was ordered.
     grace_until: StopOrder,
-    /// How many phases are over.
-    done: usize,
+    phase: Phase,
     cancelled_at: Option<Duration>,
     release_until: Option<Duration>,
     released: bool,
@@ -59,11 +56,7 @@ impl Stopping {
 
     /// Whether the grace is over.
     pub(super) fn is_cancelling(&self) -> bool {
-        self.phase().is_none_or(|phase| phase >= Phase::Cancel)
-    }
-
-    fn phase(&self) -> Option<Phase> {
-        PHASES.get(self.done).copied()
+        self.phase >= Phase::Cancel
     }
 
     /// The release was answered.
@@ -80,37 +73,38 @@ impl Machine {
 
     /// Whether every phase of the stop is over.
     pub(crate) fn is_over(&self) -> bool {
-        self.stopping.phase().is_none()
+        self.stopping.phase == Phase::Over
     }
 
     /// Goes through the phases of the stop, once one is ordered.
     pub(super) fn stop(&mut self) -> Option<Duration> {
         let grace_until = self.stopping.grace_until?;
-        while let Some(phase) = self.stopping.phase() {
-            if let Err(ask_again) = self.leave_phase(phase, grace_until) {
-                return Some(ask_again);
+        while !self.is_over() {
+            let phase = self.stopping.phase;
+            match self.leave_phase(phase, grace_until) {
+                Ok(next) => self.stopping.phase = next,
+                Err(ask_again) => return Some(ask_again),
             }
             tracing::debug!(topic = %self.parts.key.topic, ?phase, "stopping");
-            self.stopping.done += 1;
         }
         None
     }
 
-    /// `Ok` if the phase is over; otherwise when to ask again at the latest.
-    fn leave_phase(&mut self, phase: Phase, grace_until: Duration) -> Result<(), Duration> {
+    /// The next phase if this one is over; otherwise when to ask again at the latest.
+    fn leave_phase(&mut self, phase: Phase, grace_until: Duration) -> Result<Phase, Duration> {
         let rollback = self.parts.node.crash_rollback;
         match phase {
             Phase::Claiming => {
                 // Even if it knows of no role: the answer that gives it one may be in flight.
                 self.claims.give_up_role(&mut self.moment);
-                Ok(())
+                Ok(Phase::Waiting)
             }
             Phase::Waiting => {
                 self.runs.take_back(&mut self.moment.held);
                 if rollback {
                     self.moment.held.roll_back_waiting();
                 }
-                Ok(())
+                Ok(Phase::Handlers)
             }
             Phase::Handlers => {
                 let held = &mut self.moment.held;
@@ -119,7 +113,7 @@ impl Machine {
                 }
                 let counts = held.counts();
                 let unfinished = counts.needing_permits() - counts.waiting + self.runs.table().running();
-                if unfinished == 0 || self.moment.now >= grace_until { Ok(()) } else { Err(grace_until) }
+                if unfinished == 0 || self.moment.now >= grace_until { Ok(Phase::Cancel) } else { Err(grace_until) }
             }
             Phase::Cancel => {
                 self.runs.settings_decide_all(&mut self.moment);
@@ -129,7 +123,7 @@ impl Machine {
                     self.moment.held.roll_back_unfinished();
                 }
                 self.stopping.cancelled_at = Some(self.moment.now);
-                Ok(())
+                Ok(Phase::Outcomes)
             }
             Phase::Outcomes => {
                 let cancelled_at = self.stopping.cancelled_at.unwrap_or(self.moment.now);
@@ -139,15 +133,16 @@ impl Machine {
                     && !self.moment.flight.busy(&CLAIMS)
                     && !self.moment.flight.busy(&[RequestKind::Settle]);
                 let end = cancelled_at + if flushed { DROP } else { FLUSH };
-                if self.moment.now >= end || (flushed && self.runs.table().active() == 0) { Ok(()) } else { Err(end) }
+                let is_over = self.moment.now >= end || (flushed && self.runs.table().active() == 0);
+                if is_over { Ok(Phase::Lease) } else { Err(end) }
             }
             Phase::Lease => self.release(),
-            Phase::Store => Ok(()),
+            Phase::Over => Ok(Phase::Over),
         }
     }
 
     /// Sends the release until it is answered, or its time is over.
-    fn release(&mut self) -> Result<(), Duration> {
+    fn release(&mut self) -> Result<Phase, Duration> {
         let end = *self.stopping.release_until.get_or_insert_with(|| {
             let left = self.moment.held.counts().all;
             if left > 0 {
@@ -156,7 +151,7 @@ impl Machine {
             self.moment.now + FLUSH.min(self.parts.node.call_timeout)
         });
         if self.stopping.released || self.moment.now >= end {
-            return Ok(());
+            return Ok(Phase::Over);
         }
         if self.moment.can_send(RequestKind::Release) {
             self.moment.send(Release { last_seen: self.moment.flight.last_seen() });
