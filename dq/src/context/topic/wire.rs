@@ -1,9 +1,9 @@
 //! The wire of a topic: it sends the requests of the [`Flight`] in order over one link, and reads their answers in that order.
 
+use std::any::Any;
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -18,18 +18,13 @@ pub(super) struct Wire {
     link: Option<Arc<dyn Link>>,
     answers: VecDeque<Pending<Answer>>,
     renewal: Option<Pending<Answer>>,
-    /// What the task is at: which answer it reads.
-    reading: AtomicU8,
+    /// Reading an answer has panicked: whether it was that of the `renew`.
+    panicked: Option<bool>,
 }
-
-/// No answer, the oldest one, or the one to the `renew`.
-const NOTHING: u8 = 0;
-const OLDEST: u8 = 1;
-const RENEWAL: u8 = 2;
 
 impl Wire {
     pub(super) const fn new(parts: Arc<Parts>) -> Self {
-        Self { parts, link: None, answers: VecDeque::new(), renewal: None, reading: AtomicU8::new(NOTHING) }
+        Self { parts, link: None, answers: VecDeque::new(), renewal: None, panicked: None }
     }
 
     /// How many jobs the store has dropped that no answer reports.
@@ -72,27 +67,27 @@ impl Wire {
     }
 
     /// Which answer the task was reading when it panicked: whether it is that of the `renew`. `None`: none.
-    pub(super) fn take_reading(&mut self) -> Option<bool> {
-        match std::mem::replace(self.reading.get_mut(), NOTHING) {
-            NOTHING => None,
-            which => Some(which == RENEWAL),
-        }
+    pub(super) const fn take_reading(&mut self) -> Option<bool> {
+        self.panicked.take()
     }
 
     /// Returns the next answer, and whether it is that of the `renew`. Waits forever while nothing is in flight. Cancel safe.
     pub(super) async fn next_answer(&mut self) -> (bool, Result<Answer, StoreError>) {
-        let Self { answers, renewal, reading, .. } = self;
-        tokio::select! {
+        let (is_renewal, read) = tokio::select! {
             biased;
-            answer = answer_of(answers.front_mut(), reading, OLDEST) => {
-                self.answers.pop_front();
-                (false, answer)
-            }
-            answer = answer_of(renewal.as_mut(), reading, RENEWAL) => {
-                self.renewal = None;
-                (true, answer)
-            }
+            answer = answer_of(self.answers.front_mut()) => (false, answer),
+            answer = answer_of(self.renewal.as_mut()) => (true, answer),
+        };
+        let answer = read.unwrap_or_else(|panic| {
+            self.panicked = Some(is_renewal);
+            resume_unwind(panic)
+        });
+        if is_renewal {
+            self.renewal = None;
+        } else {
+            self.answers.pop_front();
         }
+        (is_renewal, answer)
     }
 
     /// When the oldest request is given up: when neither its answer nor any byte over its connection has come for the
@@ -111,14 +106,8 @@ impl Wire {
     }
 }
 
-/// The answer to a request; never, if there is none. Cancel safe.
-async fn answer_of(request: Option<&mut Pending<Answer>>, reading: &AtomicU8, which: u8) -> Result<Answer, StoreError> {
+/// The answer to a request, or the panic of reading it; never, if there is none. Cancel safe.
+async fn answer_of(request: Option<&mut Pending<Answer>>) -> Result<Result<Answer, StoreError>, Box<dyn Any + Send>> {
     let Some(answer) = request else { return std::future::pending().await };
-    poll_fn(|cx| {
-        reading.store(which, Relaxed);
-        let polled = answer.poll_unpin(cx);
-        reading.store(NOTHING, Relaxed);
-        polled
-    })
-    .await
+    AssertUnwindSafe(answer).catch_unwind().await
 }
