@@ -19,12 +19,12 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 enum State {
-    Pausing(BoxFuture<'static, ()>),
+    /// After a pause, if an attempt has failed before.
     Subscribing(BoxFuture<'static, Result<Signals, StoreError>>),
     Live(Signals),
 }
 
-/// A subscription that exists, is being made, or waits to be made again.
+/// A subscription that exists or is being made.
 pub(super) struct Subscription {
     store: Arc<dyn Store>,
     topic: TopicKey,
@@ -47,10 +47,9 @@ impl Subscription {
         call_timeout: Duration,
         party: Party,
     ) -> Self {
-        let pause = Box::pin(std::future::ready(()));
-        let (failures, state) = (0, State::Pausing(pause));
+        let (failures, state) = (0, State::Subscribing(Box::pin(std::future::pending())));
         let mut new = Self { store, topic, interest, environment, call_timeout, party, failures, state };
-        new.subscribe();
+        new.subscribe(None);
         new
     }
 
@@ -65,7 +64,7 @@ impl Subscription {
                             return Ok(signal);
                         }
                     }
-                    None => self.pause(),
+                    None => self.subscribe_later(),
                 },
                 State::Subscribing(subscribing) => match subscribing.await {
                     Ok(signals) => {
@@ -76,15 +75,11 @@ impl Subscription {
                     }
                     Err(error) => {
                         self.failed(&error);
-                        self.pause();
+                        self.subscribe_later();
                         self.failures += 1;
                         return Err(error);
                     }
                 },
-                State::Pausing(pause) => {
-                    pause.await;
-                    self.subscribe();
-                }
             }
         }
     }
@@ -118,15 +113,18 @@ impl Subscription {
         self.party.failed(error);
     }
 
-    fn pause(&mut self) {
+    fn subscribe_later(&mut self) {
         let end = self.environment.now() + self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
-        self.state = State::Pausing(self.environment.sleep_until(end));
+        self.subscribe(Some(self.environment.sleep_until(end)));
     }
 
-    fn subscribe(&mut self) {
+    fn subscribe(&mut self, pause: Option<BoxFuture<'static, ()>>) {
         let (store, topic, interest) = (self.store.clone(), self.topic.clone(), self.interest.clone());
         let (environment, call_timeout) = (self.environment.clone(), self.call_timeout);
         self.state = State::Subscribing(Box::pin(async move {
+            if let Some(pause) = pause {
+                pause.await;
+            }
             answered_within(&environment, call_timeout, "signals", store.signals(&topic, interest)).await
         }));
     }
