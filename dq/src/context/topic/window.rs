@@ -24,10 +24,10 @@ const MOST_ANSWERS: u32 = 64;
 /// How many jobs and bytes a request asks for at most.
 #[derive(Debug)]
 pub(super) struct Window {
-    jobs: usize,
-    /// The most jobs that it grows to.
+    /// The most jobs that it asks for.
     most: usize,
-    bytes: usize,
+    /// How often all that was halved.
+    halved: u32,
     /// Answers since the last change.
     answers: u32,
     grows_after: u32,
@@ -42,22 +42,20 @@ impl Default for Window {
 impl Window {
     /// A window that grows to this many jobs, or to as many as a step moves at most otherwise.
     pub(super) fn of(most: usize) -> Self {
-        let most = most.max(MOST_AT_ONCE);
-        Self { jobs: most, most, bytes: USUAL_BYTES, answers: 0, grows_after: FEWEST_ANSWERS / 2 }
+        Self { most: most.max(MOST_AT_ONCE), halved: 0, answers: 0, grows_after: FEWEST_ANSWERS / 2 }
     }
 
-    pub(super) const fn jobs(&self) -> usize {
-        self.jobs
+    pub(super) fn jobs(&self) -> usize {
+        (self.most >> self.halved).max(1)
     }
 
-    pub(super) const fn bytes(&self) -> usize {
-        self.bytes
+    pub(super) fn bytes(&self) -> usize {
+        (USUAL_BYTES >> self.halved).max(FEWEST_BYTES)
     }
 
     /// No answer came in time.
     pub(super) fn timed_out(&mut self) {
-        self.jobs = (self.jobs / 2).max(1);
-        self.bytes = (self.bytes / 2).max(FEWEST_BYTES);
+        self.halved += u32::from(self.jobs() > 1 || self.bytes() > FEWEST_BYTES);
         self.answers = 0;
         self.grows_after = (self.grows_after * 2).min(MOST_ANSWERS);
     }
@@ -65,18 +63,17 @@ impl Window {
     /// The task panicked at one of the jobs of a request.
     pub(super) fn narrow(&mut self) {
         self.timed_out();
-        self.jobs = 1;
+        self.halved = self.halved.max(self.most.ilog2());
     }
 
     /// An answer came.
     pub(super) fn answered(&mut self) {
-        if self.jobs == self.most && self.bytes == USUAL_BYTES {
+        if self.halved == 0 {
             return;
         }
         self.answers += 1;
         if self.answers >= self.grows_after {
-            self.jobs = (self.jobs * 2).min(self.most);
-            self.bytes = (self.bytes * 2).min(USUAL_BYTES);
+            self.halved -= 1;
             self.answers = 0;
         }
     }
