@@ -95,13 +95,31 @@ pub(crate) struct Table {
     unchecked: VecDeque<RunId>,
     /// The checks that are due at times of their own.
     again: BTreeSet<(Duration, RunId)>,
+    counts: Counts,
+}
+
+/// How many of the running ones are such.
+#[derive(Debug, Default)]
+struct Counts {
     detached: usize,
-    /// How many of the running ones are batches.
     batches: usize,
-    /// How many jobs these have that are not decided.
+    /// How many jobs these batches have that are not decided.
     batched: usize,
     /// The bytes of the records of all their jobs.
     batched_bytes: usize,
+}
+
+impl Counts {
+    /// Counts a run in, or out.
+    fn count(&mut self, run: &Run, is_in: bool) {
+        let change = |counter: &mut usize, by| *counter = if is_in { *counter + by } else { *counter - by };
+        change(&mut self.detached, usize::from(run.detached));
+        if let RunJobs::Batch(batch) = &run.jobs {
+            change(&mut self.batches, 1);
+            change(&mut self.batched, batch.left());
+            change(&mut self.batched_bytes, batch.bytes);
+        }
+    }
 }
 
 impl Table {
@@ -111,12 +129,7 @@ impl Table {
     }
 
     pub(super) fn insert(&mut self, run_id: RunId, run: Run) {
-        self.detached += usize::from(run.detached);
-        if let RunJobs::Batch(batch) = &run.jobs {
-            self.batches += 1;
-            self.batched += batch.left();
-            self.batched_bytes += batch.bytes;
-        }
+        self.counts.count(&run, true);
         self.running.put(run_id, run);
         if self.unchecked.len() > 2 * self.running.len() {
             self.unchecked.retain(|run_id| self.running.get(*run_id).is_some()); // all behind one that runs for long
@@ -131,13 +144,8 @@ impl Table {
 
     /// Counts the runs again.
     pub(super) fn recount(&mut self) {
-        let batches = self.running.iter().filter_map(|(_, run)| match &run.jobs {
-            RunJobs::One(_) => None,
-            RunJobs::Batch(batch) => Some((1, batch.left(), batch.bytes)),
-        });
-        (self.batches, self.batched, self.batched_bytes) =
-            batches.fold((0, 0, 0), |all, batch| (all.0 + batch.0, all.1 + batch.1, all.2 + batch.2));
-        self.detached = self.running.iter().filter(|(_, run)| run.detached).count();
+        self.counts = Counts::default();
+        self.running.iter().for_each(|(_, run)| self.counts.count(run, true));
         self.unchecked = self.all().into();
     }
 
@@ -147,12 +155,7 @@ impl Table {
         if let Some(at) = run.check_at {
             self.again.remove(&(at, run_id));
         }
-        self.detached -= usize::from(run.detached);
-        if let RunJobs::Batch(batch) = &run.jobs {
-            self.batches -= 1;
-            self.batched -= batch.left();
-            self.batched_bytes -= batch.bytes;
-        }
+        self.counts.count(&run, false);
         Some(run)
     }
 
@@ -173,7 +176,7 @@ impl Table {
     /// Takes the job at this place out of a batch, because it is decided. The batch goes on.
     pub(super) fn take_job(&mut self, run_id: RunId, place: usize) -> Option<RunJob> {
         let job = self.batch_mut(run_id)?.take(place)?;
-        self.batched -= 1;
+        self.counts.batched -= 1;
         Some(job)
     }
 
@@ -245,17 +248,17 @@ impl Table {
 
     /// How many runs have a permit but no held job.
     pub(crate) fn without_job(&self) -> usize {
-        self.abandoned.len() + self.given_back.len() + self.detached
+        self.abandoned.len() + self.given_back.len() + self.counts.detached
     }
 
     /// How many runs are batches, and how many held jobs these have. They share the permit of their batch.
     pub(super) const fn batches(&self) -> (usize, usize) {
-        (self.batches, self.batched)
+        (self.counts.batches, self.counts.batched)
     }
 
     /// How many bytes the records of the jobs of these batches have.
     pub(crate) const fn batched_bytes(&self) -> usize {
-        self.batched_bytes
+        self.counts.batched_bytes
     }
 
     /// How many runs were not given up.
