@@ -3,13 +3,12 @@
 //! In the order of the life of a job: it is inserted when it is claimed, it is the next to start, it is set to the stages of its run, its
 //! outcome is the next to settle, and it is removed once the store has judged that.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
 use super::defects::Defects;
-use super::early::Early;
 use super::slab::{HeldId, OfHeld, RunId, Slab};
 use super::stage::{HeldJob, Stage};
 use crate::environment::{Alone, Entry, Environment};
@@ -27,7 +26,8 @@ pub(super) struct Held {
     /// For what names jobs from outside: claims, commands, rows.
     numbers: HashMap<JobId, HeldId, FixedState>,
     queues: Queues,
-    early: Early,
+    /// Jobs that were claimed before they are due (`lookahead`), by the time at which they are. One that has moved on since is skipped.
+    early: BTreeSet<(Duration, HeldId)>,
     counts: Counts,
     /// Jobs whose outcome, or `exhaust`, waits before it is sent again, and until when.
     resting: BTreeMap<HeldId, Duration>,
@@ -131,7 +131,7 @@ impl Held {
             jobs: Slab::default(),
             numbers: HashMap::with_hasher(FixedState::with_seed(environment.random())),
             queues: Queues::default(),
-            early: Early::default(),
+            early: BTreeSet::new(),
             counts: Counts::default(),
             resting: BTreeMap::new(),
             defects: Defects::new(environment),
@@ -185,7 +185,7 @@ impl Held {
     /// Lets a job wait until it is due, or in the queue of its stage.
     fn wait(&mut self, id: HeldId, starts_at: Option<Duration>) {
         match (starts_at, self.jobs.get(id)) {
-            (Some(at), _) => self.early.insert(at, id),
+            (Some(at), _) => drop(self.early.insert((at, id))),
             (None, Some(job)) => self.queues.put(id, job),
             (None, None) => {}
         }
@@ -251,8 +251,16 @@ impl Held {
     }
 
     /// Lets the jobs start that are due now. Calls `late` with how long each has been due. Returns when the next one is due.
+    ///
+    /// A job that waits for its due time counts as one that needs a permit, so the topic claims no more than it can start. The node takes
+    /// the store's clock from the answer that brought a job, and counts from the receipt of that answer: the store executed the claim
+    /// before, so a job starts late by the way of the answer and never early (rule 4).
     pub(super) fn start_early(&mut self, now: Duration, late: impl Fn(Duration)) -> Option<Duration> {
-        while let Some((at, id)) = self.early.next_due(now) {
+        while let Some((at, id)) = self.early.first().copied() {
+            if at > now {
+                return Some(at);
+            }
+            self.early.pop_first();
             let Some(job) = self.jobs.get_mut(id).filter(|job| job.stage == Stage::Waiting) else { continue };
             self.defects.at(&job.id);
             self.counts.count(job, false);
@@ -261,7 +269,7 @@ impl Held {
             self.queues.put(id, job);
             late(now.saturating_sub(at));
         }
-        self.early.first()
+        None
     }
 
     /// Lets a job start, alone or beside others, as soon as the store has noted it.
@@ -385,7 +393,7 @@ impl Held {
     /// job whose run is lost goes back.
     pub(super) fn recover(&mut self, has_run: impl Fn(RunId) -> bool) {
         self.unanswered();
-        (self.queues, self.early, self.counts) = (Queues::default(), Early::default(), Counts::default());
+        (self.queues, self.early, self.counts) = (Queues::default(), BTreeSet::new(), Counts::default());
         self.numbers.clear();
         self.numbers.extend(self.jobs.iter().map(|(id, job)| (job.id.clone(), id)));
         for id in self.ids(|_| true) {

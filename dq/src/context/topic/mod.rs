@@ -38,7 +38,6 @@
 
 mod claims;
 mod defects;
-mod early;
 mod event_loop;
 mod flight;
 mod held;
