@@ -63,8 +63,8 @@ impl Queues {
     fn put(&mut self, id: HeldId, job: &HeldJob) {
         let queue = match &job.stage {
             Stage::Waiting => self.waiting(job.suspicion),
-            Stage::Settling { sent: false, .. } => &mut self.to_settle,
-            Stage::Exhausting { sent: false } => &mut self.to_exhaust,
+            Stage::Settling { .. } if !job.sent => &mut self.to_settle,
+            Stage::Exhausting if !job.sent => &mut self.to_exhaust,
             _ => return,
         };
         queue.push_back(id);
@@ -214,6 +214,7 @@ impl Held {
         if matches!(stage, Stage::Waiting) || stage.needs_no_permit() {
             job.entry = None; // it is not about to start any more
         }
+        job.sent = stage == Stage::Isolating; // its request goes out with it
         job.stage = stage;
         self.counts.count(job, true);
         self.queues.put(id, job);
@@ -232,21 +233,23 @@ impl Held {
         self.set(id, Stage::settling(Change::Rollback));
     }
 
-    fn roll_back_all(&mut self, wanted: impl Fn(&Stage) -> bool) {
+    fn roll_back_all(&mut self, wanted: impl Fn(&HeldJob) -> bool) {
         self.ids(wanted).into_iter().for_each(|id| self.roll_back(id));
     }
 
     /// Gives back the jobs that have not started, and those whose ack on claim is not sent yet.
     pub(super) fn roll_back_waiting(&mut self) {
-        self.roll_back_all(|stage| {
-            matches!(stage, Stage::Waiting | Stage::Settling { then_run: true, sent: false, .. })
+        self.roll_back_all(|job| match job.stage {
+            Stage::Waiting => true,
+            Stage::Settling { then_run, .. } => then_run && !job.sent,
+            _ => false,
         });
     }
 
     /// Gives back the jobs that have begun and not ended.
     pub(super) fn roll_back_unfinished(&mut self) {
-        self.roll_back_all(|stage| {
-            matches!(stage, Stage::Running(_) | Stage::Making(_) | Stage::Isolating | Stage::Exhausting { .. })
+        self.roll_back_all(|job| {
+            matches!(job.stage, Stage::Running(_) | Stage::Making(_) | Stage::Isolating | Stage::Exhausting)
         });
     }
 
@@ -323,20 +326,13 @@ impl Held {
     /// Notes that the outcomes in flight will not be answered, and that the store may have taken them.
     pub(super) fn unanswered(&mut self) {
         for job in self.jobs.values_mut() {
-            job.is_unknown |= matches!(job.stage, Stage::Settling { sent: true, .. });
+            job.is_unknown |= job.sent && matches!(job.stage, Stage::Settling { .. });
         }
     }
 
     /// Requests (of one kind, or all) will not be answered, so they are sent again.
     pub(super) fn send_again(&mut self, kind: Option<RequestKind>) {
-        let is = |wanted| kind.is_none_or(|kind| kind == wanted);
-        let sent = |stage: &Stage| match stage {
-            Stage::Isolating => is(RequestKind::Isolate),
-            Stage::Exhausting { sent } => *sent && is(RequestKind::Exhaust),
-            Stage::Settling { sent, .. } => *sent && is(RequestKind::Settle),
-            Stage::Waiting | Stage::Making(_) | Stage::Running(_) => false,
-        };
-        for id in self.ids(sent) {
+        for id in self.ids(|job| job.sent && (kind.is_none() || kind == job.stage.request())) {
             if !self.resting.contains_key(&id) {
                 self.unsent(id);
             }
@@ -345,10 +341,8 @@ impl Held {
 
     /// Lets what has to be sent about a job wait until then.
     pub(super) fn rest(&mut self, id: HeldId, until: Duration) {
-        if let Some(Stage::Exhausting { sent } | Stage::Settling { sent, .. }) =
-            self.jobs.get_mut(id).map(|job| &mut job.stage)
-        {
-            *sent = true; // so its entry in the queue is skipped
+        if let Some(job) = self.jobs.get_mut(id).filter(|job| job.stage.request().is_some()) {
+            job.sent = true; // so its entry in the queue is skipped
             self.resting.insert(id, until);
         }
     }
@@ -371,7 +365,7 @@ impl Held {
     pub(super) fn asks(&self, refused: RequestKind) -> bool {
         match refused {
             RequestKind::Settle => self.counts.settling > 0,
-            RequestKind::Exhaust => self.jobs.iter().any(|(_, job)| matches!(job.stage, Stage::Exhausting { .. })),
+            RequestKind::Exhaust => self.jobs.iter().any(|(_, job)| job.stage == Stage::Exhausting),
             RequestKind::Isolate => self.counts.quarantined() > 0,
             RequestKind::Renew => self.jobs.len() > 0,
             _ => true,
@@ -380,12 +374,11 @@ impl Held {
 
     /// Notes that the request about this job will not be answered, so that it is sent again.
     pub(super) fn unsent(&mut self, id: HeldId) {
-        let Some(job) = self.jobs.get_mut(id) else { return };
-        match &mut job.stage {
-            Stage::Isolating => return self.set(id, Stage::Waiting),
-            Stage::Exhausting { sent } | Stage::Settling { sent, .. } => *sent = false,
-            Stage::Waiting | Stage::Making(_) | Stage::Running(_) => return,
+        let Some(job) = self.jobs.get_mut(id).filter(|job| job.sent) else { return };
+        if job.stage == Stage::Isolating {
+            return self.set(id, Stage::Waiting);
         }
+        job.sent = false;
         self.queues.put(id, job);
     }
 
@@ -398,12 +391,11 @@ impl Held {
         self.numbers.extend(self.jobs.iter().map(|(id, job)| (job.id.clone(), id)));
         for id in self.ids(|_| true) {
             let Some(job) = self.jobs.get_mut(id) else { continue };
-            let is_resting = self.resting.contains_key(&id);
-            match &mut job.stage {
+            job.sent = self.resting.contains_key(&id);
+            match job.stage {
                 Stage::Isolating => job.stage = Stage::Waiting,
-                Stage::Running(run_id) if !has_run(*run_id) => job.stage = Stage::settling(Change::Rollback),
-                Stage::Exhausting { sent } | Stage::Settling { sent, .. } => *sent = is_resting,
-                Stage::Waiting | Stage::Making(_) | Stage::Running(_) => {}
+                Stage::Running(run_id) if !has_run(run_id) => job.stage = Stage::settling(Change::Rollback),
+                _ => {}
             }
             if matches!(job.stage, Stage::Waiting) || job.stage.needs_no_permit() {
                 job.entry = None;
@@ -448,12 +440,12 @@ impl Held {
     pub(super) fn next_to_settle(&mut self, is_first: bool) -> Option<(HeldId, Outcome)> {
         while let Some(id) = self.queues.to_settle.pop_front() {
             let Some(job) = self.jobs.get_mut(id) else { continue };
-            if let Stage::Settling { change, sent: sent @ false, .. } = &mut job.stage {
+            if let (Stage::Settling { change, .. }, false) = (&job.stage, job.sent) {
                 if !is_first && self.defects.accuses(&job.id) {
                     self.queues.to_settle.push_front(id);
                     return None;
                 }
-                *sent = true;
+                job.sent = true;
                 self.defects.at(&job.id);
                 let has_news = match change.alone() {
                     Change::Retry(_) | Change::Dead => true,
@@ -472,8 +464,8 @@ impl Held {
     pub(super) fn next_to_exhaust(&mut self) -> Option<(JobId, Token, Metadata)> {
         while let Some(id) = self.queues.to_exhaust.pop_front() {
             let Some(job) = self.jobs.get_mut(id) else { continue };
-            if let Stage::Exhausting { sent: sent @ false } = &mut job.stage {
-                *sent = true;
+            if job.stage == Stage::Exhausting && !job.sent {
+                job.sent = true;
                 self.defects.at(&job.id);
                 return Some((job.id.clone(), job.token, job.metadata.clone()));
             }
@@ -481,9 +473,9 @@ impl Held {
         None
     }
 
-    /// The numbers of all jobs in a wanted stage, in the order in which they came.
-    pub(super) fn ids(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<HeldId> {
-        let jobs = self.jobs.iter().filter(|(_, job)| wanted(&job.stage));
+    /// The numbers of all wanted jobs, in the order in which they came.
+    pub(super) fn ids(&self, wanted: impl Fn(&HeldJob) -> bool) -> Vec<HeldId> {
+        let jobs = self.jobs.iter().filter(|(_, job)| wanted(job));
         let mut ids: Vec<_> = jobs.map(|(id, _)| id).collect();
         ids.sort_unstable();
         ids

@@ -7,6 +7,7 @@ use crate::environment::{Alone, Entry};
 use crate::job::{Cause, JobId, Metadata, Record, RetryPolicy, Suspicion, Token};
 use crate::listener::Failure;
 use crate::listener::HandlerCall;
+use crate::store::RequestKind;
 use crate::store::step::{Change, Claim, Tick};
 
 /// Which step claimed a job.
@@ -30,25 +31,30 @@ pub(super) enum Stage {
     /// A handler runs for the job.
     Running(RunId),
     /// No attempt is left; the job waits for the answer to `exhaust`.
-    Exhausting {
-        /// The request is in flight.
-        sent: bool,
-    },
+    Exhausting,
     /// The job waits for the verdict on its outcome.
     Settling {
         /// What the outcome asks of the store.
         change: Change,
-        /// The outcome is in flight.
-        sent: bool,
         /// The handler starts when the verdict is good, because the job is acked on claim.
         then_run: bool,
     },
 }
 
 impl Stage {
-    /// An outcome that is not sent yet.
+    /// An outcome, after which nothing runs.
     pub(super) const fn settling(change: Change) -> Self {
-        Self::Settling { change, sent: false, then_run: false }
+        Self::Settling { change, then_run: false }
+    }
+
+    /// The kind of the request that a job in this stage needs.
+    pub(super) const fn request(&self) -> Option<RequestKind> {
+        match self {
+            Self::Isolating => Some(RequestKind::Isolate),
+            Self::Exhausting => Some(RequestKind::Exhaust),
+            Self::Settling { .. } => Some(RequestKind::Settle),
+            Self::Waiting | Self::Making(_) | Self::Running(_) => None,
+        }
     }
 
     pub(super) const fn needs_no_permit(&self) -> bool {
@@ -80,6 +86,8 @@ pub(super) struct HeldJob {
     pub(super) is_unsaved: bool,
     /// [`Held`](super::held::Held) changes it, and keeps its queues and counters in step.
     pub(super) stage: Stage,
+    /// The request of its stage is in flight, or rests.
+    pub(super) sent: bool,
 }
 
 impl HeldJob {
@@ -100,6 +108,7 @@ impl HeldJob {
             is_unknown: false,
             is_unsaved: false,
             stage,
+            sent: false,
         }
     }
 

@@ -154,7 +154,7 @@ impl Outcomes {
             None if undecodable => Stage::settling(Change::Dead),
             // They stand in place of `final_retry`.
             None if followed.is_some() => Stage::settling(followed.unwrap_or(Change::Dead)),
-            None => Stage::Exhausting { sent: false },
+            None => Stage::Exhausting,
         };
         held.set(id, stage);
         Some(next)
@@ -199,7 +199,7 @@ impl Outcomes {
         moment: &mut Moment,
     ) {
         let Some(id) = moment.held.under(id, token) else { return };
-        if !moment.held.at(id).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
+        if !moment.held.at(id).is_some_and(|job| *job.stage() == Stage::Exhausting) {
             return;
         }
         match note {

@@ -116,7 +116,7 @@ impl Runs {
     fn give_way(&self, moment: &mut Moment) -> (Option<Duration>, bool) {
         let Some((_, job, alone)) = self.alone(&moment.held) else { return (None, false) };
         let until = alone.since() + longest_wait(self.parts.topic.timeout);
-        let runs = matches!(job.stage(), Stage::Running(_) | Stage::Exhausting { .. });
+        let runs = matches!(job.stage(), Stage::Running(_) | Stage::Exhausting);
         if !runs || (moment.now < until && !alone.is_wanted()) {
             return (Some(until).filter(|until| *until > moment.now), false);
         }

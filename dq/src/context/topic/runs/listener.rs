@@ -60,7 +60,7 @@ impl Runs {
             (Some(failure), _) => HandlerCall::FinalRetry(failure),
             (None, Mode::Swept) => HandlerCall::ProcessUnacked,
             (None, Mode::Due) if self.parts.topic.ack == AckMode::OnClaim => {
-                moment.held.set(id, Stage::Settling { change: Change::Ack, sent: false, then_run: true });
+                moment.held.set(id, Stage::Settling { change: Change::Ack, then_run: true });
                 return moment.held.admit(id, entry, None);
             }
             (None, Mode::Due) if self.batches.is_some() => return self.start_batch(id, entry, moment),

@@ -50,7 +50,7 @@ impl Runs {
 
     /// Takes back every run that was handed over and has not begun, unless its job was acked on claim.
     pub(crate) fn take_back(&mut self, held: &mut Held) {
-        for id in held.ids(|stage| matches!(stage, Stage::Running(_))) {
+        for id in held.ids(|job| matches!(job.stage, Stage::Running(_))) {
             if let Some(run_id) = held.run_of(id) {
                 self.wait_again(run_id, held);
             }
@@ -127,7 +127,7 @@ impl Runs {
     /// Cancels the handlers of a node that could not renew: other nodes may run their jobs by now.
     pub(crate) fn lose_lease(&mut self, held: &mut Held) {
         self.take_back(held);
-        for id in held.ids(|stage| matches!(stage, Stage::Running(_))) {
+        for id in held.ids(|job| matches!(job.stage, Stage::Running(_))) {
             let Some(job) = held.at(id) else { continue };
             tracing::info!(topic = %self.parts.key.topic, job.id = %job.id, "the lease could not be renewed in time; the handler is cancelled, and the job runs again");
             self.parts.stats.count.lease_lost.add(1);
