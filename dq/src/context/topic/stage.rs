@@ -6,7 +6,6 @@ use super::slab::RunId;
 use crate::environment::{Alone, Entry};
 use crate::job::{Cause, JobId, Metadata, Record, RetryPolicy, Suspicion, Token};
 use crate::listener::Failure;
-use crate::listener::HandlerCall;
 use crate::store::RequestKind;
 use crate::store::step::{Change, Claim, Tick};
 
@@ -129,13 +128,6 @@ impl HeldJob {
     /// The retry policy that the job was added with.
     pub(super) fn own_policy(&self) -> Option<RetryPolicy> {
         self.metadata.retry.as_deref()?.parse().ok()
-    }
-
-    /// How many runs have failed if this call fails, too; `None`: then the listener's `retry_delay` is not asked.
-    pub(super) fn failed_after(&self, call: &HandlerCall) -> Option<u32> {
-        let is_final = matches!(call, HandlerCall::FinalRetry(_));
-        let failed = u32::from(self.metadata.attempts) + 1;
-        Some(failed).filter(|_| !is_final && self.own_policy().is_none())
     }
 
     /// Why no attempt is left; `None` if one is.

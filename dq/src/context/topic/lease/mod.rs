@@ -55,7 +55,6 @@ pub(super) struct Lease {
     renewed_at: Duration,
     /// When the last heartbeat was sent.
     asked_at: Duration,
-    good_until: Duration,
     end: Arc<LeaseEnd>,
     reconciliation: Reconciliation,
     reclaims: Reclaims,
@@ -68,7 +67,6 @@ impl Lease {
             parts,
             renewed_at: Duration::ZERO,
             asked_at: Duration::ZERO,
-            good_until: Duration::ZERO,
             end,
             reconciliation: Reconciliation::default(),
             reclaims: Reclaims::default(),
@@ -80,11 +78,10 @@ impl Lease {
     fn renewed(&mut self, sent: Duration) {
         let length = self.parts.node.lease;
         self.renewed_at = self.renewed_at.max(sent);
-        self.good_until = self.good_until.max(sent + length - length / 15);
-        self.end.set(self.good_until);
+        self.end.extend(sent + length - length / 15);
         tracing::trace!(
             topic = %self.parts.key.topic,
-            good_for_us = micros(self.good_until.saturating_sub(self.parts.environment.now())),
+            good_for_us = micros(self.good_until().saturating_sub(self.parts.environment.now())),
             "the lease was renewed"
         );
     }
@@ -98,12 +95,12 @@ impl Lease {
 
     /// Whether the lease is provably valid.
     pub(super) fn is_good(&self, now: Duration) -> bool {
-        now < self.good_until
+        now < self.good_until()
     }
 
     /// Until when the lease is provably valid.
-    pub(super) const fn good_until(&self) -> Duration {
-        self.good_until
+    pub(super) fn good_until(&self) -> Duration {
+        self.end.get()
     }
 
     /// A heartbeat may overtake other requests, and its answer other answers. Then its number of rows says nothing, and its

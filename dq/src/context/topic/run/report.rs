@@ -5,11 +5,11 @@ use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::begin::LeaseEnd;
 use crate::context::panic_message;
 use crate::context::topic::slab::RunId;
 use crate::environment::Environment;
@@ -108,6 +108,28 @@ pub(crate) enum RunEvent {
     Progress(JobId, Token, Arc<RunControl>),
     /// A function has made the payload of a tick, or failed.
     Made(JobId, Token, Made),
+}
+
+/// How long a run may wait for its first poll. Then its job goes back without an attempt, and the topic claims nothing until
+/// the runtime begins handlers again.
+pub(crate) const BEGINS_WITHIN: Duration = Duration::from_secs(2);
+
+/// When the lease ends, by the node's clock. The tasks of runs ask, too: a handler starts at the first poll of its task, long after the
+/// topic handed it over if the process was paused meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct LeaseEnd(AtomicU64);
+
+impl LeaseEnd {
+    /// Until when the lease is provably valid.
+    pub(crate) fn get(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Acquire))
+    }
+
+    /// The lease does not end before this.
+    pub(crate) fn extend(&self, end: Duration) {
+        let end = end.max(self.get());
+        self.0.store(u64::try_from(end.as_nanos()).unwrap_or(u64::MAX), Release);
+    }
 }
 
 /// What the tasks of all runs of a topic share.

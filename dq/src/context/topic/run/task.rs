@@ -112,7 +112,7 @@ impl RunTask {
     /// Whether the run begins: it was not given back before, and the lease is still valid, if it needs one (rule 21).
     fn begins(&mut self) -> bool {
         let now = self.tasks.environment.now();
-        let begins = (!self.needs_lease || self.tasks.lease.is_good(now)) && self.control.begin(now);
+        let begins = (!self.needs_lease || now < self.tasks.lease.get()) && self.control.begin(now);
         if !begins {
             self.ended = Ended::GivenBack;
         } else if let Some(entry) = &self.entry {
@@ -212,7 +212,7 @@ mod tests {
     use futures_util::future::BoxFuture;
     use tokio::sync::mpsc;
 
-    use super::super::begin::LeaseEnd;
+    use super::super::report::LeaseEnd;
     use super::*;
     use crate::environment::{Environment, Outlook, Seeded};
     use crate::job::{Codec, Fence, JobId, Metadata, TopicName};

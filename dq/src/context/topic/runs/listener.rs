@@ -120,7 +120,8 @@ impl Runs {
 
     /// How many runs have failed if this call fails, too; `None`: then the listener's `retry_delay` is not called.
     pub(super) fn asks_after(&self, job: &HeldJob, call: &HandlerCall) -> Option<u32> {
-        job.failed_after(call).filter(|_| self.tasks.listener.may_have_retry_delay())
+        let asks = !matches!(call, HandlerCall::FinalRetry(_)) && job.own_policy().is_none();
+        (asks && self.tasks.listener.may_have_retry_delay()).then(|| u32::from(job.metadata.attempts) + 1)
     }
 
     /// Starts a handler for a held job. The end of a `detached` run settles nothing.
