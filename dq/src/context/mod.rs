@@ -25,8 +25,7 @@ mod timer;
 mod topic;
 
 pub use condition::Condition;
-pub use node::channel_stats::ChannelHealth;
-pub use node::health::{Health, HealthProbe};
+pub use node::health::{ChannelHealth, Health, HealthProbe};
 pub use node::signals::{StopSignal, signals};
 pub use problems::StartError;
 pub use topic::stats::{Counters, Stopped, TopicDefect, TopicHealth};

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::arrivals::Arrivals;
-use super::channel_stats::ChannelStats;
+use super::health::ChannelStats;
 use super::listener_queue::{Delivery, ListenerQueue, Missed};
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;

@@ -11,7 +11,6 @@
 
 mod arrivals;
 mod broadcast;
-pub(super) mod channel_stats;
 pub(crate) mod handle;
 pub(super) mod health;
 mod listener_queue;

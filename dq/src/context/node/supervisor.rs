@@ -15,8 +15,7 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use super::broadcast::{self, Channel};
-use super::channel_stats::ChannelStats;
-use super::health::{Health, HealthRegistry};
+use super::health::{ChannelStats, Health, HealthRegistry};
 use super::refused::Opening;
 use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
