@@ -3,8 +3,8 @@
 //! The builder methods never fail. [`ContextFactory::start`] reports every problem at once, and then it has started nothing: it
 //! has made no listener and touched no job.
 //!
-//! `prepare` runs the checks in order: `discover` chooses the listeners, `stores` reads the URL, `contact` asks the store, and
-//! `build` makes the listeners and the plan. [`problems`] has every reason not to start. Only `stores` names a store.
+//! `prepare` runs the checks in order, and makes the listeners and the plan: `discover` chooses the listeners, `stores` reads the URL,
+//! `contact` asks the store. [`problems`] has every reason not to start. Only `stores` names a store.
 
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -23,7 +23,6 @@ use crate::provider::Provider;
 use crate::schedule::HasSchedules;
 use crate::store::{Durability, Store};
 
-mod build;
 mod contact;
 mod discover;
 mod prepare;
@@ -33,9 +32,9 @@ mod tests;
 
 pub use stores::{IntoStore, StoreChoice, open_store};
 
-use build::Prepared;
 use contact::Unreachable;
 use discover::{Named, Selection};
+use prepare::Prepared;
 use stores::Chosen;
 
 /// Builds and starts a node: its app, its store, its listeners and the values they need.

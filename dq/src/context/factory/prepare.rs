@@ -1,7 +1,7 @@
 //! From the collected settings and listeners to a plan: every check first, and only then the listeners.
 
 use std::any::{TypeId, type_name};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::panic::Location;
 use std::path::Path;
@@ -9,25 +9,40 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ContextFactory;
-use super::build::{Maker, Prepared, ResolvedTopic};
 use super::contact::{FirstContact, Unreachable};
-use super::discover::Listeners;
+use super::discover::{Listeners, listener_at};
 use super::stores::{self, IntoStore, without_secrets};
 use crate::config::{
-    Layers, Listing, NodeSettings, Resolved, Setting, SettingProblem, SourceLocation, check_batches, check_node,
-    check_topic, of_this_process, read_file, read_variables,
+    Layers, Listing, NodeSettings, Resolved, Setting, SettingProblem, SourceLocation, TopicSettings, check_batches,
+    check_node, check_topic, of_this_process, read_file, read_variables,
 };
 use crate::context::error::Error;
-use crate::context::node::Plan;
-use crate::context::problems::{Problem, StartError};
+use crate::context::node::{BroadcastPlan, Plan, TopicPlan};
+use crate::context::problems::{Need, Problem, StartError};
 use crate::environment::Environment;
-use crate::job::AppName;
-use crate::listener::Injector;
-use crate::provider::{Bounds, Buffer, Provider};
+use crate::job::{AppName, TopicKey, TopicName};
+use crate::listener::{Build, Built, Injector, Registration};
+use crate::provider::{Bounds, Buffer, CodeSchedule, Provider};
+use crate::schedule::{Periodic, Ticks};
 use crate::store::{Durability, Store};
 
 /// The longest time that a call may take.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
+
+/// A topic, its listener and its settings.
+struct ResolvedTopic {
+    topic: TopicName,
+    listener: Registration,
+    resolved: Resolved<TopicSettings>,
+}
+
+/// A node that is ready to start, and its provider.
+pub(crate) struct Prepared {
+    pub(crate) plan: Plan,
+    pub(crate) provider: Provider,
+    /// The schedules of the code, by topic.
+    pub(crate) definitions: BTreeMap<TopicName, Vec<CodeSchedule>>,
+}
 
 impl ContextFactory {
     /// Checks everything and makes the plan. Reports every problem at once.
@@ -77,7 +92,9 @@ impl ContextFactory {
         let definitions = maker.definitions(&provider, &listeners.schedules);
         let topics = maker.topics(&app, topics, &listeners.schedules);
         let broadcasts = maker.broadcasts(&app, listeners.broadcast);
-        maker.done()?;
+        if !maker.problems.is_empty() {
+            return Err(StartError::new(maker.problems, maker.injector.provided()));
+        }
         let listing = Listing::of(&node).with_store(store.url(), store_at);
         let (settings, node) = (node.settings, environment.node_id());
         let plan = Plan { app, node, store, environment, settings, listing, topics, broadcasts, refused };
@@ -172,6 +189,18 @@ fn check_provided(injector: &Injector, problems: &mut Vec<Problem>) {
     }
 }
 
+/// A setting of the node that the chosen store cannot have: what is allowed, and what to write.
+fn not_of_this_store(
+    node: &Resolved<NodeSettings>,
+    key: &'static str,
+    value: String,
+    limit: String,
+    write: String,
+) -> SettingProblem {
+    let (setting, at) = (Setting { topic: None, key }, node.source(key));
+    SettingProblem::OutOfRange { setting, value, at, limit, write }
+}
+
 /// Only Redis has replicas to wait for, only `file:` syncs, at once or at an interval, and only for a store that dq makes from a URL.
 fn check_durability(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) -> Option<SettingProblem> {
     let value = Listing::of(node).get("durability")?.value.clone();
@@ -198,8 +227,7 @@ fn check_durability(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) 
         ),
         _ => return None,
     };
-    let (setting, at) = (Setting { topic: None, key: "durability" }, node.source("durability"));
-    Some(SettingProblem::OutOfRange { setting, value, at, limit, write })
+    Some(not_of_this_store(node, "durability", value, limit, write))
 }
 
 /// Only a `file:` store that dq makes from a URL takes the memory of this process by a limit.
@@ -212,8 +240,7 @@ fn check_memory_limit(node: &Resolved<NodeSettings>, made: bool, layers: &Layers
         }
         _ => return None,
     };
-    let (setting, at) = (Setting { topic: None, key: "memory_limit" }, node.source("memory_limit"));
-    Some(SettingProblem::OutOfRange { setting, value: bytes.to_string(), at, limit, write: write.to_owned() })
+    Some(not_of_this_store(node, "memory_limit", bytes.to_string(), limit, write.to_owned()))
 }
 
 /// A provider whose adds wait in this directory while the store is away.
@@ -250,4 +277,79 @@ fn choose_store(
     let (url, at) = layers.store().ok_or(Problem::NoStore)?;
     stores::open(url, shared, settings)
         .map_err(|why| Box::new(Problem::StoreUrl { at: at.clone(), url: without_secrets(url), why }))
+}
+
+/// Makes the listeners. The only problems left are listeners that need more than they declared, and schedules without a payload.
+struct Maker {
+    injector: Injector,
+    problems: Vec<Problem>,
+}
+
+impl Maker {
+    /// The topics with their listeners and the schedules of each.
+    fn topics(&mut self, app: &AppName, topics: Vec<ResolvedTopic>, schedules: &[(Periodic, Ticks)]) -> Vec<TopicPlan> {
+        let mut plans = Vec::new();
+        for ResolvedTopic { topic, listener: registration, resolved } in topics {
+            let Build::Delay(make) = registration.build else { continue };
+            let Some(listener) = self.make(&registration, make) else { continue };
+            let schedules = schedules.iter().map(|(schedule, _)| *schedule);
+            let schedules = schedules.filter(|schedule| schedule.topic == topic.as_str()).collect();
+            plans.push(TopicPlan {
+                key: TopicKey { app: app.clone(), topic },
+                listener,
+                name: registration.name,
+                declared_at: registration.declared_at,
+                listing: Listing::of(&resolved),
+                settings: resolved.settings,
+                schedules,
+            });
+        }
+        plans
+    }
+
+    /// The broadcast listeners with their channels.
+    fn broadcasts(&mut self, app: &AppName, listeners: Vec<(Vec<TopicName>, Registration)>) -> Vec<BroadcastPlan> {
+        let mut plans = Vec::new();
+        for (channels, registration) in listeners {
+            let Build::Broadcast(make) = registration.build else { continue };
+            let Some(listener) = self.make(&registration, make) else { continue };
+            let channels = channels.into_iter().map(|topic| TopicKey { app: app.clone(), topic }).collect();
+            plans.push(BroadcastPlan { channels, listener, name: registration.name });
+        }
+        plans
+    }
+
+    fn make<L: ?Sized>(&mut self, registration: &Registration, make: fn(&Injector) -> Built<L>) -> Option<Arc<L>> {
+        let made = make(&self.injector);
+        made.map_err(|missing| {
+            let needed_by =
+                vec![Need { listener: listener_at(registration), field: "a value that it does not declare" }];
+            self.problems.push(Problem::NotProvided { written: missing.type_name, needed_by });
+        })
+        .ok()
+    }
+
+    /// The schedules of the code with their payloads, which the user's code makes.
+    fn definitions(
+        &mut self,
+        provider: &Provider,
+        schedules: &[(Periodic, Ticks)],
+    ) -> BTreeMap<TopicName, Vec<CodeSchedule>> {
+        let mut definitions = BTreeMap::<_, Vec<_>>::new();
+        let mut names = BTreeSet::new();
+        for (schedule, ticks) in schedules {
+            let Ok(topic) = TopicName::new(schedule.topic) else { continue }; // a problem of the listener, reported before
+            names.insert((topic.clone(), schedule.name.to_owned()));
+            match provider.code_schedule(schedule, ticks.clone()) {
+                Ok(ready) => definitions.entry(topic).or_default().push(ready),
+                Err(error) => self.problems.push(Problem::Schedule {
+                    at: SourceLocation::declared(schedule.declared_at),
+                    name: schedule.name,
+                    why: error.to_string(),
+                }),
+            }
+        }
+        provider.knows_code(names);
+        definitions
+    }
 }
