@@ -8,10 +8,11 @@ use std::future::{Future, pending};
 use std::io;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{self, Poll};
 
-use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
 use crate::context::error::Error;
@@ -26,7 +27,7 @@ pub struct StopSignal(Shared<BoxFuture<'static, ()>>);
 impl Future for StopSignal {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<()> {
         Pin::new(&mut self.0).poll(cx)
     }
 }
@@ -48,7 +49,7 @@ impl fmt::Debug for StopSignal {
 /// # Panics
 /// Outside of a tokio runtime with its IO driver.
 pub fn signals() -> Result<StopSignal, Error> {
-    let mut signals = TerminationSignals::listen()?;
+    let mut signals = termination_signals()?;
     Ok(StopSignal(async move { _ = signals.next().await }.boxed().shared()))
 }
 
@@ -75,13 +76,13 @@ pub(super) struct SignalCount(watch::Receiver<(u32, &'static str)>);
 
 impl SignalCount {
     fn begin(environment: &Environment) -> io::Result<Self> {
-        let mut signals = TerminationSignals::listen()?;
+        let mut signals = termination_signals()?;
         let (count, seen) = watch::channel((0_u32, ""));
         environment.spawn(Runtime::Own, async move {
             loop {
                 tokio::select! {
                     biased;
-                    name = signals.next() => count.send_modify(|seen| *seen = (seen.0.saturating_add(1), name)),
+                    Some(name) = signals.next() => count.send_modify(|seen| *seen = (seen.0.saturating_add(1), name)),
                     () = count.closed() => return,
                 }
             }
@@ -105,44 +106,21 @@ impl SignalCount {
     }
 }
 
-/// SIGTERM and SIGINT on Unix, Ctrl-C elsewhere.
-struct TerminationSignals {
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
+/// The names of SIGTERM and SIGINT as they come. From now on, these signals no longer end the program by themselves.
+#[cfg(unix)]
+fn termination_signals() -> io::Result<BoxStream<'static, &'static str>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let next = move |cx: &mut task::Context<'_>| match terminate.poll_recv(cx) {
+        Poll::Ready(_) => Poll::Ready(Some("SIGTERM")),
+        Poll::Pending => interrupt.poll_recv(cx).map(|_| Some("SIGINT")),
+    };
+    Ok(stream::poll_fn(next).boxed())
 }
 
-impl TerminationSignals {
-    /// Listens from now on. These signals no longer end the program by themselves.
-    #[cfg(unix)]
-    fn listen() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    /// Waits for the next signal and returns its name.
-    #[cfg(unix)]
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            biased;
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
-
-    /// Listens from now on.
-    #[cfg(not(unix))]
-    fn listen() -> io::Result<Self> {
-        Ok(Self {})
-    }
-
-    /// Waits for the next signal and returns its name.
-    #[cfg(not(unix))]
-    async fn next(&mut self) -> &'static str {
-        if tokio::signal::ctrl_c().await.is_err() {
-            pending::<()>().await;
-        }
-        "Ctrl-C"
-    }
+/// Names Ctrl-C as it comes. From now on, it no longer ends the program by itself.
+#[cfg(not(unix))]
+fn termination_signals() -> io::Result<BoxStream<'static, &'static str>> {
+    let next = |()| async { tokio::signal::ctrl_c().await.ok().map(|()| ("Ctrl-C", ())) };
+    Ok(stream::unfold((), next).chain(stream::pending()).boxed())
 }
