@@ -235,41 +235,28 @@ fn needs(needs: &[Need]) -> String {
 }
 
 impl Problem {
-    /// The group of the report that has the problem.
-    const fn group(&self) -> u8 {
-        match self {
-            Self::AppName { .. } => 0,
-            Self::NoListener | Self::NoneLeft { .. } => 1,
-            Self::TopicName { .. } => 2,
-            Self::DuplicateTopic { .. } | Self::DuplicateSchedule { .. } | Self::Schedule { .. } => 3,
-            Self::Expected { .. } => 4,
-            Self::NotSelectable { .. } => 5,
-            Self::Setting(_) => 6,
-            Self::ProvidedTwice { .. } => 7,
-            Self::ProvidedByDq { .. } => 8,
-            Self::NotProvided { .. } => 9,
-            Self::NoStore | Self::StoreUrl { .. } | Self::StoreNotOpen { .. } | Self::StoreUnreachable { .. } => 10,
-            Self::StoreTopic { .. } => 11,
-            Self::NoThread(_) => 12,
-        }
-    }
-
-    /// The place by which problems of a group are sorted.
-    fn place(&self) -> Option<SourceLocation> {
-        match self {
-            Self::AppName { at, .. }
-            | Self::Expected { at, .. }
-            | Self::NotSelectable { at, .. }
-            | Self::ProvidedTwice { first: at, .. }
-            | Self::ProvidedByDq { at, .. }
-            | Self::Schedule { at, .. } => Some(at.clone()),
-            Self::DuplicateSchedule { places, .. } => places.first().cloned(),
-            Self::TopicName { listener, .. } => Some(listener.at.clone()),
-            Self::DuplicateTopic { listeners, .. } => listeners.first().map(|listener| listener.at.clone()),
-            Self::NotProvided { needed_by, .. } => needed_by.first().map(|need| need.listener.at.clone()),
-            Self::Setting(problem) => problem.location(),
-            _ => None,
-        }
+    /// Where the report has the problem: its group, and the place by which problems of a group are sorted.
+    fn order(&self) -> (u8, Option<SourceLocation>) {
+        let (group, at) = match self {
+            Self::AppName { at, .. } => (0, Some(at)),
+            Self::NoListener | Self::NoneLeft { .. } => (1, None),
+            Self::TopicName { listener, .. } => (2, Some(&listener.at)),
+            Self::DuplicateTopic { listeners, .. } => (3, listeners.first().map(|listener| &listener.at)),
+            Self::DuplicateSchedule { places, .. } => (3, places.first()),
+            Self::Schedule { at, .. } => (3, Some(at)),
+            Self::Expected { at, .. } => (4, Some(at)),
+            Self::NotSelectable { at, .. } => (5, Some(at)),
+            Self::Setting(problem) => return (6, problem.location()),
+            Self::ProvidedTwice { first, .. } => (7, Some(first)),
+            Self::ProvidedByDq { at, .. } => (8, Some(at)),
+            Self::NotProvided { needed_by, .. } => (9, needed_by.first().map(|need| &need.listener.at)),
+            Self::NoStore | Self::StoreUrl { .. } | Self::StoreNotOpen { .. } | Self::StoreUnreachable { .. } => {
+                (10, None)
+            }
+            Self::StoreTopic { .. } => (11, None),
+            Self::NoThread(_) => (12, None),
+        };
+        (group, at.cloned())
     }
 }
 
@@ -283,7 +270,7 @@ pub struct StartError {
 impl StartError {
     /// Sorts the problems. `provided` lists the provided values; the report shows them if one is missing.
     pub(crate) fn new(mut problems: Vec<Problem>, provided: Vec<Provided>) -> Self {
-        problems.sort_by_cached_key(|problem| (problem.group(), problem.place(), problem.to_string()));
+        problems.sort_by_cached_key(|problem| (problem.order(), problem.to_string()));
         Self { problems, provided }
     }
 
