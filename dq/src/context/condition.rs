@@ -44,8 +44,8 @@ pub(super) struct LiveCondition {
     changed: Arc<Notify>,
     /// Its part in the outages of the node.
     party: Party,
-    /// When the log last said that this topic alone is stopped.
-    warned: Mutex<Option<Duration>>,
+    /// The log has said that this topic alone is stopped.
+    warned: Mutex<Warned>,
 }
 
 impl LiveCondition {
@@ -99,7 +99,7 @@ impl LiveCondition {
         self.party.answered();
         let topic = &self.topic;
         match was {
-            Condition::Recovering(_) | Condition::Stopped(_) if self.warned().take().is_some() => {
+            Condition::Recovering(_) | Condition::Stopped(_) if self.warned().take() => {
                 tracing::info!(topic, "the topic works again");
             }
             Condition::Recovering(_) | Condition::Stopped(_) => tracing::debug!(topic, "the store answers again"),
@@ -122,16 +122,50 @@ impl LiveCondition {
         }
     }
 
-    fn warned(&self) -> MutexGuard<'_, Option<Duration>> {
+    fn warned(&self) -> MutexGuard<'_, Warned> {
         self.warned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Only this topic is stopped: the log says so once, and then once a minute.
     fn stopped_alone(&self, error: &StoreError, is_news: bool) {
-        let (mut warned, now) = (self.warned(), self.party.now());
-        if warned.is_none_or(|at| is_news || now >= at + WARNING_PAUSE) {
-            *warned = Some(now);
+        let mut warned = self.warned();
+        if is_news {
+            warned.take();
+        }
+        if warned.is_due(self.party.now()) {
             tracing::warn!(topic = self.topic, %error, "this topic is stopped until the cause is fixed; dq keeps asking, and other topics run");
         }
+    }
+}
+
+/// When a warning was logged last.
+#[derive(Debug, Default)]
+pub(super) struct Warned(Option<Duration>);
+
+impl Warned {
+    /// Whether there was a warning; then it counts as never done.
+    fn take(&mut self) -> bool {
+        self.0.take().is_some()
+    }
+
+    /// Whether it is time to warn again; then it counts as done.
+    pub(super) fn is_due(&mut self, now: Duration) -> bool {
+        let is_due = self.0.is_none_or(|last| now >= last + WARNING_PAUSE);
+        if is_due {
+            self.0 = Some(now);
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_comes_once_a_minute() {
+        let mut warned = Warned::default();
+        let due = [0, 1, 59, 60, 61, 119, 120].map(|second| warned.is_due(Duration::from_secs(second)));
+        assert_eq!(due, [true, false, false, true, false, false, true]);
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use crate::context::condition::Warned;
 use crate::job::{JobId, Record, TopicName};
-use crate::store::WARNING_PAUSE;
 
 /// How many broadcasts may wait for a listener.
 const MOST: usize = 1024;
@@ -22,18 +22,14 @@ pub(super) struct Delivery {
 pub(super) struct Missed {
     /// How many since the last warning.
     untold: u64,
-    warned: Option<Duration>,
+    warned: Warned,
 }
 
 impl Missed {
     /// Counts these. Returns how many there were since the last warning, if there may be another one.
     pub(super) fn count(&mut self, more: u64, now: Duration) -> Option<u64> {
         self.untold += more;
-        if self.untold == 0 || self.warned.is_some_and(|warned| now < warned + WARNING_PAUSE) {
-            return None;
-        }
-        self.warned = Some(now);
-        Some(std::mem::take(&mut self.untold))
+        (self.untold > 0 && self.warned.is_due(now)).then(|| std::mem::take(&mut self.untold))
     }
 }
 

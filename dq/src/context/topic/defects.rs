@@ -66,15 +66,6 @@ struct Accused {
     convicted: Option<String>,
 }
 
-/// What a panic means for the job that it was charged to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Charge {
-    /// It is tried again at that time.
-    Rests(Duration),
-    /// It becomes DEAD now.
-    Convicted,
-}
-
 impl Defects {
     pub(super) fn new(environment: &Environment) -> Self {
         #[cfg(any(test, feature = "testing"))]
@@ -168,7 +159,7 @@ impl Defects {
         }
     }
 
-    /// The task has panicked at this job.
+    /// The task has panicked at this job. Returns until when it rests before it is tried again; `None`: it is convicted, and becomes DEAD.
     pub(super) fn charge(
         &mut self,
         id: &JobId,
@@ -176,7 +167,7 @@ impl Defects {
         panic: &str,
         now: Duration,
         environment: &Environment,
-    ) -> Charge {
+    ) -> Option<Duration> {
         self.make_room();
         self.forgotten_at = now + REMEMBERED;
         let passed = self.passed.get(step).copied().unwrap_or_default();
@@ -190,10 +181,10 @@ impl Defects {
         let is_proven = accused.panics >= PROVEN && passed > accused.passed;
         if accused.convicted.is_none() && (is_proven || (accused.panics >= PRESUMED && !others)) {
             accused.convicted = Some(Failure::new(Cause::Defect, format!("dq panicked at `{step}`: {panic}")).message);
-            return Charge::Convicted;
+            return None;
         }
         accused.rests_until = now + environment.growing_pause(FIRST_REST, LONGEST_REST, accused.panics - 1, 2);
-        Charge::Rests(accused.rests_until)
+        Some(accused.rests_until)
     }
 
     /// The metadata with which a convicted job becomes DEAD: without the texts, which may be what no step expected, or with nothing of
@@ -266,7 +257,7 @@ mod tests {
 
     /// The task panics at this job so often, at `step`, and returns whether that convicts it.
     fn panics(defects: &mut Defects, environment: &Environment, name: &str, step: &'static str, times: u32) -> bool {
-        (0..times).any(|_| defects.charge(&id(name), step, "no", NOW, environment) == Charge::Convicted)
+        (0..times).any(|_| defects.charge(&id(name), step, "no", NOW, environment).is_none())
     }
 
     #[tokio::test]

@@ -65,7 +65,7 @@ use crate::environment::Environment;
 use crate::job::{Cause, JobId, NodeId, TopicKey};
 use crate::listener::ErasedListener;
 use crate::schedule::Periodic;
-use crate::store::{Outage, Store, WARNING_PAUSE};
+use crate::store::{Outage, Store};
 use stats::TopicStats;
 
 pub(super) use event_loop::Topic;
@@ -107,32 +107,5 @@ impl Parts {
     pub(super) fn report_lost(&self, id: &JobId, failure: &str, cause: Option<Cause>) {
         tracing::error!(topic = %self.key.topic, job.id = %id, failure, "the handler failed after its job was acked on claim: the job is lost");
         self.stats.failed(cause);
-    }
-}
-
-/// When a warning was logged last.
-#[derive(Debug, Default)]
-pub(super) struct Warned(Option<Duration>);
-
-impl Warned {
-    /// Whether it is time to warn again; then it counts as done.
-    pub(super) fn is_due(&mut self, now: Duration) -> bool {
-        let is_due = self.0.is_none_or(|last| now >= last + WARNING_PAUSE);
-        if is_due {
-            self.0 = Some(now);
-        }
-        is_due
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_warning_comes_once_a_minute() {
-        let mut warned = Warned::default();
-        let due = [0, 1, 59, 60, 61, 119, 120].map(|second| warned.is_due(Duration::from_secs(second)));
-        assert_eq!(due, [true, false, false, true, false, false, true]);
     }
 }

@@ -19,6 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
+use super::Parts;
 use super::claims::{Claims, Load};
 use super::flight::{Asked, Flight};
 use super::held::Held;
@@ -29,7 +30,7 @@ use super::run::{RunEvent, Tasks};
 use super::runs::Runs;
 use super::slab::{HeldId, RunId};
 use super::stage::{HeldJob, Mode, Stage};
-use super::{Parts, Warned};
+use crate::context::condition::Warned;
 use crate::job::{Metadata, Record};
 use crate::store::step::{Change, Claim, LeaseStatus, Role};
 use crate::store::{Answer, RequestKind, Signal, StoreError};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{Machine, TakingIn};
-use crate::context::topic::defects::{Charge, Place};
+use crate::context::topic::defects::Place;
 use crate::context::topic::flight::CLAIMS;
 use crate::context::topic::stage::Stage;
 use crate::job::JobId;
@@ -87,8 +87,8 @@ impl Machine {
     /// A panic is charged to this job.
     fn charge(&mut self, id: &JobId, step: &'static str, panic: &str) {
         let Self { moment, runs, parts, .. } = self;
-        let charge = moment.held.defects.charge(id, step, panic, moment.now, &parts.environment);
-        if charge == Charge::Convicted {
+        let rests_until = moment.held.defects.charge(id, step, panic, moment.now, &parts.environment);
+        if rests_until.is_none() {
             parts.stats.gave_up(id);
         }
         let Some(held) = moment.held.find(id) else { return }; // it is judged when the node hears of it again
@@ -102,7 +102,7 @@ impl Machine {
             runs.take_away(held, &mut moment.held);
             moment.held.roll_back(held);
         }
-        if let Charge::Rests(until) = charge {
+        if let Some(until) = rests_until {
             moment.held.rest(held, until);
         }
     }

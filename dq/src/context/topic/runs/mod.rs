@@ -22,9 +22,10 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use super::Parts;
 use super::held::Held;
 use super::run::{PreparedRun, Runners, Tasks};
-use super::{Parts, Warned};
+use crate::context::condition::Warned;
 use crate::job::JobId;
 use crate::listener::ErasedBatches;
 use isolation::Isolations;
