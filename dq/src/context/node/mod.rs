@@ -1,8 +1,9 @@
 //! What belongs to the node: its tasks, its handle, its health, its shutdown and its broadcasts.
 //!
 //! * The factory checks everything, makes a [`Plan`], and hands it to [`handle`].
-//! * [`supervisor`] starts a task per topic and per broadcast channel, restarts one that panicked, and passes on the stop order.
-//! * `broadcast` is the task of a channel. `refused` waits for a topic that the store cannot serve.
+//! * [`supervisor`] starts a task per topic and per broadcast channel once the store serves it, restarts one that panicked, and passes on
+//!   the stop order.
+//! * `broadcast` is the task of a channel.
 //! * [`health`] reads the stats that all tasks keep; [`shutdown`] ends the node, at the [`signals`] of the operating system for example.
 //!
 //! The factory may use the plan and the handle. The node makes topics from their parts, gives them the stop order and reads
@@ -14,7 +15,6 @@ mod broadcast;
 pub(crate) mod handle;
 pub(super) mod health;
 mod listener_queue;
-mod refused;
 pub(super) mod shutdown;
 pub(super) mod signals;
 mod supervisor;

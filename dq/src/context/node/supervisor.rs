@@ -1,5 +1,9 @@
 //! The supervisor: it starts the tasks of a node, restarts one after a panic of dq itself, and tells all tasks to stop.
 //!
+//! The task of a topic that the store could not serve when the node started, because a key of the topic has a wrong type (rule 1) or
+//! because the store could not be reached and the program waits for it, asks again until it can ([`Opening`]). Meanwhile everything else
+//! on the node runs, and the topic has claimed nothing.
+//!
 //! Only two other places start tasks of a node: `topic/event_loop.rs` starts handlers, `broadcast.rs` its listeners.
 #![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
 
@@ -7,6 +11,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -16,17 +21,16 @@ use tokio_util::task::TaskTracker;
 
 use super::broadcast::{self, Channel};
 use super::health::{ChannelStats, Health, HealthRegistry};
-use super::refused::Opening;
 use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
-use crate::context::condition::TaskStats;
+use crate::context::condition::{LiveCondition, TaskStats};
 use crate::context::node_permits::{NodePermits, Share};
 use crate::context::panic_message;
 use crate::context::topic::stats::{Stopped, TopicStats};
 use crate::context::topic::{Parts, Relay, RelayWake, StopOrder, Topic, WaitingBytes};
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::TopicKey;
-use crate::store::{HistorySetting, Outage};
+use crate::store::{HistorySetting, Outage, Store, StoreError, answered_within};
 
 /// The longest pause before a task that panicked starts again, at first and after many panics.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -252,6 +256,79 @@ impl Drop for Running {
     /// Without a supervisor nothing could stop the tasks.
     fn drop(&mut self) {
         self.order_stop(Duration::ZERO);
+    }
+}
+
+/// The longest pause before the store is asked for the first time.
+const FIRST_ASK: Duration = Duration::from_millis(100);
+
+/// The longest pause before the store is asked again.
+const LONGEST_ASK: Duration = Duration::from_secs(5);
+
+/// A topic that its task may have to wait for.
+#[derive(Debug, Clone)]
+struct Opening {
+    store: Arc<dyn Store>,
+    key: TopicKey,
+    environment: Environment,
+    call_timeout: Duration,
+    ordered: watch::Receiver<StopOrder>,
+    /// Whether the store does not serve the topic yet. A task that starts again shares this with the one before.
+    is_refused: Arc<AtomicBool>,
+    /// What the topic is to keep of the histories of its jobs; `None`: what it keeps.
+    history: Option<HistorySetting>,
+}
+
+impl Opening {
+    /// Asks the store until it serves the topic, and until it knows what it keeps of histories; reports every error. Returns `false`
+    /// if the node stops first.
+    async fn opened(mut self, condition: &LiveCondition) -> bool {
+        let (mut pauses, mut has_failed) = (0, self.is_refused.load(Relaxed));
+        loop {
+            if has_failed {
+                if !self.pauses(pauses).await {
+                    return false;
+                }
+                pauses += 1;
+            }
+            match self.ask().await {
+                Ok(()) => return true,
+                Err(error) => condition.store_error(&error),
+            }
+            has_failed = true;
+        }
+    }
+
+    async fn ask(&self) -> Result<(), StoreError> {
+        let Self { store, key, environment, call_timeout, .. } = self;
+        if self.is_refused.load(Relaxed) {
+            answered_within(environment, *call_timeout, "open", store.open(key)).await?;
+            tracing::info!(topic = %key.topic, "the store can serve the topic now; it starts");
+            self.is_refused.store(false, Relaxed);
+        }
+        let Some(setting) = self.history else { return Ok(()) };
+        let kept = store.keep_history(key, setting);
+        match answered_within(environment, *call_timeout, "keep_history", kept).await {
+            Err(error) if !error.is_outage() => {
+                tracing::warn!(topic = %key.topic, %error, "the topic starts without its `history`");
+                Ok(())
+            }
+            kept => kept,
+        }
+    }
+
+    /// Waits before the store is asked again. Returns `false` if the node stops meanwhile.
+    async fn pauses(&mut self, failures: u32) -> bool {
+        if self.ordered.borrow_and_update().is_some() {
+            return false;
+        }
+        let environment = &self.environment;
+        let again = environment.now() + environment.growing_pause(FIRST_ASK, LONGEST_ASK, failures, 2);
+        tokio::select! {
+            biased;
+            _ = self.ordered.changed() => false,
+            () = environment.sleep_until(again) => true,
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,13 +70,6 @@ struct Target {
     early: Option<u64>,
 }
 
-/// What to do after a round.
-enum Then {
-    Again,
-    At(Duration),
-    Sleep,
-}
-
 impl Relay {
     pub(crate) fn new(parts: Arc<Parts>) -> Self {
         Self { parts, targets: BTreeMap::new(), arrived: BTreeMap::new(), failures: 0 }
@@ -98,10 +92,7 @@ impl Relay {
                 () = wake.0.notified() => {}
                 () = timer.until(at) => {}
             }
-            at = match self.rounds().await {
-                Then::At(time) => Some(time),
-                Then::Again | Then::Sleep => None,
-            };
+            at = self.rounds().await;
         }
         // The topics have sent their last outcomes.
         let environment = self.environment().clone();
@@ -117,17 +108,16 @@ impl Relay {
         &self.parts.environment
     }
 
-    /// Relays until there is nothing to do now.
-    async fn rounds(&mut self) -> Then {
+    /// Relays until there is nothing to do now. Returns when there is, unless something wakes the relay before.
+    async fn rounds(&mut self) -> Option<Duration> {
         loop {
-            match self.round().await {
-                Then::Again => {}
-                then => return then,
+            if let ControlFlow::Break(at) = self.round().await {
+                return at;
             }
         }
     }
 
-    async fn round(&mut self) -> Then {
+    async fn round(&mut self) -> ControlFlow<Option<Duration>> {
         let now = self.environment().now();
         let rests = |target: &Target| target.rests.is_some_and(|until| now < until);
         let without = self.targets.iter().filter(|(_, target)| rests(target)).map(|(name, _)| name.clone()).collect();
@@ -147,21 +137,21 @@ impl Relay {
                 tracing::debug!(topic = %self.parts.key.topic, %error, "cannot relay follow-ups; dq tries again");
                 let pause = self.environment().growing_pause(FIRST_REST, LONGEST_REST, self.failures, 2);
                 self.failures = self.failures.saturating_add(1);
-                return Then::At(now + pause);
+                return ControlFlow::Break(Some(now + pause));
             }
         };
         self.failures = 0;
         if let Some(busy) = busy {
-            return Then::At(now + busy + Duration::from_millis(1));
+            return ControlFlow::Break(Some(now + busy + Duration::from_millis(1)));
         }
         self.arrived.clear();
         self.parts.stats.follow_ups.set(waiting);
         if entries.is_empty() {
-            let first = self.targets.values().filter_map(|target| target.rests).filter(|until| now < *until).min();
-            return first.map_or(Then::Sleep, Then::At);
+            let rests = self.targets.values().filter_map(|target| target.rests);
+            return ControlFlow::Break(rests.filter(|until| now < *until).min());
         }
         self.send(entries).await;
-        Then::Again
+        ControlFlow::Continue(())
     }
 
     /// Sends the entries to their targets, to all of these at the same time.
