@@ -24,7 +24,7 @@
 //! | [`stats`] | what `health()` and the metrics show |
 //!
 //! The way of a job through these files: [`event_loop`] and [`wire`] bring an answer, `machine/answers.rs` takes it in, `claims/mod.rs`
-//! asks for more, and `outcomes/mod.rs` admits the job, which is in [`held`] from then on. `claims/permits.rs` says how many may start.
+//! asks for more and says how many may start, and `outcomes/mod.rs` admits the job, which is in [`held`] from then on.
 //! `runs/listener.rs` makes the run, `runs/table.rs` keeps it, `run/runners.rs` and `run/task.rs` execute it, and `runs/ends.rs` takes in how
 //! it ended. `outcomes/decide.rs` says what becomes of the job, and `outcomes/mod.rs` sends that through the [`flight`] until the store has
 //! judged it. The job leaves [`held`].
