@@ -1,7 +1,7 @@
 //! What the task of a run, its topic and its handler share: whether and when the run began, and what ends it early.
 //!
 //! The runtime of the handlers may be busy or blocked for long. So a timeout counts from the first poll, and a run whose task
-//! was not polled can still be given back as if it had never been. One compare-exchange decides between the two,
+//! was not polled can still be taken back as if it had never been. One compare-exchange decides between the two,
 //! so exactly one of them wins, and a run that ends by itself costs no message.
 
 use std::future::{Future, poll_fn};
@@ -18,7 +18,7 @@ use super::next::Drafts;
 use crate::job::Progress;
 
 const NOT_YET: u64 = 0;
-const GIVEN_BACK: u64 = u64::MAX - 1;
+const TAKEN_BACK: u64 = u64::MAX - 1;
 const GIVEN_UP: u64 = u64::MAX;
 
 /// Controls a run, or one job of a batch.
@@ -45,16 +45,16 @@ impl RunControl {
         Arc::new(Self { batch: Some(Arc::clone(batch)), ..Self::default() })
     }
 
-    /// The task is polled for the first time. `false`: the run was given back, so its handler must not start.
+    /// The task is polled for the first time. `false`: the run was taken back, so its handler must not start.
     pub(crate) fn begin(&self, now: Duration) -> bool {
         let nanos = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        let at = nanos.min(GIVEN_BACK - 2) + 1; // the time may be zero
+        let at = nanos.min(TAKEN_BACK - 2) + 1; // the time may be zero
         self.began.compare_exchange(NOT_YET, at, AcqRel, Acquire).is_ok()
     }
 
     /// Keeps the run from beginning. `false`: it has begun.
-    pub(crate) fn give_back(&self) -> bool {
-        self.began.compare_exchange(NOT_YET, GIVEN_BACK, AcqRel, Acquire).is_ok()
+    pub(crate) fn take_back(&self) -> bool {
+        self.began.compare_exchange(NOT_YET, TAKEN_BACK, AcqRel, Acquire).is_ok()
     }
 
     /// The topic has given the run up, so it does not want to know how it ends. Its future is dropped at its next `await`.
@@ -67,10 +67,10 @@ impl RunControl {
         self.began.load(Acquire) == GIVEN_UP
     }
 
-    /// When the run began, to the nanosecond; `None`: it has not, or it was given back or up.
+    /// When the run began, to the nanosecond; `None`: it has not, or it was taken back or given up.
     pub(crate) fn began_at(&self) -> Option<Duration> {
         match self.began.load(Acquire) {
-            NOT_YET | GIVEN_BACK | GIVEN_UP => None,
+            NOT_YET | TAKEN_BACK | GIVEN_UP => None,
             at => Some(Duration::from_nanos(at - 1)),
         }
     }
@@ -156,15 +156,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_either_begins_or_is_given_back() {
+    fn a_run_either_begins_or_is_taken_back() {
         let began = RunControl::default();
-        assert!(began.begin(Duration::from_secs(7)) && !began.give_back());
+        assert!(began.begin(Duration::from_secs(7)) && !began.take_back());
         assert_eq!(began.began_at(), Some(Duration::from_secs(7)));
         began.give_up();
         assert!(began.is_given_up() && began.began_at().is_none());
-        let given_back = RunControl::default();
-        assert!(given_back.give_back() && !given_back.begin(Duration::from_secs(7)));
-        assert!(given_back.began_at().is_none() && !given_back.is_given_up());
+        let taken_back = RunControl::default();
+        assert!(taken_back.take_back() && !taken_back.begin(Duration::from_secs(7)));
+        assert!(taken_back.began_at().is_none() && !taken_back.is_given_up());
     }
 
     #[test]
@@ -179,11 +179,11 @@ mod tests {
     fn of_a_task_and_a_topic_that_decide_at_once_exactly_one_wins() {
         for _ in 0..1_000 {
             let run = RunControl::default();
-            let (given_back, begins) = std::thread::scope(|scope| {
+            let (taken_back, begins) = std::thread::scope(|scope| {
                 let begins = scope.spawn(|| run.begin(Duration::from_secs(1)));
-                (run.give_back(), begins.join().unwrap())
+                (run.take_back(), begins.join().unwrap())
             });
-            assert_ne!(begins, given_back);
+            assert_ne!(begins, taken_back);
         }
     }
 

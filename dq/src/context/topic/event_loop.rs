@@ -126,7 +126,7 @@ impl Topic {
         for _ in 0..self.reports.len() {
             let Ok(event) = self.reports.try_recv() else { break };
             self.left.push_back(match event {
-                RunEvent::Ended(run, Ended::Dropped) => RunEvent::Ended(run, Ended::GivenBack),
+                RunEvent::Ended(run, Ended::Dropped) => RunEvent::Ended(run, Ended::TakenBack),
                 event => event,
             });
         }

@@ -313,7 +313,7 @@ impl Machine {
         }
         let held = &mut self.moment.held;
         if self.claims.pause_begins() {
-            self.runs.take_back(held);
+            self.runs.take_back_all(held);
         }
         if held.counts().waiting > 0 {
             held.roll_back_waiting();

@@ -100,7 +100,7 @@ impl Machine {
                 Ok(Phase::Waiting)
             }
             Phase::Waiting => {
-                self.runs.take_back(&mut self.moment.held);
+                self.runs.take_back_all(&mut self.moment.held);
                 if rollback {
                     self.moment.held.roll_back_waiting();
                 }

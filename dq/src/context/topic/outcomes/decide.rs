@@ -82,7 +82,7 @@ impl Outcomes {
                 is_wanted = true;
                 Err(wanted_retry())
             }
-            (None, Ended::Dropped | Ended::GivenBack | Ended::Asked(_) | Ended::AskedEach(_)) => Ok(Change::Rollback),
+            (None, Ended::Dropped | Ended::TakenBack | Ended::Asked(_) | Ended::AskedEach(_)) => Ok(Change::Rollback),
             (None, Ended::Panicked(message)) => Err(Failure::new(Cause::Panic, message)),
             (None, Ended::Returned(Returned::Failed(failure))) => Err(failure),
             (None, Ended::Returned(Returned::Decided(decision))) => {

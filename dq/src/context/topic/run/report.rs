@@ -31,8 +31,8 @@ pub(crate) enum Ended {
     Asked(Option<RetryDelay>),
     /// The same for jobs of a batch, by their places in it.
     AskedEach(Vec<(usize, Option<RetryDelay>)>),
-    /// The run did not begin: it was given back before, or the lease had expired.
-    GivenBack,
+    /// The run did not begin: it was taken back before, or the lease had expired.
+    TakenBack,
     /// Its future was dropped: the run was given up, or the runtime shuts down.
     Dropped,
 }

@@ -2,7 +2,7 @@
 //!
 //! A runner takes runs from a queue, one after the other, and ends when the queue is empty. The topic of fast handlers hands over
 //! more runs than it has permits. So the next handler starts as soon as one returns, and dq's own thread, which may be busy with
-//! a large answer, starts and settles many at once. A run in the queue has not begun, and can be given back. With 256 runs in the
+//! a large answer, starts and settles many at once. A run in the queue has not begun, and can be taken back. With 256 runs in the
 //! queue beyond the permits a drain ran at 387,000 jobs a second on the memory store, without any at 269,000
 //! (`docs/internals/performance.md`).
 

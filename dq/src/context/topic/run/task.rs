@@ -44,7 +44,7 @@ impl RunTask {
         Self { tasks, run, control, entry: Some(entry), needs_lease, ended: Ended::Dropped }
     }
 
-    /// Begins the run, and makes the future of its handler. `None`: the run was given back.
+    /// Begins the run, and makes the future of its handler. `None`: the run was taken back.
     fn begin(&mut self, work: Work) -> Option<Handler> {
         if !self.begins() {
             return None;
@@ -111,12 +111,12 @@ impl RunTask {
         Ended::AskedEach(jobs.into_iter().map(ask).collect())
     }
 
-    /// Whether the run begins: it was not given back before, and the lease is still valid, if it needs one (rule 21).
+    /// Whether the run begins: it was not taken back before, and the lease is still valid, if it needs one (rule 21).
     fn begins(&mut self) -> bool {
         let now = self.tasks.environment.now();
         let begins = (!self.needs_lease || now < self.tasks.lease.get()) && self.control.begin(now);
         if !begins {
-            self.ended = Ended::GivenBack;
+            self.ended = Ended::TakenBack;
         } else if let Some(entry) = &self.entry {
             entry.begins(now);
         }
@@ -186,7 +186,7 @@ struct Handler {
 }
 
 impl PreparedRun {
-    /// Runs the handler, unless the run was given back. Dropping what this returns reports how the run ended; `None`: it was
+    /// Runs the handler, unless the run was taken back. Dropping what this returns reports how the run ended; `None`: it was
     /// given up, and that is reported.
     pub(crate) async fn run(self) -> Option<RunTask> {
         let Self { mut task, work, span } = self;
@@ -363,7 +363,7 @@ mod tests {
             drop(PreparedRun::of_a_test(task).run().await);
             assert_eq!(*listener.0.lock().unwrap(), calls);
             let RunEvent::Ended(_, ended) = reported.recv().await.unwrap() else { panic!("it did not fail") };
-            assert_eq!(matches!(ended, Ended::GivenBack), needs_lease, "{ended:?}");
+            assert_eq!(matches!(ended, Ended::TakenBack), needs_lease, "{ended:?}");
         }
     }
 }

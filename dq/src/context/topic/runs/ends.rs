@@ -10,7 +10,7 @@
 //!
 //! If the user's runtime does not begin the handlers that this topic hands over, because handlers or other tasks block its threads or
 //! keep them busy, runs *starve*: what did not begin in time goes back without an attempt, for a node that has time for it. Until the
-//! runtime begins a run again, the topic starts and claims nothing, and keeps renewing its lease. The tasks that were given back
+//! runtime begins a run again, the topic starts and claims nothing, and keeps renewing its lease. The tasks that were taken back
 //! tell it: each ends at its first poll.
 
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Runs {
     pub(crate) fn on_run_end(&mut self, run_id: RunId, ended: Ended, moment: &mut Moment) {
         let dropped = matches!(ended, Ended::Dropped);
         let Some(mut run) = self.table.remove(run_id) else {
-            if self.table.given_back_ended(run_id) {
+            if self.table.taken_back_ended(run_id) {
                 return if dropped { self.on_handlers_gone(moment) } else { self.on_began(moment.now, moment) };
             }
             if !dropped && !matches!(ended, Ended::Asked(_) | Ended::AskedEach(_)) {
@@ -90,7 +90,7 @@ impl Runs {
                 tracing::warn!(topic = %self.parts.key.topic, job.id = %id, "a job that is acked on claim keeps no result: keep it in a store of your own, or set `ack = \"on_return\"`");
                 return;
             }
-            Ended::Returned(_) | Ended::Asked(_) | Ended::AskedEach(_) | Ended::GivenBack => return,
+            Ended::Returned(_) | Ended::Asked(_) | Ended::AskedEach(_) | Ended::TakenBack => return,
         };
         self.parts.report_lost(id, failure, cause);
     }
@@ -268,7 +268,7 @@ impl Runs {
         );
     }
 
-    /// The runtime began a run then, or ended one that was given back.
+    /// The runtime began a run then, or ended one that was taken back.
     fn on_began(&mut self, began: Duration, moment: &mut Moment) {
         if self.starving_since.is_some_and(|since| began >= since) {
             self.starving_since = None;

@@ -49,7 +49,7 @@ impl Runs {
     }
 
     /// Takes back every run that was handed over and has not begun, unless its job was acked on claim.
-    pub(crate) fn take_back(&mut self, held: &mut Held) {
+    pub(crate) fn take_back_all(&mut self, held: &mut Held) {
         for id in held.ids(|job| matches!(job.stage, Stage::Running(_))) {
             if let Some(run_id) = held.run_of(id) {
                 self.wait_again(run_id, held);
@@ -59,7 +59,7 @@ impl Runs {
 
     /// Takes a run of a handler back that has not begun: its jobs wait again. Returns whether it did.
     pub(super) fn wait_again(&mut self, run_id: RunId, held: &mut Held) -> bool {
-        let Some(run) = self.table.give_back_handler(run_id) else { return false };
+        let Some(run) = self.table.take_back_handler(run_id) else { return false };
         for (_, job) in run.jobs.into_list() {
             if held.at(job.held).is_some() {
                 held.set(job.held, Stage::Waiting);
@@ -71,7 +71,7 @@ impl Runs {
     /// At the end of the grace, all runs are given up.
     pub(crate) fn give_up_all(&mut self) {
         for run_id in self.table.all() {
-            match self.table.give_back(run_id) {
+            match self.table.take_back(run_id) {
                 Some(run) if run.detached => {
                     let why = "its handler did not begin before the node stopped";
                     run.jobs.jobs().for_each(|job| self.parts.report_lost(&job.id, why, None));
@@ -126,7 +126,7 @@ impl Runs {
 
     /// Cancels the handlers of a node that could not renew: other nodes may run their jobs by now.
     pub(crate) fn lose_lease(&mut self, held: &mut Held) {
-        self.take_back(held);
+        self.take_back_all(held);
         for id in held.ids(|job| matches!(job.stage, Stage::Running(_))) {
             let Some(job) = held.at(id) else { continue };
             tracing::info!(topic = %self.parts.key.topic, job.id = %job.id, "the lease could not be renewed in time; the handler is cancelled, and the job runs again");

@@ -89,8 +89,8 @@ pub(crate) struct Table {
     running: Slab<OfRun, Run>,
     /// Runs that were cancelled or timed out and have not returned. They keep their permits, and their outcomes are refused.
     abandoned: BTreeMap<RunId, Abandoned>,
-    /// Runs that were given back before they began. Their tasks end at their first poll, and keep their permits until then.
-    given_back: BTreeSet<RunId>,
+    /// Runs that were taken back before they began. Their tasks end at their first poll, and keep their permits until then.
+    taken_back: BTreeSet<RunId>,
     /// Runs whose first checks are to come, in order. One that has ended is skipped.
     unchecked: VecDeque<RunId>,
     /// The checks that are due at times of their own.
@@ -195,7 +195,7 @@ impl Table {
     /// Gives a run up. If it has not begun, it never will. Otherwise its token fires, its future is dropped at its next
     /// `await`, and it keeps its permit until it returns.
     pub(super) fn give_up(&mut self, run_id: RunId) -> Option<Run> {
-        if let Some(run) = self.give_back(run_id) {
+        if let Some(run) = self.take_back(run_id) {
             return Some(run);
         }
         let run = self.remove(run_id)?;
@@ -204,25 +204,25 @@ impl Table {
         Some(run)
     }
 
-    /// Gives a run back that has not begun, so that it never will; `None`: it has begun.
-    pub(super) fn give_back(&mut self, run_id: RunId) -> Option<Run> {
-        if !self.running.get(run_id)?.jobs.control().give_back() {
+    /// Takes a run back that has not begun, so that it never will; `None`: it has begun.
+    pub(super) fn take_back(&mut self, run_id: RunId) -> Option<Run> {
+        if !self.running.get(run_id)?.jobs.control().take_back() {
             return None;
         }
-        self.given_back.insert(run_id);
+        self.taken_back.insert(run_id);
         self.remove(run_id)
     }
 
-    /// Gives a run of a handler back that has not begun, as [`give_back`](Self::give_back). Not one that asks `retry_delay`:
+    /// Takes a run of a handler back that has not begun, as [`take_back`](Self::take_back). Not one that asks `retry_delay`:
     /// its handler has failed.
-    pub(super) fn give_back_handler(&mut self, run_id: RunId) -> Option<Run> {
+    pub(super) fn take_back_handler(&mut self, run_id: RunId) -> Option<Run> {
         self.running.get(run_id).filter(|run| run.asking.is_none())?;
-        self.give_back(run_id)
+        self.take_back(run_id)
     }
 
-    /// Removes a run that was given back and whose task has ended. Returns whether there was one.
-    pub(super) fn given_back_ended(&mut self, run_id: RunId) -> bool {
-        self.given_back.remove(&run_id)
+    /// Removes a run that was taken back and whose task has ended. Returns whether there was one.
+    pub(super) fn taken_back_ended(&mut self, run_id: RunId) -> bool {
+        self.taken_back.remove(&run_id)
     }
 
     pub(super) fn abandoned(&self, run_id: RunId) -> Option<&Abandoned> {
@@ -248,7 +248,7 @@ impl Table {
 
     /// How many runs have a permit but no held job.
     pub(crate) fn without_job(&self) -> usize {
-        self.abandoned.len() + self.given_back.len() + self.counts.detached
+        self.abandoned.len() + self.taken_back.len() + self.counts.detached
     }
 
     /// How many runs are batches, and how many held jobs these have. They share the permit of their batch.
@@ -429,9 +429,9 @@ mod tests {
             }
             assert_eq!(runs.next_check(timeout), Some((run_id, SECOND + BEGINS_WITHIN)));
             assert_eq!(runs.check(run_id, timeout, SECOND + BEGINS_WITHIN), Check::Starved);
-            assert!(runs.give_back(run_id).is_some() && !begin.begin(4 * SECOND));
+            assert!(runs.take_back(run_id).is_some() && !begin.begin(4 * SECOND));
             assert_eq!((runs.active(), runs.without_job()), (0, 1), "its task keeps the permit");
-            assert!(runs.given_back_ended(run_id));
+            assert!(runs.taken_back_ended(run_id));
             assert_eq!((runs.without_job(), runs.next_check(timeout)), (0, None));
         }
     }
