@@ -3,7 +3,8 @@
 //! A node counts the time to the head from the receipt of the answer that named it, which is late by the way of that answer. Then
 //! its timer, the transfer and its way take their time. The clock in the answer to the transfer says by how much all that was too
 //! late. A transfer that comes early claims nothing and costs another one. So the lead is the second shortest of the last 64 ways: one transfer
-//! in thirty comes early, and a clock that is set once shortens nothing.
+//! in thirty comes early, and a clock that is set once shortens nothing. At 1,000 jobs a second they start 0.26 ms late (p50), and without a
+//! lead 0.36 and 0.57 (`docs/internals/performance.md`).
 
 use std::time::Duration;
 

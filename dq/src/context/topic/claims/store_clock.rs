@@ -2,7 +2,8 @@
 //!
 //! An answer tells what the store's clock showed when it executed the request, at the latest when the answer arrived. So each answer gives
 //! a time by which the clock certainly shows a due time, and the earliest of them is the best: the answer with the shortest way gave
-//! it. It holds for a few seconds, because clocks drift, and until an answer contradicts it, because the store's clock may be set.
+//! it. It holds for a few seconds, because clocks drift, and until an answer contradicts it, because the store's clock may be set. At 100
+//! jobs a second the best answer makes a start 0.36 ms late (p50; p99 0.89), and the last one 0.43 (2.78) (`docs/internals/performance.md`).
 
 use std::time::Duration;
 
