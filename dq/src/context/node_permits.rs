@@ -76,6 +76,16 @@ pub(crate) struct Share {
     most: usize,
 }
 
+impl Share {
+    /// Waits until a permit may be free for this topic, which wants more than it has. Cancel safe.
+    pub(super) async fn freed(&self) {
+        match &self.permits {
+            Some(permits) => permits.free[self.topic].notified().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// The permits that a topic has at the moment. They go back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Permits {
@@ -108,14 +118,6 @@ impl Permits {
     pub(super) fn ask(&mut self, used: usize, wanted: usize) {
         if let Some(permits) = &self.share.permits {
             self.granted = permits.ask(self.share.topic, used, wanted.clamp(1, self.share.most));
-        }
-    }
-
-    /// Waits until a permit may be free for this topic, which wants more than it has. Cancel safe.
-    pub(super) async fn freed(&self) {
-        match &self.share.permits {
-            Some(permits) => permits.free[self.share.topic].notified().await,
-            None => std::future::pending().await,
         }
     }
 }
@@ -200,7 +202,7 @@ mod tests {
         topics[1].ask(1, 2);
         assert_eq!(granted(&topics), [3, 1]);
         topics[0].ask(2, 100);
-        topics[1].freed().await;
+        topics[1].share.freed().await;
         topics[1].ask(1, 2);
         assert_eq!(granted(&topics), [2, 2]);
     }

@@ -165,7 +165,7 @@ impl Topic {
                     }
                 }
                 () = self.process_changes.changed() => {} // another topic or context made room
-                () = self.machine.freed() => {}
+                () = self.parts.permits.freed() => {}
                 () = timer.until(wait) => {}
             }
         }

@@ -121,10 +121,6 @@ impl HeldJob {
         self.record.as_bytes().len()
     }
 
-    pub(super) const fn stage(&self) -> &Stage {
-        &self.stage
-    }
-
     /// The retry policy that the job was added with.
     pub(super) fn own_policy(&self) -> Option<RetryPolicy> {
         self.metadata.retry.as_deref()?.parse().ok()

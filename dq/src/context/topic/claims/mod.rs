@@ -284,11 +284,6 @@ impl Claims {
         self.permits.granted()
     }
 
-    /// Waits until a permit may be free for this topic, which wants more than it has. Cancel safe.
-    pub(crate) async fn freed(&self) {
-        self.permits.freed().await;
-    }
-
     /// How many jobs wait for a permit, in the queue of the runners or beside it.
     pub(crate) fn waiting_for_permits(&self, load: Load) -> usize {
         load.jobs.waiting + load.without_permit(self.permits.granted())

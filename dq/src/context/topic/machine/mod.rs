@@ -168,11 +168,6 @@ impl Machine {
         tasks
     }
 
-    /// Waits until a permit of the node may be free. Cancel safe.
-    pub(super) async fn freed(&mut self) {
-        self.claims.freed().await;
-    }
-
     /// Takes in an event.
     pub(super) fn on(&mut self, event: Event, now: Duration) {
         self.moment.now = now;
@@ -270,7 +265,7 @@ impl Machine {
     /// The store counts no row for this held job: its outcome has arrived, or another node has the job.
     fn on_missing_row(&mut self, id: HeldId) {
         let Some(job) = self.moment.held.get(id) else { return };
-        match job.stage() {
+        match &job.stage {
             Stage::Settling { .. } => return self.outcomes.forget_unknown(id, &mut self.moment.held),
             Stage::Running(_) => {
                 tracing::info!(topic = %self.parts.key.topic, job.id = %job.id, "this node no longer holds the job; its handler is cancelled");

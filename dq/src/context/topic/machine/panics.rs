@@ -93,7 +93,7 @@ impl Machine {
         }
         let Some(held) = moment.held.find(id) else { return }; // it is judged when the node hears of it again
         let Some(job) = moment.held.get(held) else { return };
-        let is_decided = matches!(job.stage(), Stage::Exhausting | Stage::Settling { .. });
+        let is_decided = matches!(job.stage, Stage::Exhausting | Stage::Settling { .. });
         let known = job.metadata.clone();
         if let Some(metadata) = moment.held.defects.sentence(id, || known) {
             runs.take_away(held, &mut moment.held);

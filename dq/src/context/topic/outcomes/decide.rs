@@ -199,7 +199,7 @@ impl Outcomes {
         moment: &mut Moment,
     ) {
         let Some(id) = moment.held.under(id, token) else { return };
-        if !moment.held.at(id).is_some_and(|job| *job.stage() == Stage::Exhausting) {
+        if !moment.held.at(id).is_some_and(|job| job.stage == Stage::Exhausting) {
             return;
         }
         match note {

@@ -156,7 +156,7 @@ impl Outcomes {
 
     fn on_verdict(&mut self, id: HeldId, verdict: Verdict, moment: &mut Moment) {
         let Some(job) = moment.held.at(id) else { return };
-        let Stage::Settling { change, then_run, .. } = job.stage() else { return };
+        let Stage::Settling { change, then_run, .. } = &job.stage else { return };
         let is_back = *change == Change::Rollback;
         self.report_verdict(job, change, &verdict);
         match verdict {
@@ -196,7 +196,7 @@ impl Outcomes {
     /// Forgets a job whose outcome the store cannot take any more. An earlier sending of it may have taken effect (rule 10).
     pub(crate) fn forget_unknown(&self, id: HeldId, held: &mut Held) {
         let Some(job) = held.get(id) else { return };
-        if let Stage::Settling { change, then_run, .. } = job.stage() {
+        if let Stage::Settling { change, then_run, .. } = &job.stage {
             self.report_unknown(job, change, job.is_unknown && *then_run);
         }
         held.remove(id);

@@ -166,5 +166,5 @@ impl Outcomes {
 fn running(moment: &mut Moment, id: &JobId, token: Token) -> Option<HeldId> {
     moment.held.defects.at(id);
     let held = moment.held.under(id, token)?;
-    moment.held.get(held).is_some_and(|job| matches!(job.stage(), Stage::Running(_))).then_some(held)
+    moment.held.get(held).is_some_and(|job| matches!(job.stage, Stage::Running(_))).then_some(held)
 }

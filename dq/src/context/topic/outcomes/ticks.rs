@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Outcomes;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
-use crate::context::topic::stage::{HeldJob, Stage};
+use crate::context::topic::stage::Stage;
 use crate::job::{Codec, JobId, Record, Token};
 use crate::schedule::{Definition, Made, Origin, PayloadOf, Periodic, schedule_name};
 use crate::store::step::{Change, Claim, RejoinDue, Tick};
@@ -83,7 +83,7 @@ impl Outcomes {
     /// A function has made a payload: the tick can go out. After a failure the tick stays, and is tried again.
     pub(crate) fn on_made(&self, id: &JobId, token: Token, made: Made, held: &mut Held) {
         let Some(job) = held.under(id, token) else { return };
-        let Some(Stage::Making(tick)) = held.at(job).map(HeldJob::stage) else { return };
+        let Some(Stage::Making(tick)) = held.at(job).map(|job| &job.stage) else { return };
         let (topic, name) = (&self.parts.key.topic, schedule_name(id).unwrap_or_default());
         let stage = match made {
             Ok(payload) if payload.len() <= self.parts.node.payload_limit => {

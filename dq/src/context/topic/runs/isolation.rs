@@ -116,7 +116,7 @@ impl Runs {
     fn give_way(&self, moment: &mut Moment) -> (Option<Duration>, bool) {
         let Some((_, job, alone)) = self.alone(&moment.held) else { return (None, false) };
         let until = alone.since() + longest_wait(self.parts.topic.timeout);
-        let runs = matches!(job.stage(), Stage::Running(_) | Stage::Exhausting);
+        let runs = matches!(job.stage, Stage::Running(_) | Stage::Exhausting);
         if !runs || (moment.now < until && !alone.is_wanted()) {
             return (Some(until).filter(|until| *until > moment.now), false);
         }
@@ -129,7 +129,7 @@ impl Runs {
     fn run_alone(&mut self, room: Room, moment: &mut Moment) -> Option<Duration> {
         let too_long = longest_wait(self.parts.topic.timeout);
         if let Some((id, job, alone)) = self.alone(&moment.held)
-            && *job.stage() == Stage::Waiting
+            && job.stage == Stage::Waiting
         {
             // Its `isolate` was not answered, or its `final_retry` waits. It may be noted as alone, so it stays so.
             let again = vec![(id, alone.enter(too_long))];
@@ -250,7 +250,7 @@ impl Runs {
         let notes = notes.into_iter().flatten().map(Some).chain(std::iter::repeat(None));
         for ((id, token), note) in runs.into_iter().zip(notes) {
             let Some(id) = moment.held.under(&id, token) else { continue };
-            let is_isolating = moment.held.at(id).is_some_and(|job| *job.stage() == Stage::Isolating);
+            let is_isolating = moment.held.at(id).is_some_and(|job| job.stage == Stage::Isolating);
             match note {
                 Some(_) if !is_isolating => moment.held.end_alone(id), // it gave way
                 _ if !is_isolating => {}
