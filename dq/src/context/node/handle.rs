@@ -76,7 +76,7 @@ impl Context {
         Self { running, provider, settings, topics, grace, signals: Counted::default(), is_quiet: false }
     }
 
-    /// The state of the node. Costs a few atomic loads per topic and no request to the store.
+    /// The state of the node. Costs one copy per topic and no request to the store.
     pub fn health(&self) -> Health {
         self.probe().health()
     }

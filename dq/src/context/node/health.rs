@@ -53,7 +53,7 @@ pub struct HealthProbe {
 }
 
 impl HealthProbe {
-    /// The state of the node, or its last state after its end. Costs a few atomic loads per topic and no request to the store.
+    /// The state of the node, or its last state after its end. Costs one copy per topic and no request to the store.
     pub fn health(&self) -> Health {
         let provider_restarts = self.provider_restarts.load(Relaxed);
         let buffer = self.buffer.as_ref().and_then(Weak::upgrade).map(|buffer| buffer.health());
