@@ -7,156 +7,98 @@ use super::slots::{Slot, slot_of};
 use crate::job::TopicKey;
 use crate::time::Timestamp;
 
-/// A key or channel of a topic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
-    /// HASH job id → record, as the add wrote it.
-    Jobs,
-    /// HASH job id → metadata that override those of the record.
-    Metadata,
-    /// ZSET job id → due time.
-    Delayed,
-    /// ZSET bounds of the leaves of jobs that are due much later.
-    Far,
-    /// HASH job id → due time and record of such a job.
-    FarJobs,
-    /// HASH bound → ids of the leaf.
-    FarLeaves,
-    /// ZSET job id → when it was parked.
-    Unacked,
-    /// ZSET job id → when it became DEAD.
-    Dead,
-    /// ZSET job id → end of its retention.
-    Done,
-    /// ZSET broadcast id → due time.
-    Broadcasts,
-    /// HASH broadcast id → record.
-    BroadcastJobs,
-    /// HASH job id → token, one per node.
-    Running,
-    /// ZSET node → end of its lease.
-    Leases,
-    /// STRING, the sequence number of a node, one per node.
-    Sequence,
-    /// HASH job id → pending command.
-    Pending,
-    /// HASH job id → record of the replacement in its pending command.
-    Replacements,
-    /// HASH job id → crashes, and how its run was started.
-    Crashes,
-    /// STRING, the highest executed number of a producer and the answers to its last batches, one per producer.
-    Calls,
-    /// HASH protocol version, last fence, roles.
-    Meta,
-    /// ZSET ids of schedules, all with score 0. It has every schedule, and may name some that are gone.
-    Schedules,
-    /// ZSET id of a schedule → when its next tick is, or an earlier time. Ticks that it does not have wait like jobs.
-    Ticks,
-    Grouped,
-    /// ZSET follow-ups that have not arrived, all with score 0.
-    Outbox,
-    /// HASH job id → the set of which it is a member.
-    Members,
-    /// HASH name of a job set → the set.
-    Sets,
-    /// ZSET name of a job set → when it ended, or 0.
-    SetOrder,
-    /// ZSET members of a job set, one for each set.
-    Set,
-    /// ZSET id that stays taken → until when, and half a millisecond more if its job was deleted.
-    Taken,
-    /// HASH minute modulo 1440 → what the topic counted in that minute.
-    Statistics,
-    /// HASH job id → history.
-    History,
-    /// ZSET id of a job that is gone → when its history is forgotten.
-    HistoryEnds,
+macro_rules! keys {
+    ($($(#[$doc:meta])+ $key:ident $suffix:literal $type:literal;)+) => {
+        /// A key or channel of a topic.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Key { $($(#[$doc])+ $key,)+ }
+
+        impl Key {
+            /// The name behind the hash tag, without an owner.
+            pub(super) const fn suffix(self) -> &'static str {
+                match self { $(Self::$key => $suffix,)+ }
+            }
+
+            /// The type of the key, as the server names it; `channel` for a channel.
+            pub(super) const fn redis_type(self) -> &'static str {
+                match self { $(Self::$key => $type,)+ }
+            }
+        }
+    };
+}
+
+keys! {
+    /// Job id → record, as the add wrote it.
+    Jobs "jobs" "hash";
+    /// Job id → metadata that override those of the record.
+    Metadata "metadata" "hash";
+    /// Job id → due time.
+    Delayed "delayed" "zset";
+    /// Bounds of the leaves of jobs that are due much later.
+    Far "far" "zset";
+    /// Job id → due time and record of such a job.
+    FarJobs "far-jobs" "hash";
+    /// Bound → ids of the leaf.
+    FarLeaves "far-leaves" "hash";
+    /// Job id → when it was parked.
+    Unacked "unacked" "zset";
+    /// Job id → when it became DEAD.
+    Dead "dead" "zset";
+    /// Job id → end of its retention.
+    Done "done" "zset";
+    /// Broadcast id → due time.
+    Broadcasts "broadcasts" "zset";
+    /// Broadcast id → record.
+    BroadcastJobs "broadcast-jobs" "hash";
+    /// Job id → token, of a node.
+    Running "running" "hash";
+    /// Node → end of its lease.
+    Leases "leases" "zset";
+    /// The sequence number of a node.
+    Sequence "sequence" "string";
+    /// Job id → pending command.
+    Pending "pending" "hash";
+    /// Job id → record of the replacement in its pending command.
+    Replacements "replacements" "hash";
+    /// Job id → crashes, and how its run was started.
+    Crashes "crashes" "hash";
+    /// The highest executed number of a producer and the answers to its last batches.
+    Calls "calls" "string";
+    /// Protocol version, last fence, roles.
+    Meta "meta" "hash";
+    /// Ids of schedules, all with score 0. It has every schedule, and may name some that are gone.
+    Schedules "schedules" "zset";
+    /// Id of a schedule → when its next tick is, or an earlier time. Ticks that it does not have wait like jobs.
+    Ticks "ticks" "zset";
+    /// Waiting jobs and seats of groups, all with score 0.
+    Grouped "grouped" "zset";
+    /// Follow-ups that have not arrived, all with score 0.
+    Outbox "outbox" "zset";
+    /// Job id → the set of which it is a member.
+    Members "members" "hash";
+    /// Name of a job set → the set.
+    Sets "sets" "hash";
+    /// Name of a job set → when it ended, or 0.
+    SetOrder "set-order" "zset";
+    /// Members of a job set.
+    Set "set" "zset";
+    /// Id that stays taken → until when, and half a millisecond more if its job was deleted.
+    Taken "taken" "zset";
+    /// Minute modulo 1440 → what the topic counted in that minute.
+    Statistics "statistics" "hash";
+    /// Job id → history.
+    History "history" "hash";
+    /// Id of a job that is gone → when its history is forgotten.
+    HistoryEnds "history-ends" "zset";
     /// Channel with signals for every node; with `:NODE` behind it for one node.
-    Wake,
+    Wake "wake" "channel";
     /// Channel of published broadcasts.
-    BroadcastChannel,
+    BroadcastChannel "broadcast" "channel";
     /// Channel of moves, for those who listen to the events of the topic.
-    EventsChannel,
+    EventsChannel "events" "channel";
 }
 
 impl Key {
-    /// The name behind the hash tag, without an owner.
-    pub(super) const fn suffix(self) -> &'static str {
-        match self {
-            Self::Jobs => "jobs",
-            Self::Metadata => "metadata",
-            Self::Delayed => "delayed",
-            Self::Far => "far",
-            Self::FarJobs => "far-jobs",
-            Self::FarLeaves => "far-leaves",
-            Self::Unacked => "unacked",
-            Self::Dead => "dead",
-            Self::Done => "done",
-            Self::Broadcasts => "broadcasts",
-            Self::BroadcastJobs => "broadcast-jobs",
-            Self::Running => "running",
-            Self::Leases => "leases",
-            Self::Sequence => "sequence",
-            Self::Pending => "pending",
-            Self::Replacements => "replacements",
-            Self::Crashes => "crashes",
-            Self::Calls => "calls",
-            Self::Meta => "meta",
-            Self::Schedules => "schedules",
-            Self::Ticks => "ticks",
-            Self::Grouped => "grouped",
-            Self::Outbox => "outbox",
-            Self::Members => "members",
-            Self::Sets => "sets",
-            Self::SetOrder => "set-order",
-            Self::Set => "set",
-            Self::Taken => "taken",
-            Self::Statistics => "statistics",
-            Self::History => "history",
-            Self::HistoryEnds => "history-ends",
-            Self::Wake => "wake",
-            Self::BroadcastChannel => "broadcast",
-            Self::EventsChannel => "events",
-        }
-    }
-
-    /// The type of the key, as the server names it; `channel` for a channel.
-    pub(super) const fn redis_type(self) -> &'static str {
-        match self {
-            Self::Delayed
-            | Self::Far
-            | Self::Unacked
-            | Self::Dead
-            | Self::Done
-            | Self::Broadcasts
-            | Self::Leases
-            | Self::Schedules
-            | Self::Ticks
-            | Self::Grouped
-            | Self::Outbox
-            | Self::SetOrder
-            | Self::Set
-            | Self::Taken
-            | Self::HistoryEnds => "zset",
-            Self::Sequence | Self::Calls => "string",
-            Self::Wake | Self::BroadcastChannel | Self::EventsChannel => "channel",
-            Self::Jobs
-            | Self::Metadata
-            | Self::FarJobs
-            | Self::FarLeaves
-            | Self::BroadcastJobs
-            | Self::Running
-            | Self::Pending
-            | Self::Replacements
-            | Self::Crashes
-            | Self::History
-            | Self::Members
-            | Self::Sets
-            | Self::Meta
-            | Self::Statistics => "hash",
-        }
-    }
-
     /// Whether each node, producer or job set has a key of its own.
     pub(super) const fn is_owned(self) -> bool {
         matches!(self, Self::Running | Self::Sequence | Self::Calls | Self::Set)
