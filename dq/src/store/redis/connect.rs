@@ -22,7 +22,7 @@ use super::cluster::Node;
 use super::errors::of_connecting;
 use super::sentinel::{Host, Sentinels, Votes};
 use super::source::{Source, Stream};
-use super::stream::{LastByte, TimedStream};
+use super::stream::{LastByte, timed};
 use super::url::Address;
 use crate::environment::{Boottime, Clock, Task};
 use crate::store::StoreError;
@@ -144,7 +144,7 @@ impl Connector {
         let mut node = self.node.clone();
         let stream = match self.source.stream().await? {
             Some(_) if node.is_some() => return Err(io::Error::other(STREAMS_OF_A_CLUSTER).into()),
-            Some(stream) => Box::new(TimedStream::new(stream, last_byte)),
+            Some(stream) => Box::new(timed(stream, last_byte)),
             None => {
                 let (host, port) = match (&mut node, self.address.sentinels()) {
                     (Some(node), _) => {
@@ -242,7 +242,7 @@ impl Connector {
     async fn stream(&self, host: &str, at: std::net::SocketAddr, last_byte: LastByte) -> io::Result<Box<dyn Stream>> {
         let stream = TcpStream::connect(at).await?;
         stream.set_nodelay(true)?;
-        let stream = TimedStream::new(stream, last_byte);
+        let stream = timed(stream, last_byte);
         #[cfg(feature = "tls")]
         if let Some(certificates) = self.address.certificates() {
             return Ok(Box::new(certificates.begin(host, stream).await?));

@@ -4,14 +4,12 @@
 //! request up only once no byte has come for that long either. With TLS the stream lies below TLS: a part of an
 //! encrypted record is a sign of life, too.
 
-use std::io::Result;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::AsyncRead;
+use tokio_util::io::InspectReader;
 
 use crate::environment::{Boottime, Clock};
 
@@ -47,39 +45,10 @@ fn millis() -> u64 {
 }
 
 /// A stream that notes when bytes come.
-#[derive(Debug)]
-pub(super) struct TimedStream<S> {
-    inner: S,
-    last_byte: LastByte,
-}
-
-impl<S> TimedStream<S> {
-    pub(super) const fn new(inner: S, last_byte: LastByte) -> Self {
-        Self { inner, last_byte }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.inner).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
-            self.last_byte.note();
+pub(super) fn timed<S: AsyncRead>(stream: S, last_byte: LastByte) -> InspectReader<S, impl FnMut(&[u8])> {
+    InspectReader::new(stream, move |bytes: &[u8]| {
+        if !bytes.is_empty() {
+            last_byte.note();
         }
-        polled
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(cx)
-    }
+    })
 }
