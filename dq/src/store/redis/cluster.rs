@@ -21,7 +21,7 @@ use redis::{Cmd, RedisError, RedisResult, Value, make_extension_error};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::sentinel::{Host, hosts_in};
+use super::sentinel::Host;
 use super::slots::{Slot, SlotMap, moved};
 use crate::environment::{Boottime, Clock};
 
@@ -30,37 +30,6 @@ const ANSWERED_WITHIN: Duration = Duration::from_millis(800);
 
 /// The pause between two questions.
 const PAUSE: Duration = Duration::from_millis(200);
-
-/// A URL of a cluster.
-pub(super) struct ClusterUrl {
-    /// Servers to ask for the others.
-    pub(super) seeds: Vec<Host>,
-    /// The same URL with the first of them alone, which says everything else.
-    pub(super) plain: String,
-    /// What errors and logs show.
-    pub(super) masked: String,
-}
-
-impl ClusterUrl {
-    /// Reads what follows `redis+cluster://` or, for TLS, `rediss+cluster://`: `[USER:PASSWORD@]HOST[:PORT][,HOST..][/][?OPTIONS]`.
-    pub(super) fn parse(scheme: &str, rest: &str) -> Result<Self, String> {
-        let (server, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let (login, server) = server.rsplit_once('@').map_or(("", server), |(login, server)| (login, server));
-        let (hosts, database) = server.split_once('/').unwrap_or((server, ""));
-        if !matches!(database, "" | "0") {
-            return Err("a cluster has no databases: end it after the last host".into());
-        }
-        let seeds = hosts_in(hosts, 6379, "server")?;
-        let (first, port) = &seeds[0];
-        let login_as = |shown: &str| if login.is_empty() { String::new() } else { format!("{shown}@") };
-        let names = seeds.iter().map(|(host, port)| format!("{host}:{port}")).collect::<Vec<_>>().join(",");
-        Ok(Self {
-            masked: format!("{scheme}+cluster://{}{names}", login_as("***")),
-            plain: format!("{scheme}://{}{first}:{port}/?{options}", login_as(login)),
-            seeds,
-        })
-    }
-}
 
 /// Asks a server a question, over a connection of its own.
 pub(super) type Ask = Box<dyn Fn(Host, Cmd) -> BoxFuture<'static, RedisResult<Value>> + Send + Sync>;
@@ -266,26 +235,4 @@ impl Node {
 /// As a server answers that has one part of a slot.
 fn passing(detail: &str) -> RedisError {
     make_extension_error("TRYAGAIN".into(), Some(detail.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_servers_and_the_login_of_a_cluster_are_read() {
-        let url = ClusterUrl::parse("redis", "me:s%40cret@one,two:7000,[::1]/0?prefix=eu").expect("it is a URL");
-        assert_eq!(
-            url.seeds,
-            [("one", 6379), ("two", 7000), ("[::1]", 6379)].map(|(host, port)| (host.to_owned(), port))
-        );
-        assert_eq!(url.plain, "redis://me:s%40cret@one:6379/?prefix=eu");
-        assert_eq!(url.masked, "redis+cluster://***@one:6379,two:7000,[::1]:6379");
-        for (rest, says) in
-            [("one/2", "has no databases"), ("one,", "a server has no host"), ("one:x", "the port of a server")]
-        {
-            let error = ClusterUrl::parse("redis", rest).err().unwrap_or_default();
-            assert!(error.contains(says), "{rest}: {error}");
-        }
-    }
 }

@@ -109,11 +109,6 @@ impl Connector {
         }
     }
 
-    /// The URL without secrets.
-    pub(super) fn url(&self) -> String {
-        self.address.masked()
-    }
-
     /// A new connection.
     pub(super) async fn connect(&self, operation: &'static str, purpose: Purpose) -> Result<Connection, StoreError> {
         let too_late = Boottime.sleep_until(Boottime.now() + CONNECT_WITHIN);
@@ -146,13 +141,13 @@ impl Connector {
             Some(_) if node.is_some() => return Err(io::Error::other(STREAMS_OF_A_CLUSTER).into()),
             Some(stream) => Box::new(timed(stream, last_byte)),
             None => {
-                let (host, port) = match (&mut node, self.address.sentinels()) {
+                let (host, port) = match (&mut node, &self.address.sentinels) {
                     (Some(node), _) => {
                         let host = node.host().await?;
                         node.host.insert(host).clone()
                     }
                     (None, Some(sentinels)) => self.master(sentinels).await?,
-                    (None, None) => (self.address.host().to_owned(), self.address.port()),
+                    (None, None) => self.address.host.clone(),
                 };
                 self.stream_to_host(&host, port, &last_byte).await?
             }
@@ -169,7 +164,7 @@ impl Connector {
             }
         });
         let mut connection = Connection { client, ended, node, _driver: Arc::new(Driver(driver)) };
-        if self.address.sentinels().is_some() {
+        if self.address.sentinels.is_some() {
             check_master(&mut connection).await?;
         }
         Ok(connection)
@@ -177,7 +172,7 @@ impl Connector {
 
     /// Who connects, and to which database.
     pub(super) async fn settings(&self) -> RedisResult<RedisConnectionInfo> {
-        let mut settings = self.address.info().redis_settings().clone();
+        let mut settings = self.address.info.redis_settings().clone();
         if let Some(login) = self.source.login().await? {
             settings = settings.set_password(login.password);
             settings = settings.set_username(login.user.unwrap_or_else(|| "default".into()));
@@ -188,8 +183,8 @@ impl Connector {
     /// The master that the sentinels name now.
     async fn master(&self, sentinels: &Sentinels) -> io::Result<Host> {
         let question = sentinels.question();
-        let ask = |host| self.ask(sentinels.settings(), host, &question);
-        let mut asked: FuturesUnordered<_> = sentinels.hosts().iter().map(ask).collect();
+        let ask = |host| self.ask(&sentinels.settings, host, &question);
+        let mut asked: FuturesUnordered<_> = sentinels.hosts.iter().map(ask).collect();
         let mut too_late = Boottime.sleep_until(Boottime.now() + SENTINELS_WITHIN);
         let mut votes = Votes::new(sentinels);
         loop {
@@ -244,7 +239,7 @@ impl Connector {
         stream.set_nodelay(true)?;
         let stream = timed(stream, last_byte);
         #[cfg(feature = "tls")]
-        if let Some(certificates) = self.address.certificates() {
+        if let Some(certificates) = &self.address.certificates {
             return Ok(Box::new(certificates.begin(host, stream).await?));
         }
         Ok(Box::new(stream))

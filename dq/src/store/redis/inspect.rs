@@ -21,12 +21,12 @@ impl RedisStore {
             Query::Prepare {} => Answer::Prepare(()),
             Query::Contact {} => {
                 self.queries.command("ping", &redis::cmd("PING")).await?;
-                self.check.once(&self.queries, &self.connector.url(), self.durability).await;
+                self.check.once(&self.queries, &self.connector.address.masked, self.durability).await;
                 Answer::Contact(())
             }
             Query::Open { topic } => {
                 self.queries.ask(self.call(Step::Open, topic)).await?;
-                self.check.once(&self.queries, &self.connector.url(), self.durability).await;
+                self.check.once(&self.queries, &self.connector.address.masked, self.durability).await;
                 Answer::Open(())
             }
             Query::Listen { topic } => {

@@ -129,7 +129,8 @@ impl RedisStore {
     /// [`BadRedisUrl`] if the URL or a file that it names cannot be used.
     pub fn new(url: &str) -> Result<Self, BadRedisUrl> {
         let address = Address::parse(url)?;
-        let keyspace = address.prefix().map_or_else(Keyspace::default, |prefix| Keyspace::new(&format!("{prefix}:")));
+        let keyspace =
+            address.prefix.as_ref().map_or_else(Keyspace::default, |prefix| Keyspace::new(&format!("{prefix}:")));
         Ok(Self::of(Connector::new(address), Arc::new(Scripts::new(None)), keyspace, Durability::Local))
     }
 
@@ -258,7 +259,7 @@ impl RedisStore {
 
 impl Store for RedisStore {
     fn url(&self) -> String {
-        self.connector.url()
+        self.connector.address.masked.clone()
     }
 
     fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {

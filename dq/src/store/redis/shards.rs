@@ -56,7 +56,7 @@ impl Shards {
             let asker = asker.clone();
             Box::pin(async move { asker.ask(&asker.settings().await?, &host, &question).await })
         });
-        let cluster = connector.address.seeds().map(|seeds| Arc::new(Cluster::new(ask, seeds.to_vec())));
+        let cluster = connector.address.seeds.clone().map(|seeds| Arc::new(Cluster::new(ask, seeds)));
         Self { connector, scripts, confirm, cluster, servers: Mutex::default() }
     }
 

@@ -3,8 +3,7 @@
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
-use super::cluster::ClusterUrl;
-use super::sentinel::{Host, SentinelUrl, Sentinels};
+use super::sentinel::{Host, Sentinels};
 #[cfg(feature = "tls")]
 use super::tls::Certificates;
 use crate::store::masked_server;
@@ -62,16 +61,19 @@ fn wrong_part(url: &str) -> Option<String> {
 /// The host of a server, and the user that connects.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
-    info: ConnectionInfo,
-    host: String,
-    port: u16,
-    prefix: Option<String>,
-    sentinels: Option<Sentinels>,
+    pub(super) info: ConnectionInfo,
+    pub(super) host: Host,
+    /// What stands in front of all keys in place of `dq`.
+    pub(super) prefix: Option<String>,
+    /// Who names the master, if it is not the host.
+    pub(super) sentinels: Option<Sentinels>,
     /// The servers of a cluster to ask for the others.
-    seeds: Option<Vec<Host>>,
+    pub(super) seeds: Option<Vec<Host>>,
+    /// If the URL asks for TLS.
     #[cfg(feature = "tls")]
-    certificates: Option<Certificates>,
-    masked: String,
+    pub(super) certificates: Option<Certificates>,
+    /// The URL without user and password.
+    pub(super) masked: String,
 }
 
 impl Address {
@@ -81,12 +83,12 @@ impl Address {
         let parts = url.split_once("://").and_then(|(scheme, rest)| Some((scheme.split_once('+')?, rest)));
         match parts {
             Some(((scheme, "sentinel"), rest)) => {
-                let url = SentinelUrl::parse(scheme, rest).map_err(malformed)?;
-                Ok(Self { sentinels: Some(url.sentinels), ..Self::of_server(&url.plain, url.masked)? })
+                let (sentinels, server) = sentinels_in(scheme, rest).map_err(malformed)?;
+                Ok(Self { sentinels: Some(sentinels), ..Self::of_server(&server.url, server.masked)? })
             }
             Some(((scheme, "cluster"), rest)) => {
-                let url = ClusterUrl::parse(scheme, rest).map_err(malformed)?;
-                Ok(Self { seeds: Some(url.seeds), ..Self::of_server(&url.plain, url.masked)? })
+                let (seeds, server) = cluster_in(scheme, rest).map_err(malformed)?;
+                Ok(Self { seeds: Some(seeds), ..Self::of_server(&server.url, server.masked)? })
             }
             _ => Self::of_server(url, masked(url)),
         }
@@ -121,9 +123,9 @@ impl Address {
         let info = plain
             .into_connection_info()
             .map_err(|error| malformed(&wrong_part(plain).unwrap_or_else(|| error.category().to_owned())))?;
-        let (host, port, is_tls) = match info.addr() {
-            ConnectionAddr::Tcp(host, port) => (host.clone(), *port, false),
-            ConnectionAddr::TcpTls { host, port, .. } => (host.clone(), *port, true),
+        let (host, is_tls) = match info.addr() {
+            ConnectionAddr::Tcp(host, port) => ((host.clone(), *port), false),
+            ConnectionAddr::TcpTls { host, port, .. } => ((host.clone(), *port), true),
             _ => return Err(malformed("it names no host")),
         };
         #[cfg(feature = "tls")]
@@ -136,7 +138,6 @@ impl Address {
         Ok(Self {
             info,
             host,
-            port,
             prefix,
             sentinels: None,
             seeds: None,
@@ -146,41 +147,12 @@ impl Address {
         })
     }
 
-    pub(super) fn host(&self) -> &str {
-        &self.host
-    }
-
-    pub(super) const fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Who names the master, if it is not the host.
-    pub(super) const fn sentinels(&self) -> Option<&Sentinels> {
-        self.sentinels.as_ref()
-    }
-
-    /// Servers of a cluster to ask for the others.
-    pub(super) fn seeds(&self) -> Option<&[Host]> {
-        self.seeds.as_deref()
-    }
-
-    /// What stands in front of all keys in place of `dq`.
-    pub(super) fn prefix(&self) -> Option<&str> {
-        self.prefix.as_deref()
-    }
-
-    /// The certificates, if the URL asks for TLS.
-    #[cfg(feature = "tls")]
-    pub(super) const fn certificates(&self) -> Option<&Certificates> {
-        self.certificates.as_ref()
-    }
-
     /// The client library's own client, for the blocking connections of tests.
     #[cfg(feature = "testing")]
     pub(super) fn client(&self) -> redis::RedisResult<redis::Client> {
         let mut info = self.info.clone();
         if let Some(sentinels) = &self.sentinels {
-            let asked = info.clone().set_redis_settings(sentinels.settings().clone());
+            let asked = info.clone().set_redis_settings(sentinels.settings.clone());
             let (host, port) = sentinels.question().query(&mut redis::Client::open(asked)?.get_connection()?)?;
             info = info.set_addr(ConnectionAddr::Tcp(host, port));
         }
@@ -191,18 +163,97 @@ impl Address {
         redis::Client::open(info)
     }
 
-    pub(super) const fn info(&self) -> &ConnectionInfo {
-        &self.info
-    }
-
     pub(super) fn is_tls(&self) -> bool {
         matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
     }
+}
 
-    /// The URL without user and password.
-    pub(super) fn masked(&self) -> String {
-        self.masked.clone()
+/// The URL of the first of several hosts alone, which says everything else.
+struct ServerUrl {
+    url: String,
+    /// What errors and logs show of the whole one.
+    masked: String,
+}
+
+/// A URL with several hosts, behind its scheme: `[USER:PASSWORD@]HOST[:PORT][,HOST..][/PATH][?OPTIONS]`.
+struct HostsUrl<'a> {
+    login: Option<&'a str>,
+    hosts: Vec<Host>,
+    path: &'a str,
+    options: &'a str,
+}
+
+impl<'a> HostsUrl<'a> {
+    fn parse(rest: &'a str, usual_port: u16, what: &str) -> Result<Self, String> {
+        let (server, options) = rest.split_once('?').unwrap_or((rest, ""));
+        let (login, server) = server.rsplit_once('@').map_or((None, server), |(login, server)| (Some(login), server));
+        let (hosts, path) = server.split_once('/').unwrap_or((server, ""));
+        Ok(Self { login, hosts: hosts_in(hosts, usual_port, what)?, path, options })
     }
+
+    /// The URL of the first host alone.
+    fn of_first(&self, scheme: &str, database: &str, options: &str) -> String {
+        let (host, port) = &self.hosts[0];
+        let login = self.login.map(|login| format!("{login}@")).unwrap_or_default();
+        format!("{scheme}://{login}{host}:{port}/{database}?{options}")
+    }
+
+    /// The hosts, without the login.
+    fn masked(&self) -> String {
+        let names: Vec<_> = self.hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+        let login = if self.login.is_some() { "***@" } else { "" };
+        format!("{login}{}", names.join(","))
+    }
+}
+
+/// Reads what follows `redis+sentinel://` or, for TLS, `rediss+sentinel://`. The path is `SERVICE[/DATABASE]`.
+fn sentinels_in(scheme: &str, rest: &str) -> Result<(Sentinels, ServerUrl), String> {
+    let url = HostsUrl::parse(rest, 26_379, "sentinel")?;
+    let (service, database) = url.path.split_once('/').unwrap_or((url.path, ""));
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if service.is_empty() || !service.bytes().all(is_allowed) {
+        return Err("it names no service: write redis+sentinel://HOST,HOST,HOST/SERVICE, with the name that the sentinels give their master".into());
+    }
+    let of = |name: &str| {
+        let text = url.options.split('&').find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
+        text.unwrap_or_default()
+    };
+    let (user, password) = (of("sentinel_user"), of("sentinel_password"));
+    let asker = if user.is_empty() && password.is_empty() { String::new() } else { format!("{user}:{password}@") };
+    let asker = format!("redis://{asker}sentinel").into_connection_info();
+    let asker = asker.map_err(|_| "`sentinel_user` or `sentinel_password` cannot be read".to_owned())?;
+    let kept: Vec<_> = url.options.split('&').filter(|option| !option.starts_with("sentinel_")).collect();
+    let server = ServerUrl {
+        url: url.of_first(scheme, database, &kept.join("&")),
+        masked: format!("{scheme}+sentinel://{}/{service}", url.masked()),
+    };
+    let settings = asker.redis_settings().clone();
+    Ok((Sentinels { hosts: url.hosts, service: service.to_owned(), settings }, server))
+}
+
+/// Reads what follows `redis+cluster://` or, for TLS, `rediss+cluster://`: the servers to ask for the others.
+fn cluster_in(scheme: &str, rest: &str) -> Result<(Vec<Host>, ServerUrl), String> {
+    let url = HostsUrl::parse(rest, 6379, "server")?;
+    if !matches!(url.path, "" | "0") {
+        return Err("a cluster has no databases: end it after the last host".into());
+    }
+    let masked = format!("{scheme}+cluster://{}", url.masked());
+    let server = ServerUrl { url: url.of_first(scheme, "", url.options), masked };
+    Ok((url.hosts, server))
+}
+
+/// Hosts with commas between them, each with its port. An IPv6 address stands in brackets, which stay.
+fn hosts_in(text: &str, usual_port: u16, what: &str) -> Result<Vec<Host>, String> {
+    let host = |text: &str| {
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => {
+                (host, port.parse().map_err(|_| format!("the port of a {what} is not a number from 1 to 65535"))?)
+            }
+            _ => (text, usual_port),
+        };
+        if host.is_empty() { Err(format!("a {what} has no host")) } else { Ok((host.to_owned(), port)) }
+    };
+    text.split(',').map(host).collect()
 }
 
 /// The most bytes of a prefix.
@@ -242,16 +293,16 @@ mod tests {
     #[test]
     fn user_password_and_database_are_read() {
         let address = Address::parse("redis://me:s%40cret@host:1234/5").unwrap();
-        let settings = address.info().redis_settings();
+        let settings = address.info.redis_settings();
         assert_eq!((settings.username(), settings.password(), settings.db()), (Some("me"), Some("s@cret"), 5));
-        assert_eq!((address.host(), address.port()), ("host", 1234));
+        assert_eq!(address.host, ("host".to_owned(), 1234));
         assert_eq!(settings.protocol(), ProtocolVersion::RESP3);
     }
 
     #[test]
     fn secrets_are_masked_everywhere() {
         let address = Address::parse("redis://me:secret@host/2").unwrap();
-        assert_eq!(address.masked(), "redis://***@host/2");
+        assert_eq!(address.masked, "redis://***@host/2");
         assert!(!format!("{address:?}").contains("secret"));
         let said = |url: &str| Address::parse(url).unwrap_err().to_string();
         let error = said("redis://me:secret@host/2?y=secret");
@@ -315,10 +366,10 @@ mod tests {
     fn a_prefix_is_short_and_has_no_braces() {
         let address = Address::parse("redis://me:secret@host/2?prefix=shop:eu-1").unwrap();
         assert_eq!(
-            (address.prefix(), address.masked().as_str()),
+            (address.prefix.as_deref(), &*address.masked),
             (Some("shop:eu-1"), "redis://***@host/2?prefix=shop:eu-1")
         );
-        assert_eq!(Address::parse("redis://host").unwrap().prefix(), None);
+        assert_eq!(Address::parse("redis://host").unwrap().prefix, None);
         for prefix in ["", "{x}", "a b", "a*", &"x".repeat(65)] {
             let error = Address::parse(&format!("redis://host?prefix={prefix}")).unwrap_err().to_string();
             assert!(error.contains("a prefix has 1 to 64 of the characters"), "{prefix}: {error}");
@@ -350,5 +401,47 @@ mod tests {
     fn a_certificate_is_always_checked() {
         let said = Address::parse("rediss://host/#insecure").unwrap_err().to_string();
         assert!(said.contains("dq always checks certificates, and `?ca=FILE` names the authority to trust"), "{said}");
+    }
+
+    #[test]
+    fn the_hosts_service_database_and_logins_of_sentinels_are_read() {
+        let parsed = |rest: &str| sentinels_in("redis", rest).unwrap_or_else(|error| panic!("{rest}: {error}"));
+        let (sentinels, server) =
+            parsed("me:s%40cret@one,two:26380,[::1]/shop/2?prefix=eu&sentinel_user=s&sentinel_password=p%3Fw");
+        let hosts = [("one", 26_379), ("two", 26_380), ("[::1]", 26_379)].map(|(host, port)| (host.to_owned(), port));
+        assert_eq!((&*sentinels.hosts, &*sentinels.service), (&hosts[..], "shop"));
+        assert_eq!((sentinels.settings.username(), sentinels.settings.password()), (Some("s"), Some("p?w")));
+        assert_eq!(server.url, "redis://me:s%40cret@one:26379/2?prefix=eu");
+        assert_eq!(server.masked, "redis+sentinel://***@one:26379,two:26380,[::1]:26379/shop");
+        let (sentinels, server) = parsed("one/shop");
+        assert_eq!((sentinels.settings.password(), server.url.as_str()), (None, "redis://one:26379/?"));
+    }
+
+    #[test]
+    fn a_url_without_a_service_or_a_host_says_what_is_missing() {
+        for (rest, says) in [
+            ("one,two", "names no service"),
+            ("one/", "names no service"),
+            ("one/a b", "names no service"),
+            ("one,/shop", "a sentinel has no host"),
+            ("one:x/shop", "the port of a sentinel is not a number"),
+        ] {
+            let error = sentinels_in("redis", rest).err().unwrap_or_default();
+            assert!(error.contains(says), "{rest}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_servers_and_the_login_of_a_cluster_are_read() {
+        let (seeds, server) = cluster_in("redis", "me:s%40cret@one,two:7000,[::1]/0?prefix=eu").expect("it is a URL");
+        assert_eq!(seeds, [("one", 6379), ("two", 7000), ("[::1]", 6379)].map(|(host, port)| (host.to_owned(), port)));
+        assert_eq!(server.url, "redis://me:s%40cret@one:6379/?prefix=eu");
+        assert_eq!(server.masked, "redis+cluster://***@one:6379,two:7000,[::1]:6379");
+        for (rest, says) in
+            [("one/2", "has no databases"), ("one,", "a server has no host"), ("one:x", "the port of a server")]
+        {
+            let error = cluster_in("redis", rest).err().unwrap_or_default();
+            assert!(error.contains(says), "{rest}: {error}");
+        }
     }
 }
