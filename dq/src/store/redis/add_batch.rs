@@ -8,10 +8,11 @@ use foldhash::fast::FixedState;
 use redis::RedisWrite;
 
 use super::job_sets::member_of;
+use super::record_notes::{RecordNotes, letters};
 use super::scripts::{FAR, ScriptCall};
 use super::told::Told;
 use super::{LAST_MS, micros, millis};
-use crate::job::{Deliver, JobId, NodeId, Priority, Record, Weight};
+use crate::job::{Deliver, JobId, NodeId, Record};
 use crate::store::{AddOutcome, Due, MaxWaiting, Membership, NewJob, OnDuplicate};
 use crate::time::Timestamp;
 
@@ -62,11 +63,7 @@ pub(super) struct AddBatch {
     jobs: Vec<(JobId, Record)>,
     /// The outcomes that the store need not decide, by the position of the job.
     decided: Vec<(usize, AddOutcome)>,
-    longest: usize,
-    retains: bool,
-    has_priorities: bool,
-    has_groups: bool,
-    has_weights: bool,
+    notes: RecordNotes,
     /// Where the caller had each of the jobs, if another order is sent.
     order: Option<Vec<usize>>,
 }
@@ -82,11 +79,7 @@ impl AddBatch {
             groups,
             jobs,
             decided,
-            longest: 0,
-            retains: false,
-            has_priorities: false,
-            has_groups: false,
-            has_weights: false,
+            notes: RecordNotes::default(),
             order: None,
         };
         let repeated = repeated(&items);
@@ -98,7 +91,7 @@ impl AddBatch {
             }
         }
         // Rounded up, so that the store seldom has a new largest record to note.
-        batch.longest = batch.longest.next_power_of_two();
+        batch.notes.longest = batch.notes.longest.next_power_of_two();
         if batch.may_be_later() {
             batch.sort_later();
         }
@@ -118,19 +111,15 @@ impl AddBatch {
     }
 
     fn push(&mut self, job: NewJob) -> Result<(), String> {
-        let (fixed, job_has_group) = (job.record.fixed(), job.record.group().is_some());
+        let fixed = self.notes.add(&job.record);
         let is_new = (fixed.parked_by, fixed.version, fixed.first_added) == (None, 0, None);
         let record = match job.expires_after.is_none() && is_new {
             true => job.record,
             false => ready_to_stamp(&job.record, job.expires_after.is_some())?,
         };
-        self.retains |= !fixed.retain.is_zero();
-        self.has_groups |= job_has_group;
-        self.has_weights |= record.weight() != Weight::ONE;
-        self.has_priorities |= fixed.priority != Priority::Normal;
         // The default delay of the topic may take the place of the job's own.
         let grows = if matches!(job.due, Due::Usual(_)) { MOST_DELAY_BYTES } else { 0 };
-        self.longest = self.longest.max(record.as_bytes().len() + grows);
+        self.notes.longest = self.notes.longest.max(record.as_bytes().len() + grows);
         let on_duplicate = (!job.generated).then_some(job.on_duplicate);
         let NewJob { deliver, due, expires_after, max_waiting, .. } = job;
         let unique_for = job.unique_for.filter(|_| !job.generated);
@@ -149,7 +138,7 @@ impl AddBatch {
 
     /// Whether the script looks for jobs that are due much later.
     pub(super) fn may_be_later(&self) -> bool {
-        self.longest <= LARGEST_LATER && self.has(Options::may_be_later)
+        self.notes.longest <= LARGEST_LATER && self.has(Options::may_be_later)
     }
 
     /// The script needs the ids of such a group in order.
@@ -170,7 +159,7 @@ impl AddBatch {
 
     fn is_special(&self) -> bool {
         self.has(|options| options.deliver != Deliver::Queue || options.expires_after.is_some())
-            || self.has_groups
+            || self.notes.has_groups
             || self.takes_ids()
             || self.extends()
             || self.has_schedules()
@@ -202,29 +191,24 @@ impl AddBatch {
 
     /// Whether the jobs concern only the queue, their ids are new for certain, no rate is too low for them, and their records small.
     pub(super) fn is_plain(&self) -> bool {
-        let is_special = self.is_special() || self.has_chosen_ids() || self.has_weights;
-        !self.jobs.is_empty() && self.longest <= SMALL && !is_special
+        let is_special = self.is_special() || self.has_chosen_ids() || self.notes.has_weights;
+        !self.jobs.is_empty() && self.notes.longest <= SMALL && !is_special
     }
 
     /// Adds the arguments to a call that has its keys, among them the rows of `nodes`. `renews`: the store keeps the answer for
     /// an hour from now.
     pub(super) fn write(&self, call: &mut ScriptCall, nodes: &BTreeSet<NodeId>, renews: bool) {
-        let letters = [
+        let flags = [
             (self.is_special(), 's'),
             (self.has_chosen_ids(), 'c'),
             (self.extends(), 'e'),
             (self.takes_ids(), 'u'),
-            (self.retains, 'r'),
-            (self.has_priorities, 'p'),
-            (self.has_groups, 'g'),
             (renews, 'x'),
             (self.may_be_later(), 'f'),
             (self.has_schedules(), 'h'),
             (self.membership.is_some(), 'm'),
             (self.is_bounded(), 'w'),
-            (self.has_weights, 'y'),
         ];
-        let letters: String = letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect();
         let of_jobs = self.jobs.iter().flat_map(|(id, record)| [id.as_str().len(), record.as_bytes().len()]);
         let others = repeat_n(32, 5 + 2 * self.groups.len() + nodes.len());
         call.cmd.reserve_space_for_args(of_jobs.chain(others));
@@ -232,7 +216,11 @@ impl AddBatch {
             None => call.cmd.arg(self.number),
             Some(after) => call.cmd.arg(format!("{}<{after}", self.number)),
         };
-        call.cmd.arg(letters).arg(self.longest).arg(self.groups.len()).arg(nodes.len());
+        call.cmd
+            .arg(letters(self.notes.letters().into_iter().chain(flags)))
+            .arg(self.notes.longest)
+            .arg(self.groups.len())
+            .arg(nodes.len());
         for (options, count) in &self.groups {
             call.cmd.arg(options.text()).arg(*count);
         }

@@ -1,5 +1,6 @@
 //! The step `change` as its script takes it (rule 28).
 
+use super::record_notes::letters;
 use super::reply::{Reply, codes, malformed, state};
 use super::scripts::ScriptCall;
 use super::told::Told;
@@ -13,9 +14,8 @@ use crate::store::{
 pub(super) fn write(mut call: ScriptCall, batch: &Numbered<JobChange>) -> ScriptCall {
     let grows = |item: &JobChange| matches!(item.what, ChangeKind::Update(_) | ChangeKind::Options(_));
     let retains = |item: &JobChange| matches!(&item.what, ChangeKind::Options(options) if options.retain.is_some_and(|retain| !retain.is_zero()));
-    let letters = [(batch.items.iter().any(grows), "u"), (batch.items.iter().any(retains), "r")];
     call.push(batch.number);
-    call.push(letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect::<String>());
+    call.push(letters([(batch.items.iter().any(grows), 'u'), (batch.items.iter().any(retains), 'r')]));
     for JobChange { id, what, if_version, by } in &batch.items {
         let (verb, argument) = match what {
             ChangeKind::Reschedule(Due::After(delay) | Due::Usual(delay)) => ("r", format!("+{}", micros(*delay))),
@@ -40,10 +40,8 @@ pub(super) fn write(mut call: ScriptCall, batch: &Numbered<JobChange>) -> Script
 
 /// Which options change, as letters and a colon, then metadata that have them.
 fn written(options: &OptionChange) -> Vec<u8> {
-    let letters =
-        [(options.retry.is_some(), b'r'), (options.headers.is_some(), b'h'), (options.retain.is_some(), b'k')];
-    let mut text: Vec<u8> = letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect();
-    text.push(b':');
+    let changed = [(options.retry.is_some(), 'r'), (options.headers.is_some(), 'h'), (options.retain.is_some(), 'k')];
+    let mut text = (letters(changed) + ":").into_bytes();
     let record = Record::new(&options.of(Metadata::default()), Codec::Json, b"");
     text.extend_from_slice(record.metadata_bytes().unwrap_or_default());
     text

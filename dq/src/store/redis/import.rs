@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use foldhash::fast::FixedState;
 use redis::Value;
 
+use super::record_notes::{RecordNotes, letters};
 use super::reply::{Reply, codes, malformed, state};
 use super::scripts::ScriptCall;
 use super::topic_state::full;
-use crate::job::{GroupName, JobId, Priority, Weight};
+use crate::job::{GroupName, JobId};
 use crate::store::{
     BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError, TooHeavy, rate_in,
 };
@@ -34,9 +35,7 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
     let repeats = Repeats::of(&import.copies);
     let sent = import.copies.into_iter().zip(&repeats.0).filter(|(_, is_repeated)| !**is_repeated);
     let copies: Vec<_> = sent.map(|(copy, _)| copy.into_sound()).collect();
-    let retains = copies.iter().any(|copy| !copy.record.fixed().retain.is_zero());
-    let has_priorities = copies.iter().any(|copy| copy.record.priority() != Priority::Normal);
-    let longest = copies.iter().map(|copy| copy.record.as_bytes().len()).max().unwrap_or_default();
+    let notes = RecordNotes::of(copies.iter().map(|copy| &copy.record));
     call.push(number);
     call.push(match import.on_duplicate {
         OnDuplicate::Reject => "r",
@@ -44,19 +43,9 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
         OnDuplicate::Replace => "p",
     });
     let has_schedules = copies.iter().any(is_schedule);
-    let has_groups = copies.iter().any(|copy| copy.record.group().is_some());
     let takes_ids = copies.iter().any(|copy| copy.taken_until.is_some());
-    let has_weights = copies.iter().any(|copy| copy.record.weight() != Weight::ONE);
-    let letters = [
-        (retains, 'r'),
-        (has_groups, 'g'),
-        (has_priorities, 'p'),
-        (has_schedules, 'h'),
-        (takes_ids, 'u'),
-        (has_weights, 'y'),
-    ];
-    call.push(letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect::<String>());
-    call.push(longest.next_power_of_two());
+    call.push(letters(notes.letters().into_iter().chain([(has_schedules, 'h'), (takes_ids, 'u')])));
+    call.push(notes.longest.next_power_of_two());
     call.push(import.fence.0);
     for copy in &copies {
         call.push(copy.place.letter());

@@ -41,6 +41,7 @@ mod packed;
 mod producer;
 mod queries;
 mod query_connection;
+mod record_notes;
 mod repair;
 mod reply;
 mod scripts;

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use bytes::BufMut;
 use foldhash::fast::FixedState;
 
+use super::record_notes::RecordNotes;
 use super::scripts::ScriptCall;
 use super::{metadata_bytes, micros};
-use crate::job::{FixedMetadata, Priority};
 use crate::store::step::{Change, Ending, Outcome, RejoinDue, Tick, Verdict};
 use crate::store::{FollowUps, LinkOptions};
 use crate::time::Timestamp;
@@ -124,15 +124,11 @@ fn packed(tick: &Tick) -> Vec<u8> {
         bytes.put_u32_le(u32::try_from(text.len()).expect("a record is bounded by the payload limit"));
         bytes.put_slice(text);
     };
-    let largest = tick.jobs.iter().map(|job| job.record.as_bytes().len()).max().unwrap_or_default();
+    let notes = RecordNotes::of(tick.jobs.iter().map(|job| &job.record));
     // Zero is no time: the schedule ends.
     bytes.put_uint_le(tick.next.map_or(0, |next| millis_of(next).max(1)), 6);
-    let has_group = u8::from(tick.jobs.iter().any(|job| job.record.group().is_some()));
-    let has = |is_so: fn(&FixedMetadata) -> bool| u8::from(tick.jobs.iter().any(|job| is_so(&job.record.fixed())));
-    bytes.put_u8(
-        has(|fixed| !fixed.retain.is_zero()) | has(|fixed| fixed.priority != Priority::Normal) << 1 | has_group << 2,
-    );
-    bytes.put_u32_le(u32::try_from(largest.max(tick.schedule.as_bytes().len())).unwrap_or(u32::MAX));
+    bytes.put_u8(u8::from(notes.retains) | u8::from(notes.has_priorities) << 1 | u8::from(notes.has_groups) << 2);
+    bytes.put_u32_le(u32::try_from(notes.longest.max(tick.schedule.as_bytes().len())).unwrap_or(u32::MAX));
     let (unless, skipped) =
         tick.unless.as_ref().map_or((&b""[..], &b""[..]), |(id, record)| (id.as_str().as_bytes(), record.as_bytes()));
     text(&mut bytes, unless);
