@@ -1,7 +1,7 @@
 //! The step `change` as its script takes it (rule 28).
 
 use super::record_notes::letters;
-use super::reply::{Reply, codes, malformed, state};
+use super::reply::{Reply, state};
 use super::scripts::ScriptCall;
 use super::told::Told;
 use super::{LAST_MS, micros, millis};
@@ -48,14 +48,8 @@ fn written(options: &OptionChange) -> Vec<u8> {
 }
 
 /// Reads the answer.
-pub(super) fn changed(mut reply: Reply, count: usize) -> Result<BatchAnswer<ChangeOutcome>, StoreError> {
-    if reply.text()? == "late" {
-        return Ok(BatchAnswer::Late);
-    }
-    let text = reply.text()?;
-    let outcomes = Told::new(codes(&text, 'g', "change")?).all(outcome);
-    let outcomes = outcomes.filter(|outcomes| outcomes.len() == count);
-    outcomes.map(BatchAnswer::Done).ok_or_else(|| malformed("change", "its outcomes are not those of the batch"))
+pub(super) fn changed(reply: Reply, count: usize) -> Result<BatchAnswer<ChangeOutcome>, StoreError> {
+    reply.batch('g', |codes, _| Told::new(codes).of_batch("change", count, outcome))
 }
 
 fn outcome(told: &mut Told<'_>) -> Option<ChangeOutcome> {

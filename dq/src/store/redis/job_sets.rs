@@ -1,7 +1,7 @@
 //! Job sets (rule 18): how the scripts get what changes them, and how they tell of them.
 
 use super::keys::{Key, Keys};
-use super::reply::{Reply, codes, malformed};
+use super::reply::{Reply, malformed};
 use super::scripts::{ScriptCall, Scripts, Step};
 use super::{RedisStore, millis};
 use crate::job::{JobId, ProducerId, TopicKey, TopicName};
@@ -64,19 +64,17 @@ pub(super) fn write(
 }
 
 /// Reads the answer to a change.
-pub(super) fn changed(mut reply: Reply, set: &JobId) -> Result<BatchAnswer<SetOutcome>, StoreError> {
-    if reply.text()? == "late" {
-        return Ok(BatchAnswer::Late);
-    }
-    let text = reply.text()?;
-    let codes = codes(&text, 'j', "job_set")?;
-    let bad = || malformed("job_set", "its outcome is unknown");
-    let (letter, row) = codes.split_at_checked(1).ok_or_else(bad)?;
-    let outcome = match letter {
-        "D" => SetOutcome::Done(seen(set.clone(), row).ok_or_else(bad)?),
-        letter => SetOutcome::Refused(SetRefusal::of_letter(letter.as_bytes()[0]).ok_or_else(bad)?),
+pub(super) fn changed(reply: Reply, set: &JobId) -> Result<BatchAnswer<SetOutcome>, StoreError> {
+    let outcome = |codes: &str| {
+        let (letter, row) = codes.split_at_checked(1)?;
+        Some(match letter {
+            "D" => SetOutcome::Done(seen(set.clone(), row)?),
+            letter => SetOutcome::Refused(SetRefusal::of_letter(letter.as_bytes()[0])?),
+        })
     };
-    Ok(BatchAnswer::Done(vec![outcome]))
+    reply.batch('j', |codes, _| {
+        outcome(codes).map(|outcome| vec![outcome]).ok_or_else(|| malformed("job_set", "its outcome is unknown"))
+    })
 }
 
 /// A set, as `sets` keeps it.

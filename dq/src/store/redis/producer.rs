@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::{FutureExt, TryFutureExt};
 use redis::Value;
 
 use super::add_batch::{AddBatch, LATER_KEYS, PLAIN_KEYS, WIDE_KEYS};
@@ -103,21 +104,12 @@ impl Producer for RedisProducer {
             return Box::pin(ready(Err(error)));
         }
         match batch {
-            Batch::Add { batch } => {
-                let added = self.add(AddBatch::new(batch.number, batch.items));
-                Box::pin(async move { added.await.map(BatchReply::Add) })
-            }
-            Batch::Command { batch } => {
-                let commanded = self.command(batch.number, &batch.items);
-                Box::pin(async move { commanded.await.map(BatchReply::Command) })
-            }
+            Batch::Add { batch } => self.add(AddBatch::new(batch.number, batch.items)).map_ok(BatchReply::Add).boxed(),
+            Batch::Command { batch } => self.command(batch.number, &batch.items).map_ok(BatchReply::Command).boxed(),
             Batch::Change { batch } => self.change(&batch),
             Batch::Import { number, import } => self.import(number, import),
             Batch::Set { number, set } => self.set(number, set),
-            Batch::JobSet { number, change } => {
-                let changed = self.change_set(number, &change);
-                Box::pin(async move { changed.await.map(BatchReply::JobSet) })
-            }
+            Batch::JobSet { number, change } => self.change_set(number, &change).map_ok(BatchReply::JobSet).boxed(),
             Batch::Relay { entry } => self.relay(&entry),
         }
     }
@@ -166,8 +158,8 @@ impl RedisProducer {
             call.push(if_version.map(|version| version.to_string()).unwrap_or_default());
             call.push(&*escaped(by.as_deref().unwrap_or_default()));
         }
-        let (answer, count) = (self.connection.ask_list(call), commands.len());
-        Box::pin(async move { commanded(answer.await?, count) })
+        let count = commands.len();
+        self.connection.ask_list(call).map(move |answer| commanded(answer?, count)).boxed()
     }
 
     /// Executes an entry of an outbox, as the add or the deletes that it is; its position is the number.
@@ -178,16 +170,12 @@ impl RedisProducer {
             Ok(FollowUpBatch::Members(of, jobs)) => self.relay_adds(entry, jobs, Some(&of)),
             Ok(FollowUpBatch::Set(change)) => {
                 let changed = self.change_set(format!("{}<{}", entry.position, entry.after), &change);
-                Box::pin(async move {
-                    Ok(BatchReply::Relay(changed.await?.map(|outcomes| FollowUpOutcome::of_set(&change, &outcomes))))
-                })
+                relayed(changed, move |outcomes| FollowUpOutcome::of_set(&change, &outcomes))
             }
             Ok(FollowUpBatch::Delete(ids)) => {
                 let deletes: Vec<_> = ids.into_iter().map(|id| Command::new(CommandKind::Delete, id)).collect();
                 let deleted = self.command(format!("{}<{}", entry.position, entry.after), &deletes);
-                Box::pin(async move {
-                    Ok(BatchReply::Relay(deleted.await?.map(|outcomes| FollowUpOutcome::of_deletes(&outcomes))))
-                })
+                relayed(deleted, |outcomes| FollowUpOutcome::of_deletes(&outcomes))
             }
         }
     }
@@ -195,9 +183,7 @@ impl RedisProducer {
     fn relay_adds(&self, entry: &OutboxEntry, jobs: Vec<NewJob>, of: Option<&Membership>) -> Pending<BatchReply> {
         let known = jobs.iter().map(|job| (job.id.clone(), job.on_duplicate)).collect();
         let added = self.add(AddBatch::new(entry.position, jobs).behind(entry.after).of_set(of));
-        Box::pin(async move {
-            Ok(BatchReply::Relay(added.await?.map(|outcomes| FollowUpOutcome::of_adds(known, outcomes))))
-        })
+        relayed(added, |outcomes| FollowUpOutcome::of_adds(known, outcomes))
     }
 
     fn change_set(&self, number: impl redis::ToRedisArgs, change: &SetChange) -> Pending<BatchAnswer<SetOutcome>> {
@@ -211,14 +197,14 @@ impl RedisProducer {
         let (calls, count) = (&self.calls, batch.items.len());
         let call = calls.scripts.call(Step::Change, &calls.keys, calls.producer.as_str());
         let answer = self.connection.ask_list(change::write(call, batch));
-        Box::pin(async move { change::changed(answer.await?, count).map(BatchReply::Change) })
+        answer.map(move |answer| change::changed(answer?, count).map(BatchReply::Change)).boxed()
     }
 
     fn set(&self, number: u64, set: SetTopic) -> Pending<BatchReply> {
         let calls = &self.calls;
         let call = calls.scripts.call(Step::Set, &calls.keys, calls.producer.as_str());
         let answer = self.connection.ask_list(topic_state::write(call, number, &set));
-        Box::pin(async move { topic_state::set(answer.await?, &set.change).map(BatchReply::Set) })
+        answer.map(move |answer| topic_state::set(answer?, &set.change).map(BatchReply::Set)).boxed()
     }
 
     fn import(&self, number: u64, import: Import) -> Pending<BatchReply> {
@@ -230,6 +216,14 @@ impl RedisProducer {
             async move { import::imported(calls.entry.before(answer.await).await?, &repeats).map(BatchReply::Import) },
         )
     }
+}
+
+/// The answer to an entry of an outbox.
+fn relayed<T: 'static>(
+    answer: Pending<BatchAnswer<T>>,
+    outcomes_of: impl FnOnce(Vec<T>) -> Vec<FollowUpOutcome> + Send + 'static,
+) -> Pending<BatchReply> {
+    answer.map_ok(|answer| BatchReply::Relay(answer.map(outcomes_of))).boxed()
 }
 
 /// The answer to an add.
@@ -291,24 +285,20 @@ fn outcome(told: &mut Told<'_>, record: &Record) -> Option<AddOutcome> {
     })
 }
 
-fn commanded(mut reply: Reply, count: usize) -> Result<BatchAnswer<CommandOutcome>, StoreError> {
-    if reply.text()? == "late" {
-        return Ok(BatchAnswer::Late);
-    }
-    let text = reply.text()?;
-    let codes = codes(&text, 'c', "command")?;
-    let codes = codes.strip_prefix('*').map_or_else(|| codes.to_owned(), |code| code.repeat(count));
-    let outcomes = Told::new(&codes).all(command_outcome).filter(|outcomes| outcomes.len() == count);
-    let mut outcomes = outcomes.ok_or_else(|| malformed("command", "its outcomes are not those of the batch"))?;
-    if reply.len() > 0 {
-        let mut records = reply.nested()?;
-        for outcome in &mut outcomes {
-            if let Some(mut parts) = records.nested_or_nothing()? {
-                outcome.removed = Some(parts.record()?.under(&parts.bytes()?));
+fn commanded(reply: Reply, count: usize) -> Result<BatchAnswer<CommandOutcome>, StoreError> {
+    reply.batch('c', |codes, reply| {
+        let codes = codes.strip_prefix('*').map_or_else(|| codes.to_owned(), |code| code.repeat(count));
+        let mut outcomes = Told::new(&codes).of_batch("command", count, command_outcome)?;
+        if reply.len() > 0 {
+            let mut records = reply.nested()?;
+            for outcome in &mut outcomes {
+                if let Some(mut parts) = records.nested_or_nothing()? {
+                    outcome.removed = Some(parts.record()?.under(&parts.bytes()?));
+                }
             }
         }
-    }
-    Ok(BatchAnswer::Done(outcomes))
+        Ok(outcomes)
+    })
 }
 
 fn command_outcome(told: &mut Told<'_>) -> Option<CommandOutcome> {

@@ -9,8 +9,8 @@ use redis::Value;
 
 use super::packed::Packed;
 use crate::job::{JobId, NodeId, Record, Sequence, State};
-use crate::store::StoreError;
 use crate::store::step::LeaseStatus;
+use crate::store::{BatchAnswer, StoreError};
 use crate::time::Timestamp;
 
 /// The values of an answer, which a caller reads one by one.
@@ -167,6 +167,19 @@ impl Reply {
 
     pub(super) fn micros(&mut self) -> Result<Duration, StoreError> {
         Ok(Duration::from_micros(u64::try_from(self.int()?).unwrap_or_default()))
+    }
+
+    /// Reads the answer to a batch of this kind: it is late, or `read` makes the outcomes of the codes and of what follows them.
+    pub(super) fn batch<T>(
+        mut self,
+        kind: char,
+        read: impl FnOnce(&str, &mut Self) -> Result<Vec<T>, StoreError>,
+    ) -> Result<BatchAnswer<T>, StoreError> {
+        if self.text()? == "late" {
+            return Ok(BatchAnswer::Late);
+        }
+        let text = self.text()?;
+        read(codes(&text, kind, self.operation)?, &mut self).map(BatchAnswer::Done)
     }
 
     pub(super) fn lease_status(&mut self) -> Result<LeaseStatus, StoreError> {

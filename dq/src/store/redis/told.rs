@@ -2,8 +2,9 @@
 
 use std::str::Chars;
 
+use super::reply::malformed;
 use super::topic_state::full;
-use crate::store::{Rate, TopicFull, rate_in};
+use crate::store::{Rate, StoreError, TopicFull, rate_in};
 use crate::time::Timestamp;
 
 /// The codes of a batch: letters, and behind some of them a version and a due time.
@@ -26,28 +27,41 @@ impl<'a> Told<'a> {
         Some(outcomes)
     }
 
+    /// The same for a batch of so many items.
+    pub(super) fn of_batch<T>(
+        self,
+        operation: &'static str,
+        count: usize,
+        read: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let outcomes = self.all(read).filter(|outcomes| outcomes.len() == count);
+        outcomes.ok_or_else(|| malformed(operation, "its outcomes are not those of the batch"))
+    }
+
     pub(super) fn letter(&mut self) -> Option<char> {
         self.codes.next()
     }
 
-    /// `WAITING,LIMIT;`
-    pub(super) fn full(&mut self) -> Option<TopicFull> {
+    /// What ends with a semicolon.
+    fn field(&mut self) -> Option<&'a str> {
         let (text, rest) = self.codes.as_str().split_once(';')?;
         self.codes = rest.chars();
-        full(text)
+        Some(text)
+    }
+
+    /// `WAITING,LIMIT;`
+    pub(super) fn full(&mut self) -> Option<TopicFull> {
+        full(self.field()?)
     }
 
     /// `JOBS/MS/BURST;`
     pub(super) fn rate(&mut self) -> Option<Rate> {
-        let (text, rest) = self.codes.as_str().split_once(';')?;
-        self.codes = rest.chars();
-        rate_in(text)
+        rate_in(self.field()?)
     }
 
     /// `VERSION;`, `VERSION,DUE;`, or `VERSION,;`, which means the due time of the last outcome that had one.
     pub(super) fn version_and_due(&mut self) -> Option<(u32, Option<Timestamp>)> {
-        let (text, rest) = self.codes.as_str().split_once(';')?;
-        self.codes = rest.chars();
+        let text = self.field()?;
         let (version, due) = text.split_once(',').map_or((text, None), |(version, due)| (version, Some(due)));
         let version = if version.is_empty() { 0 } else { u32::from_str_radix(version, 16).ok()? };
         let due = match due {

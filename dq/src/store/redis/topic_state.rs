@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::reply::{Reply, codes, malformed};
+use super::reply::{Reply, malformed};
 use super::scripts::{ScriptCall, Step};
 use super::{LAST_MS, RedisStore, micros, millis};
 use crate::job::{GroupName, TopicKey};
@@ -18,6 +18,7 @@ use crate::store::{
 use crate::time::Timestamp;
 
 /// A setting, as a field of `meta` has it.
+#[derive(Default)]
 struct Entry {
     since: Timestamp,
     value: String,
@@ -99,12 +100,7 @@ pub(super) fn full(text: &str) -> Option<TopicFull> {
 
 /// The error of an add or import that a draining topic refuses; `field` is what the script answers.
 pub(super) fn draining(field: &str) -> StoreError {
-    let Entry { by, reason, .. } = Entry::read(field).unwrap_or_else(|| Entry {
-        since: Timestamp::EPOCH,
-        value: String::new(),
-        by: String::new(),
-        reason: String::new(),
-    });
+    let Entry { by, reason, .. } = Entry::read(field).unwrap_or_default();
     StoreError::Draining { reason, by }
 }
 
@@ -131,15 +127,8 @@ pub(super) fn write(call: ScriptCall, number: u64, set: &SetTopic) -> ScriptCall
 }
 
 /// Reads the answer of a `set`.
-pub(super) fn set(mut reply: Reply, change: &TopicChange) -> Result<BatchAnswer<TopicSet>, StoreError> {
-    if reply.text()? == "late" {
-        return Ok(BatchAnswer::Late);
-    }
-    let text = reply.text()?;
-    let (before, now) = codes(&text, 's', "set")?
-        .split_once(';')
-        .ok_or_else(|| malformed("set", "it does not say what was there before"))?;
-    let state = |text| {
+pub(super) fn set(reply: Reply, change: &TopicChange) -> Result<BatchAnswer<TopicSet>, StoreError> {
+    let state = |text: &str| {
         let mut state = TopicState::default();
         match change {
             TopicChange::Pause { .. } | TopicChange::Resume { .. } => state.pause = pause(text),
@@ -150,7 +139,10 @@ pub(super) fn set(mut reply: Reply, change: &TopicChange) -> Result<BatchAnswer<
         }
         state
     };
-    Ok(BatchAnswer::Done(vec![TopicSet { before: state(before), now: state(now) }]))
+    reply.batch('s', |codes, _| {
+        let both = codes.split_once(';').ok_or_else(|| malformed("set", "it does not say what was there before"));
+        both.map(|(before, now)| vec![TopicSet { before: state(before), now: state(now) }])
+    })
 }
 
 impl RedisStore {
