@@ -5,9 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::keys::Keys;
 use super::reply::Reply;
-use super::scripts::{ScriptCall, Scripts, Step};
+use super::scripts::{ScriptCall, Step, TopicScripts};
 use crate::job::NodeId;
 use crate::store::StoreError;
 
@@ -43,13 +42,13 @@ pub(super) async fn with_all_nodes<A: Future<Output = Result<Reply, StoreError>>
 /// A call of `recover`. `far_lost` is empty, unless all far jobs were looked at; `undecodable` are the new metadata and the payload of the
 /// one job, if no node can decode it.
 pub(super) fn recover_call<'a>(
-    (scripts, keys): (&Scripts, &Keys),
+    scripts: &TopicScripts,
     nodes: &BTreeSet<NodeId>,
     (bytes, far_lost): (usize, &str),
     undecodable: (&[u8], &[u8]),
     ids: impl IntoIterator<Item = &'a str>,
 ) -> ScriptCall {
-    let call = scripts.call_with_nodes(Step::Recover, keys, "", nodes).arg(bytes).arg(far_lost);
+    let call = scripts.call_with_nodes(Step::Recover, nodes).arg(bytes).arg(far_lost);
     let mut call = call.arg(undecodable.0).arg(undecodable.1).arg(nodes.len()).nodes(nodes);
     ids.into_iter().for_each(|id| call.push(id));
     call

@@ -1,14 +1,12 @@
 //! The steps that look at the rows of all nodes: `scan`, `audit` and `recover` (rule 2).
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::all_nodes::{recover_call, with_all_nodes};
 use super::examine::{KeyPage, examine_call};
-use super::keys::Keys;
 use super::link::RedisLink;
 use super::reply::Reply;
-use super::scripts::{ScriptCall, Scripts, Step};
+use super::scripts::{ScriptCall, Step, TopicScripts};
 use super::topic_state::told;
 use crate::job::{JobId, NodeId};
 use crate::store::step::{Audit, Audited, Recover, Recovered, RowCursor, Scanned, USUAL_BYTES};
@@ -19,20 +17,19 @@ impl RedisLink {
     fn ask_with_nodes(
         &self,
         step: Step,
-        call: impl Fn(&Scripts, &Keys, &BTreeSet<NodeId>) -> ScriptCall + Send + 'static,
+        call: impl Fn(&TopicScripts, &BTreeSet<NodeId>) -> ScriptCall + Send + 'static,
     ) -> Pending<Reply> {
-        let (connection, scripts, keys) = (self.connection.clone(), Arc::clone(&self.scripts), self.keys.clone());
-        let mut first = Some(Box::pin(connection.ask_list(call(&scripts, &keys, &BTreeSet::new()))));
+        let (connection, scripts) = (self.connection.clone(), self.scripts.clone());
+        let mut first = Some(Box::pin(connection.ask_list(call(&scripts, &BTreeSet::new()))));
         let ask = move |nodes: &BTreeSet<NodeId>| {
-            first.take().unwrap_or_else(|| Box::pin(connection.ask_list(call(&scripts, &keys, nodes))))
+            first.take().unwrap_or_else(|| Box::pin(connection.ask_list(call(&scripts, nodes))))
         };
         Box::pin(with_all_nodes(step, BTreeSet::new(), ask))
     }
 
     pub(super) fn scan(&self) -> Pending<Answer> {
-        let answer = self.ask_with_nodes(Step::Scan, |scripts, keys, nodes| {
-            scripts.call_with_nodes(Step::Scan, keys, "", nodes).nodes(nodes)
-        });
+        let answer =
+            self.ask_with_nodes(Step::Scan, |scripts, nodes| scripts.call_with_nodes(Step::Scan, nodes).nodes(nodes));
         Box::pin(async move {
             let mut reply = answer.await?;
             let clock = reply.time()?;
@@ -50,9 +47,8 @@ impl RedisLink {
     pub(super) fn audit(&self, request: &Audit) -> Pending<Answer> {
         let position = request.after.as_ref().map_or(String::new(), |at| at.as_str().to_owned());
         let size = (request.limit.max(1), request.bytes);
-        let answer = self.ask_with_nodes(Step::Examine, move |scripts, keys, nodes| {
-            examine_call((scripts, keys), nodes, &position, size)
-        });
+        let answer =
+            self.ask_with_nodes(Step::Examine, move |scripts, nodes| examine_call(scripts, nodes, &position, size));
         let link = self.clone();
         Box::pin(async move {
             let page = KeyPage::read(answer.await?)?;
@@ -66,7 +62,7 @@ impl RedisLink {
     /// Lets far jobs that are in no leaf wait under their due times. `far_lost` ends the note that leaves are gone, once all were found.
     async fn bring_near(&self, mut ids: Vec<JobId>, far_lost: String) -> Result<(), StoreError> {
         if let Some(first) = ids.first() {
-            tracing::warn!(topic = %self.keys.topic().topic, count = ids.len(), %first, "jobs whose place another program removed wait again");
+            tracing::warn!(topic = %self.scripts.keys.topic().topic, count = ids.len(), %first, "jobs whose place another program removed wait again");
         }
         while !ids.is_empty() {
             let mut reply = self.recovered(ids.clone(), USUAL_BYTES, String::new()).await?;
@@ -81,8 +77,8 @@ impl RedisLink {
 
     /// The answer to `recover`.
     fn recovered(&self, ids: Vec<JobId>, bytes: usize, far_lost: String) -> Pending<Reply> {
-        self.ask_with_nodes(Step::Recover, move |scripts, keys, nodes| {
-            recover_call((scripts, keys), nodes, (bytes, &far_lost), (b"", b""), ids.iter().map(JobId::as_str))
+        self.ask_with_nodes(Step::Recover, move |scripts, nodes| {
+            recover_call(scripts, nodes, (bytes, &far_lost), (b"", b""), ids.iter().map(JobId::as_str))
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::Value;
 
-use super::queries::Queries;
+use super::shards::Shards;
 use crate::store::{Danger, Durability, FindingCode, MemoryUse, StoreError};
 
 /// The oldest server whose commands the scripts use.
@@ -17,12 +17,12 @@ pub(super) struct Check(AtomicBool);
 
 impl Check {
     /// Checks the server the first time it is called, and logs a warning for each bad setting.
-    pub(super) async fn once(&self, queries: &Queries, url: &str, durability: Durability) {
+    pub(super) async fn once(&self, shards: &Shards, url: &str, durability: Durability) {
         if self.0.swap(true, Ordering::Relaxed) {
             return;
         }
         // The user may lack the permission for INFO; then there is no check.
-        let Ok(dangers) = warnings(queries, durability).await else { return };
+        let Ok(dangers) = warnings(shards, durability).await else { return };
         for (Danger { text, .. }, advice) in dangers {
             tracing::warn!(store = url, "{text}: {advice}");
         }
@@ -30,17 +30,17 @@ impl Check {
 }
 
 /// What the settings and the memory of the server mean for the jobs.
-pub(super) async fn dangers(queries: &Queries, durability: Durability) -> Result<Vec<Danger>, StoreError> {
-    Ok(warnings(queries, durability).await?.into_iter().map(|(danger, _)| danger).collect())
+pub(super) async fn dangers(shards: &Shards, durability: Durability) -> Result<Vec<Danger>, StoreError> {
+    Ok(warnings(shards, durability).await?.into_iter().map(|(danger, _)| danger).collect())
 }
 
 /// The same, each with what the log says to do.
-async fn warnings(queries: &Queries, durability: Durability) -> Result<Vec<Warning>, StoreError> {
+async fn warnings(shards: &Shards, durability: Durability) -> Result<Vec<Warning>, StoreError> {
     let mut cmd = redis::cmd("INFO");
     cmd.arg("everything");
     let mut found = Vec::new();
-    for server in queries.servers("check").await? {
-        let info = text(Queries::command_to(&server, "check", &cmd).await?);
+    for server in shards.all("check").await? {
+        let info = text(server.command("check", &cmd).await?);
         // What is wrong with several servers is named once.
         for warning in warnings_in(&info, durability) {
             if !found.contains(&warning) {

@@ -14,9 +14,9 @@ use redis::{Cmd, Pipeline, Value};
 
 use super::RedisStore;
 use super::keys::{Key, Keyspace};
-use super::queries::Queries;
 use super::reply::Reply;
 use super::scripts::body;
+use super::shards::Shards;
 use crate::environment::{Boottime, Clock};
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::{MOST_NAMES, StoreError, TopicNames};
@@ -40,7 +40,7 @@ const _: () = assert!(STAYS.as_secs() > ENTER_AGAIN.as_secs());
 /// Enters the topic of a producer.
 #[derive(Debug)]
 pub(super) struct Entry {
-    queries: Arc<Queries>,
+    shards: Arc<Shards>,
     command: Cmd,
     /// When the topic was entered last, at the earliest.
     entered: Mutex<Option<Duration>>,
@@ -62,8 +62,8 @@ fn lock(time: &Mutex<Option<Duration>>) -> MutexGuard<'_, Option<Duration>> {
 }
 
 impl Entry {
-    pub(super) fn new(queries: Arc<Queries>, keyspace: &Keyspace, topic: &TopicKey) -> Self {
-        Self { queries, command: enter(keyspace, topic), entered: Mutex::default(), waits_since: Mutex::default() }
+    pub(super) fn new(shards: Arc<Shards>, keyspace: &Keyspace, topic: &TopicKey) -> Self {
+        Self { shards, command: enter(keyspace, topic), entered: Mutex::default(), waits_since: Mutex::default() }
     }
 
     /// The time, if a batch must enter the topic now.
@@ -91,7 +91,7 @@ impl Entry {
             let _waits_no_more = WaitsNoMore(&self.waits_since);
             let is_entered = tokio::select! {
                 biased;
-                entered = self.queries.command("enter", &self.command) => !entered.is_err_and(|error| error.is_outage()),
+                entered = self.shards.command("enter", &self.command) => !entered.is_err_and(|error| error.is_outage()),
                 () = Boottime.sleep_until(now + ENTER_WITHIN) => false,
             };
             *lock(&self.entered) = if is_entered { Some(now) } else { (now + TRY_AGAIN).checked_sub(ENTER_AGAIN) };
@@ -119,7 +119,7 @@ impl RedisStore {
         let from = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
         let mut cmd = redis::cmd("EVAL");
         cmd.arg(body(LISTED)).arg(1).arg(&self.keyspace.directory(app.as_str())[0]).arg(from).arg(MOST_NAMES);
-        let mut read = Reply::list("topics", self.queries.command("topics", &cmd).await?)?;
+        let mut read = Reply::list("topics", self.shards.command("topics", &cmd).await?)?;
         let (clock, is_full) = (read.number()?, read.len() == MOST_NAMES);
         let (mut known, mut last) = (Vec::new(), None);
         while read.len() > 0 {
@@ -158,7 +158,7 @@ impl RedisStore {
             let keys = self.keyspace.of(&TopicKey { app: app.clone(), topic: topic.clone() });
             commands.cmd("EXISTS").arg(&RECORDS.map(|key| keys.name(key, "")));
         }
-        let found = self.queries.commands("topics", &commands).await?;
+        let found = self.shards.commands("topics", &commands).await?;
         Ok(found.iter().map(|count| *count != Value::Int(0)).collect())
     }
 
@@ -171,6 +171,6 @@ impl RedisStore {
         cmd.arg(body(UNLIST)).arg(2).arg(&self.keyspace.directory(app.as_str())).arg(before);
         empty.iter().for_each(|name| _ = cmd.arg(name.as_str()));
         // A user who may only read changes nothing; the names stay, and harm no listing.
-        drop(self.queries.command("topics", &cmd).await);
+        drop(self.shards.command("topics", &cmd).await);
     }
 }

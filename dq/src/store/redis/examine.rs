@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 
 use super::RedisStore;
 use super::all_nodes::with_all_nodes;
-use super::keys::Keys;
 use super::reply::Reply;
-use super::scripts::{ScriptCall, Scripts, Step};
+use super::scripts::{ScriptCall, Step, TopicScripts};
 use crate::job::{JobId, NodeId, SCHEDULE_PREFIX, TopicKey};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{Examine, Examined, FindingCode, MOST_EXAMINED, Mismatch, StoreError};
@@ -25,12 +24,12 @@ const PLACES: [char; 5] = ['d', 'u', 'x', 'f', 'r'];
 
 /// A call for the page that begins at a position, about as large.
 pub(super) fn examine_call(
-    (scripts, keys): (&Scripts, &Keys),
+    scripts: &TopicScripts,
     nodes: &BTreeSet<NodeId>,
     position: &str,
     (limit, bytes): (usize, usize),
 ) -> ScriptCall {
-    scripts.call_with_nodes(Step::Examine, keys, "", nodes).arg(position).arg(limit).arg(bytes).nodes(nodes)
+    scripts.call_with_nodes(Step::Examine, nodes).arg(position).arg(limit).arg(bytes).nodes(nodes)
 }
 
 /// A page of a key.
@@ -142,9 +141,9 @@ fn text(bytes: &[u8]) -> String {
 
 impl RedisStore {
     pub(super) async fn examine_of(&self, topic: &TopicKey, request: Examine) -> Result<Examined, StoreError> {
-        let (keys, at) = (self.keyspace.of(topic), request.after.unwrap_or_default());
+        let (scripts, at) = (self.scripts_of(topic), request.after.unwrap_or_default());
         let ask = |nodes: &BTreeSet<NodeId>| {
-            self.queries.ask_list(examine_call((&self.scripts, &keys), nodes, &at, (MOST_EXAMINED, USUAL_BYTES)))
+            self.shards.ask_list(examine_call(&scripts, nodes, &at, (MOST_EXAMINED, USUAL_BYTES)))
         };
         let nodes = request.nodes.into_iter().collect();
         let page = KeyPage::read(with_all_nodes(Step::Examine, nodes, ask).await?)?;

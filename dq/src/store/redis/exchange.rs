@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use super::confirm::Confirm;
 use super::connect::{ANSWER_WITHIN, Connector, Purpose};
 use super::line::{Exchange, LineState, Message, Next};
-use super::scripts::Scripts;
 use crate::environment::{Boottime, Clock, TokioClock};
 use crate::store::StoreError;
 
@@ -42,7 +41,6 @@ impl LineTask {
     pub(super) async fn run(
         self,
         connector: Arc<Connector>,
-        scripts: Arc<Scripts>,
         confirm: Option<Confirm>,
         mut requests: mpsc::UnboundedReceiver<Message>,
     ) {
@@ -50,7 +48,7 @@ impl LineTask {
         let error = match connector.connect("connect", Purpose::Line(self.state.last_byte.clone())).await {
             Ok(connection) => {
                 self.state.connected();
-                let exchange = Arc::new(Exchange { connection, scripts, confirm });
+                let exchange = Arc::new(Exchange { connection, confirm });
                 let _ = self.state.exchange.set(Arc::downgrade(&exchange));
                 match self.exchange(&exchange, &mut requests, connector.check_period).await {
                     Some(error) => error,

@@ -1,9 +1,9 @@
 //! Pages of jobs, and the query `export` (rule 27), which reads the same pages, over the shared connection.
 
 use super::RedisStore;
-use super::keys::{Key, Keys};
+use super::keys::Key;
 use super::reply::Reply;
-use super::scripts::Step;
+use super::scripts::{Step, TopicScripts};
 use crate::job::{Deliver, Fence, JobId, NodeId, Progress, TopicKey};
 use crate::store::{
     CopyPlace, Cursor, ExportRequest, Exported, HeldJob, JobCopy, PendingEnd, PendingReplacement, StoreError, plain,
@@ -23,13 +23,13 @@ pub(super) struct Runs {
 
 impl RedisStore {
     pub(super) async fn export_of(&self, topic: &TopicKey, request: ExportRequest) -> Result<Exported, StoreError> {
-        let (keys, ExportRequest { part, after, limit, bytes }) = (self.keyspace.of(topic), request);
+        let (scripts, ExportRequest { part, after, limit, bytes }) = (self.scripts_of(topic), request);
         if let Some(place) = part.place() {
-            let mut exported = self.placed_of(&keys, place, after, (limit, bytes), true).await?;
+            let mut exported = self.placed_of(&scripts, place, after, (limit, bytes), true).await?;
             self.note_taken(topic, &mut exported.copies).await?;
             return Ok(exported);
         }
-        let Runs { held, next, clock, fence } = self.runs_of(&keys, after, (limit, bytes), true).await?;
+        let Runs { held, next, clock, fence } = self.runs_of(&scripts, after, (limit, bytes), true).await?;
         let jobs = held.len();
         let mut copies: Vec<_> = held.into_iter().flat_map(|(_, job)| job.given_back(clock)).collect();
         self.note_taken(topic, &mut copies).await?;
@@ -56,7 +56,7 @@ impl RedisStore {
         let mut command = redis::cmd("ZMSCORE");
         command.arg(self.keyspace.of(topic).name(Key::Taken, ""));
         ids.iter().for_each(|id| _ = command.arg(id.as_str()));
-        let mut ends = Reply::list("taken", self.queries.command("taken", &command).await?)?;
+        let mut ends = Reply::list("taken", self.shards.command("taken", &command).await?)?;
         // The half millisecond of a deleted job is no part of the time.
         ids.iter().map(|_| Ok(ends.score_or_nothing()?.map(|score| Timestamp::from_millis(score as u64)))).collect()
     }
@@ -64,7 +64,7 @@ impl RedisStore {
     /// A page of one place, in order of time, then id. Only an export has crashes and the last fence.
     pub(super) async fn placed_of(
         &self,
-        keys: &Keys,
+        scripts: &TopicScripts,
         place: CopyPlace,
         after: Option<Cursor>,
         (limit, bytes): (usize, usize),
@@ -78,15 +78,15 @@ impl RedisStore {
             CopyPlace::Broadcast => (Key::BroadcastJobs, Key::Broadcasts),
         };
         let names = [records, key, Key::Metadata, Key::Far, Key::FarJobs, Key::FarLeaves, Key::Crashes, Key::Meta];
-        let names = names.map(|key| keys.name(key, ""));
-        let call = self.scripts.call_on(Step::Page, names.into(), keys).arg(limit.max(1));
+        let names = names.map(|key| scripts.keys.name(key, ""));
+        let call = scripts.call_on(Step::Page, names.into()).arg(limit.max(1));
         let call = match &after {
             Some(cursor) => call.arg(cursor.at.as_millis()).arg(&cursor.id),
             None => call.arg("").arg(""),
         };
         let letter = if place == CopyPlace::Delayed { "d" } else { "" };
         let call = call.arg(bytes).arg(letter).arg(if is_export { "e" } else { "" });
-        let mut reply = self.queries.ask_list(call).await?;
+        let mut reply = self.shards.ask_list(call).await?;
         let (mut ids, mut times) = (reply.nested()?, reply.nested()?);
         let (mut records, mut overrides) = (reply.nested()?, reply.nested()?);
         let more = reply.is_set()?;
@@ -113,7 +113,7 @@ impl RedisStore {
     /// an export has crashes, pending commands and the last fence.
     pub(super) async fn runs_of(
         &self,
-        keys: &Keys,
+        scripts: &TopicScripts,
         after: Option<Cursor>,
         (limit, bytes): (usize, usize),
         is_export: bool,
@@ -124,7 +124,7 @@ impl RedisStore {
         };
         let after = after.as_ref().map(|cursor| cursor.id.split_once('/').ok_or_else(no_node)).transpose()?;
         let (first, cursor) = after.unwrap_or_default();
-        let behind = self.nodes_behind(keys, first, NODES_A_PAGE + 1).await?;
+        let behind = self.nodes_behind(scripts, first, NODES_A_PAGE + 1).await?;
         let first = (!first.is_empty()).then(|| NodeId::new(first));
         let mut nodes: Vec<_> = first.into_iter().chain(behind.into_iter().map(|(node, _)| node)).collect();
         let following = nodes.get(NODES_A_PAGE).cloned();
@@ -133,9 +133,9 @@ impl RedisStore {
             return Ok(Runs { held: Vec::new(), next: None, clock: Timestamp::EPOCH, fence: Fence::default() });
         }
         let names = nodes.iter().cloned().collect();
-        let call = self.scripts.call_with_nodes(Step::Rows, keys, "", &names).arg(limit.max(1)).arg(cursor);
+        let call = scripts.call_with_nodes(Step::Rows, &names).arg(limit.max(1)).arg(cursor);
         let call = call.arg(bytes).arg(nodes.len()).arg(if is_export { "e" } else { "" });
-        let mut reply = self.queries.ask_list(call).await?;
+        let mut reply = self.shards.ask_list(call).await?;
         let mut rows = [reply.nested()?, reply.nested()?, reply.nested()?, reply.nested()?];
         let (counts, at, cursor) = (reply.nested()?, reply.count()?, reply.text()?);
         let clock = reply.time()?;

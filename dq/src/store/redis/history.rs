@@ -10,13 +10,13 @@ impl RedisStore {
     pub(super) async fn keep_history_of(&self, topic: &TopicKey, setting: HistorySetting) -> Result<(), StoreError> {
         let HistorySetting { moves, after } = setting.check()?;
         let text = if moves == 0 { String::new() } else { format!("{moves}:{}", millis(after)) };
-        let call = self.call(Step::KeepHistory, topic).arg(text);
-        self.queries.ask(call).await.map(drop)
+        let call = self.scripts_of(topic).call(Step::KeepHistory).arg(text);
+        self.shards.ask(call).await.map(drop)
     }
 
     pub(super) async fn history_of(&self, topic: &TopicKey, id: &JobId) -> Result<Option<JobHistory>, StoreError> {
-        let call = self.call(Step::History, topic).arg(id.as_str());
-        let text = self.queries.ask_list(call).await?.bytes_or_nothing()?;
+        let call = self.scripts_of(topic).call(Step::History).arg(id.as_str());
+        let text = self.shards.ask_list(call).await?.bytes_or_nothing()?;
         // No history is empty.
         Ok((!text.is_empty()).then(|| read(&String::from_utf8_lossy(&text))))
     }

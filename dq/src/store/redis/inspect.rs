@@ -4,7 +4,7 @@ use super::RedisStore;
 use super::check::dangers;
 use super::export::{crash_count, progress_of};
 use super::reply::{Reply, malformed, state};
-use super::scripts::{ScriptCall, Step};
+use super::scripts::{Step, TopicScripts};
 use crate::job::{Fence, JobId, State, TopicKey};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
@@ -20,18 +20,18 @@ impl RedisStore {
         Ok(match query {
             Query::Prepare {} => Answer::Prepare(()),
             Query::Contact {} => {
-                self.queries.command("ping", &redis::cmd("PING")).await?;
-                self.check.once(&self.queries, &self.connector.address.masked, self.durability).await;
+                self.shards.command("ping", &redis::cmd("PING")).await?;
+                self.check.once(&self.shards, &self.shards.connector.address.masked, self.durability).await;
                 Answer::Contact(())
             }
             Query::Open { topic } => {
-                self.queries.ask(self.call(Step::Open, topic)).await?;
-                self.check.once(&self.queries, &self.connector.address.masked, self.durability).await;
+                self.shards.ask(self.scripts_of(topic).call(Step::Open)).await?;
+                self.check.once(&self.shards, &self.shards.connector.address.masked, self.durability).await;
                 Answer::Open(())
             }
             Query::Listen { topic } => {
-                let call = self.call(Step::Listen, topic).arg(LISTENING.as_millis());
-                Answer::Listen(self.queries.ask(call).await.map(drop)?)
+                let call = self.scripts_of(topic).call(Step::Listen).arg(LISTENING.as_millis());
+                Answer::Listen(self.shards.ask(call).await.map(drop)?)
             }
             Query::KeepHistory { topic, setting } => Answer::KeepHistory(self.keep_history_of(topic, setting).await?),
             Query::History { topic, id } => Answer::History(self.history_of(topic, id).await?),
@@ -66,21 +66,21 @@ impl RedisStore {
                 Answer::Repair(self.repair_of(topic, mismatch, nodes).await?)
             }
             Query::Repair { topic, repair: Repair::GiveUp(job) } => Answer::Repair(self.give_up_of(topic, job).await?),
-            Query::Dangers {} => Answer::Dangers(dangers(&self.queries, self.durability).await?),
+            Query::Dangers {} => Answer::Dangers(dangers(&self.shards, self.durability).await?),
             Query::Statistics { topic, from, to } => Answer::Statistics(self.statistics_of(topic, from, to).await?),
             Query::Counts { topic } => Answer::Counts(self.counts_of(topic).await?),
         })
     }
 
-    /// A call of a script of a topic that needs no owner, without arguments.
-    pub(super) fn call(&self, step: Step, topic: &TopicKey) -> ScriptCall {
-        self.scripts.call(step, &self.keyspace.of(topic), "")
+    /// The scripts of a topic, for calls that need no owner.
+    pub(super) fn scripts_of(&self, topic: &TopicKey) -> TopicScripts {
+        TopicScripts::new(&self.scripts, self.keyspace.of(topic), "")
     }
 
     async fn get_by_ids(&self, topic: &TopicKey, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
-        let mut call = self.call(Step::Get, topic).arg(USUAL_BYTES);
+        let mut call = self.scripts_of(topic).call(Step::Get).arg(USUAL_BYTES);
         ids.iter().for_each(|id| call.push(id.as_str()));
-        let mut reply = self.queries.ask_list(call).await?;
+        let mut reply = self.shards.ask_list(call).await?;
         let mut found = Vec::with_capacity(ids.len());
         for id in ids.iter().take(reply.len()) {
             let Some(mut job) = reply.nested_or_nothing()? else {
@@ -105,19 +105,19 @@ impl RedisStore {
         limit: usize,
     ) -> Result<Vec<JobId>, StoreError> {
         let from = after.map_or_else(|| "-".to_owned(), |id| format!("({id}"));
-        let call = self.call(Step::Schedules, topic).arg(from).arg(limit.max(1));
+        let call = self.scripts_of(topic).call(Step::Schedules).arg(from).arg(limit.max(1));
         // Only another program enters what is no id.
-        self.queries.ask_list(call).await?.each(|ids| Ok(ids.id()?.ok()))
+        self.shards.ask_list(call).await?.each(|ids| Ok(ids.id()?.ok()))
     }
 
     async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {
-        let (keys, PageRequest { state, after, limit, bytes }) = (self.keyspace.of(topic), request);
+        let (scripts, PageRequest { state, after, limit, bytes }) = (self.scripts_of(topic), request);
         if let Some(from) = ExportPart::State(state).place() {
-            let placed = self.placed_of(&keys, from, after, (limit, bytes), false).await?;
+            let placed = self.placed_of(&scripts, from, after, (limit, bytes), false).await?;
             let jobs = placed.copies.into_iter().map(JobCopy::into_stored).collect();
             return Ok(Page { jobs, next: placed.next });
         }
-        let runs = self.runs_of(&keys, after, (limit, bytes), false).await?;
+        let runs = self.runs_of(&scripts, after, (limit, bytes), false).await?;
         let stored = |(node, HeldJob { id, record, token, .. })| {
             let fence = token.map_or_else(Fence::default, |token| token.fence);
             Stored { id, record, place: JobPlace::Running { holder: Some((node, fence)) }, crashes: 0, progress: None }
@@ -136,7 +136,7 @@ impl RedisStore {
     }
 
     async fn counts_of(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
-        let mut reply = self.queries.ask_list(self.call(Step::Counts, topic)).await?;
+        let mut reply = self.shards.ask_list(self.scripts_of(topic).call(Step::Counts)).await?;
         counted(&mut reply)
     }
 }

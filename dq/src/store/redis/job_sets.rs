@@ -1,10 +1,10 @@
 //! Job sets (rule 18): how the scripts get what changes them, and how they tell of them.
 
-use super::keys::{Key, Keys};
+use super::keys::Key;
 use super::reply::{Reply, malformed};
-use super::scripts::{ScriptCall, Scripts, Step};
+use super::scripts::{ScriptCall, Step, TopicScripts};
 use super::{RedisStore, millis};
-use crate::job::{JobId, ProducerId, TopicKey, TopicName};
+use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
     BatchAnswer, CANCELLED_AT_ONCE, MOST_MEMBERS, MOST_SETS, Membership, SET_KEPT, SetChange, SetCounts, SetOutcome,
     SetRefusal, SetSeen, SetState, SetVerb, SetsRequest, StoreError, packed_job,
@@ -17,19 +17,17 @@ pub(super) fn member_of(Membership { home, set, on_dead }: &Membership) -> Strin
 }
 
 /// A call of a script about a set.
-fn call(scripts: &Scripts, step: Step, keys: &Keys, producer: &str, set: &str) -> ScriptCall {
-    let name = |key: &Key| keys.name(*key, if *key == Key::Set { set } else { producer });
-    scripts.call_on(step, step.keys().iter().map(name).collect(), keys)
+fn call(scripts: &TopicScripts, step: Step, set: &str) -> ScriptCall {
+    let name = |key: &Key| scripts.keys.name(*key, if *key == Key::Set { set } else { &scripts.owner });
+    scripts.call_on(step, step.keys().iter().map(name).collect())
 }
 
 pub(super) fn write(
-    scripts: &Scripts,
-    keys: &Keys,
-    producer: &ProducerId,
+    scripts: &TopicScripts,
     number: impl redis::ToRedisArgs,
     SetChange { set, what }: &SetChange,
 ) -> ScriptCall {
-    let mut call = call(scripts, Step::JobSet, keys, producer.as_str(), set.as_str()).arg(number);
+    let mut call = call(scripts, Step::JobSet, set.as_str()).arg(number);
     let verb = match what {
         SetVerb::Add(..) => "a",
         SetVerb::Close(_) => "c",
@@ -37,7 +35,7 @@ pub(super) fn write(
     };
     call.push(verb);
     call.push(set.as_str());
-    call.push(keys.topic().topic.as_str());
+    call.push(scripts.keys.topic().topic.as_str());
     call.push(MOST_MEMBERS);
     call.push(MOST_SETS);
     call.push(millis(SET_KEPT));
@@ -92,8 +90,8 @@ impl RedisStore {
             SetsRequest::One(name, most) => (name.as_str(), 0, *most),
             SetsRequest::Page { from, limit } => ("", *from, *limit),
         };
-        let call = call(&self.scripts, Step::JobSets, &self.keyspace.of(topic), "", name);
-        let mut reply = self.queries.ask_list(call.arg(name).arg(from).arg(limit)).await?;
+        let call = call(&self.scripts_of(topic), Step::JobSets, name);
+        let mut reply = self.shards.ask_list(call.arg(name).arg(from).arg(limit)).await?;
         let bad = || malformed("job_sets", "another program wrote into the sets");
         let mut sets = Vec::new();
         while reply.len() > 0 {

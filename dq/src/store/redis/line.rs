@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::confirm::Confirm;
 use super::connect::{self, Connection};
 use super::errors::{Failure, classify, not_sent, server_changed};
-use super::scripts::{ScriptCall, Scripts};
+use super::scripts::ScriptCall;
 use super::stream::LastByte;
 use crate::store::StoreError;
 
@@ -245,7 +245,6 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) connection: Connection,
-    pub(super) scripts: Arc<Scripts>,
     pub(super) confirm: Option<Confirm>,
 }
 
@@ -280,12 +279,12 @@ impl Exchange {
             Ok(_) if request.form == Form::Diagnosis => (Err(server_changed(operation)), Next::GoOn),
             Ok(value) => (Ok(value), Next::GoOn),
             Err(Failure::NoScript) if request.form == Form::Hash => {
-                request.call.cmd = self.scripts.in_full(request.call.step, &request.call.cmd);
+                request.call.cmd = request.call.in_full();
                 request.form = Form::Text;
                 return Next::SendAgain(Box::new(request));
             }
             Err(Failure::WrongType) if request.form != Form::Diagnosis => {
-                request.call.cmd = self.scripts.diagnosis(request.call.step, &request.call.cmd);
+                request.call.cmd = request.call.diagnosis();
                 request.form = Form::Diagnosis;
                 return Next::SendAgain(Box::new(request));
             }

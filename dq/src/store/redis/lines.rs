@@ -17,13 +17,11 @@ use super::confirm::Confirm;
 use super::connect::Connector;
 use super::exchange::LineTask;
 use super::line::{Line, LineState, Pool};
-use super::scripts::Scripts;
 
 /// The lines of one purpose.
 #[derive(Debug)]
 pub(super) struct Lines {
     connector: Arc<Connector>,
-    scripts: Arc<Scripts>,
     confirm: Option<Confirm>,
     most: usize,
     open: Mutex<Vec<Arc<Line>>>,
@@ -32,8 +30,8 @@ pub(super) struct Lines {
 impl Lines {
     /// At most `most` lines on each runtime. None is opened yet. With `confirm`, a request is answered once enough replicas have
     /// confirmed it.
-    pub(super) fn new(connector: Arc<Connector>, scripts: Arc<Scripts>, confirm: Option<Confirm>, most: usize) -> Self {
-        Self { connector, scripts, confirm, most, open: Mutex::default() }
+    pub(super) fn new(connector: Arc<Connector>, confirm: Option<Confirm>, most: usize) -> Self {
+        Self { connector, confirm, most, open: Mutex::default() }
     }
 
     /// The line of the current runtime with the fewest requests in flight: a new one while all are in use and there may be
@@ -68,9 +66,8 @@ impl Lines {
                 lines.close_if_idle(&idle);
             }
         });
-        let (connector, scripts) = (Arc::clone(&self.connector), Arc::clone(&self.scripts));
         let task = LineTask { state: Arc::clone(&state), close_if_idle };
-        super::spawn(task.run(connector, scripts, self.confirm, requests));
+        super::spawn(task.run(Arc::clone(&self.connector), self.confirm, requests));
         let pool: Weak<dyn Pool> = Arc::<Self>::downgrade(self);
         Arc::new(Line { queue, runtime, state, pool })
     }

@@ -8,13 +8,12 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::connection::OrderedConnection;
-use super::keys::Keys;
 use super::outcomes::{Sorted, sort};
 use super::reply::{Reply, malformed};
-use super::scripts::{ScriptCall, Scripts, Step};
+use super::scripts::{ScriptCall, Step, TopicScripts};
 use super::topic_state::told;
 use super::{metadata_bytes, micros, millis};
-use crate::job::{Isolation, JobId, Metadata, NodeId, Token};
+use crate::job::{Isolation, JobId, Metadata, Token};
 use crate::store::step::{
     Change, Claim, Exhaust, Isolate, Isolated, LeaseStatus, Note, NoteVerdict, Noted, Noting, Outcome, Publish,
     Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle,
@@ -30,9 +29,8 @@ pub(super) struct RedisLink {
     pub(super) connection: OrderedConnection,
     /// For steps that must not wait behind a large answer, and need no order with the others: `renew` and `publish`.
     pub(super) prompt: OrderedConnection,
-    pub(super) scripts: Arc<Scripts>,
-    pub(super) keys: Keys,
-    pub(super) node: NodeId,
+    /// Of the topic and the node.
+    pub(super) scripts: TopicScripts,
     pub(super) options: LinkOptions,
     /// How many jobs were dropped that no answer reports.
     pub(super) dropped: Arc<AtomicUsize>,
@@ -40,13 +38,13 @@ pub(super) struct RedisLink {
 
 impl RedisLink {
     fn call(&self, step: Step) -> ScriptCall {
-        self.scripts.call(step, &self.keys, self.node.as_str()).arg(self.node.as_str())
+        self.scripts.call(step).arg(&*self.scripts.owner)
     }
 
     /// A call of a step that counts if the topic does; otherwise it has none of the last `without` keys.
     fn counting(&self, step: Step, without: usize, owner: &str) -> ScriptCall {
         let without = if self.options.counts { 0 } else { without };
-        self.scripts.call_with_first(step, step.keys().len() - without, &self.keys, owner)
+        self.scripts.call_with_first(step, step.keys().len() - without, owner)
     }
 }
 
@@ -62,7 +60,7 @@ impl RedisLink {
         if !ids.is_empty() {
             self.dropped.fetch_add(ids.len(), Ordering::Relaxed);
             tracing::error!(
-                topic = %self.keys.topic().topic, count = ids.len(), first = %ids[0],
+                topic = %self.scripts.keys.topic().topic, count = ids.len(), first = %ids[0],
                 "dropped jobs whose records were removed by another program"
             );
         }
@@ -74,10 +72,10 @@ impl RedisLink {
         let Some((first, _)) = foreign_rows.first() else { return };
         let first = first.escape_ascii().to_string();
         self.dropped.fetch_add(foreign_rows.len(), Ordering::Relaxed);
-        tracing::warn!(topic = %self.keys.topic().topic, count = foreign_rows.len(), %first, "dropped rows that dq did not write");
-        let (step, node) = (Step::Settle, self.node.as_str());
+        tracing::warn!(topic = %self.scripts.keys.topic().topic, count = foreign_rows.len(), %first, "dropped rows that dq did not write");
+        let (step, node) = (Step::Settle, &*self.scripts.owner);
         // Nothing of this is counted, and no schedule had a tick.
-        let call = self.scripts.call_with_first(step, step.keys().len() - SETTLES_WITHOUT, &self.keys, node).arg(node);
+        let call = self.scripts.call_with_first(step, step.keys().len() - SETTLES_WITHOUT, node).arg(node);
         // The request names no sequence number, so it renews nothing.
         let mut call = call.arg("").arg(0).arg(USUAL_BYTES).arg(0).arg(0);
         for (id, token) in foreign_rows {
@@ -128,7 +126,7 @@ impl Link for RedisLink {
 
 impl RedisLink {
     fn transfer(&self, request: &Transfer) -> Pending<Answer> {
-        let node = self.node.as_str();
+        let node = &*self.scripts.owner;
         let call = self.counting(Step::Transfer, 1, node).arg(node).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
         let call = self.limits(
@@ -177,7 +175,7 @@ impl RedisLink {
         let is_tick = |outcome: &Outcome| matches!(outcome.change, Change::Tick(_));
         // Without ticks it does not need the index of schedules.
         let without = if request.outcomes.iter().any(is_tick) { 1 } else { SETTLES_WITHOUT };
-        let call = self.counting(Step::Settle, without, self.node.as_str()).arg(self.node.as_str());
+        let call = self.counting(Step::Settle, without, &self.scripts.owner).arg(&*self.scripts.owner);
         let call = call.arg(request.last_seen.0).arg(millis(request.lease)).arg(request.bytes);
         let Sorted { call, places, mut verdicts } = sort(call, &request.outcomes, self.options);
         let answer = self.connection.ask_list(call);

@@ -73,16 +73,13 @@ use self::keys::{Keys, Keyspace};
 use self::lines::Lines;
 use self::link::RedisLink;
 use self::producer::RedisProducer;
-use self::queries::Queries;
-use self::scripts::Scripts;
+use self::scripts::{Scripts, TopicScripts};
 use self::shards::{Server, Shards};
 use self::signals::SILENCE;
 use self::source::Source;
 use self::url::Address;
 use super::{Durability, Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
-#[cfg(feature = "testing")]
-use crate::environment::StoreClock;
-use crate::environment::{Runtime, Spawn, SpawnOn, Task};
+use crate::environment::{Runtime, Spawn, SpawnOn, StoreClock, Task};
 use crate::job::{Codec, Metadata, NodeId, ProducerId, Record, TopicKey};
 
 pub use self::source::Login;
@@ -104,11 +101,9 @@ const WAITING_LINES: usize = 16;
 /// `docs/guide/deploying-on-redis.md` lists.
 #[derive(Debug)]
 pub struct RedisStore {
-    connector: Connector,
+    shards: Arc<Shards>,
     scripts: Arc<Scripts>,
     keyspace: Keyspace,
-    shards: Arc<Shards>,
-    queries: Arc<Queries>,
     silence: Duration,
     check: Check,
     durability: Durability,
@@ -129,10 +124,7 @@ impl RedisStore {
     /// # Errors
     /// [`BadRedisUrl`] if the URL or a file that it names cannot be used.
     pub fn new(url: &str) -> Result<Self, BadRedisUrl> {
-        let address = Address::parse(url)?;
-        let keyspace =
-            address.prefix.as_ref().map_or_else(Keyspace::default, |prefix| Keyspace::new(&format!("{prefix}:")));
-        Ok(Self::of(Connector::new(address), Arc::new(Scripts::new(None)), keyspace, Durability::Local))
+        Self::build(url, None, None)
     }
 
     /// The same store, which asks `login` before each new connection who it is, instead of using the user and password of
@@ -168,9 +160,7 @@ impl RedisStore {
     }
 
     fn with_source(self, change: impl FnOnce(Source) -> Source) -> Self {
-        let mut connector = self.connector;
-        connector.source = change(connector.source);
-        Self::of(connector, self.scripts, self.keyspace, self.durability)
+        self.over(|connector| Connector { source: change(connector.source), ..connector })
     }
 
     /// The same store under a clock that a test moves. It replaces the server's: a script gets the time at which it is sent.
@@ -179,7 +169,7 @@ impl RedisStore {
     /// As [`new`](Self::new).
     #[cfg(feature = "testing")]
     pub fn with_test_clock(url: &str, clock: Arc<dyn StoreClock>) -> Result<Self, BadRedisUrl> {
-        Self::build(url, Some(clock), Keyspace::default())
+        Self::build(url, Some(clock), None)
     }
 
     /// A store whose keys and channels begin with `prefix` instead of `dq:`, for tests that share a server. `clock`
@@ -189,7 +179,7 @@ impl RedisStore {
     /// As [`new`](Self::new).
     #[cfg(feature = "testing")]
     pub fn apart(url: &str, prefix: &str, clock: Option<Arc<dyn StoreClock>>) -> Result<Self, BadRedisUrl> {
-        Self::build(url, clock, Keyspace::new(prefix))
+        Self::build(url, clock, Some(Keyspace::new(prefix)))
     }
 
     /// The same store, which checks its subscriptions after this long a silence. Default: 30 s.
@@ -204,9 +194,7 @@ impl RedisStore {
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn with_check_period(self, period: Duration) -> Self {
-        let mut connector = self.connector;
-        connector.check_period = period;
-        Self { silence: self.silence, ..Self::of(connector, self.scripts, self.keyspace, self.durability) }
+        self.over(|connector| Connector { check_period: period, ..connector })
     }
 
     /// A blocking connection to the server, for tests that send commands of their own.
@@ -215,7 +203,7 @@ impl RedisStore {
     /// A [`StoreError`] if the store cannot connect.
     #[cfg(feature = "testing")]
     pub fn connection(&self) -> Result<::redis::Connection, StoreError> {
-        self.connector.blocking("connect")
+        self.shards.connector.blocking("connect")
     }
 
     /// The texts of the store's scripts. A server that knows them all (`SCRIPT LOAD`) executes requests strictly in
@@ -225,24 +213,30 @@ impl RedisStore {
         self.scripts.texts()
     }
 
-    #[cfg(feature = "testing")]
-    fn build(url: &str, test_clock: Option<Arc<dyn StoreClock>>, keyspace: Keyspace) -> Result<Self, BadRedisUrl> {
-        let connector = Connector::new(Address::parse(url)?);
-        Ok(Self::of(connector, Arc::new(Scripts::new(test_clock)), keyspace, Durability::Local))
-    }
-
-    fn of(connector: Connector, scripts: Arc<Scripts>, keyspace: Keyspace, durability: Durability) -> Self {
-        let shards = Arc::new(Shards::new(connector.clone(), Arc::clone(&scripts), Confirm::of(durability)));
-        Self {
-            queries: Arc::new(Queries::new(Arc::clone(&shards), Arc::clone(&scripts))),
-            silence: SILENCE,
+    /// The keys begin as `keyspace` says, or as the URL does.
+    fn build(
+        url: &str,
+        test_clock: Option<Arc<dyn StoreClock>>,
+        keyspace: Option<Keyspace>,
+    ) -> Result<Self, BadRedisUrl> {
+        let address = Address::parse(url)?;
+        let of_url = || address.prefix.as_ref().map(|prefix| Keyspace::new(&format!("{prefix}:")));
+        let (keyspace, durability) = (keyspace.or_else(of_url).unwrap_or_default(), Durability::Local);
+        let shards = Shards::new(Connector::new(address), Confirm::of(durability));
+        Ok(Self {
+            shards: Arc::new(shards),
+            scripts: Arc::new(Scripts::new(test_clock)),
             keyspace,
+            silence: SILENCE,
             check: Check::default(),
             durability,
-            shards,
-            connector,
-            scripts,
-        }
+        })
+    }
+
+    /// The same store, which connects so.
+    fn over(self, change: impl FnOnce(Connector) -> Connector) -> Self {
+        let connector = change(self.shards.connector.clone());
+        Self { shards: Arc::new(Shards::new(connector, Confirm::of(self.durability))), ..self }
     }
 
     /// An ordered connection for a topic.
@@ -254,13 +248,13 @@ impl RedisStore {
     /// factory sets it from its `durability`; call this for a store that is made by hand.
     #[must_use]
     pub fn with_durability(self, durability: Durability) -> Self {
-        Self { silence: self.silence, ..Self::of(self.connector, self.scripts, self.keyspace, durability) }
+        Self { durability, ..self }.over(|connector| connector)
     }
 }
 
 impl Store for RedisStore {
     fn url(&self) -> String {
-        self.connector.address.masked.clone()
+        self.shards.connector.address.masked.clone()
     }
 
     fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
@@ -269,23 +263,22 @@ impl Store for RedisStore {
 
     /// The steps of the link panic outside a tokio runtime, like those of a [`producer`](Self::producer).
     fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
-        let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
+        let keys = self.keyspace.of(topic);
         Arc::new(RedisLink {
             connection: self.ordered(&keys, |server| &server.links, AfterBreak::Fail),
             prompt: self.ordered(&keys, |server| &server.prompt, AfterBreak::Fail),
-            scripts,
-            keys,
-            node: node.clone(),
+            scripts: TopicScripts::new(&self.scripts, keys, node.as_str()),
             options,
             dropped: Arc::default(),
         })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
-        let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
+        let keys = self.keyspace.of(topic);
         let connection = self.ordered(&keys, |server| &server.producers, AfterBreak::GoOn);
-        let entry = Entry::new(Arc::clone(&self.queries), &self.keyspace, topic);
-        Arc::new(RedisProducer::new(connection, scripts, keys, producer.clone(), entry))
+        let entry = Entry::new(Arc::clone(&self.shards), &self.keyspace, topic);
+        let scripts = TopicScripts::new(&self.scripts, keys, producer.as_str());
+        Arc::new(RedisProducer::new(connection, scripts, entry))
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {

@@ -7,7 +7,6 @@ use redis::Pipeline;
 
 use super::RedisStore;
 use super::keys::Key;
-use super::queries::Queries;
 use super::reply::Reply;
 use super::scripts::{Step, body};
 use crate::job::{AppName, TopicKey, TopicName};
@@ -39,13 +38,12 @@ impl RedisStore {
         let prefix = self.keyspace.prefix();
         // Server by server: the place of one, and how far the scan of it has come.
         let (place, cursor) = after.and_then(|after| after.split_once(':')).unwrap_or(("0", "0"));
-        let (place, servers) =
-            (place.parse::<usize>().unwrap_or_default(), self.queries.servers("examine_keys").await?);
+        let (place, servers) = (place.parse::<usize>().unwrap_or_default(), self.shards.all("examine_keys").await?);
         let Some(server) = servers.get(place) else { return Ok(Examined::default()) };
         let mut scan = redis::cmd("SCAN");
         scan.arg(cursor).arg("MATCH").arg(format!("{}{}*", as_pattern(prefix), as_pattern(&tag)));
         scan.arg("COUNT").arg(MOST_KEYS);
-        let mut reply = Reply::list("examine_keys", Queries::command_to(server, "examine_keys", &scan).await?)?;
+        let mut reply = Reply::list("examine_keys", server.command("examine_keys", &scan).await?)?;
         let (cursor, names) = (reply.text()?, reply.nested()?);
         let (mut producers, looked_at) = (BTreeMap::new(), names.len());
         // dq writes no name that is not UTF-8.
@@ -83,7 +81,7 @@ impl RedisStore {
             let cmd = commands.cmd("EVAL").arg(body(OWNED)).arg(1 + keys.len()).arg(leases);
             cmd.arg(keys.iter().map(|key| &*key.name).collect::<Vec<_>>()).arg(nodes.collect::<Vec<_>>());
         }
-        let answers = self.queries.commands("examine_keys", &commands).await?;
+        let answers = self.shards.commands("examine_keys", &commands).await?;
         let (mut listed, mut mismatches) = (self.listed(app, of_topics.keys()).await?, Vec::new());
         for ((_, keys), facts) in of_topics.into_iter().zip(answers) {
             let mut facts = Reply::list("examine_keys", facts)?;
@@ -109,7 +107,7 @@ impl RedisStore {
         let [directory, _] = self.keyspace.directory(app.as_str());
         let mut cmd = redis::cmd("ZMSCORE");
         cmd.arg(directory).arg(topics.map(TopicName::as_str).collect::<Vec<_>>());
-        match self.queries.command("examine_keys", &cmd).await {
+        match self.shards.command("examine_keys", &cmd).await {
             Ok(scores) => Reply::list("examine_keys", scores).map(Some),
             Err(error) if error.is_outage() => Err(error),
             Err(_) => Ok(None),

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::RedisStore;
-use super::keys::Keys;
-use super::scripts::Step;
+use super::scripts::{Step, TopicScripts};
 use crate::job::{NodeId, TopicKey};
 use crate::store::{HolderSeen, NodesPage, NodesRequest, StoreError};
 use crate::time::Timestamp;
@@ -12,17 +11,17 @@ use crate::time::Timestamp;
 impl RedisStore {
     /// One script names the nodes, and a second one counts their rows.
     pub(super) async fn nodes_of(&self, topic: &TopicKey, request: NodesRequest) -> Result<NodesPage, StoreError> {
-        let (keys, limit) = (self.keyspace.of(topic), request.limit.max(1));
+        let (scripts, limit) = (self.scripts_of(topic), request.limit.max(1));
         let after = request.after.as_ref().map_or("", NodeId::as_str);
-        let mut named = self.nodes_behind(&keys, after, limit + 1).await?;
+        let mut named = self.nodes_behind(&scripts, after, limit + 1).await?;
         let is_cut = named.len() > limit;
         named.truncate(limit);
         let Some((last, _)) = named.last() else { return Ok(NodesPage::default()) };
         let next = is_cut.then(|| last.clone());
         let names: BTreeSet<_> = named.iter().map(|(node, _)| node.clone()).collect();
-        let call = self.scripts.call_with_nodes(Step::Nodes, &keys, "", &names).arg(0).arg("");
+        let call = scripts.call_with_nodes(Step::Nodes, &names).arg(0).arg("");
         let call = call.arg(request.job.as_ref().map_or("", |id| id.as_str())).nodes(&names);
-        let mut reply = self.queries.ask_list(call).await?;
+        let mut reply = self.shards.ask_list(call).await?;
         let (_, mut rows) = (reply.nested()?, reply.nested()?);
         let mut nodes = Vec::with_capacity(named.len());
         for (node, lease) in named {
@@ -35,12 +34,12 @@ impl RedisStore {
     /// The first nodes behind a name that have a lease, in the order of their names, and the ends of their leases.
     pub(super) async fn nodes_behind(
         &self,
-        keys: &Keys,
+        scripts: &TopicScripts,
         after: &str,
         most: usize,
     ) -> Result<Vec<(NodeId, Timestamp)>, StoreError> {
-        let call = self.scripts.call_with_nodes(Step::Nodes, keys, "", &BTreeSet::new());
-        let mut reply = self.queries.ask_list(call.arg(most).arg(after).arg("")).await?;
+        let call = scripts.call_with_nodes(Step::Nodes, &BTreeSet::new());
+        let mut reply = self.shards.ask_list(call.arg(most).arg(after).arg("")).await?;
         reply.nested()?.each(|named| Ok(Some((named.node()?, named.time()?))))
     }
 }

@@ -21,7 +21,8 @@ impl RedisStore {
             positions.add_command(self.position_in(&target, &topic.topic));
         }
         let call_with = |positions: Vec<Value>| {
-            let mut call = self.call(Step::Relay, topic).arg(request.node.as_str()).arg(millis(request.lease));
+            let mut call =
+                self.scripts_of(topic).call(Step::Relay).arg(request.node.as_str()).arg(millis(request.lease));
             call = call.arg(request.limit.max(1)).arg(request.bytes).arg(request.arrived.len());
             for ((target, confirmed), position) in request.arrived.iter().zip(&positions) {
                 call = call.arg(target.as_str()).arg(position_of("relay", position)?.min(*confirmed));
@@ -30,8 +31,8 @@ impl RedisStore {
             Ok(call)
         };
         let answer = match request.arrived.is_empty() {
-            true => self.queries.ask(call_with(Vec::new())?).await?,
-            false => self.queries.ask_after("relay", &positions, call_with).await?,
+            true => self.shards.ask(call_with(Vec::new())?).await?,
+            false => self.shards.ask_after("relay", &positions, call_with).await?,
         };
         let mut reply = Reply::list("relay", answer)?;
         let busy = u64::try_from(reply.int()?).ok().map(Duration::from_millis);
@@ -51,11 +52,11 @@ impl RedisStore {
         let mut cmd = redis::cmd("ZRANGE");
         cmd.arg(self.keyspace.of(topic).name(Key::Outbox, "")).arg(from).arg("+");
         cmd.arg("BYLEX").arg("LIMIT").arg(0).arg(limit.max(1));
-        entries_in(Reply::list("follow_ups", self.queries.command("follow_ups", &cmd).await?)?, "follow_ups")
+        entries_in(Reply::list("follow_ups", self.shards.command("follow_ups", &cmd).await?)?, "follow_ups")
     }
 
     pub(super) async fn arrived_in(&self, topic: &TopicKey, source: &TopicName) -> Result<u64, StoreError> {
-        position_of("arrived", &self.queries.command("arrived", &self.position_in(topic, source)).await?)
+        position_of("arrived", &self.shards.command("arrived", &self.position_in(topic, source)).await?)
     }
 
     /// The command that reads up to which position the follow-ups of `source` have arrived in a topic.
@@ -71,8 +72,8 @@ impl RedisStore {
         after: Option<&TopicName>,
         limit: usize,
     ) -> Result<Vec<OutboxSeen>, StoreError> {
-        let call = self.call(Step::Outbox, topic).arg(after.map_or("", TopicName::as_str)).arg(limit.max(1));
-        self.queries.ask_list(call).await?.each(|reply| {
+        let call = self.scripts_of(topic).call(Step::Outbox).arg(after.map_or("", TopicName::as_str)).arg(limit.max(1));
+        self.shards.ask_list(call).await?.each(|reply| {
             let target = TopicName::new(reply.text()?).map_err(|_| malformed("outbox", "a name is no topic"))?;
             Ok(Some(OutboxSeen { target, waiting: reply.count()?, oldest: reply.count()? as u64 }))
         })

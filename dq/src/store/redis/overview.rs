@@ -29,9 +29,9 @@ impl RedisStore {
         nodes: usize,
         named: &BTreeSet<NodeId>,
     ) -> Result<TopicOverview, StoreError> {
-        let call = self.scripts.call_with_nodes(Step::Overview, &self.keyspace.of(topic), "", named);
+        let call = self.scripts_of(topic).call_with_nodes(Step::Overview, named);
         let call = call.arg(nodes).nodes(named);
-        let mut reply = self.queries.ask_list(call).await?;
+        let mut reply = self.shards.ask_list(call).await?;
         let counts = counted(&mut reply.nested()?)?;
         let holders = reply.count()?;
         let (held, mut rows) = (reply.nested()?, reply.nested()?);
@@ -78,9 +78,9 @@ impl RedisStore {
         topic: &TopicKey,
         times: &[Timestamp],
     ) -> Result<Vec<DueCount>, StoreError> {
-        let mut call = self.call(Step::DueCounts, topic);
+        let mut call = self.scripts_of(topic).call(Step::DueCounts);
         times.iter().for_each(|at| call.push(at.as_millis().min(LAST_MS)));
-        let mut reply = self.queries.ask_list(call).await?;
+        let mut reply = self.shards.ask_list(call).await?;
         let is_exact = reply.is_set()?;
         if reply.len() + 1 != times.len().max(1) {
             return Err(malformed("due_counts", "it has another number of counts"));

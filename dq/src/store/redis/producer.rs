@@ -16,12 +16,11 @@ use super::connection::OrderedConnection;
 use super::directory::Entry;
 use super::import;
 use super::job_sets;
-use super::keys::Keys;
 use super::reply::{Reply, codes, malformed, state};
-use super::scripts::{ScriptCall, Scripts, Step};
+use super::scripts::{ScriptCall, Step, TopicScripts};
 use super::told::Told;
 use super::topic_state;
-use crate::job::{GroupName, NodeId, ProducerId, Record};
+use crate::job::{GroupName, NodeId, Record};
 use crate::store::{
     AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandKind, CommandOutcome, FollowUpBatch, FollowUpOutcome,
     Import, JobChange, LAST_VERSION, Membership, NewJob, Numbered, OutboxEntry, Pending, Producer, SetChange,
@@ -40,9 +39,8 @@ pub(super) struct RedisProducer {
 /// What the calls of an add are made of.
 #[derive(Debug)]
 struct Calls {
-    scripts: Arc<Scripts>,
-    keys: Keys,
-    producer: ProducerId,
+    /// Of the topic and the producer.
+    scripts: TopicScripts,
     /// A call of `add` without arguments, for a plain batch.
     plain: ScriptCall,
     /// The same for a batch whose jobs may be due much later.
@@ -74,7 +72,7 @@ impl Calls {
             call
         } else {
             let nodes = self.nodes().clone();
-            let mut call = self.scripts.call_with_nodes(Step::Add, &self.keys, self.producer.as_str(), &nodes);
+            let mut call = self.scripts.call_with_nodes(Step::Add, &nodes);
             batch.write(&mut call, &nodes, renews);
             call
         }
@@ -82,18 +80,12 @@ impl Calls {
 }
 
 impl RedisProducer {
-    pub(super) fn new(
-        connection: OrderedConnection,
-        scripts: Arc<Scripts>,
-        keys: Keys,
-        producer: ProducerId,
-        entry: Entry,
-    ) -> Self {
-        let command = scripts.call(Step::Command, &keys, producer.as_str());
-        let [plain, plain_later, plain_wide] = [PLAIN_KEYS, LATER_KEYS, WIDE_KEYS]
-            .map(|count| scripts.call_with_first(Step::Add, count, &keys, producer.as_str()));
+    pub(super) fn new(connection: OrderedConnection, scripts: TopicScripts, entry: Entry) -> Self {
+        let command = scripts.call(Step::Command);
+        let [plain, plain_later, plain_wide] =
+            [PLAIN_KEYS, LATER_KEYS, WIDE_KEYS].map(|count| scripts.call_with_first(Step::Add, count, &scripts.owner));
         let (is_wide, nodes) = (AtomicBool::default(), Mutex::default());
-        let calls = Calls { scripts, keys, producer, plain, plain_later, plain_wide, is_wide, nodes, entry };
+        let calls = Calls { scripts, plain, plain_later, plain_wide, is_wide, nodes, entry };
         Self { connection, calls: Arc::new(calls), command }
     }
 }
@@ -188,28 +180,28 @@ impl RedisProducer {
 
     fn change_set(&self, number: impl redis::ToRedisArgs, change: &SetChange) -> Pending<BatchAnswer<SetOutcome>> {
         let calls = Arc::clone(&self.calls);
-        let call = job_sets::write(&calls.scripts, &calls.keys, &calls.producer, number, change);
+        let call = job_sets::write(&calls.scripts, number, change);
         let (answer, set) = (self.connection.ask_list(call), change.set.clone());
         Box::pin(async move { job_sets::changed(calls.entry.before(answer.await).await?, &set) })
     }
 
     fn change(&self, batch: &Numbered<JobChange>) -> Pending<BatchReply> {
         let (calls, count) = (&self.calls, batch.items.len());
-        let call = calls.scripts.call(Step::Change, &calls.keys, calls.producer.as_str());
+        let call = calls.scripts.call(Step::Change);
         let answer = self.connection.ask_list(change::write(call, batch));
         answer.map(move |answer| change::changed(answer?, count).map(BatchReply::Change)).boxed()
     }
 
     fn set(&self, number: u64, set: SetTopic) -> Pending<BatchReply> {
         let calls = &self.calls;
-        let call = calls.scripts.call(Step::Set, &calls.keys, calls.producer.as_str());
+        let call = calls.scripts.call(Step::Set);
         let answer = self.connection.ask_list(topic_state::write(call, number, &set));
         answer.map(move |answer| topic_state::set(answer?, &set.change).map(BatchReply::Set)).boxed()
     }
 
     fn import(&self, number: u64, import: Import) -> Pending<BatchReply> {
         let calls = Arc::clone(&self.calls);
-        let call = calls.scripts.call(Step::Import, &calls.keys, calls.producer.as_str());
+        let call = calls.scripts.call(Step::Import);
         let (call, repeats) = import::write(call, number, import);
         let answer = self.connection.ask(call);
         Box::pin(

@@ -14,37 +14,15 @@ use redis::{Arg, Cmd, Pipeline, Value};
 use super::errors::{Failure, classify, server_changed};
 use super::query_connection::SharedConnection;
 use super::reply::{Reply, malformed};
-use super::scripts::{ScriptCall, Scripts};
+use super::scripts::ScriptCall;
 use super::shards::{Server, Shards};
 use super::slots::{Slot, slot_of};
 use crate::store::StoreError;
 
-/// Sends queries over the shared connections.
-#[derive(Debug)]
-pub(super) struct Queries {
-    shards: Arc<Shards>,
-    scripts: Arc<Scripts>,
-}
-
-impl Queries {
-    pub(super) const fn new(shards: Arc<Shards>, scripts: Arc<Scripts>) -> Self {
-        Self { shards, scripts }
-    }
-
-    /// All servers that have any keys.
-    pub(super) async fn servers(&self, operation: &'static str) -> Result<Vec<Arc<Server>>, StoreError> {
-        self.shards.all(operation).await
-    }
-
+impl Shards {
     /// Sends a command that the server may execute twice.
     pub(super) async fn command(&self, operation: &'static str, cmd: &Cmd) -> Result<Value, StoreError> {
         let answer = self.commands(operation, &one(cmd)).await?.pop();
-        answer.ok_or_else(|| malformed(operation, "it is missing"))
-    }
-
-    /// The same to this server.
-    pub(super) async fn command_to(server: &Server, operation: &'static str, cmd: &Cmd) -> Result<Value, StoreError> {
-        let answer = Self::commands_to(server, operation, &one(cmd)).await?.pop();
         answer.ok_or_else(|| malformed(operation, "it is missing"))
     }
 
@@ -57,7 +35,7 @@ impl Queries {
     ) -> Result<Vec<Value>, StoreError> {
         let mut of_servers: Vec<(Arc<Server>, Pipeline, Vec<usize>)> = Vec::new();
         for (place, cmd) in commands.cmd_iter().enumerate() {
-            let server = self.shards.known(operation, slot_of_command(cmd)).await?;
+            let server = self.known(operation, slot_of_command(cmd)).await?;
             let (_, some, places) = match of_servers.iter().position(|(known, ..)| Arc::ptr_eq(known, &server)) {
                 Some(at) => &mut of_servers[at],
                 None => {
@@ -68,7 +46,7 @@ impl Queries {
             some.add_command(cmd.clone());
             places.push(place);
         }
-        let sent = of_servers.iter().map(|(server, some, _)| Self::commands_to(server, operation, some));
+        let sent = of_servers.iter().map(|(server, some, _)| server.commands(operation, some));
         let answered = try_join_all(sent).await?;
         let mut answers = vec![Value::Nil; commands.len()];
         for ((_, _, places), some) in of_servers.iter().zip(answered) {
@@ -77,32 +55,11 @@ impl Queries {
         Ok(answers)
     }
 
-    async fn commands_to(
-        server: &Server,
-        operation: &'static str,
-        commands: &Pipeline,
-    ) -> Result<Vec<Value>, StoreError> {
-        let send = |mut connection: SharedConnection| async move {
-            connection.send_all(commands).await.map_err(|error| classify(operation, None, error))
-        };
-        sent(server, operation, send).await
-    }
-
     /// Calls a script that only reads.
     pub(super) async fn ask(&self, call: ScriptCall) -> Result<Value, StoreError> {
         let (operation, call) = (call.step.name(), call.complete());
-        let server = self.shards.known(operation, Some(call.keys.slot())).await?;
-        sent(&server, operation, |connection| self.call_over(connection, &call)).await
-    }
-
-    async fn call_over(&self, mut connection: SharedConnection, call: &ScriptCall) -> Result<Value, Failure> {
-        let classified = |error| classify(call.step.name(), Some(call), error);
-        match connection.send(&call.cmd).await.map_err(classified) {
-            Err(Failure::NoScript) => {
-                connection.send(&self.scripts.in_full(call.step, &call.cmd)).await.map_err(classified)
-            }
-            answer => answer,
-        }
+        let server = self.known(operation, Some(call.keys.slot())).await?;
+        server.sent(operation, |connection| call_over(connection, &call)).await
     }
 
     /// Sends commands, and then the call that `call_with` makes of their answers. On one server both go over the same connection, so no
@@ -113,15 +70,15 @@ impl Queries {
         commands: &Pipeline,
         call_with: impl Fn(Vec<Value>) -> Result<ScriptCall, StoreError>,
     ) -> Result<Value, StoreError> {
-        if self.shards.is_cluster() {
+        if self.is_cluster() {
             return self.ask(call_with(self.commands(operation, commands).await?)?).await;
         }
-        let (server, call_with) = (self.shards.known(operation, None).await?, &call_with);
+        let (server, call_with) = (self.known(operation, None).await?, &call_with);
         let send = |mut connection: SharedConnection| async move {
             let answers = connection.send_all(commands).await.map_err(|error| classify(operation, None, error))?;
-            self.call_over(connection, &call_with(answers).map_err(Failure::Answered)?.complete()).await
+            call_over(connection, &call_with(answers).map_err(Failure::Answered)?.complete()).await
         };
-        sent(&server, operation, send).await
+        server.sent(operation, send).await
     }
 
     /// Calls a script that only reads and whose answer is a list.
@@ -131,22 +88,45 @@ impl Queries {
     }
 }
 
-/// Sends a request, and once more over a new connection if the first one broke.
-async fn sent<T, A: Future<Output = Result<T, Failure>>>(
-    server: &Server,
-    operation: &'static str,
-    send: impl Fn(SharedConnection) -> A,
-) -> Result<T, StoreError> {
-    let mut broken = None;
-    loop {
-        let connection = server.queries.get(operation, broken).await?;
-        let number = connection.number;
-        match send(connection).await {
-            Ok(answer) => return Ok(answer),
-            Err(Failure::Broken(_)) if broken.is_none() => broken = Some(number),
-            Err(Failure::Broken(error) | Failure::Answered(error)) => return Err(error),
-            Err(Failure::NoScript | Failure::WrongType) => return Err(server_changed(operation)),
+impl Server {
+    /// Sends a command that this server may execute twice.
+    pub(super) async fn command(&self, operation: &'static str, cmd: &Cmd) -> Result<Value, StoreError> {
+        let answer = self.commands(operation, &one(cmd)).await?.pop();
+        answer.ok_or_else(|| malformed(operation, "it is missing"))
+    }
+
+    async fn commands(&self, operation: &'static str, commands: &Pipeline) -> Result<Vec<Value>, StoreError> {
+        let send = |mut connection: SharedConnection| async move {
+            connection.send_all(commands).await.map_err(|error| classify(operation, None, error))
+        };
+        self.sent(operation, send).await
+    }
+
+    /// Sends a request, and once more over a new connection if the first one broke.
+    async fn sent<T, A: Future<Output = Result<T, Failure>>>(
+        &self,
+        operation: &'static str,
+        send: impl Fn(SharedConnection) -> A,
+    ) -> Result<T, StoreError> {
+        let mut broken = None;
+        loop {
+            let connection = self.queries.get(operation, broken).await?;
+            let number = connection.number;
+            match send(connection).await {
+                Ok(answer) => return Ok(answer),
+                Err(Failure::Broken(_)) if broken.is_none() => broken = Some(number),
+                Err(Failure::Broken(error) | Failure::Answered(error)) => return Err(error),
+                Err(Failure::NoScript | Failure::WrongType) => return Err(server_changed(operation)),
+            }
         }
+    }
+}
+
+async fn call_over(mut connection: SharedConnection, call: &ScriptCall) -> Result<Value, Failure> {
+    let classified = |error| classify(call.step.name(), Some(call), error);
+    match connection.send(&call.cmd).await.map_err(classified) {
+        Err(Failure::NoScript) => connection.send(&call.in_full()).await.map_err(classified),
+        answer => answer,
     }
 }
 

@@ -31,7 +31,7 @@ impl RedisStore {
         match code {
             FindingCode::BroadcastWithoutPlace => return Ok(false),
             FindingCode::WrongType => {
-                let time = self.queries.command("repair", &redis::cmd("TIME")).await?;
+                let time = self.shards.command("repair", &redis::cmd("TIME")).await?;
                 let at = crate::time::Timestamp::from_millis(Reply::list("repair", time)?.number()? * 1_000);
                 cmd.arg("EVAL").arg(SET_ASIDE).arg(2).arg(id).arg(self.keyspace.set_aside(id, at)).arg(detail);
             }
@@ -57,7 +57,7 @@ impl RedisStore {
                 return Ok(if is_of_node { leases } else { jobs } > 0);
             }
         }
-        Ok(self.queries.command("repair", &cmd).await? == redis::Value::Int(1))
+        Ok(self.shards.command("repair", &cmd).await? == redis::Value::Int(1))
     }
 
     pub(super) async fn give_up_of(&self, topic: &TopicKey, job: &GiveUp) -> Result<bool, StoreError> {
@@ -75,10 +75,10 @@ impl RedisStore {
         undecodable: (&[u8], &[u8]),
         id: Option<&str>,
     ) -> Result<(usize, usize), StoreError> {
-        let keys = self.keyspace.of(topic);
+        let scripts = self.scripts_of(topic);
         let ask = |nodes: &BTreeSet<NodeId>| {
-            let call = recover_call((&self.scripts, &keys), nodes, (USUAL_BYTES, ""), undecodable, id);
-            self.queries.ask_list(call)
+            let call = recover_call(&scripts, nodes, (USUAL_BYTES, ""), undecodable, id);
+            self.shards.ask_list(call)
         };
         let mut reply = with_all_nodes(Step::Recover, nodes, ask).await?;
         let (jobs, _, leases) = (reply.nested()?.len(), reply.count()?, reply.count()?);

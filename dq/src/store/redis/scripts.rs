@@ -159,55 +159,54 @@ impl Scripts {
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         self.scripts.iter().map(|(text, _)| text.as_str())
     }
+}
 
-    /// A call without arguments. `owner` is the node or producer of the owned keys.
-    pub(super) fn call(&self, step: Step, keys: &Keys, owner: &str) -> ScriptCall {
-        self.call_with_first(step, step.keys().len(), keys, owner)
+/// The scripts of a topic, for those who call them: with its keys, and the node or producer that some of these belong to.
+#[derive(Debug, Clone)]
+pub(super) struct TopicScripts {
+    scripts: Arc<Scripts>,
+    pub(super) keys: Keys,
+    /// Empty if the calls need no such key.
+    pub(super) owner: Arc<str>,
+}
+
+impl TopicScripts {
+    pub(super) fn new(scripts: &Arc<Scripts>, keys: Keys, owner: &str) -> Self {
+        Self { scripts: Arc::clone(scripts), keys, owner: owner.into() }
+    }
+
+    /// A call without arguments.
+    pub(super) fn call(&self, step: Step) -> ScriptCall {
+        self.call_with_first(step, step.keys().len(), &self.owner)
     }
 
     /// A call without arguments of a step that reads the rows of these nodes.
-    pub(super) fn call_with_nodes(&self, step: Step, keys: &Keys, owner: &str, nodes: &BTreeSet<NodeId>) -> ScriptCall {
-        let own = step.keys().iter().filter(|key| **key != Key::Running).map(|key| keys.name(*key, owner));
-        let rows = nodes.iter().map(|node| keys.name(Key::Running, node.as_str()));
-        self.call_on(step, own.chain(rows).collect(), keys)
+    pub(super) fn call_with_nodes(&self, step: Step, nodes: &BTreeSet<NodeId>) -> ScriptCall {
+        let own = step.keys().iter().filter(|key| **key != Key::Running).map(|key| self.keys.name(*key, &self.owner));
+        let rows = nodes.iter().map(|node| self.keys.name(Key::Running, node.as_str()));
+        self.call_on(step, own.chain(rows).collect())
     }
 
-    /// A call without arguments of a step that needs only its first keys. Every step of a node passes here, so one buffer holds
-    /// each name in turn.
-    pub(super) fn call_with_first(&self, step: Step, count: usize, keys: &Keys, owner: &str) -> ScriptCall {
-        let (mut cmd, mut name) = (self.evalsha(step, count), String::new());
+    /// A call without arguments of a step that needs only its first keys, those of `owner`. Every step of a node passes here, so one
+    /// buffer holds each name in turn.
+    pub(super) fn call_with_first(&self, step: Step, count: usize, owner: &str) -> ScriptCall {
+        let (mut call, mut name) = (self.without_keys(step, count), String::new());
         for key in step.keys().iter().take(count) {
-            keys.write_name(*key, owner, &mut name);
-            cmd.arg(&name);
+            self.keys.write_name(*key, owner, &mut name);
+            call.cmd.arg(&name);
         }
-        self.call_of(step, cmd, keys)
+        call
     }
 
     /// A call without arguments, on keys that the caller names.
-    pub(super) fn call_on(&self, step: Step, names: Vec<String>, keys: &Keys) -> ScriptCall {
-        let mut cmd = self.evalsha(step, names.len());
-        cmd.arg(names);
-        self.call_of(step, cmd, keys)
+    pub(super) fn call_on(&self, step: Step, names: Vec<String>) -> ScriptCall {
+        self.without_keys(step, names.len()).arg(names)
     }
 
-    fn evalsha(&self, step: Step, count: usize) -> Cmd {
+    fn without_keys(&self, step: Step, count: usize) -> ScriptCall {
         let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(&self.scripts[step as usize].1).arg(count);
-        cmd
-    }
-
-    fn call_of(&self, step: Step, cmd: Cmd, keys: &Keys) -> ScriptCall {
-        ScriptCall { step, cmd, keys: keys.clone(), test_clock: self.test_clock.clone() }
-    }
-
-    /// The same call, with the text of the script instead of its hash.
-    pub(super) fn in_full(&self, step: Step, cmd: &Cmd) -> Cmd {
-        with_text(&self.scripts[step as usize].0, cmd)
-    }
-
-    /// A call that finds which of the same keys has a wrong type.
-    pub(super) fn diagnosis(&self, step: Step, cmd: &Cmd) -> Cmd {
-        with_text(&diagnosis(step), cmd)
+        cmd.arg(&self.scripts.scripts[step as usize].1).arg(count);
+        ScriptCall { step, cmd, keys: self.keys.clone(), scripts: Arc::clone(&self.scripts) }
     }
 }
 
@@ -228,10 +227,20 @@ pub(super) struct ScriptCall {
     pub(super) step: Step,
     pub(super) cmd: Cmd,
     pub(super) keys: Keys,
-    test_clock: Option<Arc<dyn StoreClock>>,
+    scripts: Arc<Scripts>,
 }
 
 impl ScriptCall {
+    /// The same call, with the text of the script instead of its hash.
+    pub(super) fn in_full(&self) -> Cmd {
+        with_text(&self.scripts.scripts[self.step as usize].0, &self.cmd)
+    }
+
+    /// A call that finds which of the same keys has a wrong type.
+    pub(super) fn diagnosis(&self) -> Cmd {
+        with_text(&diagnosis(self.step), &self.cmd)
+    }
+
     /// The name of a key that the call has, counted from 0.
     pub(super) fn name_of_key(&self, at: usize) -> Option<String> {
         match self.cmd.args_iter().nth(3 + at)? {
@@ -254,7 +263,7 @@ impl ScriptCall {
 
     /// Adds what is behind all arguments: the time, under a clock that a test moves.
     pub(super) fn complete(mut self) -> Self {
-        if let Some(clock) = self.test_clock.take() {
+        if let Some(clock) = &self.scripts.test_clock {
             self.cmd.arg(clock.micros());
         }
         self

@@ -12,7 +12,6 @@ use super::connect::Connector;
 use super::errors::of_connecting;
 use super::lines::Lines;
 use super::query_connection::QueryConnection;
-use super::scripts::Scripts;
 use super::sentinel::Host;
 use super::signals::Subscriptions;
 use super::slots::Slot;
@@ -22,8 +21,7 @@ use crate::store::StoreError;
 /// All servers of a store.
 #[derive(Debug)]
 pub(super) struct Shards {
-    connector: Connector,
-    scripts: Arc<Scripts>,
+    pub(super) connector: Connector,
     confirm: Option<Confirm>,
     cluster: Option<Arc<Cluster>>,
     servers: Mutex<BTreeMap<Place, Arc<Server>>>,
@@ -50,14 +48,14 @@ pub(super) struct Server {
 }
 
 impl Shards {
-    pub(super) fn new(connector: Connector, scripts: Arc<Scripts>, confirm: Option<Confirm>) -> Self {
+    pub(super) fn new(connector: Connector, confirm: Option<Confirm>) -> Self {
         let asker = connector.clone();
         let ask: Ask = Box::new(move |host, question| {
             let asker = asker.clone();
             Box::pin(async move { asker.ask(&asker.settings().await?, &host, &question).await })
         });
         let cluster = connector.address.seeds.clone().map(|seeds| Arc::new(Cluster::new(ask, seeds)));
-        Self { connector, scripts, confirm, cluster, servers: Mutex::default() }
+        Self { connector, confirm, cluster, servers: Mutex::default() }
     }
 
     pub(super) const fn is_cluster(&self) -> bool {
@@ -125,8 +123,7 @@ impl Shards {
 
     fn open(&self, connector: Connector) -> Server {
         let connector = Arc::new(connector);
-        let lines =
-            |confirm, most| Arc::new(Lines::new(Arc::clone(&connector), Arc::clone(&self.scripts), confirm, most));
+        let lines = |confirm, most| Arc::new(Lines::new(Arc::clone(&connector), confirm, most));
         let producers = if self.confirm.is_some() { WAITING_LINES } else { PRODUCER_LINES };
         Server {
             links: lines(None, LINK_LINES),

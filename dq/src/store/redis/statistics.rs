@@ -20,7 +20,7 @@ impl RedisStore {
         (from..=to).for_each(|minute| {
             cmd.arg(minute % MOST_MINUTES);
         });
-        let reply = Reply::list("statistics", self.queries.command("statistics", &cmd).await?)?;
+        let reply = Reply::list("statistics", self.shards.command("statistics", &cmd).await?)?;
         let mut minutes = minutes_in(reply)?;
         // In the place of a minute may be that of another day.
         minutes.retain(|counts| (from..=to).contains(&counts.minute));

@@ -147,7 +147,7 @@ pub(super) fn set(reply: Reply, change: &TopicChange) -> Result<BatchAnswer<Topi
 
 impl RedisStore {
     pub(super) async fn state_of_topic(&self, topic: &TopicKey) -> Result<TopicState, StoreError> {
-        let mut reply = self.queries.ask_list(self.call(Step::TopicState, topic)).await?;
+        let mut reply = self.shards.ask_list(self.scripts_of(topic).call(Step::TopicState)).await?;
         let clock = reply.time()?;
         state_of(&mut reply, clock)
     }
