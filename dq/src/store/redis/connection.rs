@@ -54,10 +54,8 @@ impl Drop for User {
             return; // nothing of it can leave, so the line, which still connects, serves the next user
         }
         let line = self.course.lock().line.clone();
-        if let Some(line) = line
-            && let Some(pool) = line.pool.upgrade()
-        {
-            pool.retire(&line);
+        if let Some(line) = line {
+            line.retire();
         }
     }
 }

@@ -8,7 +8,7 @@
 //! task ends for good. Every request that is unanswered then is answered with
 //! [`Unavailable`](StoreError::Unavailable).
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::stream::{FuturesOrdered, StreamExt};
@@ -17,15 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::confirm::Confirm;
 use super::connect::{ANSWER_WITHIN, Connector, Purpose};
-use super::line::{Exchange, LineState, Message, Next};
+use super::line::{Exchange, LineState, Message, Next, Pool};
 use crate::environment::{Boottime, Clock, TokioClock};
 use crate::store::StoreError;
 
 /// The task of a line.
 pub(super) struct LineTask {
     pub(super) state: Arc<LineState>,
-    /// Closes the line if no request of it is in flight.
-    pub(super) close_if_idle: Box<dyn Fn() + Send + Sync>,
+    pub(super) pool: Weak<Pool>,
 }
 
 /// A task that ends in any other way than because nobody uses its line any more leaves a broken line.
@@ -104,7 +103,7 @@ impl LineTask {
                         return Some(lost());
                     }
                     if !self.state.was_used() {
-                        (self.close_if_idle)();
+                        self.state.leave(&self.pool, |line| line.in_flight() == 0);
                     }
                 }
             }

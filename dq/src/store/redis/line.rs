@@ -11,7 +11,7 @@ use tokio::runtime::Id;
 use tokio::sync::{mpsc, oneshot};
 
 use super::confirm::Confirm;
-use super::connect::{self, Connection};
+use super::connect::{self, Connection, Connector};
 use super::errors::{Failure, classify, not_sent, server_changed};
 use super::scripts::ScriptCall;
 use super::stream::LastByte;
@@ -24,13 +24,19 @@ pub(super) struct Line {
     /// Where its task runs.
     pub(super) runtime: Id,
     pub(super) state: Arc<LineState>,
-    pub(super) pool: Weak<dyn Pool>,
+    pub(super) pool: Weak<Pool>,
+    pub(super) connector: Arc<Connector>,
 }
 
-/// Those who may share a line.
-pub(super) trait Pool: std::fmt::Debug + Send + Sync {
-    /// Nothing new goes over this line.
-    fn retire(&self, line: &Arc<Line>);
+/// Lines that anybody may take.
+pub(super) type Pool = Mutex<Vec<Arc<Line>>>;
+
+impl Line {
+    /// Nothing new goes over this line. Its server may be no master any more.
+    pub(super) fn retire(&self) {
+        self.state.leave(&self.pool, |_| true);
+        self.connector.doubt();
+    }
 }
 
 /// What is known of a line.
@@ -63,6 +69,15 @@ impl LineState {
             refusal: OnceLock::new(),
             last_byte: LastByte::now(),
         }
+    }
+
+    /// Takes the line out of its pool, if this is so.
+    pub(super) fn leave(&self, pool: &Weak<Pool>, is_so: fn(&Self) -> bool) {
+        let Some(pool) = pool.upgrade() else { return };
+        let is_this = |line: &mut Arc<Line>| std::ptr::eq(&*line.state, self) && is_so(self);
+        let gone: Vec<_> = pool.lock().unwrap_or_else(PoisonError::into_inner).extract_if(.., is_this).collect();
+        // Not under the lock: the last user of a line drops what waits in its queue.
+        drop(gone);
     }
 
     pub(super) fn in_flight(&self) -> usize {

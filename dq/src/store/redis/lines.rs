@@ -8,7 +8,7 @@
 //! A line that a caller gave up is retired: nothing new goes over it, and it closes once nobody waits for an answer
 //! over it. A line that was not used for a while closes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError};
 
 use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc;
@@ -24,21 +24,21 @@ pub(super) struct Lines {
     connector: Arc<Connector>,
     confirm: Option<Confirm>,
     most: usize,
-    open: Mutex<Vec<Arc<Line>>>,
+    open: Arc<Pool>,
 }
 
 impl Lines {
     /// At most `most` lines on each runtime. None is opened yet. With `confirm`, a request is answered once enough replicas have
     /// confirmed it.
     pub(super) fn new(connector: Arc<Connector>, confirm: Option<Confirm>, most: usize) -> Self {
-        Self { connector, confirm, most, open: Mutex::default() }
+        Self { connector, confirm, most, open: Arc::default() }
     }
 
     /// The line of the current runtime with the fewest requests in flight: a new one while all are in use and there may be
     /// more. Counts a request that the caller is about to send.
-    pub(super) fn take(self: &Arc<Self>) -> Arc<Line> {
+    pub(super) fn take(&self) -> Arc<Line> {
         let here = Handle::current().id();
-        let mut open = self.lock();
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // Dropping a line may drop a request, which must not happen under this lock.
         let broken: Vec<_> = open.extract_if(.., |line| line.state.is_broken()).collect();
         let lines = open.iter().filter(|line| line.runtime == here);
@@ -57,38 +57,12 @@ impl Lines {
         line
     }
 
-    fn open_line(self: &Arc<Self>, runtime: Id) -> Arc<Line> {
+    fn open_line(&self, runtime: Id) -> Arc<Line> {
         let (queue, requests) = mpsc::unbounded_channel();
         let state = Arc::new(LineState::new());
-        let (lines, idle) = (Arc::downgrade(self), Arc::clone(&state));
-        let close_if_idle = Box::new(move || {
-            if let Some(lines) = lines.upgrade() {
-                lines.close_if_idle(&idle);
-            }
-        });
-        let task = LineTask { state: Arc::clone(&state), close_if_idle };
+        let task = LineTask { state: Arc::clone(&state), pool: Arc::downgrade(&self.open) };
         super::spawn(task.run(Arc::clone(&self.connector), self.confirm, requests));
-        let pool: Weak<dyn Pool> = Arc::<Self>::downgrade(self);
-        Arc::new(Line { queue, runtime, state, pool })
-    }
-
-    /// Closes this line if no request of it is in flight.
-    fn close_if_idle(&self, state: &Arc<LineState>) {
-        let is_idle = |line: &mut Arc<Line>| Arc::ptr_eq(&line.state, state) && state.in_flight() == 0;
-        let closed: Vec<_> = self.lock().extract_if(.., is_idle).collect();
-        drop(closed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Line>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Pool for Lines {
-    /// The server of the line may be no master any more.
-    fn retire(&self, line: &Arc<Line>) {
-        let retired: Vec<_> = self.lock().extract_if(.., |open| Arc::ptr_eq(open, line)).collect();
-        drop(retired);
-        self.connector.doubt();
+        let (pool, connector) = (Arc::downgrade(&self.open), Arc::clone(&self.connector));
+        Arc::new(Line { queue, runtime, state, pool, connector })
     }
 }
