@@ -129,10 +129,10 @@ impl Connector {
             Purpose::Line(last_byte) => {
                 (config.set_response_timeout(None).set_pipeline_buffer_size(MOST_QUEUED), last_byte)
             }
-            Purpose::Queries => (config.set_response_timeout(Some(ANSWER_WITHIN)), LastByte::now()),
+            Purpose::Queries => (config.set_response_timeout(Some(ANSWER_WITHIN)), LastByte::default()),
             Purpose::Subscriptions(pushes) => {
                 let config = config.set_response_timeout(Some(SUBSCRIBED_WITHIN));
-                (config.set_push_sender(pushes), LastByte::now())
+                (config.set_push_sender(pushes), LastByte::default())
             }
         };
         let settings = self.settings().await?;
@@ -208,7 +208,7 @@ impl Connector {
         (host, port): &Host,
         question: &Cmd,
     ) -> RedisResult<T> {
-        let stream = self.stream_to_host(host, *port, &LastByte::now()).await?;
+        let stream = self.stream_to_host(host, *port, &LastByte::default()).await?;
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let (mut client, driver) = MultiplexedConnection::new_with_config(settings, stream, config).await?;
         tokio::select! {

@@ -46,9 +46,8 @@ impl LineTask {
         let guard = BreakOnDrop(Arc::clone(&self.state));
         let error = match connector.connect("connect", Purpose::Line(self.state.last_byte.clone())).await {
             Ok(connection) => {
-                self.state.connected();
                 let exchange = Arc::new(Exchange { connection, confirm });
-                let _ = self.state.exchange.set(Arc::downgrade(&exchange));
+                self.state.connected(&exchange);
                 match self.exchange(&exchange, &mut requests, connector.check_period).await {
                     Some(error) => error,
                     None => return std::mem::forget(guard), // nobody uses the line any more

@@ -40,37 +40,22 @@ impl Line {
 }
 
 /// What is known of a line.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LineState {
     in_flight: AtomicUsize,
     is_broken: AtomicBool,
-    /// The connection exists. Before that, nothing has left the program.
-    is_connected: Mutex<bool>,
     /// How many requests wait in the queue, or are about to be sent from there.
     queued: AtomicUsize,
     /// A request was sent since the task looked last.
     is_used: AtomicBool,
-    /// The connection, once it exists. The task keeps it.
-    pub(super) exchange: OnceLock<Weak<Exchange>>,
+    /// The connection, once it exists: before that, nothing has left the program. The task keeps it.
+    exchange: Mutex<Option<Weak<Exchange>>>,
     /// Why nothing leaves any more.
     pub(super) refusal: OnceLock<StoreError>,
     pub(super) last_byte: LastByte,
 }
 
 impl LineState {
-    pub(super) fn new() -> Self {
-        Self {
-            in_flight: AtomicUsize::new(0),
-            is_broken: AtomicBool::new(false),
-            is_connected: Mutex::new(false),
-            queued: AtomicUsize::new(0),
-            is_used: AtomicBool::new(false),
-            exchange: OnceLock::new(),
-            refusal: OnceLock::new(),
-            last_byte: LastByte::now(),
-        }
-    }
-
     /// Takes the line out of its pool, if this is so.
     pub(super) fn leave(&self, pool: &Weak<Pool>, is_so: fn(&Self) -> bool) {
         let Some(pool) = pool.upgrade() else { return };
@@ -114,24 +99,28 @@ impl LineState {
     /// Where a request can be sent past the queue: no other one waits there, and the connection works for all that is known.
     pub(super) fn open_exchange(&self) -> Option<Arc<Exchange>> {
         let is_open = self.queued.load(Ordering::SeqCst) == 0 && !self.is_broken() && self.last_byte.is_recent();
-        let exchange = self.exchange.get().filter(|_| is_open)?.upgrade()?;
+        let exchange = self.exchange().as_ref().filter(|_| is_open)?.upgrade()?;
         (!exchange.connection.ended.is_cancelled()).then_some(exchange)
     }
 
     /// Notes that the connection exists: from now on requests leave.
-    pub(super) fn connected(&self) {
-        *self.is_connected.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    pub(super) fn connected(&self, exchange: &Arc<Exchange>) {
+        *self.exchange() = Some(Arc::downgrade(exchange));
+    }
+
+    fn exchange(&self) -> MutexGuard<'_, Option<Weak<Exchange>>> {
+        self.exchange.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes back the requests of this user, if none can have left because the connection is still being made. Returns
     /// whether it did.
     pub(super) fn take_back(&self, course: &Course) -> bool {
-        let is_connected = self.is_connected.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*is_connected {
+        let exchange = self.exchange();
+        if exchange.is_none() {
             course.is_taken_back.store(true, Ordering::Release);
             course.is_given_up.store(true, Ordering::Release);
         }
-        !*is_connected
+        exchange.is_none()
     }
 
     /// The connection broke, or could not be made.
@@ -173,14 +162,6 @@ pub(super) struct QueuedCall {
 }
 
 impl QueuedCall {
-    pub(super) const fn new(
-        call: ScriptCall,
-        reply: oneshot::Sender<Result<Value, StoreError>>,
-        ticket: Ticket,
-    ) -> Self {
-        Self { call, form: Form::Hash, reply, ticket }
-    }
-
     /// Answers a call that was not sent.
     pub(super) fn refuse(self, error: &StoreError) {
         let operation = self.call.step.name();

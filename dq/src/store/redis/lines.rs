@@ -59,7 +59,7 @@ impl Lines {
 
     fn open_line(&self, runtime: Id) -> Arc<Line> {
         let (queue, requests) = mpsc::unbounded_channel();
-        let state = Arc::new(LineState::new());
+        let state = Arc::<LineState>::default();
         let task = LineTask { state: Arc::clone(&state), pool: Arc::downgrade(&self.open) };
         super::spawn(task.run(Arc::clone(&self.connector), self.confirm, requests));
         let (pool, connector) = (Arc::downgrade(&self.open), Arc::clone(&self.connector));

@@ -17,14 +17,14 @@ use crate::environment::{Boottime, Clock};
 #[derive(Debug, Clone)]
 pub(super) struct LastByte(Arc<AtomicU64>);
 
-impl LastByte {
-    /// A connection that is opened now.
-    pub(super) fn now() -> Self {
-        let this = Self(Arc::default());
-        this.note();
-        this
+/// Of a connection that is opened now.
+impl Default for LastByte {
+    fn default() -> Self {
+        Self(Arc::new(millis().into()))
     }
+}
 
+impl LastByte {
     fn note(&self) {
         self.0.store(millis(), Ordering::Relaxed);
     }
