@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::{FutureExt, TryFutureExt};
 
 use super::connection::OrderedConnection;
 use super::outcomes::{Sorted, sort};
@@ -39,6 +40,24 @@ pub(super) struct RedisLink {
 impl RedisLink {
     fn call(&self, step: Step) -> ScriptCall {
         self.scripts.call(step).arg(&*self.scripts.owner)
+    }
+
+    /// Sends a step that takes a sequence number. `read` reads its answer if it did.
+    fn take_number<T: 'static>(
+        &self,
+        call: ScriptCall,
+        answer_of: fn(Sequenced<T>) -> Answer,
+        read: impl FnOnce(&Self, &mut Reply, LeaseStatus) -> Result<T, StoreError> + Send + 'static,
+    ) -> Pending<Answer> {
+        let (answer, link) = (self.connection.ask_list(call), self.clone());
+        Box::pin(async move {
+            let mut reply = answer.await?;
+            let (is_done, lease_status) = (reply.is_set()?, reply.lease_status()?);
+            Ok(answer_of(match is_done {
+                true => Sequenced::Done(read(&link, &mut reply, lease_status)?),
+                false => Sequenced::Reconcile(lease_status),
+            }))
+        })
     }
 
     /// A call of a step that counts if the topic does; otherwise it has none of the last `without` keys.
@@ -136,25 +155,19 @@ impl RedisLink {
                 .arg(self.options.group_rate.map(stored_rate).unwrap_or_default())
                 .arg(self.options.group_burst),
         );
-        let (answer, link, fallback) = (self.connection.ask_list(call), self.clone(), request.fallback);
-        let lookahead = request.lookahead;
-        Box::pin(async move {
-            let mut reply = answer.await?;
-            let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
-            if !is_done {
-                return Ok(Answer::Transfer(Sequenced::Reconcile(lease_status)));
-            }
+        let (fallback, lookahead) = (request.fallback, request.lookahead);
+        self.take_number(call, Answer::Transfer, move |link, reply, mut lease_status| {
             let (micros, role) = (u64::try_from(reply.int()?).unwrap_or_default(), role_of(reply.int()?));
             let clock = Timestamp::floor_micros(micros);
             let (sleep, more) = (reply.micros()?.min(fallback), reply.is_set()?);
             let (holder, end) = (reply.node()?, reply.time()?);
             let foreign_lease = (!holder.as_str().is_empty()).then_some((holder, end));
-            let (claims, foreign_rows) = claims_of(&mut reply)?;
+            let (claims, foreign_rows) = claims_of(reply)?;
             check_due(&claims, clock.after(lookahead))?;
             link.drop_foreign_rows(&foreign_rows, &mut lease_status);
             let dropped = reply.ids()?;
-            let (state, left) = told(&mut reply, clock)?;
-            let done = Transferred {
+            let (state, left) = told(reply, clock)?;
+            Ok(Transferred {
                 lease_status,
                 clock,
                 micros,
@@ -166,8 +179,7 @@ impl RedisLink {
                 dropped,
                 state,
                 left,
-            };
-            Ok(Answer::Transfer(Sequenced::Done(done)))
+            })
         })
     }
 
@@ -197,8 +209,7 @@ impl RedisLink {
 
     fn renew(&self, request: Renew) -> Pending<Answer> {
         let call = self.call(Step::Renew).arg(request.last_seen.0).arg(millis(request.lease));
-        let answer = self.prompt.ask_list(call);
-        Box::pin(async move { answer.await?.lease_status().map(Answer::Renew) })
+        self.prompt.ask_list(call).map(|reply| reply?.lease_status().map(Answer::Renew)).boxed()
     }
 
     fn isolate(&self, request: &Isolate) -> Pending<Answer> {
@@ -235,20 +246,13 @@ impl RedisLink {
             Noting::Progress(progress) => call.arg("").arg(escaped(&progress.written()).as_ref()),
         };
         let call = call.arg(request.number);
-        let answer = self.connection.ask_list(call);
-        Box::pin(async move { noted_of(answer.await?).map(answer_of) })
+        self.connection.ask_list(call).map(move |reply| noted_of(reply?).map(answer_of)).boxed()
     }
 
     fn reconcile(&self, request: &Reconcile) -> Pending<Answer> {
         let after = request.after.as_ref().map_or("", RowCursor::as_str);
         let call = self.call(Step::Reconcile).arg(request.last_seen.0).arg(after).arg(request.limit.max(1));
-        let (answer, link) = (self.connection.ask_list(call), self.clone());
-        Box::pin(async move {
-            let mut reply = answer.await?;
-            let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
-            if !is_done {
-                return Ok(Answer::Reconcile(Sequenced::Reconcile(lease_status)));
-            }
+        self.take_number(call, Answer::Reconcile, |link, reply, mut lease_status| {
             let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
             let (mut rows, mut foreign_rows) = (Vec::with_capacity(ids.len()), Vec::new());
             while ids.len() > 0 {
@@ -261,7 +265,7 @@ impl RedisLink {
             link.drop_foreign_rows(&foreign_rows, &mut lease_status);
             link.report_dropped(&reply.ids()?);
             rows.sort();
-            Ok(Answer::Reconcile(Sequenced::Done(Reconciled { lease_status, rows, next })))
+            Ok(Reconciled { lease_status, rows, next })
         })
     }
 
@@ -281,18 +285,15 @@ impl RedisLink {
     }
 
     fn release(&self, request: Release) -> Pending<Answer> {
-        let answer = self.connection.ask_list(self.call(Step::Release).arg(request.last_seen.0));
-        Box::pin(async move { answer.await?.lease_status().map(Answer::Release) })
+        let call = self.call(Step::Release).arg(request.last_seen.0);
+        self.connection.ask_list(call).map(|reply| reply?.lease_status().map(Answer::Release)).boxed()
     }
 
     /// Adds what the code of the node limits.
     fn limits(&self, call: ScriptCall) -> ScriptCall {
         let LinkOptions { concurrency, rate, .. } = self.options;
         let call = call.arg(concurrency.unwrap_or(0));
-        match rate {
-            Some(rate) => call.arg(stored_rate(rate)),
-            None => call.arg(""),
-        }
+        call.arg(rate.map(stored_rate).unwrap_or_default())
     }
 
     fn sweep(&self, request: &Sweep) -> Pending<Answer> {
@@ -301,21 +302,14 @@ impl RedisLink {
         let most_done = request.done_most.map(|most| most.to_string()).unwrap_or_default();
         let rate_of_groups = self.options.group_rate.map(stored_rate).unwrap_or_default();
         let call = self.limits(call.arg(request.bytes).arg(most_done).arg(rate_of_groups));
-        let (answer, link) = (self.connection.ask_list(call), self.clone());
-        Box::pin(async move {
-            let mut reply = answer.await?;
-            let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
-            if !is_done {
-                return Ok(Answer::Sweep(Sequenced::Reconcile(lease_status)));
-            }
+        self.take_number(call, Answer::Sweep, |link, reply, mut lease_status| {
             let clock = reply.time()?;
-            let (claims, foreign_rows) = claims_of(&mut reply)?;
+            let (claims, foreign_rows) = claims_of(reply)?;
             link.drop_foreign_rows(&foreign_rows, &mut lease_status);
             let (pruned_dead, pruned_done, more) = (reply.count()?, reply.count()?, reply.is_set()?);
             link.report_dropped(&reply.ids()?);
-            let (state, _) = told(&mut reply, clock)?;
-            let swept = Swept { lease_status, clock, claims, pruned_dead, pruned_done, more, state };
-            Ok(Answer::Sweep(Sequenced::Done(swept)))
+            let (state, _) = told(reply, clock)?;
+            Ok(Swept { lease_status, clock, claims, pruned_dead, pruned_done, more, state })
         })
     }
 
@@ -332,8 +326,7 @@ impl RedisLink {
     }
 
     fn wake(&self) -> Pending<Answer> {
-        let answer = self.connection.ask(self.call(Step::Wake));
-        Box::pin(async move { answer.await.map(|_| Answer::Wake(())) })
+        self.connection.ask(self.call(Step::Wake)).map_ok(|_| Answer::Wake(())).boxed()
     }
 }
 
