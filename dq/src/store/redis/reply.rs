@@ -1,11 +1,10 @@
 //! Reads the answers of scripts. An answer of another form is an error that names the step, never a panic.
 
-use std::str::FromStr;
 use std::time::Duration;
 use std::vec;
 
 use bytes::Bytes;
-use redis::Value;
+use redis::{FromRedisValue, Value};
 
 use super::packed::Packed;
 use crate::job::{JobId, NodeId, Record, Sequence, State};
@@ -31,6 +30,14 @@ impl Reply {
 
     fn next(&mut self) -> Result<Value, StoreError> {
         self.values.next().ok_or_else(|| malformed(self.operation, "it ends too early"))
+    }
+
+    /// The next value, as the client library reads it.
+    fn read<T: FromRedisValue>(&mut self, expected: &str) -> Result<T, StoreError> {
+        let value = self.next()?;
+        let found = kind(&value);
+        let wrong = |_| malformed(self.operation, &format!("expected {expected}, got {found}"));
+        redis::from_redis_value(value).map_err(wrong)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -70,10 +77,7 @@ impl Reply {
     }
 
     pub(super) fn int(&mut self) -> Result<i64, StoreError> {
-        match self.next()? {
-            Value::Int(n) => Ok(n),
-            other => self.parse(other),
-        }
+        self.read("a number")
     }
 
     pub(super) fn count(&mut self) -> Result<usize, StoreError> {
@@ -88,49 +92,22 @@ impl Reply {
         Ok(self.int()? != 0)
     }
 
-    fn parse<T: FromStr>(&self, value: Value) -> Result<T, StoreError> {
-        let bytes = self.bytes_of(value)?;
-        let text = std::str::from_utf8(&bytes).map_err(|_| malformed(self.operation, "a string is not UTF-8"))?;
-        text.parse().map_err(|_| malformed(self.operation, &format!("`{text}` is not a number")))
-    }
-
-    fn bytes_of(&self, value: Value) -> Result<Vec<u8>, StoreError> {
-        match value {
-            Value::BulkString(bytes) => Ok(bytes),
-            Value::SimpleString(text) => Ok(text.into_bytes()),
-            Value::Okay => Ok(b"OK".to_vec()),
-            other => Err(malformed(self.operation, &format!("expected a string, got {}", kind(&other)))),
-        }
-    }
-
     pub(super) fn bytes(&mut self) -> Result<Bytes, StoreError> {
-        let value = self.next()?;
-        self.bytes_of(value).map(Bytes::from)
+        self.read("a string")
     }
 
     /// Bytes, or none if the script answers `false`.
     pub(super) fn bytes_or_nothing(&mut self) -> Result<Bytes, StoreError> {
-        match self.next()? {
-            Value::Nil => Ok(Bytes::new()),
-            value => self.bytes_of(value).map(Bytes::from),
-        }
+        self.read::<Option<_>>("a string").map(Option::unwrap_or_default)
     }
 
     /// A score, which the server tells as a number, or nothing.
     pub(super) fn score_or_nothing(&mut self) -> Result<Option<f64>, StoreError> {
-        match self.next()? {
-            Value::Nil => Ok(None),
-            Value::Double(score) => Ok(Some(score)),
-            value => {
-                let text = String::from_utf8(self.bytes_of(value)?).ok();
-                text.and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| malformed(self.operation, "no number"))
-            }
-        }
+        self.read("a number")
     }
 
     pub(super) fn text(&mut self) -> Result<String, StoreError> {
-        let value = self.next()?;
-        String::from_utf8(self.bytes_of(value)?).map_err(|_| malformed(self.operation, "a string is not UTF-8"))
+        String::from_utf8(self.bytes()?.into()).map_err(|_| malformed(self.operation, "a string is not UTF-8"))
     }
 
     pub(super) fn record(&mut self) -> Result<Record, StoreError> {
@@ -139,10 +116,7 @@ impl Reply {
 
     /// A record, or `None` if the script answers `false`.
     pub(super) fn record_or_nothing(&mut self) -> Result<Option<Record>, StoreError> {
-        match self.next()? {
-            Value::Nil => Ok(None),
-            value => Ok(Some(Record::from_bytes(Bytes::from(self.bytes_of(value)?)))),
-        }
+        Ok(self.read::<Option<_>>("a string")?.map(Record::from_bytes))
     }
 
     /// An id, or its bytes if it is not an id that dq allows: another program wrote it.
@@ -162,11 +136,11 @@ impl Reply {
 
     /// A time in ms; a negative one counts as the epoch.
     pub(super) fn time(&mut self) -> Result<Timestamp, StoreError> {
-        Ok(Timestamp::from_millis(u64::try_from(self.int()?).unwrap_or_default()))
+        self.number().map(Timestamp::from_millis)
     }
 
     pub(super) fn micros(&mut self) -> Result<Duration, StoreError> {
-        Ok(Duration::from_micros(u64::try_from(self.int()?).unwrap_or_default()))
+        self.number().map(Duration::from_micros)
     }
 
     /// Reads the answer to a batch of this kind: it is late, or `read` makes the outcomes of the codes and of what follows them.
@@ -183,8 +157,7 @@ impl Reply {
     }
 
     pub(super) fn lease_status(&mut self) -> Result<LeaseStatus, StoreError> {
-        let sequence = Sequence(u64::try_from(self.int()?).unwrap_or_default());
-        Ok(LeaseStatus { sequence, rows: self.count()? })
+        Ok(LeaseStatus { sequence: Sequence(self.number()?), rows: self.count()? })
     }
 }
 
@@ -262,7 +235,7 @@ const fn kind(value: &Value) -> &'static str {
     match value {
         Value::Nil => "nothing",
         Value::Int(_) => "a number",
-        Value::BulkString(_) | Value::SimpleString(_) | Value::Okay => "a string",
+        Value::BulkString(_) => "a string",
         Value::Array(_) => "a list",
         _ => "something else",
     }
