@@ -11,8 +11,8 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use redis::{Arg, Cmd, Pipeline, Value};
 
+use super::connect::{Connection, send, send_all};
 use super::errors::{Failure, classify, server_changed};
-use super::query_connection::SharedConnection;
 use super::reply::{Reply, malformed};
 use super::scripts::ScriptCall;
 use super::shards::{Server, Shards};
@@ -74,8 +74,8 @@ impl Shards {
             return self.ask(call_with(self.commands(operation, commands).await?)?).await;
         }
         let (server, call_with) = (self.known(operation, None).await?, &call_with);
-        let send = |mut connection: SharedConnection| async move {
-            let answers = connection.send_all(commands).await.map_err(|error| classify(operation, None, error))?;
+        let send = |mut connection: Connection| async move {
+            let answers = commands_over(&mut connection, operation, commands).await?;
             call_over(connection, &call_with(answers).map_err(Failure::Answered)?.complete()).await
         };
         server.sent(operation, send).await
@@ -96,9 +96,7 @@ impl Server {
     }
 
     async fn commands(&self, operation: &'static str, commands: &Pipeline) -> Result<Vec<Value>, StoreError> {
-        let send = |mut connection: SharedConnection| async move {
-            connection.send_all(commands).await.map_err(|error| classify(operation, None, error))
-        };
+        let send = |mut connection| async move { commands_over(&mut connection, operation, commands).await };
         self.sent(operation, send).await
     }
 
@@ -106,28 +104,44 @@ impl Server {
     async fn sent<T, A: Future<Output = Result<T, Failure>>>(
         &self,
         operation: &'static str,
-        send: impl Fn(SharedConnection) -> A,
+        send: impl Fn(Connection) -> A,
     ) -> Result<T, StoreError> {
-        let mut broken = None;
+        let mut is_repeat = false;
         loop {
-            let connection = self.queries.get(operation, broken).await?;
-            let number = connection.number;
-            match send(connection).await {
-                Ok(answer) => return Ok(answer),
-                Err(Failure::Broken(_)) if broken.is_none() => broken = Some(number),
-                Err(Failure::Broken(error) | Failure::Answered(error)) => return Err(error),
-                Err(Failure::NoScript | Failure::WrongType) => return Err(server_changed(operation)),
-            }
+            let connection = self.queries.get(operation).await?;
+            // Without an answer the next request makes a new connection.
+            let given_up = connection.ended.clone().drop_guard();
+            let answer = match send(connection).await {
+                Err(Failure::Broken(_)) if !is_repeat => {
+                    is_repeat = true;
+                    continue;
+                }
+                Err(Failure::Broken(error)) => return Err(error),
+                Ok(answer) => Ok(answer),
+                Err(Failure::Answered(error)) => Err(error),
+                Err(Failure::NoScript | Failure::WrongType) => Err(server_changed(operation)),
+            };
+            given_up.disarm();
+            return answer;
         }
     }
 }
 
-async fn call_over(mut connection: SharedConnection, call: &ScriptCall) -> Result<Value, Failure> {
+async fn call_over(mut connection: Connection, call: &ScriptCall) -> Result<Value, Failure> {
     let classified = |error| classify(call.step.name(), Some(call), error);
-    match connection.send(&call.cmd).await.map_err(classified) {
-        Err(Failure::NoScript) => connection.send(&call.in_full()).await.map_err(classified),
+    match send(&mut connection, &call.cmd).await.map_err(classified) {
+        Err(Failure::NoScript) => send(&mut connection, &call.in_full()).await.map_err(classified),
         answer => answer,
     }
+}
+
+async fn commands_over(
+    connection: &mut Connection,
+    operation: &'static str,
+    commands: &Pipeline,
+) -> Result<Vec<Value>, Failure> {
+    let answers = send_all(connection, commands).await.and_then(|answers| answers.into_iter().collect());
+    answers.map_err(|error| classify(operation, None, error))
 }
 
 fn one(cmd: &Cmd) -> Pipeline {
