@@ -12,10 +12,9 @@ use futures_util::future::select_ok;
 use futures_util::stream::FuturesUnordered;
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, PushInfo, RedisConnectionInfo, RedisError, RedisResult, Value,
+    AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, RedisConnectionInfo, RedisError, RedisResult, Value,
 };
 use tokio::net::{TcpStream, lookup_host};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
 use super::cluster::Node;
@@ -38,28 +37,9 @@ const SENTINELS_WITHIN: Duration = Duration::from_millis(800);
 /// caller is `call_timeout`, at most the longest lease; then the caller gives its connection up.
 pub(super) const ANSWER_WITHIN: Duration = LONGEST_LEASE.saturating_add(Duration::from_secs(10));
 
-/// The same for the subscriptions: their task serves many subscribers, so they must not wait long for a connection that
-/// hangs.
-const SUBSCRIBED_WITHIN: Duration = Duration::from_secs(10);
-
 /// How often a line looks whether it is still used and still works. A line closes after one to two of these without a
 /// request.
 const CHECK_PERIOD: Duration = Duration::from_secs(30);
-
-/// How many requests the client library queues for a line. More than ever wait, so that a request enters the queue when it is
-/// sent: those that wait for room do not keep their order.
-const MOST_QUEUED: usize = 1 << 16;
-
-/// What a connection is for. It decides how long one answer may take.
-#[derive(Debug)]
-pub(super) enum Purpose {
-    /// Requests whose callers watch for themselves whether bytes still come.
-    Line(LastByte),
-    /// Queries.
-    Queries,
-    /// Subscriptions. What the server pushes goes to this channel.
-    Subscriptions(UnboundedSender<PushInfo>),
-}
 
 /// A connection, which any number of tasks may use. It closes when its last clone is dropped.
 #[derive(Debug, Clone)]
@@ -109,12 +89,17 @@ impl Connector {
         }
     }
 
-    /// A new connection.
-    pub(super) async fn connect(&self, operation: &'static str, purpose: Purpose) -> Result<Connection, StoreError> {
+    /// A new connection, which tells `last_byte` when bytes come. `config` says how long an answer may take.
+    pub(super) async fn connect(
+        &self,
+        operation: &'static str,
+        config: AsyncConnectionConfig,
+        last_byte: LastByte,
+    ) -> Result<Connection, StoreError> {
         let too_late = Boottime.sleep_until(Boottime.now() + CONNECT_WITHIN);
         let connected = tokio::select! {
             biased;
-            connected = self.open(purpose) => connected,
+            connected = self.open(config, last_byte) => connected,
             () = too_late => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
         };
         connected.map_err(|error| {
@@ -123,18 +108,7 @@ impl Connector {
         })
     }
 
-    async fn open(&self, purpose: Purpose) -> RedisResult<Connection> {
-        let config = AsyncConnectionConfig::new();
-        let (config, last_byte) = match purpose {
-            Purpose::Line(last_byte) => {
-                (config.set_response_timeout(None).set_pipeline_buffer_size(MOST_QUEUED), last_byte)
-            }
-            Purpose::Queries => (config.set_response_timeout(Some(ANSWER_WITHIN)), LastByte::default()),
-            Purpose::Subscriptions(pushes) => {
-                let config = config.set_response_timeout(Some(SUBSCRIBED_WITHIN));
-                (config.set_push_sender(pushes), LastByte::default())
-            }
-        };
+    async fn open(&self, config: AsyncConnectionConfig, last_byte: LastByte) -> RedisResult<Connection> {
         let settings = self.settings().await?;
         let mut node = self.node.clone();
         let stream = match self.source.stream().await? {

@@ -42,7 +42,7 @@ pub(super) enum AfterBreak {
 struct User {
     shards: Arc<Shards>,
     slot: Slot,
-    lines: fn(&Server) -> &Arc<Lines>,
+    lines: fn(&Server) -> &Lines,
     after_break: AfterBreak,
     course: Arc<Course>,
 }
@@ -62,12 +62,7 @@ impl Drop for User {
 
 impl OrderedConnection {
     /// A connection over these lines of the server that has this slot.
-    pub(super) fn new(
-        shards: Arc<Shards>,
-        slot: Slot,
-        lines: fn(&Server) -> &Arc<Lines>,
-        after_break: AfterBreak,
-    ) -> Self {
+    pub(super) fn new(shards: Arc<Shards>, slot: Slot, lines: fn(&Server) -> &Lines, after_break: AfterBreak) -> Self {
         Self(Arc::new(User { shards, slot, lines, after_break, course: Arc::default() }))
     }
 

@@ -12,14 +12,19 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::stream::{FuturesOrdered, StreamExt};
+use redis::AsyncConnectionConfig;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::confirm::Confirm;
-use super::connect::{ANSWER_WITHIN, Connector, Purpose};
+use super::connect::{ANSWER_WITHIN, Connector};
 use super::line::{Exchange, LineState, Message, Next, Pool};
 use crate::environment::{Boottime, Clock, TokioClock};
 use crate::store::StoreError;
+
+/// How many requests the client library queues. More than ever wait, so that a request enters the queue when it is sent: those that
+/// wait for room do not keep their order.
+const MOST_QUEUED: usize = 1 << 16;
 
 /// The task of a line.
 pub(super) struct LineTask {
@@ -44,7 +49,9 @@ impl LineTask {
         mut requests: mpsc::UnboundedReceiver<Message>,
     ) {
         let guard = BreakOnDrop(Arc::clone(&self.state));
-        let error = match connector.connect("connect", Purpose::Line(self.state.last_byte.clone())).await {
+        // Callers watch for themselves whether bytes still come.
+        let config = AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(MOST_QUEUED);
+        let error = match connector.connect("connect", config, self.state.last_byte.clone()).await {
             Ok(connection) => {
                 let exchange = Arc::new(Exchange { connection, confirm });
                 self.state.connected(&exchange);

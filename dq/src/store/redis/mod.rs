@@ -240,7 +240,7 @@ impl RedisStore {
     }
 
     /// An ordered connection for a topic.
-    fn ordered(&self, keys: &Keys, lines: fn(&Server) -> &Arc<Lines>, after_break: AfterBreak) -> OrderedConnection {
+    fn ordered(&self, keys: &Keys, lines: fn(&Server) -> &Lines, after_break: AfterBreak) -> OrderedConnection {
         OrderedConnection::new(Arc::clone(&self.shards), keys.slot(), lines, after_break)
     }
 

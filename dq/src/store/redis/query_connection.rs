@@ -5,10 +5,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
+use redis::AsyncConnectionConfig;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::Mutex;
 
-use super::connect::{Connection, Connector, Purpose};
+use super::connect::{ANSWER_WITHIN, Connection, Connector};
+use super::stream::LastByte;
 use crate::store::StoreError;
 
 /// The connection of a runtime, once it exists.
@@ -44,7 +46,8 @@ impl QueryConnection {
         if let Some(known) = slot.take().filter(|known| !known.ended.is_cancelled()) {
             return Ok(slot.insert(known).clone());
         }
-        let new = self.connector.connect(operation, Purpose::Queries).await?;
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(ANSWER_WITHIN));
+        let new = self.connector.connect(operation, config, LastByte::default()).await?;
         Ok(slot.insert(new).clone())
     }
 }

@@ -40,9 +40,9 @@ enum Place {
 /// What is open to one server. Nothing is, until it is used.
 #[derive(Debug)]
 pub(super) struct Server {
-    pub(super) links: Arc<Lines>,
-    pub(super) prompt: Arc<Lines>,
-    pub(super) producers: Arc<Lines>,
+    pub(super) links: Lines,
+    pub(super) prompt: Lines,
+    pub(super) producers: Lines,
     pub(super) queries: QueryConnection,
     pub(super) subscriptions: Subscriptions,
 }
@@ -123,7 +123,7 @@ impl Shards {
 
     fn open(&self, connector: Connector) -> Server {
         let connector = Arc::new(connector);
-        let lines = |confirm, most| Arc::new(Lines::new(Arc::clone(&connector), confirm, most));
+        let lines = |confirm, most| Lines::new(Arc::clone(&connector), confirm, most);
         let producers = if self.confirm.is_some() { WAITING_LINES } else { PRODUCER_LINES };
         Server {
             links: lines(None, LINK_LINES),

@@ -9,18 +9,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{PushInfo, PushKind, Value};
+use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value};
 use tokio::sync::{mpsc, watch};
 
 use super::{Subscribe, Subscriber, signal_of};
 use crate::environment::{Boottime, Clock, TokioClock, doubled};
-use crate::store::redis::connect::{Connection, Connector, Purpose, send};
+use crate::store::redis::connect::{Connection, Connector, send};
 use crate::store::redis::errors::{Failure, classify, of_command};
 use crate::store::redis::slots::{Slot, SlotMap};
+use crate::store::redis::stream::LastByte;
 use crate::store::{Signal, StoreError};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long the server may take to subscribe: the task serves many subscribers, so they must not wait long for a connection that hangs.
+const SUBSCRIBED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long the answer to a `PING` may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -191,7 +195,8 @@ impl SubscriptionTask {
     async fn subscribe_all(&mut self) -> Result<(), StoreError> {
         let (pushes, pushed) = mpsc::unbounded_channel();
         self.channels.clear();
-        self.connection = Some((self.connector.connect("signals", Purpose::Subscriptions(pushes)).await?, pushed));
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(SUBSCRIBED_WITHIN)).set_push_sender(pushes);
+        self.connection = Some((self.connector.connect("signals", config, LastByte::default()).await?, pushed));
         self.connected_at = Boottime.now();
         self.received_at = self.connected_at;
         let wanted: Vec<_> = self.subscribers.iter().flat_map(|subscriber| subscriber.channels.clone()).collect();
