@@ -14,7 +14,6 @@ use redis::{Cmd, Pipeline, Value};
 
 use super::RedisStore;
 use super::keys::{Key, Keyspace};
-use super::reply::Reply;
 use super::scripts::body;
 use super::shards::Shards;
 use crate::environment::{Boottime, Clock};
@@ -119,7 +118,7 @@ impl RedisStore {
         let from = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
         let mut cmd = redis::cmd("EVAL");
         cmd.arg(body(LISTED)).arg(1).arg(&self.keyspace.directory(app.as_str())[0]).arg(from).arg(MOST_NAMES);
-        let mut read = Reply::list("topics", self.shards.command("topics", &cmd).await?)?;
+        let mut read = self.shards.list("topics", &cmd).await?;
         let (clock, is_full) = (read.number()?, read.len() == MOST_NAMES);
         let (mut known, mut last) = (Vec::new(), None);
         while read.len() > 0 {

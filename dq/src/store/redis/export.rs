@@ -56,7 +56,7 @@ impl RedisStore {
         let mut command = redis::cmd("ZMSCORE");
         command.arg(self.keyspace.of(topic).name(Key::Taken, ""));
         ids.iter().for_each(|id| _ = command.arg(id.as_str()));
-        let mut ends = Reply::list("taken", self.shards.command("taken", &command).await?)?;
+        let mut ends = self.shards.list("taken", &command).await?;
         // The half millisecond of a deleted job is no part of the time.
         ids.iter().map(|_| Ok(ends.score_or_nothing()?.map(|score| Timestamp::from_millis(score as u64)))).collect()
     }

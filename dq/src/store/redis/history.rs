@@ -1,5 +1,8 @@
 //! The histories of jobs (rule 31): what a topic keeps of them, and one of them.
 
+use redis::Value;
+
+use super::keys::Key;
 use super::scripts::Step;
 use super::{RedisStore, millis};
 use crate::job::{JobId, TopicKey};
@@ -15,9 +18,11 @@ impl RedisStore {
     }
 
     pub(super) async fn history_of(&self, topic: &TopicKey, id: &JobId) -> Result<Option<JobHistory>, StoreError> {
-        let call = self.scripts_of(topic).call(Step::History).arg(id.as_str());
-        let text = self.shards.ask_list(call).await?.bytes_or_nothing()?;
-        // No history is empty.
-        Ok((!text.is_empty()).then(|| read(&String::from_utf8_lossy(&text))))
+        let mut cmd = redis::cmd("HGET");
+        cmd.arg(self.keyspace.of(topic).name(Key::History, "")).arg(id.as_str());
+        Ok(match self.shards.command("history", &cmd).await? {
+            Value::BulkString(text) => Some(read(&String::from_utf8_lossy(&text))),
+            _ => None,
+        })
     }
 }

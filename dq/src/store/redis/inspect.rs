@@ -3,6 +3,7 @@
 use super::RedisStore;
 use super::check::dangers;
 use super::export::{crash_count, progress_of};
+use super::keys::Key;
 use super::reply::{Reply, malformed, state};
 use super::scripts::{Step, TopicScripts};
 use crate::job::{Fence, JobId, State, TopicKey};
@@ -105,9 +106,11 @@ impl RedisStore {
         limit: usize,
     ) -> Result<Vec<JobId>, StoreError> {
         let from = after.map_or_else(|| "-".to_owned(), |id| format!("({id}"));
-        let call = self.scripts_of(topic).call(Step::Schedules).arg(from).arg(limit.max(1));
+        let mut cmd = redis::cmd("ZRANGE");
+        cmd.arg(self.keyspace.of(topic).name(Key::Schedules, "")).arg(from).arg("+");
+        cmd.arg("BYLEX").arg("LIMIT").arg(0).arg(limit.max(1));
         // Only another program enters what is no id.
-        self.shards.ask_list(call).await?.each(|ids| Ok(ids.id()?.ok()))
+        self.shards.list("schedules", &cmd).await?.each(|ids| Ok(ids.id()?.ok()))
     }
 
     async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {

@@ -107,8 +107,8 @@ impl RedisStore {
         let [directory, _] = self.keyspace.directory(app.as_str());
         let mut cmd = redis::cmd("ZMSCORE");
         cmd.arg(directory).arg(topics.map(TopicName::as_str).collect::<Vec<_>>());
-        match self.shards.command("examine_keys", &cmd).await {
-            Ok(scores) => Reply::list("examine_keys", scores).map(Some),
+        match self.shards.list("examine_keys", &cmd).await {
+            Ok(scores) => Ok(Some(scores)),
             Err(error) if error.is_outage() => Err(error),
             Err(_) => Ok(None),
         }

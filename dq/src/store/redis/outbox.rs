@@ -37,7 +37,7 @@ impl RedisStore {
         let mut reply = Reply::list("relay", answer)?;
         let busy = u64::try_from(reply.int()?).ok().map(Duration::from_millis);
         let mut relayed = Relayed { busy, entries: Vec::new(), waiting: reply.count()? };
-        relayed.entries = entries_in(reply, "relay")?;
+        relayed.entries = entries_in(reply)?;
         Ok(relayed)
     }
 
@@ -52,7 +52,7 @@ impl RedisStore {
         let mut cmd = redis::cmd("ZRANGE");
         cmd.arg(self.keyspace.of(topic).name(Key::Outbox, "")).arg(from).arg("+");
         cmd.arg("BYLEX").arg("LIMIT").arg(0).arg(limit.max(1));
-        entries_in(Reply::list("follow_ups", self.shards.command("follow_ups", &cmd).await?)?, "follow_ups")
+        entries_in(self.shards.list("follow_ups", &cmd).await?)
     }
 
     pub(super) async fn arrived_in(&self, topic: &TopicKey, source: &TopicName) -> Result<u64, StoreError> {
@@ -87,7 +87,8 @@ fn position_of(operation: &'static str, kept: &Value) -> Result<u64, StoreError>
     position.and_then(|text| text.parse().ok()).ok_or_else(|| malformed(operation, "a position is no number"))
 }
 
-fn entries_in(reply: Reply, operation: &'static str) -> Result<Vec<OutboxEntry>, StoreError> {
+fn entries_in(reply: Reply) -> Result<Vec<OutboxEntry>, StoreError> {
+    let operation = reply.operation;
     let bad = || malformed(operation, "another program wrote into the outbox");
     reply.each(|reply| entry_of(&reply.bytes()?).ok_or_else(bad).map(Some))
 }

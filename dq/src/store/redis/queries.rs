@@ -26,6 +26,11 @@ impl Shards {
         answer.ok_or_else(|| malformed(operation, "it is missing"))
     }
 
+    /// The same for a command whose answer is a list.
+    pub(super) async fn list(&self, operation: &'static str, cmd: &Cmd) -> Result<Reply, StoreError> {
+        Reply::list(operation, self.command(operation, cmd).await?)
+    }
+
     /// Sends commands that may be executed twice, in one write to each server that has keys of them. Each has an answer; an error of one is an
     /// error of all.
     pub(super) async fn commands(

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::all_nodes::{recover_call, with_all_nodes};
 use super::directory::enter;
 use super::keys::Key;
-use super::reply::Reply;
 use super::scripts::Step;
 use super::{RedisStore, metadata_bytes};
 use crate::job::limits::FENCE;
@@ -31,8 +30,8 @@ impl RedisStore {
         match code {
             FindingCode::BroadcastWithoutPlace => return Ok(false),
             FindingCode::WrongType => {
-                let time = self.shards.command("repair", &redis::cmd("TIME")).await?;
-                let at = crate::time::Timestamp::from_millis(Reply::list("repair", time)?.number()? * 1_000);
+                let mut time = self.shards.list("repair", &redis::cmd("TIME")).await?;
+                let at = crate::time::Timestamp::from_millis(time.number()? * 1_000);
                 cmd.arg("EVAL").arg(SET_ASIDE).arg(2).arg(id).arg(self.keyspace.set_aside(id, at)).arg(detail);
             }
             FindingCode::NotesBehind | FindingCode::FenceTooLarge => {

@@ -65,7 +65,6 @@ steps! {
     Change "change" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Calls Meta Wake Metadata Far FarJobs FarLeaves Grouped History HistoryEnds Members Outbox Ticks];
     Listen "listen" [Meta];
     KeepHistory "keep_history" [Meta History HistoryEnds];
-    History "history" [History];
     Set "set" [Calls Meta Wake Delayed Grouped];
     TopicState "topic_state" [Meta];
     Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs FarLeaves Schedules Grouped Taken History HistoryEnds Members Outbox Ticks];
@@ -75,7 +74,6 @@ steps! {
     Nodes "nodes" [Leases Running];
     Groups "groups" [Delayed Unacked Dead Done Grouped Running];
     Rows "rows" [Jobs Metadata Crashes Pending Replacements Meta Running];
-    Schedules "schedules" [Schedules];
     JobSet "job_set" [Calls Meta Wake Sets SetOrder Outbox Set];
     JobSets "job_sets" [Sets SetOrder Set];
     Relay "relay" [Outbox Meta];
@@ -294,9 +292,7 @@ fn types_of(step: Step, is_diagnosis: bool) -> String {
             "'channel'".into()
         }
         // Of the wrong type they keep no step from its jobs.
-        Key::History | Key::HistoryEnds | Key::Ticks
-            if !matches!(step, Step::Open | Step::KeepHistory | Step::History) =>
-        {
+        Key::History | Key::HistoryEnds | Key::Ticks if !matches!(step, Step::Open | Step::KeepHistory) => {
             "'channel'".into()
         }
         // The part `groups` reads it first, if the topic has groups.

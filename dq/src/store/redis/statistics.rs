@@ -20,8 +20,7 @@ impl RedisStore {
         (from..=to).for_each(|minute| {
             cmd.arg(minute % MOST_MINUTES);
         });
-        let reply = Reply::list("statistics", self.shards.command("statistics", &cmd).await?)?;
-        let mut minutes = minutes_in(reply)?;
+        let mut minutes = minutes_in(self.shards.list("statistics", &cmd).await?)?;
         // In the place of a minute may be that of another day.
         minutes.retain(|counts| (from..=to).contains(&counts.minute));
         Ok(minutes)
