@@ -69,20 +69,20 @@ const GROUP_HEAD: usize = 9;
 const PRIORITIES: [Priority; 3] = [Priority::Normal, Priority::High, Priority::Low];
 
 /// The priority in the first byte of a record, even of one whose rest does not decode.
-pub(in crate::job) fn priority_of(record: &[u8]) -> Option<Priority> {
+pub(crate) fn priority_of(record: &[u8]) -> Option<Priority> {
     let above = (record.first()? >> 4).checked_sub(FORMAT)?;
     PRIORITIES.get(usize::from(above)).copied()
 }
 
 /// The weight of a record, without the rest of the metadata.
-pub(in crate::job) fn weight_of(record: &[u8]) -> Option<Weight> {
+pub(crate) fn weight_of(record: &[u8]) -> Option<Weight> {
     let head = Head::of(record).ok().filter(|head| head.weight_bytes > 0)?;
     let from = head.numbers_length() - MOST_DELAY_BYTES - WEIGHT_BYTES;
     Weight::new(record.get(from..)?.try_get_u16_le().ok()?).ok()
 }
 
 /// The group of a record and the order of the job in it, without the rest of the metadata.
-pub(in crate::job) fn group_of(record: &[u8]) -> Option<(u64, &str)> {
+pub(crate) fn group_of(record: &[u8]) -> Option<(u64, &str)> {
     let head = Head::of(record).ok().filter(|head| head.has_group)?;
     let mut field = record.get(head.numbers_length()..)?;
     let (length, order) = (field.try_get_u8().ok()?, field.try_get_u64_le().ok()?);
@@ -91,7 +91,7 @@ pub(in crate::job) fn group_of(record: &[u8]) -> Option<(u64, &str)> {
 }
 
 /// Where the metadata of a record end.
-pub(in crate::job) fn metadata_length(record: &[u8]) -> Result<usize, BadRecord> {
+pub(crate) fn metadata_length(record: &[u8]) -> Result<usize, BadRecord> {
     Head::of(record)?.length(record)
 }
 
