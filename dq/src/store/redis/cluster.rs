@@ -140,22 +140,15 @@ impl Cluster {
 
     async fn ask_all(&self) -> RedisResult<()> {
         let hosts: BTreeSet<Host> = self.seeds.iter().chain(self.map.borrow().nodes()).cloned().collect();
-        let mut asked: FuturesUnordered<_> = hosts.iter().map(|host| self.ask(host)).collect();
-        let mut too_late = Boottime.sleep_until(Boottime.now() + ANSWERED_WITHIN);
+        let asked: FuturesUnordered<_> = hosts.iter().map(|host| self.ask(host)).collect();
+        let mut answers = asked.take_until(Boottime.sleep_until(Boottime.now() + ANSWERED_WITHIN));
         let (mut maps, mut why) = (Vec::new(), None);
-        loop {
-            let answer = tokio::select! {
-                biased;
-                answer = asked.next() => answer,
-                () = &mut too_late => None,
-            };
+        while let Some(answer) = answers.next().await {
             match answer {
-                Some(Ok(map)) => maps.push(map),
-                Some(Err(error)) => drop(why.get_or_insert(error)),
-                None => break,
+                Ok(map) => maps.push(map),
+                Err(error) => drop(why.get_or_insert(error)),
             }
         }
-        drop(asked);
         if maps.is_empty() {
             return Err(why.unwrap_or_else(|| io::Error::from(io::ErrorKind::TimedOut).into()));
         }

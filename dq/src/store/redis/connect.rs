@@ -158,21 +158,15 @@ impl Connector {
     async fn master(&self, sentinels: &Sentinels) -> io::Result<Host> {
         let question = sentinels.question();
         let ask = |host| self.ask(&sentinels.settings, host, &question);
-        let mut asked: FuturesUnordered<_> = sentinels.hosts.iter().map(ask).collect();
-        let mut too_late = Boottime.sleep_until(Boottime.now() + SENTINELS_WITHIN);
+        let asked: FuturesUnordered<_> = sentinels.hosts.iter().map(ask).collect();
+        let mut answers = asked.take_until(Boottime.sleep_until(Boottime.now() + SENTINELS_WITHIN));
         let mut votes = Votes::new(sentinels);
-        loop {
-            let answer = tokio::select! {
-                biased;
-                answer = asked.next() => answer,
-                () = &mut too_late => None,
-            };
-            match answer.map(|answer| votes.count(answer)) {
-                Some(Some(master)) => return Ok(master),
-                Some(None) => {}
-                None => return votes.most(),
+        while let Some(answer) = answers.next().await {
+            if let Some(master) = votes.count(answer) {
+                return Ok(master);
             }
         }
+        votes.most()
     }
 
     /// Asks a server one question over a connection of its own.

@@ -35,7 +35,7 @@ pub(super) struct SubscriptionTask {
     subscribers: Vec<Subscriber>,
     /// What the connection is subscribed to.
     channels: BTreeSet<String>,
-    connection: Option<(Connection, mpsc::UnboundedReceiver<PushInfo>)>,
+    connection: Option<Pushing>,
     /// How many attempts in a row ended without a connection, or with one that did not last.
     failures: u32,
     connected_at: Duration,
@@ -47,15 +47,24 @@ pub(super) struct SubscriptionTask {
     pings: bool,
 }
 
-/// What the task waits for.
-enum Event {
-    /// `None`: the store was dropped.
-    Subscribe(Option<Subscribe>),
-    /// `None`: the connection is gone.
-    Push(Option<PushInfo>),
-    Silence,
-    Reconnect,
-    SlotsMoved,
+/// A connection, and what the server pushes over it.
+type Pushing = (Connection, mpsc::UnboundedReceiver<PushInfo>);
+
+/// Waits until slots have moved.
+async fn next_move(moves: &mut Option<watch::Receiver<SlotMap>>) {
+    match moves {
+        // Its sender lives as long as the connector.
+        Some(moves) => drop(moves.changed().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// What the server pushes next; `None`: the connection is gone.
+async fn next_push(connection: &mut Option<Pushing>) -> Option<PushInfo> {
+    match connection {
+        Some((_, pushes)) => pushes.recv().await,
+        None => std::future::pending().await,
+    }
 }
 
 impl SubscriptionTask {
@@ -77,52 +86,31 @@ impl SubscriptionTask {
 
     pub(super) async fn run(mut self, mut requests: mpsc::UnboundedReceiver<Subscribe>) {
         loop {
-            match self.next_event(&mut requests).await {
-                Event::Subscribe(None) => return,
-                Event::Subscribe(Some(Subscribe { subscriber, done })) => {
+            let pause = doubled(FIRST_PAUSE, LONGEST_PAUSE, self.failures);
+            let (is_connected, is_needed) = (self.connection.is_some(), !self.subscribers.is_empty());
+            tokio::select! {
+                biased;
+                request = requests.recv() => {
+                    // Without a request the store was dropped.
+                    let Some(Subscribe { subscriber, done }) = request else { return };
                     let subscribed = self.add(subscriber).await;
                     // The subscriber may have gone away; then its feed is closed.
                     drop(done.send(subscribed));
                 }
-                Event::Push(Some(push)) if push.kind == PushKind::Message => {
-                    self.received_at = Boottime.now();
-                    self.deliver(push).await;
+                () = next_move(&mut self.moves) => self.let_go().await,
+                push = next_push(&mut self.connection) => match push {
+                    Some(push) if push.kind == PushKind::Message => {
+                        self.received_at = Boottime.now();
+                        self.deliver(push).await;
+                    }
+                    Some(push) if push.kind != PushKind::Disconnection => {}
+                    _ => self.disconnected(),
+                },
+                () = Boottime.sleep_until(self.received_at + self.silence), if is_connected && is_needed && self.pings => {
+                    self.ping().await;
                 }
-                Event::Push(Some(push)) if push.kind != PushKind::Disconnection => {}
-                Event::Push(_) => self.disconnected(),
-                Event::Silence => self.ping().await,
-                Event::Reconnect => self.reconnect().await,
-                Event::SlotsMoved => self.let_go().await,
+                () = Boottime.sleep_until(Boottime.now() + pause), if !is_connected && is_needed => self.reconnect().await,
             }
-        }
-    }
-
-    /// Waits for the next event. Cancel safe.
-    async fn next_event(&mut self, requests: &mut mpsc::UnboundedReceiver<Subscribe>) -> Event {
-        let pause = doubled(FIRST_PAUSE, LONGEST_PAUSE, self.failures);
-        let has_subscribers = !self.subscribers.is_empty();
-        let moves = &mut self.moves;
-        let moved = async {
-            match moves {
-                // Its sender lives as long as the connector.
-                Some(moves) => drop(moves.changed().await),
-                None => std::future::pending().await,
-            }
-        };
-        match &mut self.connection {
-            Some((_, pushes)) => tokio::select! {
-                biased;
-                request = requests.recv() => Event::Subscribe(request),
-                () = moved => Event::SlotsMoved,
-                push = pushes.recv() => Event::Push(push),
-                () = Boottime.sleep_until(self.received_at + self.silence), if has_subscribers && self.pings => Event::Silence,
-            },
-            None => tokio::select! {
-                biased;
-                request = requests.recv() => Event::Subscribe(request),
-                () = moved => Event::SlotsMoved,
-                () = Boottime.sleep_until(Boottime.now() + pause), if has_subscribers => Event::Reconnect,
-            },
         }
     }
 
