@@ -138,7 +138,6 @@ end
 local near_ids, near_values, job_fields, metadata_fields, removed_metadata, members = {}, {}, {}, {}, {}, {}
 local broadcast_fields, broadcast_members, grouped_ids = {}, {}, {}
 local earliest, earliest_broadcast, longest, tick = math.huge, math.huge, 0, nil
-local function push(list, a, b) list[#list + 1], list[#list + 2] = a, b end
 local function write_queued(id, queued)
   if queued.far then near_ids[#near_ids + 1], near_values[#near_values + 1] = id, queued.far end
   local own = queued.text
@@ -172,9 +171,6 @@ end
 if ARGV[2] ~= '' then redis.call('HSET', meta, 'protocol', PROTOCOL) else redis.call('HDEL', metadata, '') end
 bring_near(near_ids, near_values)
 local head, broadcast_head = head_of(delayed), head_of(broadcasts)
-if priorities then
-  -- include head.lua
-end
 write('HSET', jobs, job_fields)
 write('HDEL', metadata, removed_metadata)
 write('HSET', metadata, metadata_fields)

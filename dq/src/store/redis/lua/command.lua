@@ -195,10 +195,7 @@ for i = 2, #ARGV, FIELDS do
   end
 end
 redis.call('HDEL', pending, '')
-local head = earliest and head_of(delayed)
-if (head or has_groups) and priorities then
-  -- include head.lua
-end
+local head = (earliest or has_groups) and head_of(delayed)
 local moved, removed_jobs, removed_broadcasts = {}, {}, {}
 for _, job in ipairs(in_order) do
   if job.has_moved then moved[#moved + 1] = job.id end

@@ -140,7 +140,6 @@ local keys = {d = delayed, u = unacked, x = dead, f = done, b = broadcasts}
 local members = {d = {}, u = {}, x = {}, f = {}, b = {}}
 local moved, job_fields, broadcast_fields, crash_fields, own_fields = {}, {}, {}, {}, {}
 local earliest, tick = {d = math.huge, b = math.huge}, nil
-local function push(list, a, b) list[#list + 1], list[#list + 2] = a, b end
 local taking = {members = {}, last = tonumber(taken_until or 0) or 0}
 local function take(id, until_ms)
   local old = math.floor(tonumber(redis.call('ZSCORE', taken, id) or 0))
@@ -180,9 +179,6 @@ for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, m
 write('HDEL', crashes, moved)
 write('HDEL', metadata, moved)
 local head, broadcast_head = head_of(delayed), head_of(broadcasts)
-if priorities then
-  -- include head.lua
-end
 write('HSET', jobs, job_fields)
 write('HSET', metadata, own_fields)
 write('HSET', crashes, crash_fields)

@@ -86,10 +86,8 @@ do
     or redis.call('ZRANGE', done, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit))
   pruned_dead = prune(dead, excess_of(dead, most_dead, dead_until))
   if has_groups then
-    local head
-    -- include head.lua
-    local now = seating.regroup()
-    if now and now < (head or math.huge) then redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'wake', 'due') end
+    local before, now = seating.head(), seating.regroup()
+    if now and now < (before or math.huge) then redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'wake', 'due') end
     -- rare parked.lua
   end
 end

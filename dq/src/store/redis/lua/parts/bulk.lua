@@ -1,11 +1,15 @@
 --[[ bulk: variadic calls in chunks, because Lua unpacks a few thousand values at most.
 
-Gives    write(command, key, list): runs the command for the whole list, 1000 values per call, never for an empty list;
+Gives    push(list, a, b): appends one value or two. write(command, key, list): runs the command for the whole list, 1000 values per call, never for an empty list;
          pairs stay together. read(command, key, list): the same for a command that answers one value per item of the
          list. fitting(keys, ids, most): how many of these fields, from the first on, have together at most that many bytes
          in these hashes; at least one, so that a large one never blocks
 Cost     one command per 1000 values; fitting: one HSTRLEN per key and field, which copies nothing
 ]]
+local function push(list, a, b)
+  list[#list + 1] = a
+  if b then list[#list + 1] = b end
+end
 local function write(command, key, list)
   for i = 1, #list, 1000 do redis.call(command, key, unpack(list, i, math.min(i + 999, #list))) end
 end

@@ -30,8 +30,8 @@ local function extend_replacement(id, options, payload)
   local new = edited(text, version + 1, first, due - command.due) .. payload
   longest = math.max(longest, #new)
   command.conditional, command.due = false, due
-  pending_fields[#pending_fields + 1], pending_fields[#pending_fields + 2] = id, command_text(command)
-  replacement_fields[#replacement_fields + 1], replacement_fields[#replacement_fields + 2] = id, new
+  push(pending_fields, id, command_text(command))
+  push(replacement_fields, id, new)
   return 'E' .. told(version + 1, due)
 end
 local function extend(id, options, record)
@@ -51,8 +51,8 @@ local function extend(id, options, record)
       seating.join(id, text, due)
     end
     local new = edited(text, version + 1, first, due - dues[id]) .. payload
-    local n = #delayed_members
-    delayed_members[n + 1], delayed_members[n + 2], job_fields[n + 1], job_fields[n + 2] = score(due, new), id, id, new
+    push(delayed_members, score(due, new), id)
+    push(job_fields, id, new)
     extended[#extended + 1] = id
     longest = math.max(longest, #new)
     if due < earliest then earliest = due end
@@ -60,8 +60,8 @@ local function extend(id, options, record)
   if broadcast_text then
     local new = edited(broadcast_text, version + 1, first, due - tonumber(broadcast_dues[id])) .. payload
     longest = math.max(longest, #new)
-    broadcast_members[#broadcast_members + 1], broadcast_members[#broadcast_members + 2] = int(due), id
-    broadcast_fields[#broadcast_fields + 1], broadcast_fields[#broadcast_fields + 2] = id, new
+    push(broadcast_members, int(due), id)
+    push(broadcast_fields, id, new)
     if due < earliest_broadcast then earliest_broadcast = due end
   end
   return 'E' .. told(version + 1, due)

@@ -12,8 +12,8 @@ Gives    BLOCKED. group_of(text): name and order of the group in metadata or a r
          has_seat(id, text). join_group(id, text, due): the job waits; leave_group(id, text, due): it waits no longer and has no seat
          any more (due may be nil); free_seat(id, text). turn_entries(name, turn, id). let_next(name, turn, has_changed, borrows): the first job may be claimed, at
          this turn, µs, if it is after its due time, of a group that may borrow or another one; it stays where it is if it stands there. pause_of(name): the text, or nil; set_pause(name,
-         before, now): replaces it, each '' if there is none; open(name, turn): let_next, and those that have a seat. regroup(): writes
-         all that, after the scores of `delayed` were written as if there were no groups; returns the earliest due time that may be claimed, or nil
+         before, now): replaces it, each '' if there is none; open(name, turn): let_next, and those that have a seat. head(): the earliest due time that may be claimed, or nil. regroup(): writes
+         all that, after the scores of `delayed` were written as if there were no groups; returns the head
 Holds    rule 4. A seat is an entry of its own, so it cannot be given back twice
 Cost     per group that changes up to four ZRANGE and ZADD; per job a ZADD or ZREM member
 ]]
@@ -118,6 +118,11 @@ do
     seating.let_next(name, turn)
   end
   function seating.is_served(name) return redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t') > 0 end
+  function seating.head()
+    local head
+    -- include head.lua
+    return head
+  end
   function seating.regroup()
     for name, change in pairs(group_changes) do
       local before, freed, entries, touched = first_entry(name), 0, {}, {}
@@ -144,8 +149,6 @@ do
       end
     end
     group_changes = {}
-    local head
-    -- include head.lua
-    return head
+    return seating.head()
   end
 end

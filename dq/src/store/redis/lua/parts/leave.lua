@@ -50,10 +50,6 @@ local function parse_token(token)
   end
   return last_fence_text, last_due
 end
-local function push(list, a, b)
-  list[#list + 1] = a
-  if b then list[#list + 1] = b end
-end
 local function put(place, id, time) push(plan[place], int(time), id) end
 local keeps_seat = false
 local function put_delayed(id, due, text)
@@ -215,12 +211,15 @@ local function put_jobs_of_tick(packed)
   end
   return schedule, next_due
 end
+local function end_schedule(id)
+  redis.call('ZREM', schedules, id)
+  redis.pcall('ZREM', ticks, id)
+end
 -- A schedule had a tick, and waits for the next one.
 local function put_tick(id, due, packed)
   local schedule, next_due = put_jobs_of_tick(packed)
   if next_due == 0 then
-    redis.call('ZREM', schedules, id)
-    redis.pcall('ZREM', ticks, id)
+    end_schedule(id)
     note('k', '', node, id)
     return remove_job(id)
   end
@@ -265,10 +264,7 @@ local function end_run(id, token, text, command, crash_text, outcome, argument, 
     return put_replacement(id, command, replacement)
   end
   if ending then
-    if outcome == 'n' then
-      redis.call('ZREM', schedules, id)
-      redis.pcall('ZREM', ticks, id)
-    end
+    if outcome == 'n' then end_schedule(id) end
     note(ending == 'a' and 'k' or 'd', '', '', id)
     return finish_job(id, text, ending)
   end
@@ -307,10 +303,7 @@ local function write_list(command, key, name)
   if list then write(command, key, list) end
 end
 local function write_plan()
-  local head, broadcast_head = earliest and head_of(delayed), earliest_broadcast and head_of(broadcasts)
-  if (head or has_groups) and priorities then
-    -- include head.lua
-  end
+  local head, broadcast_head = (earliest or has_groups) and head_of(delayed), earliest_broadcast and head_of(broadcasts)
   write_list('HDEL', running, 'removed_rows')
   write_list('HDEL', pending, 'removed_commands')
   write_list('HDEL', replacements, 'removed_replacements')

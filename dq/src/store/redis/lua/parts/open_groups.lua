@@ -8,9 +8,7 @@ Cost     two ZRANGE and a ZSCORE for each group
 ]]
 -- include metadata.lua
 -- include groups.lua
-local head
--- include head.lua
-local before, at = head or math.huge, redis.call('HGET', meta, 'groups-at') or ''
+local before, at = seating.head() or math.huge, redis.call('HGET', meta, 'groups-at') or ''
 for _ = 1, 200 do
   local entry = redis.call('ZRANGE', grouped, at == '' and '[\1' or '(' .. at .. '\1', '+', 'BYLEX', 'LIMIT', '0', '1')[1]
   at = entry and string.match(entry, '^(.-)%z') or ''
@@ -21,5 +19,4 @@ redis.call('HSET', meta, 'groups-at', at)
 if redis.call('EXISTS', grouped) == 0 then
   for _, id in ipairs(redis.call('ZRANGE', delayed, int(seating.BLOCKED), '+inf', 'BYSCORE', 'LIMIT', '0', '1000')) do seating.shift(id, false) end
 end
--- include head.lua
-if (head or math.huge) < before then redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'wake', 'due') end
+if (seating.head() or math.huge) < before then redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'wake', 'due') end

@@ -1,11 +1,11 @@
 --[[ signal: sends a signal. A signal is a hint, so a server that refuses PUBLISH does no harm (rule 23).
 
-Needs    wake (channel), meta; clock
+Needs    wake (channel), meta; for head_of(delayed) priorities and what the part `head` needs; clock
 Gives    publish(channel, text): how many received it. signal(text, role, holder, lapses, due): to the holder of a role while
          the role lasts, otherwise, or when the holder does not listen, to all nodes. A holder that does not listen loses the
          role, so that one of the others takes it and comes when the head is due. A holder that listens is told `due`, the
          time of the head, if it is given, and its role lapses if it does not come then. head_of(place): the time of the first entry of a
-         ZSET, or nil. signal_earlier(place, before, earliest, tick): if a place,
+         ZSET, of `delayed` as the part `head` says, or nil. signal_earlier(place, before, earliest, tick): if a place,
          d or b (broadcasts), has an earlier head now than `before`, or nil, or the watcher would sleep past `tick`, the due time of a schedule, or nil. watcher, watcher_until: fields of meta
 Cost     one PUBLISH; two and an HDEL when the holder does not listen; an HSET when the role lapses earlier than before
 ]]
@@ -20,7 +20,15 @@ local function signal(text, role, holder, lapses, due)
   if lasts then redis.call('HDEL', meta, role, role .. '-until') end
   publish(wake, text)
 end
-local function head_of(place) return redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2] end
+local function head_of(place)
+  local head
+  if place == delayed and priorities then
+    -- include head.lua
+  else
+    head = redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2]
+  end
+  return head
+end
 local function signal_earlier(place, before, earliest, tick)
   local is_earlier, lapses = earliest and earliest < (tonumber(before) or math.huge), tick and tonumber(watcher_until or nil)
   if lapses and not is_earlier and floor <= lapses and tick + 200 < lapses then earliest, is_earlier = tick, true end

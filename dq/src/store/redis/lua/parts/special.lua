@@ -129,8 +129,8 @@ local function put(id, options, record)
   if states[id] then moved[#moved + 1] = id end
   if has_groups and texts[id] then seating.leave(id, texts[id], states[id] == 'd' and dues[id] or nil) end
   if options.deliver ~= 'q' then
-    broadcast_members[#broadcast_members + 1], broadcast_members[#broadcast_members + 2] = options.due_text, id
-    broadcast_fields[#broadcast_fields + 1], broadcast_fields[#broadcast_fields + 2] = id, record
+    push(broadcast_members, options.due_text, id)
+    push(broadcast_fields, id, record)
     if options.due < earliest_broadcast then earliest_broadcast = options.due end
   elseif broadcast_dues[id] then
     removed_broadcasts[#removed_broadcasts + 1] = id
@@ -138,12 +138,12 @@ local function put(id, options, record)
   local waits_near = bound and bound.of_groups[options.at] and seating.group_of(record)
   if options.deliver == 'q' and options.due >= far_from and not waits_near then
     if states[id] then removed_jobs[#removed_jobs + 1] = id end
-    far_fields[#far_fields + 1], far_fields[#far_fields + 2] = id, struct.pack('<I6', options.due) .. record
+    push(far_fields, id, struct.pack('<I6', options.due) .. record)
     options.far_ids[#options.far_ids + 1] = id
     if options.due < earliest_far then earliest_far = options.due end
   elseif options.deliver ~= 'b' then
-    local n = #delayed_members
-    delayed_members[n + 1], delayed_members[n + 2], job_fields[n + 1], job_fields[n + 2] = score(options.due, record), id, id, record
+    push(delayed_members, score(options.due, record), id)
+    push(job_fields, id, record)
     if has_groups then seating.join(id, record, options.due) end
     if options.due < earliest then earliest = options.due end
   elseif states[id] then
@@ -168,8 +168,8 @@ local function put_replacement(id, options, record)
     ending = command and command.ending, fence = command and command.fence or '',
     conditional = answer == 'I', deliver = options.deliver, due = options.due,
   })
-  pending_fields[#pending_fields + 1], pending_fields[#pending_fields + 2] = id, text
-  replacement_fields[#replacement_fields + 1], replacement_fields[#replacement_fields + 2] = id, record
+  push(pending_fields, id, text)
+  push(replacement_fields, id, record)
   return answer
 end
 -- include recorder.lua
@@ -209,7 +209,7 @@ function taking.take(id, unique)
   local old, members = taking.ends[id], taking.members
   local until_ms = math.max(old and math.floor(old) or 0, unique and after(unique * 1000) or 0)
   if until_ms > 0 and until_ms ~= old then
-    members[#members + 1], members[#members + 2] = int(until_ms), id
+    push(members, int(until_ms), id)
     taking.last = math.max(taking.last, until_ms)
   end
 end
@@ -245,9 +245,6 @@ if #removed_broadcasts > 0 then
   write('HDEL', broadcast_jobs, removed_broadcasts)
 end
 local head = head_of(delayed)
-if priorities then
-  -- include head.lua
-end
 write('HSET', far_jobs, far_fields)
 for _, options in ipairs(far_groups) do put_far(options.due, options.far_ids) end
 write('HSET', jobs, job_fields)
@@ -257,7 +254,7 @@ if longest > LARGE then
   local own_fields = {}
   for i = 1, #job_fields, 2 do
     local own = own_metadata(job_fields[i + 1])
-    if own then own_fields[#own_fields + 1], own_fields[#own_fields + 2] = job_fields[i], own end
+    if own then push(own_fields, job_fields[i], own) end
   end
   write('HSET', metadata, own_fields)
 end
