@@ -67,7 +67,7 @@ impl Drop for Driver {
 pub(super) struct Connector {
     pub(super) address: Address,
     pub(super) source: Source,
-    /// Of a cluster: the server to connect to.
+    /// Of a cluster: the server to connect to; otherwise it is that of the URL.
     pub(super) node: Option<Node>,
     pub(super) check_period: Duration,
 }
@@ -75,11 +75,6 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(address: Address) -> Self {
         Self { address, source: Source::default(), node: None, check_period: CHECK_PERIOD }
-    }
-
-    /// A connector to this server of a cluster; `None`: to the server that the URL leads to.
-    pub(super) fn to(&self, node: Option<Node>) -> Self {
-        Self { node, ..self.clone() }
     }
 
     /// The server may be the wrong one.

@@ -6,6 +6,7 @@ use super::export::{crash_count, progress_of};
 use super::keys::Key;
 use super::reply::{Reply, malformed, state};
 use super::scripts::{Step, TopicScripts};
+use super::topic_state::state_of;
 use crate::job::{Fence, JobId, State, TopicKey};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
@@ -47,7 +48,11 @@ impl RedisStore {
             Query::TopicsBehind { app, after, limit } => {
                 Answer::TopicsBehind(self.names_behind(app, after, limit).await?)
             }
-            Query::TopicState { topic } => Answer::TopicState(self.state_of_topic(topic).await?),
+            Query::TopicState { topic } => {
+                let mut reply = self.read(Step::TopicState, topic).await?;
+                let clock = reply.time()?;
+                Answer::TopicState(state_of(&mut reply, clock)?)
+            }
             Query::Overview { topic, nodes } => Answer::Overview(self.overview_of(topic, nodes).await?),
             Query::Nodes { topic, request } => Answer::Nodes(self.nodes_of(topic, request).await?),
             Query::Groups { topic, request } => Answer::Groups(self.groups_of(topic, request).await?),
@@ -69,13 +74,18 @@ impl RedisStore {
             Query::Repair { topic, repair: Repair::GiveUp(job) } => Answer::Repair(self.give_up_of(topic, job).await?),
             Query::Dangers {} => Answer::Dangers(dangers(&self.shards, self.durability).await?),
             Query::Statistics { topic, from, to } => Answer::Statistics(self.statistics_of(topic, from, to).await?),
-            Query::Counts { topic } => Answer::Counts(self.counts_of(topic).await?),
+            Query::Counts { topic } => Answer::Counts(counted(&mut self.read(Step::Counts, topic).await?)?),
         })
     }
 
     /// The scripts of a topic, for calls that need no owner.
     pub(super) fn scripts_of(&self, topic: &TopicKey) -> TopicScripts {
         TopicScripts::new(&self.scripts, self.keyspace.of(topic), "")
+    }
+
+    /// The answer of a script without arguments.
+    async fn read(&self, step: Step, topic: &TopicKey) -> Result<Reply, StoreError> {
+        self.shards.ask_list(self.scripts_of(topic).call(step)).await
     }
 
     async fn get_by_ids(&self, topic: &TopicKey, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
@@ -136,11 +146,6 @@ impl RedisStore {
             oldest.extend(first.jobs.into_iter().map(|job| (job.id, job.place)));
         }
         Ok(oldest)
-    }
-
-    async fn counts_of(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
-        let mut reply = self.shards.ask_list(self.scripts_of(topic).call(Step::Counts)).await?;
-        counted(&mut reply)
     }
 }
 

@@ -41,12 +41,10 @@ pub(super) struct RedisProducer {
 struct Calls {
     /// Of the topic and the producer.
     scripts: TopicScripts,
-    /// A call of `add` without arguments, for a plain batch.
-    plain: ScriptCall,
-    /// The same for a batch whose jobs may be due much later.
-    plain_later: ScriptCall,
-    /// The same where the topic needs more keys, and whether it does.
-    plain_wide: ScriptCall,
+    /// Calls of `add` without arguments, for a plain batch, for one whose jobs may be due much later, and where the topic needs more
+    /// keys.
+    plain: [ScriptCall; 3],
+    /// Whether it does.
     is_wide: AtomicBool,
     /// The nodes that held jobs when an add last met a running one.
     nodes: Mutex<BTreeSet<NodeId>>,
@@ -61,13 +59,16 @@ impl Calls {
     /// The call of an add. With `renews` the store keeps the answer for an hour from now.
     fn add(&self, batch: &AddBatch, renews: bool) -> ScriptCall {
         if batch.is_plain() {
-            let mut call = if batch.is_bounded() || self.is_wide.load(Ordering::Relaxed) {
-                self.plain_wide.clone()
+            let [plain, later, wide] = &self.plain;
+            let is_wide = batch.is_bounded() || self.is_wide.load(Ordering::Relaxed);
+            let mut call = if is_wide {
+                wide
             } else if batch.may_be_later() {
-                self.plain_later.clone()
+                later
             } else {
-                self.plain.clone()
-            };
+                plain
+            }
+            .clone();
             batch.write(&mut call, &BTreeSet::new(), renews);
             call
         } else {
@@ -82,10 +83,9 @@ impl Calls {
 impl RedisProducer {
     pub(super) fn new(connection: OrderedConnection, scripts: TopicScripts, entry: Entry) -> Self {
         let command = scripts.call(Step::Command);
-        let [plain, plain_later, plain_wide] =
+        let plain =
             [PLAIN_KEYS, LATER_KEYS, WIDE_KEYS].map(|count| scripts.call_with_first(Step::Add, count, &scripts.owner));
-        let (is_wide, nodes) = (AtomicBool::default(), Mutex::default());
-        let calls = Calls { scripts, plain, plain_later, plain_wide, is_wide, nodes, entry };
+        let calls = Calls { scripts, plain, is_wide: AtomicBool::default(), nodes: Mutex::default(), entry };
         Self { connection, calls: Arc::new(calls), command }
     }
 }

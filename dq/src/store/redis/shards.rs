@@ -114,7 +114,7 @@ impl Shards {
             Place::Of(slot) => (None, Some(*slot)),
         };
         let node = self.cluster.clone().map(|cluster| Node { cluster, host, slot });
-        let server = Arc::new(self.open(self.connector.to(node)));
+        let server = Arc::new(self.open(Connector { node, ..self.connector.clone() }));
         servers.insert(place, Arc::clone(&server));
         drop(servers);
         drop(gone);

@@ -76,17 +76,18 @@ impl Source {
 
     /// The login of the next connection; `None`: that of the URL.
     pub(super) async fn login(&self) -> io::Result<Option<Login>> {
-        match &self.login {
-            Some(ask) => ask().await.map(Some),
-            None => Ok(None),
-        }
+        asked(self.login.as_ref()).await
     }
 
     /// A stream of the program's own; `None`: dq connects to the host of the URL.
     pub(super) async fn stream(&self) -> io::Result<Option<Box<dyn Stream>>> {
-        match &self.streams {
-            Some(open) => open().await.map(Some),
-            None => Ok(None),
-        }
+        asked(self.streams.as_ref()).await
+    }
+}
+
+async fn asked<T>(ask: Option<&Ask<T>>) -> io::Result<Option<T>> {
+    match ask {
+        Some(ask) => ask().await.map(Some),
+        None => Ok(None),
     }
 }

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::reply::{Reply, malformed};
-use super::scripts::{ScriptCall, Step};
-use super::{LAST_MS, RedisStore, micros, millis};
-use crate::job::{GroupName, TopicKey};
+use super::scripts::ScriptCall;
+use super::{LAST_MS, micros, millis};
+use crate::job::GroupName;
 use crate::store::{
     BatchAnswer, Drain, Due, LimitKind, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicFull, TopicLimit,
     TopicSet, TopicState,
@@ -143,14 +143,6 @@ pub(super) fn set(reply: Reply, change: &TopicChange) -> Result<BatchAnswer<Topi
         let both = codes.split_once(';').ok_or_else(|| malformed("set", "it does not say what was there before"));
         both.map(|(before, now)| vec![TopicSet { before: state(before), now: state(now) }])
     })
-}
-
-impl RedisStore {
-    pub(super) async fn state_of_topic(&self, topic: &TopicKey) -> Result<TopicState, StoreError> {
-        let mut reply = self.shards.ask_list(self.scripts_of(topic).call(Step::TopicState)).await?;
-        let clock = reply.time()?;
-        state_of(&mut reply, clock)
-    }
 }
 
 fn encoded(text: &str) -> String {
