@@ -23,6 +23,9 @@ const DECLARED: &str = "DQ_REDIS_DECLARED";
 /// What the URL of a cluster begins with.
 const CLUSTER: &str = "redis+cluster://";
 
+/// What the URL of a server behind sentinels begins with.
+const SENTINELS: &str = "redis+sentinel://";
+
 /// Removes every key that begins with ARGV[1].
 const REMOVE_KEYS: &str = "local at, count = '0', 0
 repeat
@@ -59,6 +62,33 @@ impl std::fmt::Debug for CommandConnection {
 fn connect_to(host: &str) -> redis::Connection {
     let client = redis::Client::open(format!("redis://{host}")).expect("the URL is valid");
     client.get_connection().expect("the server is reachable")
+}
+
+/// Connects to the first server of a cluster, to the master that the first sentinel names, or to the server of the URL.
+fn connect_over(url: &str) -> redis::Connection {
+    if let Some(hosts) = url.strip_prefix(CLUSTER) {
+        return connect_to(hosts.split(',').next().unwrap_or(hosts));
+    }
+    if let Some((hosts, service)) = url.strip_prefix(SENTINELS).and_then(|rest| rest.split_once('/')) {
+        let mut ask = redis::cmd("SENTINEL");
+        ask.arg("GET-MASTER-ADDR-BY-NAME").arg(service);
+        let mut sentinel = connect_to(hosts.split(',').next().unwrap_or(hosts));
+        let (host, port): (String, u16) = ask.query(&mut sentinel).expect("the sentinel knows the master");
+        return connect_to(&format!("{host}:{port}"));
+    }
+    let (server, options) = url.split_once('?').unwrap_or((url, ""));
+    let file = |name: &str| {
+        let path = options.split('&').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))?;
+        Some(std::fs::read(path).expect("the file of the URL can be read"))
+    };
+    let client = if server.starts_with("rediss://") {
+        let client_tls = file("cert").zip(file("key"));
+        let client_tls = client_tls.map(|(client_cert, client_key)| redis::ClientTlsConfig { client_cert, client_key });
+        redis::Client::build_with_tls(server, redis::TlsCertificates { client_tls, root_cert: file("ca") })
+    } else {
+        redis::Client::open(server)
+    };
+    client.and_then(|client| client.get_connection()).expect("the server is reachable")
 }
 
 impl CommandConnection {
@@ -193,7 +223,7 @@ impl Keyspace {
     /// # Panics
     /// If the server cannot be reached or rejects the user of the URL.
     pub fn connect(&self) -> CommandConnection {
-        CommandConnection(self.store().connection().expect("the server is reachable"))
+        CommandConnection(connect_over(&self.url()))
     }
 }
 

@@ -99,7 +99,7 @@ impl Connector {
         };
         connected.map_err(|error| {
             self.doubt();
-            of_connecting(operation, self.address.is_tls(), error)
+            of_connecting(operation, self.address.is_tls, error)
         })
     }
 
@@ -141,7 +141,7 @@ impl Connector {
 
     /// Who connects, and to which database.
     pub(super) async fn settings(&self) -> RedisResult<RedisConnectionInfo> {
-        let mut settings = self.address.info.redis_settings().clone();
+        let mut settings = self.address.settings.clone();
         if let Some(login) = self.source.login().await? {
             settings = settings.set_password(login.password);
             settings = settings.set_username(login.user.unwrap_or_else(|| "default".into()));
@@ -206,14 +206,6 @@ impl Connector {
             return Ok(Box::new(certificates.begin(host, stream).await?));
         }
         Ok(Box::new(stream))
-    }
-
-    /// A new blocking connection.
-    #[cfg(feature = "testing")]
-    pub(super) fn blocking(&self, operation: &'static str) -> Result<redis::Connection, StoreError> {
-        let client = self.address.client();
-        let connected = client.and_then(|client| client.get_connection_with_timeout(CONNECT_WITHIN));
-        connected.map_err(|error| of_connecting(operation, self.address.is_tls(), error))
     }
 }
 

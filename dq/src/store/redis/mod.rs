@@ -197,15 +197,6 @@ impl RedisStore {
         self.over(|connector| Connector { check_period: period, ..connector })
     }
 
-    /// A blocking connection to the server, for tests that send commands of their own.
-    ///
-    /// # Errors
-    /// A [`StoreError`] if the store cannot connect.
-    #[cfg(feature = "testing")]
-    pub fn connection(&self) -> Result<::redis::Connection, StoreError> {
-        self.shards.connector.blocking("connect")
-    }
-
     /// The texts of the store's scripts. A server that knows them all (`SCRIPT LOAD`) executes requests strictly in
     /// order. A request whose script the server does not know yet is executed behind the requests that are in flight.
     #[cfg(feature = "testing")]

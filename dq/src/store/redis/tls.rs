@@ -87,16 +87,6 @@ impl Certificates {
         };
         Ok(Arc::clone(self.config.get_or_init(|| Arc::new(config))))
     }
-
-    /// The same for the blocking connections of tests.
-    #[cfg(feature = "testing")]
-    pub(super) fn for_client(&self, info: redis::ConnectionInfo) -> redis::RedisResult<redis::Client> {
-        install_crypto_provider();
-        let [root_cert, cert, key] = self.files.clone();
-        let client_tls = cert.zip(key);
-        let client_tls = client_tls.map(|(client_cert, client_key)| redis::ClientTlsConfig { client_cert, client_key });
-        redis::Client::build_with_tls(info, redis::TlsCertificates { client_tls, root_cert })
-    }
 }
 
 fn authorities(pem: &[u8]) -> io::Result<RootCertStore> {

@@ -1,7 +1,7 @@
 //! Parses `redis://[USER][:PASSWORD@]HOST[:PORT][/DATABASE][?prefix=TEXT]`, or `rediss://` for TLS with the options
 //! `ca=FILE&cert=FILE&key=FILE`; and the same with sentinels (`sentinel`) or several servers of a cluster (`cluster`). Secrets stay here: errors and logs show a masked URL.
 
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
+use redis::{ConnectionAddr, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo};
 
 use super::sentinel::{Host, Sentinels};
 #[cfg(feature = "tls")]
@@ -61,7 +61,9 @@ fn wrong_part(url: &str) -> Option<String> {
 /// The host of a server, and the user that connects.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
-    pub(super) info: ConnectionInfo,
+    /// Who connects, and to which database.
+    pub(super) settings: RedisConnectionInfo,
+    pub(super) is_tls: bool,
     pub(super) host: Host,
     /// What stands in front of all keys in place of `dq`.
     pub(super) prefix: Option<String>,
@@ -134,9 +136,9 @@ impl Address {
         debug_assert!(options.is_empty() && !is_tls, "without the feature there is no rediss");
         let masked = prefix.as_ref().map_or(masked.clone(), |prefix| format!("{masked}?prefix={prefix}"));
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let info = info.set_redis_settings(settings.set_skip_set_lib_name());
         Ok(Self {
-            info,
+            settings: settings.set_skip_set_lib_name(),
+            is_tls,
             host,
             prefix,
             sentinels: None,
@@ -145,26 +147,6 @@ impl Address {
             certificates,
             masked,
         })
-    }
-
-    /// The client library's own client, for the blocking connections of tests.
-    #[cfg(feature = "testing")]
-    pub(super) fn client(&self) -> redis::RedisResult<redis::Client> {
-        let mut info = self.info.clone();
-        if let Some(sentinels) = &self.sentinels {
-            let asked = info.clone().set_redis_settings(sentinels.settings.clone());
-            let (host, port) = sentinels.question().query(&mut redis::Client::open(asked)?.get_connection()?)?;
-            info = info.set_addr(ConnectionAddr::Tcp(host, port));
-        }
-        #[cfg(feature = "tls")]
-        if let Some(certificates) = &self.certificates {
-            return certificates.for_client(info);
-        }
-        redis::Client::open(info)
-    }
-
-    pub(super) fn is_tls(&self) -> bool {
-        matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
     }
 }
 
@@ -293,7 +275,7 @@ mod tests {
     #[test]
     fn user_password_and_database_are_read() {
         let address = Address::parse("redis://me:s%40cret@host:1234/5").unwrap();
-        let settings = address.info.redis_settings();
+        let settings = &address.settings;
         assert_eq!((settings.username(), settings.password(), settings.db()), (Some("me"), Some("s@cret"), 5));
         assert_eq!(address.host, ("host".to_owned(), 1234));
         assert_eq!(settings.protocol(), ProtocolVersion::RESP3);
