@@ -51,7 +51,7 @@ impl Options {
 }
 
 /// A batch that can be sent several times.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct AddBatch {
     number: u64,
     /// Of an entry of an outbox: the position of the one before it.
@@ -70,18 +70,7 @@ pub(super) struct AddBatch {
 
 impl AddBatch {
     pub(super) fn new(number: u64, items: Vec<NewJob>) -> Self {
-        let jobs = Vec::with_capacity(items.len());
-        let (groups, decided) = (Vec::new(), Vec::new());
-        let mut batch = Self {
-            number,
-            after: None,
-            membership: None,
-            groups,
-            jobs,
-            decided,
-            notes: RecordNotes::default(),
-            order: None,
-        };
+        let mut batch = Self { number, jobs: Vec::with_capacity(items.len()), ..Self::default() };
         let repeated = repeated(&items);
         for (position, job) in items.into_iter().enumerate() {
             if repeated.contains(&position) {

@@ -1,54 +1,45 @@
 //! Checks once, at first contact, whether the settings of each server keep jobs safe. A bad setting is a warning in the
 //! log, because the operator decides.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use redis::Value;
 
-use super::shards::Shards;
-use crate::store::{Danger, Durability, FindingCode, MemoryUse, StoreError};
+use super::RedisStore;
+use crate::store::{Danger, Durability, FindingCode, MemoryUse, Store, StoreError};
 
 /// The oldest server whose commands the scripts use.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// Remembers whether the server was checked.
-#[derive(Debug, Default)]
-pub(super) struct Check(AtomicBool);
-
-impl Check {
+impl RedisStore {
     /// Checks the server the first time it is called, and logs a warning for each bad setting.
-    pub(super) async fn once(&self, shards: &Shards, url: &str, durability: Durability) {
-        if self.0.swap(true, Ordering::Relaxed) {
+    pub(super) async fn check_once(&self) {
+        if self.is_checked.swap(true, Ordering::Relaxed) {
             return;
         }
         // The user may lack the permission for INFO; then there is no check.
-        let Ok(dangers) = warnings(shards, durability).await else { return };
+        let Ok(dangers) = self.warnings().await else { return };
         for (Danger { text, .. }, advice) in dangers {
-            tracing::warn!(store = url, "{text}: {advice}");
+            tracing::warn!(store = self.url(), "{text}: {advice}");
         }
     }
-}
 
-/// What the settings and the memory of the server mean for the jobs.
-pub(super) async fn dangers(shards: &Shards, durability: Durability) -> Result<Vec<Danger>, StoreError> {
-    Ok(warnings(shards, durability).await?.into_iter().map(|(danger, _)| danger).collect())
-}
-
-/// The same, each with what the log says to do.
-async fn warnings(shards: &Shards, durability: Durability) -> Result<Vec<Warning>, StoreError> {
-    let mut cmd = redis::cmd("INFO");
-    cmd.arg("everything");
-    let mut found = Vec::new();
-    for server in shards.all("check").await? {
-        let info = text(server.command("check", &cmd).await?);
-        // What is wrong with several servers is named once.
-        for warning in warnings_in(&info, durability) {
-            if !found.contains(&warning) {
-                found.push(warning);
+    /// What the settings and the memory of the server mean for the jobs, each with what the log says to do.
+    pub(super) async fn warnings(&self) -> Result<Vec<Warning>, StoreError> {
+        let mut cmd = redis::cmd("INFO");
+        cmd.arg("everything");
+        let mut found = Vec::new();
+        for server in self.shards.all("check").await? {
+            let info = text(server.command("check", &cmd).await?);
+            // What is wrong with several servers is named once.
+            for warning in warnings_in(&info, self.durability) {
+                if !found.contains(&warning) {
+                    found.push(warning);
+                }
             }
         }
+        Ok(found)
     }
-    Ok(found)
 }
 
 fn text(value: Value) -> String {
@@ -60,7 +51,7 @@ fn text(value: Value) -> String {
 }
 
 /// A danger, and what the log says to do.
-type Warning = (Danger, &'static str);
+pub(super) type Warning = (Danger, &'static str);
 
 /// What is dangerous on a server with this answer to `INFO`.
 fn warnings_in(info: &str, durability: Durability) -> Vec<Warning> {

@@ -180,27 +180,39 @@ impl Cluster {
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) cluster: Arc<Cluster>,
-    /// `None`: the one that has the slot, or any that has slots.
-    pub(super) host: Option<Host>,
-    pub(super) slot: Option<Slot>,
+    pub(super) place: Place,
+}
+
+/// Which server it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// The one server, or any of a cluster that has slots.
+    Any,
+    At(Host),
+    /// The server that turns out to have this slot, once the map is known.
+    Of(Slot),
 }
 
 impl Node {
     /// Where to connect to.
     pub(super) async fn host(&self) -> RedisResult<Host> {
-        if let Some(host) = &self.host {
+        if let Some(host) = self.known_host() {
             return Ok(host.clone());
         }
         self.cluster.known().await?;
-        let owner = self.slot.and_then(|slot| self.cluster.owner(slot));
+        let owner = if let Place::Of(slot) = self.place { self.cluster.owner(slot) } else { None };
         owner
             .or_else(|| self.cluster.masters().pop_first())
             .ok_or_else(|| io::Error::other("no server of the cluster has slots yet").into())
     }
 
+    const fn known_host(&self) -> Option<&Host> {
+        if let Place::At(host) = &self.place { Some(host) } else { None }
+    }
+
     /// Whether the server has this slot, as far as is known.
     pub(super) fn has(&self, slot: Slot) -> bool {
-        self.cluster.owner(slot) == self.host
+        self.cluster.owner(slot).as_ref() == self.known_host()
     }
 
     /// Takes note of what an error of this server says of the cluster. Returns it as one that passes, if it names another server.
@@ -208,7 +220,7 @@ impl Node {
         let detail = error.detail().unwrap_or_default();
         match error.code() {
             Some("MOVED") => {
-                let to = self.host.as_ref().and_then(|asked| moved(detail, asked));
+                let to = self.known_host().and_then(|asked| moved(detail, asked));
                 if let Some((slot, owner)) = &to {
                     self.cluster.map.send_if_modified(|map| map.give(*slot, owner));
                 }

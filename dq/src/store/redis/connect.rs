@@ -17,7 +17,7 @@ use redis::{
 use tokio::net::{TcpStream, lookup_host};
 use tokio_util::sync::CancellationToken;
 
-use super::cluster::Node;
+use super::cluster::{Node, Place};
 use super::errors::of_connecting;
 use super::sentinel::{Host, Sentinels, Votes};
 use super::source::{Source, Stream};
@@ -113,7 +113,8 @@ impl Connector {
                 let (host, port) = match (&mut node, &self.address.sentinels) {
                     (Some(node), _) => {
                         let host = node.host().await?;
-                        node.host.insert(host).clone()
+                        node.place = Place::At(host.clone());
+                        host
                     }
                     (None, Some(sentinels)) => self.master(sentinels).await?,
                     (None, None) => self.address.host.clone(),

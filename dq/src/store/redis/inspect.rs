@@ -1,7 +1,6 @@
 //! The answers to the queries, over the shared connection: one `match`, and the queries about the jobs of a topic.
 
 use super::RedisStore;
-use super::check::dangers;
 use super::export::{crash_count, progress_of};
 use super::keys::Key;
 use super::reply::{Reply, malformed, state};
@@ -23,12 +22,12 @@ impl RedisStore {
             Query::Prepare {} => Answer::Prepare(()),
             Query::Contact {} => {
                 self.shards.command("ping", &redis::cmd("PING")).await?;
-                self.check.once(&self.shards, &self.shards.connector.address.masked, self.durability).await;
+                self.check_once().await;
                 Answer::Contact(())
             }
             Query::Open { topic } => {
                 self.shards.ask(self.scripts_of(topic).call(Step::Open)).await?;
-                self.check.once(&self.shards, &self.shards.connector.address.masked, self.durability).await;
+                self.check_once().await;
                 Answer::Open(())
             }
             Query::Listen { topic } => {
@@ -72,7 +71,9 @@ impl RedisStore {
                 Answer::Repair(self.repair_of(topic, mismatch, nodes).await?)
             }
             Query::Repair { topic, repair: Repair::GiveUp(job) } => Answer::Repair(self.give_up_of(topic, job).await?),
-            Query::Dangers {} => Answer::Dangers(dangers(&self.shards, self.durability).await?),
+            Query::Dangers {} => {
+                Answer::Dangers(self.warnings().await?.into_iter().map(|(danger, _)| danger).collect())
+            }
             Query::Statistics { topic, from, to } => Answer::Statistics(self.statistics_of(topic, from, to).await?),
             Query::Counts { topic } => Answer::Counts(counted(&mut self.read(Step::Counts, topic).await?)?),
         })

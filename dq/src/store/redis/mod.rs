@@ -59,12 +59,12 @@ mod topic_state;
 mod url;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
-use self::check::Check;
 use self::confirm::Confirm;
 use self::connect::Connector;
 use self::connection::{AfterBreak, OrderedConnection};
@@ -105,7 +105,8 @@ pub struct RedisStore {
     scripts: Arc<Scripts>,
     keyspace: Keyspace,
     silence: Duration,
-    check: Check,
+    /// Whether the settings of the server were checked.
+    is_checked: AtomicBool,
     durability: Durability,
 }
 
@@ -219,7 +220,7 @@ impl RedisStore {
             scripts: Arc::new(Scripts::new(test_clock)),
             keyspace,
             silence: SILENCE,
-            check: Check::default(),
+            is_checked: AtomicBool::default(),
             durability,
         })
     }

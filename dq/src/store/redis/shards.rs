@@ -6,13 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::cluster::{Ask, Cluster, Node};
+use super::cluster::{Ask, Cluster, Node, Place};
 use super::confirm::Confirm;
 use super::connect::Connector;
 use super::errors::of_connecting;
 use super::lines::Lines;
 use super::query_connection::QueryConnection;
-use super::sentinel::Host;
 use super::signals::Subscriptions;
 use super::slots::Slot;
 use super::{LINK_LINES, PRODUCER_LINES, WAITING_LINES};
@@ -25,16 +24,6 @@ pub(super) struct Shards {
     confirm: Option<Confirm>,
     cluster: Option<Arc<Cluster>>,
     servers: Mutex<BTreeMap<Place, Arc<Server>>>,
-}
-
-/// Which server it is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    /// The one server, or any of a cluster.
-    Any,
-    At(Host),
-    /// The server that turns out to have this slot, once the map is known.
-    Of(Slot),
 }
 
 /// What is open to one server. Nothing is, until it is used.
@@ -108,12 +97,7 @@ impl Shards {
             }
             stays
         });
-        let (host, slot) = match &place {
-            Place::Any => (None, None),
-            Place::At(host) => (Some(host.clone()), None),
-            Place::Of(slot) => (None, Some(*slot)),
-        };
-        let node = self.cluster.clone().map(|cluster| Node { cluster, host, slot });
+        let node = self.cluster.clone().map(|cluster| Node { cluster, place: place.clone() });
         let server = Arc::new(self.open(Connector { node, ..self.connector.clone() }));
         servers.insert(place, Arc::clone(&server));
         drop(servers);
