@@ -64,15 +64,20 @@ impl Provider {
 impl TopicProvider {
     /// Reads the set of this name that lives in this topic, with up to 1,000 of the members that have not ended; `None` if there is none.
     pub fn job_set(&self, name: impl AsRef<str>) -> Call<Query<Option<SetSeen>>> {
-        match JobId::new(name) {
-            Ok(name) => sets(self.0.clone(), SetsRequest::One(name, MOST_WAITED_FOR), |mut sets| sets.pop()),
-            Err(error) => Call::bad(error),
-        }
+        let one = |name| {
+            Call::query(
+                self.0.clone(),
+                SetsRequest::One(name, MOST_WAITED_FOR),
+                |store, key, request, _| store.job_sets(key, request),
+                |mut sets| sets.pop(),
+            )
+        };
+        JobId::new(name).map_or_else(Call::bad, one)
     }
 
     /// Lists the sets that live in this topic, those first that have not ended: at most 1,000 after the first `from`.
     pub fn job_sets(&self, from: usize, limit: usize) -> Call<Query<Vec<SetSeen>>> {
-        sets(self.0.clone(), SetsRequest::Page { from, limit }, |sets| sets)
+        self.asks(SetsRequest::Page { from, limit }, |store, key, request, _| store.job_sets(key, request))
     }
 }
 
@@ -82,17 +87,6 @@ impl TopicProvider {
         let ends = ids.into_iter().map(|id| (id, MemberEnd::Left)).collect();
         change(&self.0, set, SetVerb::End(topic, ends), None).await.map(drop)
     }
-}
-
-fn sets<T: Send + 'static>(
-    caller: Caller,
-    request: SetsRequest,
-    read: impl FnOnce(Vec<SetSeen>) -> T + Send + 'static,
-) -> Call<Query<T>> {
-    let ask = |store: std::sync::Arc<dyn crate::store::Store>, topic, request, _| -> super::query::Asking<_> {
-        Box::pin(async move { store.job_sets(&topic, &request).await })
-    };
-    Call::query(caller, request, ask, read)
 }
 
 impl<J: DelayJob> JobSet<J> {
@@ -172,13 +166,11 @@ impl Call<Add> {
     /// When the call was polled before.
     pub fn member_of(self, home: &TopicProvider, set: impl AsRef<str>) -> Call<AddMembers> {
         let home = home.0.clone();
-        match JobId::new(set) {
-            Ok(set) => self.map(|add| {
-                let (topic, draft, defaults, options) = add.into_parts();
-                AddMembers { home, set, on_dead: OnDead::Count, topic, drafts: vec![draft], defaults, options }
-            }),
-            Err(error) => Call::bad(error),
-        }
+        let member = |add: Add, set| {
+            let (topic, draft, defaults, options) = add.into_parts();
+            AddMembers { home, set, on_dead: OnDead::Count, topic, drafts: vec![draft], defaults, options }
+        };
+        JobId::new(set).map_or_else(Call::bad, |set| self.map(|add| member(add, set)))
     }
 
     /// Makes the job the last one of the [set](Provider::job_set) of this name that lives in its topic, as [`JobSet::then`] does.
@@ -186,13 +178,11 @@ impl Call<Add> {
     /// # Panics
     /// When the call was polled before.
     pub fn last_of(self, set: impl AsRef<str>) -> Call<CloseSet> {
-        match JobId::new(set) {
-            Ok(set) => self.map(|add| {
-                let (home, draft, defaults, options) = add.into_parts();
-                CloseSet { home, set, draft, defaults, options }
-            }),
-            Err(error) => Call::bad(error),
-        }
+        let last = |add: Add, set| {
+            let (home, draft, defaults, options) = add.into_parts();
+            CloseSet { home, set, draft, defaults, options }
+        };
+        JobId::new(set).map_or_else(Call::bad, |set| self.map(|add| last(add, set)))
     }
 }
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::command::command_many;
 use super::error::{CallError, Doing};
 use super::inputs::read_within;
-use super::query::query;
+use super::query::{Asking, query};
 use super::root::Caller;
 use super::seen::{Seen, SeenSchedule};
-use crate::job::{BadName, JobId, State};
+use crate::job::{BadName, JobId, State, TopicKey};
 use crate::schedule::{schedule_id, schedule_name};
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
-use crate::store::{CommandKind, Cursor, Page, PageRequest, Stored};
+use crate::store::{CommandKind, Cursor, Page, PageRequest, Store, Stored};
 use crate::time::{Delay, IntoDelay};
 
 const USUAL_PAGE: usize = 100;
@@ -111,11 +111,7 @@ impl<P> Pages<P> {
         let (caller, within) = self.list.caller()?;
         let (after, limit) = (self.list.after.clone(), self.list.limit);
         let request = PageRequest { state: self.state, after, limit, bytes: USUAL_BYTES };
-        query(&caller.root, caller.target(Doing::Query), within, request, |store, key, request, tries| {
-            let request = halved(request, tries);
-            Box::pin(async move { store.page(&key, request).await })
-        })
-        .await
+        query(&caller.root, caller.target(Doing::Query), within, request, page).await
     }
 
     /// Reads the next page; `None` after the last. Cancel safe: if the future is dropped, the list stays where it was.
@@ -183,10 +179,10 @@ impl<P> fmt::Debug for Pages<P> {
     }
 }
 
-/// The request for less after each try: the answer may have been more than the link can carry in time.
-pub(super) fn halved(request: PageRequest, tries: u32) -> PageRequest {
+/// Asks for a page, and for half as much after each try: the answer may have been more than the link can carry in time.
+pub(super) fn page<'a>(store: &'a dyn Store, key: &'a TopicKey, request: &PageRequest, tries: u32) -> Asking<'a, Page> {
     let half = |most: usize| most.checked_shr(tries).unwrap_or_default().max(1);
-    PageRequest { limit: half(request.limit), bytes: half(request.bytes), ..request }
+    store.page(key, PageRequest { limit: half(request.limit), bytes: half(request.bytes), ..request.clone() })
 }
 
 /// The schedules of one topic in the order of their names, page by page. Made by
@@ -234,13 +230,10 @@ impl Schedules {
         }
         let (caller, within) = self.0.caller()?;
         let limit = self.0.limit;
-        let ids = query(
-            &caller.root,
-            caller.target(Doing::Query),
-            within,
-            self.0.after.clone(),
-            move |store, key, after, _| Box::pin(async move { store.schedules(&key, after.as_ref(), limit).await }),
-        );
+        let (target, after) = (caller.target(Doing::Query), self.0.after.clone());
+        let ids = query(&caller.root, target, within, after, move |store, key, after, _| {
+            store.schedules(key, after.as_ref(), limit)
+        });
         let ids = ids.await?;
         let found = stored(caller, &ids, within).await?;
         let seen = found.into_iter().flatten().filter_map(|stored| {
@@ -263,9 +256,8 @@ pub(super) async fn stored(
     let mut found = Vec::with_capacity(ids.len());
     while found.len() < ids.len() {
         let rest: Vec<_> = ids[found.len()..].iter().take(MOST_JOBS).cloned().collect();
-        let part = query(&caller.root, caller.target(Doing::Query), within, rest, |store, key, rest, _| {
-            Box::pin(async move { store.get(&key, &rest).await })
-        });
+        let target = caller.target(Doing::Query);
+        let part = query(&caller.root, target, within, rest, |store, key, rest, _| store.get(key, rest));
         found.extend(part.await?);
     }
     Ok(found)

@@ -21,16 +21,16 @@ use crate::store::{Store, StoreError};
 pub struct Query<T>(Ask<T>);
 
 /// A request to the store, on its way.
-pub(super) type Asking<T> = BoxFuture<'static, Result<T, StoreError>>;
+pub(super) type Asking<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 type Ask<T> = Box<dyn FnOnce(Option<Duration>) -> BoxFuture<'static, Result<T, CallError>> + Send>;
 
 impl<T: Send + 'static> Call<Query<T>> {
     /// A query of a topic, whose answer `read` makes ready for the caller.
-    pub(super) fn query<A: Send + 'static, R: Clone + Send + Sync + 'static>(
+    pub(super) fn query<A: Send + 'static, R: Send + Sync + 'static>(
         caller: Caller,
         request: R,
-        ask: impl Fn(Arc<dyn Store>, TopicKey, R, u32) -> Asking<A> + Send + Sync + 'static,
+        ask: impl for<'a> Fn(&'a dyn Store, &'a TopicKey, &'a R, u32) -> Asking<'a, A> + Send + Sync + 'static,
         read: impl FnOnce(A) -> T + Send + 'static,
     ) -> Self {
         Self::new(Query(Box::new(move |within| {
@@ -57,13 +57,13 @@ impl<T> fmt::Debug for Query<T> {
 
 /// Asks the store until it answers. While 256 queries have no answer, further callers wait, in their order. Cancel safe: once
 /// dropped, it sends nothing further. `target` says what the caller is doing: a request that changes something may have been executed
-/// though no answer came. `ask` gets a copy of the request, and the number of tries so far, to ask for less after each.
-pub(super) async fn query<T: Send + 'static, R: Clone + Send + Sync + 'static>(
+/// though no answer came. `ask` gets the request, and the number of tries so far, to ask for less after each.
+pub(super) async fn query<T: Send + 'static, R: Send + Sync + 'static>(
     root: &Root,
     target: Target,
     within: Option<Duration>,
     request: R,
-    ask: impl Fn(Arc<dyn Store>, TopicKey, R, u32) -> Asking<T> + Send + Sync + 'static,
+    ask: impl for<'a> Fn(&'a dyn Store, &'a TopicKey, &'a R, u32) -> Asking<'a, T> + Send + Sync + 'static,
 ) -> Result<T, CallError> {
     let deadline = root.deadline(within);
     let place = match in_time(root, deadline, Arc::clone(&root.places.queries).acquire_owned()).await {
@@ -79,7 +79,7 @@ pub(super) async fn query<T: Send + 'static, R: Clone + Send + Sync + 'static>(
         if environment.now() >= deadline.at {
             return Err(too_many(deadline));
         }
-        let ask = |tries| (ask(Arc::clone(&store), key.clone(), request.clone(), tries), ());
+        let ask = |tries| (ask(&*store, &key, &request, tries), ());
         repeat(&environment, retries, deadline, changes, ask, |&(), waited, limit| unanswered(waited, limit)).await
     };
     on_own_thread(root, work).await.map_err(|failed| CallError::failed(target, failed))

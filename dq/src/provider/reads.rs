@@ -1,11 +1,9 @@
 //! What the inspector and the doctor ask: reads, each one query of one topic or of the app, and the commands of a bulk change.
 
-use std::sync::Arc;
-
 use super::call::Call;
 use super::command::command_many;
 use super::error::{CallError, Doing, Target};
-use super::pages::halved;
+use super::pages::page;
 use super::query::{Asking, Query, query};
 use super::topic::TopicProvider;
 use super::typed::Provider;
@@ -19,10 +17,10 @@ use crate::time::Timestamp;
 
 impl TopicProvider {
     /// A query of the topic, which is sent when it is awaited.
-    pub(super) fn asks<T: Send + 'static, R: Clone + Send + Sync + 'static>(
+    pub(super) fn asks<T: Send + 'static, R: Send + Sync + 'static>(
         &self,
         request: R,
-        ask: impl Fn(Arc<dyn Store>, TopicKey, R, u32) -> Asking<T> + Send + Sync + 'static,
+        ask: impl for<'a> Fn(&'a dyn Store, &'a TopicKey, &'a R, u32) -> Asking<'a, T> + Send + Sync + 'static,
     ) -> Call<Query<T>> {
         Call::query(self.0.clone(), request, ask, |found| found)
     }
@@ -38,92 +36,83 @@ impl TopicProvider {
 
     /// The topic as a whole, with up to `nodes` of the nodes that hold jobs.
     pub(crate) fn overview(&self, nodes: usize) -> Call<Query<TopicOverview>> {
-        self.asks(nodes, |store, key, nodes, _| Box::pin(async move { store.overview(&key, nodes).await }))
+        self.asks(nodes, |store, key, nodes, _| store.overview(key, *nodes))
     }
 
     /// The first job of each state that has an order of time.
     pub(crate) fn oldest(&self) -> Call<Query<Vec<(JobId, JobPlace)>>> {
-        self.asks((), |store, key, (), _| Box::pin(async move { store.oldest(&key).await }))
+        self.asks((), |store, key, (), _| store.oldest(key))
     }
 
     /// How many DELAYED jobs are due between each two of these times.
     pub(crate) fn due_counts(&self, times: Vec<Timestamp>) -> Call<Query<Vec<DueCount>>> {
-        self.asks(times, |store, key, times, _| Box::pin(async move { store.due_counts(&key, &times).await }))
+        self.asks(times, |store, key, times, _| store.due_counts(key, times))
     }
 
     /// A page of the nodes that hold jobs.
     pub(crate) fn nodes(&self, request: NodesRequest) -> Call<Query<NodesPage>> {
-        self.asks(request, |store, key, request, _| Box::pin(async move { store.nodes(&key, request).await }))
+        self.asks(request, |store, key, request, _| store.nodes(key, request.clone()))
     }
 
     /// A page of the groups.
     pub(crate) fn groups(&self, request: GroupsRequest) -> Call<Query<GroupsPage>> {
-        self.asks(request, |store, key, request, _| Box::pin(async move { store.groups(&key, &request).await }))
+        self.asks(request, |store, key, request, _| store.groups(key, request))
     }
 
     /// What the topic counted in the minutes from `from` to `to`.
     pub(crate) fn statistics(&self, from: u64, to: u64) -> Call<Query<Vec<MinuteCounts>>> {
-        self.asks((from, to), |store, key, (from, to), _| {
-            Box::pin(async move { store.statistics(&key, from, to).await })
-        })
+        self.asks((from, to), |store, key, (from, to), _| store.statistics(key, *from, *to))
     }
 
     /// A page of one state; each try after an outage asks for half of it.
     pub(crate) fn page(&self, request: PageRequest) -> Call<Query<Page>> {
-        self.asks(request, |store, key, request, tries| {
-            let request = halved(request, tries);
-            Box::pin(async move { store.page(&key, request).await })
-        })
+        self.asks(request, page)
     }
 
     /// What the topic has kept of the moves of a job, oldest first.
     pub(crate) fn history(&self, id: JobId) -> Call<Query<Option<JobHistory>>> {
-        self.asks(id, |store, key, id, _| Box::pin(async move { store.history(&key, &id).await }))
+        self.asks(id, |store, key, id, _| store.history(key, id))
     }
 
     /// Until when an id stays taken, perhaps a time that is over.
     pub(crate) fn taken(&self, id: JobId) -> Call<Query<Option<Timestamp>>> {
-        self.asks(id, |store, key, id, _| Box::pin(async move { store.taken(&key, &id).await }))
+        self.asks(id, |store, key, id, _| store.taken(key, id))
     }
 
     /// A job by its id.
     pub(crate) fn stored(&self, id: JobId) -> Call<Query<Option<Stored>>> {
-        self.asks(id, |store, key, id, _| {
-            Box::pin(async move { Ok(store.get(&key, std::slice::from_ref(&id)).await?.into_iter().next().flatten()) })
-        })
+        self.get_one(Ok(id), |stored| stored)
     }
 
     /// Those of these jobs that do not exist.
     pub(crate) fn missing(&self, ids: Vec<JobId>) -> Call<Query<Vec<JobId>>> {
         self.asks(ids, |store, key, ids, _| {
             Box::pin(async move {
-                let found = store.get(&key, &ids).await?;
-                Ok(ids.into_iter().zip(found).filter(|(_, stored)| stored.is_none()).map(|(id, _)| id).collect())
+                let found = store.get(key, ids).await?;
+                Ok(ids.iter().zip(found).filter(|(_, stored)| stored.is_none()).map(|(id, _)| id.clone()).collect())
             })
         })
     }
 
     /// Checks the version of the topic and the types of its keys.
     pub(crate) fn check(&self) -> Call<Query<()>> {
-        self.asks((), |store, key, (), _| Box::pin(async move { store.open(&key).await }))
+        self.asks((), |store, key, (), _| store.open(key))
     }
 
     /// What waits in the outbox of the topic.
     pub(crate) fn outbox(&self, limit: usize) -> Call<Query<Vec<OutboxSeen>>> {
-        self.asks(limit, |store, key, limit, _| Box::pin(async move { store.outbox(&key, None, limit).await }))
+        self.asks(limit, |store, key, limit, _| store.outbox(key, None, *limit))
     }
 
     /// Where the keys of the topic do not agree.
     pub(crate) fn examine(&self, request: Examine) -> Call<Query<Examined>> {
-        self.asks(request, |store, key, request, _| Box::pin(async move { store.examine(&key, request).await }))
+        self.asks(request, |store, key, request, _| store.examine(key, request.clone()))
     }
 
     /// Makes a repair, if what is wrong is still there.
     pub(crate) async fn repair(&self, repair: Repair) -> Result<bool, CallError> {
-        query(&self.0.root, self.0.target(Doing::Change), None, Arc::new(repair), |store, key, repair, _| {
-            Box::pin(async move { store.repair(&key, &repair).await })
-        })
-        .await
+        let target = self.0.target(Doing::Change);
+        query(&self.0.root, target, None, repair, |store, key, repair, _| store.repair(key, repair)).await
     }
 }
 
@@ -132,7 +121,7 @@ impl Provider {
     pub(crate) async fn topic_names(&self, after: Option<&str>, limit: usize) -> Result<TopicNames, CallError> {
         let after = after.map(str::to_owned);
         query(&self.0, target(None, Doing::ListTopics)?, None, after, move |store, key, after, _| {
-            Box::pin(async move { store.topics_behind(&key.app, after.as_deref(), limit).await })
+            store.topics_behind(&key.app, after.as_deref(), limit)
         })
         .await
     }
@@ -145,7 +134,7 @@ impl Provider {
     ) -> Result<Examined, CallError> {
         let request = (topic.cloned(), after);
         query(&self.0, target(topic, Doing::Query)?, None, request, |store, key, (only, after), _| {
-            Box::pin(async move { store.examine_keys(&key.app, only.as_ref(), after.as_deref()).await })
+            store.examine_keys(&key.app, only.as_ref(), after.as_deref())
         })
         .await
     }
@@ -153,7 +142,7 @@ impl Provider {
     /// What endangers the store as a whole.
     pub(crate) async fn dangers(&self) -> Result<Vec<Danger>, CallError> {
         let target = target(None, Doing::Query)?;
-        query(&self.0, target, None, (), |store, _, (), _| Box::pin(async move { store.dangers().await })).await
+        query(&self.0, target, None, (), |store, _, (), _| store.dangers()).await
     }
 
     /// The clock of this machine.

@@ -22,10 +22,7 @@ pub struct ResultOf<R> {
 
 impl<R: DeserializeOwned + Send + 'static> Call<ResultOf<R>> {
     pub(super) fn result(caller: Caller, id: Result<JobId, BadName>) -> Self {
-        match id {
-            Ok(id) => Self::new(ResultOf { caller, id, result: PhantomData }),
-            Err(error) => Self::bad(error),
-        }
+        id.map_or_else(Self::bad, |id| Self::new(ResultOf { caller, id, result: PhantomData }))
     }
 }
 

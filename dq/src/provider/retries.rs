@@ -9,7 +9,7 @@ use super::error::{Failed, Reason};
 use super::request::Deadline;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
-use crate::store::{Pending, StoreError};
+use crate::store::StoreError;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -52,12 +52,12 @@ impl Retries {
 /// Asks the store until it answers, no repeat can help, or the time is over. The store may have done what a try asked whose answer did
 /// not come; then the result of a call that changes something is *unknown*, whatever the later ones say (rule 18). `ask` gets the
 /// number of tries so far, and `silent` makes the error of one that has no answer, from how long it had and what says so.
-pub(super) async fn repeat<T, P>(
+pub(super) async fn repeat<T, A: Future<Output = Result<T, StoreError>>, P>(
     environment: &Environment,
     mut retries: Retries,
     deadline: Deadline,
     changes: bool,
-    ask: impl Fn(u32) -> (Pending<T>, P),
+    ask: impl Fn(u32) -> (A, P),
     silent: impl Fn(&P, Duration, &'static str) -> StoreError,
 ) -> Result<T, Failed> {
     let (mut tries, mut refusals, mut doubt, mut last) = (0, 0, None, None);

@@ -7,8 +7,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-
 use super::call::{Call, Started, Verb};
 use super::error::{CallError, Doing, Failed, Invalid};
 use super::inputs::read;
@@ -188,7 +186,7 @@ pub(super) async fn send<T: Send + 'static>(
         let (id, number) = shared.answered.take(&shared.environment);
         let ask = |_| {
             let producer = shared.store.producer(&key, &id);
-            (one_of(operation, call(&*producer, number)).boxed(), producer)
+            (one_of(operation, call(&*producer, number)), producer)
         };
         let silent = |producer: &_, waited, _: &str| silent(operation, producer, waited);
         let answer = repeat(&shared.environment, retries, deadline, true, ask, silent).await?;

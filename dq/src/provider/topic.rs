@@ -1,5 +1,7 @@
 //! The provider of one topic, without a payload type; the typed provider is a layer over it.
 
+#![expect(clippy::needless_pass_by_value, reason = "callers give ids, jobs and payloads away: `delete(7)`")]
+
 use std::fmt;
 
 use serde::de::DeserializeOwned;
@@ -137,7 +139,7 @@ impl TopicProvider {
     /// Reads whether the topic is paused or drains, its default delay and its limits, once the returned [`Call`] is awaited. A pause that has
     /// ended by itself is none.
     pub fn state(&self) -> Call<Query<TopicState>> {
-        self.asks((), |store, key, (), _| Box::pin(async move { store.topic_state(&key).await }))
+        self.asks((), |store, key, (), _| store.topic_state(key))
     }
 
     /// Listens to what happens to the jobs of the topic, as [`Provider::events`](super::Provider::events) does.
@@ -147,39 +149,33 @@ impl TopicProvider {
     }
 
     /// Deletes a job in any state. A running job is deleted when its run ends, whatever the run's outcome is.
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `delete(7)`")]
     pub fn delete(&self, id: impl ToJobId) -> Call<JobCommand> {
         Call::command(self.0.clone(), CommandKind::Delete, id.to_job_id())
     }
 
     /// Deletes a job as [`delete`](Self::delete) does, and asks the handler of a running one to stop through its token.
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `cancel(7)`")]
     pub fn cancel(&self, id: impl ToJobId) -> Call<JobCommand> {
         Call::command(self.0.clone(), CommandKind::Cancel, id.to_job_id())
     }
 
     /// Acks a job: it ends a parked or waiting job, or a running one when its run ends. An unknown id is no error: the answer says
     /// whether anything changed.
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `ack(7)`")]
     pub fn ack(&self, id: impl ToJobId) -> Call<JobCommand<AckedOrRequeued>> {
         Call::command(self.0.clone(), CommandKind::Ack, id.to_job_id())
     }
 
     /// Makes a DEAD job due now with all its attempts again, or an UNACKED job due now as it was. An unknown id is no error: the
     /// answer says whether anything changed.
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `requeue(7)`")]
     pub fn requeue(&self, id: impl ToJobId) -> Call<JobCommand<AckedOrRequeued>> {
         Call::command(self.0.clone(), CommandKind::Requeue, id.to_job_id())
     }
 
     /// Reads the job with this id, in any state, once the returned [`Call`] is awaited; `None` if there is none.
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `get(7)`")]
     pub fn get(&self, id: impl ToJobId) -> Call<Query<Option<Seen<Value>>>> {
         self.get_id(id.to_job_id())
     }
 
     /// Waits for the result of a job, as [`Provider::result`](super::Provider::result) does.
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `result::<u64>(7)`")]
     pub fn result<R: DeserializeOwned + Send + 'static>(&self, id: impl ToJobId) -> Call<ResultOf<R>> {
         Call::result(self.0.clone(), id.to_job_id())
     }
@@ -188,25 +184,25 @@ impl TopicProvider {
         self.get_one(id, Seen::new)
     }
 
-    fn get_one<T: Send + 'static>(
+    pub(super) fn get_one<T: Send + 'static>(
         &self,
         id: Result<JobId, BadName>,
         seen: impl FnOnce(Stored) -> T + Send + 'static,
     ) -> Call<Query<Option<T>>> {
-        match id {
-            Ok(id) => Call::query(
+        let get = |id| {
+            Call::query(
                 self.0.clone(),
                 id,
-                |store, key, id, _| Box::pin(async move { store.get(&key, std::slice::from_ref(&id)).await }),
+                |store, key, id, _| store.get(key, std::slice::from_ref(id)),
                 |found| found.into_iter().next().flatten().map(seen),
-            ),
-            Err(error) => Call::bad(error),
-        }
+            )
+        };
+        id.map_or_else(Call::bad, get)
     }
 
     /// Counts the topic's jobs in each state, once the returned [`Call`] is awaited.
     pub fn counts(&self) -> Call<Query<TopicCounts>> {
-        self.asks((), |store, key, (), _| Box::pin(async move { store.counts(&key).await }))
+        self.asks((), |store, key, (), _| store.counts(key))
     }
 
     /// Lists the jobs in this state.
@@ -239,31 +235,26 @@ impl TopicProvider {
     }
 
     /// Gives a job that waits another due time, as [`Provider::reschedule`](super::Provider::reschedule) does.
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `reschedule(7, \"2h\")`")]
     pub fn reschedule(&self, id: impl ToJobId, when: impl IntoWhen) -> Call<Change> {
         Call::change(self.0.clone(), id.to_job_id(), Wanted::Reschedule(when.into_when()))
     }
 
     /// Makes a job that waits due this much later than it was, as [`Provider::extend_by`](super::Provider::extend_by) does.
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `extend_by(7, \"30m\")`")]
     pub fn extend_by(&self, id: impl ToJobId, by: impl IntoDelay) -> Call<Change> {
         Call::change(self.0.clone(), id.to_job_id(), Wanted::ExtendBy(by.into_delay()))
     }
 
     /// Makes a job that waits due now, as [`Provider::run_now`](super::Provider::run_now) does.
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `run_now(7)`")]
     pub fn run_now(&self, id: impl ToJobId) -> Call<Change> {
         Call::change(self.0.clone(), id.to_job_id(), Wanted::RunNow)
     }
 
     /// Gives a job another payload, as [`Provider::update`](super::Provider::update) does.
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `update_json(7, payload)`")]
     pub fn update_json(&self, id: impl ToJobId, payload: impl IntoJson) -> Call<Change> {
         Call::change(self.0.clone(), id.to_job_id(), Wanted::Update(payload.into_json()))
     }
 
     /// Gives a job other options, as [`Provider::set_options`](super::Provider::set_options) does.
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `set_options(7, options)`")]
     pub fn set_options(&self, id: impl ToJobId, options: JobOptions) -> Call<Change> {
         Call::change(self.0.clone(), id.to_job_id(), Wanted::Options(options))
     }

@@ -1,5 +1,7 @@
 //! The provider of all topics. It is typed: the payload's type names the topic and its defaults, the payload its id.
 
+#![expect(clippy::needless_pass_by_value, reason = "callers give ids, jobs and payloads away: `delete(7)`")]
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -51,7 +53,6 @@ impl Provider {
     ///
     /// Costs one allocation for the payload and, awaited, three more: id, record and answer. Concurrent adds share a request to the
     /// store and what that costs.
-    #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
     pub fn add<J: DelayJob>(&self, job: J) -> Call<Add> {
         self.on::<J, _>(|topic| Call::add(topic.0, draft(&job, None), J::DEFAULTS))
     }
@@ -117,7 +118,6 @@ impl Provider {
     /// # Ok(())
     /// # }
     /// ```
-    #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
     pub fn add_schedule<J: DelayJob>(&self, name: impl Into<String>, job: J) -> Call<AddSchedule> {
         self.on::<J, _>(|topic| Call::add_schedule(topic.0, name.into(), to_json(&job), J::DEFAULTS))
     }
@@ -196,7 +196,6 @@ impl Provider {
     }
 
     /// Reads the job with this id, in any state, once the returned [`Call`] is awaited; `None` if there is none.
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `get::<CloseOrder>(7)`")]
     pub fn get<J: DelayJob>(&self, id: impl ToJobId) -> Call<Query<Option<Seen<J>>>> {
         self.on::<J, _>(|topic| topic.get_id(id.to_job_id()))
     }
@@ -295,7 +294,6 @@ impl Provider {
     /// It changes a DELAYED job, a waiting broadcast, and an UNACKED or DEAD job, which stays where it is: [`requeue`](Self::requeue)
     /// then runs it with the new payload. A RUNNING, DONE or unknown job is refused, as by [`reschedule`](Self::reschedule). A store
     /// whose memory is full refuses an update as it refuses an add.
-    #[expect(clippy::needless_pass_by_value, reason = "a payload is given away")]
     pub fn update<J: DelayJob>(&self, id: impl ToJobId, payload: J) -> Call<Change> {
         self.on::<J, _>(|topic| Call::change(topic.0, id.to_job_id(), Wanted::Update(to_json(&payload))))
     }
@@ -359,7 +357,6 @@ impl Provider {
     /// # Ok(())
     /// # }
     /// ```
-    #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
     pub fn add_or_extend<J: DelayJob>(&self, job: J) -> Call<Add<Extending>> {
         self.on::<J, _>(|topic| Call::add(topic.0, draft(&job, None), J::DEFAULTS))
     }
