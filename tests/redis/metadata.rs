@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use dq::environment::{Entropy, Seeded};
-use dq::job::{Cause, Codec, Fence, FixedMetadata, GroupName, KeptState, Metadata, Priority, Record, Weight};
+use dq::job::{Cause, Codec, Fence, GroupName, KeptState, Metadata, Priority, Record, Weight};
 use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
 
@@ -130,7 +130,7 @@ fn scripts_refuse_the_bytes_that_nodes_refuse() {
     };
     let short = (0..=u8::MAX).map(|byte| Record::from_bytes(vec![byte; usize::from(byte % 5)].into()));
     let records: Vec<Record> = (0..10_000).map(record).chain(short).collect();
-    assert!(records.iter().filter(|record| record.fixed() != FixedMetadata::default()).count() > 1_000);
+    assert!(records.iter().filter(|record| record.fixed() != Metadata::default()).count() > 1_000);
     for (record, answer) in records.iter().zip(answers(&server, &records)) {
         let fields = answer.split(' ').take(6).collect::<Vec<_>>().join(" ");
         assert_eq!(fields, fixed_of(record), "{record:?}");

@@ -60,68 +60,33 @@ pub struct Metadata {
 /// Shows everything but the error of a decoder, which quotes the payload, the state and the result.
 impl fmt::Debug for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, .. } = self;
-        let Self {
-            version,
-            first_added,
-            priority,
-            weight,
-            group,
-            group_order,
-            retry,
-            headers,
-            error,
-            state,
-            result,
-            ..
-        } = self;
-        let error = match cause {
-            Some(Cause::Decode) => error.as_ref().map(|_| "(not shown: it quotes the payload; print `error` itself)"),
-            _ => error.as_deref(),
+        let error = match self.cause {
+            Some(Cause::Decode) => {
+                self.error.as_ref().map(|_| "(not shown: it quotes the payload; print `error` itself)")
+            }
+            _ => self.error.as_deref(),
         };
         f.debug_struct("Metadata")
-            .field("attempts", attempts)
-            .field("cause", cause)
-            .field("exhausted", exhausted)
-            .field("delay", delay)
-            .field("expires_at", expires_at)
-            .field("retain", retain)
-            .field("parked_by", parked_by)
-            .field("version", version)
-            .field("first_added", first_added)
-            .field("priority", priority)
-            .field("weight", weight)
-            .field("group", group)
-            .field("group_order", group_order)
-            .field("retry", retry)
-            .field("headers", headers)
+            .field("attempts", &self.attempts)
+            .field("cause", &self.cause)
+            .field("exhausted", &self.exhausted)
+            .field("delay", &self.delay)
+            .field("expires_at", &self.expires_at)
+            .field("retain", &self.retain)
+            .field("parked_by", &self.parked_by)
+            .field("version", &self.version)
+            .field("first_added", &self.first_added)
+            .field("priority", &self.priority)
+            .field("weight", &self.weight)
+            .field("group", &self.group)
+            .field("group_order", &self.group_order)
+            .field("retry", &self.retry)
+            .field("headers", &self.headers)
             .field("error", &error)
-            .field("state", state)
-            .field("result", result)
+            .field("state", &self.state)
+            .field("result", &self.result)
             .finish()
     }
-}
-
-/// The fields that a store itself acts on. Reading them decodes no text, so it is cheap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct FixedMetadata {
-    /// See [`Metadata::exhausted`].
-    pub exhausted: bool,
-    /// See [`Metadata::delay`].
-    pub delay: Duration,
-    /// See [`Metadata::expires_at`].
-    pub expires_at: Option<Timestamp>,
-    /// See [`Metadata::retain`].
-    pub retain: Duration,
-    /// See [`Metadata::parked_by`].
-    pub parked_by: Option<Fence>,
-    /// See [`Metadata::version`].
-    pub version: u32,
-    /// See [`Metadata::first_added`].
-    pub first_added: Option<Timestamp>,
-    /// See [`Metadata::priority`].
-    pub priority: Priority,
 }
 
 /// Why a run failed, or why a job is DEAD.

@@ -51,5 +51,3 @@ pub use delay_job::{DelayJob, JobDefaults, Payload};
 pub use dq_grammar::BadRetry;
 #[doc(hidden)]
 pub use ident::{BadToken, NodeId, ProducerId, Sequence, Token, TopicKey};
-#[doc(hidden)]
-pub use metadata::FixedMetadata;

@@ -8,7 +8,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::codec::Codec;
-use super::metadata::{BadRecord, FixedMetadata, Metadata, group_of, metadata_length, priority_of, weight_of};
+use super::metadata::{BadRecord, Metadata, group_of, metadata_length, priority_of, weight_of};
 use super::priority::Priority;
 use super::weight::Weight;
 
@@ -62,11 +62,11 @@ impl Record {
         Metadata::decode(self.split()?.0)
     }
 
-    /// Reads the metadata that a store itself needs, without decoding a text. If the bytes are not a record, it returns
-    /// the default.
+    /// Reads the metadata that a store itself acts on, without any text, so that it is cheap: the group, the retry policy, the headers, the
+    /// error, the state and the result are missing. If the bytes are not a record, it returns the default.
     #[doc(hidden)]
-    pub fn fixed(&self) -> FixedMetadata {
-        self.split().and_then(|(metadata, _)| FixedMetadata::decode(metadata)).unwrap_or_default()
+    pub fn fixed(&self) -> Metadata {
+        self.split().and_then(|(metadata, _)| Metadata::decode_numbers(metadata)).unwrap_or_default()
     }
 
     /// The priority of the job, which a store needs for its indexes. If the first byte says none, it is the default.

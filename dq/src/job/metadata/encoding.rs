@@ -33,7 +33,7 @@ use super::super::kept::KeptState;
 use super::super::limits::{self, Limit};
 use super::super::priority::Priority;
 use super::super::weight::Weight;
-use super::{BadRecord, Cause, FixedMetadata, Metadata};
+use super::{BadRecord, Cause, Metadata};
 use crate::time::{Timestamp, millis_ceil};
 
 pub(super) const FORMAT: u8 = 9;
@@ -152,8 +152,9 @@ impl Head {
         Ok(fixed + prefix + texts)
     }
 
-    /// The fixed fields, and the bytes of the texts behind them. Decodes no text and allocates nothing.
-    fn read(self, record: &[u8]) -> Result<(Fixed<'_>, &[u8]), BadRecord> {
+    /// The fields that are numbers, the name of the group (empty if there is none), and the bytes of the texts behind it. Decodes no
+    /// text and allocates nothing.
+    fn read(self, record: &[u8]) -> Result<(Metadata, &[u8], &[u8]), BadRecord> {
         let mut bytes = record.get(2..self.length(record)?).ok_or(BadRecord::TooShort)?;
         let mut number = |is_there: bool, size| if is_there { bytes.get_uint_le(size) } else { 0 };
         let expires_at = self.has(EXPIRES).then(|| Timestamp::from_millis(number(true, 6)));
@@ -178,28 +179,22 @@ impl Head {
             0 => None,
             number => Some(*Cause::ALL.get(usize::from(number) - 1).ok_or(BadRecord::Damaged("cause"))?),
         };
-        let priority = self.priority;
-        let weight = Weight::new(weight).map_err(|_| BadRecord::Damaged("weight"))?;
-        let metadata =
-            FixedMetadata { exhausted, delay, expires_at, retain, parked_by, version, first_added, priority };
-        Ok((Fixed { attempts, cause, metadata, weight, group, group_order }, bytes))
-    }
-}
-
-/// All fixed fields.
-struct Fixed<'a> {
-    attempts: u16,
-    cause: Option<Cause>,
-    metadata: FixedMetadata,
-    weight: Weight,
-    /// The name of the group; empty if there is none.
-    group: &'a [u8],
-    group_order: u64,
-}
-
-impl FixedMetadata {
-    pub(in crate::job) fn decode(record: &[u8]) -> Result<Self, BadRecord> {
-        Ok(Head::of(record)?.read(record)?.0.metadata)
+        let numbers = Metadata {
+            attempts,
+            cause,
+            exhausted,
+            delay,
+            expires_at,
+            retain,
+            parked_by,
+            version,
+            first_added,
+            priority: self.priority,
+            weight: Weight::new(weight).map_err(|_| BadRecord::Damaged("weight"))?,
+            group_order,
+            ..Metadata::default()
+        };
+        Ok((numbers, group, bytes))
     }
 }
 
@@ -344,26 +339,14 @@ impl Metadata {
         }
     }
 
+    /// The fields that are numbers, and no others.
+    pub(in crate::job) fn decode_numbers(record: &[u8]) -> Result<Self, BadRecord> {
+        Ok(Head::of(record)?.read(record)?.0)
+    }
+
     pub(in crate::job) fn decode(record: &[u8]) -> Result<Self, BadRecord> {
         let head = Head::of(record)?;
-        let (Fixed { attempts, cause, metadata, weight, group, group_order }, mut texts) = head.read(record)?;
-        let FixedMetadata { exhausted, delay, expires_at, retain, parked_by, version, first_added, priority } =
-            metadata;
-        let mut metadata = Self {
-            attempts,
-            cause,
-            exhausted,
-            delay,
-            expires_at,
-            retain,
-            parked_by,
-            version,
-            first_added,
-            priority,
-            weight,
-            group_order,
-            ..Self::default()
-        };
+        let (mut metadata, group, mut texts) = head.read(record)?;
         if head.has_group {
             let group = std::str::from_utf8(group).ok().and_then(|name| GroupName::new(name).ok());
             metadata.group = Some(group.ok_or(BadRecord::Damaged("group"))?);

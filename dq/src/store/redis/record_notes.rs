@@ -1,6 +1,6 @@
 //! What a script needs to know of new records without reading them, because the topic notes it for other steps.
 
-use crate::job::{FixedMetadata, Priority, Record, Weight};
+use crate::job::{Metadata, Priority, Record, Weight};
 
 /// What is so of any of these records.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,8 +21,8 @@ impl RecordNotes {
         notes
     }
 
-    /// Adds a record, and returns its fixed metadata.
-    pub(super) fn add(&mut self, record: &Record) -> FixedMetadata {
+    /// Adds a record, and returns its metadata without texts.
+    pub(super) fn add(&mut self, record: &Record) -> Metadata {
         let fixed = record.fixed();
         self.longest = self.longest.max(record.as_bytes().len());
         self.retains |= !fixed.retain.is_zero();
