@@ -30,7 +30,7 @@ mod spawn;
 mod thread;
 
 pub use clock::{Boottime, Clock, StoreClock, TokioClock, WallClock};
-pub use entropy::{Entropy, OsEntropy, Seeded};
+pub use entropy::Seeded;
 pub(crate) use host::host_name;
 pub(crate) use memory::{free_memory, most_memory};
 pub use process::Process;
@@ -43,7 +43,7 @@ pub use thread::{OwnThread, start_thread};
 #[derive(Clone)]
 pub struct Environment {
     clock: Arc<dyn Clock>,
-    entropy: Arc<dyn Entropy>,
+    entropy: Arc<Seeded>,
     spawn: Arc<dyn Spawn>,
     ids: Arc<Ids>,
     process: Arc<Process>,
@@ -77,7 +77,7 @@ impl fmt::Debug for Environment {
 
 impl Environment {
     /// Makes an environment of these parts. Its handlers count as a process of their own.
-    pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, spawn: Arc<dyn Spawn>) -> Self {
+    pub fn new(clock: Arc<dyn Clock>, entropy: Arc<Seeded>, spawn: Arc<dyn Spawn>) -> Self {
         let process = Process::new(Arc::clone(&clock));
         Self {
             clock,
@@ -112,7 +112,7 @@ impl Environment {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn of_this_runtime() -> io::Result<Self> {
-        let entropy = Arc::new(OsEntropy::new());
+        let entropy = Arc::new(Seeded::by_system());
         if TokioClock::is_paused() {
             return Ok(Self::on_this_runtime(entropy));
         }
@@ -125,7 +125,7 @@ impl Environment {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn on_this_runtime(entropy: Arc<dyn Entropy>) -> Self {
+    pub fn on_this_runtime(entropy: Arc<Seeded>) -> Self {
         let here = Handle::current();
         let spawn = SpawnOn { own: here.clone(), handlers: here };
         Self::new(Arc::new(TokioClock::new()), entropy, Arc::new(spawn))
@@ -284,7 +284,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn environments_of_one_clock_generate_different_ids() {
-        let entropy: Arc<dyn Entropy> = Arc::new(Seeded::new(1));
+        let entropy = Arc::new(Seeded::new(1));
         let environments = [(); 10].map(|()| Environment::on_this_runtime(Arc::clone(&entropy)));
         let ids: BTreeSet<_> = (0..1_000).flat_map(|_| environments.iter().map(Environment::job_id)).collect();
         assert_eq!(ids.len(), 10_000);

@@ -1,6 +1,6 @@
 //! Values that a seed decides: mostly ordinary ones, and often those at which code is wrong.
 
-use dq::environment::{Entropy, Seeded};
+use dq::environment::Seeded;
 use dq::job::limits;
 
 /// The store's clock of nodes that run on generated input, in ms.

@@ -1,6 +1,6 @@
 //! Numbers that a seed decides.
 
-use dq::environment::{Entropy, Seeded};
+use dq::environment::Seeded;
 
 /// A sequence of numbers below a limit.
 pub struct Random(Seeded);

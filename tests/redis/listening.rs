@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dq::Provider;
 use dq::config::NodeSettings;
-use dq::environment::{Environment, OsEntropy};
+use dq::environment::{Environment, Seeded};
 use dq::provider::{Event, JobMove};
 use dq::store::step::Change;
 use dq::store::{Interest, Store};
@@ -48,7 +48,7 @@ async fn a_step_executes_no_command_more_while_nobody_listens() {
 #[tokio::test]
 async fn a_stream_goes_on_after_its_connection_broke() {
     let (server, topic) = Topic::served();
-    let environment = Environment::on_this_runtime(Arc::new(OsEntropy::new()));
+    let environment = Environment::on_this_runtime(Arc::new(Seeded::by_system()));
     let store: Arc<dyn Store> = Arc::new(dq::store::redis::RedisStore::new(&server.url()).unwrap());
     let provider = Provider::root(topic.key.app.clone(), store, environment, NodeSettings::default());
     let mut events = provider.events(topic.key.topic.as_str()).unwrap();

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use dq::environment::{Entropy, Seeded};
+use dq::environment::Seeded;
 use dq::job::{Cause, Codec, Fence, GroupName, KeptState, Metadata, Priority, Record, Weight};
 use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dq::Provider;
 use dq::config::NodeSettings;
-use dq::environment::{Environment, OsEntropy};
+use dq::environment::{Environment, Seeded};
 use dq::job::{KeptState, Metadata};
 use dq::store::Store;
 use dq::store::redis::RedisStore;
@@ -20,7 +20,7 @@ use super::topic::{LEASE, Topic};
 const CALLERS: usize = 10_000;
 
 fn provider(server: &RedisServer, topic: &Topic) -> Provider {
-    let environment = Environment::on_this_runtime(Arc::new(OsEntropy::new()));
+    let environment = Environment::on_this_runtime(Arc::new(Seeded::by_system()));
     let store: Arc<dyn Store> = Arc::new(RedisStore::new(&server.url()).unwrap());
     Provider::root(topic.key.app.clone(), store, environment, NodeSettings::default())
 }

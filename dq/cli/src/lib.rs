@@ -167,7 +167,7 @@ async fn run_import(common: &Common, arguments: &ImportArguments) -> Result<(), 
         }
         None => (Box::new(io::stdin().lock()), Progress::of_jobs()),
     };
-    let producer = Environment::on_this_runtime(Arc::new(dq::environment::OsEntropy::new())).producer_id();
+    let producer = Environment::on_this_runtime(Arc::new(dq::environment::Seeded::by_system())).producer_id();
     let options = import::Options {
         app: common.app.clone(),
         on_duplicate: arguments.on_duplicate.into(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dq::Provider;
 use dq::config::NodeSettings;
-use dq::environment::{Environment, OsEntropy};
+use dq::environment::{Environment, Seeded};
 use dq::job::AppName;
 
 use crate::ask::open_to_look;
@@ -29,7 +29,7 @@ pub async fn administrator(common: &Common) -> Result<Provider, Failure> {
 pub async fn administrator_of(url: &str, app: AppName, wait: Duration) -> Result<Provider, Failure> {
     must_exist(url)?;
     let store = open_to_look(url).await?;
-    let environment = Environment::on_this_runtime(Arc::new(OsEntropy::new()));
+    let environment = Environment::on_this_runtime(Arc::new(Seeded::by_system()));
     let mut settings = NodeSettings::default();
     settings.call_total = wait;
     settings.call_timeout = settings.call_timeout.min(wait);

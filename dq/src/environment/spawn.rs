@@ -5,7 +5,9 @@ use std::fmt;
 
 use futures_util::future::BoxFuture;
 use tokio::runtime::{Handle, Id};
-use tokio::task::AbortHandle;
+
+/// A running task. Dropping this does not stop the task.
+pub use tokio::task::AbortHandle as Task;
 
 /// The text of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
@@ -20,22 +22,6 @@ pub enum Runtime {
     Own,
     /// The user's runtime, for handlers.
     Handler,
-}
-
-/// A running task. Dropping this does not stop the task.
-#[derive(Debug)]
-pub struct Task(AbortHandle);
-
-impl Task {
-    /// Wraps the handle of a task.
-    pub const fn new(handle: AbortHandle) -> Self {
-        Self(handle)
-    }
-
-    /// Drops the task's future at its next `await`.
-    pub fn abort(&self) {
-        self.0.abort();
-    }
 }
 
 /// Starts tasks. dq starts every task through this trait.
@@ -73,7 +59,7 @@ impl Spawn for SpawnOn {
             Runtime::Own => &self.own,
             Runtime::Handler => &self.handlers,
         };
-        Task::new(handle.spawn(task).abort_handle())
+        handle.spawn(task).abort_handle()
     }
 
     /// Sends one task to the runtime, which starts the others there: starting a task from another runtime wakes a

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dq::Provider;
 use dq::config::NodeSettings;
-use dq::environment::{Environment, OsEntropy, StoreClock, WallClock};
+use dq::environment::{Environment, Seeded, StoreClock, WallClock};
 use dq::job::AppName;
 use dq::store::memory::MemoryStore;
 use dq::testing::ManualClock;
@@ -23,7 +23,7 @@ fn shop() -> Provider {
 
 fn shop_at(clock: Arc<dyn StoreClock>) -> Provider {
     let store = Arc::new(MemoryStore::new(clock));
-    let environment = Environment::on_this_runtime(Arc::new(OsEntropy::new()));
+    let environment = Environment::on_this_runtime(Arc::new(Seeded::by_system()));
     Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default())
 }
 

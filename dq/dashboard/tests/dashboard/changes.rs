@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use dq::Provider;
 use dq::config::NodeSettings;
 use dq::context::open_store;
-use dq::environment::{Environment, OsEntropy};
+use dq::environment::{Environment, Seeded};
 use dq::job::AppName;
 use dq::provider::TopicProvider;
 use dq_tests::redis::RedisServer;
@@ -138,7 +138,7 @@ async fn impatient(server: &RedisServer) -> Provider {
     let mut settings = NodeSettings::default();
     settings.call_total = Duration::from_millis(250);
     settings.call_timeout = settings.call_total;
-    let environment = Environment::on_this_runtime(Arc::new(OsEntropy::new()));
+    let environment = Environment::on_this_runtime(Arc::new(Seeded::by_system()));
     Provider::root(AppName::new("shop").unwrap(), store, environment, settings)
 }
 

@@ -169,7 +169,7 @@ fn a_runtime_that_starts_no_task_leaves_the_sleeps_to_tokio() {
         fn spawn(&self, _: Runtime, task: BoxFuture<'static, ()>) -> Task {
             drop(task);
             let runtime = runtime();
-            Task::new(runtime.spawn(async {}).abort_handle())
+            runtime.spawn(async {}).abort_handle()
         }
     }
     let clock = PreciseClock::start(&Refuses).unwrap();

@@ -48,8 +48,8 @@ impl Clock for Watched {
 impl Spawn for Watched {
     fn spawn(&self, _: Runtime, task: BoxFuture<'static, ()>) -> Task {
         let handle = tokio::spawn(task).abort_handle();
-        self.tasks.lock().unwrap().push(Task::new(handle.clone()));
-        Task::new(handle)
+        self.tasks.lock().unwrap().push(handle.clone());
+        handle
     }
 }
 

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use foldhash::fast::FixedState;
 
-use crate::environment::{Entropy, OsEntropy};
+use crate::environment::Seeded;
 use crate::job::TopicKey;
 use crate::store::{CopyPlace, JobCopy};
 
@@ -24,7 +24,7 @@ pub(super) struct Known {
 
 impl Known {
     pub(super) fn new() -> Self {
-        let entropy = OsEntropy::new();
+        let entropy = Seeded::by_system();
         Self { keys: [entropy.next(), entropy.next()], shards: vec![HashMap::default(); SHARDS] }
     }
 

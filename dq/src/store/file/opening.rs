@@ -16,7 +16,7 @@ use super::options::{Commits, FileOptions};
 use super::parts::{may_need, need};
 use super::sink::JournalSink;
 use super::snapshots::Snapshots;
-use crate::environment::{Entropy, OsEntropy, host_name, start_thread};
+use crate::environment::{Seeded, host_name, start_thread};
 use crate::store::memory::{CHANGES_VERSION, MemoryStore, Part, Sink};
 use crate::store::{Durability, Store, StoreError};
 use crate::telemetry::{gauge, table};
@@ -54,7 +54,7 @@ pub(super) async fn on_own_thread<T: Send + 'static>(
 /// A random number of this process.
 pub(super) fn this_process() -> u64 {
     static NUMBER: OnceLock<u64> = OnceLock::new();
-    *NUMBER.get_or_init(|| OsEntropy::new().next())
+    *NUMBER.get_or_init(|| Seeded::by_system().next())
 }
 
 /// Opens the journal of a disk and loads what it has.
@@ -122,7 +122,7 @@ pub(super) fn journal_options(options: &FileOptions) -> Options {
     let since = Some(Timestamp::from_millis(options.clock.micros() / 1_000));
     let holder =
         Holder { pid: Some(std::process::id()), host: Some(host_name()), process: Some(this_process()), since };
-    let defaults = Options::new(OsEntropy::new().next(), holder, u32::from(CHANGES_VERSION));
+    let defaults = Options::new(Seeded::by_system().next(), holder, u32::from(CHANGES_VERSION));
     Options {
         segment_bytes: options.segment_bytes,
         // A small file needs no more room than it may fill.

@@ -2,7 +2,7 @@
 
 use super::events::{NODE, cause, prepare};
 use super::topic::Topic;
-use dq::environment::{Entropy, Seeded};
+use dq::environment::Seeded;
 use dq::job::State;
 use dq::job::state::Event;
 use dq::store::CommandKind;

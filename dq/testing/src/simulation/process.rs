@@ -186,7 +186,7 @@ impl Spawn for Here {
         let process = Arc::clone(&self.0);
         let running = |life| Running { process, life, task: Some(task) };
         if place == Runtime::Own {
-            return Task::new(start(&self.0.cluster, running(None)));
+            return start(&self.0.cluster, running(None));
         }
         let life = Arc::new(Life::default());
         if self.0.cluster.tokio.is_some() {
@@ -205,7 +205,7 @@ impl Spawn for Here {
             task.await;
             end.abort();
         });
-        Task::new(abort)
+        abort
     }
 }
 

@@ -1,7 +1,7 @@
 //! Random sources. Each part of a run draws from a source of its own, so leaving a part out changes nothing that the other
 //! parts draw. This is what makes shrinking possible.
 
-use dq::environment::{Entropy, Seeded};
+use dq::environment::Seeded;
 
 /// A named sequence of random numbers.
 #[derive(Debug)]

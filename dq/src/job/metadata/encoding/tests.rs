@@ -1,7 +1,7 @@
 //! Encoding and decoding, of all fields and of damaged bytes.
 
 use super::*;
-use crate::environment::{Entropy, Seeded};
+use crate::environment::Seeded;
 
 fn full() -> Metadata {
     Metadata {
