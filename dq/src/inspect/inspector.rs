@@ -7,7 +7,6 @@ use super::holder::holder_of;
 use super::job::InspectedJob;
 use super::reason::Reason;
 use super::runs::running;
-use super::timeline::{Scale, Timeline, buckets};
 use super::topic::{InspectedTopic, TopicsPage};
 use super::why::{Why, missing, of_group, reasons};
 use crate::job::{GroupName, JobId, State, ToJobId};
@@ -161,23 +160,6 @@ impl Inspector {
             }
         }
         Ok(page)
-    }
-
-    /// Reads how many jobs fall due in each minute of the next hour, each hour of the next day and each day of the next 30 days.
-    /// It costs four queries, whatever waits.
-    ///
-    /// # Errors
-    /// [`CallError`].
-    pub async fn timeline(&self, topic: &str) -> Result<Timeline, CallError> {
-        let provider = self.of(topic)?;
-        let counts = provider.overview(0).await?.counts;
-        let mut lists = [Vec::new(), Vec::new(), Vec::new()];
-        for (list, scale) in lists.iter_mut().zip([Scale::Minutes, Scale::Hours, Scale::Days]) {
-            let bounds = scale.bounds(counts.clock);
-            *list = buckets(&bounds, &provider.due_counts(bounds.clone()).await?);
-        }
-        let [minutes, hours, days] = lists;
-        Ok(Timeline { now: counts.clock, ready: counts.ready, minutes, hours, days })
     }
 
     /// Reads what happened to a job so far, oldest first: empty where its topic keeps no histories, or has forgotten this one. The setting

@@ -29,7 +29,6 @@ mod inspector;
 mod job;
 mod nodes;
 mod oldest;
-mod outlook;
 mod past;
 mod rates;
 mod reason;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::inspector::Inspector;
+use crate::provider::CallError;
 use crate::store::DueCount;
 use crate::time::Timestamp;
 
@@ -57,7 +59,7 @@ pub enum Scale {
 
 impl Scale {
     /// The bounds of the buckets that begin behind `now`. A job that is due at `now` is ready.
-    pub(super) fn bounds(self, now: Timestamp) -> Vec<Timestamp> {
+    fn bounds(self, now: Timestamp) -> Vec<Timestamp> {
         let (length, count) = match self {
             Self::Minutes => (MINUTE, 60),
             Self::Hours => (HOUR, 24),
@@ -70,11 +72,37 @@ impl Scale {
     }
 }
 
-pub(super) fn buckets(bounds: &[Timestamp], counts: &[DueCount]) -> Vec<Bucket> {
-    let spans = bounds.windows(2).zip(counts);
-    spans
-        .map(|(span, count)| Bucket { from: span[0], to: span[1], jobs: count.jobs, is_exact: count.is_exact })
-        .collect()
+impl Inspector {
+    /// Reads how many jobs fall due in each minute of the next hour, each hour of the next day and each day of the next 30 days.
+    /// It costs four queries, whatever waits.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub async fn timeline(&self, topic: &str) -> Result<Timeline, CallError> {
+        let counts = self.of(topic)?.overview(0).await?.counts;
+        let (now, ready) = (counts.clock, counts.ready);
+        let minutes = self.outlook(topic, Scale::Minutes, now).await?;
+        let hours = self.outlook(topic, Scale::Hours, now).await?;
+        let days = self.outlook(topic, Scale::Days, now).await?;
+        Ok(Timeline { now, ready, minutes, hours, days })
+    }
+
+    /// Reads how many jobs of a topic fall due behind `now` on one scale of its [`timeline`](Self::timeline). It costs one query,
+    /// whatever waits. [`InspectedTopic::clock`](super::InspectedTopic::clock) is a good `now`.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub async fn outlook(&self, topic: &str, scale: Scale, now: Timestamp) -> Result<Vec<Bucket>, CallError> {
+        let bounds = scale.bounds(now);
+        let counts = self.of(topic)?.due_counts(bounds.clone()).await?;
+        let bucket = |(span, count): (&[Timestamp], DueCount)| Bucket {
+            from: span[0],
+            to: span[1],
+            jobs: count.jobs,
+            is_exact: count.is_exact,
+        };
+        Ok(bounds.windows(2).zip(counts).map(bucket).collect())
+    }
 }
 
 #[cfg(test)]

@@ -162,31 +162,7 @@ impl InspectedTopic {
 
     /// A topic that the store cannot show, and why.
     pub(super) fn unreadable(topic: TopicName, error: String) -> Self {
-        let (none, clock) = (0, Timestamp::EPOCH);
-        Self {
-            topic,
-            clock,
-            delayed: none,
-            ready: none,
-            running: none,
-            unacked: none,
-            dead: none,
-            done: none,
-            broadcasts: none,
-            head: None,
-            lateness: Duration::ZERO,
-            state: TopicState::default(),
-            holders: none,
-            nodes: Vec::new(),
-            watchers: Vec::new(),
-            rates: None,
-            shut: None,
-            opens: None,
-            due: DueByPriority::default(),
-            blocked: none,
-            hides_leases: false,
-            error: Some(error),
-        }
+        Self { error: Some(error), ..Self::new(topic, TopicOverview::default()) }
     }
 
     /// Whether as many jobs wait as may by a limit in the store. The code of producers may name a lower one.
