@@ -220,6 +220,14 @@ impl Environment {
     }
 }
 
+/// What the future returns, if there is one; otherwise it never ends.
+pub(crate) async fn or_never<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Whether the caller is on this runtime.
 pub(crate) fn is_on(runtime: Id) -> bool {
     Handle::try_current().is_ok_and(|current| current.id() == runtime)

@@ -34,7 +34,7 @@ use super::queue::{BatchQueue, Upload};
 use super::request::{Deadline, Posted};
 use super::retries::Retries;
 use super::seat::Bell;
-use crate::environment::Environment;
+use crate::environment::{Environment, or_never};
 use crate::job::ProducerId;
 use crate::store::step::MOST_JOBS;
 use crate::store::{CALL_SLOTS, Party, Producer, Store, StoreError};
@@ -163,7 +163,7 @@ impl Coalescer {
             tokio::select! {
                 biased;
                 (index, received) = next_answer(&mut self.in_flight) => self.receive(index, received),
-                () = ring(&mut self.alarm) => self.alarm = None,
+                () = or_never(self.alarm.as_mut().map(|(_, alarm)| alarm)) => self.alarm = None,
                 () = self.inbox.wake.notified() => {}
             }
         }
@@ -446,12 +446,4 @@ async fn next_answer(in_flight: &mut VecDeque<Batch>) -> (usize, Received) {
         Poll::Pending
     })
     .await
-}
-
-/// Waits for an alarm, if there is one.
-pub(super) async fn ring(alarm: &mut Option<(Duration, BoxFuture<'static, ()>)>) {
-    match alarm {
-        Some((_, ringing)) => ringing.await,
-        None => std::future::pending().await,
-    }
 }

@@ -1,7 +1,9 @@
 //! The events of a topic: what happens to its jobs, as it happens.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::fmt;
+use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,10 +13,14 @@ use futures_util::Stream;
 use serde::{Serialize, Serializer};
 use tokio::sync::mpsc;
 
+use super::retries::in_call_timeout;
 use crate::environment::{Environment, Runtime};
 use crate::job::{JobId, TopicKey};
 use crate::store::{Interest, JobMove, LISTENING, Moves, Signal, Signals, Store, StoreError};
 use crate::time::Timestamp;
+
+/// What its errors call it.
+const OPERATION: &str = "events";
 
 /// How often a listener says that it still listens.
 const RENEW: Duration = LISTENING.checked_div(3).expect("three is not zero");
@@ -128,122 +134,94 @@ struct Listener {
     out: mpsc::Sender<Vec<Event>>,
 }
 
-/// Nobody reads any more.
-struct Gone;
-
 impl Listener {
     async fn run(self) {
+        tokio::select! {
+            biased;
+            () = self.out.closed() => {} // nobody reads any more
+            () = self.listen() => {}
+        }
+    }
+
+    async fn listen(&self) {
         let mut failures = 0;
         loop {
-            let error = match self.listen_until_failure(&mut failures).await {
-                Ok(error) => error,
-                Err(Gone) => return,
-            };
+            let Err(error) = self.listen_until_failure(&mut failures).await;
             tracing::debug!(topic = %self.topic.topic, %error, "cannot listen to the events of a topic; dq tries again");
-            if failures == 0 && self.send(vec![Event::Interrupted(error.to_string())]).await.is_err() {
-                return;
+            if failures == 0 {
+                self.send(Event::Interrupted(error.to_string())).await;
             }
             let pause = self.environment.growing_pause(PAUSES.0, PAUSES.1, failures, 4);
             failures += 1;
-            tokio::select! {
-                biased;
-                () = self.out.closed() => return,
-                () = self.environment.sleep_until(self.environment.now() + pause) => {}
-            }
+            self.environment.sleep_until(self.environment.now() + pause).await;
         }
     }
 
-    /// Subscribes and passes events on, until the store fails or nobody reads any more.
-    async fn listen_until_failure(&self, failures: &mut u32) -> Result<StoreError, Gone> {
+    /// Subscribes and passes events on, until the store fails.
+    async fn listen_until_failure(&self, failures: &mut u32) -> Result<Infallible, StoreError> {
         let interest = Interest { node: None, broadcasts: false, moves: true };
-        let mut signals = match self.in_time(self.store.signals(&self.topic, interest)).await? {
-            Ok(signals) => signals,
-            Err(error) => return Ok(error),
-        };
+        let mut signals = self.in_time(self.store.signals(&self.topic, interest)).await?;
         loop {
-            if let Err(error) = self.in_time(self.store.listen(&self.topic)).await? {
-                return Ok(error);
-            }
+            self.in_time(self.store.listen(&self.topic)).await?;
             *failures = 0;
-            self.send(vec![Event::Listening]).await?;
-            if let Some(error) = self.pass_on(&mut signals).await? {
-                return Ok(error);
-            }
+            self.send(Event::Listening).await;
+            self.pass_on(&mut signals).await?;
         }
     }
 
-    /// Passes events on, and renews in time, until the subscription or the store has failed. `None`: it works again, and events may
-    /// be missing.
-    async fn pass_on(&self, signals: &mut Signals) -> Result<Option<StoreError>, Gone> {
+    /// Passes events on, and renews in time, until the subscription or the store has failed. `Ok`: it works again, and events may be
+    /// missing.
+    async fn pass_on(&self, signals: &mut Signals) -> Result<(), StoreError> {
         let mut renewed = self.environment.now();
         loop {
-            let batch = tokio::select! {
+            tokio::select! {
                 biased;
-                () = self.out.closed() => return Err(Gone),
                 () = self.environment.sleep_until(renewed + RENEW) => {
                     let began = self.environment.now();
-                    if let Err(error) = self.in_time(self.store.listen(&self.topic)).await? {
-                        return Ok(Some(error));
-                    }
+                    self.in_time(self.store.listen(&self.topic)).await?;
                     if began > renewed + LISTENING {
-                        return Ok(None);
+                        return Ok(());
                     }
                     renewed = began;
-                    continue;
                 }
                 // Nothing is taken out of the subscription that the reader has no room for.
-                batch = self.next_batch(signals) => batch?,
-            };
-            match batch {
-                Batch::Events(place, events) => place.send(events),
-                Batch::Resubscribed => return Ok(None),
-                Batch::Ended(reason) => return Ok(Some(StoreError::Unavailable { operation: "events", reason })),
-            };
-        }
-    }
-
-    async fn next_batch<'a>(&'a self, signals: &mut Signals) -> Result<Batch<'a>, Gone> {
-        let place = self.out.reserve().await.map_err(|_| Gone)?;
-        loop {
-            return Ok(match signals.next().await {
-                Some(Signal::Moves(moves)) => Batch::Events(place, events_of(moves)),
-                Some(Signal::MovesMissed(missed)) => Batch::Events(place, vec![Event::Missed(missed)]),
-                Some(Signal::Resubscribed) => Batch::Resubscribed,
-                Some(Signal::Interrupted(reason)) => Batch::Ended(reason),
-                None => Batch::Ended("the subscription ended".into()),
-                Some(_) => continue,
-            });
-        }
-    }
-
-    async fn send(&self, events: Vec<Event>) -> Result<(), Gone> {
-        self.out.send(events).await.map_err(|_| Gone)
-    }
-
-    async fn in_time<T>(
-        &self,
-        asked: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<Result<T, StoreError>, Gone> {
-        let too_late = self.environment.sleep_until(self.environment.now() + self.call_timeout);
-        tokio::select! {
-            biased;
-            () = self.out.closed() => Err(Gone),
-            answer = asked => Ok(answer),
-            () = too_late => {
-                let waited = humantime::format_duration(self.call_timeout);
-                let reason = format!("no answer within {waited} (`call_timeout`)");
-                Ok(Err(StoreError::Unavailable { operation: "events", reason }))
+                batch = self.next_batch(signals) => match batch? {
+                    Some((place, events)) => place.send(events),
+                    None => return Ok(()),
+                }
             }
         }
     }
+
+    /// The next events, and the place for them; `None` if the subscription began anew.
+    async fn next_batch(&self, signals: &mut Signals) -> Result<Option<(Place<'_>, Vec<Event>)>, StoreError> {
+        let Ok(place) = self.out.reserve().await else { return pending().await };
+        let ended = |reason| StoreError::Unavailable { operation: OPERATION, reason };
+        loop {
+            let events = match signals.next().await {
+                Some(Signal::Moves(moves)) => events_of(moves),
+                Some(Signal::MovesMissed(missed)) => vec![Event::Missed(missed)],
+                Some(Signal::Resubscribed) => return Ok(None),
+                Some(Signal::Interrupted(reason)) => return Err(ended(reason)),
+                None => return Err(ended("the subscription ended".into())),
+                Some(_) => continue,
+            };
+            return Ok(Some((place, events)));
+        }
+    }
+
+    /// Tells the reader; [`run`](Self::run) sees when it has gone.
+    async fn send(&self, event: Event) {
+        let _ = self.out.send(vec![event]).await;
+    }
+
+    async fn in_time<T>(&self, asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        in_call_timeout(&self.environment, self.call_timeout, OPERATION, asked).await
+    }
 }
 
-/// What came of the subscription.
-enum Batch<'a> {
-    Events(mpsc::Permit<'a, Vec<Event>>, Vec<Event>),
-    Resubscribed,
-    Ended(String),
-}
+/// Room for one more batch in the channel to the reader.
+type Place<'a> = mpsc::Permit<'a, Vec<Event>>;
 
 fn events_of(moves: Moves) -> Vec<Event> {
     let Moves { at, moves, more } = moves;

@@ -19,10 +19,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::batch::Batch;
-use super::coalescer::{Coalescer, ring};
+use super::coalescer::Coalescer;
 use super::inbox::Inbox;
 use super::seat::{Bell, NearTask, Seat};
-use crate::environment::{Environment, Runtime, doubled, panic_message};
+use crate::environment::{Environment, Runtime, doubled, or_never, panic_message};
 
 /// The pause before a coalescer that panicked starts again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -131,7 +131,7 @@ impl Guard {
             tokio::select! {
                 biased;
                 () = seat.bell.guard.notified() => {}
-                () = ring(&mut timer) => timer = None,
+                () = or_never(timer.as_mut().map(|(_, timer)| timer)) => timer = None,
             }
         }
     }

@@ -49,6 +49,23 @@ impl Retries {
     }
 }
 
+/// The answer of the store, unless it takes longer than `call_timeout`.
+pub(super) async fn in_call_timeout<T>(
+    environment: &Environment,
+    call_timeout: Duration,
+    operation: &'static str,
+    answer: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    tokio::select! {
+        biased;
+        answer = answer => answer,
+        () = environment.sleep_until(environment.now() + call_timeout) => {
+            let reason = format!("no answer within {} (`call_timeout`)", format_duration(call_timeout));
+            Err(StoreError::Unavailable { operation, reason })
+        }
+    }
+}
+
 /// Asks the store until it answers, no repeat can help, or the time is over. The store may have done what a try asked whose answer did
 /// not come; then the result of a call that changes something is *unknown*, whatever the later ones say (rule 18). `ask` gets the
 /// number of tries so far, and `silent` makes the error of one that has no answer, from how long it had and what says so.

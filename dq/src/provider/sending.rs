@@ -5,7 +5,7 @@
 //! first, unless a call sets its own time: only then it needs a timer while it waits, which runs on dq's own thread, because
 //! callers may be on any executor.
 
-use std::future::{Future, pending};
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,7 +19,7 @@ use tokio::sync::{AcquireError, oneshot};
 use super::error::{Failed, Reason, Target};
 use super::request::{Answer, AnswerReceiver, Deadline, Posted, Request, not_done};
 use super::root::{Caller, Root};
-use crate::environment::{Environment, Runtime, Task, panic_message};
+use crate::environment::{Environment, Runtime, Task, or_never, panic_message};
 
 const STOPPED: Answer = Err(Failed::NotDone(Reason::Stopped));
 
@@ -76,12 +76,8 @@ pub(super) async fn in_time<T>(
     deadline: Deadline,
     place: impl Future<Output = Result<T, AcquireError>>,
 ) -> Result<T, Reason> {
-    let too_late = async {
-        if deadline.limit != Deadline::OF_THE_CALL {
-            return pending().await;
-        }
-        passed(&root.environment, deadline.at).await;
-    };
+    let has_own_limit = deadline.limit == Deadline::OF_THE_CALL;
+    let too_late = or_never(has_own_limit.then(|| passed(&root.environment, deadline.at)));
     tokio::select! {
         biased;
         place = place => place.map_err(|_| Reason::Stopped),

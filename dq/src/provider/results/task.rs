@@ -1,6 +1,5 @@
 //! The task that waits for the results of a topic, for all callers of a provider.
 
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +7,10 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
 use super::super::events::{Event, Events};
+use super::super::retries::in_call_timeout;
 use super::Source;
 use super::table::{PAUSES, Table, Waiter};
+use crate::environment::or_never;
 use crate::job::JobId;
 use crate::store::step::MOST_JOBS;
 use crate::store::{StoreError, Stored};
@@ -106,17 +107,11 @@ impl Watching {
         }
         let Source { store, environment, call_timeout, topic } = &self.source;
         let (store, topic, asked) = (Arc::clone(store), topic.clone(), Arc::clone(&ids));
-        let (limit, too_late) = (*call_timeout, environment.sleep_until(now + *call_timeout));
-        let answer = Box::pin(async move {
-            tokio::select! {
-                biased;
-                answer = store.get(&topic, &asked) => answer,
-                () = too_late => {
-                    let reason = format!("no answer within {} (`call_timeout`)", humantime::format_duration(limit));
-                    Err(StoreError::Unavailable { operation: "get", reason })
-                }
-            }
-        });
+        let (environment, call_timeout) = (environment.clone(), *call_timeout);
+        let answer =
+            Box::pin(
+                async move { in_call_timeout(&environment, call_timeout, "get", store.get(&topic, &asked)).await },
+            );
         self.look = Some(Look { ids, left: now, answer });
     }
 
@@ -127,25 +122,10 @@ impl Watching {
         let Self { look, events, messages, source, .. } = self;
         tokio::select! {
             biased;
-            answer = async {
-                match look {
-                    Some(look) => look.answer.as_mut().await,
-                    None => pending().await,
-                }
-            } => Next::Answer(answer),
+            answer = or_never(look.as_mut().map(|look| &mut look.answer)) => Next::Answer(answer),
             message = messages.recv() => message.map_or(Next::Over, Next::Told),
-            event = async {
-                match events {
-                    Some(events) => events.next().await,
-                    None => pending().await,
-                }
-            } => event.map_or(Next::Over, Next::Event),
-            () = async {
-                match at {
-                    Some(at) => source.environment.sleep_until(at).await,
-                    None => pending().await,
-                }
-            } => Next::Time,
+            event = or_never(events.as_mut().map(Events::next)) => event.map_or(Next::Over, Next::Event),
+            () = or_never(at.map(|at| source.environment.sleep_until(at))) => Next::Time,
         }
     }
 
