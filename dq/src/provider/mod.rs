@@ -34,6 +34,7 @@ mod inputs;
 mod invalid;
 mod job_set;
 mod no_result;
+mod of_payload;
 mod options;
 mod pages;
 mod query;
@@ -51,7 +52,6 @@ mod seat;
 mod seen;
 mod sending;
 mod setting;
-mod state;
 mod topic;
 mod typed;
 

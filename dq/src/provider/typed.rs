@@ -13,23 +13,21 @@ use serde::de::DeserializeOwned;
 use super::add::{Add, AddMany, DraftJob};
 use super::added::{AddMode, Extending};
 use super::call::{Call, Verb};
-use super::change::{Change, ChangeMany, JobOptions, Wanted};
-use super::command::{AckedOrRequeued, JobCommand};
+use super::change::{Change, ChangeMany, Wanted};
 use super::events::Events;
-use super::inputs::{IntoWhen, When};
+use super::inputs::When;
 use super::pages::{Pages, Schedules};
 use super::query::Query;
 use super::result_of::ResultOf;
 use super::root::{Caller, Root};
 use super::schedule::AddSchedule;
-use super::schedule_change::ChangeSchedule;
-use super::seen::{Seen, SeenSchedule};
+use super::seen::Seen;
 use super::topic::TopicProvider;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::inspect::Inspector;
 use crate::job::{AppName, BadName, DelayJob, State, ToJobId, TopicName, to_json};
-use crate::store::{LONGEST_AUTHOR, Outage, Store, TopicCounts, TopicState};
+use crate::store::{LONGEST_AUTHOR, Outage, Store, TopicState};
 use crate::time::{IntoDelay, Timestamp};
 
 /// Adds jobs, sends commands for them and queries them. Cheap to clone; all clones are one provider.
@@ -122,11 +120,6 @@ impl Provider {
         self.on::<J, _>(|topic| Call::add_schedule(topic.0, name.into(), to_json(&job), J::DEFAULTS))
     }
 
-    /// Reads the schedule of this name, once the returned [`Call`] is awaited; `None` if there is none.
-    pub fn schedule<J: DelayJob>(&self, name: &str) -> Call<Query<Option<SeenSchedule>>> {
-        self.on::<J, _>(|topic| topic.schedule(name))
-    }
-
     /// Lists the schedules of a topic, in the order of their names, page by page: whoever added or defined them.
     ///
     /// ```no_run
@@ -144,55 +137,10 @@ impl Provider {
         Schedules::new(self.of::<J>().map(|topic| topic.0))
     }
 
-    /// Pauses the schedule of this name, for a reason that [`schedule`](Self::schedule) and the list show: from then on its ticks are
-    /// missed. A tick whose job a node adds just now is the last one. Jobs that it has added stay.
-    ///
-    /// A pause survives restarts and newer definitions of the code. Calling again changes the reason.
-    pub fn pause_schedule<J: DelayJob>(
-        &self,
-        name: impl Into<String>,
-        reason: impl Into<String>,
-    ) -> Call<ChangeSchedule> {
-        self.on::<J, _>(|topic| topic.pause_schedule(name, reason))
-    }
-
-    /// Ends the pause of the schedule of this name. Its [`on_missed`](Call::on_missed) decides what becomes of the ticks that it
-    /// missed. It is no error if the schedule is not paused.
-    pub fn resume_schedule<J: DelayJob>(&self, name: impl Into<String>) -> Call<ChangeSchedule> {
-        self.on::<J, _>(|topic| topic.resume_schedule(name))
-    }
-
     /// Notes which schedules the code of this program defines.
     pub(crate) fn knows_code(&self, code: BTreeSet<(TopicName, String)>) {
         // A provider gets them once, when it is made.
         let _ = self.0.code.set(code);
-    }
-
-    /// Removes the schedule of this name. Jobs that it has added stay.
-    pub fn remove_schedule<J: DelayJob>(&self, name: &str) -> Call<JobCommand> {
-        self.on::<J, _>(|topic| topic.remove_schedule(name))
-    }
-
-    /// Deletes a job in any state. A running job is deleted when its run ends, whatever the run's outcome is.
-    pub fn delete<J: DelayJob>(&self, id: impl ToJobId) -> Call<JobCommand> {
-        self.on::<J, _>(|topic| topic.delete(id))
-    }
-
-    /// Deletes a job as [`delete`](Self::delete) does, and asks the handler of a running one to stop through its token.
-    pub fn cancel<J: DelayJob>(&self, id: impl ToJobId) -> Call<JobCommand> {
-        self.on::<J, _>(|topic| topic.cancel(id))
-    }
-
-    /// Acks a job: it ends a parked or waiting job, or a running one when its run ends. It may come before the run calls
-    /// `park()`. An unknown id is no error: the answer says whether anything changed.
-    pub fn ack<J: DelayJob>(&self, id: impl ToJobId) -> Call<JobCommand<AckedOrRequeued>> {
-        self.on::<J, _>(|topic| topic.ack(id))
-    }
-
-    /// Makes a DEAD job due now with all its attempts again, or an UNACKED job due now as it was. An unknown id is no error: the
-    /// answer says whether anything changed.
-    pub fn requeue<J: DelayJob>(&self, id: impl ToJobId) -> Call<JobCommand<AckedOrRequeued>> {
-        self.on::<J, _>(|topic| topic.requeue(id))
     }
 
     /// Reads the job with this id, in any state, once the returned [`Call`] is awaited; `None` if there is none.
@@ -225,11 +173,6 @@ impl Provider {
         self.on::<J, _>(|topic| topic.result(id))
     }
 
-    /// Counts the topic's jobs in each state, once the returned [`Call`] is awaited.
-    pub fn counts<J: DelayJob>(&self) -> Call<Query<TopicCounts>> {
-        self.on::<J, _>(|topic| topic.counts())
-    }
-
     fn pages<J: DelayJob>(&self, state: State) -> Pages<J> {
         Pages::new(self.of::<J>().map(|topic| topic.0), state)
     }
@@ -254,41 +197,6 @@ impl Provider {
         self.pages(State::Dead)
     }
 
-    /// Gives a job that waits another due time, once the returned [`Call`] is awaited: a delay from now, such as `"2h"` or a
-    /// `Duration`, or a time of the store's clock; a time in the past means now. At most ten years.
-    ///
-    /// It changes a DELAYED job, also one that waits for a retry, and a waiting broadcast. The expiry of the job keeps its distance to
-    /// the due time; attempts, headers and the delay of its rejoins stay. A RUNNING job is refused, because its run has it as it was
-    /// and decides what comes next; an UNACKED or DEAD one, because it waits for no time; a DONE or unknown one, because there is
-    /// nothing to wait. The error is [`CallError::Refused`](super::CallError::Refused), and nothing is changed.
-    ///
-    /// ```no_run
-    /// # use dq::prelude::*;
-    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
-    /// # #[job(topic = "close-order")]
-    /// # struct CloseOrder { #[job(id)] order: u64 }
-    /// # async fn change(jobs: dq::Provider) -> Result<(), dq::Error> {
-    /// let changed = jobs.reschedule::<CloseOrder>(7, "2h").await?;
-    /// jobs.reschedule::<CloseOrder>(7, "3h").if_version(changed.version).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn reschedule<J: DelayJob>(&self, id: impl ToJobId, when: impl IntoWhen) -> Call<Change> {
-        self.on::<J, _>(|topic| topic.reschedule(id, when))
-    }
-
-    /// Makes a job that waits due this much later than it was, whatever the time is now. Otherwise as
-    /// [`reschedule`](Self::reschedule).
-    pub fn extend_by<J: DelayJob>(&self, id: impl ToJobId, by: impl IntoDelay) -> Call<Change> {
-        self.on::<J, _>(|topic| topic.extend_by(id, by))
-    }
-
-    /// Makes a job that waits due now. One that is due already keeps its place among those that are. Otherwise as
-    /// [`reschedule`](Self::reschedule).
-    pub fn run_now<J: DelayJob>(&self, id: impl ToJobId) -> Call<Change> {
-        self.on::<J, _>(|topic| topic.run_now(id))
-    }
-
     /// Gives a job another payload, once the returned [`Call`] is awaited. Its due time, attempts, headers and options stay.
     ///
     /// It changes a DELAYED job, a waiting broadcast, and an UNACKED or DEAD job, which stays where it is: [`requeue`](Self::requeue)
@@ -296,24 +204,6 @@ impl Provider {
     /// whose memory is full refuses an update as it refuses an add.
     pub fn update<J: DelayJob>(&self, id: impl ToJobId, payload: J) -> Call<Change> {
         self.on::<J, _>(|topic| Call::change(topic.0, id.to_job_id(), Wanted::Update(to_json(&payload))))
-    }
-
-    /// Gives a job another retry policy, other headers or another retention, once the returned [`Call`] is awaited. Its payload, due
-    /// time and attempts stay. It changes and refuses the same jobs as [`update`](Self::update).
-    ///
-    /// ```no_run
-    /// # use dq::prelude::*;
-    /// # use dq::provider::JobOptions;
-    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
-    /// # #[job(topic = "close-order")]
-    /// # struct CloseOrder { #[job(id)] order: u64 }
-    /// # async fn change(jobs: dq::Provider) -> Result<(), dq::Error> {
-    /// jobs.set_options::<CloseOrder>(7, JobOptions::new().retry("1m x 9").retain("1d")).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn set_options<J: DelayJob>(&self, id: impl ToJobId, options: JobOptions) -> Call<Change> {
-        self.on::<J, _>(|topic| topic.set_options(id, options))
     }
 
     /// Sends up to 1,000 changes together, of any kind and topic, once the returned [`Call`] is awaited: a result for each, in
