@@ -50,10 +50,10 @@ pub struct AddMany<A = Added> {
 }
 
 /// What the jobs of a call share.
-struct Adding {
-    caller: Caller,
+pub(super) struct Adding {
+    pub(super) caller: Caller,
     defaults: JobDefaults,
-    options: Options,
+    pub(super) options: Options,
 }
 
 /// A job of a call.
@@ -77,12 +77,12 @@ impl DraftJob {
 }
 
 impl Adding {
-    fn new(caller: Caller, defaults: JobDefaults, on_duplicate: OnDuplicate) -> Self {
+    pub(super) fn new(caller: Caller, defaults: JobDefaults, on_duplicate: OnDuplicate) -> Self {
         Self { caller, defaults, options: Options { on_duplicate, ..Options::default() } }
     }
 
     /// Checks the options.
-    fn checked(mut self) -> Result<(Caller, CheckedOptions), Invalid> {
+    pub(super) fn checked(mut self) -> Result<(Caller, CheckedOptions), Invalid> {
         self.options.carry_trace();
         let options = self.options.check(&self.defaults, self.caller.environment())?;
         Ok((self.caller, options))
@@ -91,9 +91,8 @@ impl Adding {
 
 impl Add {
     /// What it adds, and where, with which options.
-    pub(super) fn into_parts(self) -> (Caller, DraftJob, JobDefaults, Options) {
-        let Adding { caller, defaults, options } = self.adding;
-        (caller, self.job, defaults, options)
+    pub(super) fn into_parts(self) -> (Adding, DraftJob) {
+        (self.adding, self.job)
     }
 }
 
@@ -137,15 +136,8 @@ impl<A: AddMode<Timing = Once>> Call<Add<A>> {
 
 impl<A: AddMode> Call<AddMany<A>> {
     pub(super) fn add_many(caller: Caller, jobs: impl IntoIterator<Item = DraftJob>, defaults: JobDefaults) -> Self {
-        let limit = NodeSettings::MOST_BATCH;
-        let mut jobs = jobs.into_iter();
-        let drafts = jobs.by_ref().take(limit).collect();
-        match jobs.take(MOST_COUNTED).count() {
-            0 => {
-                Self::new(AddMany { adding: Adding::new(caller, defaults, A::KNOWN), jobs: drafts, mode: PhantomData })
-            }
-            more => Self::bad(Invalid::BatchTooLarge { what: "jobs", size: limit + more, limit }),
-        }
+        let adding = Adding::new(caller, defaults, A::KNOWN);
+        limited(jobs).map_or_else(Self::bad, |jobs| Self::new(AddMany { adding, jobs, mode: PhantomData }))
     }
 
     fn known<B: AddMode>(self, known: OnDuplicate) -> Call<AddMany<B>> {
@@ -172,6 +164,17 @@ impl<A: AddMode<Timing = Once>> Call<AddMany<A>> {
     /// When the call was polled before.
     pub fn replace_existing(self) -> Call<AddMany> {
         self.known(OnDuplicate::Replace)
+    }
+}
+
+/// The jobs of a call, unless there are too many.
+pub(super) fn limited(jobs: impl IntoIterator<Item = DraftJob>) -> Result<Vec<DraftJob>, Invalid> {
+    let limit = NodeSettings::MOST_BATCH;
+    let mut jobs = jobs.into_iter();
+    let drafts = jobs.by_ref().take(limit).collect();
+    match jobs.take(MOST_COUNTED).count() {
+        0 => Ok(drafts),
+        more => Err(Invalid::BatchTooLarge { what: "jobs", size: limit + more, limit }),
     }
 }
 

@@ -77,22 +77,10 @@ pub struct Events {
 }
 
 impl Events {
-    pub(super) fn new(
-        store: &Arc<dyn Store>,
-        environment: &Environment,
-        call_timeout: Duration,
-        topic: &TopicKey,
-    ) -> Self {
+    pub(super) fn new(source: Source) -> Self {
         // What a slow reader does not take waits in the subscription, which is bounded and counts what it loses.
         let (out, batches) = mpsc::channel(1);
-        let listener = Listener {
-            store: Arc::clone(store),
-            environment: environment.clone(),
-            call_timeout,
-            topic: topic.clone(),
-            out,
-        };
-        environment.spawn(Runtime::Own, listener.run());
+        source.environment.clone().spawn(Runtime::Own, Listener { source, out }.run());
         Self { batches, next: VecDeque::new() }
     }
 
@@ -125,12 +113,18 @@ impl fmt::Debug for Events {
     }
 }
 
+/// What tasks that follow a topic need to know.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) environment: Environment,
+    pub(super) call_timeout: Duration,
+    pub(super) topic: TopicKey,
+}
+
 /// Feeds [`Events`]; ends when they are dropped.
 struct Listener {
-    store: Arc<dyn Store>,
-    environment: Environment,
-    call_timeout: Duration,
-    topic: TopicKey,
+    source: Source,
     out: mpsc::Sender<Vec<Event>>,
 }
 
@@ -147,22 +141,22 @@ impl Listener {
         let mut failures = 0;
         loop {
             let Err(error) = self.listen_until_failure(&mut failures).await;
-            tracing::debug!(topic = %self.topic.topic, %error, "cannot listen to the events of a topic; dq tries again");
+            tracing::debug!(topic = %self.source.topic.topic, %error, "cannot listen to the events of a topic; dq tries again");
             if failures == 0 {
                 self.send(Event::Interrupted(error.to_string())).await;
             }
-            let pause = self.environment.growing_pause(PAUSES.0, PAUSES.1, failures, 4);
+            let pause = self.source.environment.growing_pause(PAUSES.0, PAUSES.1, failures, 4);
             failures += 1;
-            self.environment.sleep_until(self.environment.now() + pause).await;
+            self.source.environment.sleep_until(self.source.environment.now() + pause).await;
         }
     }
 
     /// Subscribes and passes events on, until the store fails.
     async fn listen_until_failure(&self, failures: &mut u32) -> Result<Infallible, StoreError> {
         let interest = Interest { node: None, broadcasts: false, moves: true };
-        let mut signals = self.in_time(self.store.signals(&self.topic, interest)).await?;
+        let mut signals = self.in_time(self.source.store.signals(&self.source.topic, interest)).await?;
         loop {
-            self.in_time(self.store.listen(&self.topic)).await?;
+            self.in_time(self.source.store.listen(&self.source.topic)).await?;
             *failures = 0;
             self.send(Event::Listening).await;
             self.pass_on(&mut signals).await?;
@@ -172,13 +166,13 @@ impl Listener {
     /// Passes events on, and renews in time, until the subscription or the store has failed. `Ok`: it works again, and events may be
     /// missing.
     async fn pass_on(&self, signals: &mut Signals) -> Result<(), StoreError> {
-        let mut renewed = self.environment.now();
+        let mut renewed = self.source.environment.now();
         loop {
             tokio::select! {
                 biased;
-                () = self.environment.sleep_until(renewed + RENEW) => {
-                    let began = self.environment.now();
-                    self.in_time(self.store.listen(&self.topic)).await?;
+                () = self.source.environment.sleep_until(renewed + RENEW) => {
+                    let began = self.source.environment.now();
+                    self.in_time(self.source.store.listen(&self.source.topic)).await?;
                     if began > renewed + LISTENING {
                         return Ok(());
                     }
@@ -216,7 +210,7 @@ impl Listener {
     }
 
     async fn in_time<T>(&self, asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        in_call_timeout(&self.environment, self.call_timeout, OPERATION, asked).await
+        in_call_timeout(&self.source.environment, self.source.call_timeout, OPERATION, asked).await
     }
 }
 

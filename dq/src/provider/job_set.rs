@@ -8,7 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use super::add::{Add, DraftJob, new_job};
+use super::add::{Add, Adding, DraftJob, limited, new_job};
 use super::added::Once;
 use super::call::{Call, Started, Verb};
 use super::error::{CallError, Doing, Invalid, Refusal};
@@ -18,11 +18,10 @@ use super::root::Caller;
 use super::setting::send;
 use super::topic::TopicProvider;
 use super::typed::{Provider, draft};
-use crate::config::NodeSettings;
-use crate::job::{BadName, DelayJob, Deliver, JobDefaults, JobId, TopicName};
+use crate::job::{BadName, DelayJob, Deliver, JobId, TopicName};
 use crate::store::{
-    FOLLOW_UP_BYTES, MOST_MEMBERS_AT_ONCE, MOST_WAITED_FOR, MemberEnd, NewJob, OnDead, Producer, SetChange, SetOutcome,
-    SetSeen, SetVerb, SetsRequest,
+    FOLLOW_UP_BYTES, MOST_MEMBERS_AT_ONCE, MOST_WAITED_FOR, MemberEnd, NewJob, OnDead, OnDuplicate, Producer,
+    SetChange, SetOutcome, SetSeen, SetVerb, SetsRequest,
 };
 
 /// How many bytes a member takes beside its texts, about.
@@ -106,25 +105,11 @@ impl<J: DelayJob> JobSet<J> {
     /// Adds up to 1,000 jobs as members, as [`add`](Self::add) does. They go to the store in requests of 128 members and 1 MiB, one after
     /// the other.
     pub fn add_many<M: DelayJob>(&self, jobs: impl IntoIterator<Item = M>) -> Call<AddMembers> {
-        let limit = NodeSettings::MOST_BATCH;
-        let mut jobs = jobs.into_iter();
-        let drafts: Vec<_> = jobs.by_ref().take(limit).map(|job| draft(&job, None)).collect();
-        let size = limit + jobs.take(limit).count();
-        if size > limit {
-            return Call::bad(Invalid::BatchTooLarge { what: "jobs", size, limit });
-        }
         let members = || {
-            let (home, topic) = (self.provider.caller(J::TOPIC)?, self.provider.caller(M::TOPIC)?);
-            let (set, on_dead) = (self.name.clone()?, self.on_dead);
-            Ok::<_, BadName>(AddMembers {
-                home,
-                set,
-                on_dead,
-                topic,
-                drafts,
-                defaults: M::DEFAULTS,
-                options: Options::default(),
-            })
+            let (home, set, on_dead) = (self.provider.caller(J::TOPIC)?, self.name.clone()?, self.on_dead);
+            let adding = Adding::new(self.provider.caller(M::TOPIC)?, M::DEFAULTS, OnDuplicate::Reject);
+            let drafts = limited(jobs.into_iter().map(|job| draft(&job, None)))?;
+            Ok::<_, Invalid>(AddMembers { home, set, on_dead, adding, drafts })
         };
         members().map_or_else(Call::bad, Call::new)
     }
@@ -136,14 +121,8 @@ impl<J: DelayJob> JobSet<J> {
     #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
     pub fn then(&self, job: J) -> Call<CloseSet> {
         let close = || {
-            let (home, set) = (self.provider.caller(J::TOPIC)?, self.name.clone()?);
-            Ok::<_, BadName>(CloseSet {
-                home,
-                set,
-                draft: draft(&job, None),
-                defaults: J::DEFAULTS,
-                options: Options::default(),
-            })
+            let adding = Adding::new(self.provider.caller(J::TOPIC)?, J::DEFAULTS, OnDuplicate::Reject);
+            Ok::<_, BadName>(CloseSet { set: self.name.clone()?, adding, draft: draft(&job, None) })
         };
         close().map_or_else(Call::bad, Call::new)
     }
@@ -167,8 +146,8 @@ impl Call<Add> {
     pub fn member_of(self, home: &TopicProvider, set: impl AsRef<str>) -> Call<AddMembers> {
         let home = home.0.clone();
         let member = |add: Add, set| {
-            let (topic, draft, defaults, options) = add.into_parts();
-            AddMembers { home, set, on_dead: OnDead::Count, topic, drafts: vec![draft], defaults, options }
+            let (adding, draft) = add.into_parts();
+            AddMembers { home, set, on_dead: OnDead::Count, adding, drafts: vec![draft] }
         };
         JobId::new(set).map_or_else(Call::bad, |set| self.map(|add| member(add, set)))
     }
@@ -179,8 +158,8 @@ impl Call<Add> {
     /// When the call was polled before.
     pub fn last_of(self, set: impl AsRef<str>) -> Call<CloseSet> {
         let last = |add: Add, set| {
-            let (home, draft, defaults, options) = add.into_parts();
-            CloseSet { home, set, draft, defaults, options }
+            let (adding, draft) = add.into_parts();
+            CloseSet { set, adding, draft }
         };
         JobId::new(set).map_or_else(Call::bad, |set| self.map(|add| last(add, set)))
     }
@@ -206,52 +185,42 @@ pub struct AddMembers {
     home: Caller,
     set: JobId,
     on_dead: OnDead,
-    topic: Caller,
+    adding: Adding,
     drafts: Vec<DraftJob>,
-    defaults: JobDefaults,
-    options: Options,
 }
 
 /// Closes a set. Made by [`JobSet::then`] and [`Call::last_of`]; takes the options of an add.
 ///
 /// Resolves to the set as it is then.
 pub struct CloseSet {
-    home: Caller,
     set: JobId,
+    adding: Adding,
     draft: DraftJob,
-    defaults: JobDefaults,
-    options: Options,
 }
 
-/// The jobs as a set takes them.
-fn jobs_of(
-    topic: &Caller,
-    drafts: Vec<DraftJob>,
-    mut options: Options,
-    defaults: &JobDefaults,
-) -> Result<Vec<NewJob>, Invalid> {
-    options.carry_trace();
-    let options = options.check(defaults, topic.environment())?;
+/// The jobs as a set takes them, and their topic.
+fn jobs_of(adding: Adding, drafts: Vec<DraftJob>) -> Result<(Caller, Vec<NewJob>), Invalid> {
+    let (topic, options) = adding.checked()?;
     if options.deliver != Deliver::Queue {
         return Err(Invalid::NotInASet { topic: topic.topic().clone() });
     }
     let (mut jobs, mut known) = (Vec::with_capacity(drafts.len()), HashSet::new());
     for draft in drafts {
-        let job = new_job(topic, draft, &options)?;
+        let job = new_job(&topic, draft, &options)?;
         if !known.insert(job.id.clone()) {
             return Err(Invalid::RepeatedInBatch { id: job.id });
         }
         jobs.push(job);
     }
-    Ok(jobs)
+    Ok((topic, jobs))
 }
 
 impl Verb for AddMembers {
     type Output = SetSeen;
 
     fn start(self, within: Option<Duration>) -> Result<Started<SetSeen>, CallError> {
-        let Self { home, set, on_dead, topic, drafts, defaults, options } = self;
-        let jobs = jobs_of(&topic, drafts, options, &defaults)?;
+        let Self { home, set, on_dead, adding, drafts } = self;
+        let (topic, jobs) = jobs_of(adding, drafts)?;
         let parts = in_parts(topic.topic(), jobs);
         Ok(Started::work(async move {
             let mut seen = None;
@@ -284,8 +253,8 @@ impl Verb for CloseSet {
     type Output = SetSeen;
 
     fn start(self, within: Option<Duration>) -> Result<Started<SetSeen>, CallError> {
-        let Self { home, set, draft, defaults, options } = self;
-        let mut jobs = jobs_of(&home, vec![draft], options, &defaults)?;
+        let Self { set, adding, draft } = self;
+        let (home, mut jobs) = jobs_of(adding, vec![draft])?;
         let then = jobs.pop().expect("there is one job");
         Ok(Started::work(async move { change(&home, &set, SetVerb::Close(Box::new(then)), within).await }))
     }
@@ -315,7 +284,7 @@ impl Adds for AddMembers {
     type Timing = Once;
 
     fn options(&mut self) -> &mut Options {
-        &mut self.options
+        &mut self.adding.options
     }
 }
 
@@ -323,7 +292,7 @@ impl Adds for CloseSet {
     type Timing = Once;
 
     fn options(&mut self) -> &mut Options {
-        &mut self.options
+        &mut self.adding.options
     }
 }
 
@@ -337,14 +306,14 @@ impl<J> fmt::Debug for JobSet<J> {
 /// Shows the set and the topic of the members, never a payload.
 impl fmt::Debug for AddMembers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AddMembers").field("set", &self.set).field("topic", &self.topic).finish_non_exhaustive()
+        f.debug_struct("AddMembers").field("set", &self.set).field("topic", &self.adding.caller).finish_non_exhaustive()
     }
 }
 
 /// Shows the set and its topic, never a payload.
 impl fmt::Debug for CloseSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CloseSet").field("set", &self.set).field("topic", &self.home).finish_non_exhaustive()
+        f.debug_struct("CloseSet").field("set", &self.set).field("topic", &self.adding.caller).finish_non_exhaustive()
     }
 }
 
@@ -352,7 +321,7 @@ impl fmt::Debug for CloseSet {
 mod tests {
     use super::*;
     use crate::job::{Codec, Metadata, Record};
-    use crate::store::{Due, OnDuplicate};
+    use crate::store::Due;
 
     fn jobs(many: usize, bytes: usize) -> Vec<NewJob> {
         let job = |n: usize| NewJob {

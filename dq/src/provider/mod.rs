@@ -19,7 +19,6 @@ mod added;
 mod answered;
 mod batch;
 mod buffer;
-mod buffered;
 mod call;
 mod change;
 mod coalescer;

@@ -9,7 +9,6 @@ use serde::de::DeserializeOwned;
 use super::call::{Call, Started, Verb};
 use super::error::{CallError, Doing, Failed, Target};
 use super::no_result::NoResult;
-use super::results::Source;
 use super::root::Caller;
 use crate::job::{BadName, JobId};
 
@@ -33,15 +32,8 @@ impl<R: DeserializeOwned + Send + 'static> Verb for ResultOf<R> {
         let Self { caller, id, .. } = self;
         let target = Target { id: Some(id.clone()), ..caller.target(Doing::Query) };
         Ok(Started::work(async move {
-            let Caller { root, inbox, .. } = &caller;
-            let source = || Source {
-                store: root.store.clone(),
-                environment: root.environment.clone(),
-                call_timeout: root.settings.call_timeout,
-                topic: inbox.key.clone(),
-            };
-            let (now, deadline) = (root.environment.now(), root.deadline(within));
-            let why = match inbox.results.wait(source, id, now, deadline.at).await {
+            let (now, deadline) = (caller.environment().now(), caller.root.deadline(within));
+            let why = match caller.inbox.results.wait(|| caller.source(), id, now, deadline.at).await {
                 Ok(Ok(result)) => match result.decode() {
                     Ok(result) => return Ok(result),
                     Err(error) => NoResult::Decode(error),

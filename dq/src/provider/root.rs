@@ -10,6 +10,7 @@ use super::answered::Answered;
 use super::buffer::Buffer;
 use super::coalescer::Coalescer;
 use super::error::{Doing, Target};
+use super::events::Source;
 use super::inbox::Inbox;
 use super::request::{Deadline, Places, Posted};
 use super::retries::Retries;
@@ -140,6 +141,13 @@ impl Caller {
 
     pub(super) fn environment(&self) -> &Environment {
         &self.root.environment
+    }
+
+    /// What a task that follows the topic needs.
+    pub(super) fn source(&self) -> Source {
+        let Root { store, environment, settings, .. } = &*self.root;
+        let (store, environment, topic) = (Arc::clone(store), environment.clone(), self.key().clone());
+        Source { store, environment, call_timeout: settings.call_timeout, topic }
     }
 }
 

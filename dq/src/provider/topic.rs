@@ -144,8 +144,7 @@ impl TopicProvider {
 
     /// Listens to what happens to the jobs of the topic, as [`Provider::events`](super::Provider::events) does.
     pub fn events(&self) -> Events {
-        let root = &self.0.root;
-        Events::new(&root.store, &root.environment, root.settings.call_timeout, self.0.key())
+        Events::new(self.0.source())
     }
 
     /// Deletes a job in any state. A running job is deleted when its run ends, whatever the run's outcome is.

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 use futures_util::future::join_all;
 use serde::de::DeserializeOwned;
 
 use super::add::{Add, AddMany, DraftJob};
 use super::added::{AddMode, Extending};
+use super::buffer::{Buffer, BufferHealth, Buffered};
 use super::call::{Call, Verb};
 use super::change::{Change, ChangeMany, Wanted};
 use super::events::Events;
@@ -330,6 +331,16 @@ impl Provider {
         Inspector::new(self)
     }
 
+    /// What waits in the [buffer](crate::context::ContextFactory::buffer) of this provider; `None`: it has none. Asks nothing.
+    pub fn buffer(&self) -> Option<BufferHealth> {
+        self.0.buffer.as_ref().map(|buffer| buffer.health())
+    }
+
+    /// The buffer, if there is one.
+    pub(crate) fn buffer_handle(&self) -> Option<Weak<Buffer>> {
+        self.0.buffer.as_ref().map(Arc::downgrade)
+    }
+
     /// The app whose jobs these are.
     pub fn app(&self) -> &AppName {
         &self.0.app
@@ -366,6 +377,19 @@ impl Provider {
     /// runs one task for each topic, which sleeps while there is nothing to send.
     pub fn root(app: AppName, store: Arc<dyn Store>, environment: Environment, settings: NodeSettings) -> Self {
         Self(Arc::new(Root::new(app, store, environment, settings)), None)
+    }
+
+    /// A provider whose adds wait in a buffer while the store is away.
+    pub(crate) fn buffered(
+        app: AppName,
+        buffer: Arc<Buffer>,
+        environment: Environment,
+        settings: NodeSettings,
+    ) -> Self {
+        let store = Arc::new(Buffered(Arc::clone(&buffer)));
+        let mut root = Root::new(app, store, environment, settings);
+        root.buffer = Some(buffer);
+        Self(Arc::new(root), None)
     }
 }
 

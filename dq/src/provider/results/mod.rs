@@ -9,7 +9,7 @@ mod table;
 mod task;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -17,17 +17,9 @@ use tokio::sync::{mpsc, oneshot};
 use self::table::{Ended, Waiter};
 use self::task::{Message, Watching};
 use super::error::Reason;
-use crate::environment::{Environment, Runtime};
-use crate::job::{JobId, TopicKey};
-use crate::store::Store;
-
-/// What the task needs to know.
-pub(super) struct Source {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) environment: Environment,
-    pub(super) call_timeout: Duration,
-    pub(super) topic: TopicKey,
-}
+use super::events::Source;
+use crate::environment::Runtime;
+use crate::job::JobId;
 
 /// What callers need to wait for results of a topic.
 #[derive(Debug, Default)]

@@ -6,9 +6,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use super::super::events::{Event, Events};
+use super::super::events::{Event, Events, Source};
 use super::super::retries::in_call_timeout;
-use super::Source;
 use super::table::{PAUSES, Table, Waiter};
 use crate::environment::or_never;
 use crate::job::JobId;
@@ -89,8 +88,7 @@ impl Watching {
     fn listen_while_awaited(&mut self, now: Duration) {
         if !self.table.is_empty() {
             self.lingers_until = now + LINGER;
-            let Source { store, environment, call_timeout, topic } = &self.source;
-            self.events.get_or_insert_with(|| Events::new(store, environment, *call_timeout, topic));
+            self.events.get_or_insert_with(|| Events::new(self.source.clone()));
         } else if now >= self.lingers_until {
             (self.events, self.is_settled) = (None, false);
         }
@@ -105,13 +103,11 @@ impl Watching {
         if ids.is_empty() {
             return;
         }
-        let Source { store, environment, call_timeout, topic } = &self.source;
-        let (store, topic, asked) = (Arc::clone(store), topic.clone(), Arc::clone(&ids));
-        let (environment, call_timeout) = (environment.clone(), *call_timeout);
-        let answer =
-            Box::pin(
-                async move { in_call_timeout(&environment, call_timeout, "get", store.get(&topic, &asked)).await },
-            );
+        let (source, asked) = (self.source.clone(), Arc::clone(&ids));
+        let answer = Box::pin(async move {
+            let Source { store, environment, call_timeout, topic } = &source;
+            in_call_timeout(environment, *call_timeout, "get", store.get(topic, &asked)).await
+        });
         self.look = Some(Look { ids, left: now, answer });
     }
 
