@@ -3,11 +3,10 @@
 use super::filter::{JobFilter, JobsPage, MOST_JOBS};
 use super::groups::{InspectedGroup, InspectedGroups};
 use super::history::PastMove;
-use super::holder::holder_of;
 use super::job::InspectedJob;
 use super::reason::Reason;
 use super::runs::running;
-use super::topic::{InspectedTopic, TopicsPage};
+use super::topic::{InspectedTopic, TopicsPage, holder_of};
 use super::why::{Why, missing, of_group, reasons};
 use crate::job::{GroupName, JobId, State, ToJobId};
 use crate::provider::{CallError, Provider, TopicProvider};
@@ -40,10 +39,6 @@ pub struct Inspector {
 impl Inspector {
     pub(crate) fn new(provider: &Provider) -> Self {
         Self { provider: provider.clone() }
-    }
-
-    pub(super) const fn provider(&self) -> &Provider {
-        &self.provider
     }
 
     pub(super) fn of(&self, topic: &str) -> Result<TopicProvider, CallError> {

@@ -24,7 +24,6 @@ mod doctor;
 mod filter;
 mod groups;
 mod history;
-mod holder;
 mod inspector;
 mod job;
 mod nodes;

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use super::rates::Rates;
 use super::serial::duration;
-use crate::job::{NodeId, TopicName};
-use crate::store::{HolderSeen, TopicOverview, TopicState};
+use crate::job::{JobId, NodeId, TopicName};
+use crate::provider::{CallError, TopicProvider};
+use crate::store::{HolderSeen, MOST_NODES, NodesPage, NodesRequest, TopicOverview, TopicState};
 use crate::time::Timestamp;
 
 /// A topic as a whole, at one moment.
@@ -182,4 +183,24 @@ impl InspectedTopic {
     pub fn has_listener(&self) -> bool {
         self.hides_leases || self.nodes.iter().chain(&self.watchers).any(|node| node.until > self.clock)
     }
+}
+
+/// How many pages of nodes are searched for a job.
+const MOST_PAGES: usize = 5;
+
+/// The node that holds a job, if it is among the first that hold any.
+pub(super) async fn holder_of(provider: &TopicProvider, id: &JobId) -> Result<Option<InspectedNode>, CallError> {
+    let mut after = None;
+    for _ in 0..MOST_PAGES {
+        let request = NodesRequest { after, limit: MOST_NODES, job: Some(id.clone()) };
+        let NodesPage { nodes, next } = provider.nodes(request).await?;
+        if let Some(holder) = nodes.into_iter().next() {
+            return Ok(Some(InspectedNode::holding(holder)));
+        }
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(None)
 }

@@ -117,7 +117,7 @@ impl Inspector {
     pub fn doctor(&self, topic: Option<&str>) -> Result<Doctor, CallError> {
         let only = topic.map(TopicName::new).transpose()?;
         Ok(Doctor {
-            provider: self.provider().clone(),
+            provider: self.provider.clone(),
             stage: Stage::Store,
             waiting: only.clone().into_iter().collect(),
             names: only.is_none().then_some(None),
