@@ -30,7 +30,7 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
     let (parameters, arguments, bounds) = generics.split_for_impl();
     quote! {
         #[automatically_derived]
-        #[allow(deprecated)]
+        #[allow(deprecated, clippy::needless_update)]
         impl #parameters #root::DelayJob for #name #arguments #bounds {
             const TOPIC: &'static ::core::primitive::str = #topic;
             #defaults
@@ -43,40 +43,32 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
 
 fn defaults(model: &Model) -> Option<TokenStream> {
     let Model { root, delay, retry, expires_after, retain, deliver, max_waiting, priority, unique_for, .. } = model;
-    let group_max_waiting = model.group_max_waiting;
-    let (is_timed, has_choice) = (delay.or(*expires_after).or(*retain).is_some(), deliver.or(*priority).is_some());
-    let is_bounded = max_waiting.or(group_max_waiting).is_some() || unique_for.is_some();
-    if !is_timed && !has_choice && !is_bounded && retry.is_none() {
-        return None;
-    }
-    let delay = constants::duration(delay.unwrap_or_default());
-    let retry = constants::option(retry.as_ref());
-    let expires_after = constants::option(expires_after.map(constants::duration));
-    let retain = constants::duration(retain.unwrap_or_default());
-    let max_waiting = constants::option(max_waiting.as_ref());
-    let deliver = match deliver {
-        Some("broadcast") => quote!(Broadcast),
-        Some("both") => quote!(Both),
+    let some = |value: TokenStream| quote!(::core::option::Option::Some(#value));
+    let deliver = deliver.map(|deliver| match deliver {
+        "broadcast" => quote!(Broadcast),
+        "both" => quote!(Both),
         _ => quote!(Queue),
-    };
-    let priority = match priority {
-        Some("high") => quote!(High),
-        Some("low") => quote!(Low),
+    });
+    let priority = priority.map(|priority| match priority {
+        "high" => quote!(High),
+        "low" => quote!(Low),
         _ => quote!(Normal),
-    };
-    let group_max_waiting = group_max_waiting.map(|jobs| quote!(.group_max_waiting(#jobs)));
-    let unique_for = unique_for.map(constants::duration).map(|time| quote!(.unique_for(#time)));
-    Some(quote! {
-        const DEFAULTS: #root::JobDefaults = #root::JobDefaults::new(
-            #delay,
-            #retry,
-            #expires_after,
-            #retain,
-            #root::Deliver::#deliver,
-            #max_waiting,
-            #root::Priority::#priority
-        )#group_max_waiting #unique_for;
-    })
+    });
+    let fields = [
+        delay.map(constants::duration).map(|delay| quote!(delay: #delay)),
+        retry.as_ref().map(|retry| some(quote!(#retry))).map(|retry| quote!(retry: #retry)),
+        expires_after.map(constants::duration).map(some).map(|after| quote!(expires_after: #after)),
+        retain.map(constants::duration).map(|retain| quote!(retain: #retain)),
+        deliver.map(|deliver| quote!(deliver: #root::Deliver::#deliver)),
+        max_waiting.map(|jobs| some(quote!(#jobs))).map(|jobs| quote!(max_waiting: #jobs)),
+        model.group_max_waiting.map(|jobs| some(quote!(#jobs))).map(|jobs| quote!(group_max_waiting: #jobs)),
+        priority.map(|priority| quote!(priority: #root::Priority::#priority)),
+        unique_for.map(constants::duration).map(some).map(|time| quote!(unique_for: #time)),
+    ];
+    let fields: Vec<_> = fields.into_iter().flatten().collect();
+    (!fields.is_empty()).then(
+        || quote!(const DEFAULTS: #root::JobDefaults = #root::JobDefaults { #(#fields,)* ..#root::JobDefaults::NONE };),
+    )
 }
 
 /// The method that makes a group or a weight of a template.

@@ -64,7 +64,6 @@ impl<T: Serialize + DeserializeOwned> Payload for T {}
 
 /// The defaults of a payload. The options of an add outweigh them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct JobDefaults {
     /// The delay; zero means due at once.
     pub delay: Duration,
@@ -99,34 +98,6 @@ impl JobDefaults {
         priority: Priority::Normal,
         unique_for: None,
     };
-
-    /// For the derive.
-    #[doc(hidden)]
-    pub const fn new(
-        delay: Duration,
-        retry: Option<&'static str>,
-        expires_after: Option<Duration>,
-        retain: Duration,
-        deliver: Deliver,
-        max_waiting: Option<usize>,
-        priority: Priority,
-    ) -> Self {
-        Self { delay, retry, expires_after, retain, deliver, max_waiting, priority, ..Self::NONE }
-    }
-
-    /// For the derive.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn group_max_waiting(self, jobs: usize) -> Self {
-        Self { group_max_waiting: Some(jobs), ..self }
-    }
-
-    /// For the derive.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn unique_for(self, time: Duration) -> Self {
-        Self { unique_for: Some(time), ..self }
-    }
 }
 
 /// Where a due job goes.
