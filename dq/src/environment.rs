@@ -37,7 +37,7 @@ pub use process::Process;
 pub(crate) use process::{Alone, Changes, Entry, Outlook, Ticket};
 pub(crate) use spawn::panic_message;
 pub use spawn::{Runtime, Spawn, SpawnOn, Task};
-pub use thread::{OwnThread, start_thread};
+pub use thread::start_thread;
 
 /// The time, randomness and tasks of one node. Cheap to clone.
 #[derive(Clone)]
@@ -116,7 +116,7 @@ impl Environment {
         if TokioClock::is_paused() {
             return Ok(Self::on_this_runtime(entropy));
         }
-        let thread = OwnThread::start()?;
+        let thread = SpawnOn::own_thread()?;
         let environment = Self::new(precise_clock(&thread), entropy, Arc::new(thread));
         Ok(Self { process: Process::current(), host: Some(host::name()), ..environment })
     }
@@ -127,7 +127,7 @@ impl Environment {
     /// Outside a tokio runtime.
     pub fn on_this_runtime(entropy: Arc<Seeded>) -> Self {
         let here = Handle::current();
-        let spawn = SpawnOn { own: here.clone(), handlers: here };
+        let spawn = SpawnOn::new(here.clone(), here);
         Self::new(Arc::new(TokioClock::new()), entropy, Arc::new(spawn))
     }
 
@@ -284,7 +284,7 @@ mod tests {
     async fn generated_ids_sort_in_order_of_creation_even_if_the_clock_jumps_back() {
         let times = [1_763_000_000_000; 20].into_iter().chain([0, 1_763_000_000_500, 1_762_000_000_000]);
         let clock = Arc::new(Jumping(AtomicU64::new(0), times.collect()));
-        let spawn = Arc::new(SpawnOn { own: Handle::current(), handlers: Handle::current() });
+        let spawn = Arc::new(SpawnOn::new(Handle::current(), Handle::current()));
         let environment = Environment::new(clock.clone(), Arc::new(Seeded::new(1)), spawn);
         let ids: Vec<_> = clock.1.iter().map(|_| environment.clone().job_id()).collect();
         assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");

@@ -209,7 +209,7 @@ async fn a_node_whose_handlers_have_no_runtime_any_more_takes_no_jobs() {
         runtime.handle().clone()
     });
     let handler = gone.join().unwrap();
-    let spawn = Arc::new(SpawnOn { own: tokio::runtime::Handle::current(), handlers: handler });
+    let spawn = Arc::new(SpawnOn::new(tokio::runtime::Handle::current(), handler));
     let environment = Environment::new(Arc::new(TokioClock::new()), Arc::new(Seeded::new(1)), spawn);
     let store = Arc::new(MemoryStore::new(Arc::new(TokioClock::new())));
     let settings = TopicSettings { ack: AckMode::OnClaim, concurrency: 1, ..TopicSettings::default() };

@@ -5,6 +5,7 @@ use std::fmt;
 
 use futures_util::future::BoxFuture;
 use tokio::runtime::{Handle, Id};
+use tokio::sync::oneshot;
 
 /// A running task. Dropping this does not stop the task.
 pub use tokio::task::AbortHandle as Task;
@@ -45,15 +46,27 @@ pub trait Spawn: fmt::Debug + Send + Sync + 'static {
 }
 
 /// Starts tasks on two tokio runtimes, which may be the same.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct SpawnOn {
-    /// The runtime of [`Runtime::Own`].
-    pub own: Handle,
-    /// The runtime of [`Runtime::Handler`].
-    pub handlers: Handle,
+    pub(super) own: Handle,
+    pub(super) handlers: Handle,
+    pub(super) shared: Option<Id>,
+    /// Ends the thread of `own` once it is dropped, if dq has started it.
+    pub(super) _stop: Option<oneshot::Sender<()>>,
+}
+
+impl SpawnOn {
+    /// Starts tasks on the runtimes of [`Runtime::Own`] and [`Runtime::Handler`].
+    pub const fn new(own: Handle, handlers: Handle) -> Self {
+        Self { own, handlers, shared: None, _stop: None }
+    }
 }
 
 impl Spawn for SpawnOn {
+    fn shared(&self) -> Option<Id> {
+        self.shared
+    }
+
     fn spawn(&self, runtime: Runtime, task: BoxFuture<'static, ()>) -> Task {
         let handle = match runtime {
             Runtime::Own => &self.own,

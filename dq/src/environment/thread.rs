@@ -1,16 +1,14 @@
 //! dq's own thread: its runtime goes on while handlers block theirs.
 
-use std::fmt;
 use std::io;
 use std::panic::catch_unwind;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use tokio::runtime::{Builder, Handle, Id, RuntimeFlavor};
+use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
-use super::spawn::{Runtime, Spawn, SpawnOn, Task};
+use super::spawn::SpawnOn;
 
 /// Starts a thread for work that blocks, as a store on a disk has.
 ///
@@ -20,24 +18,15 @@ pub fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     std::thread::Builder::new().name(name.into()).spawn(work)
 }
 
-/// Starts dq's own tasks on a thread, and handlers on the runtime in which it was made.
-///
-/// Dropping it drops its tasks and ends the thread.
-pub struct OwnThread {
-    runtimes: SpawnOn,
-    shared: Option<Id>,
-    _stop: oneshot::Sender<()>,
-}
-
-impl OwnThread {
-    /// Starts the thread. Handlers will run on the current runtime.
+impl SpawnOn {
+    /// Starts a thread for dq's own tasks. Handlers will run on the current runtime. Dropping it drops its tasks and ends the thread.
     ///
     /// # Errors
     /// If the operating system cannot start a thread or make an event queue.
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn start() -> io::Result<Self> {
+    pub fn own_thread() -> io::Result<Self> {
         let handlers = Handle::current();
         let is_shared = handlers.runtime_flavor() == RuntimeFlavor::MultiThread && has_drivers();
         let runtime = Builder::new_current_thread().enable_all().thread_name("dq").build()?;
@@ -49,7 +38,7 @@ impl OwnThread {
             runtime.shutdown_background();
         })?;
         let shared = is_shared.then(|| handlers.id());
-        Ok(Self { runtimes: SpawnOn { own, handlers }, shared, _stop: stop })
+        Ok(Self { own, handlers, shared, _stop: Some(stop) })
     }
 }
 
@@ -65,24 +54,4 @@ fn has_drivers() -> bool {
         );
     };
     cfg!(panic = "unwind") && catch_unwind(use_them).is_ok()
-}
-
-impl Spawn for OwnThread {
-    fn spawn(&self, runtime: Runtime, task: BoxFuture<'static, ()>) -> Task {
-        self.runtimes.spawn(runtime, task)
-    }
-
-    fn shared(&self) -> Option<Id> {
-        self.shared
-    }
-
-    fn spawn_all(&self, runtime: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
-        self.runtimes.spawn_all(runtime, tasks);
-    }
-}
-
-impl fmt::Debug for OwnThread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnThread").finish_non_exhaustive()
-    }
 }

@@ -17,7 +17,7 @@ fn runtime() -> TokioRuntime {
 
 fn clock_on(runtime: &TokioRuntime) -> PreciseClock {
     let own = runtime.handle().clone();
-    PreciseClock::start(&SpawnOn { own: own.clone(), handlers: own }).unwrap()
+    PreciseClock::start(&SpawnOn::new(own.clone(), own)).unwrap()
 }
 
 /// Polls a sleep once, so that it has a deadline.
@@ -69,10 +69,10 @@ fn a_sleep_on_another_runtime_ends_too() {
     });
 }
 
-fn clock_and_thread() -> (PreciseClock, crate::environment::OwnThread) {
+fn clock_and_thread() -> (PreciseClock, SpawnOn) {
     let runtime = runtime();
     let _entered = runtime.enter();
-    let thread = crate::environment::OwnThread::start().unwrap();
+    let thread = SpawnOn::own_thread().unwrap();
     (PreciseClock::start(&thread).unwrap(), thread)
 }
 

@@ -285,7 +285,7 @@ impl Store for RedisStore {
 /// Starts a task on the current runtime, which is that of the caller who opens a connection.
 fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Task {
     let here = Handle::current();
-    SpawnOn { own: here.clone(), handlers: here }.spawn(Runtime::Own, Box::pin(task))
+    SpawnOn::new(here.clone(), here).spawn(Runtime::Own, Box::pin(task))
 }
 
 /// The latest time, and the longest period, with which scripts calculate exactly, in ms.
