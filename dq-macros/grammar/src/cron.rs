@@ -135,6 +135,17 @@ impl RepeatedTime {
 }
 
 impl Cron {
+    /// Reads a line, the name of a zone and the letters of the policies.
+    ///
+    /// # Errors
+    /// A text: what is wrong.
+    pub fn with_letters(line: &str, zone: &str, skipped: char, repeated: char) -> Result<Self, String> {
+        let cron = Self::parse(line, zone).map_err(|bad| bad.to_string())?;
+        let skipped = SkippedTime::of_letter(skipped).ok_or("its policy for skipped times is unknown")?;
+        let repeated = RepeatedTime::of_letter(repeated).ok_or("its policy for repeated times is unknown")?;
+        Ok(cron.at_skipped_times(skipped).at_repeated_times(repeated))
+    }
+
     /// Reads a line and the name of a zone. A line has five fields (minute, hour, day of the month, month, weekday), or six with
     /// seconds before them. A line that names both a day of the month and a weekday fires on either.
     ///

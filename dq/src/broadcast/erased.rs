@@ -7,8 +7,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{Broadcast, BroadcastListener};
-use crate::job::{Cause, Codec, JobId, Record, TopicName};
-use crate::listener::Failure;
+use crate::job::{Cause, JobId, Record, TopicName};
+use crate::listener::{Failure, decode};
 
 /// A broadcast listener of any payload type.
 pub trait ErasedBroadcast: fmt::Debug + Send + Sync + 'static {
@@ -42,13 +42,8 @@ impl<L: BroadcastListener> ErasedBroadcast for Erased<L> {
         record: Record,
     ) -> BoxFuture<'static, Result<(), Failure>> {
         Box::pin(async move {
-            let message = {
-                let (codec, payload) = record.payload().map_err(|bad| Failure::new(Cause::Decode, bad.to_string()))?;
-                match codec {
-                    Codec::Json => serde_json::from_slice(payload)
-                        .map_err(|error| Failure::new(Cause::Decode, error.to_string()))?,
-                }
-            };
+            let message = decode(&record)?;
+            drop(record);
             let delivered = self.0.on_message(Broadcast::new(channel, id, message)).await;
             delivered.map_err(|error| Failure::new(Cause::Error, error.to_string()))
         })

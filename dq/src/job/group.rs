@@ -1,7 +1,6 @@
 //! The group of a job: of its jobs only so many run at a time.
 
 use std::fmt;
-use std::str::FromStr;
 
 use smol_str::{SmolStr, ToSmolStr};
 
@@ -44,14 +43,6 @@ impl GroupName {
 impl fmt::Display for GroupName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
-    }
-}
-
-impl FromStr for GroupName {
-    type Err = BadGroup;
-
-    fn from_str(text: &str) -> Result<Self, BadGroup> {
-        Self::new(text)
     }
 }
 

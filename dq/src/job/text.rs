@@ -5,7 +5,7 @@ use std::str::FromStr;
 use dq_grammar::BadName;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::group::GroupName;
+use super::group::{BadGroup, GroupName};
 use super::id::JobId;
 use super::ident::{AppName, NodeId, TopicName};
 use super::metadata::Cause;
@@ -35,26 +35,19 @@ macro_rules! to_text {
 }
 to_text!(AppName, TopicName, NodeId, JobId, State, Cause, Priority, GroupName);
 
-/// Types that are read from text, and checked.
+/// Types that check the text of which they are made.
 macro_rules! from_text {
-    ($($name:ident),+) => { $(
+    ($($name:ident: $bad:ty),+) => { $(
         impl FromStr for $name {
-            type Err = BadName;
+            type Err = $bad;
 
-            fn from_str(text: &str) -> Result<Self, BadName> {
+            fn from_str(text: &str) -> Result<Self, $bad> {
                 Self::new(text)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
-                Self::new(text).map_err(de::Error::custom)
             }
         }
     )+ };
 }
-from_text!(AppName, TopicName, JobId);
+from_text!(AppName: BadName, TopicName: BadName, JobId: BadName, GroupName: BadGroup);
 
 macro_rules! parsed {
     ($($name:ident),+) => { $(
@@ -66,7 +59,7 @@ macro_rules! parsed {
         }
     )+ };
 }
-parsed!(Priority, GroupName);
+parsed!(AppName, TopicName, JobId, Priority, GroupName);
 
 /// A weight is a number in JSON.
 impl Serialize for Weight {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use futures_util::future::BoxFuture;
+use serde::de::DeserializeOwned;
 
 use super::batch::Outcomes;
 use super::channel::Channel;
@@ -15,7 +16,7 @@ use super::failure::Failure;
 use super::job::{Delivery, Job};
 pub use super::returned::Returned;
 use super::returned::{returned, unacked};
-use crate::job::{Cause, Codec, DelayJob, Record};
+use crate::job::{Cause, Codec, Record};
 
 /// The handler to call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +133,7 @@ impl<L: DelayListener> ErasedListener for Erased<L> {
     }
 }
 
-pub(super) fn decode<P: DelayJob>(record: &Record) -> Result<P, Failure> {
+pub(crate) fn decode<P: DeserializeOwned>(record: &Record) -> Result<P, Failure> {
     let undecodable = |error: &dyn fmt::Display| Failure::new(Cause::Decode, error.to_string());
     let (codec, payload) = record.payload().map_err(|bad| undecodable(&bad))?;
     match codec {

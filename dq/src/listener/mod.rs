@@ -39,6 +39,7 @@ pub use channel::{Channel, Decided, Decision};
 pub use control::RunControl;
 #[doc(hidden)]
 pub use delay_listener::{Declared, DelayListener, UnackedDecision};
+pub(crate) use erased::decode;
 #[doc(hidden)]
 pub use erased::{ErasedBatches, ErasedListener, HandlerCall, Returned};
 pub(crate) use failure::log_text;

@@ -328,11 +328,8 @@ impl WrittenCron {
 
     #[cfg(feature = "cron")]
     fn read(self) -> Result<Times, String> {
-        use dq_grammar::{Cron, RepeatedTime, SkippedTime};
-        let cron = Cron::parse(&self.line, &self.zone).map_err(|bad| bad.to_string())?;
-        let skipped = SkippedTime::of_letter(self.skipped).ok_or("its policy for skipped times is unknown")?;
-        let repeated = RepeatedTime::of_letter(self.repeated).ok_or("its policy for repeated times is unknown")?;
-        Ok(Times::Cron(cron.at_skipped_times(skipped).at_repeated_times(repeated)))
+        let Self { line, zone, skipped, repeated } = self;
+        dq_grammar::Cron::with_letters(&line, &zone, skipped, repeated).map(Times::Cron)
     }
 
     #[cfg(not(feature = "cron"))]

@@ -110,10 +110,7 @@ impl Periodic {
             PeriodicTimes::Every(interval) => Times::Every(interval),
             #[cfg(feature = "cron")]
             PeriodicTimes::Cron(line, zone, skipped, repeated) => {
-                let cron = dq_grammar::Cron::parse(line, zone).map_err(|bad| bad.to_string())?;
-                let skipped = dq_grammar::SkippedTime::of_letter(skipped).ok_or("its policy is unknown")?;
-                let repeated = dq_grammar::RepeatedTime::of_letter(repeated).ok_or("its policy is unknown")?;
-                Times::Cron(cron.at_skipped_times(skipped).at_repeated_times(repeated))
+                Times::Cron(dq_grammar::Cron::with_letters(line, zone, skipped, repeated)?)
             }
             #[cfg(not(feature = "cron"))]
             PeriodicTimes::Cron(..) => return Err("cron lines need the feature `cron` of dq".into()),

@@ -14,36 +14,19 @@ pub struct Span {
     pub help: &'static str,
 }
 
-/// All spans.
-pub const SPANS: &[Span] = &[
-    Span {
-        name: "dq.add",
-        level: tracing::Level::DEBUG,
-        fields: &["topic", "job.id"],
-        help: "the answer of the store to an add",
-    },
-    Span {
-        name: "dq.claim",
-        level: tracing::Level::DEBUG,
-        fields: &["topic", "jobs", "more"],
-        help: "jobs that a node has claimed together",
-    },
-    Span {
-        name: "dq.run",
-        level: tracing::Level::INFO,
-        fields: &["topic", "job.id", "attempt", "fence", "batch"],
-        help: "a run of a handler: of one job, or of a batch",
-    },
-    Span {
-        name: "dq.settle",
-        level: tracing::Level::DEBUG,
-        fields: &["topic", "jobs"],
-        help: "the answer of the store to the outcomes of jobs",
-    },
-    Span {
-        name: "dq.broadcast",
-        level: tracing::Level::INFO,
-        fields: &["channel", "job.id", "listener"],
-        help: "a run of a broadcast listener",
-    },
-];
+macro_rules! spans {
+    ($($name:literal $level:ident [$($field:literal),*] $help:literal;)+) => {
+        /// All spans.
+        pub const SPANS: &[Span] = &[
+            $(Span { name: $name, level: tracing::Level::$level, fields: &[$($field),*], help: $help },)+
+        ];
+    };
+}
+
+spans! {
+    "dq.add" DEBUG ["topic", "job.id"] "the answer of the store to an add";
+    "dq.claim" DEBUG ["topic", "jobs", "more"] "jobs that a node has claimed together";
+    "dq.run" INFO ["topic", "job.id", "attempt", "fence", "batch"] "a run of a handler: of one job, or of a batch";
+    "dq.settle" DEBUG ["topic", "jobs"] "the answer of the store to the outcomes of jobs";
+    "dq.broadcast" INFO ["channel", "job.id", "listener"] "a run of a broadcast listener";
+}

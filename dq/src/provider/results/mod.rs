@@ -8,8 +8,8 @@
 mod table;
 mod task;
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
