@@ -158,15 +158,14 @@ impl Limits<'_, TopicSettings> {
     /// A job that is acked on claim holds no slot while it runs.
     fn slots(&mut self) {
         let is = &self.resolved.settings;
-        if is.cluster_concurrency.is_some() && is.ack == AckMode::OnClaim {
-            let write = format!("`ack = {}`, or take `cluster_concurrency` away", AckMode::OnReturn.quoted());
-            self.refuse("cluster_concurrency", "absent where `ack` is on_claim".into(), write);
+        for (key, limit) in
+            [("cluster_concurrency", is.cluster_concurrency), ("group_concurrency", is.group_concurrency)]
+        {
+            if limit.is_some() && is.ack == AckMode::OnClaim {
+                let write = format!("`ack = {}`, or take `{key}` away", AckMode::OnReturn.quoted());
+                self.refuse(key, "absent where `ack` is on_claim".into(), write);
+            }
         }
-        if is.group_concurrency.is_some() && is.ack == AckMode::OnClaim {
-            let write = format!("`ack = {}`, or take `group_concurrency` away", AckMode::OnReturn.quoted());
-            self.refuse("group_concurrency", "absent where `ack` is on_claim".into(), write);
-        }
-        let is = &self.resolved.settings;
         if is.group_burst > 0 && is.group_concurrency.is_none_or(|jobs| jobs == 1) {
             let write = "`group_concurrency = 2` or more, or take `group_burst` away".into();
             self.refuse("group_burst", "0 where `group_concurrency` is 1 or absent".into(), write);

@@ -132,56 +132,39 @@ impl NodeSettings {
 /// The setter of a setting in the builder: what it takes depends on the type, and `set` of the builder puts it into the settings.
 macro_rules! setter {
     ($settings:ident $name:ident [Duration] $($doc:tt)+) => {
-        $($doc)+
-        #[track_caller]
-        pub fn $name(self, time: impl $crate::time::IntoDelay) -> Self {
-            let time = time.into_delay().duration().map_err(|bad| bad.to_string());
-            self.set(stringify!($name), time, |settings: &mut $settings, time| settings.$name = *time)
-        }
+        $crate::config::setter! { @ $settings $name(time: impl $crate::time::IntoDelay)
+            time.into_delay().duration().map_err(|bad| bad.to_string()); $($doc)+ }
     };
     ($settings:ident $name:ident [Option<Duration>] $($doc:tt)+) => {
-        $($doc)+
-        #[track_caller]
-        pub fn $name(self, time: impl $crate::time::IntoDelay) -> Self {
-            let time = time.into_delay().duration().map_err(|bad| bad.to_string());
-            self.set(stringify!($name), time, |settings: &mut $settings, time| {
-                settings.$name = Some(*time).filter(|time| !time.is_zero());
-            })
-        }
+        $crate::config::setter! { @ $settings $name(time: impl $crate::time::IntoDelay)
+            match time.into_delay().duration() {
+                Ok(time) => Ok(Some(time).filter(|time| !time.is_zero())),
+                Err(bad) => Err(bad.to_string()),
+            }; $($doc)+ }
     };
     ($settings:ident $name:ident [Option<usize>] $($doc:tt)+) => {
-        $($doc)+
-        #[track_caller]
-        pub fn $name(self, most: usize) -> Self {
-            self.set(stringify!($name), Ok(most), |settings: &mut $settings, most| settings.$name = Some(*most))
-        }
+        $crate::config::setter! { @ $settings $name(most: usize) Ok(Some(most)); $($doc)+ }
     };
     ($settings:ident $name:ident [Option<Rate>] $($doc:tt)+) => {
-        $($doc)+
-        #[track_caller]
-        pub fn $name(self, rate: impl $crate::config::IntoSetting<Rate>) -> Self {
-            self.set(stringify!($name), rate.into_setting(), |settings: &mut $settings, rate| settings.$name = Some(*rate))
-        }
+        $crate::config::setter! { @ $settings $name(rate: impl $crate::config::IntoSetting<Rate>)
+            rate.into_setting().map(Some); $($doc)+ }
     };
     ($settings:ident $name:ident [RetryPolicy] $($doc:tt)+) => {
-        $($doc)+
-        #[track_caller]
-        pub fn $name(self, policy: impl $crate::config::IntoSetting<RetryPolicy>) -> Self {
-            self.set(stringify!($name), policy.into_setting(), |settings: &mut $settings, policy| settings.$name.clone_from(policy))
-        }
+        $crate::config::setter! { @ $settings $name(policy: impl $crate::config::IntoSetting<RetryPolicy>)
+            policy.into_setting(); $($doc)+ }
     };
     ($settings:ident $name:ident [OnBlocked] $($doc:tt)+) => {
-        $($doc)+
-        #[track_caller]
-        pub fn $name(self, on_blocked: impl $crate::config::IntoSetting<OnBlocked>) -> Self {
-            self.set(stringify!($name), on_blocked.into_setting(), |settings: &mut $settings, value| settings.$name = *value)
-        }
+        $crate::config::setter! { @ $settings $name(on_blocked: impl $crate::config::IntoSetting<OnBlocked>)
+            on_blocked.into_setting(); $($doc)+ }
     };
     ($settings:ident $name:ident [$type:ty] $($doc:tt)+) => {
+        $crate::config::setter! { @ $settings $name(value: $type) Ok(value); $($doc)+ }
+    };
+    (@ $settings:ident $name:ident($given:ident: $type:ty) $value:expr; $($doc:tt)+) => {
         $($doc)+
         #[track_caller]
-        pub fn $name(self, value: $type) -> Self {
-            self.set(stringify!($name), Ok(value), |settings: &mut $settings, value| settings.$name = *value)
+        pub fn $name(self, $given: $type) -> Self {
+            self.set(stringify!($name), $value, |settings: &mut $settings, value| settings.$name.clone_from(value))
         }
     };
 }

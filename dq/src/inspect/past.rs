@@ -79,7 +79,9 @@ pub struct PastSpan {
 }
 
 impl PastSpan {
-    fn new(from: u64, minutes: u64, counts: &MinuteCounts) -> Self {
+    /// The sum of what was counted in so many minutes from one on.
+    fn sum(counted: &[MinuteCounts], from: u64, minutes: u64) -> Self {
+        let counts = MinuteCounts::sum(counted, from, from + minutes - 1);
         let at = |minute: u64| Timestamp::from_millis(minute.saturating_mul(MINUTE));
         Self {
             from: at(from),
@@ -144,13 +146,8 @@ fn minutes_of(scale: Scale, now: Timestamp) -> (u64, u64) {
 
 fn spans(counted: &[MinuteCounts], scale: Scale, now: Timestamp) -> PastSpans {
     let ((from, to), length) = (minutes_of(scale, now), if scale == Scale::Minutes { 1 } else { HOUR });
-    let spans = (from..=to).step_by(length as usize).map(|from| sum(counted, from, length));
-    PastSpans { whole: sum(counted, from, to - from + 1), spans: spans.collect() }
-}
-
-/// The sum of some minutes.
-fn sum(counted: &[MinuteCounts], from: u64, minutes: u64) -> PastSpan {
-    PastSpan::new(from, minutes, &MinuteCounts::sum(counted, from, from + minutes - 1))
+    let spans = (from..=to).step_by(length as usize).map(|from| PastSpan::sum(counted, from, length));
+    PastSpans { whole: PastSpan::sum(counted, from, to - from + 1), spans: spans.collect() }
 }
 
 #[cfg(test)]
@@ -167,10 +164,10 @@ mod tests {
     #[test]
     fn an_hour_has_what_its_minutes_have_and_no_others() {
         let counted = [minute(59, 1, 5), minute(60, 2, 4), minute(119, 3, 7), minute(120, 4, 9)];
-        let hour = sum(&counted, 60, 60);
+        let hour = PastSpan::sum(&counted, 60, 60);
         assert_eq!((hour.from.as_millis(), hour.to.as_millis()), (60 * MINUTE, 120 * MINUTE));
         assert_eq!((hour.claimed, hour.ran, hour.max_lateness), (5, 5, Some(Duration::from_millis(7))));
         assert_eq!(hour.mean_lateness, Some(Duration::from_millis(5)), "29 ms of 5 jobs");
-        assert_eq!(sum(&counted, 61, 1).max_lateness, None);
+        assert_eq!(PastSpan::sum(&counted, 61, 1).max_lateness, None);
     }
 }

@@ -1,7 +1,7 @@
 //! A listener that takes batches, without its payload type.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 
@@ -92,25 +92,16 @@ impl<L: BatchListener> ErasedBatch<L> {
     async fn call_one(self: Arc<Self>, record: Record, delivery: Delivery) -> Returned {
         let (only, run) = (Arc::<Only>::default(), delivery.run.clone());
         let rest = self.call_batch(vec![(record, delivery)], only.clone(), run).await;
-        only.first().take().unwrap_or(rest)
+        only.0.get().cloned().unwrap_or(rest)
     }
 }
 
 /// The outcome of the only job of a batch.
 #[derive(Debug, Default)]
-struct Only(Mutex<Option<Returned>>);
-
-impl Only {
-    fn first(&self) -> std::sync::MutexGuard<'_, Option<Returned>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+struct Only(OnceLock<Returned>);
 
 impl Outcomes for Only {
     fn ended(&self, _: usize, returned: Returned) -> bool {
-        let mut first = self.first();
-        let is_first = first.is_none();
-        first.get_or_insert(returned);
-        is_first
+        self.0.set(returned).is_ok()
     }
 }
