@@ -7,21 +7,23 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
 use super::add::{DraftJob, new_job};
 use super::added::added;
-use super::error::{CallError, Invalid, Refusal};
+use super::error::{CallError, Invalid};
 use super::options::Options;
 use super::pages::stored;
 use super::request::Request;
 use super::root::Caller;
 use super::schedule::{job_of_tick, kept};
 use super::schedule_change::{align, comes_between, send};
-use super::sending::{call_many, passed};
+use super::sending::{call_one, passed};
 use super::typed::Provider;
 use crate::job::{JobId, State, TopicName};
 use crate::schedule::{Definition, Origin, PayloadOf, Periodic, Ticks, schedule_id};
 use crate::store::step::MOST_JOBS;
-use crate::store::{ChangeKind, JobPlace, OnDuplicate, StoreError, Stored};
+use crate::store::{ChangeKind, JobPlace, OnDuplicate, Stored};
 use crate::time::Timestamp;
 
 /// How many earlier definitions a schedule remembers.
@@ -102,97 +104,66 @@ impl Provider {
     }
 }
 
-/// One read of the schedules that are left, and one request for those that are missing. Leaves those that something came between
-/// and those that failed, and returns the last error.
+/// One read of the schedules that are left, and then what each of them needs, of all at the same time. Leaves those that something came
+/// between and those that failed, and returns the last error.
 async fn define_once(caller: &Caller, left: &mut Vec<&CodeSchedule>) -> Result<(), CallError> {
     let ids: Vec<_> = left.iter().map(|schedule| schedule.id.clone()).collect();
     let found = stored(caller, &ids, None).await?;
-    let (mut missing, mut failed) = (Vec::new(), Ok(()));
-    let mut schedules = std::mem::take(left).into_iter().zip(found);
-    while let Some((schedule, found)) = schedules.next() {
-        match found {
-            None => missing.push((schedule, OnDuplicate::Reject)),
-            // Another program has removed its place: the store knows no more when it is due.
-            Some(found) if !matches!(found.place.state(), State::Delayed | State::Running) => {
-                missing.push((schedule, OnDuplicate::Replace));
-            }
-            Some(found) => {
-                if let Err(error) = change(caller, schedule, &found).await {
-                    left.push(schedule);
-                    let is_away = error.may_be_repeated() && error.of_store().is_none_or(StoreError::is_outage);
-                    if is_away {
-                        // The store is away, so the others would only wait as long each.
-                        left.extend(schedules.map(|(schedule, _)| schedule));
-                        left.extend(missing.into_iter().map(|(schedule, _)| schedule));
-                        return Err(error);
-                    }
-                    if !comes_between(&error) {
-                        failed = Err(error);
-                    }
-                }
-            }
+    let each = left.iter().zip(&found).map(|(schedule, found)| schedule.define(caller, found.as_ref()));
+    let (mut defined, mut outcome) = (join_all(each).await.into_iter(), Ok(()));
+    left.retain(|_| {
+        let Some(Err(error)) = defined.next() else { return false };
+        if !comes_between(&error) {
+            outcome = Err(error);
         }
-    }
-    add(caller, missing, left).await.and(failed)
-}
-
-/// Adds the schedules that the store does not have. One that another node has added meanwhile is looked at again.
-async fn add<'a>(
-    caller: &Caller,
-    missing: Vec<(&'a CodeSchedule, OnDuplicate)>,
-    left: &mut Vec<&'a CodeSchedule>,
-) -> Result<(), CallError> {
-    let now = caller.environment().wall();
-    let (mut sent, mut requests) = (Vec::new(), Vec::new());
-    for (schedule, on_duplicate) in missing {
-        let Some(first) = schedule.definition.ticks.next_after(now) else {
-            tracing::info!(topic = %caller.topic(), schedule = schedule.name, "the schedule has no tick from now on, so it is not added");
-            continue;
-        };
-        let definition = schedule.with(Vec::new(), first, None);
-        requests.push(Request::Add(kept(schedule.id.clone(), first, definition.to_record(0), on_duplicate)));
-        sent.push(schedule);
-    }
-    if requests.is_empty() {
-        return Ok(());
-    }
-    let answers = call_many(caller, requests, None).await;
-    let mut failed = None;
-    for (schedule, (target, answer)) in sent.into_iter().zip(answers) {
-        match added(target, answer) {
-            Ok(_) => {
-                tracing::info!(topic = %caller.topic(), schedule = schedule.name, "the schedule of the code is added");
-            }
-            Err(CallError::Refused { refusal: Refusal::Exists(_), .. }) => left.push(schedule),
-            Err(error) => {
-                left.push(schedule);
-                failed = Some(error);
-            }
-        }
-    }
-    failed.map_or(Ok(()), Err)
-}
-
-/// Does what is to be done about a schedule that is there.
-async fn change(caller: &Caller, schedule: &CodeSchedule, found: &Stored) -> Result<(), CallError> {
-    let (topic, name) = (caller.topic(), schedule.name);
-    let deadline = caller.root.deadline(None);
-    match schedule.step(found, caller.environment().wall(), topic) {
-        Step::Nothing => {}
-        Step::Align(tick, version) => align(caller, &schedule.id, tick, version, deadline).await?,
-        Step::Update(definition, version) => {
-            let update = ChangeKind::Update(definition.to_record(0));
-            send(caller, &schedule.id, update, (version, None), deadline).await?;
-            tracing::info!(%topic, schedule = name, "this program has a newer definition of the schedule, which takes the place of the one in the store");
-            if definition.pause.is_none() {
-                align(caller, &schedule.id, definition.tick, version + 1, deadline).await?;
-            }
-        }
-    }
-    Ok(())
+        true
+    });
+    outcome
 }
 
 impl CodeSchedule {
+    /// Does what is to be done about the schedule.
+    async fn define(&self, caller: &Caller, found: Option<&Stored>) -> Result<(), CallError> {
+        let found = match found {
+            None => return self.add(caller, OnDuplicate::Reject).await,
+            // Another program has removed its place: the store knows no more when it is due.
+            Some(found) if !matches!(found.place.state(), State::Delayed | State::Running) => {
+                return self.add(caller, OnDuplicate::Replace).await;
+            }
+            Some(found) => found,
+        };
+        let (topic, deadline) = (caller.topic(), caller.root.deadline(None));
+        match self.step(found, caller.environment().wall(), topic) {
+            Step::Nothing => {}
+            Step::Align(tick, version) => align(caller, &self.id, tick, version, deadline).await?,
+            Step::Update(definition, version) => {
+                let update = ChangeKind::Update(definition.to_record(0));
+                send(caller, &self.id, update, (version, None), deadline).await?;
+                tracing::info!(%topic, schedule = self.name, "this program has a newer definition of the schedule, which takes the place of the one in the store");
+                // A paused schedule is not due at its tick: it looks once an hour.
+                if definition.pause.is_none() {
+                    align(caller, &self.id, definition.tick, version + 1, deadline).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the schedule. One that another node has added meanwhile is looked at again.
+    async fn add(&self, caller: &Caller, on_duplicate: OnDuplicate) -> Result<(), CallError> {
+        let topic = caller.topic();
+        let Some(first) = self.definition.ticks.next_after(caller.environment().wall()) else {
+            tracing::info!(%topic, schedule = self.name, "the schedule has no tick from now on, so it is not added");
+            return Ok(());
+        };
+        let definition = self.with(Vec::new(), first, None);
+        let request = Request::Add(kept(self.id.clone(), first, definition.to_record(0), on_duplicate));
+        let (target, answer) = call_one(caller, request, caller.root.deadline(None)).await;
+        added(target, answer)?;
+        tracing::info!(%topic, schedule = self.name, "the schedule of the code is added");
+        Ok(())
+    }
+
     fn with(&self, superseded: Vec<u64>, tick: Timestamp, last: Option<JobId>) -> Definition {
         let origin = Origin::Code { fingerprint: self.fingerprint, superseded };
         Definition { origin, tick, last, ..self.definition.clone() }

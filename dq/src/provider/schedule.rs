@@ -11,7 +11,7 @@ use super::inputs::read;
 use super::options::{Adds, Options};
 use super::request::Request;
 use super::root::Caller;
-use super::sending::call_many;
+use super::sending::call_one;
 use crate::job::limits::INTERVAL;
 use crate::job::{Deliver, JobDefaults, JobId, Record};
 use crate::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times, schedule_id};
@@ -179,7 +179,7 @@ impl Verb for AddSchedule {
         };
         let request = Request::Add(kept(id, first, definition.to_record(0), on_duplicate));
         Ok(Started::work(async move {
-            let (target, answer) = call_many(&caller, vec![request], within).await.remove(0);
+            let (target, answer) = call_one(&caller, request, caller.root.deadline(within)).await;
             Ok(ScheduleAdded { name, first, how: added(target, answer)?.how })
         }))
     }

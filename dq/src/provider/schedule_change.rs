@@ -10,7 +10,7 @@ use super::pages::stored;
 use super::request::{Deadline, Request};
 use super::root::Caller;
 use super::seen::SeenSchedule;
-use super::sending::{Calls, passed};
+use super::sending::{call_one, passed};
 use super::setting::this_process;
 use crate::job::{JobId, State};
 use crate::schedule::{Definition, SchedulePause, schedule_id};
@@ -109,9 +109,9 @@ impl ChangeSchedule {
     }
 }
 
-/// Whether another try may do it: a tick or another change came between.
+/// Whether another try may do it: a tick, another change or another add came between.
 pub(super) fn comes_between(error: &CallError) -> bool {
-    matches!(error.refusal(), Some(Refusal::OtherVersion(_) | Refusal::State(State::Running)))
+    matches!(error.refusal(), Some(Refusal::OtherVersion(_) | Refusal::State(State::Running) | Refusal::Exists(_)))
 }
 
 /// Sends a change that names a version, and its caller.
@@ -123,9 +123,7 @@ pub(super) async fn send(
     deadline: Deadline,
 ) -> Result<(), CallError> {
     let change = JobChange { id: id.clone(), what, if_version: Some(version), by: by.cloned() };
-    let mut calls = Calls::default();
-    calls.post(caller, vec![Request::of_change(change)], deadline).await;
-    let (target, answer) = calls.answers().await.remove(0);
+    let (target, answer) = call_one(caller, Request::of_change(change), deadline).await;
     // A schedule is no broadcast, so no change of it is left for a later batch.
     changed(target, answer).map_or(Ok(()), |changed| changed.map(drop))
 }

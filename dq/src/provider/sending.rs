@@ -169,6 +169,13 @@ impl Calls {
     }
 }
 
+/// Sends one request, and waits for its answer.
+pub(super) async fn call_one(caller: &Caller, request: Request, deadline: Deadline) -> (Target, Answer) {
+    let mut calls = Calls::default();
+    calls.post(caller, vec![request], deadline).await;
+    calls.answers().await.remove(0)
+}
+
 /// Posts all `requests` together, in order, and returns the answer to each.
 pub(super) async fn call_many(
     caller: &Caller,
