@@ -1,12 +1,13 @@
 //! The layers of a node: builder, config file and environment. The options of an add outweigh them all.
 
-use super::attribute;
+use super::file::unknown_key;
 use super::layer::{Layer, Resolved};
 use super::problem::SettingProblem;
 use super::settings::{NodeSettings, TopicSettings};
-use super::source::Source;
+use super::source::{Source, SourceLocation};
 use super::suggest::nearest;
 use super::unused::{AllUnused, Unused};
+use super::value::Written;
 use crate::listener::Registration;
 
 /// The layers of one node, the strongest last.
@@ -26,7 +27,7 @@ impl Layers {
 
     /// The settings of a topic, including those of its listener, and the problems with the listener's.
     pub(crate) fn topic(&self, topic: &str, listener: &Registration) -> (Resolved<TopicSettings>, Vec<SettingProblem>) {
-        let declared = attribute::layer(topic, listener);
+        let declared = declared(topic, listener);
         let layers = [&declared].into_iter().chain(&self.0);
         let changes = layers.filter_map(|layer| layer.topics.get(topic)).flat_map(|(_, changes)| changes);
         (Resolved::from_changes(changes), declared.problems.clone())
@@ -68,4 +69,19 @@ impl Layers {
         let topics = self.0.iter().flat_map(|layer| &layer.topics).map(|(topic, (at, _))| (topic.as_str(), at));
         topics.filter(move |(topic, _)| known.is_some_and(|known| !known.contains(topic)))
     }
+}
+
+/// The settings of `topic` in the attributes of its listener and, below them, of its payload.
+fn declared(topic: &str, listener: &Registration) -> Layer {
+    let location = SourceLocation::declared(listener.declared_at);
+    let mut layer = Layer::default();
+    layer.name_topic(topic, Source::Listener(location.clone()));
+    let of_payload = listener.payload_retry.map(|retry| ("retry", retry, Source::Payload(location.clone())));
+    let of_listener = listener.settings.iter().map(|&(key, text)| (key, text, Source::Listener(location.clone())));
+    for (name, text, source) in of_payload.into_iter().chain(of_listener) {
+        if layer.read(Some(topic), name, Written::Text(text), source.clone()).is_none() {
+            layer.problems.push(unknown_key(name, Some(topic), source));
+        }
+    }
+    layer
 }

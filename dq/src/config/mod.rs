@@ -54,7 +54,6 @@
 //! The config file and the environment may have settings of topics without a listener in this program, because programs may
 //! share them: one line at INFO names these topics. An unknown key in the file is a problem.
 
-mod attribute;
 mod derived;
 mod file;
 mod layer;

@@ -4,17 +4,18 @@
 //! consumes the channel. A handler that fails, panics or times out returns no decision, so the failure counts.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use dq_grammar::BadDuration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::control::RunControl;
 use super::job::Delivery;
 use super::next::{Drafts, FollowUpError, Next};
-use super::noted::Noted;
-use super::notes::CheckpointError;
-use crate::job::{KeptState, Progress, StateError};
+use super::notes::{CheckpointError, Notes};
+use crate::job::{JobId, KeptState, Progress, StateError, Token};
 use crate::time::{IntoDelay, LONGEST_DELAY};
 
 /// The longest [`Channel::back_off`].
@@ -35,6 +36,22 @@ const LONGEST_BACK_OFF: Duration = dq_grammar::DAY;
 /// ```
 #[derive(Debug)]
 pub struct Channel(Noted);
+
+/// Where the notes of a channel go.
+#[derive(Debug)]
+enum Noted {
+    /// The channel is of no single job.
+    Nowhere,
+    /// A test made it.
+    Untold,
+    Run {
+        notes: Arc<dyn Notes>,
+        id: JobId,
+        token: Token,
+        control: Arc<RunControl>,
+        is_acked: bool,
+    },
+}
 
 /// The decision of a handler, made by one of the methods of [`Channel`].
 #[must_use = "return it: the decision counts when the handler returns it"]
@@ -194,7 +211,14 @@ impl Channel {
     }
 
     pub(crate) fn of(delivery: &Delivery) -> Self {
-        Self(Noted::of(delivery))
+        let Some(notes) = &delivery.notes else { return Self(Noted::Untold) };
+        Self(Noted::Run {
+            notes: Arc::clone(notes),
+            id: delivery.id.clone(),
+            token: delivery.token(),
+            control: Arc::clone(&delivery.run),
+            is_acked: delivery.is_acked,
+        })
     }
 
     /// Saves a state in the middle of a run: if the run crashes, fails or goes back, the next one reads it with
@@ -228,7 +252,19 @@ impl Channel {
         &self,
         state: &S,
     ) -> impl Future<Output = Result<(), CheckpointError>> + Send + 'static + use<S> {
-        self.0.checkpoint(state)
+        let sent = match (KeptState::of(state), &self.0) {
+            (Err(bad), _) => Err(CheckpointError::State(bad)),
+            (Ok(_), Noted::Nowhere) => Err(CheckpointError::NoJob),
+            (Ok(_), Noted::Untold) => Ok(None),
+            (Ok(state), Noted::Run { notes, id, token, .. }) => Ok(Some(notes.checkpoint(id, *token, state))),
+        };
+        async move {
+            match sent? {
+                // The topic has ended if it drops the other end.
+                Some(answer) => answer.await.unwrap_or(Err(CheckpointError::Unconfirmed)),
+                None => Ok(()),
+            }
+        }
     }
 
     /// Says how far the run has come, for people: `dq show`, the dashboard, the JSON API and events show it until the run ends. A `total`
@@ -237,7 +273,12 @@ impl Channel {
     /// Call it as often as you like: it only leaves the numbers for dq, which writes the newest to the store once a second at most. So it
     /// promises nothing; for what the next run needs there is [`checkpoint`](Self::checkpoint).
     pub fn progress(&self, done: u64, total: u64, text: impl AsRef<str>) {
-        self.0.progress(Progress::new(done, total, text.as_ref()));
+        // The topic is told only if it does not know that there is one.
+        if let Noted::Run { notes, id, token, control, .. } = &self.0
+            && control.set_progress(Progress::new(done, total, text.as_ref()))
+        {
+            notes.progress(id, *token, control);
+        }
     }
 
     /// The job is finished. The store removes it, or keeps it as DONE for the `retain` of its payload.
@@ -246,7 +287,12 @@ impl Channel {
     }
 
     fn ends(self, decision: Decision) -> Decided {
-        Decided { refusal: self.0.refusal(), ..Decided::new(decision) }
+        let refusal = match self.0 {
+            Noted::Nowhere => Some(FollowUpError::NoJob),
+            Noted::Run { is_acked: true, .. } => Some(FollowUpError::Acked),
+            Noted::Untold | Noted::Run { .. } => None,
+        };
+        Decided { refusal, ..Decided::new(decision) }
     }
 
     /// The job is finished, and callers who wait with [`Provider::result`](crate::Provider::result) get this value: JSON of at most 64 KiB.

@@ -16,7 +16,6 @@ mod failure;
 mod inject;
 mod job;
 mod next;
-mod noted;
 mod notes;
 mod registry;
 mod returned;

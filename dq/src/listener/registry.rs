@@ -69,7 +69,7 @@ impl Registration {
     /// If the listener's attribute names a topic other than its payload's.
     #[track_caller]
     pub const fn delay<L: DelayListener>() -> Self {
-        Self::of_topic::<L, L::Job>(false, build_delay::<L>)
+        Self::of_topic::<L, L::Job>(false, |injector| Ok(Arc::new(Erased::new(L::inject(injector)?))))
     }
 
     /// The registration of a delay listener that takes batches. Evaluate it in a constant, too.
@@ -78,7 +78,7 @@ impl Registration {
     /// If the listener's attribute names a topic other than its payload's.
     #[track_caller]
     pub const fn batch<L: BatchListener>() -> Self {
-        Self::of_topic::<L, L::Job>(true, build_batch::<L>)
+        Self::of_topic::<L, L::Job>(true, |injector| Ok(Arc::new(ErasedBatch::new(L::inject(injector)?))))
     }
 
     #[track_caller]
@@ -111,7 +111,7 @@ impl Registration {
             takes_batches: false,
             dependencies: <L as broadcast::Declared>::dependencies,
             type_id: TypeId::of::<L>,
-            build: Build::Broadcast(build_broadcast::<L>),
+            build: Build::Broadcast(|injector| Ok(broadcast::erase(L::inject(injector)?))),
         }
     }
 
@@ -121,18 +121,6 @@ impl Registration {
         all.sort_by_key(|registration| (registration.declared_at, registration.name));
         all
     }
-}
-
-fn build_delay<L: DelayListener>(injector: &Injector) -> Built<dyn ErasedListener> {
-    Ok(Arc::new(Erased::new(L::inject(injector)?)))
-}
-
-fn build_batch<L: BatchListener>(injector: &Injector) -> Built<dyn ErasedListener> {
-    Ok(Arc::new(ErasedBatch::new(L::inject(injector)?)))
-}
-
-fn build_broadcast<L: BroadcastListener>(injector: &Injector) -> Built<dyn ErasedBroadcast> {
-    Ok(broadcast::erase(L::inject(injector)?))
 }
 
 impl fmt::Debug for Registration {
