@@ -11,7 +11,7 @@ use humantime::format_duration;
 
 pub use super::invalid::Invalid;
 use super::no_result::NoResult;
-use crate::job::{BadName, GroupName, JobId, State, TopicName, Weight};
+use crate::job::{GroupName, JobId, State, TopicName, Weight};
 use crate::store::{CommandKind, OnDuplicate, Rate, SetRefusal, StoreError, TooHeavy};
 
 /// Why a call did not do what it was for. Every call of a provider has this error, and its shape says what to do: fix the call
@@ -22,7 +22,7 @@ use crate::store::{CommandKind, OnDuplicate, Rate, SetRefusal, StoreError, TooHe
 pub enum CallError {
     /// The call makes no sense. Nothing was sent; fix the call.
     #[error(transparent)]
-    Invalid(#[from] Invalid),
+    Invalid(Invalid),
     /// The store answered that it does not do this, and did nothing.
     #[error("{}", .target.refused(.refusal))]
     Refused {
@@ -212,8 +212,12 @@ pub(super) enum Failed {
     Unknown(Reason),
 }
 
-impl From<BadName> for CallError {
-    fn from(error: BadName) -> Self {
+/// What makes an option invalid makes the call invalid.
+impl<E> From<E> for CallError
+where
+    Invalid: From<E>,
+{
+    fn from(error: E) -> Self {
         Self::Invalid(error.into())
     }
 }

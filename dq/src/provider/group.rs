@@ -4,14 +4,8 @@ use super::call::Call;
 use super::error::CallError;
 use super::setting::ChangeTopic;
 use super::topic::TopicProvider;
-use crate::job::{BadGroup, JobId, State, ToGroup};
+use crate::job::{JobId, State, ToGroup};
 use crate::store::{CommandKind, GroupsRequest, Pause, TopicChange};
-
-impl From<BadGroup> for CallError {
-    fn from(error: BadGroup) -> Self {
-        Self::Invalid(error.into())
-    }
-}
 
 /// What [`TopicProvider::resume_group`] did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
