@@ -90,6 +90,12 @@ const fn ms(duration: Duration) -> u64 {
     duration.as_millis() as u64
 }
 
+/// The beginning of a text, of at most so many bytes, which ends with a character.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or_default()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::limits::cut;
+
 /// The longest text, in bytes.
 const LONGEST_TEXT: usize = 200;
 
@@ -23,9 +25,8 @@ pub struct Progress {
 impl Progress {
     /// A progress with this text, cut at a character and without control characters.
     pub(crate) fn new(done: u64, total: u64, text: &str) -> Self {
-        let end = (0..=text.len().min(LONGEST_TEXT)).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
         let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
-        Self { done, total, text: text[..end].chars().map(plain).collect() }
+        Self { done, total, text: cut(text, LONGEST_TEXT).chars().map(plain).collect() }
     }
 
     /// The progress as a store keeps it: `DONE/TOTAL TEXT`.

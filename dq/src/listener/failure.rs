@@ -151,8 +151,7 @@ impl Failure {
         const CUT: &str = " … (cut)";
         let mut message = message.into();
         if message.len() > LONGEST_ERROR {
-            let most = LONGEST_ERROR - CUT.len();
-            message.truncate((0..=most).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0));
+            message.truncate(limits::cut(&message, LONGEST_ERROR - CUT.len()).len());
             message.push_str(CUT);
             message.shrink_to_fit();
         }

@@ -13,6 +13,7 @@ use super::inputs::read;
 use super::retries::{Retries, repeat};
 use super::root::Caller;
 use super::sending::{in_time, on_own_thread};
+use crate::job::limits::cut;
 use crate::store::{
     BatchAnswer, Drain, Due, LONGEST_AUTHOR, LONGEST_REASON, Pause, Pending, Producer, SetTopic, StoreError,
     TopicChange, TopicDelay, TopicLimit, TopicSet, TopicState,
@@ -163,11 +164,7 @@ pub(super) fn this_process() -> String {
     let program = program.as_deref().and_then(|path| path.file_stem()).map(|name| name.to_string_lossy().into_owned());
     let process = std::process::id().to_string();
     let parts: Vec<_> = host.into_iter().chain(program).chain([process]).collect();
-    let mut name = parts.join("/");
-    while name.len() > LONGEST_AUTHOR {
-        name.pop();
-    }
-    name
+    cut(&parts.join("/"), LONGEST_AUTHOR).to_owned()
 }
 
 /// Sends a batch of one until it is answered. `bytes`: roughly those of the call, for the bound on unanswered requests.

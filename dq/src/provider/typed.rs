@@ -27,6 +27,7 @@ use super::topic::TopicProvider;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::inspect::Inspector;
+use crate::job::limits::cut;
 use crate::job::{AppName, BadName, DelayJob, State, ToJobId, TopicName, to_json};
 use crate::store::{LONGEST_AUTHOR, Outage, Store, TopicState};
 use crate::time::{IntoDelay, Timestamp};
@@ -320,9 +321,7 @@ impl Provider {
     /// ```
     #[must_use]
     pub fn acting_as(&self, name: impl AsRef<str>) -> Self {
-        let name = name.as_ref();
-        let end = (0..=LONGEST_AUTHOR.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
-        let name = &name[..end.unwrap_or_default()];
+        let name = cut(name.as_ref(), LONGEST_AUTHOR);
         Self(Arc::clone(&self.0), (!name.is_empty()).then(|| name.into()))
     }
 

@@ -30,7 +30,7 @@ use super::super::codec::Codec;
 use super::super::group::GroupName;
 use super::super::ident::Fence;
 use super::super::kept::KeptState;
-use super::super::limits::{self, Limit};
+use super::super::limits::{self, Limit, cut};
 use super::super::priority::Priority;
 use super::super::weight::Weight;
 use super::{BadRecord, Cause, Metadata};
@@ -243,13 +243,10 @@ impl Metadata {
     /// the job loses what is too long of it and keeps everything else.
     fn texts(&self) -> Texts<'_> {
         let fits = |limit: Limit, size: usize| limit.check(size as u64).is_ok();
-        let cut = |error: &'_ str| {
-            (0..=error.len()).rev().find(|&end| fits(limits::ERROR, end) && error.is_char_boundary(end))
-        };
         Texts {
             retry: self.retry.as_deref().filter(|retry| fits(limits::RETRY, retry.len())),
             headers: if limits::HEADERS.check(self.headers_length()).is_ok() { &self.headers } else { &[] },
-            error: self.error.as_deref().map(|error| &error[..cut(error).unwrap_or_default()]),
+            error: self.error.as_deref().map(|error| cut(error, limits::ERROR.most as usize)),
             left: self
                 .left()
                 .map(|(codec, left)| (codec, left.as_bytes()))
