@@ -178,16 +178,23 @@ pub(super) fn limited(jobs: impl IntoIterator<Item = DraftJob>) -> Result<Vec<Dr
     }
 }
 
+/// The payload, unless it is too large or could not be written.
+pub(super) fn checked_payload(
+    caller: &Caller,
+    payload: Result<Vec<u8>, serde_json::Error>,
+) -> Result<Vec<u8>, Invalid> {
+    let topic = || caller.topic().clone();
+    let payload = payload.map_err(|source| Invalid::BadPayload { topic: topic(), source })?;
+    let (size, limit) = (payload.len(), caller.root.settings.payload_limit);
+    if size > limit { Err(Invalid::PayloadTooLarge { topic: topic(), size, limit }) } else { Ok(payload) }
+}
+
 /// The job as the store gets it.
 pub(super) fn new_job(caller: &Caller, job: DraftJob, options: &CheckedOptions) -> Result<NewJob, Invalid> {
     let (root, topic) = (&caller.root, || caller.topic().clone());
-    let payload = job.payload.map_err(|source| Invalid::BadPayload { topic: topic(), source })?;
+    let payload = checked_payload(caller, job.payload)?;
     let own_options = job.when.map(|when| options.due(when, &root.environment)).transpose()?;
     let options = own_options.as_ref().unwrap_or(options);
-    let (size, limit) = (payload.len(), root.settings.payload_limit);
-    if size > limit {
-        return Err(Invalid::PayloadTooLarge { topic: topic(), size, limit });
-    }
     let generated = job.id.is_none();
     let needs = match options.on_duplicate {
         OnDuplicate::Extend { .. } => Some("it could extend none"),

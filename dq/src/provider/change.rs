@@ -5,6 +5,7 @@ use std::fmt;
 use std::iter::zip;
 use std::time::Duration;
 
+use super::add::checked_payload;
 use super::call::{Call, Draft, Started, Verb};
 use super::error::{CallError, Invalid, Refusal, Target};
 use super::inputs::{When, bounded, read, read_within};
@@ -51,15 +52,6 @@ pub struct Changed {
     pub due: Option<Timestamp>,
 }
 
-/// What a caller wants to change, before it is checked.
-pub(super) enum Wanted {
-    Reschedule(When),
-    ExtendBy(Delay),
-    RunNow,
-    Update(Result<Vec<u8>, serde_json::Error>),
-    Options(JobOptions),
-}
-
 /// Options for a job that is there: [`set_options`](super::Provider::set_options). An option that is not set stays as it is.
 #[derive(Debug, Clone, Default)]
 #[must_use = "options change nothing until `set_options` gets them"]
@@ -91,7 +83,7 @@ impl JobOptions {
         Self { retain: Some(delay.into_delay()), ..self }
     }
 
-    fn check(self) -> Result<OptionChange, Invalid> {
+    pub(super) fn check(self) -> Result<OptionChange, Invalid> {
         let retry = self.retry.as_deref().map(canonical).transpose()?;
         let retain = self.retain.map(|delay| read("retain", delay)).transpose()?;
         let headers = self.headers.map(|headers| {
@@ -106,11 +98,15 @@ impl JobOptions {
 }
 
 impl Call<Change> {
-    pub(super) fn change(caller: Caller, id: Result<JobId, BadName>, wanted: Wanted) -> Self {
+    pub(super) fn change(
+        caller: Caller,
+        id: Result<JobId, BadName>,
+        what: impl FnOnce(&Caller) -> Result<ChangeKind, Invalid>,
+    ) -> Self {
         let checked = || {
             let id = id?;
             check_reserved(&id)?;
-            let (what, by) = (checked(&caller, wanted)?, caller.by.clone());
+            let (what, by) = (what(&caller)?, caller.by.clone());
             Ok(Change { caller, change: JobChange { by, ..JobChange::new(id, what) } })
         };
         Self::of(checked())
@@ -134,26 +130,21 @@ impl Call<ChangeMany> {
     }
 }
 
-fn checked(caller: &Caller, wanted: Wanted) -> Result<ChangeKind, Invalid> {
-    Ok(match wanted {
-        Wanted::Reschedule(When::After(delay)) => ChangeKind::Reschedule(Due::After(read("when", delay)?)),
-        Wanted::Reschedule(When::At(at)) => {
+/// Another due time.
+pub(super) fn reschedule(caller: &Caller, when: When) -> Result<ChangeKind, Invalid> {
+    Ok(ChangeKind::Reschedule(match when {
+        When::After(delay) => Due::After(read("when", delay)?),
+        When::At(at) => {
             bounded("when", at.since(caller.environment().wall()))?;
-            ChangeKind::Reschedule(Due::At(at))
+            Due::At(at)
         }
-        Wanted::ExtendBy(delay) => ChangeKind::ExtendBy(read("extend_by", delay)?),
-        Wanted::RunNow => ChangeKind::RunNow,
-        Wanted::Options(options) => ChangeKind::Options(options.check()?),
-        Wanted::Update(payload) => {
-            let topic = || caller.topic().clone();
-            let payload = payload.map_err(|source| Invalid::BadPayload { topic: topic(), source })?;
-            let (size, limit) = (payload.len(), caller.root.settings.payload_limit);
-            if size > limit {
-                return Err(Invalid::PayloadTooLarge { topic: topic(), size, limit });
-            }
-            ChangeKind::Update(Record::new(&Metadata::default(), Codec::Json, &payload))
-        }
-    })
+    }))
+}
+
+/// Another payload.
+pub(super) fn update(caller: &Caller, payload: Result<Vec<u8>, serde_json::Error>) -> Result<ChangeKind, Invalid> {
+    let payload = checked_payload(caller, payload)?;
+    Ok(ChangeKind::Update(Record::new(&Metadata::default(), Codec::Json, &payload)))
 }
 
 /// A change on its way to the store.

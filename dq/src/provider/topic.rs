@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::add::{Add, AddMany, DraftJob};
 use super::added::Extending;
 use super::call::Call;
-use super::change::{Change, JobOptions, Wanted};
+use super::change::{Change, JobOptions, reschedule, update};
 use super::command::{AckedOrRequeued, JobCommand};
 use super::events::Events;
-use super::inputs::{IntoJson, IntoWhen};
+use super::inputs::{IntoJson, IntoWhen, read};
 use super::pages::{Pages, Schedules};
 use super::query::Query;
 use super::result_of::ResultOf;
@@ -25,7 +25,8 @@ use super::setting::{ChangeTopic, TopicSetting};
 use crate::job::{BadName, JobDefaults, JobId, State, ToJobId, TopicName};
 use crate::schedule::{SchedulePause, schedule_id};
 use crate::store::{
-    CommandKind, Drain, Limit, LimitKind, Pause, Stored, TopicChange, TopicCounts, TopicDelay, TopicLimit, TopicState,
+    ChangeKind, CommandKind, Drain, Limit, LimitKind, Pause, Stored, TopicChange, TopicCounts, TopicDelay, TopicLimit,
+    TopicState,
 };
 use crate::time::{Delay, IntoDelay};
 
@@ -235,27 +236,27 @@ impl TopicProvider {
 
     /// Gives a job that waits another due time, as [`Provider::reschedule`](super::Provider::reschedule) does.
     pub fn reschedule(&self, id: impl ToJobId, when: impl IntoWhen) -> Call<Change> {
-        Call::change(self.0.clone(), id.to_job_id(), Wanted::Reschedule(when.into_when()))
+        Call::change(self.0.clone(), id.to_job_id(), |caller| reschedule(caller, when.into_when()))
     }
 
     /// Makes a job that waits due this much later than it was, as [`Provider::extend_by`](super::Provider::extend_by) does.
     pub fn extend_by(&self, id: impl ToJobId, by: impl IntoDelay) -> Call<Change> {
-        Call::change(self.0.clone(), id.to_job_id(), Wanted::ExtendBy(by.into_delay()))
+        Call::change(self.0.clone(), id.to_job_id(), |_| read("extend_by", by.into_delay()).map(ChangeKind::ExtendBy))
     }
 
     /// Makes a job that waits due now, as [`Provider::run_now`](super::Provider::run_now) does.
     pub fn run_now(&self, id: impl ToJobId) -> Call<Change> {
-        Call::change(self.0.clone(), id.to_job_id(), Wanted::RunNow)
+        Call::change(self.0.clone(), id.to_job_id(), |_| Ok(ChangeKind::RunNow))
     }
 
     /// Gives a job another payload, as [`Provider::update`](super::Provider::update) does.
     pub fn update_json(&self, id: impl ToJobId, payload: impl IntoJson) -> Call<Change> {
-        Call::change(self.0.clone(), id.to_job_id(), Wanted::Update(payload.into_json()))
+        Call::change(self.0.clone(), id.to_job_id(), |caller| update(caller, payload.into_json()))
     }
 
     /// Gives a job other options, as [`Provider::set_options`](super::Provider::set_options) does.
     pub fn set_options(&self, id: impl ToJobId, options: JobOptions) -> Call<Change> {
-        Call::change(self.0.clone(), id.to_job_id(), Wanted::Options(options))
+        Call::change(self.0.clone(), id.to_job_id(), |_| options.check().map(ChangeKind::Options))
     }
 
     /// Adds a job with this payload, or extends the one that has its id, as [`Provider::add_or_extend`](super::Provider::add_or_extend) does. It needs an

@@ -14,7 +14,7 @@ use super::add::{Add, AddMany, DraftJob};
 use super::added::{AddMode, Extending};
 use super::buffer::{Buffer, BufferHealth, Buffered};
 use super::call::{Call, Verb};
-use super::change::{Change, ChangeMany, Wanted};
+use super::change::{Change, ChangeMany, update};
 use super::events::Events;
 use super::inputs::When;
 use super::pages::{Pages, Schedules};
@@ -205,7 +205,7 @@ impl Provider {
     /// then runs it with the new payload. A RUNNING, DONE or unknown job is refused, as by [`reschedule`](Self::reschedule). A store
     /// whose memory is full refuses an update as it refuses an add.
     pub fn update<J: DelayJob>(&self, id: impl ToJobId, payload: J) -> Call<Change> {
-        self.on::<J, _>(|topic| Call::change(topic.0, id.to_job_id(), Wanted::Update(to_json(&payload))))
+        self.on::<J, _>(|topic| Call::change(topic.0, id.to_job_id(), |caller| update(caller, to_json(&payload))))
     }
 
     /// Sends up to 1,000 changes together, of any kind and topic, once the returned [`Call`] is awaited: a result for each, in
