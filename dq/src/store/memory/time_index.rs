@@ -4,8 +4,8 @@
 //! sorted, once, and its ids leave in order. So an add puts its id behind the others of a leaf, and only the leaf that is reached next
 //! costs comparisons. The idea is that of a calendar queue (R. Brown, Communications of the ACM 31, 1988), whose slots are sorted when
 //! their day comes. Here a slot is not a span of time but up to [`FULL`] ids, so it needs no width that fits all delays and no overflow for
-//! the far ones, it has an exact order, and a clock that jumps back does not disturb it. `benches/waiting.rs` compares it with an ordered
-//! set, with a hierarchical timing wheel and with a ring of slots of equal width.
+//! the far ones, it has an exact order, and a clock that jumps back does not disturb it. `docs/internals/architecture.md` has
+//! its figures beside an ordered set and a ring of slots of equal width.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
