@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use dq_bench::bare::{self, best};
 use dq_bench::{Arguments, Bench, Cost, Meter, Server, Side};
-use job::{factory, nothing};
+use job::{call, factory, nothing};
 
 /// How the callers of a figure add: its name, callers, jobs a call, and which part of the jobs.
 const LINES: [(&str, usize, usize, usize); 4] = [
@@ -28,21 +28,7 @@ async fn by_dq(server: &Server, jobs: usize, callers: usize, batch: usize) -> Co
     let dq = factory(&server.url()).without_listeners().start().await.unwrap();
     dq.provider().add(nothing()).after("10m").await.unwrap();
     let meter = Meter::on(server).await;
-    let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..callers {
-        let provider = dq.provider().clone();
-        tasks.spawn(async move {
-            for _ in 0..jobs / callers / batch {
-                if batch == 1 {
-                    provider.add(nothing()).after("10m").await.unwrap();
-                } else {
-                    let added = provider.add_many((0..batch).map(|_| nothing())).after("10m").await.unwrap();
-                    assert!(added.iter().all(Result::is_ok));
-                }
-            }
-        });
-    }
-    tasks.join_all().await;
+    call(dq.provider(), jobs, (callers, batch), Duration::from_secs(600)).await;
     let cost = meter.end_on(server, jobs).await;
     dq.shutdown(Duration::from_secs(1)).await;
     cost

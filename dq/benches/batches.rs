@@ -12,16 +12,26 @@ mod job;
 #[allow(dead_code, reason = "the listener of single jobs is the other benchmarks' own")]
 #[path = "node/listener.rs"]
 mod listener;
+#[path = "node/lives.rs"]
+mod lives;
 
 use std::time::Duration;
 
 use dq::prelude::*;
-use dq_bench::{Arguments, Bench, Cost, Meter, Server, Side};
-use job::{Nothing, factory, nothing};
+use dq_bench::{Arguments, Bench, Side};
+use job::Nothing;
 use listener::Tally;
+use lives::Line;
 
-const LINES: [&str; 4] =
-    ["Redis, drain", "Redis, drain, a call of 1 ms", "memory, drain", "memory, drain, a call of 1 ms"];
+const LINES: [(Line, CallTakes); 4] = [
+    (Line { name: "Redis, drain", on_redis: true, callers: None }, CallTakes(Duration::ZERO)),
+    (Line { name: "Redis, drain, a call of 1 ms", on_redis: true, callers: None }, CallTakes(Duration::from_millis(1))),
+    (Line { name: "memory, drain", on_redis: false, callers: None }, CallTakes(Duration::ZERO)),
+    (
+        Line { name: "memory, drain, a call of 1 ms", on_redis: false, callers: None },
+        CallTakes(Duration::from_millis(1)),
+    ),
+];
 
 /// How many handlers run at a time.
 const HANDLERS: usize = 64;
@@ -54,52 +64,28 @@ async fn batch(batch: Batch<Nothing>, tally: &Tally, takes: &CallTakes) -> Resul
     Ok(batch.rest().ack())
 }
 
-async fn drain(url: &str, side: Side, server: Option<&Server>, jobs: usize, takes: CallTakes) -> Cost {
-    let adding = factory(url).without_listeners().start().await.unwrap();
-    for from in (0..jobs).step_by(1_000) {
-        adding.provider().add_many((from..jobs.min(from + 1_000)).map(|_| nothing())).await.unwrap().all().unwrap();
-    }
-    let tally = Tally::of(jobs);
-    let node = factory(url).provide(tally.clone()).provide(takes).topic("nothing", |topic| topic.concurrency(HANDLERS));
-    let node = match side {
+fn node(factory: ContextFactory, tally: Tally, takes: CallTakes, side: Side) -> ContextFactory {
+    let node = factory.provide(tally).provide(takes).topic("nothing", |topic| topic.concurrency(HANDLERS));
+    match side {
         Side::Dq => node.batch_listener::<batch>(),
         Side::Bare => node.listener::<single>(),
-    };
-    let meter = match server {
-        Some(server) => Meter::on(server).await,
-        None => Meter::start(),
-    };
-    let dq = node.start().await.unwrap();
-    tally.all().await;
-    let cost = match server {
-        Some(server) => meter.end_on(server, jobs).await,
-        None => meter.end(jobs),
-    };
-    dq.shutdown(Duration::from_secs(1)).await;
-    adding.shutdown(Duration::from_secs(1)).await;
-    cost
+    }
 }
 
 #[tokio::main]
 async fn main() {
     let arguments = Arguments::read();
     let jobs = arguments.scaled(100_000, 500_000);
-    let lines: Vec<usize> = (0..LINES.len()).filter(|line| arguments.wants(LINES[*line])).collect();
+    let lines: Vec<_> = LINES.into_iter().filter(|(line, _)| arguments.wants(line.name)).collect();
     let mut bench = Bench::start("batches", arguments, 2 * lines.len());
     let server = bench.server().await;
     bench.note(format!("{HANDLERS} handlers at a time; dq: batches of 500, bare: single jobs"));
-    for round in bench.rounds() {
-        for &line in &lines {
-            let takes = CallTakes(Duration::from_millis((line % 2) as u64));
+    for _ in bench.rounds() {
+        for &(line, takes) in &lines {
             for side in [Side::Bare, Side::Dq] {
-                bench.step(format!("{} {side:?}", LINES[line]));
-                let cost = if line < 2 {
-                    server.empty().await;
-                    drain(&server.url(), side, Some(&server), jobs, takes).await
-                } else {
-                    drain(&format!("memory:batches-{round}-{line}-{side:?}"), side, None, jobs, takes).await
-                };
-                bench.record_cost(side, LINES[line], &cost);
+                bench.step(format!("{} {side:?}", line.name));
+                let cost = line.cost(&server, jobs, |factory, tally| node(factory, tally, takes, side)).await;
+                bench.record_cost(side, line.name, &cost);
             }
         }
     }

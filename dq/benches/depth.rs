@@ -9,14 +9,16 @@
 mod job;
 #[path = "node/listener.rs"]
 mod listener;
+#[allow(dead_code, reason = "a drain beside other jobs is all it needs")]
+#[path = "node/lives.rs"]
+mod lives;
 
 use std::time::Duration;
 
 use dq_bench::bare::{self, Shape};
-use dq_bench::{Arguments, Bench, Cost, Meter, Server, Side};
-use job::{factory, nothing};
-use listener::{Tally, do_nothing};
-use tokio::task::JoinSet;
+use dq_bench::{Arguments, Bench, Cost, Server, Side};
+use job::{call, factory};
+use listener::do_nothing;
 
 const FEW: usize = 10_000;
 /// Jobs that are claimed and acked in a measurement.
@@ -26,33 +28,14 @@ const CALLERS: usize = 4;
 /// Adds jobs for each side, due in half an hour.
 async fn fill(server: &Server, jobs: usize) {
     let dq = factory(&server.url()).without_listeners().start().await.unwrap();
-    let mut tasks = JoinSet::new();
-    for _ in 0..CALLERS {
-        let provider = dq.provider().clone();
-        tasks.spawn(async move {
-            for _ in 0..jobs / 1_000 / CALLERS {
-                provider.add_many((0..1_000).map(|_| nothing())).after("30m").await.unwrap().all().unwrap();
-            }
-        });
-    }
-    tasks.join_all().await;
+    call(dq.provider(), jobs, (CALLERS, 1_000), Duration::from_secs(1_800)).await;
     dq.shutdown(Duration::from_secs(1)).await;
     bare::fill(server, "bare", jobs, u64::MAX >> 12).await;
 }
 
 async fn by_dq(server: &Server) -> Cost {
-    let adding = factory(&server.url()).without_listeners().start().await.unwrap();
-    for _ in 0..DUE / 1_000 {
-        adding.provider().add_many((0..1_000).map(|_| nothing())).await.unwrap().all().unwrap();
-    }
-    let tally = Tally::of(DUE);
-    let meter = Meter::on(server).await;
-    let dq = factory(&server.url()).listener::<do_nothing>().provide(tally.clone()).start().await.unwrap();
-    tally.all().await;
-    let cost = meter.end_on(server, DUE).await;
-    dq.shutdown(Duration::from_secs(1)).await;
-    adding.shutdown(Duration::from_secs(1)).await;
-    cost
+    lives::drain(&server.url(), Some(server), DUE, |factory, tally| factory.listener::<do_nothing>().provide(tally))
+        .await
 }
 
 async fn by_bare(server: &Server) -> Cost {

@@ -21,10 +21,9 @@ use dq::prelude::*;
 use dq::store::file::{FileOptions, FileStore};
 use dq::store::{Durability, Store};
 use dq_bench::{Arguments, Bench, Lateness, Meter, Side};
-use job::{Nothing, nothing};
+use job::{Nothing, call, nothing};
 use listener::{Tally, do_nothing};
 use recording::{Groups, Recording, bare};
-use tokio::task::JoinSet;
 
 /// How the callers of a figure add: its name, callers, jobs a call, and which part of the jobs; `runs`: a node runs them.
 struct Line {
@@ -91,24 +90,6 @@ fn recorded(folder: &Folder, change: impl FnOnce(&mut FileOptions)) -> (Arc<File
     (Arc::new(FileStore::on(disk, Arc::new(WallClock)).with(change)), groups)
 }
 
-async fn call(provider: &Provider, jobs: usize, callers: usize, batch: usize, after: &'static str) {
-    let mut tasks = JoinSet::new();
-    for _ in 0..callers {
-        let provider = provider.clone();
-        tasks.spawn(async move {
-            for _ in 0..jobs / callers / batch {
-                if batch == 1 {
-                    provider.add(nothing()).after(after).await.unwrap();
-                } else {
-                    let added = provider.add_many((0..batch).map(|_| nothing())).after(after).await.unwrap();
-                    assert!(added.iter().all(Result::is_ok));
-                }
-            }
-        });
-    }
-    tasks.join_all().await;
-}
-
 /// Measures dq, and then the bare loop with the groups that dq has written.
 async fn line(bench: &mut Bench, line: &Line, jobs: usize) {
     let folder = Folder::new("line");
@@ -124,11 +105,11 @@ async fn line(bench: &mut Bench, line: &Line, jobs: usize) {
     let meter = Meter::start();
     if line.runs {
         let provider = dq.provider().clone();
-        let (callers, batch) = (line.callers, line.batch);
-        tokio::spawn(async move { call(&provider, jobs, callers, batch, "0s").await });
+        let callers = (line.callers, line.batch);
+        tokio::spawn(async move { call(&provider, jobs, callers, Duration::ZERO).await });
         tally.all().await;
     } else {
-        call(dq.provider(), jobs, line.callers, line.batch, "10m").await;
+        call(dq.provider(), jobs, (line.callers, line.batch), Duration::from_secs(600)).await;
     }
     bench.record_cost(Side::Dq, line.name, &meter.end(jobs));
     let written = groups.taken();
@@ -176,7 +157,7 @@ async fn lateness(bench: &mut Bench, it: &Punctual, seconds: usize) {
     });
     let late = Late(Lateness::of(RATE * seconds));
     let dq = factory(store).listener::<note_lateness>().provide(late.clone()).start().await.unwrap();
-    call(dq.provider(), 200_000, 4, 1_000, "10h").await;
+    call(dq.provider(), 200_000, (4, 1_000), Duration::from_secs(36_000)).await;
     let (start, provider, before) = (Instant::now(), dq.provider().clone(), groups.snapshots());
     tokio::spawn(async move {
         for n in 0..(RATE * seconds) {

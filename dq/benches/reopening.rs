@@ -14,34 +14,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dq::prelude::*;
 use dq::store::file::{FileStore, compact};
 use dq_bench::meter::resident;
 use dq_bench::{Arguments, Bench, Side};
-use job::{factory, nothing};
+use job::{call, factory};
 use listener::{Tally, do_nothing};
 
 /// Jobs that are added together; the next are added when these have run.
 const SLICE: usize = 100_000;
 
-/// Adds jobs by thousands.
-async fn add(dq: &Context, jobs: usize, after: &'static str) {
-    for from in (0..jobs).step_by(1_000) {
-        let added = dq.provider().add_many((from..jobs.min(from + 1_000)).map(|_| nothing())).after(after);
-        assert!(added.await.unwrap().iter().all(Result::is_ok));
-    }
-}
-
 /// Adds jobs that wait, and beside them lets others live and end. Returns the bytes of memory of a waiting job.
 async fn fill(url: &str, waiting: usize, lives: usize) -> f64 {
     let dq = factory(url).without_listeners().start().await.unwrap();
     let before = resident();
-    add(&dq, waiting, "10h").await;
+    call(dq.provider(), waiting, (1, 1_000), Duration::from_secs(36_000)).await;
     let bytes = (resident() - before) as f64 / waiting as f64;
     for _ in 0..lives / SLICE {
         let tally = Tally::of(SLICE);
         let node = factory(url).listener::<do_nothing>().provide(tally.clone()).start().await.unwrap();
-        add(&dq, SLICE, "0s").await;
+        call(dq.provider(), SLICE, (1, 1_000), Duration::ZERO).await;
         tally.all().await;
         node.shutdown(Duration::from_secs(5)).await;
     }

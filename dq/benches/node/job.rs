@@ -1,4 +1,6 @@
-//! The job that the benchmarks move, and a factory of dq on a store.
+//! The job that the benchmarks move, a factory of dq on a store, and callers who add.
+
+use std::time::Duration;
 
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -19,4 +21,24 @@ pub(crate) fn nothing() -> Nothing {
 #[allow(dead_code, reason = "a benchmark that makes its stores by hand needs none")]
 pub(crate) fn factory(store: &str) -> ContextFactory {
     ContextFactory::new("bench").store(store).without_inventory().variables([("", ""); 0])
+}
+
+/// Each caller adds `batch` jobs at a time, due after this time, and waits for the answer.
+#[allow(dead_code, reason = "some benchmarks add in other ways")]
+pub(crate) async fn call(provider: &Provider, jobs: usize, (callers, batch): (usize, usize), after: Duration) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for caller in 0..callers {
+        let provider = provider.clone();
+        tasks.spawn(async move {
+            for from in (caller * batch..jobs).step_by(callers * batch) {
+                if batch == 1 {
+                    provider.add(nothing()).after(after).await.unwrap();
+                } else {
+                    let jobs = (from..jobs.min(from + batch)).map(|_| nothing());
+                    provider.add_many(jobs).after(after).await.unwrap().all().unwrap();
+                }
+            }
+        });
+    }
+    tasks.join_all().await;
 }

@@ -71,9 +71,13 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Starts one of a server and this process.
-    pub async fn on(server: &Server) -> Self {
-        Self { spent: server.spent().await, ..Self::start() }
+    /// Starts one of this process and a server, if there is one.
+    pub async fn on(server: impl Into<Option<&Server>>) -> Self {
+        let spent = match server.into() {
+            Some(server) => server.spent().await,
+            None => Spent::default(),
+        };
+        Self { spent, ..Self::start() }
     }
 
     /// Starts one of this process.
@@ -83,14 +87,25 @@ impl Meter {
 
     /// Ends one of this process, with the costs of each of `jobs`.
     pub fn end(self, jobs: usize) -> Cost {
-        self.costs(jobs, Spent::default())
+        let jobs = jobs as f64;
+        Cost {
+            rate: jobs / self.start.elapsed().as_secs_f64(),
+            redis_us: 0.0,
+            script_us: 0.0,
+            commands: 0.0,
+            calls: 0.0,
+            client_us: (cpu() - self.cpu).as_secs_f64() * 1e6 / jobs,
+            own_us: own_threads().saturating_sub(self.own).as_secs_f64() * 1e6 / jobs,
+            switches: (switches() - self.switches) as f64 / jobs,
+        }
     }
 
-    /// Ends one of a server and this process.
-    pub async fn end_on(self, server: &Server, jobs: usize) -> Cost {
-        let own = self.costs(jobs, Spent::default());
-        let (now, each) = (server.spent().await, |now: f64, before: f64| (now - before) / jobs as f64);
+    /// Ends one of this process and a server, if there is one.
+    pub async fn end_on(self, server: impl Into<Option<&Server>>, jobs: usize) -> Cost {
         let before = self.spent;
+        let own = self.end(jobs);
+        let Some(server) = server.into() else { return own };
+        let (now, each) = (server.spent().await, |now: f64, before: f64| (now - before) / jobs as f64);
         Cost {
             redis_us: each(now.main_us, before.main_us),
             script_us: each(now.script_us, before.script_us),
@@ -98,20 +113,6 @@ impl Meter {
             commands: each(now.commands, before.commands),
             calls: each(now.calls, before.calls),
             ..own
-        }
-    }
-
-    fn costs(&self, jobs: usize, spent: Spent) -> Cost {
-        let jobs = jobs as f64;
-        Cost {
-            rate: jobs / self.start.elapsed().as_secs_f64(),
-            redis_us: spent.main_us / jobs,
-            script_us: spent.script_us / jobs,
-            commands: spent.commands / jobs,
-            calls: spent.calls / jobs,
-            client_us: (cpu() - self.cpu).as_secs_f64() * 1e6 / jobs,
-            own_us: own_threads().saturating_sub(self.own).as_secs_f64() * 1e6 / jobs,
-            switches: (switches() - self.switches) as f64 / jobs,
         }
     }
 }
