@@ -18,7 +18,7 @@ pub use delay::Delay;
 pub use dq_grammar::BadDuration;
 
 /// A point in time of the store's clock, in milliseconds since the Unix epoch. It converts from and to `SystemTime`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct Timestamp(u64);

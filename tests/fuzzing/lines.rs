@@ -35,28 +35,38 @@ fn line(draw: &Draw, number: u64) -> Value {
         line["record_base64"] = json!(BASE64_STANDARD.encode(grammar::record(draw)));
         return line;
     }
-    let numbers = ["crashes", "attempts", "delay", "expires_at", "retain", "parked_by", "version", "first_added"];
+    let number = || if draw.one_in(3) { draw.number() } else { draw.below(9) };
+    if draw.one_in(6) {
+        line["crashes"] = json!(number());
+    }
+    let mut metadata = json!({});
+    let numbers = ["attempts", "delay", "expires_at", "retain", "parked_by", "version", "first_added"];
     for field in numbers.into_iter().filter(|_| draw.one_in(6)) {
-        line[field] = json!(if draw.one_in(3) { draw.number() } else { draw.below(9) });
+        metadata[field] = json!(number());
     }
     if draw.one_in(5) {
-        line["cause"] = json!(draw.pick(&["error", "panic", "timeout", "crash", "decode", "expired", "defect", "why"]));
+        metadata["cause"] =
+            json!(draw.pick(&["error", "panic", "timeout", "crash", "decode", "expired", "defect", "why"]));
     }
     if draw.one_in(6) {
-        line["exhausted"] = json!(draw.one_in(2));
+        metadata["exhausted"] = json!(draw.one_in(2));
     }
     if draw.one_in(5) {
-        line["priority"] = json!(draw.pick(&["high", "low", "normal", "urgent"]));
+        metadata["priority"] = json!(draw.pick(&["high", "low", "normal", "urgent"]));
     }
     if draw.one_in(4) {
-        line["retry"] = json!(grammar::retry(draw));
+        metadata["retry"] = json!(grammar::retry(draw));
     }
     if draw.one_in(4) {
-        line["headers"] = (0..draw.below(4)).map(|_| json!([draw.text(), draw.text()])).collect();
+        metadata["headers"] = (0..draw.below(4)).map(|_| json!([draw.text(), draw.text()])).collect();
     }
     if draw.one_in(4) {
-        line["error"] = json!(draw.text());
+        metadata["error"] = json!(draw.text());
     }
+    if draw.one_in(30) {
+        metadata[draw.text()] = grammar::value(draw, 1);
+    }
+    line["metadata"] = metadata;
     let is_schedule = line["id"].as_str().is_some_and(|id| id.starts_with("dq:schedule:"));
     line["payload"] = if is_schedule { grammar::definition(draw) } else { grammar::value(draw, 3) };
     if draw.one_in(30) {

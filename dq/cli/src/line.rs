@@ -3,7 +3,7 @@
 //! ```text
 //! {"export":{"format":1,"app":"shop"}}
 //! {"topic":{"topic":"order-timeout","fence":1763000000000001}}
-//! {"job":{"topic":"order-timeout","id":"7","state":"delayed","at":1763000002000,"delay":2000,"payload":{"order":7}}}
+//! {"job":{"topic":"order-timeout","id":"7","state":"delayed","at":1763000002000,"metadata":{"delay":2000},"payload":{"order":7}}}
 //! {"end":{"jobs":1}}
 //! ```
 //!

@@ -13,13 +13,13 @@ fn a_day() -> String {
     let lines = [
         r#"{"topic":{"topic":"mails","fence":1763000000000007}}"#,
         r#"{"job":{"topic":"mails","id":"m:1","state":"delayed","at":1763000002000,"payload":null}}"#,
-        r#"{"job":{"topic":"mails","id":"m:2","state":"delayed","at":1763000002001,"crashes":2,"attempts":3,"cause":"timeout","exhausted":true,"delay":2000,"expires_at":5000000000000,"retain":60000,"retry":"1m, 5m","headers":[["a","b"],["a","ü"]],"error":"no \"luck\"","payload":[1, 2.50,"x"]}}"#,
+        r#"{"job":{"topic":"mails","id":"m:2","state":"delayed","at":1763000002001,"crashes":2,"metadata":{"attempts":3,"cause":"timeout","exhausted":true,"delay":2000,"expires_at":5000000000000,"retain":60000,"retry":"1m, 5m","headers":[["a","b"],["a","ü"]],"error":"no \"luck\""},"payload":[1, 2.50,"x"]}}"#,
         r#"{"topic":{"topic":"orders","fence":1763000000000001}}"#,
         r#"{"job":{"topic":"orders","id":"7","state":"delayed","at":4000000000000,"payload":{ "order" : 7 }}}"#,
-        r#"{"job":{"topic":"orders","id":"7 b","state":"unacked","at":1763000000500,"crashes":1,"parked_by":1763000000000001,"payload":"text"}}"#,
-        r#"{"job":{"topic":"orders","id":"dead","state":"dead","at":1763000000501,"attempts":6,"cause":"place lost","exhausted":true,"payload_base64":"CgD/"}}"#,
+        r#"{"job":{"topic":"orders","id":"7 b","state":"unacked","at":1763000000500,"crashes":1,"metadata":{"parked_by":1763000000000001},"payload":"text"}}"#,
+        r#"{"job":{"topic":"orders","id":"dead","state":"dead","at":1763000000501,"metadata":{"attempts":6,"cause":"place lost","exhausted":true},"payload_base64":"CgD/"}}"#,
         r#"{"job":{"topic":"orders","id":"odd","state":"dead","at":1763000000502,"record_base64":"d2hhdD8="}}"#,
-        r#"{"job":{"topic":"orders","id":"done","state":"done","at":4000000000001,"retain":1000,"payload":{}}}"#,
+        r#"{"job":{"topic":"orders","id":"done","state":"done","at":4000000000001,"metadata":{"retain":1000},"payload":{}}}"#,
         r#"{"job":{"topic":"orders","id":"7","state":"broadcast","at":4000000000000,"payload":{ "order" : 7 }}}"#,
     ];
     export_of(&lines.map(str::to_owned))

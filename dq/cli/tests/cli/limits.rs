@@ -32,14 +32,16 @@ async fn imported(line: String, fence: u64) -> Result<(), Failure> {
 
 /// The lines of a sample: the whole record, and the words of it where it has some.
 fn lines(sample: &Sample) -> Vec<String> {
-    let words = |field: String| job("a", "dead").replace("\"payload\"", &format!("{field},\"payload\""));
+    let words =
+        |field: String| job("a", "dead").replace("\"payload\"", &format!("\"metadata\":{{{field}}},\"payload\""));
     let texts = sample.texts();
     let of_words = match sample.limit {
         limits::ID => return vec![job(&sample.id(), "dead")],
         limits::FENCE => {
             return vec![
                 job("a", "dead"),
-                job("a", "unacked").replace("\"payload\"", &format!("\"parked_by\":{},\"payload\"", sample.size)),
+                job("a", "unacked")
+                    .replace("\"payload\"", &format!("\"metadata\":{{\"parked_by\":{}}},\"payload\"", sample.size)),
             ];
         }
         limits::TIME => {

@@ -33,8 +33,10 @@ fn says(server: &RedisServer, line: &str, why: &str) {
 fn each_mistake_of_a_line_is_named() {
     let server = RedisServer::start();
     let says = |line: &str, why: &str| says(&server, line, why);
-    let with = |field: &str| job("a", "dead").replace("\"payload\"", &format!("{field},\"payload\""));
-    says(&with("\"colour\":1"), "unknown field `colour`, expected one of `topic`, `id`");
+    let beside = |field: &str| job("a", "dead").replace("\"payload\"", &format!("{field},\"payload\""));
+    let with = |field: &str| beside(&format!("\"metadata\":{{{field}}}"));
+    says(&beside("\"colour\":1"), "unknown field `colour`, expected one of `topic`, `id`");
+    says(&with("\"colour\":1"), "unknown field `colour`, expected one of `attempts`, `cause`");
     says(&with("\"priority\":\"urgent\""), "`urgent` is not a priority: write `high`, `normal` or `low`");
     says(&with("\"attempts\":70000"), "invalid value: integer `70000`, expected u16");
     says(&with("\"cause\":\"bad luck\""), "there is no cause `bad luck`; there is error, panic, timeout");
@@ -47,7 +49,7 @@ fn each_mistake_of_a_line_is_named() {
         "`parked_by`: the fence is 4503599627370497; the limit is 4503599627370496",
     );
     says(
-        &with("\"payload_base64\":\"AA==\""),
+        &beside("\"payload_base64\":\"AA==\""),
         "a job has exactly one of `payload`, `payload_base64` and `record_base64`",
     );
     says(
@@ -64,7 +66,7 @@ fn each_mistake_of_a_line_is_named() {
     says(&job("a", "dead").replace("\"orders\"", "\"mails\""), "no line for topic `mails` comes before this job");
     let payload = "\"payload\":{\"order\":1}";
     says(&job("a", "dead").replace(payload, "\"payload_base64\":\"A\""), "`payload_base64` is no base64");
-    let whole = "\"attempts\":1,\"record_base64\":\"d2hhdD8=\"";
+    let whole = "\"metadata\":{\"attempts\":1},\"record_base64\":\"d2hhdD8=\"";
     says(&job("a", "dead").replace(payload, whole), "`record_base64` is a whole record");
     says("{\"queue\":{}}", "unknown variant `queue`, expected one of `export`, `topic`, `job`, `follow_ups`, `end`");
     says("[]", "expected value (column 1)");

@@ -22,13 +22,15 @@ fn job(id: &str, state: &str, at: u64, more: &str) -> String {
 
 /// Jobs in every state that an import can make.
 fn a_day() -> String {
-    let failed = format!(r#","attempts":3,"cause":"error","error":"{HOSTILE}","headers":[["h\u0007","v\u009b"]]"#);
+    let failed = format!(
+        r#","metadata":{{"attempts":3,"cause":"error","error":"{HOSTILE}","headers":[["h\u0007","v\u009b"]]}}"#
+    );
     let mut lines = vec![topic("mails"), topic("orders")];
     lines.extend((0..5).map(|n| job(&format!("due{n}"), "delayed", 1_763_000_000_000 + n, "")));
     lines.extend((0..250).map(|n| job(&format!("later{n:03}"), "delayed", 4_000_000_000_000 + n, "")));
     lines.extend((0..150).map(|n| job(&format!("dead{n:03}"), "dead", 1_763_000_000_000 + n, &failed)));
     lines.push(job("parked\u{202e}", "unacked", 1_763_000_000_000, ""));
-    lines.push(job("done", "done", 4_000_000_000_000, ",\"retain\":1000"));
+    lines.push(job("done", "done", 4_000_000_000_000, ",\"metadata\":{\"retain\":1000}"));
     export_of(&lines)
 }
 
@@ -274,7 +276,7 @@ fn schedules_are_listed_paused_resumed_and_removed() {
 #[test]
 fn groups_are_listed_paused_and_resumed() {
     on_each_store("groups", |shop| {
-        let grouped = job("g", "delayed", 1_763_000_000_010, r#","group":"customer-42","group_order":1"#);
+        let grouped = job("g", "delayed", 1_763_000_000_010, r#","metadata":{"group":"customer-42","group_order":1}"#);
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("grouped.jsonl");
         std::fs::write(&path, export_of(&[topic("orders"), grouped])).unwrap();
         shop.wrote(&["import", path.to_str().unwrap()]);
