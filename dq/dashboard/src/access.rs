@@ -61,7 +61,7 @@ impl Access {
     /// # Errors
     /// [`DashboardError::NoRandomness`].
     pub fn new_token() -> Result<String, DashboardError> {
-        Ok(text_of(random::<32>()?))
+        random::<32>().map(text_of).map_err(|_| DashboardError::NoRandomness)
     }
 
     /// Lets in another user with another token. It takes the place of a hook.

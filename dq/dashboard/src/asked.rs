@@ -4,22 +4,35 @@ use dq::inspect::{Cursor, JobFilter};
 use dq::job;
 use dq::time::Timestamp;
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::failure::Failure;
 
-/// Which jobs somebody wants to see or change.
-#[derive(Debug, Clone, Default, Deserialize)]
+/// Which jobs somebody wants to see or change. A condition that is left out holds for every job.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(crate) struct Asked {
+    /// The JSON API has it in its paths.
+    #[param(ignore)]
     pub(crate) topic: String,
+    /// `delayed` (the default), `running`, `unacked`, `dead` or `done`.
     pub(crate) state: String,
+    /// The id begins with this.
     pub(crate) id_prefix: String,
+    /// `name=value` of a header.
     pub(crate) header: String,
+    /// The last error has this in it.
     pub(crate) error: String,
+    /// It has failed this often at least.
     pub(crate) attempts: String,
+    /// Its time is this or later: RFC 3339, or milliseconds.
     pub(crate) from: String,
+    /// Its time is earlier.
     pub(crate) until: String,
+    /// The first part of `next` of the page before.
     pub(crate) after_at: String,
+    /// The second part of it.
     pub(crate) after_id: String,
 }
 

@@ -124,7 +124,7 @@ impl Dashboard {
         let key = match self.key {
             Some(key) if key.length() < SHORTEST_KEY => return Err(DashboardError::ShortKey { length: key.length() }),
             Some(key) => key,
-            None => Key::random()?,
+            None => Key::random().map_err(|_| DashboardError::NoRandomness)?,
         };
         let app = App {
             inspector: self.provider.inspect(),

@@ -1,7 +1,5 @@
 //! Why a dashboard cannot be made.
 
-use crate::secret::NoRandomness;
-
 /// The fewest bytes of a token.
 pub(crate) const SHORTEST_TOKEN: usize = 16;
 
@@ -35,10 +33,4 @@ pub enum DashboardError {
         /// The path.
         path: String,
     },
-}
-
-impl From<NoRandomness> for DashboardError {
-    fn from(NoRandomness: NoRandomness) -> Self {
-        Self::NoRandomness
-    }
 }

@@ -4,7 +4,6 @@ use axum::http::StatusCode;
 use dq::provider::{CallError, Invalid, Refusal};
 use serde::Serialize;
 
-use crate::secret::NoRandomness;
 use crate::user::Role;
 
 /// Why a request did not do what it was for.
@@ -33,15 +32,9 @@ pub(crate) enum Failure {
     #[error("this name is not a host of the dashboard")]
     OtherHost,
     #[error("the system has no random bytes")]
-    NoRandomness,
+    NoRandomness(#[from] getrandom::Error),
     #[error(transparent)]
     Call(#[from] CallError),
-}
-
-impl From<NoRandomness> for Failure {
-    fn from(NoRandomness: NoRandomness) -> Self {
-        Self::NoRandomness
-    }
 }
 
 /// A failure as JSON.
@@ -62,7 +55,7 @@ impl Failure {
             Self::TooMany | Self::TooManyLive => StatusCode::TOO_MANY_REQUESTS,
             Self::Unknown => StatusCode::UNAUTHORIZED,
             Self::OtherHost => StatusCode::MISDIRECTED_REQUEST,
-            Self::NoRandomness => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::NoRandomness(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Call(error) => of_call(error),
         }
     }

@@ -28,8 +28,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         .route("/confirm", get(act::confirm))
         .route("/act", post(act::act))
         .route("/logout", post(pages::log_out))
-        .route("/live/overview", get(pages::live_overview))
-        .route("/live/topic", get(pages::live_topic))
+        .route("/live/{page}", get(pages::live))
         .layer(from_fn_with_state(app.clone(), guard::browser));
     let open = Router::new()
         .route("/login", get(pages::login).post(pages::log_in))

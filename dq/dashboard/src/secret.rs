@@ -4,13 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq;
 
-/// The system has no random bytes.
-#[derive(Debug)]
-pub(crate) struct NoRandomness;
-
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], getrandom::Error> {
     let mut random = [0; N];
-    getrandom::fill(&mut random).map_err(|_| NoRandomness)?;
+    getrandom::fill(&mut random)?;
     Ok(random)
 }
 

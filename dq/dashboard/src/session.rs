@@ -11,7 +11,7 @@ use sha2::Sha256;
 use tokio::sync::watch;
 
 use crate::access::Kind;
-use crate::secret::{NoRandomness, random, same, text_of};
+use crate::secret::{random, same, text_of};
 use crate::user::User;
 
 /// The name of the cookie.
@@ -64,7 +64,7 @@ impl Key {
         self.0.len()
     }
 
-    pub(crate) fn random() -> Result<Self, NoRandomness> {
+    pub(crate) fn random() -> Result<Self, getrandom::Error> {
         Ok(Self(random::<32>()?.to_vec()))
     }
 }
@@ -88,7 +88,7 @@ impl Sessions {
     }
 
     /// Begins a session of the token with this number; without tokens it is 0.
-    pub(crate) fn begin(&self, kind: &Kind, token: usize) -> Result<Session, NoRandomness> {
+    pub(crate) fn begin(&self, kind: &Kind, token: usize) -> Result<Session, getrandom::Error> {
         let began = {
             let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
             let until = ended.until.get(&token).copied().unwrap_or_default().max(ended.all_until);

@@ -2,6 +2,8 @@
 
 use dq::inspect::{BulkAction, Cursor, JobFilter};
 use dq::job::State;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::change::When;
 use crate::app::App;
@@ -10,13 +12,17 @@ use crate::failure::Failure;
 use crate::show::now;
 use crate::user::{Role, User};
 
-/// What one step did, and where the next one begins.
-#[derive(Debug, Clone)]
+/// What a step of a bulk change did.
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Stepped {
+    /// Jobs that were looked at.
     pub(crate) looked_at: usize,
+    /// Jobs that were changed.
     pub(crate) changed: usize,
+    /// Jobs that had gone or moved meanwhile.
     pub(crate) untouched: usize,
-    pub(crate) next: Option<Cursor>,
+    /// `after` of the next step; `null`: all is done.
+    pub(crate) next: Option<(u64, String)>,
 }
 
 /// What a word does to each job. A delay counts from now, so that every step gives the same time.
@@ -68,6 +74,7 @@ pub(crate) async fn step(
         Err(error) => audit(user, name, topic, "", &format!("failed: {error}")),
     }
     done?;
-    let next = bulk.cursor().cloned().filter(|next| before.as_ref() != Some(next));
+    let next = bulk.cursor().filter(|next| before.as_ref() != Some(*next));
+    let next = next.map(|next| (next.at.as_millis(), next.id.clone()));
     Ok(Stepped { looked_at: progress.looked_at, changed: progress.changed, untouched: progress.untouched, next })
 }

@@ -2,7 +2,8 @@
 
 use dq::Provider;
 use dq::provider::{
-    BadLimit, Call, CallError, ChangeTopic, CommandAnswer, JobCommand, JobPlace, Limit, LimitKind, Pause, TopicProvider,
+    BadLimit, Call, CallError, ChangeTopic, CommandAnswer, CommandOutcome, JobCommand, JobPlace, LimitKind, Pause,
+    TopicProvider,
 };
 use dq::time::Timestamp;
 use serde::Serialize;
@@ -21,32 +22,22 @@ pub(crate) enum When {
     At(Timestamp),
 }
 
-/// A job, and the version that it must have.
-#[derive(Debug, Clone)]
-pub(crate) struct Named {
+/// What to do with a topic, or with a job, a schedule or a group of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Change {
+    /// The word for it, as forms and the audit log have it.
+    pub(crate) action: String,
+    /// The job, the schedule, the group or the kind of limit; empty for the topic itself.
     pub(crate) id: String,
+    pub(crate) reason: String,
+    /// How long a pause lasts; otherwise until somebody resumes.
+    pub(crate) lasting: Option<String>,
+    /// The new due time.
+    pub(crate) due: String,
+    /// The new value of a limit.
+    pub(crate) value: String,
+    /// The version that the job must have.
     pub(crate) if_version: Option<u32>,
-}
-
-/// What to do.
-#[derive(Debug, Clone)]
-pub(crate) enum Change {
-    Pause { reason: String, lasting: Option<String> },
-    Resume,
-    Drain { reason: String },
-    Undrain,
-    Limit { limit: Limit, reason: String },
-    ClearLimit(LimitKind),
-    Requeue(Named),
-    Delete(Named),
-    Ack(Named),
-    RunNow(Named),
-    Reschedule(Named, When),
-    PauseSchedule { name: String, reason: String },
-    ResumeSchedule(String),
-    RemoveSchedule(String),
-    PauseGroup { name: String, reason: String, lasting: Option<String> },
-    ResumeGroup(String),
 }
 
 /// What a change did.
@@ -68,6 +59,11 @@ impl Applied {
 
     fn if_changed(changed: bool) -> Self {
         Self { changed, ..Self::DONE }
+    }
+
+    fn of(outcome: CommandOutcome) -> Self {
+        let found = outcome.found.map(|state| state.to_string());
+        Self { changed: outcome.changed, found, former: None }
     }
 }
 
@@ -91,168 +87,114 @@ impl When {
     }
 }
 
-/// The change that an order is for.
-pub(crate) fn change(order: &Order) -> Result<Change, Failure> {
-    let (name, reason) = (order.id.clone(), order.reason.clone());
-    let lasting = Some(order.lasting.trim().to_owned()).filter(|lasting| !lasting.is_empty());
-    let kind = || order.limit.parse::<LimitKind>();
-    let if_version = match order.version.as_str() {
-        "" => None,
-        text => Some(text.parse().map_err(|_| Failure::Bad(format!("`{text}` is not a version")))?),
+impl Order {
+    /// The change of one thing that it asks for.
+    pub(super) fn change(&self) -> Result<Change, Failure> {
+        let if_version = match self.version.as_str() {
+            "" => None,
+            text => Some(text.parse().map_err(|_| Failure::Bad(format!("`{text}` is not a version")))?),
+        };
+        let id = if matches!(self.action.as_str(), "limit" | "clear_limit") { &self.limit } else { &self.id };
+        Ok(Change {
+            action: self.action.clone(),
+            id: id.clone(),
+            reason: self.reason.clone(),
+            lasting: Some(self.lasting.trim().to_owned()).filter(|lasting| !lasting.is_empty()),
+            due: self.due.clone(),
+            value: self.value.clone(),
+            if_version,
+        })
+    }
+}
+
+/// Does it, and says so in the audit log, whatever comes of it.
+pub(crate) async fn apply(app: &App, user: &User, topic: &str, change: &Change) -> Result<Applied, Failure> {
+    let done = match app.allows(user, Role::Operate) {
+        Ok(()) => perform(&app.provider, user, topic, change).await,
+        Err(failure) => {
+            audit(user, &change.action, topic, &change.id, &format!("refused: {failure}"));
+            return Err(failure);
+        }
     };
-    let job = || Named { id: order.id.clone(), if_version };
-    Ok(match order.action.as_str() {
-        "pause" => Change::Pause { reason, lasting },
-        "resume" => Change::Resume,
-        "drain" => Change::Drain { reason },
-        "undrain" => Change::Undrain,
-        "limit" => Change::Limit { limit: kind()?.read(&order.value)?, reason },
-        "clear_limit" => Change::ClearLimit(kind()?),
-        "requeue" => Change::Requeue(job()),
-        "delete" => Change::Delete(job()),
-        "ack" => Change::Ack(job()),
-        "run_now" => Change::RunNow(job()),
-        "reschedule" => Change::Reschedule(job(), When::read(&order.due)?),
-        "pause_schedule" => Change::PauseSchedule { name, reason },
-        "resume_schedule" => Change::ResumeSchedule(name),
-        "remove_schedule" => Change::RemoveSchedule(name),
-        "pause_group" => Change::PauseGroup { name, reason, lasting },
-        "resume_group" => Change::ResumeGroup(name),
+    match &done {
+        Ok(Applied { changed: true, .. }) => audit(user, &change.action, topic, &change.id, "done"),
+        Ok(_) => audit(user, &change.action, topic, &change.id, "nothing changed"),
+        Err(failure) => audit(user, &change.action, topic, &change.id, &format!("failed: {failure}")),
+    }
+    done
+}
+
+async fn perform(provider: &Provider, user: &User, topic: &str, change: &Change) -> Result<Applied, Failure> {
+    let by = || user.by();
+    let topic = provider.acting_as(by()).topic(topic).map_err(CallError::from)?;
+    let (id, reason) = (change.id.as_str(), change.reason.as_str());
+    let kind = || id.parse::<LimitKind>();
+    Ok(match change.action.as_str() {
+        "pause" => change.paused(topic.pause().by(by())).await?,
+        "resume" => Applied::if_changed(topic.resume().by(by()).await?.before.is_some()),
+        "drain" => {
+            topic.drain().reason(reason).by(by()).await?;
+            Applied::DONE
+        }
+        "undrain" => Applied::if_changed(topic.undrain().by(by()).await?.before.is_some()),
+        "limit" => {
+            topic.set_limit(kind()?.read(&change.value)?).reason(reason).by(by()).await?;
+            Applied::DONE
+        }
+        "clear_limit" => Applied::if_changed(topic.clear_limit(kind()?).by(by()).await?.before.is_some()),
+        "requeue" => Applied::of(change.command(topic.requeue(id)).await?.into()),
+        "delete" => Applied::of(change.command(topic.delete(id)).await?),
+        "ack" => Applied::of(change.command(topic.ack(id)).await?.into()),
+        "run_now" => change.moved(&topic, topic.run_now(id)).await?,
+        "reschedule" => match When::read(&change.due)? {
+            When::After(delay) => change.moved(&topic, topic.reschedule(id, delay)).await?,
+            When::At(at) => change.moved(&topic, topic.reschedule(id, at)).await?,
+        },
+        "pause_schedule" => {
+            topic.pause_schedule(id, reason).by(by()).await?;
+            Applied::DONE
+        }
+        "resume_schedule" => {
+            topic.resume_schedule(id).await?;
+            Applied::DONE
+        }
+        "remove_schedule" => Applied::of(topic.remove_schedule(id).await?),
+        "pause_group" => change.paused(topic.pause_group(id)?.by(by())).await?,
+        "resume_group" => {
+            let resumed = topic.resume_group(id).await?;
+            Applied::if_changed(resumed.pause.is_some() || !resumed.passed.is_empty())
+        }
         word => return Err(Failure::Bad(format!("`{word}` is nothing that can be done"))),
     })
 }
 
 impl Change {
-    const fn word(&self) -> &'static str {
-        match self {
-            Self::Pause { .. } => "pause",
-            Self::Resume => "resume",
-            Self::Drain { .. } => "drain",
-            Self::Undrain => "undrain",
-            Self::Limit { .. } => "limit",
-            Self::ClearLimit(_) => "clear_limit",
-            Self::Requeue(_) => "requeue",
-            Self::Delete(_) => "delete",
-            Self::Ack(_) => "ack",
-            Self::RunNow(_) => "run_now",
-            Self::Reschedule(..) => "reschedule",
-            Self::PauseSchedule { .. } => "pause_schedule",
-            Self::ResumeSchedule(_) => "resume_schedule",
-            Self::RemoveSchedule(_) => "remove_schedule",
-            Self::PauseGroup { .. } => "pause_group",
-            Self::ResumeGroup(_) => "resume_group",
+    async fn paused(&self, pause: Call<ChangeTopic<Pause, true>>) -> Result<Applied, Failure> {
+        let pause = pause.reason(self.reason.as_str());
+        match &self.lasting {
+            Some(lasting) => pause.lasting(lasting.as_str()).await?,
+            None => pause.await?,
+        };
+        Ok(Applied::DONE)
+    }
+
+    /// The command, for a job with the version that it must have.
+    fn command<A: CommandAnswer>(&self, call: Call<JobCommand<A>>) -> Call<JobCommand<A>> {
+        match self.if_version {
+            Some(version) => call.if_version(version),
+            None => call,
         }
     }
 
-    fn id(&self) -> &str {
-        match self {
-            Self::Pause { .. } | Self::Resume | Self::Drain { .. } | Self::Undrain => "",
-            Self::Limit { limit, .. } => limit.kind().name(),
-            Self::ClearLimit(kind) => kind.name(),
-            Self::Requeue(job) | Self::Delete(job) | Self::Ack(job) | Self::RunNow(job) | Self::Reschedule(job, _) => {
-                &job.id
-            }
-            Self::PauseSchedule { name, .. }
-            | Self::ResumeSchedule(name)
-            | Self::RemoveSchedule(name)
-            | Self::PauseGroup { name, .. }
-            | Self::ResumeGroup(name) => name,
-        }
+    /// Gives a job another due time.
+    async fn moved(&self, topic: &TopicProvider, call: Call<dq::provider::Change>) -> Result<Applied, Failure> {
+        let former = due(topic, &self.id).await?;
+        match self.if_version {
+            Some(version) => call.if_version(version).await?,
+            None => call.await?,
+        };
+        Ok(Applied { former, ..Applied::DONE })
     }
-}
-
-/// Does it, and says so in the audit log, whatever comes of it.
-pub(crate) async fn apply(app: &App, user: &User, topic: &str, change: Change) -> Result<Applied, Failure> {
-    if let Err(failure) = app.allows(user, Role::Operate) {
-        audit(user, change.word(), topic, change.id(), &format!("refused: {failure}"));
-        return Err(failure);
-    }
-    let (word, id) = (change.word(), change.id().to_owned());
-    let done = perform(&app.provider, user, topic, change).await;
-    match &done {
-        Ok(Applied { changed: true, .. }) => audit(user, word, topic, &id, "done"),
-        Ok(_) => audit(user, word, topic, &id, "nothing changed"),
-        Err(failure) => audit(user, word, topic, &id, &format!("failed: {failure}")),
-    }
-    done
-}
-
-async fn perform(provider: &Provider, user: &User, topic: &str, change: Change) -> Result<Applied, Failure> {
-    let by = || user.by();
-    let topic = provider.acting_as(by()).topic(topic).map_err(CallError::from)?;
-    Ok(match change {
-        Change::Pause { reason, lasting } => paused(topic.pause().reason(reason).by(by()), lasting).await?,
-        Change::PauseGroup { name, reason, lasting } => {
-            paused(topic.pause_group(&name)?.reason(reason).by(by()), lasting).await?
-        }
-        Change::Resume => Applied::if_changed(topic.resume().by(by()).await?.before.is_some()),
-        Change::Drain { reason } => {
-            topic.drain().reason(reason).by(by()).await?;
-            Applied::DONE
-        }
-        Change::Limit { limit, reason } => {
-            topic.set_limit(limit).reason(reason).by(by()).await?;
-            Applied::DONE
-        }
-        Change::ClearLimit(kind) => Applied::if_changed(topic.clear_limit(kind).by(by()).await?.before.is_some()),
-        Change::Undrain => Applied::if_changed(topic.undrain().by(by()).await?.before.is_some()),
-        Change::PauseSchedule { name, reason } => {
-            topic.pause_schedule(name, reason).by(by()).await?;
-            Applied::DONE
-        }
-        Change::ResumeSchedule(name) => {
-            topic.resume_schedule(name).await?;
-            Applied::DONE
-        }
-        Change::ResumeGroup(name) => {
-            let resumed = topic.resume_group(&name).await?;
-            Applied::if_changed(resumed.pause.is_some() || !resumed.passed.is_empty())
-        }
-        job => of_job(&topic, job).await?,
-    })
-}
-
-async fn paused(pause: Call<ChangeTopic<Pause, true>>, lasting: Option<String>) -> Result<Applied, Failure> {
-    match lasting {
-        Some(lasting) => pause.lasting(lasting).await?,
-        None => pause.await?,
-    };
-    Ok(Applied::DONE)
-}
-
-async fn of_job(topic: &TopicProvider, change: Change) -> Result<Applied, Failure> {
-    let outcome: dq::provider::CommandOutcome = match change {
-        Change::Requeue(job) => command(topic.requeue(&job.id), &job).await?.into(),
-        Change::Ack(job) => command(topic.ack(&job.id), &job).await?.into(),
-        Change::Delete(job) => command(topic.delete(&job.id), &job).await?,
-        Change::RemoveSchedule(name) => topic.remove_schedule(&name).await?,
-        Change::RunNow(job) => return moved(topic, &job, topic.run_now(&job.id)).await,
-        Change::Reschedule(job, When::After(delay)) => {
-            return moved(topic, &job, topic.reschedule(&job.id, delay)).await;
-        }
-        Change::Reschedule(job, When::At(at)) => return moved(topic, &job, topic.reschedule(&job.id, at)).await,
-        _ => return Err(Failure::NotThere("such change of a job")),
-    };
-    let found = outcome.found.map(|state| state.to_string());
-    Ok(Applied { changed: outcome.changed, found, former: None })
-}
-
-/// The command, for a job with the version that it must have.
-fn command<A: CommandAnswer>(call: Call<JobCommand<A>>, job: &Named) -> Call<JobCommand<A>> {
-    match job.if_version {
-        Some(version) => call.if_version(version),
-        None => call,
-    }
-}
-
-/// Gives a job another due time.
-async fn moved(topic: &TopicProvider, job: &Named, call: Call<dq::provider::Change>) -> Result<Applied, Failure> {
-    let former = due(topic, &job.id).await?;
-    match job.if_version {
-        Some(version) => call.if_version(version).await?,
-        None => call.await?,
-    };
-    Ok(Applied { former, ..Applied::DONE })
 }
 
 /// When a job is due, ms, so that whoever moves it can be offered the way back.

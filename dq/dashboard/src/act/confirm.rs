@@ -9,7 +9,7 @@ use maud::html;
 
 use super::pages::{Phase, about, fields, progress};
 use super::words::Word;
-use super::{Order, apply, bulk_action, change, step};
+use super::{Order, apply, bulk_action, step};
 use crate::app::{App, Shared};
 use crate::asked::state;
 use crate::audit::audit;
@@ -117,9 +117,8 @@ pub(crate) async fn act(State(app): State<Shared>, visit: Visit, Form(order): Fo
 }
 
 async fn one(app: &Shared, frame: &Frame, visit: &Visit, order: &Order) -> Result<Response, Failure> {
-    let change = change(order)?;
     let topic = order.jobs.topic.as_str();
-    let applied = apply(app, &visit.user, topic, change).await?;
+    let applied = apply(app, &visit.user, topic, &order.change()?).await?;
     let said = if applied.changed { order.action.as_str() } else { "nothing" };
     let undo = Word::of(&order.action).map(|word| word.reverse).filter(|_| applied.changed).unwrap_or_default();
     let former = applied.former.map(|due| due.to_string()).unwrap_or_default();
@@ -146,9 +145,8 @@ async fn many(app: &Shared, frame: &Frame, visit: &Visit, mut order: Order) -> R
     let so_far = |text: &str| text.parse::<usize>().unwrap_or(0);
     order.changed = (so_far(&order.changed) + stepped.changed).to_string();
     order.looked_at = (so_far(&order.looked_at) + stepped.looked_at).to_string();
-    let next = stepped.next.as_ref();
-    order.jobs.after_at = next.map(|next| next.at.as_millis().to_string()).unwrap_or_default();
-    order.jobs.after_id = next.map(|next| next.id.clone()).unwrap_or_default();
-    let phase = if next.is_none() { Phase::Over } else { Phase::Working };
+    let phase = if stepped.next.is_none() { Phase::Over } else { Phase::Working };
+    let next = stepped.next.map(|(at, id)| (at.to_string(), id));
+    (order.jobs.after_at, order.jobs.after_id) = next.unwrap_or_default();
     Ok(html(progress(frame, &order, &phase)))
 }

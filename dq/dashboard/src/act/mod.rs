@@ -7,8 +7,8 @@ mod done;
 mod pages;
 mod words;
 
-pub(crate) use bulk::{bulk_action, step};
-pub(crate) use change::{Applied, Change, Named, When, apply, change};
+pub(crate) use bulk::{Stepped, bulk_action, step};
+pub(crate) use change::{Applied, Change, apply};
 pub(crate) use confirm::{act, confirm};
 pub(crate) use done::Done;
 

@@ -83,19 +83,6 @@ pub(super) struct Added {
     pub(super) state: Option<String>,
 }
 
-/// What a step of a bulk change did.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Stepped {
-    /// Jobs that were looked at.
-    pub(super) looked_at: usize,
-    /// Jobs that were changed.
-    pub(super) changed: usize,
-    /// Jobs that had gone or moved meanwhile.
-    pub(super) untouched: usize,
-    /// `after` of the next step; `null`: all is done.
-    pub(super) next: Option<(u64, String)>,
-}
-
 /// What endangers the store.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Findings {

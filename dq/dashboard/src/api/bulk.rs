@@ -8,9 +8,8 @@ use dq::time::Timestamp;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::answers::Stepped;
 use super::{Answer, body, failed, json};
-use crate::act::{bulk_action, step as take};
+use crate::act::{Stepped, bulk_action, step as take};
 use crate::app::Shared;
 use crate::asked::{self, time};
 use crate::failure::{Failure, Problem};
@@ -66,7 +65,5 @@ pub(super) async fn step(
         let after = asked.after.map(|(at, id)| Cursor { at: Timestamp::from_millis(at), id });
         take(&app, &visit.user, &topic, state, filter, action, after).await
     };
-    let done = stepped.await.map_err(|error: Failure| failed(error))?;
-    let next = done.next.map(|next| (next.at.as_millis(), next.id));
-    Ok(json(Stepped { looked_at: done.looked_at, changed: done.changed, untouched: done.untouched, next }))
+    stepped.await.map(json).map_err(|error: Failure| failed(error))
 }

@@ -3,12 +3,11 @@
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use dq::provider::LimitKind;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{Answer, body, failed, json};
-use crate::act::{Applied, Change, Named, When, apply};
+use crate::act::{Applied, Change, apply};
 use crate::app::Shared;
 use crate::failure::{Failure, Problem};
 use crate::visit::Visit;
@@ -40,12 +39,6 @@ pub(super) struct Due {
 pub(super) struct OfVersion {
     /// The version that the job must have; otherwise nothing is done, and the answer is 409.
     if_version: Option<u32>,
-}
-
-impl OfVersion {
-    fn of(self, id: String) -> Named {
-        Named { id, if_version: self.if_version }
-    }
 }
 
 /// A limit of a topic.
@@ -83,55 +76,82 @@ impl LimitValue {
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
+impl From<ReasonGiven> for Change {
+    fn from(ReasonGiven { reason, lasting }: ReasonGiven) -> Self {
+        Self { reason, lasting, ..Self::default() }
+    }
+}
+
+impl From<Due> for Change {
+    fn from(Due { when, if_version }: Due) -> Self {
+        Self { due: when, if_version, ..Self::default() }
+    }
+}
+
+impl From<OfVersion> for Change {
+    fn from(OfVersion { if_version }: OfVersion) -> Self {
+        Self { if_version, ..Self::default() }
+    }
+}
+
+impl From<Nothing> for Change {
+    fn from(Nothing {}: Nothing) -> Self {
+        Self::default()
+    }
+}
+
 type Body<T> = Result<Json<T>, JsonRejection>;
 
-async fn done(app: &Shared, visit: &Visit, topic: &str, change: Change) -> Answer {
-    apply(app, &visit.user, topic, change).await.map(json).map_err(failed)
+/// What a path names: a topic, or a job, a schedule or a group of it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    topic: String,
+    #[serde(default)]
+    id: String,
 }
 
-macro_rules! of_one {
-    ($($(#[$doc:meta])* $name:ident, $path:literal, $body:ident => $change:expr $(, $more:tt)*;)+) => {$(
+async fn done(app: &Shared, visit: &Visit, named: Named, action: &str, change: impl Into<Change>) -> Answer {
+    let change = Change { action: action.to_owned(), id: named.id, ..change.into() };
+    apply(app, &visit.user, &named.topic, &change).await.map(json).map_err(failed)
+}
+
+/// A handler for each change: its path and what that names, its body, the word for it, and the refusals of its own.
+macro_rules! changes {
+    ($($(#[$doc:meta])* $name:ident, $path:literal ($($named:tt),+), $body:ident, $action:literal, [$($status:tt),*];)+) => {$(
         $(#[$doc])*
-        #[utoipa::path(post, path = $path, tag = "changes", request_body = $body, params(("topic" = String, Path), ("id" = String, Path)),
-            responses((status = 200, body = Applied), $($more,)* (status = 409, body = Problem), (status = 503, body = Problem)))]
-        pub(super) async fn $name(State(app): State<Shared>, visit: Visit, Path((topic, id)): Path<(String, String)>, sent: Body<$body>) -> Answer {
-            let change: fn(String, $body) -> Change = $change;
-            let change = change(id, body(sent).map_err(failed)?);
-            done(&app, &visit, &topic, change).await
+        #[utoipa::path(post, path = $path, tag = "changes", request_body = $body, params($(($named = String, Path)),+),
+            responses((status = 200, body = Applied), $((status = $status, body = Problem),)* (status = 503, body = Problem)))]
+        pub(super) async fn $name(State(app): State<Shared>, visit: Visit, Path(named): Path<Named>, sent: Body<$body>) -> Answer {
+            done(&app, &visit, named, $action, body(sent).map_err(failed)?).await
         }
     )+};
 }
 
-of_one! {
+changes! {
     /// Makes a DEAD or UNACKED job due now.
-    requeue, "/topics/{topic}/jobs/{id}/requeue", OfVersion => |id, version| Change::Requeue(version.of(id));
+    requeue, "/topics/{topic}/jobs/{id}/requeue" ("topic", "id"), OfVersion, "requeue", [409];
     /// Acks an UNACKED or RUNNING job.
-    ack, "/topics/{topic}/jobs/{id}/ack", OfVersion => |id, version| Change::Ack(version.of(id));
+    ack, "/topics/{topic}/jobs/{id}/ack" ("topic", "id"), OfVersion, "ack", [409];
     /// Makes a job that waits due now.
-    run_now, "/topics/{topic}/jobs/{id}/run-now", OfVersion => |id, version| Change::RunNow(version.of(id)), (status = 404, body = Problem);
+    run_now, "/topics/{topic}/jobs/{id}/run-now" ("topic", "id"), OfVersion, "run_now", [404, 409];
+    /// Gives a job that waits another due time.
+    reschedule, "/topics/{topic}/jobs/{id}/reschedule" ("topic", "id"), Due, "reschedule", [400, 404, 409];
+    /// Pauses a schedule; `id` is its name.
+    pause_schedule, "/topics/{topic}/schedules/{id}/pause" ("topic", "id"), ReasonGiven, "pause_schedule", [404];
     /// Ends the pause of a schedule; `id` is its name.
-    resume_schedule, "/topics/{topic}/schedules/{id}/resume", Nothing => |name, Nothing {}| Change::ResumeSchedule(name), (status = 404, body = Problem);
+    resume_schedule, "/topics/{topic}/schedules/{id}/resume" ("topic", "id"), Nothing, "resume_schedule", [404, 409];
+    /// Pauses a group: no node takes its jobs; `id` is its name.
+    pause_group, "/topics/{topic}/groups/{id}/pause" ("topic", "id"), ReasonGiven, "pause_group", [400];
     /// Ends the pause of a group, or lets it pass the jobs that it waits for and that do not run; `id` is its name.
-    resume_group, "/topics/{topic}/groups/{id}/resume", Nothing => |name, Nothing {}| Change::ResumeGroup(name), (status = 400, body = Problem);
-}
-
-macro_rules! of_a_topic {
-    ($($(#[$doc:meta])* $name:ident, $path:literal, $change:expr;)+) => {$(
-        $(#[$doc])*
-        #[utoipa::path(post, path = $path, tag = "changes", request_body = Nothing, params(("topic" = String, Path)),
-            responses((status = 200, body = Applied), (status = 503, body = Problem)))]
-        pub(super) async fn $name(State(app): State<Shared>, visit: Visit, Path(topic): Path<String>, sent: Body<Nothing>) -> Answer {
-            body(sent).map_err(failed)?;
-            done(&app, &visit, &topic, $change).await
-        }
-    )+};
-}
-
-of_a_topic! {
+    resume_group, "/topics/{topic}/groups/{id}/resume" ("topic", "id"), Nothing, "resume_group", [400, 409];
+    /// Pauses a topic: no node takes its jobs.
+    pause, "/topics/{topic}/pause" ("topic"), ReasonGiven, "pause", [400];
     /// Ends the pause of a topic.
-    resume, "/topics/{topic}/resume", Change::Resume;
+    resume, "/topics/{topic}/resume" ("topic"), Nothing, "resume", [];
+    /// Drains a topic: it refuses new jobs, and nodes run only what is due already.
+    drain, "/topics/{topic}/drain" ("topic"), ReasonGiven, "drain", [400];
     /// Ends the drain of a topic.
-    undrain, "/topics/{topic}/undrain", Change::Undrain;
+    undrain, "/topics/{topic}/undrain" ("topic"), Nothing, "undrain", [];
 }
 
 /// Deletes a job; a running one when its run ends.
@@ -140,63 +160,18 @@ of_a_topic! {
 pub(super) async fn delete(
     State(app): State<Shared>,
     visit: Visit,
-    Path((topic, id)): Path<(String, String)>,
+    Path(named): Path<Named>,
     asked: Result<Query<OfVersion>, QueryRejection>,
 ) -> Answer {
     let Query(version) = asked.map_err(|error| failed(Failure::Bad(error.body_text())))?;
-    done(&app, &visit, &topic, Change::Delete(version.of(id))).await
+    done(&app, &visit, named, "delete", version).await
 }
 
 /// Removes a schedule; `id` is its name. Jobs that it has added stay.
 #[utoipa::path(delete, path = "/topics/{topic}/schedules/{id}", tag = "changes", params(("topic" = String, Path), ("id" = String, Path)),
     responses((status = 200, body = Applied), (status = 503, body = Problem)))]
-pub(super) async fn remove_schedule(
-    State(app): State<Shared>,
-    visit: Visit,
-    Path((topic, id)): Path<(String, String)>,
-) -> Answer {
-    done(&app, &visit, &topic, Change::RemoveSchedule(id)).await
-}
-
-/// Gives a job that waits another due time.
-#[utoipa::path(post, path = "/topics/{topic}/jobs/{id}/reschedule", tag = "changes", request_body = Due,
-    params(("topic" = String, Path), ("id" = String, Path)),
-    responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 503, body = Problem)))]
-pub(super) async fn reschedule(
-    State(app): State<Shared>,
-    visit: Visit,
-    Path((topic, id)): Path<(String, String)>,
-    sent: Body<Due>,
-) -> Answer {
-    let Due { when, if_version } = body(sent).map_err(failed)?;
-    let when = When::read(&when).map_err(failed)?;
-    done(&app, &visit, &topic, Change::Reschedule(Named { id, if_version }, when)).await
-}
-
-/// Pauses a topic: no node takes its jobs.
-#[utoipa::path(post, path = "/topics/{topic}/pause", tag = "changes", request_body = ReasonGiven, params(("topic" = String, Path)),
-    responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 503, body = Problem)))]
-pub(super) async fn pause(
-    State(app): State<Shared>,
-    visit: Visit,
-    Path(topic): Path<String>,
-    sent: Body<ReasonGiven>,
-) -> Answer {
-    let ReasonGiven { reason, lasting } = body(sent).map_err(failed)?;
-    done(&app, &visit, &topic, Change::Pause { reason, lasting }).await
-}
-
-/// Drains a topic: it refuses new jobs, and nodes run only what is due already.
-#[utoipa::path(post, path = "/topics/{topic}/drain", tag = "changes", request_body = ReasonGiven, params(("topic" = String, Path)),
-    responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 503, body = Problem)))]
-pub(super) async fn drain(
-    State(app): State<Shared>,
-    visit: Visit,
-    Path(topic): Path<String>,
-    sent: Body<ReasonGiven>,
-) -> Answer {
-    let ReasonGiven { reason, .. } = body(sent).map_err(failed)?;
-    done(&app, &visit, &topic, Change::Drain { reason }).await
+pub(super) async fn remove_schedule(State(app): State<Shared>, visit: Visit, Path(named): Path<Named>) -> Answer {
+    done(&app, &visit, named, "remove_schedule", Nothing {}).await
 }
 
 /// Sets or clears a limit of a topic for all nodes and producers.
@@ -205,41 +180,11 @@ pub(super) async fn drain(
 pub(super) async fn limit(
     State(app): State<Shared>,
     visit: Visit,
-    Path(topic): Path<String>,
+    Path(Named { topic, .. }): Path<Named>,
     sent: Body<Limit>,
 ) -> Answer {
     let Limit { kind, value, reason } = body(sent).map_err(failed)?;
-    let change = kind.parse::<LimitKind>().and_then(|kind| match value {
-        Some(value) => Ok(Change::Limit { limit: kind.read(&value.text())?, reason }),
-        None => Ok(Change::ClearLimit(kind)),
-    });
-    done(&app, &visit, &topic, change.map_err(failed)?).await
-}
-
-/// Pauses a group: no node takes its jobs; `id` is its name.
-#[utoipa::path(post, path = "/topics/{topic}/groups/{id}/pause", tag = "changes", request_body = ReasonGiven,
-    params(("topic" = String, Path), ("id" = String, Path)),
-    responses((status = 200, body = Applied), (status = 400, body = Problem), (status = 503, body = Problem)))]
-pub(super) async fn pause_group(
-    State(app): State<Shared>,
-    visit: Visit,
-    Path((topic, name)): Path<(String, String)>,
-    sent: Body<ReasonGiven>,
-) -> Answer {
-    let ReasonGiven { reason, lasting } = body(sent).map_err(failed)?;
-    done(&app, &visit, &topic, Change::PauseGroup { name, reason, lasting }).await
-}
-
-/// Pauses a schedule; `id` is its name.
-#[utoipa::path(post, path = "/topics/{topic}/schedules/{id}/pause", tag = "changes", request_body = ReasonGiven,
-    params(("topic" = String, Path), ("id" = String, Path)),
-    responses((status = 200, body = Applied), (status = 404, body = Problem), (status = 503, body = Problem)))]
-pub(super) async fn pause_schedule(
-    State(app): State<Shared>,
-    visit: Visit,
-    Path((topic, name)): Path<(String, String)>,
-    sent: Body<ReasonGiven>,
-) -> Answer {
-    let ReasonGiven { reason, .. } = body(sent).map_err(failed)?;
-    done(&app, &visit, &topic, Change::PauseSchedule { name, reason }).await
+    let action = if value.is_some() { "limit" } else { "clear_limit" };
+    let change = Change { reason, value: value.map(LimitValue::text).unwrap_or_default(), ..Change::default() };
+    done(&app, &visit, Named { topic, id: kind }, action, change).await
 }

@@ -89,47 +89,14 @@ pub(super) async fn doctor(State(app): State<Shared>) -> Answer {
     Ok(json(Findings { findings: findings.into_iter().map(said).collect() }))
 }
 
-/// Which jobs. A condition that is left out holds for every job.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(default)]
-pub(super) struct Jobs {
-    /// `delayed` (the default), `running`, `unacked`, `dead` or `done`.
-    state: String,
-    /// The id begins with this.
-    id_prefix: String,
-    /// `name=value` of a header.
-    header: String,
-    /// The last error has this in it.
-    error: String,
-    /// It has failed this often at least.
-    attempts: String,
-    /// Its time is this or later: RFC 3339, or milliseconds.
-    from: String,
-    /// Its time is earlier.
-    until: String,
-    /// The first part of `next` of the page before.
-    after_at: String,
-    /// The second part of it.
-    after_id: String,
-}
-
-impl From<Jobs> for Asked {
-    fn from(jobs: Jobs) -> Self {
-        let Jobs { state, id_prefix, header, error, attempts, from, until, after_at, after_id } = jobs;
-        let state = if state.is_empty() { "delayed".to_owned() } else { state };
-        Self { topic: String::new(), state, id_prefix, header, error, attempts, from, until, after_at, after_id }
-    }
-}
-
 /// Up to 100 jobs of one state. A filter looks at 10,000 jobs at most, so a page may be empty and not the last.
-#[utoipa::path(get, path = "/topics/{topic}/jobs", tag = "jobs", params(("topic" = String, Path), Jobs),
+#[utoipa::path(get, path = "/topics/{topic}/jobs", tag = "jobs", params(("topic" = String, Path), Asked),
     responses((status = 200, description = "The page", body = JobsPage),
         (status = 400, body = Problem), (status = 503, body = Problem)))]
-pub(super) async fn jobs(State(app): State<Shared>, Path(topic): Path<String>, Query(jobs): Query<Jobs>) -> Answer {
-    let asked = Asked::from(jobs);
+pub(super) async fn jobs(State(app): State<Shared>, Path(topic): Path<String>, Query(asked): Query<Asked>) -> Answer {
+    let state = if asked.state.is_empty() { "delayed" } else { &asked.state };
     let read = async {
-        let (state, filter) = (asked::state(&asked.state)?, asked.filter()?);
+        let (state, filter) = (asked::state(state)?, asked.filter()?);
         Ok(app.inspector.jobs(&topic, state, &filter, asked.cursor()?).await?)
     };
     read.await.map(json).map_err(|error: Failure| failed(error))

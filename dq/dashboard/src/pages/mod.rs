@@ -27,7 +27,7 @@ pub(crate) use schedules::{behind, page as schedule_page, show as schedules, tim
 pub(crate) use sets::{list as sets, one as set, set_of, set_page};
 pub(crate) use settings::show as settings;
 pub(crate) use topic::show as topic;
-pub(crate) use view::{live_overview, live_topic};
+pub(crate) use view::live;
 
 use axum::response::Response;
 

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::http::request::Parts;
@@ -28,12 +28,14 @@ use crate::visit::Visit;
 
 impl View {
     pub(crate) fn overview(frame: &Frame, after: &str, scale: Scale, sort: &str) -> Self {
-        let kind = Kind::Overview { after: after.to_owned(), scale, sort: sort.to_owned() };
-        Self { base: frame.base.clone(), read_only: frame.read_only, kind }
+        Self::of(frame, Kind::Overview { after: after.to_owned(), scale, sort: sort.to_owned() })
     }
 
     pub(crate) fn topic(frame: &Frame, topic: &str, scale: Scale) -> Self {
-        let kind = Kind::Topic { topic: topic.to_owned(), scale };
+        Self::of(frame, Kind::Topic { topic: topic.to_owned(), scale })
+    }
+
+    fn of(frame: &Frame, kind: Kind) -> Self {
         Self { base: frame.base.clone(), read_only: frame.read_only, kind }
     }
 
@@ -53,10 +55,6 @@ impl View {
             Kind::Overview { .. } => None,
             Kind::Topic { topic, .. } => app.provider.events(topic).ok(),
         }
-    }
-
-    pub(crate) async fn fragment(&self, app: &App) -> Result<Markup, Failure> {
-        Ok(self.read(app).await?.0)
     }
 
     /// The part of the page, and whether it shows all that it should.
@@ -83,25 +81,19 @@ pub(crate) struct Asked {
     topic: String,
 }
 
-pub(crate) async fn live_overview(
+pub(crate) async fn live(
     State(app): State<Shared>,
     visit: Visit,
+    Path(page): Path<String>,
     Query(asked): Query<Asked>,
     parts: Parts,
 ) -> Answer {
-    let frame = Frame::new(&app, &visit);
-    let view = View::overview(&frame, &asked.after, chart::scale(&asked.scale), &asked.sort);
-    stream_of(&app, &view, Stay::new(&app, visit, parts)).map_err(|error| failure(&frame, &error))
-}
-
-pub(crate) async fn live_topic(
-    State(app): State<Shared>,
-    visit: Visit,
-    Query(asked): Query<Asked>,
-    parts: Parts,
-) -> Answer {
-    let frame = Frame::new(&app, &visit);
-    let view = View::topic(&frame, &asked.topic, chart::scale(&asked.scale));
+    let (frame, scale) = (Frame::new(&app, &visit), chart::scale(&asked.scale));
+    let view = match page.as_str() {
+        "overview" => View::overview(&frame, &asked.after, scale, &asked.sort),
+        "topic" => View::topic(&frame, &asked.topic, scale),
+        _ => return Err(failure(&frame, &Failure::NotThere("such live page"))),
+    };
     stream_of(&app, &view, Stay::new(&app, visit, parts)).map_err(|error| failure(&frame, &error))
 }
 
@@ -110,8 +102,8 @@ async fn keep_reading(app: Shared, view: View, sender: watch::Sender<Fragment>) 
     loop {
         let began = Instant::now();
         pace.reads();
-        let (fragment, is_whole) = match view.fragment(&app).await {
-            Ok(fragment) => (Fragment::from(fragment.into_string()), true),
+        let (fragment, is_whole) = match view.read(&app).await {
+            Ok((fragment, _)) => (Fragment::from(fragment.into_string()), true),
             Err(failure) => (stale(&failure, &last).into_string().into(), false),
         };
         if is_whole {
