@@ -80,6 +80,24 @@ pub(crate) fn stacked(mut series: Vec<Series>, scale: Scale) -> Markup {
             _ => "in a minute",
         },
     );
+    let ticks = ticks(&longest).into_iter().map(|bucket| when(bucket.from, scale)).collect::<Vec<_>>();
+    let legend = html! {
+        @for (n, (name, jobs)) in others.iter().enumerate() {
+            li { span class={ "key c" (n) } aria-hidden="true" {} (name) " " b { (number(jobs.iter().sum())) } }
+        }
+    };
+    figure(&label, top, &bars(&others, &longest, &sums, top, scale), &ticks, &legend, &html! {})
+}
+
+/// A picture of bars up to `top`, with what it says in words, and `more` below it.
+pub(super) fn figure(
+    label: &str,
+    top: usize,
+    bars: &Markup,
+    ticks: &[String],
+    legend: &Markup,
+    more: &Markup,
+) -> Markup {
     html! {
         figure.chart {
             svg viewBox=(format!("0 0 {WIDTH} {}", HEIGHT + 24.0)) role="img" aria-label=(label) preserveAspectRatio="none" {
@@ -87,20 +105,12 @@ pub(crate) fn stacked(mut series: Vec<Series>, scale: Scale) -> Markup {
                     @let y = HEIGHT * (1.0 - part);
                     line.grid x1="0" x2=(WIDTH) y1=(y) y2=(y) {}
                 }
-                (bars(&others, &longest, &sums, top, scale))
+                (bars)
             }
             div.axis aria-hidden="true" { span { (number(top)) } span { (number(top / 2)) } span { "0" } }
-            div.ticks aria-hidden="true" {
-                @for bucket in ticks(&longest) { span { (when(bucket.from, scale)) } }
-            }
-            figcaption {
-                span.sum { (label) "." }
-                ul.legend {
-                    @for (n, (name, jobs)) in others.iter().enumerate() {
-                        li { span class={ "key c" (n) } aria-hidden="true" {} (name) " " b { (number(jobs.iter().sum())) } }
-                    }
-                }
-            }
+            div.ticks aria-hidden="true" { @for tick in ticks { span { (tick) } } }
+            figcaption { span.sum { (label) "." } ul.legend { (legend) } }
+            (more)
         }
     }
 }

@@ -6,6 +6,7 @@ use maud::html;
 use serde::Deserialize;
 
 use super::Answer;
+use super::table::table;
 use crate::app::Shared;
 use crate::frame::{Frame, failure};
 use crate::show::number;
@@ -60,17 +61,13 @@ async fn of(State(app): State<Shared>, visit: &Visit, Query(asked): Query<Asked>
         section.panel {
             h2 { "By topic" }
             @if topics.is_empty() { p.empty { (kind.none) } } @else {
-                div.scroll tabindex="0" role="region" aria-label=(kind.title) { table {
-                    caption.hidden { (kind.title) " by topic" }
-                    thead { tr { th scope="col" { "Topic" } th.n scope="col" { "Jobs" } } }
-                    tbody { @for topic in topics {
-                        @let name = topic.topic.as_str();
-                        tr {
-                            th scope="row" { a href=(frame.to("jobs", &[("topic", name), ("state", kind.page)])) { (name) } }
-                            @match &topic.error { Some(error) => td { (error) }, None => td.n { (number((kind.count)(topic))) } }
-                        }
-                    } }
-                } }
+                (table(kind.title, &format!("{} by topic", kind.title), &["Topic", "#Jobs"], &html! { @for topic in topics {
+                    @let name = topic.topic.as_str();
+                    tr {
+                        th scope="row" { a href=(frame.to("jobs", &[("topic", name), ("state", kind.page)])) { (name) } }
+                        @match &topic.error { Some(error) => td { (error) }, None => td.n { (number((kind.count)(topic))) } }
+                    }
+                } }))
             }
             (more(&frame, kind.page, page.next.as_deref()))
         }

@@ -5,6 +5,7 @@ use dq::inspect::{Finding, FindingCode, Severity};
 use maud::{Markup, html};
 
 use super::Answer;
+use super::table::table;
 use crate::app::Shared;
 use crate::frame::{Frame, failure};
 use crate::visit::Visit;
@@ -17,27 +18,23 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit) -> Answer {
         p.quiet { "The settings, the memory and the clock of the store. " code { "dq doctor" } " also examines every topic, and repairs." }
         section.panel {
             h2 { "The store" }
-            @if findings.is_empty() { p.empty { "Nothing is wrong with the store." } } @else { (table(&findings)) }
+            @if findings.is_empty() { p.empty { "Nothing is wrong with the store." } } @else { (table_of(&findings)) }
         }
     };
     Ok(frame.answer("Doctor", "doctor", &body))
 }
 
-fn table(findings: &[Finding]) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Findings" { table {
-            caption.hidden { "What is wrong with the store" }
-            thead { tr { th scope="col" { "Finding" } th scope="col" { "Severity" } th scope="col" { "What is wrong" } th scope="col" { "What to do" } } }
-            tbody { @for finding in findings {
-                @let class = if finding.severity == Severity::Error { "badge bad" } else { "badge odd" };
-                tr {
-                    th scope="row" { code { (finding.code) } }
-                    td { span class=(class) { (finding.severity) } }
-                    td { (finding.text) } td { (finding.advice) }
-                }
-            } }
-        } }
-    }
+fn table_of(findings: &[Finding]) -> Markup {
+    let rows = html! { @for finding in findings {
+        @let class = if finding.severity == Severity::Error { "badge bad" } else { "badge odd" };
+        tr {
+            th scope="row" { code { (finding.code) } }
+            td { span class=(class) { (finding.severity) } }
+            td { (finding.text) } td { (finding.advice) }
+        }
+    } };
+    let columns = ["Finding", "Severity", "What is wrong", "What to do"];
+    table("Findings", "What is wrong with the store", &columns, &rows)
 }
 
 /// What cannot wait, at the head of the overview.

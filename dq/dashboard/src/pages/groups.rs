@@ -4,11 +4,14 @@ use dq::inspect::{GroupSeat, InspectedGroup, InspectedGroups};
 use dq::time::Timestamp;
 use maud::{Markup, html};
 
+use super::table::table;
 use crate::frame::Frame;
 use crate::show::{moment, number};
 
 /// How many rows the table has.
 const MOST_ROWS: usize = 10;
+
+const COLUMNS: [&str; 4] = ["Group", "#Waiting", "Jobs that run, or for which the group waits", "State"];
 
 /// The first groups, those that are paused or stopped before the others.
 pub(super) fn groups_of(frame: &Frame, page: &InspectedGroups, now: Timestamp) -> Markup {
@@ -19,11 +22,8 @@ pub(super) fn groups_of(frame: &Frame, page: &InspectedGroups, now: Timestamp) -
     html! {
         section.panel {
             h2 { "Groups" }
-            div.scroll tabindex="0" role="region" aria-label="Groups" { table {
-                caption.hidden { "Groups of the topic that have jobs or are paused" }
-                thead { tr { th scope="col" { "Group" } th.n scope="col" { "Waiting" } th scope="col" { "Jobs that run, or for which the group waits" } th scope="col" { "State" } } }
-                tbody { @for group in groups.iter().take(MOST_ROWS) { (row(frame, topic, group, now)) } }
-            } }
+            (table("Groups", "Groups of the topic that have jobs or are paused", &COLUMNS,
+                &html! { @for group in groups.iter().take(MOST_ROWS) { (row(frame, topic, group, now)) } }))
             @if is_cut { p.quiet { "There are more: " code { "dq groups list " (topic) } } }
         }
     }

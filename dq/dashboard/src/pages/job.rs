@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::Answer;
+use super::table::table;
 use crate::act::Done;
 use crate::app::{App, Shared};
 use crate::failure::Failure;
@@ -147,11 +148,8 @@ fn history(history: &[PastMove]) -> Markup {
         @if !history.is_empty() {
             section.panel {
                 h2 { "History" }
-                div.scroll tabindex="0" role="region" aria-label="History" { table {
-                    caption.hidden { "What happened to the job, oldest first" }
-                    thead { tr { th scope="col" { "Time" } th scope="col" { "What" } } }
-                    tbody { @for past in history { tr { th scope="row" { (past.at) } td { (past) } } } }
-                } }
+                (table("History", "What happened to the job, oldest first", &["Time", "What"],
+                    &html! { @for past in history { tr { th scope="row" { (past.at) } td { (past) } } } }))
             }
         }
     }
@@ -162,11 +160,8 @@ fn headers(job: &InspectedJob) -> Markup {
         @if !job.headers.is_empty() {
             section.panel {
                 h2 { "Headers" }
-                div.scroll tabindex="0" role="region" aria-label="Headers" { table {
-                    caption.hidden { "Headers of the job" }
-                    thead { tr { th scope="col" { "Name" } th scope="col" { "Value" } } }
-                    tbody { @for (name, value) in &job.headers { tr { th scope="row" { code { (name) } } td { code { (value) } } } } }
-                } }
+                (table("Headers", "Headers of the job", &["Name", "Value"],
+                    &html! { @for (name, value) in &job.headers { tr { th scope="row" { code { (name) } } td { code { (value) } } } } }))
             }
         }
     }

@@ -7,6 +7,7 @@ use dq::time::Timestamp;
 use maud::{Markup, html};
 
 use super::Answer;
+use super::table::table;
 use crate::app::Shared;
 use crate::asked::{Asked, STATES, state};
 use crate::frame::{Frame, failure};
@@ -46,7 +47,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(mut aske
         (filters(&frame, &asked, filter != JobFilter::default()))
         section.panel {
             h2.hidden { "Jobs" }
-            @if page.jobs.is_empty() { p.empty { "No job here." } } @else { (table(&frame, topic, state, &page)) }
+            @if page.jobs.is_empty() { p.empty { "No job here." } } @else { (table_of(&frame, topic, state, &page)) }
             (foot(&frame, &asked, &page))
         }
         @if !frame.read_only { (bulk(&frame, &asked, state)) }
@@ -81,15 +82,11 @@ fn filters(frame: &Frame, asked: &Asked, is_used: bool) -> Markup {
     }
 }
 
-fn table(frame: &Frame, topic: &str, state: job::State, page: &JobsPage) -> Markup {
+fn table_of(frame: &Frame, topic: &str, state: job::State, page: &JobsPage) -> Markup {
     let now = now();
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Jobs" { table {
-            caption.hidden { (state_name(state)) " jobs of " (topic) }
-            thead { tr { th scope="col" { "Id" } th scope="col" { (meaning(state)) } th.n scope="col" { "Failed" } th scope="col" { "Cause and last error" } th.n scope="col" { "Bytes" } } }
-            tbody { @for job in &page.jobs { (row(frame, topic, job, now)) } }
-        } }
-    }
+    let caption = format!("{} jobs of {topic}", state_name(state));
+    let columns = ["Id", meaning(state), "#Failed", "Cause and last error", "#Bytes"];
+    table("Jobs", &caption, &columns, &html! { @for job in &page.jobs { (row(frame, topic, job, now)) } })
 }
 
 fn row(frame: &Frame, topic: &str, job: &InspectedJob, now: Timestamp) -> Markup {

@@ -13,6 +13,7 @@ mod past;
 mod schedules;
 mod sets;
 mod settings;
+mod table;
 mod topic;
 mod view;
 

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::Answer;
 use super::dead::more;
+use super::table::table;
 use crate::app::Shared;
 use crate::frame::{Frame, failure};
 use crate::show::{moment, number};
@@ -44,10 +45,8 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
         p.quiet { "A node is seen while it holds jobs of a topic, or waits for the next one: two nodes of each topic do that." }
         section.panel {
             h2 { "Nodes that hold jobs, by topic" }
-            div.scroll tabindex="0" role="region" aria-label="Nodes by topic" { table {
-                caption.hidden { "How many nodes hold jobs of each topic" }
-                thead { tr { th scope="col" { "Topic" } th.n scope="col" { "Nodes that hold jobs" } th.n scope="col" { "Running jobs" } th scope="col" { "Listens" } } }
-                tbody { @for topic in &page.topics {
+            (table("Nodes by topic", "How many nodes hold jobs of each topic", &["Topic", "#Nodes that hold jobs", "#Running jobs", "Listens"],
+                &html! { @for topic in &page.topics {
                     @let name = topic.topic.as_str();
                     tr {
                         th scope="row" { a href=(frame.to("nodes", &[("topic", name)])) { (name) } }
@@ -56,23 +55,19 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
                         td { @if topic.has_listener() || topic.holders > 0 { "yes" } @else { span.badge.odd { "nobody seen" } } }
                         }
                     }
-                } }
-            } }
+                } }))
         }
         section.panel {
             h2 { "Nodes that wait for a next job" }
             @if waiting.is_empty() { p.empty { "No node waits for the next job of these topics." } } @else {
-                div.scroll tabindex="0" role="region" aria-label="Waiting nodes" { table {
-                    caption.hidden { "Nodes that wait for the next job of a topic" }
-                    thead { tr { th scope="col" { "Node" } th scope="col" { "Topic" } th scope="col" { "Comes at the latest" } } }
-                    tbody { @for (node, topics) in &waiting { @for (topic, until, now) in topics {
+                (table("Waiting nodes", "Nodes that wait for the next job of a topic", &["Node", "Topic", "Comes at the latest"],
+                    &html! { @for (node, topics) in &waiting { @for (topic, until, now) in topics {
                         tr {
                             th scope="row" { code { (node) } }
                             td { a href=(frame.to("topic", &[("topic", topic)])) { (topic) } }
                             td { (moment(*until, *now)) @if until <= now { " " span.badge.bad { "gone?" } } }
                         }
-                    } } }
-                } }
+                    } } }))
             }
             (more(&frame, "nodes", page.next.as_deref()))
         }
@@ -100,14 +95,12 @@ fn of_topic(frame: &Frame, page: &InspectedNodes, is_first: bool) -> Markup {
         section.panel {
             h2 { "By name" }
             @if page.nodes.is_empty() && page.watchers.is_empty() { p.empty { "No node holds jobs of this topic or waits for its next one." } } @else {
-                div.scroll tabindex="0" role="region" aria-label="Nodes" { table {
-                    caption.hidden { "Nodes that hold jobs of the topic or wait for the next one" }
-                    thead { tr { th scope="col" { "Node" } th scope="col" { "dq" } th scope="col" { "Started" } th scope="col" { "What it does" } th.n scope="col" { "Jobs" } th scope="col" { "Lease ends, or expected by" } } }
-                    tbody {
+                (table("Nodes", "Nodes that hold jobs of the topic or wait for the next one",
+                    &["Node", "dq", "Started", "What it does", "#Jobs", "Lease ends, or expected by"],
+                    &html! {
                         @for node in &page.nodes { (row(node, "runs jobs")) }
                         @if is_first { @for node in &page.watchers { (row(node, "waits for the next job")) } }
-                    }
-                } }
+                    }))
             }
             @if let Some(next) = &page.next {
                 nav.pages aria-label="Pages of nodes" { a href=(frame.to("nodes", &[("topic", topic), ("after", next)])) { "Next nodes" } }

@@ -3,7 +3,7 @@
 use dq::inspect::{Bucket, PastSpan, PastSpans, Scale};
 use maud::{Markup, html};
 
-use super::chart::{HEIGHT, WIDTH, ceiling, round, span, when};
+use super::chart::{HEIGHT, WIDTH, ceiling, figure, round, span, when};
 use super::overview;
 use crate::show::{duration, number};
 
@@ -20,31 +20,14 @@ pub(super) fn chart(past: &PastSpans, ahead: &[Bucket], scale: Scale) -> Markup 
     let most = behind.iter().map(ran).chain(ahead.iter().map(|bucket| bucket.jobs)).max().unwrap_or_default();
     let top = ceiling(most.max(1));
     let label = format!("{}. {} jobs fall due in {}", sentence(whole, scale), number(due), span(scale));
-    html! {
-        figure.chart {
-            svg viewBox=(format!("0 0 {WIDTH} {}", HEIGHT + 24.0)) role="img" aria-label=(label) preserveAspectRatio="none" {
-                @for part in [0.0, 0.5, 1.0] {
-                    @let y = HEIGHT * (1.0 - part);
-                    line.grid x1="0" x2=(WIDTH) y1=(y) y2=(y) {}
-                }
-                (bars(behind, ahead, top, scale))
-            }
-            div.axis aria-hidden="true" { span { (number(top)) } span { (number(top / 2)) } span { "0" } }
-            div.ticks aria-hidden="true" {
-                @for from in ticks(behind, ahead) { span { (when(from, scale)) } }
-            }
-            figcaption {
-                span.sum { (label) "." }
-                ul.legend {
-                    li { span class={ "key " (RAN) } aria-hidden="true" {} "ran " b { (number(ran(whole))) } }
-                    li { span class={ "key " (RAN_LATE) } aria-hidden="true" {} "ran late, 5 s or more " b { (number(ran_late(behind))) } }
-                    li { span class={ "key " (FAILED) } aria-hidden="true" {} "failed " b { (count(whole.failed)) } }
-                    li { span class={ "key " (DUE) } aria-hidden="true" {} "falls due " b { (number(due)) } }
-                }
-            }
-            (table(behind, ahead, scale))
-        }
-    }
+    let ticks = ticks(behind, ahead).into_iter().map(|from| when(from, scale)).collect::<Vec<_>>();
+    let legend = html! {
+        li { span class={ "key " (RAN) } aria-hidden="true" {} "ran " b { (number(ran(whole))) } }
+        li { span class={ "key " (RAN_LATE) } aria-hidden="true" {} "ran late, 5 s or more " b { (number(ran_late(behind))) } }
+        li { span class={ "key " (FAILED) } aria-hidden="true" {} "failed " b { (count(whole.failed)) } }
+        li { span class={ "key " (DUE) } aria-hidden="true" {} "falls due " b { (number(due)) } }
+    };
+    figure(&label, top, &bars(behind, ahead, top, scale), &ticks, &legend, &table(behind, ahead, scale))
 }
 
 fn count(number_of: u64) -> String {

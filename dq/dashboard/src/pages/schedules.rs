@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::Answer;
+use super::table::table;
 use crate::act::Done;
 use crate::app::Shared;
 use crate::failure::Failure;
@@ -57,17 +58,16 @@ async fn of(app: &Shared, frame: &Frame, asked: &Asked) -> Result<Markup, Failur
     let topic = asked.topic.as_str();
     let seen = page(app, topic, &asked.after).await?;
     let next = behind(&seen);
+    let columns = ["Name", "When", "Next tick", "From", "Last job", "Change"];
+    let columns = if frame.read_only { &columns[..5] } else { &columns };
     Ok(html! {
         p.trail { a href=(frame.to("schedules", &[])) { "Other topics" } }
         h1 { "Schedules of " code { (topic) } }
         section.panel {
             h2.hidden { "Schedules" }
             @if seen.is_empty() { p.empty { "This topic has no schedules." } } @else {
-                div.scroll tabindex="0" role="region" aria-label="Schedules" { table {
-                    caption.hidden { "Schedules of the topic " (topic) }
-                    thead { tr { th scope="col" { "Name" } th scope="col" { "When" } th scope="col" { "Next tick" } th scope="col" { "From" } th scope="col" { "Last job" } @if !frame.read_only { th scope="col" { "Change" } } } }
-                    tbody { @for schedule in &seen { (row(frame, topic, schedule)) } }
-                } }
+                (table("Schedules", &format!("Schedules of the topic {topic}"), columns,
+                    &html! { @for schedule in &seen { (row(frame, topic, schedule)) } }))
             }
             @if let Some(next) = next { nav.pages aria-label="Pages of schedules" { a href=(frame.to("schedules", &[("topic", topic), ("after", next)])) { "Next page" } } }
         }

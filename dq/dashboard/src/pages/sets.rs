@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::Answer;
+use super::table::table;
 use crate::app::{App, Shared};
 use crate::failure::Failure;
 use crate::frame::{Frame, failure};
@@ -56,7 +57,7 @@ pub(crate) async fn list(State(app): State<Shared>, visit: Visit, Query(asked): 
         h1 { "Job sets of " code { (topic) } }
         section.panel {
             h2.hidden { "Job sets" }
-            @if sets.is_empty() { p.empty { "No job set lives in this topic." } } @else { (table(&frame, topic, &sets, now())) }
+            @if sets.is_empty() { p.empty { "No job set lives in this topic." } } @else { (table_of(&frame, topic, &sets, now())) }
             @if let Some(next) = next { nav.pages aria-label="Pages of job sets" { a rel="next" href=(frame.to("sets", &[("topic", topic), ("from", &next.to_string())])) { "Next page" } } }
         }
     };
@@ -70,24 +71,17 @@ pub(super) async fn panel(frame: &Frame, app: &App, topic: &str, now: Timestamp)
         @if !sets.is_empty() {
             section.panel {
                 h2 { "Job sets" }
-                (table(frame, topic, &sets, now))
+                (table_of(frame, topic, &sets, now))
                 @if next.is_some() { nav.pages aria-label="More job sets" { a href=(frame.to("sets", &[("topic", topic)])) { "All job sets" } } }
             }
         }
     })
 }
 
-fn table(frame: &Frame, topic: &str, sets: &[SetSeen], now: Timestamp) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Job sets" { table {
-            caption.hidden { "Job sets of the topic " (topic) }
-            thead { tr {
-                th scope="col" { "Set" } th scope="col" { "State" } th scope="col" { "Ended" } th.n scope="col" { "Members" } th.n scope="col" { "Acked" }
-                th.n scope="col" { "Dead" } th.n scope="col" { "Left" } th.n scope="col" { "Waits for" } th scope="col" { "Since" }
-            } }
-            tbody { @for set in sets { (row(frame, topic, set, now)) } }
-        } }
-    }
+fn table_of(frame: &Frame, topic: &str, sets: &[SetSeen], now: Timestamp) -> Markup {
+    let columns = ["Set", "State", "Ended", "#Members", "#Acked", "#Dead", "#Left", "#Waits for", "Since"];
+    let rows = html! { @for set in sets { (row(frame, topic, set, now)) } };
+    table("Job sets", &format!("Job sets of the topic {topic}"), &columns, &rows)
 }
 
 fn row(frame: &Frame, topic: &str, seen: &SetSeen, now: Timestamp) -> Markup {
@@ -163,17 +157,13 @@ fn waits_for(frame: &Frame, seen: &SetSeen) -> Markup {
     let members = &seen.waits_for[..seen.waits_for.len().min(MOST_NAMED)];
     html! {
         @if members.is_empty() { p.empty { "All members so far have ended. The set waits until a program closes it." } } @else {
-            div.scroll tabindex="0" role="region" aria-label="Members" { table {
-                caption.hidden { "Members that have not ended" }
-                thead { tr { th scope="col" { "Job" } th scope="col" { "Topic" } } }
-                tbody { @for (topic, id) in members {
-                    @let topic = topic.as_str();
-                    tr {
-                        th scope="row" { a href=(frame.to("job", &[("topic", topic), ("id", id.as_str())])) { code { (id) } } }
-                        td { a href=(frame.to("topic", &[("topic", topic)])) { (topic) } }
-                    }
-                } }
-            } }
+            (table("Members", "Members that have not ended", &["Job", "Topic"], &html! { @for (topic, id) in members {
+                @let topic = topic.as_str();
+                tr {
+                    th scope="row" { a href=(frame.to("job", &[("topic", topic), ("id", id.as_str())])) { code { (id) } } }
+                    td { a href=(frame.to("topic", &[("topic", topic)])) { (topic) } }
+                }
+            } }))
             p.quiet { (number(members.len())) " of " (shown(seen.counts.waits_for())) " members that have not ended." }
         }
     }

@@ -5,6 +5,7 @@ use dq::config::Source;
 use maud::html;
 
 use super::Answer;
+use super::table::table;
 use crate::app::Shared;
 use crate::frame::Frame;
 use crate::visit::Visit;
@@ -19,16 +20,13 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit) -> Answer {
         @for (name, listing) in &app.settings {
             section.panel {
                 h2 { (name) }
-                div.scroll tabindex="0" role="region" aria-label=(format!("Settings of {name}")) { table {
-                    caption.hidden { "Settings of " (name) }
-                    thead { tr { th scope="col" { "Setting" } th scope="col" { "Value" } th scope="col" { "From" } } }
-                    tbody { @for listed in listing.all() {
-                        tr {
-                            th scope="row" { code { (listed.key) } } td { code { (listed.value) } }
-                            td { @if listed.source == Source::Default { span.none { "default" } } @else { (listed.source) } }
-                        }
-                    } }
-                } }
+                @let title = format!("Settings of {name}");
+                (table(&title, &title, &["Setting", "Value", "From"], &html! { @for listed in listing.all() {
+                    tr {
+                        th scope="row" { code { (listed.key) } } td { code { (listed.value) } }
+                        td { @if listed.source == Source::Default { span.none { "default" } } @else { (listed.source) } }
+                    }
+                } }))
             }
         }
         section.panel {

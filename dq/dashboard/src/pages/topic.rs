@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::groups::groups_of;
+use super::table::table;
 use super::{Answer, chart, overview, past, sets};
 use crate::act::Done;
 use crate::app::{App, Shared};
@@ -165,14 +166,12 @@ pub(crate) fn nodes(topic: &InspectedTopic) -> Markup {
     };
     html! {
         @if topic.nodes.is_empty() && topic.watchers.is_empty() { p.empty { "No node holds jobs of this topic or waits for its next one." } } @else {
-            div.scroll tabindex="0" role="region" aria-label="Nodes" { table {
-                caption.hidden { "Nodes that hold jobs of the topic or wait for the next one" }
-                thead { tr { th scope="col" { "Node" } th scope="col" { "What it does" } th.n scope="col" { "Jobs" } th scope="col" { "Lease ends, or expected by" } } }
-                tbody {
+            (table("Nodes", "Nodes that hold jobs of the topic or wait for the next one",
+                &["Node", "What it does", "#Jobs", "Lease ends, or expected by"],
+                &html! {
                     @for node in &topic.nodes { (row(node, "runs jobs")) }
                     @for node in &topic.watchers { (row(node, "waits for the next job")) }
-                }
-            } }
+                }))
         }
     }
 }
