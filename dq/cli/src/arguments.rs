@@ -18,7 +18,6 @@ use crate::verbs::nodes::NodesArguments;
 use crate::verbs::pause::{DrainArguments, PauseArguments};
 use crate::verbs::schedules::SchedulesCommand;
 use crate::verbs::sets::SetsArguments;
-use crate::verbs::shell::ShellName;
 use crate::verbs::show::{OneJob, ShowArguments};
 use crate::verbs::timeline::TimelineArguments;
 use crate::verbs::top::TopArguments;
@@ -157,7 +156,7 @@ pub enum Command {
     Completions {
         /// The shell
         #[arg(value_name = "SHELL", value_enum)]
-        shell: ShellName,
+        shell: clap_complete::Shell,
     },
     /// Writes the man page of the program to stdout, or those of all verbs into a directory.
     Man {

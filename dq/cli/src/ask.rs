@@ -28,7 +28,10 @@ pub struct Repeating(pub Duration);
 /// [`Failure`], also if the URL names a store in the memory of another program.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
     if url == "memory" || url.starts_with("memory:") {
-        return Err(Failure::Memory(url.to_owned()));
+        return Err(Failure::Refused(format!(
+            "`{url}` is a store in the memory of the program that uses it, which no other program can reach: name a server or a \
+             directory"
+        )));
     }
     let store = open_store(url)?;
     let what = format!("cannot reach {}", store.url());

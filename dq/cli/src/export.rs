@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use dq::job::{AppName, Fence, State, TopicKey, TopicName};
+use clap::Args;
+use dq::job::{AppName, Fence, TopicKey, TopicName};
 use dq::store::file::{Parts, check};
 use dq::store::step::USUAL_BYTES;
 use dq::store::{CopyPlace, Cursor, ExportPart, ExportRequest, Exported, SetState, SetsRequest, Store, TopicCounts};
@@ -17,10 +17,11 @@ use crate::batch::AT_ONCE;
 use crate::changed::{changed, count};
 use crate::failure::Failure;
 use crate::follow_ups::Outboxes;
-use crate::job_line::{JobLine, word};
+use crate::job_line::{JobLine, PLACES, word};
 use crate::line::{End, FORMAT, LONGEST_LINE, Line, Start, TopicLine};
 use crate::progress::Progress;
 use crate::screen::many;
+use crate::words::one_of;
 
 /// The most topics that a store lists.
 const MOST_TOPICS: usize = 10_000;
@@ -43,8 +44,8 @@ pub struct Choice {
     #[arg(long = "topic", value_name = "TOPIC")]
     pub topics: Vec<TopicName>,
     /// Only jobs in this state; may be given several times. Otherwise all
-    #[arg(long = "state", value_name = "STATE", value_enum)]
-    pub states: Vec<Chosen>,
+    #[arg(long = "state", value_name = "STATE", value_parser = one_of(PLACES))]
+    pub states: Vec<CopyPlace>,
     /// Also RUNNING jobs: as DELAYED at the time at which they were due, or as UNACKED if they were parked. Such a job may run
     /// in both stores. Topics may change while they are read: what moves may be missing
     #[arg(long)]
@@ -54,9 +55,9 @@ pub struct Choice {
 impl Choice {
     /// The parts of an export of this choice.
     pub fn parts(&self) -> Vec<ExportPart> {
-        let is_chosen = |part: &ExportPart| match Chosen::of(*part) {
+        let is_chosen = |part: &ExportPart| match part.place() {
             None => self.running,
-            Some(chosen) => self.states.is_empty() || self.states.contains(&chosen),
+            Some(place) => self.states.is_empty() || self.states.contains(&place),
         };
         ExportPart::ALL.into_iter().filter(is_chosen).collect()
     }
@@ -64,35 +65,6 @@ impl Choice {
     /// Whether RUNNING jobs would be missed.
     pub const fn misses_running(&self) -> bool {
         !self.running && self.states.is_empty()
-    }
-}
-
-/// A state to export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Chosen {
-    /// Jobs that wait until they are due
-    Delayed,
-    /// Parked jobs
-    Unacked,
-    /// Jobs that were given up
-    Dead,
-    /// Jobs that are kept after their ack
-    Done,
-    /// Broadcasts that wait
-    Broadcast,
-}
-
-impl Chosen {
-    /// The state of a part; `None` for RUNNING.
-    fn of(part: ExportPart) -> Option<Self> {
-        Some(match part {
-            ExportPart::State(State::Delayed) => Self::Delayed,
-            ExportPart::State(State::Unacked) => Self::Unacked,
-            ExportPart::State(State::Dead) => Self::Dead,
-            ExportPart::State(State::Done) => Self::Done,
-            ExportPart::State(State::Running) => return None,
-            ExportPart::Broadcasts => Self::Broadcast,
-        })
     }
 }
 
@@ -187,9 +159,17 @@ fn refuse_running(path: &Path, app: &AppName, choice: &Choice) -> Result<(), Fai
     let is_chosen =
         |key: &TopicKey| key.app == *app && (choice.topics.is_empty() || choice.topics.contains(&key.topic));
     match check(path)?.topics.into_iter().find(|topic| topic.counts.running > 0 && is_chosen(&topic.topic)) {
-        Some(topic) => Err(Failure::Running { topic: topic.topic.topic, running: topic.counts.running }),
+        Some(topic) => Err(running(&topic.topic.topic, topic.counts.running)),
         None => Ok(()),
     }
+}
+
+/// There are RUNNING jobs.
+fn running(topic: &TopicName, running: usize) -> Failure {
+    Failure::Refused(format!(
+        "topic `{topic}` has {running} RUNNING jobs, and nothing was exported: stop its nodes, which gives the jobs back, or \
+         export them with `--running`, as jobs that may run in both stores"
+    ))
 }
 
 /// The topics to export, in order.
@@ -204,7 +184,9 @@ async fn topics_of(
         named => named.to_vec(),
     };
     if choice.topics.is_empty() && topics.len() >= MOST_TOPICS {
-        return Err(Failure::TooManyTopics { app: app.to_string(), most: MOST_TOPICS });
+        return Err(Failure::Refused(format!(
+            "app `{app}` has {MOST_TOPICS} topics or more, and not all can be listed: name them, each with `--topic`"
+        )));
     }
     topics.sort();
     topics.dedup();
@@ -246,7 +228,7 @@ impl<'a> Writer<'a> {
         for key in topics {
             let before = counts_of(store, &key, repeating).await?;
             if self.choice.misses_running() && before.running > 0 {
-                return Err(Failure::Running { topic: key.topic, running: before.running });
+                return Err(running(&key.topic, before.running));
             }
             if self.choice.states.is_empty() {
                 outboxes.look(store, &key, repeating).await?;
@@ -316,8 +298,10 @@ impl<'a> Writer<'a> {
         let mut text = serde_json::to_vec(line).map_err(|error| Failure::Write(error.into()))?;
         text.push(b'\n');
         if let (Line::Job(job), true) = (line, text.len() > LONGEST_LINE) {
-            let (topic, id) = (job.topic.clone(), job.id.clone());
-            return Err(Failure::TooLarge { topic, id, size: text.len(), limit: LONGEST_LINE });
+            let (id, topic, size) = (&job.id, &job.topic, text.len());
+            return Err(Failure::Refused(format!(
+                "job `{id}` of topic `{topic}` has {size} bytes, and a line has {LONGEST_LINE} at most: delete it or export other states"
+            )));
         }
         self.out.write_all(&text).map_err(Failure::Write)
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dq::context::BadStoreUrl;
-use dq::job::{BadName, JobId, State, TopicName};
+use dq::job::{BadName, JobId, TopicName};
 use dq::provider::{CallError, Reason};
 use dq::store::StoreError;
 use dq::store::file::CheckError;
@@ -15,19 +15,6 @@ use dq::store::file::CheckError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The dashboard cannot be served.
-    #[error("cannot serve at {address}: {source}")]
-    Listen {
-        /// Where it was to listen.
-        address: std::net::SocketAddr,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The URL names a store in the memory of another process.
-    #[error(
-        "`{0}` is a store in the memory of the program that uses it, which no other program can reach: name a server or a directory"
-    )]
-    Memory(String),
     /// The URL names no store.
     #[error("cannot use this URL: {0}")]
     Url(#[from] BadStoreUrl),
@@ -41,31 +28,6 @@ pub enum Failure {
         what: String,
         /// What the store said.
         source: StoreError,
-    },
-    /// The app has more topics than a list of them can have.
-    #[error("app `{app}` has {most} topics or more, and not all can be listed: name them, each with `--topic`")]
-    TooManyTopics {
-        /// The app.
-        app: String,
-        /// How many a list has at most.
-        most: usize,
-    },
-    /// The store has no topic of the app.
-    #[error("the store has nothing of app `{app}`, and nothing was exported: is that its name?")]
-    NoTopics {
-        /// The app.
-        app: String,
-    },
-    /// There are RUNNING jobs.
-    #[error(
-        "topic `{topic}` has {running} RUNNING jobs, and nothing was exported: stop its nodes, which gives the jobs back, or \
-         export them with `--running`, as jobs that may run in both stores"
-    )]
-    Running {
-        /// The topic.
-        topic: TopicName,
-        /// How many.
-        running: usize,
     },
     /// A job set has not ended.
     #[error(
@@ -83,20 +45,6 @@ pub enum Failure {
          again, or accept that with `--running`"
     )]
     Changed(String),
-    /// A job makes a line that an import refuses.
-    #[error(
-        "job `{id}` of topic `{topic}` has {size} bytes, and a line has {limit} at most: delete it or export other states"
-    )]
-    TooLarge {
-        /// The topic.
-        topic: TopicName,
-        /// The job.
-        id: JobId,
-        /// The bytes of its line.
-        size: usize,
-        /// The most bytes of a line.
-        limit: usize,
-    },
     /// Neither the command line, nor a variable, nor a config file says it.
     #[error("no {key} is named: give {flag}, set {variable}, or write `{key} = \"..\"` into dq.toml ({file})")]
     NotNamed {
@@ -129,7 +77,7 @@ pub enum Failure {
     /// There is no such job, schedule or topic.
     #[error("{0}")]
     Missing(String),
-    /// Something was not done, because it is in a state in which it cannot be done.
+    /// Something was not done, for a reason that needs no exit code of its own.
     #[error("{0}")]
     Refused(String),
     /// Nobody agreed to a destruction.
@@ -166,14 +114,6 @@ pub enum Failure {
         /// Why.
         source: io::Error,
     },
-    /// The input cannot be read.
-    #[error("cannot read the export: {source}; {}", so_far(*.imported))]
-    Read {
-        /// Why.
-        source: io::Error,
-        /// The last line that is imported.
-        imported: u64,
-    },
     /// A line is not right.
     #[error("line {line}: {why}; {}", so_far(*.imported))]
     Line {
@@ -181,32 +121,6 @@ pub enum Failure {
         line: u64,
         /// What is wrong with it.
         why: String,
-        /// The last line that is imported.
-        imported: u64,
-    },
-    /// A job is there already, and `--on-duplicate reject` was asked for.
-    #[error(
-        "line {line}: topic `{topic}` already has job `{id}`, which is {state}; {}. Leave such jobs with `--on-duplicate keep`, or \
-         take their place with `--on-duplicate replace`",
-        so_far(*.imported)
-    )]
-    Exists {
-        /// The number of its line.
-        line: u64,
-        /// The topic.
-        topic: TopicName,
-        /// The job.
-        id: JobId,
-        /// The state of the job that is there.
-        state: State,
-        /// The last line that is imported.
-        imported: u64,
-    },
-    /// A batch failed.
-    #[error("{source}; {}. Run the same command again: what is there already is left alone", so_far(*.imported))]
-    Batch {
-        /// Why.
-        source: Box<Failure>,
         /// The last line that is imported.
         imported: u64,
     },
@@ -279,7 +193,7 @@ impl Failure {
 }
 
 /// How much of the input is in the store.
-fn so_far(imported: u64) -> String {
+pub(crate) fn so_far(imported: u64) -> String {
     match imported {
         0 => "nothing is imported".into(),
         line => format!("the lines up to {line} are imported, and none after them"),

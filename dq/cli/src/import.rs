@@ -5,19 +5,20 @@ use std::fmt;
 use std::io::BufRead;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use dq::job::limits::FENCE;
 use dq::job::{AppName, Fence, JobId, ProducerId, State, TopicKey, TopicName};
 use dq::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, OutboxEntry, Producer, Store};
 
 use crate::ask::Repeating;
 use crate::batch::Batch;
-use crate::failure::Failure;
+use crate::failure::{Failure, so_far};
 use crate::follow_ups::bring;
 use crate::line::{Line, TopicLine};
 use crate::progress::Progress;
 use crate::reader::{BadInput, Reader};
 use crate::screen::many;
+use crate::words::{Word, one_of};
 
 /// How many RUNNING jobs a report names.
 const MOST_NAMED: usize = 10;
@@ -30,8 +31,8 @@ pub struct ImportArguments {
     #[arg(value_name = "URL] [FILE", num_args = 0..=2)]
     pub places: Vec<String>,
     /// What to do with a job whose id the topic already has
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Duplicates::Keep)]
-    pub on_duplicate: Duplicates,
+    #[arg(long, value_name = "WHAT", value_parser = one_of(DUPLICATES), default_value = "keep")]
+    pub on_duplicate: OnDuplicate,
     /// Accepts an export without its last line: one that was cut off, or that you filtered
     #[arg(long)]
     pub partial: bool,
@@ -52,25 +53,11 @@ impl ImportArguments {
 }
 
 /// What to do with a job whose id the topic already has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Duplicates {
-    /// Stop, and do nothing of the batch with this job
-    Reject,
-    /// Leave the job that is there
-    Keep,
-    /// Take the place of the job that is there, unless it is RUNNING
-    Replace,
-}
-
-impl From<Duplicates> for OnDuplicate {
-    fn from(duplicates: Duplicates) -> Self {
-        match duplicates {
-            Duplicates::Reject => Self::Reject,
-            Duplicates::Keep => Self::Keep,
-            Duplicates::Replace => Self::Replace,
-        }
-    }
-}
+const DUPLICATES: &[Word<OnDuplicate>] = &[
+    (OnDuplicate::Reject, "reject", "Stop, and do nothing of the batch with this job"),
+    (OnDuplicate::Keep, "keep", "Leave the job that is there"),
+    (OnDuplicate::Replace, "replace", "Take the place of the job that is there, unless it is RUNNING"),
+];
 
 /// What an import should do.
 #[derive(Debug)]
@@ -138,7 +125,9 @@ pub async fn import(
     let mut reader = Reader::new(input);
     let mut importer = Importer::new(store, options, progress);
     let outcome = |importer: &Importer<'_>, line, bad| match bad {
-        BadInput::Io(source) => Failure::Read { source, imported: importer.imported },
+        BadInput::Io(source) => {
+            Failure::Refused(format!("cannot read the export: {source}; {}", so_far(importer.imported)))
+        }
         BadInput::Line(why) => Failure::Line { line, why, imported: importer.imported },
     };
     let start = reader.start().map_err(|bad| outcome(&importer, reader.number, bad))?;
@@ -210,10 +199,7 @@ impl<'a> Importer<'a> {
         let key = TopicKey { app: app.clone(), topic };
         let names: Vec<_> = copies.iter().map(|copy| copy.id.clone()).collect();
         let import = Import { copies, on_duplicate: self.options.on_duplicate, fence };
-        let outcomes = self
-            .ask(&key, import)
-            .await
-            .map_err(|source| Failure::Batch { source: Box::new(source), imported: self.imported })?;
+        let outcomes = self.ask(&key, import).await.map_err(|source| self.failed(&source))?;
         for ((id, line), outcome) in names.into_iter().zip(&lines).zip(outcomes) {
             self.note(&key.topic, id, *line, outcome)?;
         }
@@ -232,11 +218,17 @@ impl<'a> Importer<'a> {
     ) -> Result<(), Failure> {
         let refused = bring(self.store, app, source, entry, self.options.repeating)
             .await
-            .map_err(|source| Failure::Batch { source: Box::new(source), imported: self.imported })?;
+            .map_err(|source| self.failed(&source))?;
         self.report.follow_ups += 1;
         self.report.refused.extend(refused);
         self.imported = line;
         Ok(())
+    }
+
+    /// A batch failed.
+    fn failed(&self, source: &Failure) -> Failure {
+        let so_far = so_far(self.imported);
+        Failure::Refused(format!("{source}; {so_far}. Run the same command again: what is there already is left alone"))
     }
 
     fn note(&mut self, topic: &TopicName, id: JobId, line: u64, outcome: ImportOutcome) -> Result<(), Failure> {
@@ -244,7 +236,11 @@ impl<'a> Importer<'a> {
             ImportOutcome::Added => self.report.added += 1,
             ImportOutcome::Replaced(_) => self.report.replaced += 1,
             ImportOutcome::Exists(state) if self.options.on_duplicate == OnDuplicate::Reject => {
-                return Err(Failure::Exists { line, topic: topic.clone(), id, state, imported: self.imported });
+                return Err(Failure::Refused(format!(
+                    "line {line}: topic `{topic}` already has job `{id}`, which is {state}; {}. Leave such jobs with \
+                     `--on-duplicate keep`, or take their place with `--on-duplicate replace`",
+                    so_far(self.imported)
+                )));
             }
             ImportOutcome::Exists(state) => {
                 *self.report.kept.entry(state).or_default() += 1;

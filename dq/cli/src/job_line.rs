@@ -17,15 +17,20 @@ use dq::time::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
+use crate::words::{Word, word_of};
+
+/// The places of jobs.
+pub(crate) const PLACES: &[Word<CopyPlace>] = &[
+    (CopyPlace::Delayed, "delayed", "Jobs that wait until they are due"),
+    (CopyPlace::Unacked, "unacked", "Parked jobs"),
+    (CopyPlace::Dead, "dead", "Jobs that were given up"),
+    (CopyPlace::Done, "done", "Jobs that are kept after their ack"),
+    (CopyPlace::Broadcast, "broadcast", "Broadcasts that wait"),
+];
+
 /// The word for a place, in lines and reports.
-pub const fn word(place: CopyPlace) -> &'static str {
-    match place {
-        CopyPlace::Delayed => "delayed",
-        CopyPlace::Unacked => "unacked",
-        CopyPlace::Dead => "dead",
-        CopyPlace::Done => "done",
-        CopyPlace::Broadcast => "broadcast",
-    }
+pub(crate) fn word(place: CopyPlace) -> &'static str {
+    word_of(PLACES, &place)
 }
 
 /// The line of a job. What is left out is zero, `false` or nothing. Times are ms since the Unix epoch, periods are ms.

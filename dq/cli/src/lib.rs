@@ -31,6 +31,7 @@ pub mod session;
 mod tokens;
 pub mod verbs;
 pub mod when;
+mod words;
 
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};
@@ -58,14 +59,6 @@ pub use ask::{Repeating, open, open_to_look};
 /// [`Failure`].
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let Arguments { common, command } = arguments;
-    match command {
-        Command::Export(arguments) => return run_export(&common, &arguments).await,
-        Command::Import(arguments) => return run_import(&common, &arguments).await,
-        Command::Check { path, salvage } => return files::run_check(&path, salvage.as_deref()),
-        Command::Compact { path } => return files::run_compact(&path),
-        Command::Backup { path, to } => return files::run_backup(&path, &to),
-        _ => {}
-    }
     let out = io::stdout();
     let is_terminal = out.is_terminal();
     let mut out = io::BufWriter::new(out.lock());
@@ -148,7 +141,9 @@ async fn run_export(common: &Common, arguments: &ExportArguments) -> Result<(), 
     out.flush().map_err(Failure::Write)?;
     // The output is whole, so it can be imported; but an app without anything is more often a mistake.
     if report.topics == 0 {
-        return Err(Failure::NoTopics { app: app.to_string() });
+        return Err(Failure::Refused(format!(
+            "the store has nothing of app `{app}`, and nothing was exported: is that its name?"
+        )));
     }
     say(format_args!("{report}"))
 }
@@ -170,7 +165,7 @@ async fn run_import(common: &Common, arguments: &ImportArguments) -> Result<(), 
     let producer = Environment::on_this_runtime(Arc::new(dq::environment::Seeded::by_system())).producer_id();
     let options = import::Options {
         app: common.app.clone(),
-        on_duplicate: arguments.on_duplicate.into(),
+        on_duplicate: arguments.on_duplicate,
         partial: arguments.partial,
         repeating: Repeating(common.long_wait()),
         producer,

@@ -25,7 +25,7 @@ impl ExportPart {
     ];
 
     /// The place that is read; `None` for RUNNING.
-    pub(super) fn place(self) -> Option<CopyPlace> {
+    pub fn place(self) -> Option<CopyPlace> {
         match self {
             Self::Broadcasts => Some(CopyPlace::Broadcast),
             Self::State(state) => CopyPlace::ALL.into_iter().find(|place| place.state() == state),

@@ -11,7 +11,7 @@ use dq::time::Timestamp;
 use serde::Serialize;
 
 use super::show::no_such_job;
-use super::which::{StateWord, Target, count, quoted};
+use super::which::{STATES, Target, count, quoted};
 use crate::cursor;
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -19,6 +19,7 @@ use crate::safe::safe;
 use crate::screen::grouped;
 use crate::session::Session;
 use crate::when;
+use crate::words::{one_of, word_of};
 
 /// The arguments of `dq requeue`.
 #[derive(Debug, Args)]
@@ -27,8 +28,8 @@ pub struct RequeueArguments {
     #[command(flatten)]
     pub target: Target,
     /// The state of the jobs: dead or unacked
-    #[arg(long, short, value_name = "STATE", value_enum, default_value = "dead")]
-    pub state: StateWord,
+    #[arg(long, short, value_name = "STATE", value_parser = one_of(STATES), default_value = "dead")]
+    pub state: State,
 }
 
 /// The arguments of `dq delete`.
@@ -38,8 +39,8 @@ pub struct DeleteArguments {
     #[command(flatten)]
     pub target: Target,
     /// The state of the jobs, where no id is given
-    #[arg(long, short, value_name = "STATE", value_enum, required_unless_present = "id")]
-    pub state: Option<StateWord>,
+    #[arg(long, short, value_name = "STATE", value_parser = one_of(STATES), required_unless_present = "id")]
+    pub state: Option<State>,
 }
 
 /// The arguments of `dq run-now`.
@@ -50,8 +51,8 @@ pub struct RunNowArguments {
     pub target: Target,
     // A filter of jobs that wait has no other state; the argument keeps the four verbs alike.
     /// The state of the jobs: delayed
-    #[arg(long, short, value_name = "STATE", value_enum, default_value = "delayed")]
-    pub state: StateWord,
+    #[arg(long, short, value_name = "STATE", value_parser = one_of(STATES), default_value = "delayed")]
+    pub state: State,
 }
 
 /// The arguments of `dq reschedule`.
@@ -61,8 +62,8 @@ pub struct RescheduleArguments {
     #[command(flatten)]
     pub target: Target,
     /// The state of the jobs: delayed
-    #[arg(long, short, value_name = "STATE", value_enum, default_value = "delayed")]
-    pub state: StateWord,
+    #[arg(long, short, value_name = "STATE", value_parser = one_of(STATES), default_value = "delayed")]
+    pub state: State,
     /// How long from now it is due
     #[arg(long, value_name = "TIME", value_parser = when::duration, required_unless_present = "at", conflicts_with = "at")]
     pub delay: Option<Duration>,
@@ -77,7 +78,7 @@ pub(crate) struct Change {
     verb: &'static str,
     /// `requeued`.
     done: &'static str,
-    state: StateWord,
+    state: State,
     action: BulkAction,
     /// The words of the command line besides the target.
     words: String,
@@ -89,7 +90,7 @@ impl Change {
     }
 
     pub(crate) fn delete(arguments: &DeleteArguments) -> Self {
-        let state = arguments.state.unwrap_or(StateWord::Dead);
+        let state = arguments.state.unwrap_or(State::Dead);
         Self::new("delete", "deleted", state, BulkAction::Delete)
     }
 
@@ -106,20 +107,20 @@ impl Change {
         Self { words: format!(" --at {due}"), ..change }
     }
 
-    const fn new(verb: &'static str, done: &'static str, state: StateWord, action: BulkAction) -> Self {
+    const fn new(verb: &'static str, done: &'static str, state: State, action: BulkAction) -> Self {
         Self { verb, done, state, action, words: String::new() }
     }
 
     fn fits(&self) -> Result<(), Failure> {
-        let states: &[StateWord] = match self.action {
-            BulkAction::Requeue => &[StateWord::Dead, StateWord::Unacked],
-            BulkAction::RunNow | BulkAction::Reschedule(_) => &[StateWord::Delayed],
+        let states: &[State] = match self.action {
+            BulkAction::Requeue => &[State::Dead, State::Unacked],
+            BulkAction::RunNow | BulkAction::Reschedule(_) => &[State::Delayed],
             _ => return Ok(()),
         };
         if states.contains(&self.state) {
             return Ok(());
         }
-        let names: Vec<_> = states.iter().map(|state| state.word()).collect();
+        let names: Vec<_> = states.iter().map(|state| word_of(STATES, state)).collect();
         Err(Failure::Usage(format!("`dq {}` changes {} jobs only", self.verb, names.join(" and "))))
     }
 }
@@ -205,7 +206,7 @@ async fn apply(provider: &Provider, target: &Target, id: &str, change: &Change) 
 async fn many(session: &mut Session<'_>, target: &Target, change: &Change) -> Result<(), Failure> {
     let provider = session.provider().await?;
     let inspector = provider.inspect();
-    let (name, state) = (target.topic.as_str(), State::from(change.state));
+    let (name, state) = (target.topic.as_str(), change.state);
     let all = count(&inspector.topic(name).await?, state);
     let how_many = how_many(&inspector, target, state, all).await?;
     session.screen.confirm(&format!("{} {how_many} of topic {name}", change.verb))?;
@@ -275,7 +276,7 @@ fn report(
         session.screen.line(format_args!("{} {changed} jobs of {looked_at} looked at{untouched}", change.done))?;
     }
     let go_on = || {
-        let (verb, topic, state) = (change.verb, quoted(target.topic.as_str()), change.state.word());
+        let (verb, topic, state) = (change.verb, quoted(target.topic.as_str()), word_of(STATES, &change.state));
         let all = if target.filters.is_empty() { " --all" } else { "" };
         let after = next.map_or_else(String::new, |next| format!(" --after {next}"));
         let words = format!("{}{all}{}{after}", target.filters.words(), change.words);

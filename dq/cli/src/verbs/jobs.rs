@@ -8,13 +8,14 @@ use dq::time::Timestamp;
 use serde::Serialize;
 
 use super::topics::doubt;
-use super::which::{Filters, StateWord, count, quoted};
+use super::which::{Filters, STATES, count, quoted};
 use crate::cursor;
 use crate::failure::Failure;
 use crate::safe::cut;
 use crate::screen::{cell, grouped, number};
 use crate::session::Session;
 use crate::when::beside;
+use crate::words::{one_of, word_of};
 
 /// The most characters of an id and of an error in a table.
 const LONGEST: (usize, usize) = (80, 120);
@@ -26,8 +27,8 @@ pub struct JobsArguments {
     #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// The state of the jobs
-    #[arg(long, short, value_name = "STATE", value_enum, default_value = "delayed")]
-    pub state: StateWord,
+    #[arg(long, short, value_name = "STATE", value_parser = one_of(STATES), default_value = "delayed")]
+    pub state: State,
     /// Which jobs.
     #[command(flatten)]
     pub filters: Filters,
@@ -56,7 +57,7 @@ struct PageEndOf {
 pub(crate) async fn run(session: &mut Session<'_>, arguments: &JobsArguments) -> Result<(), Failure> {
     let provider = session.provider().await?;
     let inspector = provider.inspect();
-    let (name, state) = (arguments.topic.as_str(), State::from(arguments.state));
+    let (name, state) = (arguments.topic.as_str(), arguments.state);
     let filter = arguments.filters.filter();
     let seen = inspector.topic(name).await?;
     doubt(session, &seen);
@@ -76,7 +77,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &JobsArguments) ->
                     session.screen.say(format_args!("{} shown; {looked}", grouped(shown)));
                     if let Some(next) = next {
                         let words = arguments.filters.words();
-                        let (name, state) = (quoted(name), arguments.state.word());
+                        let (name, state) = (quoted(name), word_of(STATES, &arguments.state));
                         let next = cursor::word(&next);
                         session.screen.say(format_args!("more: dq jobs {name} --state {state}{words} --after {next}"));
                     }

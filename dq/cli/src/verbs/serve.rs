@@ -71,7 +71,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ServeArguments) -
         dashboard = dashboard.behind_proxy();
     }
     let router = dashboard.router().map_err(|error| Failure::Usage(error.to_string()))?;
-    let failed = |source| Failure::Listen { address: arguments.listen, source };
+    let failed = |error| Failure::Refused(format!("cannot serve at {}: {error}", arguments.listen));
     let listener = TcpListener::bind(arguments.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     // The lines that say who changed what go where all else goes that is no answer.

@@ -3,36 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{Command, ValueEnum};
+use clap::Command;
 use clap_complete::Shell;
 
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// The shells with completions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ShellName {
-    /// GNU bash
-    Bash,
-    /// Elvish
-    Elvish,
-    /// fish
-    Fish,
-    /// PowerShell
-    Powershell,
-    /// zsh
-    Zsh,
-}
-
 /// Writes the completions of a shell.
-pub(crate) fn run_completions(screen: &mut Screen<'_>, mut command: Command, shell: ShellName) -> Result<(), Failure> {
-    let shell = match shell {
-        ShellName::Bash => Shell::Bash,
-        ShellName::Elvish => Shell::Elvish,
-        ShellName::Fish => Shell::Fish,
-        ShellName::Powershell => Shell::PowerShell,
-        ShellName::Zsh => Shell::Zsh,
-    };
+pub(crate) fn run_completions(screen: &mut Screen<'_>, mut command: Command, shell: Shell) -> Result<(), Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, "dq", &mut text);
     screen.raw(&text)

@@ -1,51 +1,21 @@
 //! Which jobs a verb is about.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use dq::inspect::{Cursor, InspectedTopic, JobFilter};
 use dq::job::{State, TopicName};
 use dq::time::Timestamp;
 
+use crate::words::Word;
 use crate::{cursor, when};
 
-/// The state of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum StateWord {
-    /// Jobs that wait until they are due
-    Delayed,
-    /// Jobs that a node holds
-    Running,
-    /// Parked jobs
-    Unacked,
-    /// Jobs that were given up
-    Dead,
-    /// Jobs that are kept after their ack
-    Done,
-}
-
-impl From<StateWord> for State {
-    fn from(word: StateWord) -> Self {
-        match word {
-            StateWord::Delayed => Self::Delayed,
-            StateWord::Running => Self::Running,
-            StateWord::Unacked => Self::Unacked,
-            StateWord::Dead => Self::Dead,
-            StateWord::Done => Self::Done,
-        }
-    }
-}
-
-impl StateWord {
-    /// The word on the command line.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Delayed => "delayed",
-            Self::Running => "running",
-            Self::Unacked => "unacked",
-            Self::Dead => "dead",
-            Self::Done => "done",
-        }
-    }
-}
+/// The states of a job.
+pub(crate) const STATES: &[Word<State>] = &[
+    (State::Delayed, "delayed", "Jobs that wait until they are due"),
+    (State::Running, "running", "Jobs that a node holds"),
+    (State::Unacked, "unacked", "Parked jobs"),
+    (State::Dead, "dead", "Jobs that were given up"),
+    (State::Done, "done", "Jobs that are kept after their ack"),
+];
 
 /// Conditions that a job fulfils. Without any, every job of the state does.
 #[derive(Debug, Clone, Default, Args)]

@@ -24,29 +24,22 @@ pub enum Sort {
 }
 
 impl Sort {
-    const ALL: [Self; 5] = [Self::Late, Self::Ready, Self::Running, Self::Dead, Self::Name];
-
     /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Late => "late",
-            Self::Ready => "ready",
-            Self::Running => "running",
-            Self::Dead => "dead",
-        }
+    pub fn word(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |word| word.get_name().to_owned())
     }
 
     /// The one so many places behind it.
     fn behind(self, places: usize) -> Self {
-        let here = Self::ALL.iter().position(|sort| *sort == self).unwrap_or_default();
-        Self::ALL[(here + places) % Self::ALL.len()]
+        let all = Self::value_variants();
+        let here = all.iter().position(|sort| *sort == self).unwrap_or_default();
+        all[(here + places) % all.len()]
     }
 
     /// The one of a digit, from 1.
     fn of_digit(digit: char) -> Option<Self> {
         let number = usize::try_from(digit.to_digit(10)?).ok()?;
-        Self::ALL.get(number.checked_sub(1)?).copied()
+        Self::value_variants().get(number.checked_sub(1)?).copied()
     }
 }
 
@@ -168,7 +161,7 @@ impl Model {
             KeyCode::PageDown | KeyCode::Char('n') => self.next_page(),
             KeyCode::PageUp | KeyCode::Char('b') => self.page_before(),
             KeyCode::Char('s') => self.sorted(self.sort.behind(1)),
-            KeyCode::Char('S') => self.sorted(self.sort.behind(Sort::ALL.len() - 1)),
+            KeyCode::Char('S') => self.sorted(self.sort.behind(Sort::value_variants().len() - 1)),
             KeyCode::Char(digit @ '1'..='5') => self.sorted(Sort::of_digit(digit).unwrap_or(self.sort)),
             KeyCode::Char('p') => {
                 self.asks = self.pause_or_resume();
