@@ -143,17 +143,11 @@ pub enum Failure {
     },
 }
 
-macro_rules! calls {
-    ($($error:ty),+ $(,)?) => { $(
-        impl From<$error> for Failure {
-            fn from(error: $error) -> Self {
-                Self::Call(error.into())
-            }
-        }
-    )+ };
+impl From<BadName> for Failure {
+    fn from(error: BadName) -> Self {
+        Self::Call(error.into())
+    }
 }
-
-calls!(BadName);
 
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {

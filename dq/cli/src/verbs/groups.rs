@@ -56,7 +56,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: &GroupsCommand) -> R
         GroupsCommand::List { topic, after, all } => list(session, topic, after.clone(), *all).await,
         GroupsCommand::Pause { one: OneGroup { topic, group }, terms } => {
             let pause = session.provider().await?.topic(topic.as_str())?.pause_group(group)?;
-            let changed = terms.send(pause, session.common.author()).await?;
+            let changed = terms.send(pause).await?;
             if session.screen.is_json() {
                 let (before, now) = (changed.before, changed.now);
                 return session.screen.json(&serde_json::json!({ "group": group, "before": before, "now": now }));
@@ -65,7 +65,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: &GroupsCommand) -> R
             session.screen.line(paused(&name, changed.now.as_ref(), "dq groups resume"))
         }
         GroupsCommand::Resume(OneGroup { topic, group }) => {
-            let provider = session.provider().await?.acting_as(session.common.author());
+            let provider = session.provider().await?;
             let ResumedGroup { pause, passed, .. } = provider.topic(topic.as_str())?.resume_group(group).await?;
             if session.screen.is_json() {
                 let resumed = serde_json::json!({ "group": group, "pause": pause, "passed": passed });

@@ -80,11 +80,11 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &LimitArguments) -
     let mut changed = Changed { topic, before: Vec::new(), now: Vec::new() };
     for limit in set {
         let reason = arguments.reason.clone().unwrap_or_default();
-        let answer = jobs.set_limit(limit).reason(reason).by(session.common.author()).await?;
+        let answer = jobs.set_limit(limit).reason(reason).await?;
         changed.note(session, limit.kind(), answer)?;
     }
     for kind in &arguments.clear {
-        let answer = jobs.clear_limit(*kind).by(session.common.author()).await?;
+        let answer = jobs.clear_limit(*kind).await?;
         changed.note(session, *kind, answer)?;
     }
     if session.screen.is_json() { session.screen.json(&changed) } else { Ok(()) }

@@ -40,12 +40,8 @@ pub struct PauseTerms {
 
 impl PauseTerms {
     /// Makes the pause, on these terms.
-    pub(super) async fn send(
-        &self,
-        pause: Call<ChangeTopic<Pause, true>>,
-        author: String,
-    ) -> Result<TopicChanged<Pause>, Failure> {
-        let mut pause = pause.reason(self.reason.clone()).by(author);
+    pub(super) async fn send(&self, pause: Call<ChangeTopic<Pause, true>>) -> Result<TopicChanged<Pause>, Failure> {
+        let mut pause = pause.reason(self.reason.clone());
         if let Some(time) = self.lasting {
             pause = pause.lasting(time);
         }
@@ -91,7 +87,7 @@ pub(crate) async fn run_pause(session: &mut Session<'_>, arguments: &PauseArgume
     let provider = session.provider().await?;
     let topic = &arguments.topic;
     let pause = provider.topic(topic.as_str())?.pause();
-    let changed = arguments.terms.send(pause, session.common.author()).await?;
+    let changed = arguments.terms.send(pause).await?;
     let before = TopicState { pause: changed.before, ..TopicState::default() };
     let now = TopicState { pause: changed.now, ..TopicState::default() };
     let text = paused(topic.as_str(), now.pause.as_ref(), "dq resume");
@@ -102,8 +98,7 @@ pub(crate) async fn run_pause(session: &mut Session<'_>, arguments: &PauseArgume
 pub(crate) async fn run_drain(session: &mut Session<'_>, arguments: &DrainArguments) -> Result<(), Failure> {
     let provider = session.provider().await?;
     let topic = &arguments.topic;
-    let drain = provider.topic(topic.as_str())?.drain().reason(arguments.reason.clone());
-    let changed = drain.by(session.common.author()).await?;
+    let changed = provider.topic(topic.as_str())?.drain().reason(arguments.reason.clone()).await?;
     let before = TopicState { drain: changed.before, ..TopicState::default() };
     let now = TopicState { drain: changed.now, ..TopicState::default() };
     let text =
@@ -114,9 +109,8 @@ pub(crate) async fn run_drain(session: &mut Session<'_>, arguments: &DrainArgume
 /// Ends the pause and the drain of a topic.
 pub(crate) async fn run_resume(session: &mut Session<'_>, topic: &TopicName) -> Result<(), Failure> {
     let provider = session.provider().await?;
-    let (jobs, by) = (provider.topic(topic.as_str())?, session.common.author());
-    let pause = jobs.resume().by(by.clone()).await?;
-    let drain = jobs.undrain().by(by).await?;
+    let jobs = provider.topic(topic.as_str())?;
+    let (pause, drain) = (jobs.resume().await?, jobs.undrain().await?);
     let before = TopicState { pause: pause.before, drain: drain.before, ..TopicState::default() };
     let now = TopicState { pause: pause.now, drain: drain.now, ..TopicState::default() };
     let text = match (&before.pause, &before.drain) {

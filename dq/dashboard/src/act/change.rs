@@ -125,23 +125,22 @@ pub(crate) async fn apply(app: &App, user: &User, topic: &str, change: &Change) 
 }
 
 async fn perform(provider: &Provider, user: &User, topic: &str, change: &Change) -> Result<Applied, Failure> {
-    let by = || user.by();
-    let topic = provider.acting_as(by()).topic(topic).map_err(CallError::from)?;
+    let topic = provider.acting_as(user.by()).topic(topic).map_err(CallError::from)?;
     let (id, reason) = (change.id.as_str(), change.reason.as_str());
     let kind = || id.parse::<LimitKind>();
     Ok(match change.action.as_str() {
-        "pause" => change.paused(topic.pause().by(by())).await?,
-        "resume" => Applied::if_changed(topic.resume().by(by()).await?.before.is_some()),
+        "pause" => change.paused(topic.pause()).await?,
+        "resume" => Applied::if_changed(topic.resume().await?.before.is_some()),
         "drain" => {
-            topic.drain().reason(reason).by(by()).await?;
+            topic.drain().reason(reason).await?;
             Applied::DONE
         }
-        "undrain" => Applied::if_changed(topic.undrain().by(by()).await?.before.is_some()),
+        "undrain" => Applied::if_changed(topic.undrain().await?.before.is_some()),
         "limit" => {
-            topic.set_limit(kind()?.read(&change.value)?).reason(reason).by(by()).await?;
+            topic.set_limit(kind()?.read(&change.value)?).reason(reason).await?;
             Applied::DONE
         }
-        "clear_limit" => Applied::if_changed(topic.clear_limit(kind()?).by(by()).await?.before.is_some()),
+        "clear_limit" => Applied::if_changed(topic.clear_limit(kind()?).await?.before.is_some()),
         "requeue" => Applied::of(change.command(topic.requeue(id)).await?.into()),
         "delete" => Applied::of(change.command(topic.delete(id)).await?),
         "ack" => Applied::of(change.command(topic.ack(id)).await?.into()),
@@ -151,7 +150,7 @@ async fn perform(provider: &Provider, user: &User, topic: &str, change: &Change)
             When::At(at) => change.moved(&topic, topic.reschedule(id, at)).await?,
         },
         "pause_schedule" => {
-            topic.pause_schedule(id, reason).by(by()).await?;
+            topic.pause_schedule(id, reason).by(user.by()).await?;
             Applied::DONE
         }
         "resume_schedule" => {
@@ -159,7 +158,7 @@ async fn perform(provider: &Provider, user: &User, topic: &str, change: &Change)
             Applied::DONE
         }
         "remove_schedule" => Applied::of(topic.remove_schedule(id).await?),
-        "pause_group" => change.paused(topic.pause_group(id)?.by(by())).await?,
+        "pause_group" => change.paused(topic.pause_group(id)?).await?,
         "resume_group" => {
             let resumed = topic.resume_group(id).await?;
             Applied::if_changed(resumed.pause.is_some() || !resumed.passed.is_empty())

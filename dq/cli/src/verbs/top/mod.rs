@@ -55,13 +55,12 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &TopArguments) -> 
         ));
     }
     let provider = session.provider().await?;
-    let by = session.common.author();
     let mut terminal = ratatui::try_init().map_err(Failure::Terminal)?;
     let is_over = Arc::new(AtomicBool::new(false));
     let (tell, happened) = mpsc::channel(WAITING);
     let keyboard = keyboard(tell.clone(), Arc::clone(&is_over));
     let model = Model::new(provider.app().to_string(), arguments.sort);
-    let done = live(&mut terminal, model, &provider, by, arguments.every, tell, happened).await;
+    let done = live(&mut terminal, model, &provider, arguments.every, tell, happened).await;
     is_over.store(true, Ordering::Relaxed);
     let restored = ratatui::try_restore().map_err(Failure::Terminal);
     // It ends within its pause; it holds nothing that the program needs.
@@ -93,7 +92,6 @@ async fn live(
     terminal: &mut ratatui::DefaultTerminal,
     mut model: Model,
     provider: &Provider,
-    by: String,
     every: Duration,
     tell: mpsc::Sender<Happened>,
     mut happened: mpsc::Receiver<Happened>,
@@ -109,8 +107,8 @@ async fn live(
                 Action::Read => {
                     want.send_replace(model.wanted());
                 }
-                Action::Pause(topic) => drop(tokio::spawn(pause(provider.clone(), topic, by.clone(), tell.clone()))),
-                Action::Resume(topic) => drop(tokio::spawn(resume(provider.clone(), topic, by.clone(), tell.clone()))),
+                Action::Pause(topic) => drop(tokio::spawn(pause(provider.clone(), topic, tell.clone()))),
+                Action::Resume(topic) => drop(tokio::spawn(resume(provider.clone(), topic, tell.clone()))),
             },
             Some(Happened::Resized) => {}
             Some(Happened::Seen(seen)) => model.show(*seen),
@@ -145,11 +143,8 @@ async fn keep_reading(
     }
 }
 
-async fn pause(provider: Provider, topic: String, by: String, tell: mpsc::Sender<Happened>) {
-    let paused = async {
-        let call = provider.topic(&topic)?.pause().reason("paused in `dq top`").by(by);
-        call.await.map_err(Failure::from)
-    };
+async fn pause(provider: Provider, topic: String, tell: mpsc::Sender<Happened>) {
+    let paused = async { provider.topic(&topic)?.pause().reason("paused in `dq top`").await.map_err(Failure::from) };
     let text = match paused.await {
         Ok(_) => format!("{topic} is paused"),
         Err(failure) => format!("{topic} is not paused: {failure}"),
@@ -157,8 +152,8 @@ async fn pause(provider: Provider, topic: String, by: String, tell: mpsc::Sender
     let _ = tell.send(Happened::Said(text)).await;
 }
 
-async fn resume(provider: Provider, topic: String, by: String, tell: mpsc::Sender<Happened>) {
-    let resumed = async { provider.topic(&topic)?.resume().by(by).await.map_err(Failure::from) };
+async fn resume(provider: Provider, topic: String, tell: mpsc::Sender<Happened>) {
+    let resumed = async { provider.topic(&topic)?.resume().await.map_err(Failure::from) };
     let text = match resumed.await {
         Ok(_) => format!("{topic} runs again"),
         Err(failure) => format!("{topic} is still paused: {failure}"),
