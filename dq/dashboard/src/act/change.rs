@@ -61,9 +61,8 @@ impl Applied {
         Self { changed, ..Self::DONE }
     }
 
-    fn of(outcome: CommandOutcome) -> Self {
-        let found = outcome.found.map(|state| state.to_string());
-        Self { changed: outcome.changed, found, former: None }
+    fn of(CommandOutcome { found, changed, .. }: CommandOutcome) -> Self {
+        Self { changed, found: found.map(|state| state.to_string()), former: None }
     }
 }
 
