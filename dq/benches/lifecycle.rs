@@ -49,7 +49,7 @@ async fn bare_drain(server: &Server, jobs: usize, shape: Shape) -> Cost {
 }
 
 /// What dq is compared with.
-async fn bare(line: Line, server: &Server, jobs: usize, shapes: Option<Shapes>) -> Cost {
+async fn compared(line: Line, server: &Server, jobs: usize, shapes: Option<Shapes>) -> Cost {
     match (line.callers, shapes.filter(|_| line.on_redis)) {
         (Some((_, 1)), Some(shapes)) => bare::lives(server, jobs, shapes.singles).await,
         (Some(_), Some(shapes)) => bare::lives(server, jobs, shapes.batches).await,
@@ -83,7 +83,7 @@ async fn main() {
     for _ in bench.rounds() {
         for &line in &lines {
             bench.step(format!("{} {:?}", line.name, Side::Bare));
-            bench.record_cost(Side::Bare, line.name, &bare(line, &server, jobs, shapes).await);
+            bench.record_cost(Side::Bare, line.name, &compared(line, &server, jobs, shapes).await);
             let hundreds = in_hundreds(line, &server, jobs).await;
             bench.step(format!("{} {:?}", line.name, Side::Dq));
             let node = |factory: dq::ContextFactory, tally| factory.listener::<do_nothing>().provide(tally);

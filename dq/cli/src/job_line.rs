@@ -228,7 +228,6 @@ fn from_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Er
     u64::deserialize(deserializer).map(Duration::from_millis)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn fence_as_number<S: Serializer>(fence: &Option<Fence>, serializer: S) -> Result<S::Ok, S::Error> {
     fence.map(|fence| fence.0).serialize(serializer)
 }
