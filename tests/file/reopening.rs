@@ -176,27 +176,15 @@ fn what_was_confirmed_and_nothing_else_counts_when_a_directory_is_opened_many_ti
 }
 
 #[test]
-fn a_store_of_an_older_version_of_the_format_opens_and_is_rewritten_at_the_start() {
+fn changes_of_an_older_version_are_refused() {
     let disk = SimulatedDisk::new();
-    let journal = include_bytes!("fixtures/v1/journal-00000000000000000000.dq");
-    disk.put("journal-00000000000000000000.dq", journal);
-    assert_eq!(journal[12..14], [1, 0], "the version of the format");
-    let orders = TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("orders").unwrap() };
-    for _ in 0..2 {
-        let store = store_on(&disk, &Arc::new(ManualClock::at(START)));
-        now(store.open()).unwrap();
-        let ids = ["7", "8", "9"].map(|id| JobId::new(id).unwrap());
-        let found = now(store.get(&orders, &ids)).unwrap();
-        for job in found {
-            assert_eq!(job.unwrap().record.payload().unwrap().1, br#"{"order": 1}"#);
-        }
-        drop(store);
-        for entry in dq::store::file::disk::Disk::list(&disk).unwrap() {
-            let file = disk.file(&entry.name);
-            let is_current = file.is_empty() || entry.name == "LOCK" || file[12..14] == [2, 0];
-            assert!(is_current, "{} has an older version", entry.name);
-        }
-    }
+    let options = Options::new(7, Holder { pid: Some(1), host: None, process: None, since: None }, 1);
+    let (journal, _) = Journal::open(Arc::new(disk.clone()), &options, |_, _| Ok::<_, std::io::Error>(())).unwrap();
+    journal.append(journal.topic("shop:orders").unwrap(), 1, b"as they were").unwrap();
+    journal.seal().unwrap();
+    drop(journal);
+    let refused = now(store_on(&disk, &Arc::new(ManualClock::at(START))).open()).unwrap_err().to_string();
+    assert!(refused.contains("its changes have version 1, and this program reads version 2"), "{refused}");
 }
 
 /// Such a number is in a journal whose checksums are right only if another program wrote it.

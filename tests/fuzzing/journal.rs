@@ -1,4 +1,4 @@
-//! Journals: changes of steps by the grammar of `docs/internals/journal-changes.md`, a store that opens on them, and a node that runs
+//! Journals: changes of steps as `docs/internals/journal-changes.md` describes them, a store that opens on them, and a node that runs
 //! what they left.
 
 use std::collections::BTreeMap;
@@ -20,13 +20,11 @@ use crate::target::Found;
 /// The most frames of a journal.
 const FRAMES: u64 = 8;
 
-/// Writes changes, and knows the rows that they make: whether each is RUNNING.
+/// Writes changes as `postcard` encodes the variants of `Change`, and knows the rows that they make: whether each is RUNNING.
 struct Changes<'a> {
     draw: &'a Draw,
     rows: BTreeMap<String, bool>,
     bytes: Vec<u8>,
-    /// The last time in the group.
-    time: u64,
 }
 
 impl Changes<'_> {
@@ -43,11 +41,28 @@ impl Changes<'_> {
         self.bytes.extend_from_slice(bytes);
     }
 
+    fn text(&mut self, text: &str) {
+        self.put(text.as_bytes());
+    }
+
+    /// A flag, or what comes before an optional value.
+    fn flag(&mut self, is_set: bool) -> bool {
+        self.bytes.push(is_set.into());
+        is_set
+    }
+
+    /// The variant of an enum.
+    fn one_of(&mut self, variants: u64) -> u64 {
+        let variant = self.draw.below(variants);
+        self.number(variant);
+        variant
+    }
+
+    /// A time after the origin.
     fn time(&mut self) {
-        let time = self.draw.number();
-        let difference = time.wrapping_sub(self.time) as i64;
-        self.time = time;
-        self.number((difference << 1 ^ difference >> 63) as u64);
+        let time =
+            if self.draw.one_in(4) { self.draw.number() as i64 } else { self.draw.below(200_000) as i64 - 100_000 };
+        self.number((time << 1 ^ time >> 63) as u64);
     }
 
     fn fence(&mut self) {
@@ -56,8 +71,7 @@ impl Changes<'_> {
     }
 
     fn node(&mut self) {
-        let node = self.draw.pick(&["n1", "n2", "node é", "x"]);
-        self.put(node.as_bytes());
+        self.text(self.draw.pick(&["n1", "n2", "node é", "x"]));
     }
 
     fn record(&mut self) {
@@ -78,156 +92,181 @@ impl Changes<'_> {
         self.rows.keys().nth(self.draw.below(self.rows.len().max(1) as u64) as usize).cloned()
     }
 
+    fn timed(&mut self) {
+        self.one_of(4);
+        self.time();
+        self.flag(self.draw.one_in(8));
+    }
+
     fn row(&mut self) {
         let id = self.new_id();
-        self.put(id.as_bytes());
-        let place = self.draw.below(5) as u8;
-        let crashes = self.draw.one_in(4);
-        let notes = if place == 0 { [0, 1 << 4, 1 << 5, 1 << 6][self.draw.below(4) as usize] } else { 0 };
-        let released = if place == 0 { (self.draw.below(2) as u8) << 7 } else { 0 };
-        self.bytes.push(place | u8::from(crashes) << 3 | notes | released);
-        if place == 0 {
+        self.text(&id);
+        let is_running = self.one_of(2) == 1;
+        if is_running {
             self.node();
+            self.flag(self.draw.one_in(2));
             self.fence();
             self.time();
-            if notes == 1 << 6 {
-                self.pending();
-            }
+            self.notes();
         } else {
-            self.time();
+            self.timed();
         }
-        if crashes {
-            self.number(self.draw.number() & u64::from(u32::MAX));
-        }
+        self.number(if self.draw.one_in(4) { self.draw.number() & u64::from(u32::MAX) } else { 0 });
         self.record();
-        self.rows.insert(id, place == 0);
+        self.rows.insert(id, is_running);
+    }
+
+    fn notes(&mut self) {
+        if self.flag(self.draw.one_in(3)) {
+            self.one_of(2);
+        }
+        if self.flag(self.draw.one_in(4)) {
+            self.pending();
+        }
     }
 
     fn pending(&mut self) {
-        let end = self.draw.below(4) as u8;
-        let fenced = end == 1 && self.draw.one_in(2);
-        let replaces = self.draw.one_in(2);
-        let deliver = if replaces { [0, 1 << 5, 1 << 6][self.draw.below(3) as usize] } else { 0 };
-        let conditional = if replaces { (self.draw.below(2) as u8) << 4 } else { 0 };
-        self.bytes.push(end | u8::from(fenced) << 2 | u8::from(replaces) << 3 | conditional | deliver);
-        if fenced {
-            self.fence();
+        if self.flag(self.draw.one_in(2)) {
+            self.one_of(3);
+            if self.flag(self.draw.one_in(2)) {
+                self.fence();
+            }
         }
-        if replaces {
-            self.number(self.draw.number());
+        if self.flag(self.draw.one_in(2)) {
             self.record();
+            self.number(self.draw.number());
+            self.one_of(3);
+            self.flag(self.draw.one_in(2));
         }
     }
 
     fn parts(&mut self, id: &str) {
         let is_running = self.rows.get(id).copied().unwrap_or_default();
-        let mut flags = self.draw.below(8) as u8;
-        let notes = is_running && flags & 1 == 0 && self.draw.one_in(2);
-        flags |= u8::from(notes) << 3;
-        self.put(id.as_bytes());
-        self.bytes.push(flags);
-        if flags & 1 != 0 {
-            self.bytes.push(1 + self.draw.below(4) as u8);
-            self.time();
+        self.text(id);
+        let moves = self.flag(self.draw.one_in(2));
+        if moves {
+            self.timed();
             self.rows.insert(id.to_owned(), false);
         }
-        if flags & 2 != 0 {
+        if self.flag(self.draw.one_in(2)) {
             self.number(self.draw.number() & u64::from(u32::MAX));
         }
-        if flags & 4 != 0 {
+        if self.flag(self.draw.one_in(2)) {
             let record = grammar::record(self.draw);
             self.put(&record[..record.len().min(40)]);
             self.number(self.draw.below(if self.draw.one_in(20) { 1_000 } else { 3 }));
         }
-        if notes {
-            let bits = [0, 1 << 4, 1 << 5, 1 << 6][self.draw.below(4) as usize];
-            self.bytes.push(bits);
-            if bits == 1 << 6 {
-                self.pending();
-            }
+        if self.flag(is_running && !moves && self.draw.one_in(2)) {
+            self.notes();
         }
     }
 
-    fn entry(&mut self) {
-        let flags = if self.draw.one_in(5) { 0 } else { 1 | (self.draw.below(2) as u8) << 1 };
-        self.bytes.push(flags);
-        if flags & 1 == 0 {
-            return;
-        }
-        self.number(self.draw.number());
-        if flags & 2 != 0 {
+    fn reason(&mut self) {
+        let reason = self.draw.text();
+        self.text(reason.get(..1_024).unwrap_or(&reason));
+    }
+
+    fn pause(&mut self) {
+        self.reason();
+        if self.flag(self.draw.one_in(2)) {
             self.number(self.draw.number());
         }
-        let (by, reason) = (self.draw.word(), self.draw.text());
-        self.put(by.as_bytes());
-        self.put(reason.as_bytes().get(..1_024).unwrap_or(reason.as_bytes()));
+        self.text(&self.draw.word());
+        self.number(self.draw.number());
     }
 
-    /// A group of a kind, with its items.
-    fn group(&mut self) {
+    fn state(&mut self) {
+        if self.flag(self.draw.one_in(2)) {
+            self.pause();
+        }
+        if self.flag(self.draw.one_in(3)) {
+            self.reason();
+            self.text(&self.draw.word());
+            self.number(self.draw.number());
+        }
+        if self.flag(self.draw.one_in(3)) {
+            self.number(self.draw.number());
+            self.text(&self.draw.word());
+            self.number(self.draw.number());
+        }
+        if self.flag(self.draw.one_in(30)) {
+            self.one_of(7);
+            self.text("no limit");
+            self.reason();
+            self.text(&self.draw.word());
+            self.number(self.draw.number());
+        }
+    }
+
+    /// A change: mostly of the rows.
+    fn change(&mut self) {
         let kind = if self.rows.is_empty() {
             1
         } else {
-            [1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11][self.draw.below(14) as usize]
+            [0, 1, 1, 1, 2, 2, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12][self.draw.below(16) as usize]
         };
-        let kind = if self.draw.one_in(200) { self.draw.below(256) as u8 } else { kind };
-        self.bytes.push(kind);
-        self.time = 0;
-        if kind == 3 {
-            self.node();
-            self.fence();
+        let kind = if self.draw.one_in(600) { self.draw.below(256) } else { kind };
+        self.number(kind);
+        match kind {
+            0 => self.number(NOW),
+            1 => self.row(),
+            2 | 3 => {
+                let Some(id) = self.known() else { return };
+                if kind == 2 {
+                    return self.parts(&id);
+                }
+                self.text(&id);
+                self.rows.remove(&id);
+            }
+            4 => self.claim(),
+            7 => {
+                self.node();
+                self.flag(self.draw.one_in(2));
+            }
+            8 => self.state(),
+            11 => {
+                self.number(self.draw.below(200));
+                self.number(self.draw.below(1 << 22));
+                self.number(self.draw.below(1_000_000_000));
+            }
+            _ => self.beside(kind),
         }
-        if kind == 11 {
-            self.number(self.draw.below(200));
-            return self.number(self.draw.number());
-        }
-        for _ in 0..=self.draw.below(3) {
-            self.item(kind);
-        }
-        self.bytes.push(0);
     }
 
-    fn item(&mut self, kind: u8) {
+    /// A claim of some rows that are there.
+    fn claim(&mut self) {
+        self.node();
+        self.fence();
+        for _ in 0..=self.draw.below(3) {
+            let Some(id) = self.known() else { return };
+            self.number(5);
+            self.text(&id);
+            self.time();
+            self.rows.insert(id, true);
+        }
+    }
+
+    /// What is kept under a name beside the rows, or nothing.
+    fn beside(&mut self, kind: u64) {
+        self.text(&self.new_id());
+        if !self.flag(!self.draw.one_in(4)) {
+            return;
+        }
         match kind {
-            1 => self.row(),
-            5 => {
-                let id = self.new_id();
-                self.put(id.as_bytes());
+            6 => {
                 self.time();
                 self.record();
             }
-            7 => {
-                self.node();
-                self.bytes.push(self.draw.below(2) as u8);
-            }
-            8 => {
-                let setting = self.draw.pick(&["pause", "drain", "delay"]);
-                self.put(setting.as_bytes());
-                self.entry();
-            }
-            9 | 10 => {
-                let id = self.new_id();
-                self.put(id.as_bytes());
-                if kind == 9 {
+            9 => self.pause(),
+            10 => {
+                self.text(&self.draw.text());
+                if self.flag(self.draw.one_in(2)) {
                     self.number(self.draw.number());
-                    let text = self.draw.text();
-                    self.put(text.as_bytes());
                 }
             }
             _ => {
-                let Some(id) = self.known() else { return };
-                match kind {
-                    2 => self.parts(&id),
-                    3 => {
-                        self.put(id.as_bytes());
-                        self.time();
-                        self.rows.insert(id, true);
-                    }
-                    _ => {
-                        self.put(id.as_bytes());
-                        self.rows.remove(&id);
-                    }
-                }
+                self.number(self.draw.number());
+                self.flag(self.draw.one_in(2));
             }
         }
     }
@@ -242,10 +281,12 @@ fn write(draw: &Draw, disk: &SimulatedDisk) -> Vec<JobId> {
     let topic = journal.topic(&key().to_string()).expect("it is a name");
     let reserved = if draw.one_in(8) { draw.number() } else { NOW * 1_000 };
     journal.reserve(reserved).expect("the disk is sound");
-    let mut changes = Changes { draw, rows: BTreeMap::new(), bytes: Vec::new(), time: 0 };
+    let mut changes = Changes { draw, rows: BTreeMap::new(), bytes: Vec::new() };
     for _ in 0..=draw.below(FRAMES) {
         changes.bytes.clear();
-        (0..=draw.below(3)).for_each(|_| changes.group());
+        changes.bytes.push(0);
+        changes.number(NOW);
+        (0..=draw.below(8)).for_each(|_| changes.change());
         journal.append(topic, 1, &changes.bytes).expect("the disk is sound");
         journal.commit().expect("the disk is sound");
     }

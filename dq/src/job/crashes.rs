@@ -4,8 +4,10 @@
 //! in too many crashes run in groups, the members of a group that died run in a smaller one, and then one by one. Only a
 //! job that ran alone is convicted.
 
+use serde::{Deserialize, Serialize};
+
 /// How a quarantined job was started, as the store notes it for the length of the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Isolation {
     /// Beside other handlers.
     Grouped,

@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use dq_grammar::BadName;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use smol_str::ToSmolStr;
 
 use super::group::{BadGroup, GroupName};
@@ -101,7 +101,7 @@ impl JobDefaults {
 }
 
 /// Where a due job goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Deliver {
     /// To one listener of its topic.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use dq_grammar::{BadName, check_app, check_topic};
+use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
@@ -111,7 +112,7 @@ random_name!(
 /// A number that grows from run to run of a job, even across a failover of the store; see
 /// [`Job::fence`](crate::Job::fence).
 // It is `max(last + 1, the store's clock in µs)`. All jobs of one transfer have the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Fence(pub u64);
 
 impl fmt::Display for Fence {

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::error::StoreError;
 use super::moves::JobMove;
 use crate::time::{Timestamp, millis_ceil};
@@ -25,7 +27,7 @@ pub const MOST_ENDED_HISTORIES: usize = 100_000;
 pub type JobHistory = Vec<(Timestamp, JobMove)>;
 
 /// What a topic keeps of the histories of its jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HistorySetting {
     /// How many moves of a job, the newest; at most [`LONGEST_HISTORY`]. Zero: the topic keeps no histories, and forgets those that
     /// it has.

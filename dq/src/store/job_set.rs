@@ -36,7 +36,7 @@ pub const DEAD_HEADER: &str = "dq-set-dead";
 pub const LEFT_HEADER: &str = "dq-set-left";
 
 /// What a member that becomes DEAD does to its set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub enum OnDead {
@@ -98,7 +98,7 @@ impl MemberEnd {
 }
 
 /// Of which set a job is a member.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Membership {
     /// The topic where the set lives.
     pub home: TopicName,
@@ -145,7 +145,7 @@ impl SetVerb {
 }
 
 /// How far a set has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub enum SetState {
@@ -185,7 +185,7 @@ impl SetState {
 }
 
 /// How many members a set has, and how many of them have ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SetCounts {
     /// All that were ever registered.

@@ -44,6 +44,7 @@ mod outbox;
 mod overview;
 mod producer;
 mod rate;
+mod raw;
 #[cfg(feature = "redis")]
 pub mod redis;
 mod signals;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::due::Due;
 use super::error::{StoreError, limited};
@@ -23,7 +23,7 @@ pub const LONGEST_AUTHOR: usize = 256;
 pub const MOST_LEFT: usize = 10_000;
 
 /// A topic is paused: no node claims its jobs, and its broadcasts wait. Or a group of it is: no node claims the jobs of the group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Pause {
     /// Why.
@@ -37,7 +37,7 @@ pub struct Pause {
 }
 
 /// A topic drains: it takes no new jobs, and nodes run only what was due when it began.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Drain {
     /// Why.
@@ -49,11 +49,11 @@ pub struct Drain {
 }
 
 /// The default delay of a topic.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = DefaultDelay))]
 pub struct TopicDelay {
     /// The delay of jobs that are added without `after` and `at`, in whole milliseconds.
-    #[serde(serialize_with = "duration_millis")]
+    #[serde(serialize_with = "duration_millis", deserialize_with = "duration_of_millis")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub delay: Duration,
     /// Who set it.
@@ -384,4 +384,8 @@ pub(crate) fn whole_millis(delay: Duration) -> Duration {
 
 fn duration_millis<S: Serializer>(delay: &Duration, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_u64(crate::time::millis_ceil(*delay))
+}
+
+fn duration_of_millis<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    u64::deserialize(from).map(Duration::from_millis)
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::ops::Bound;
 
+use serde::{Deserialize, Serialize};
+
 use super::places::{TouchedIds, bytes_of_row};
 use crate::job::JobId;
 use crate::store::history::append;
@@ -11,7 +13,7 @@ use crate::store::{HistorySetting, JobMove, MOST_ENDED_HISTORIES};
 use crate::time::Timestamp;
 
 /// The history of a job.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct History {
     pub(super) text: String,
     /// When it is forgotten; `None` while the topic has the job.

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use serde::{Deserialize, Serialize};
+
 use super::now::Now;
 use super::places::bytes_of_row;
 use crate::job::{JobId, TopicName};
@@ -22,7 +24,7 @@ pub(super) type Member = (TopicName, JobId);
 pub(super) type NewMembers = BTreeMap<Member, NewJob>;
 
 /// How far a member has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum MemberState {
     /// It has not ended.
     Waits,
@@ -37,7 +39,7 @@ impl MemberState {
 }
 
 /// What a set has beside its members.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SetRow {
     pub(super) state: SetState,
     pub(super) counts: SetCounts,

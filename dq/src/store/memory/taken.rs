@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::now::Now;
 use super::places::{TouchedIds, bytes_of_row};
 use crate::job::JobId;
@@ -16,7 +18,7 @@ const FORGOTTEN: usize = 100;
 const SLACK: Duration = Duration::from_secs(3_600);
 
 /// Until when an id is taken, and whether its last job was deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TakenId {
     pub(super) until: Timestamp,
     pub(super) was_deleted: bool,

@@ -6,16 +6,18 @@
 
 use std::ops::Deref;
 
+use serde::{Deserialize, Serialize};
+
 use super::groups::Member;
 use super::index::Part;
 use super::rows::{Position, Rows};
 use super::touched::{Touch, Touched};
 use crate::job::{Deliver, Fence, Isolation, JobId, Metadata, NodeId, Priority, Progress, Record, State, Token};
-use crate::store::CopyPlace;
+use crate::store::{CopyPlace, raw};
 use crate::time::Timestamp;
 
 /// A place that a job leaves by time; RUNNING is the only other place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TimedPlace {
     /// DELAYED until the due time.
     Delayed,
@@ -51,7 +53,7 @@ impl TimedPlace {
 }
 
 /// What a command from outside did to a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Ended {
     Acked,
     Deleted,
@@ -59,7 +61,7 @@ pub(crate) enum Ended {
 }
 
 /// The part of a pending command that ends the job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct End {
     pub(crate) how: Ended,
     /// The run, or the run that parked the job, that the end is for; `None`: any run. Only an ack has a fence.
@@ -74,8 +76,9 @@ impl End {
 }
 
 /// A job from an `add`, as the store keeps it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct AddedJob {
+    #[serde(with = "raw::record")]
     pub(crate) record: Record,
     /// Fixed when the job was added.
     pub(crate) due: Timestamp,
@@ -83,7 +86,7 @@ pub(crate) struct AddedJob {
 }
 
 /// The part of a pending command that takes the job's place: a new job of the same id.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Replacement {
     pub(crate) job: AddedJob,
     /// The replacement counts only if the end of the same pending command applies.
@@ -91,7 +94,7 @@ pub(crate) struct Replacement {
 }
 
 /// A command or a replacement that waits for the end of a run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct PendingCommand {
     pub(crate) end: Option<End>,
     pub(crate) replacement: Option<Replacement>,

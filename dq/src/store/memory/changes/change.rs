@@ -1,0 +1,184 @@
+//! What a journal keeps of a topic, change by change.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::histories::History;
+use super::super::job_sets::{JobSet, Member, MemberState, SetRow};
+use super::super::places::{PendingCommand, TimedPlace};
+use super::super::taken::TakenId;
+use crate::job::{Isolation, JobId, TopicName};
+use crate::store::raw::Raw;
+use crate::store::{Drain, HistorySetting, LimitKind, Membership, Packed, Pause, TopicDelay, TopicLimit, TopicState};
+use crate::time::Timestamp;
+
+/// A change, as an absolute value: applying it again changes nothing. The encoding has the number of the variant and then the fields, in
+/// this order, so a new variant comes last, and any other difference is another version.
+///
+/// A `Time` is in ms after the last [`Origin`](Self::Origin) before it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Change<'a> {
+    /// From where on times count, in ms since the Unix epoch, up to the next origin.
+    Origin(u64),
+    /// The row of this job.
+    Put(#[serde(borrow)] Row<'a>),
+    /// Parts of the row of this job, which is there.
+    Part(#[serde(borrow)] Part<'a>),
+    /// The row of this job is gone.
+    Gone(&'a str),
+    /// The jobs that follow are claimed by this node under this fence.
+    Claim(&'a str, u64),
+    /// A job of the last claim, which is there: its row is RUNNING, with this due time in its token, and without notes.
+    Claimed(&'a str, Time),
+    /// The waiting broadcast of this id and when it is due, or none.
+    Broadcast(&'a str, #[serde(borrow)] Option<(Time, Raw<'a>)>),
+    /// Whether this node, which has rows, has released its lease.
+    Lease(&'a str, bool),
+    /// The state of the topic, without the pauses of its groups.
+    State(Box<State>),
+    /// The pause of this group, or none.
+    PauseOfGroup(&'a str, Option<Cow<'a, Pause>>),
+    /// The history of this job, or none.
+    History(&'a str, Option<Cow<'a, History>>),
+    /// What the topic keeps of histories.
+    HistorySetting(HistorySetting),
+    /// How long this id stays taken, or that it is free.
+    Taken(&'a str, Option<TakenId>),
+    /// How far the outbox of a source, by the name of its relay, has come here.
+    Position(&'a str, u64),
+    /// An entry of the outbox for this target: its position, that of the entry before it, what the target does.
+    Outbox(TopicName, u64, u64, #[serde(borrow)] Raw<'a>),
+    /// No entry of the outbox for this target is left up to this position.
+    OutboxGone(TopicName, u64),
+    /// Of which set this job is a member, or that it is of none.
+    Member(&'a str, Option<Cow<'a, Membership>>),
+    /// A job set without its members, and its last job; or no set.
+    Set(JobId, #[serde(borrow)] Option<(SetRow, Option<Raw<'a>>)>),
+    /// A member of this set.
+    SetMember(JobId, Cow<'a, Member>, MemberState),
+}
+
+/// A time, in ms after an origin.
+pub(super) type Time = i64;
+
+/// A row, whole.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Row<'a> {
+    pub(super) id: &'a str,
+    #[serde(borrow)]
+    pub(super) place: KeptPlace<'a>,
+    pub(super) crashes: u32,
+    #[serde(borrow)]
+    pub(super) record: Raw<'a>,
+}
+
+/// The place of a row.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum KeptPlace<'a> {
+    Timed(KeptTime),
+    Running {
+        node: &'a str,
+        /// Whether the node has released its lease. If not, it holds one, or its process is dead.
+        is_released: bool,
+        fence: u64,
+        due: Time,
+        notes: Notes<'a>,
+    },
+}
+
+/// A place with a time, and whether the job has a seat in its group there.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct KeptTime {
+    pub(super) place: TimedPlace,
+    pub(super) at: Time,
+    pub(super) has_seat: bool,
+}
+
+/// What the store has noted about a run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Notes<'a> {
+    pub(super) isolation: Option<Isolation>,
+    pub(super) pending: Option<Cow<'a, Box<PendingCommand>>>,
+}
+
+/// What is different in a row.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Part<'a> {
+    pub(super) id: &'a str,
+    pub(super) place: Option<KeptTime>,
+    pub(super) crashes: Option<u32>,
+    /// The record becomes these metadata and the last so many bytes of what it was: codec and payload are not written again.
+    #[serde(borrow)]
+    pub(super) metadata: Option<(Raw<'a>, usize)>,
+    #[serde(borrow)]
+    pub(super) notes: Option<Notes<'a>>,
+}
+
+/// The state of a topic. Its own encoding, which people read, has limits that cannot be read back.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    pause: Option<Pause>,
+    drain: Option<Drain>,
+    delay: Option<TopicDelay>,
+    limits: Vec<KeptLimit>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptLimit {
+    kind: LimitKind,
+    value: String,
+    reason: String,
+    by: String,
+    since: Timestamp,
+}
+
+impl State {
+    pub(super) fn of(TopicState { pause, drain, delay, limits }: &TopicState) -> Self {
+        let kept = |TopicLimit { limit, reason, by, since }: &TopicLimit| KeptLimit {
+            kind: limit.kind(),
+            value: limit.stored(),
+            reason: reason.clone(),
+            by: by.clone(),
+            since: *since,
+        };
+        let limits = limits.iter().map(kept).collect();
+        Self { pause: pause.clone(), drain: drain.clone(), delay: delay.clone(), limits }
+    }
+
+    /// `None` if a limit has a value that no limit has.
+    pub(super) fn read(self) -> Option<TopicState> {
+        let Self { pause, drain, delay, limits } = self;
+        let limit = |KeptLimit { kind, value, reason, by, since }| {
+            Some(TopicLimit { limit: kind.stored(&value)?, reason, by, since })
+        };
+        Some(TopicState { pause, drain, delay, limits: limits.into_iter().map(limit).collect::<Option<_>>()? })
+    }
+}
+
+impl<'a> Change<'a> {
+    pub(super) fn pause_of_group(name: &'a str, pause: Option<&'a Pause>) -> Self {
+        Self::PauseOfGroup(name, pause.map(Cow::Borrowed))
+    }
+
+    pub(super) fn history(id: &'a JobId, history: Option<&'a History>) -> Self {
+        Self::History(id.as_str(), history.map(Cow::Borrowed))
+    }
+
+    pub(super) fn member(id: &'a JobId, of: Option<&'a Membership>) -> Self {
+        Self::Member(id.as_str(), of.map(Cow::Borrowed))
+    }
+
+    pub(super) fn outbox(target: &TopicName, position: u64, after: u64, batch: &'a Packed) -> Self {
+        Self::Outbox(target.clone(), position, after, Raw(batch.as_bytes()))
+    }
+
+    pub(super) fn set(name: &JobId, set: Option<&'a JobSet>) -> Self {
+        let kept = |set: &'a JobSet| (set.row.clone(), set.then.as_ref().map(|then| Raw(then.as_bytes())));
+        Self::Set(name.clone(), set.map(kept))
+    }
+
+    pub(super) fn set_member(name: &JobId, member: &'a Member, state: MemberState) -> Self {
+        Self::SetMember(name.clone(), Cow::Borrowed(member), state)
+    }
+}
