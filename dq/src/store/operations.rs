@@ -245,6 +245,11 @@ macro_rules! batch_types {
             pub const fn name(&self) -> &'static str {
                 match self { $(Self::$batch { .. } => stringify!($name),)+ }
             }
+
+            /// The answer if the store will never execute the batch.
+            pub(super) const fn late(&self) -> BatchReply {
+                match self { $(Self::$batch { .. } => BatchReply::$batch(BatchAnswer::Late),)+ }
+            }
         }
     };
 }

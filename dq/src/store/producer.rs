@@ -42,6 +42,19 @@ pub trait Producer: fmt::Debug + Send + Sync + 'static {
     }
 }
 
+impl Batch {
+    /// The number of the call.
+    pub(super) const fn number(&self) -> u64 {
+        match self {
+            Self::Add { batch } => batch.number,
+            Self::Command { batch } => batch.number,
+            Self::Change { batch } => batch.number,
+            Self::Import { number, .. } | Self::Set { number, .. } | Self::JobSet { number, .. } => *number,
+            Self::Relay { entry } => entry.position,
+        }
+    }
+}
+
 const _: Option<&dyn Producer> = None;
 
 impl dyn Producer {
@@ -66,6 +79,7 @@ pub enum BatchAnswer<T> {
     Late,
 }
 
+#[cfg(feature = "redis")]
 impl<T> BatchAnswer<T> {
     /// The same with what this makes of the outcomes.
     pub(super) fn map<U>(self, change: impl FnOnce(Vec<T>) -> Vec<U>) -> BatchAnswer<U> {

@@ -11,9 +11,7 @@ use super::places::{AddedJob, PendingCommand, Place, Replacement, Slot, TimedPla
 use super::taken::TakenIds;
 use super::topic::Topic;
 use crate::job::{Deliver, GroupName, JobId, Metadata, ProducerId, Record, State, Weight};
-use crate::store::{
-    AddOutcome, BatchAnswer, Due, JobMove, LAST_VERSION, NewJob, Numbered, OnDuplicate, StoreError, TooHeavy, TopicFull,
-};
+use crate::store::{AddOutcome, Due, JobMove, LAST_VERSION, NewJob, OnDuplicate, StoreError, TooHeavy, TopicFull};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -22,20 +20,17 @@ impl Topic {
         &mut self,
         now: Now,
         producer: &ProducerId,
-        batch: Numbered<NewJob>,
-    ) -> Result<BatchAnswer<AddOutcome>, StoreError> {
-        if let Some(kept) = self.calls.kept(now, producer, batch.number, "add")? {
-            return Ok(kept);
-        }
+        jobs: Vec<NewJob>,
+    ) -> Result<Vec<AddOutcome>, StoreError> {
         self.takes_jobs()?;
         let of_job = |job: &NewJob| bytes_of_row(&job.id, job.record.as_bytes().len());
         let of_id = |job: &NewJob| job.unique_for.map_or(0, |_| TakenIds::bytes_of(&job.id));
-        self.memory.take("add", batch.items.iter().map(|job| of_job(job) + of_id(job)).sum())?;
-        let (mut chosen, is_alone) = (HashSet::with_hasher(FixedState::default()), batch.items.len() == 1);
-        let mut outcomes = Vec::with_capacity(batch.items.len());
+        self.memory.take("add", jobs.iter().map(|job| of_job(job) + of_id(job)).sum())?;
+        let (mut chosen, is_alone) = (HashSet::with_hasher(FixedState::default()), jobs.len() == 1);
+        let mut outcomes = Vec::with_capacity(jobs.len());
         let extends = |job: &&NewJob| !job.generated && matches!(job.on_duplicate, OnDuplicate::Extend { .. });
-        let left_out = self.over_the_bytes(batch.items.iter().filter(extends).map(|job| (&job.id, self.moved_by(job))));
-        for job in batch.items {
+        let left_out = self.over_the_bytes(jobs.iter().filter(extends).map(|job| (&job.id, self.moved_by(job))));
+        for job in jobs {
             let is_new = job.generated || is_alone || chosen.insert(job.id.clone());
             outcomes.push(match is_new {
                 true if left_out.contains(&job.id) => AddOutcome::Later,
@@ -43,8 +38,7 @@ impl Topic {
                 false => AddOutcome::Repeated,
             });
         }
-        self.calls.keep_added(now, producer, batch.number, &outcomes);
-        Ok(BatchAnswer::Done(outcomes))
+        Ok(outcomes)
     }
 
     /// Adds a job, unless its id is taken by one that is gone; the id then stays taken for as long as the job says.

@@ -4,14 +4,14 @@
 //! answer was lost sends the batch again under the same number. A batch whose number is below the highest executed one and
 //! whose answer is not kept is late: the store will never execute it.
 
-use std::any::Any;
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::now::Now;
 use crate::job::ProducerId;
-use crate::store::{AddOutcome, BatchAnswer, CALL_SLOTS, StoreError, is_relay};
+use crate::store::{AddOutcome, Batch, BatchAnswer, BatchReply, CALL_SLOTS, CommandOutcome, StoreError, is_relay};
 use crate::time::Timestamp;
 
 /// How long the store keeps the answers of a producer after their last use.
@@ -22,21 +22,29 @@ const KEPT_FOR: Duration = Duration::from_secs(3600);
 enum KeptAnswer {
     /// That many jobs, and all of them were added.
     AllAdded(usize),
-    /// A list of outcomes. The type of the outcomes tells the kind of the batch.
-    Outcomes(Arc<dyn Any + Send + Sync>),
-    /// No answer: the batch is late.
-    Late,
+    Other(Arc<BatchReply>),
 }
 
 impl KeptAnswer {
-    /// `None` if it is the answer to a batch of another kind.
-    fn answer<T: Clone + 'static>(&self) -> Option<BatchAnswer<T>> {
-        let outcomes = match self {
-            Self::AllAdded(jobs) => vec![<dyn Any>::downcast_ref::<T>(&AddOutcome::Added)?.clone(); *jobs],
-            Self::Outcomes(outcomes) => outcomes.downcast_ref::<Vec<T>>()?.clone(),
-            Self::Late => return Some(BatchAnswer::Late),
-        };
-        Some(BatchAnswer::Done(outcomes))
+    fn of(reply: &BatchReply) -> Self {
+        match reply {
+            BatchReply::Add(BatchAnswer::Done(outcomes)) if outcomes.iter().all(|one| *one == AddOutcome::Added) => {
+                Self::AllAdded(outcomes.len())
+            }
+            // The records of jobs that commands removed are given out once.
+            BatchReply::Command(BatchAnswer::Done(outcomes)) => {
+                let states = outcomes.iter().map(|outcome| CommandOutcome { removed: None, ..outcome.clone() });
+                Self::Other(Arc::new(BatchReply::Command(BatchAnswer::Done(states.collect()))))
+            }
+            other => Self::Other(Arc::new(other.clone())),
+        }
+    }
+
+    fn reply(&self) -> BatchReply {
+        match self {
+            Self::AllAdded(jobs) => BatchReply::Add(BatchAnswer::Done(vec![AddOutcome::Added; *jobs])),
+            Self::Other(reply) => BatchReply::clone(reply),
+        }
     }
 }
 
@@ -63,46 +71,41 @@ pub(super) struct Calls {
 
 impl Calls {
     /// The answer to a batch that was executed before or is late; `None`: the step must execute it.
-    pub(super) fn kept<T: Clone + 'static>(
+    pub(super) fn kept(
         &mut self,
         now: Now,
         producer: &ProducerId,
-        number: u64,
-        operation: &'static str,
-    ) -> Result<Option<BatchAnswer<T>>, StoreError> {
+        batch: &Batch,
+    ) -> Result<Option<BatchReply>, StoreError> {
         self.sweep(now);
+        let (late, number) = (batch.late(), batch.number());
         let Some(calls) = self.producers.get_mut(producer) else { return Ok(None) };
-        let kept = match calls.slots.get(&(number % CALL_SLOTS)) {
+        match calls.slots.get(&(number % CALL_SLOTS)) {
             // Of a position only the last answer is kept.
             Some((kept, answer)) if *kept == number && (number == calls.highest || !is_relay(producer.as_str())) => {
                 calls.used = now.floor();
-                answer
+                let reply = answer.reply();
+                if mem::discriminant(&reply) != mem::discriminant(&late) {
+                    let source = "the number of this batch was used before for a batch of the other kind".into();
+                    return Err(StoreError::Other { operation: batch.name(), source });
+                }
+                Ok(Some(reply))
             }
             // A store on a disk keeps the position of an outbox, and not the answer.
-            _ if number <= calls.highest => &KeptAnswer::Late,
-            _ => return Ok(None),
-        };
-        let source = || "the number of this batch was used before for a batch of the other kind".into();
-        kept.answer().map(Some).ok_or_else(|| StoreError::Other { operation, source: source() })
-    }
-
-    /// Keeps the answer to an `add` that the step has executed.
-    pub(super) fn keep_added(&mut self, now: Now, producer: &ProducerId, number: u64, outcomes: &[AddOutcome]) {
-        match outcomes.iter().all(|outcome| *outcome == AddOutcome::Added) {
-            true => self.keep_answer(now, producer, number, KeptAnswer::AllAdded(outcomes.len())),
-            false => self.keep(now, producer, number, outcomes.to_vec()),
+            _ if number <= calls.highest => Ok(Some(late)),
+            _ => Ok(None),
         }
     }
 
-    /// Keeps the answer to another batch that the step has executed.
-    pub(super) fn keep<T: Send + Sync + 'static>(
-        &mut self,
-        now: Now,
-        producer: &ProducerId,
-        number: u64,
-        outcomes: Vec<T>,
-    ) {
-        self.keep_answer(now, producer, number, KeptAnswer::Outcomes(Arc::new(outcomes)));
+    /// Keeps the answer to a batch that the step has executed.
+    pub(super) fn keep(&mut self, now: Now, producer: &ProducerId, number: u64, reply: &BatchReply) {
+        if self.is_logged && is_relay(producer.as_str()) {
+            self.moved.push(producer.clone());
+        }
+        let calls = self.producers.entry(producer.clone()).or_default();
+        calls.highest = calls.highest.max(number);
+        calls.used = now.floor();
+        calls.slots.insert(number % CALL_SLOTS, (number, KeptAnswer::of(reply)));
     }
 
     /// The highest number that was executed: of a relay, the position of its last entry that has arrived.
@@ -130,17 +133,7 @@ impl Calls {
     }
 
     pub(super) fn take_moved(&mut self) -> Vec<ProducerId> {
-        std::mem::take(&mut self.moved)
-    }
-
-    fn keep_answer(&mut self, now: Now, producer: &ProducerId, number: u64, answer: KeptAnswer) {
-        if self.is_logged && is_relay(producer.as_str()) {
-            self.moved.push(producer.clone());
-        }
-        let calls = self.producers.entry(producer.clone()).or_default();
-        calls.highest = calls.highest.max(number);
-        calls.used = now.floor();
-        calls.slots.insert(number % CALL_SLOTS, (number, answer));
+        mem::take(&mut self.moved)
     }
 
     /// Forgets producers that were silent for an hour; checks at most every ten minutes.

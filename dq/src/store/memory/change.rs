@@ -10,8 +10,7 @@ use super::topic::Topic;
 use crate::job::{Codec, JobId, Metadata, ProducerId, Record, State};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
-    BatchAnswer, ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, JobMove, LATEST_DUE, Numbered, OptionChange,
-    StoreError,
+    ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, JobMove, LATEST_DUE, OptionChange, StoreError,
 };
 use crate::time::Timestamp;
 
@@ -67,31 +66,26 @@ impl Topic {
         &mut self,
         now: Now,
         producer: &ProducerId,
-        batch: &Numbered<JobChange>,
-    ) -> Result<BatchAnswer<ChangeOutcome>, StoreError> {
-        if let Some(kept) = self.calls.kept(now, producer, batch.number, "change")? {
-            return Ok(kept);
-        }
-        let mut left_out =
-            self.over_the_bytes(batch.items.iter().map(|item| (&item.id, self.broadcast_size(&item.id))));
-        if let Err(full) = self.memory.take("change", batch.items.iter().map(|item| self.growth(item)).sum()) {
+        changes: &[JobChange],
+    ) -> Result<Vec<ChangeOutcome>, StoreError> {
+        let mut left_out = self.over_the_bytes(changes.iter().map(|item| (&item.id, self.broadcast_size(&item.id))));
+        if let Err(full) = self.memory.take("change", changes.iter().map(|item| self.growth(item)).sum()) {
             // The changes of other callers need no room. What grows comes again, and is refused once it comes without them.
-            left_out.extend(batch.items.iter().filter(|item| self.growth(item) > 0).map(|item| item.id.clone()));
-            if batch.items.iter().all(|item| left_out.contains(&item.id)) {
+            left_out.extend(changes.iter().filter(|item| self.growth(item) > 0).map(|item| item.id.clone()));
+            if changes.iter().all(|item| left_out.contains(&item.id)) {
                 return Err(full);
             }
         }
         let heads = self.heads();
-        let mut outcomes = Vec::with_capacity(batch.items.len());
-        for item in &batch.items {
+        let mut outcomes = Vec::with_capacity(changes.len());
+        for item in changes {
             outcomes.push(match left_out.contains(&item.id) {
                 true => ChangeOutcome { verdict: ChangeVerdict::Later, ..unknown(self.state(&item.id)) },
                 false => self.change_one(now, producer, item),
             });
         }
         self.signal_new_heads(now, heads);
-        self.calls.keep(now, producer, batch.number, outcomes.clone());
-        Ok(BatchAnswer::Done(outcomes))
+        Ok(outcomes)
     }
 
     /// By how many bytes the payloads grow.

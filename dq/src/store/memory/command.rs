@@ -7,32 +7,20 @@ use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{Cause, Fence, JobId, ProducerId, Record, State};
 use crate::store::step::USUAL_BYTES;
-use crate::store::{
-    BatchAnswer, Command, CommandKind, CommandOutcome, GiveUp, JobMove, Numbered, Signal, StoreError, kept_of,
-};
+use crate::store::{Command, CommandKind, CommandOutcome, GiveUp, JobMove, Signal, kept_of};
 
 /// Whether anything changed, and the record that was removed.
 type Effect = (bool, Option<Record>);
 
 impl Topic {
     /// Applies the commands in order. O(n log n).
-    pub(crate) fn command(
-        &mut self,
-        now: Now,
-        producer: &ProducerId,
-        batch: &Numbered<Command>,
-    ) -> Result<BatchAnswer<CommandOutcome>, StoreError> {
-        if let Some(kept) = self.calls.kept(now, producer, batch.number, "command")? {
-            return Ok(kept);
-        }
-        let mut outcomes: Vec<_> = batch.items.iter().map(|item| self.command_one(now, producer, item)).collect();
+    pub(crate) fn command(&mut self, now: Now, producer: &ProducerId, commands: &[Command]) -> Vec<CommandOutcome> {
+        let mut outcomes: Vec<_> = commands.iter().map(|item| self.command_one(now, producer, item)).collect();
         let mut room = Room::new(USUAL_BYTES);
         for outcome in &mut outcomes {
             outcome.removed.take_if(|record| !room.takes(record.as_bytes().len()));
         }
-        let states = outcomes.iter().map(|outcome| CommandOutcome { removed: None, ..outcome.clone() });
-        self.calls.keep(now, producer, batch.number, states.collect::<Vec<_>>());
-        Ok(BatchAnswer::Done(outcomes))
+        outcomes
     }
 
     fn command_one(

@@ -11,7 +11,7 @@ use super::now::Now;
 use super::topic::Topic;
 use crate::job::{NodeId, ProducerId};
 use crate::store::step::{Audited, Recovered, Scan, Wake};
-use crate::store::{Answer, Batch, BatchReply, Link, LinkOptions, Pending, Producer, Request, StoreError};
+use crate::store::{Answer, Batch, BatchAnswer, BatchReply, Link, LinkOptions, Pending, Producer, Request, StoreError};
 
 /// The link of one node to one topic.
 #[derive(Debug)]
@@ -80,17 +80,31 @@ impl Producer for MemoryProducer {
 }
 
 impl Topic {
-    /// Executes the batch that a producer asks for.
+    /// Executes the batch that a producer asks for, unless it was executed before or is late.
     pub(super) fn execute(&mut self, now: Now, producer: &ProducerId, batch: Batch) -> Result<BatchReply, StoreError> {
         batch.check()?;
-        Ok(match batch {
-            Batch::Add { batch } => BatchReply::Add(self.add(now, producer, batch)?),
-            Batch::Command { batch } => BatchReply::Command(self.command(now, producer, &batch)?),
-            Batch::Change { batch } => BatchReply::Change(self.change(now, producer, &batch)?),
-            Batch::Import { number, import } => BatchReply::Import(self.import(now, producer, number, import)?),
-            Batch::Set { number, set } => BatchReply::Set(self.set(now, producer, number, set)?),
-            Batch::JobSet { number, change } => BatchReply::JobSet(self.job_set(now, producer, number, change)?),
-            Batch::Relay { entry } => BatchReply::Relay(self.take_follow_ups(now, producer, &entry)?),
-        })
+        let number = batch.number();
+        if let Some(kept) = self.calls.kept(now, producer, &batch)? {
+            return Ok(kept);
+        }
+        let reply = match batch {
+            Batch::Add { batch } => BatchReply::Add(BatchAnswer::Done(self.add(now, producer, batch.items)?)),
+            Batch::Command { batch } => {
+                BatchReply::Command(BatchAnswer::Done(self.command(now, producer, &batch.items)))
+            }
+            Batch::Change { batch } => {
+                BatchReply::Change(BatchAnswer::Done(self.change(now, producer, &batch.items)?))
+            }
+            Batch::Import { import, .. } => BatchReply::Import(BatchAnswer::Done(self.import(now, import)?)),
+            Batch::Set { set, .. } => BatchReply::Set(BatchAnswer::Done(vec![self.set(now, set)])),
+            Batch::JobSet { change, .. } => {
+                BatchReply::JobSet(BatchAnswer::Done(vec![self.job_set(now, producer, change)?]))
+            }
+            Batch::Relay { entry } => {
+                BatchReply::Relay(BatchAnswer::Done(self.take_follow_ups(now, producer, &entry)?))
+            }
+        };
+        self.calls.keep(now, producer, number, &reply);
+        Ok(reply)
     }
 }

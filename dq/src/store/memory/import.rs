@@ -7,23 +7,12 @@ use foldhash::fast::FixedState;
 use super::now::Now;
 use super::places::{Place, Slot, TimedPlace, bytes_of_row};
 use super::topic::Topic;
-use crate::job::{Deliver, GroupName, JobId, ProducerId, State};
-use crate::store::{
-    BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, JobMove, OnDuplicate, StoreError, TopicFull,
-};
+use crate::job::{Deliver, GroupName, JobId, State};
+use crate::store::{CopyPlace, Import, ImportOutcome, JobCopy, JobMove, OnDuplicate, StoreError, TopicFull};
 
 impl Topic {
     /// Puts copies into their places. Under `Reject` it does all of them or nothing. O(n log n).
-    pub(crate) fn import(
-        &mut self,
-        now: Now,
-        producer: &ProducerId,
-        number: u64,
-        import: Import,
-    ) -> Result<BatchAnswer<ImportOutcome>, StoreError> {
-        if let Some(kept) = self.calls.kept(now, producer, number, "import")? {
-            return Ok(kept);
-        }
+    pub(crate) fn import(&mut self, now: Now, import: Import) -> Result<Vec<ImportOutcome>, StoreError> {
         self.takes_jobs()?;
         let bytes = import.copies.iter().map(|copy| bytes_of_row(&copy.id, copy.record.as_bytes().len()));
         self.memory.take("import", bytes.sum())?;
@@ -51,8 +40,7 @@ impl Topic {
                 outcomes
             }
         };
-        self.calls.keep(now, producer, number, outcomes.clone());
-        Ok(BatchAnswer::Done(outcomes))
+        Ok(outcomes)
     }
 
     /// What the step does with a copy, if it does anything.

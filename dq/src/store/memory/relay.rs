@@ -4,8 +4,8 @@ use super::now::Now;
 use super::topic::Topic;
 use crate::job::{ProducerId, TopicName};
 use crate::store::{
-    BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUpOutcome, Membership, NewJob, Numbered, OUT_OF_ORDER,
-    OutboxEntry, Relay, Relayed, StoreError,
+    Command, CommandKind, FollowUpBatch, FollowUpOutcome, Membership, NewJob, OUT_OF_ORDER, OutboxEntry, Relay,
+    Relayed, StoreError,
 };
 
 impl Topic {
@@ -19,59 +19,52 @@ impl Topic {
         self.calls.highest(relay)
     }
 
-    /// Executes an entry of the outbox of another topic, unless it has arrived before.
+    /// Executes an entry of the outbox of another topic, which has not arrived before.
     pub(super) fn take_follow_ups(
         &mut self,
         now: Now,
         relay: &ProducerId,
         entry: &OutboxEntry,
-    ) -> Result<BatchAnswer<FollowUpOutcome>, StoreError> {
-        let (position, number) = (self.position_of(relay), entry.position);
-        if position < number && position < entry.after {
+    ) -> Result<Vec<FollowUpOutcome>, StoreError> {
+        if self.position_of(relay) < entry.after {
             return Err(out_of_order());
         }
         match entry.batch()? {
-            FollowUpBatch::Add(jobs) => self.take_adds(now, relay, number, jobs, None),
-            FollowUpBatch::Members(of, jobs) => self.take_adds(now, relay, number, jobs, Some(&of)),
+            FollowUpBatch::Add(jobs) => self.take_adds(now, relay, jobs, None),
+            FollowUpBatch::Members(of, jobs) => self.take_adds(now, relay, jobs, Some(&of)),
             FollowUpBatch::Set(change) => {
-                let answer = self.job_set(now, relay, number, change.clone())?;
-                Ok(answer.map(|outcomes| FollowUpOutcome::of_set(&change, &outcomes)))
+                let outcome = self.job_set(now, relay, change.clone())?;
+                Ok(FollowUpOutcome::of_set(&change, &[outcome]))
             }
             FollowUpBatch::Delete(ids) => {
-                let items = ids.into_iter().map(|id| Command::new(CommandKind::Delete, id)).collect();
-                let answer = self.command(now, relay, &Numbered { number, items })?;
-                Ok(answer.map(|outcomes| FollowUpOutcome::of_deletes(&outcomes)))
+                let deletes: Vec<_> = ids.into_iter().map(|id| Command::new(CommandKind::Delete, id)).collect();
+                Ok(FollowUpOutcome::of_deletes(&self.command(now, relay, &deletes)))
             }
         }
     }
-}
 
-impl Topic {
     /// Adds the jobs of an entry, perhaps as members of a set.
     fn take_adds(
         &mut self,
         now: Now,
         relay: &ProducerId,
-        number: u64,
         jobs: Vec<NewJob>,
         membership: Option<&Membership>,
-    ) -> Result<BatchAnswer<FollowUpOutcome>, StoreError> {
-        let is_new = self.position_of(relay) < number;
-        let full = jobs.iter().filter(|_| is_new).find_map(|job| self.is_full_for(job));
-        if let Some(full) = full {
+    ) -> Result<Vec<FollowUpOutcome>, StoreError> {
+        if let Some(full) = jobs.iter().find_map(|job| self.is_full_for(job)) {
             return Err(StoreError::TopicFull(full));
         }
         let known: Vec<_> = jobs.iter().map(|job| (job.id.clone(), job.on_duplicate)).collect();
         self.passes_limit = true;
-        let answer = self.add(now, relay, Numbered { number, items: jobs });
+        let outcomes = self.add(now, relay, jobs);
         self.passes_limit = false;
-        let answer = answer?;
-        if let (Some(membership), BatchAnswer::Done(outcomes), true) = (membership, &answer, is_new) {
-            let taken = known.iter().zip(outcomes).map(|((id, _), outcome)| (id.clone(), outcome.is_taken()));
+        let outcomes = outcomes?;
+        if let Some(membership) = membership {
+            let taken = known.iter().zip(&outcomes).map(|((id, _), outcome)| (id.clone(), outcome.is_taken()));
             let ends = self.members.joined(&self.name().clone(), membership, taken);
             self.tell(now, &ends);
         }
-        Ok(answer.map(|outcomes| FollowUpOutcome::of_adds(known, outcomes)))
+        Ok(FollowUpOutcome::of_adds(known, outcomes))
     }
 }
 

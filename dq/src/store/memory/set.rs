@@ -6,25 +6,16 @@ use super::now::Now;
 use super::places::{Seats, TimedPlace};
 use super::signals::Recipient;
 use super::topic::Topic;
-use crate::job::{JobId, NodeId, ProducerId};
+use crate::job::{JobId, NodeId};
 use crate::store::{
-    BatchAnswer, Due, Gate, LimitKind, MOST_LEFT, Pace, Rate, SetTopic, Signal, Slots, StoreError, TopicChange,
-    TopicFull, TopicSet, TopicState,
+    Due, Gate, LimitKind, MOST_LEFT, Pace, Rate, SetTopic, Signal, Slots, StoreError, TopicChange, TopicFull, TopicSet,
+    TopicState,
 };
 use crate::time::Timestamp;
 
 impl Topic {
     /// Changes the state of the topic as a whole, and signals all nodes if that concerns them.
-    pub(crate) fn set(
-        &mut self,
-        now: Now,
-        producer: &ProducerId,
-        number: u64,
-        set: SetTopic,
-    ) -> Result<BatchAnswer<TopicSet>, StoreError> {
-        if let Some(kept) = self.calls.kept(now, producer, number, "set")? {
-            return Ok(kept);
-        }
+    pub(crate) fn set(&mut self, now: Now, set: SetTopic) -> TopicSet {
         match set.change {
             TopicChange::Pause { group: None, .. } => self.notices.push(Recipient::Nodes, Signal::Paused),
             TopicChange::Delay(_) => {}
@@ -44,7 +35,7 @@ impl Topic {
             Some(LimitKind::GroupRate) => self.jobs.try_rates_now(),
             _ => {}
         }
-        let answer = match set.change.group().map(|group| SmolStr::new(group.as_str())) {
+        match set.change.group().map(|group| SmolStr::new(group.as_str())) {
             Some(group) => {
                 let pause = self.jobs.pause_of_group(&group).cloned();
                 let mut state = TopicState { pause, ..TopicState::default() };
@@ -56,9 +47,7 @@ impl Topic {
                 self.unsaved.state = true;
                 self.settings.set(now.floor(), set, until)
             }
-        };
-        self.calls.keep(now, producer, number, vec![answer.clone()]);
-        Ok(BatchAnswer::Done(vec![answer]))
+        }
     }
 
     /// Pauses the group of the job, or the topic of a job without a group, until then, because a handler backed off.

@@ -9,8 +9,8 @@ use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{JobId, ProducerId, TopicName};
 use crate::store::{
-    BatchAnswer, FollowUpBatch, FollowUps, MOST_SETS, Membership, NewJob, OnDead, SetChange, SetOutcome, SetRefusal,
-    SetState, SetVerb, Signal, StoreError, is_relay,
+    FollowUpBatch, FollowUps, MOST_SETS, Membership, NewJob, OnDead, SetChange, SetOutcome, SetRefusal, SetState,
+    SetVerb, Signal, StoreError, is_relay,
 };
 
 impl Topic {
@@ -19,12 +19,8 @@ impl Topic {
         &mut self,
         now: Now,
         producer: &ProducerId,
-        number: u64,
         change: SetChange,
-    ) -> Result<BatchAnswer<SetOutcome>, StoreError> {
-        if let Some(kept) = self.calls.kept(now, producer, number, "job_set")? {
-            return Ok(kept);
-        }
+    ) -> Result<SetOutcome, StoreError> {
         let size = |(topic, job): &(TopicName, NewJob)| {
             bytes_of_row(&job.id, topic.as_str().len()) + job.record.as_bytes().len() as u64
         };
@@ -33,7 +29,7 @@ impl Topic {
         }
         self.job_sets.forget(now);
         let name = change.set.clone();
-        let outcome = match self.change_set(now, is_relay(producer.as_str()), change) {
+        Ok(match self.change_set(now, is_relay(producer.as_str()), change) {
             Err(refusal) => SetOutcome::Refused(refusal),
             Ok(()) => SetOutcome::Done(self.job_sets.get(&name).map_or_else(
                 || {
@@ -43,9 +39,7 @@ impl Topic {
                 },
                 |set| set.seen(&name, 0),
             )),
-        };
-        self.calls.keep(now, producer, number, vec![outcome.clone()]);
-        Ok(BatchAnswer::Done(vec![outcome]))
+        })
     }
 
     fn change_set(&mut self, now: Now, is_relayed: bool, change: SetChange) -> Result<(), SetRefusal> {

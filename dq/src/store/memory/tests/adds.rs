@@ -32,7 +32,7 @@ fn a_number_used_for_a_batch_of_the_other_kind_is_an_error() {
     let mut bench = Bench::new();
     bench.add_numbered(1, vec![job("a")]);
     let batch = Numbered { number: 1, items: vec![] };
-    assert!(bench.topic.command(bench.now, &ProducerId::new("p"), &batch).is_err());
+    assert!(bench.execute("p", Batch::Command { batch }).is_err());
 }
 
 #[test]

@@ -22,8 +22,8 @@ use super::topic::Topic;
 use crate::job::{Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use crate::store::step::*;
 use crate::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate, SetTopic,
-    Signal, TopicChange, TopicSet, TopicState,
+    AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered,
+    OnDuplicate, SetTopic, Signal, StoreError, TopicChange, TopicSet, TopicState,
 };
 use crate::time::Timestamp;
 
@@ -85,8 +85,13 @@ impl Bench {
         assert!(self.topic.jobs.is_consistent());
     }
 
+    fn execute(&mut self, producer: &str, batch: Batch) -> Result<BatchReply, StoreError> {
+        self.topic.execute(self.now, &ProducerId::new(producer), batch)
+    }
+
     fn add_numbered(&mut self, number: u64, items: Vec<NewJob>) -> BatchAnswer<AddOutcome> {
-        let answer = self.topic.add(self.now, &ProducerId::new("p"), Numbered { number, items }).unwrap();
+        let batch = Numbered { number, items };
+        let BatchReply::Add(answer) = self.execute("p", Batch::Add { batch }).unwrap() else { panic!("it is an add") };
         self.finish_step();
         answer
     }
@@ -102,21 +107,21 @@ impl Bench {
     fn command(&mut self, verb: CommandKind, text: &str, fence: Option<Fence>) -> CommandOutcome {
         self.number += 1;
         let batch = Numbered { number: self.number, items: vec![Command { fence, ..Command::new(verb, id(text)) }] };
-        let answer = self.topic.command(self.now, &ProducerId::new("p"), &batch).unwrap();
+        let reply = self.execute("p", Batch::Command { batch }).unwrap();
         self.finish_step();
-        match answer {
-            BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
-            BatchAnswer::Late => panic!("late"),
+        match reply {
+            BatchReply::Command(BatchAnswer::Done(mut outcomes)) => outcomes.remove(0),
+            other => panic!("{other:?}"),
         }
     }
 
     fn set(&mut self, set: SetTopic) -> TopicSet {
         self.number += 1;
-        let answer = self.topic.set(self.now, &ProducerId::new("p"), self.number, set).unwrap();
+        let reply = self.execute("p", Batch::Set { number: self.number, set }).unwrap();
         self.finish_step();
-        match answer {
-            BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
-            BatchAnswer::Late => panic!("late"),
+        match reply {
+            BatchReply::Set(BatchAnswer::Done(mut outcomes)) => outcomes.remove(0),
+            other => panic!("{other:?}"),
         }
     }
 

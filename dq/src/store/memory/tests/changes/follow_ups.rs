@@ -67,11 +67,12 @@ fn an_entry_that_has_come_does_nothing_after_the_store_was_opened_again() {
     let entry = relay(&mut source.topic, source.now, &[]).remove(0);
     let (mut bench, relay) = (logged(), relay_of(&TopicName::new("s").unwrap()));
     let now = bench.now;
-    bench.topic.take_follow_ups(now, &relay, &entry).unwrap();
+    let batch = Batch::Relay { entry: entry.clone() };
+    bench.topic.execute(now, &relay, batch.clone()).unwrap();
     let all = [changes(&mut bench.topic)];
     for mut topic in twice(&mut bench, &all) {
         assert_eq!(topic.position_of(&relay), entry.position);
-        assert_eq!(topic.take_follow_ups(now, &relay, &entry).unwrap(), BatchAnswer::Late);
+        assert_eq!(topic.execute(now, &relay, batch.clone()).unwrap(), BatchReply::Relay(BatchAnswer::Late));
         assert_eq!(topic.jobs.len(), 1);
     }
 }

@@ -22,7 +22,7 @@ fn home() -> Bench {
 fn change(bench: &mut Bench, what: SetVerb, all: &mut Vec<Vec<u8>>) {
     bench.number += 1;
     let change = SetChange { set: id("s"), what };
-    bench.topic.job_set(bench.now, &ProducerId::new("p"), bench.number, change).unwrap();
+    bench.execute("p", Batch::JobSet { number: bench.number, change }).unwrap();
     all.push(changes(&mut bench.topic));
 }
 
@@ -39,7 +39,7 @@ fn relay(bench: &mut Bench, all: &mut Vec<Vec<u8>>) {
         }
         for entry in entries {
             bench.topic.begin_step(bench.now, false);
-            bench.topic.take_follow_ups(bench.now, &own, &entry).unwrap();
+            bench.execute(own.as_str(), Batch::Relay { entry }).unwrap();
             bench.topic.end_step(bench.now);
             all.push(changes(&mut bench.topic));
         }
@@ -100,9 +100,9 @@ fn the_members_of_a_set_are_bounded() {
         bench.number += 1;
         let what = SetVerb::Add(OnDead::Count, names.iter().map(|text| (name(), job(text))).collect());
         let change = SetChange { set: id("s"), what };
-        match bench.topic.job_set(bench.now, &ProducerId::new("p"), bench.number, change).unwrap() {
-            BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
-            BatchAnswer::Late => panic!("the call numbers increase"),
+        match bench.execute("p", Batch::JobSet { number: bench.number, change }).unwrap() {
+            BatchReply::JobSet(BatchAnswer::Done(mut outcomes)) => outcomes.remove(0),
+            other => panic!("{other:?}"),
         }
     };
     assert_eq!(add(&["a", "b"]), SetOutcome::Refused(SetRefusal::TooManyMembers));
