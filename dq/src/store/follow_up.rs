@@ -1,6 +1,6 @@
 //! What follow-ups do in their topics, and how an outbox keeps that: as bytes (rule 18).
 
-use std::time::Duration;
+use std::mem;
 
 use bytes::{BufMut, Bytes};
 
@@ -9,11 +9,10 @@ use super::error::StoreError;
 use super::job_set::{
     ACKED_HEADER, DEAD_HEADER, LEFT_HEADER, MemberEnd, Membership, OnDead, SetChange, SetCounts, SetOutcome, SetVerb,
 };
-use super::limit::MaxWaiting;
 use super::outbox::{FollowUpOutcome, FollowUps, OutboxEntry, Packed};
 use super::producer::{AddOutcome, CommandOutcome, NewJob, OnDuplicate};
-use crate::job::{Deliver, JobId, Record, TopicName};
-use crate::time::{Timestamp, micros};
+use crate::job::{JobId, TopicName};
+use crate::time::Timestamp;
 
 /// What an outcome wants of one topic, as one step does it there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,36 +199,9 @@ fn write_text(bytes: &mut Vec<u8>, text: &[u8]) {
     bytes.put_slice(text);
 }
 
-/// A number, or nothing, which is 0.
-fn write_some(bytes: &mut Vec<u8>, number: Option<u64>) {
-    bytes.put_u64_le(number.map_or(0, |number| number.saturating_add(1)));
-}
-
+/// A job says itself where it ends.
 fn write_job(bytes: &mut Vec<u8>, job: &NewJob) {
-    write_text(bytes, job.id.as_str().as_bytes());
-    let (due, time) = match job.due {
-        Due::After(delay) => (0, micros(delay)),
-        Due::At(at) => (1, at.as_millis()),
-        Due::Usual(delay) => (2, micros(delay)),
-    };
-    let known = match job.on_duplicate {
-        OnDuplicate::Reject => 0,
-        OnDuplicate::Keep => 1,
-        OnDuplicate::Replace => 2,
-        OnDuplicate::Extend { .. } => 3,
-    };
-    bytes.put_slice(&[u8::from(job.generated), due, known, job.deliver.letter() as u8]);
-    bytes.put_u64_le(time);
-    let at_most = match job.on_duplicate {
-        OnDuplicate::Extend { at_most } => at_most,
-        _ => None,
-    };
-    for time in [at_most, job.expires_after, job.unique_for] {
-        write_some(bytes, time.map(micros));
-    }
-    // A full group refuses no follow-up.
-    write_some(bytes, job.max_waiting.and_then(|most| most.topic).map(|most| most as u64));
-    write_text(bytes, job.record.as_bytes());
+    *bytes = postcard::to_extend(job, mem::take(bytes)).expect("every job has an encoding");
 }
 
 /// Reads what was written from the front.
@@ -251,14 +223,6 @@ impl Reader<'_> {
         Some(u64::from_le_bytes(self.take(8)?.as_ref().try_into().ok()?))
     }
 
-    fn some(&mut self) -> Option<Option<u64>> {
-        self.number().map(|number| number.checked_sub(1))
-    }
-
-    fn time(&mut self) -> Option<Option<Duration>> {
-        self.some().map(|time| time.map(Duration::from_micros))
-    }
-
     fn text(&mut self) -> Option<Bytes> {
         let length = u32::from_le_bytes(self.take(4)?.as_ref().try_into().ok()?);
         self.take(length as usize)
@@ -269,30 +233,9 @@ impl Reader<'_> {
     }
 
     fn job(&mut self) -> Option<NewJob> {
-        let id = self.id()?;
-        let (generated, due, known) = (self.byte()? != 0, self.byte()?, self.byte()?);
-        let letter = char::from(self.byte()?);
-        let deliver = Deliver::of_letter(letter)?;
-        let time = self.number()?;
-        let due = match due {
-            0 => Due::After(Duration::from_micros(time)),
-            1 => Due::At(Timestamp::from_millis(time)),
-            2 => Due::Usual(Duration::from_micros(time)),
-            _ => return None,
-        };
-        let (at_most, expires_after, unique_for) = (self.time()?, self.time()?, self.time()?);
-        let on_duplicate = match known {
-            0 => OnDuplicate::Reject,
-            1 => OnDuplicate::Keep,
-            2 => OnDuplicate::Replace,
-            3 => OnDuplicate::Extend { at_most },
-            _ => return None,
-        };
-        let max_waiting = self
-            .some()?
-            .map(|most| MaxWaiting { topic: Some(usize::try_from(most).unwrap_or(usize::MAX)), group: None });
-        let record = Record::from_bytes(self.text()?);
-        Some(NewJob { id, generated, due, expires_after, record, on_duplicate, deliver, max_waiting, unique_for })
+        let (job, left) = postcard::take_from_bytes(self.0.get(self.1..)?).ok()?;
+        self.1 = self.0.len() - left.len();
+        Some(job)
     }
 
     fn topic(&mut self) -> Option<TopicName> {

@@ -107,11 +107,12 @@ impl fmt::Display for TooHeavy {
 }
 
 /// How many jobs may wait, as the code of a producer says. A [limit](Limit) that is set in the store overrides it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaxWaiting {
     /// Of the topic; `None`: any number.
     pub topic: Option<usize>,
     /// Of each group; `None`: any number.
+    #[serde(skip)] // no full group refuses a follow-up
     pub group: Option<usize>,
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::change::{ChangeOutcome, JobChange};
 use super::due::Due;
 use super::export::JobCopy;
@@ -12,6 +14,7 @@ use super::limit::{MaxWaiting, TooHeavy, TopicFull};
 use super::link::Pending;
 use super::operations::{Batch, BatchReply, batch_calls, operations, other_kind};
 use super::outbox::{FollowUpOutcome, OutboxEntry};
+use super::raw;
 use super::topic_state::{SetTopic, TopicSet};
 use crate::job::{Deliver, Fence, GroupName, JobId, Record, State};
 use crate::time::Timestamp;
@@ -91,7 +94,7 @@ impl<T> BatchAnswer<T> {
 }
 
 /// What to do if a job with the same id exists. A DONE job does not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum OnDuplicate {
     /// Keep the old job and answer [`AddOutcome::Exists`], which the caller reports as an error.
     #[default]
@@ -110,7 +113,7 @@ pub enum OnDuplicate {
 }
 
 /// A job to add.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewJob {
     /// The job's id.
     pub id: JobId,
@@ -121,6 +124,7 @@ pub struct NewJob {
     /// How long after its first due time the job is still worth running; the store writes that time into its record.
     pub expires_after: Option<Duration>,
     /// What the store keeps of the job.
+    #[serde(with = "raw::record")]
     pub record: Record,
     /// What to do if a job with this id exists.
     pub on_duplicate: OnDuplicate,
