@@ -1,6 +1,7 @@
 //! Exports: pages of everything that a store keeps of the jobs of a topic, to be put into another store (rule 27).
 
 use super::inspect::{Cursor, JobPlace, Stored};
+use super::pending::{AddedJob, End, Ended, PendingCommand};
 use crate::job::{Deliver, Fence, JobId, Record, State, Token};
 use crate::time::Timestamp;
 
@@ -158,40 +159,21 @@ pub(crate) struct HeldJob {
     pub(crate) crashes: u32,
     /// `None`: another program wrote the row.
     pub(crate) token: Option<Token>,
-    pub(crate) end: Option<PendingEnd>,
-    pub(crate) replacement: Option<PendingReplacement>,
-}
-
-/// The end that waits for the end of a run.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PendingEnd {
-    pub(crate) is_ack: bool,
-    pub(crate) fence: Option<Fence>,
-}
-
-/// The replacement that waits for the end of a run.
-#[derive(Debug)]
-pub(crate) struct PendingReplacement {
-    pub(crate) record: Record,
-    pub(crate) due: Timestamp,
-    pub(crate) deliver: Deliver,
-    /// It counts only if the end applies.
-    pub(crate) conditional: bool,
+    pub(crate) pending: PendingCommand,
 }
 
 impl HeldJob {
     /// What would be left if the node gave the job back now, without a crash: in this order a replacement, an end from outside,
     /// the job itself.
     pub(crate) fn given_back(self, clock: Timestamp) -> Vec<JobCopy> {
-        let Self { id, record, crashes, token, end, replacement } = self;
+        let Self { id, record, crashes, token, pending: PendingCommand { end, replacement } } = self;
         let fixed = record.fixed();
-        let fences = [token.map(|token| token.fence), fixed.parked_by];
-        let end = end.filter(|end| end.fence.is_none() || fences.contains(&end.fence));
+        let end = end.filter(|end| end.applies(token.map(|token| token.fence), fixed.parked_by));
         if let Some(new) = replacement.filter(|new| end.is_some() || !new.conditional) {
-            return new.into_copies(&id);
+            return new.job.into_copies(&id);
         }
         let (place, at) = match (end, token) {
-            (Some(PendingEnd { is_ack: true, .. }), _) if !fixed.retain.is_zero() => {
+            (Some(End { how: Ended::Acked, .. }), _) if !fixed.retain.is_zero() => {
                 (CopyPlace::Done, clock.after(fixed.retain))
             }
             (Some(_), _) => return Vec::new(),
@@ -203,7 +185,7 @@ impl HeldJob {
     }
 }
 
-impl PendingReplacement {
+impl AddedJob {
     fn into_copies(self, id: &JobId) -> Vec<JobCopy> {
         let places: &[CopyPlace] = match self.deliver {
             Deliver::Queue => &[CopyPlace::Delayed],

@@ -42,6 +42,7 @@ mod outage;
 mod outage_meter;
 mod outbox;
 mod overview;
+mod pending;
 mod producer;
 mod rate;
 mod raw;
@@ -66,8 +67,8 @@ pub use durability::Durability;
 pub use error::StoreError;
 pub(crate) use examine::kept_of;
 pub use examine::{Danger, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, Repair};
+pub(crate) use export::HeldJob;
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
-pub(crate) use export::{HeldJob, PendingEnd, PendingReplacement};
 pub use follow_up::FollowUpBatch;
 use follow_up::{last_job_of_set, packed_job};
 pub use groups::{GroupSeen, GroupsPage, GroupsRequest, MOST_GROUPS};
@@ -100,6 +101,7 @@ pub use outbox::{
 };
 pub(crate) use outbox::{OUT_OF_ORDER, is_relay};
 pub use overview::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NodesPage, NodesRequest, TopicOverview};
+pub(crate) use pending::{AddedJob, End, Ended, PendingCommand, Replacement};
 pub use producer::{
     AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Import, ImportOutcome, NewJob, Numbered,
     OnDuplicate, Producer,

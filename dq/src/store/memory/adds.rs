@@ -7,11 +7,14 @@ use foldhash::fast::FixedState;
 
 use super::change::{Edit, LATEST_EXPIRY, Present};
 use super::now::Now;
-use super::places::{AddedJob, PendingCommand, Place, Replacement, Slot, TimedPlace, bytes_of_row};
+use super::places::{Place, Slot, TimedPlace, bytes_of_row};
 use super::taken::TakenIds;
 use super::topic::Topic;
 use crate::job::{Deliver, GroupName, JobId, Metadata, ProducerId, Record, State, Weight};
-use crate::store::{AddOutcome, Due, JobMove, LAST_VERSION, NewJob, OnDuplicate, StoreError, TooHeavy, TopicFull};
+use crate::store::{
+    AddOutcome, AddedJob, Due, JobMove, LAST_VERSION, NewJob, OnDuplicate, PendingCommand, Replacement, StoreError,
+    TooHeavy, TopicFull,
+};
 use crate::time::Timestamp;
 
 impl Topic {

@@ -2,12 +2,14 @@
 //! becomes DEAD, with its payload.
 
 use super::now::Now;
-use super::places::{End, Ended, PendingCommand, Place, Room, TimedPlace};
+use super::places::{Place, Room, TimedPlace};
 use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{Cause, Fence, JobId, ProducerId, Record, State};
 use crate::store::step::USUAL_BYTES;
-use crate::store::{Command, CommandKind, CommandOutcome, GiveUp, JobMove, Signal, kept_of};
+use crate::store::{
+    Command, CommandKind, CommandOutcome, End, Ended, GiveUp, JobMove, PendingCommand, Signal, kept_of,
+};
 
 /// Whether anything changed, and the record that was removed.
 type Effect = (bool, Option<Record>);

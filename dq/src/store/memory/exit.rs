@@ -5,11 +5,11 @@
 //! count, unless the job was only given back.
 
 use super::now::Now;
-use super::places::{AddedJob, Ended, PendingCommand, Place, Slot, SlotMut, TimedPlace};
+use super::places::{Place, Slot, SlotMut, TimedPlace};
 use super::topic::Topic;
 use crate::job::{Cause, Charge, Fence, Isolation, JobId, Metadata, NodeId, Record, State, Token};
-use crate::store::JobMove;
 use crate::store::step::{Change, RejoinDue, Tick};
+use crate::store::{AddedJob, Ended, JobMove, PendingCommand};
 use crate::time::Timestamp;
 use dq_grammar::BlockedBy;
 
@@ -58,7 +58,7 @@ impl Topic {
         if let Exit::Settled(Change::Rejoin(RejoinDue::BackOff(delay)), _) = &exit {
             self.back_off(now, id, &run.node, now.after(*delay));
         }
-        let ended = end.filter(|end| end.applies(token.fence, parked_by)).map(|end| end.how);
+        let ended = end.filter(|end| end.applies(Some(token.fence), parked_by)).map(|end| end.how);
         if let Exit::Settled(change, _) = &exit {
             self.write_follow_ups(now, change, ended);
         }

@@ -3,15 +3,15 @@
 use std::ops::Bound;
 
 use super::now::Now;
-use super::places::{End, Ended, Holder, PendingCommand, Place, Slot, TimedPlace, fitting};
+use super::places::{Holder, Place, Slot, TimedPlace, fitting};
 use super::topic::Topic;
 use crate::job::{JobId, NodeId, Record, State};
 use crate::store::history::read;
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
     CopyPlace, Cursor, DueCount, ExportPart, ExportRequest, Exported, GroupsPage, GroupsRequest, HeldJob, HolderSeen,
-    JobCopy, JobHistory, JobPlace, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, PendingEnd,
-    PendingReplacement, StoreError, Stored, TopicCounts, TopicOverview,
+    JobCopy, JobHistory, JobPlace, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored,
+    TopicCounts, TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -109,7 +109,9 @@ impl Topic {
         }
         let read = |(_, id): (_, &JobId)| held_job(id, self.jobs.get(id)?);
         let bytes = |record: &Record| record.as_bytes().len();
-        let size = |job: &HeldJob| bytes(&job.record) + job.replacement.as_ref().map_or(0, |new| bytes(&new.record));
+        let size = |HeldJob { record, pending, .. }: &HeldJob| {
+            bytes(record) + pending.replacement.as_ref().map_or(0, |new| bytes(&new.job.record))
+        };
         let (held, next) = page_of(self.runs(after)?, bounds, read, size, behind_run);
         let jobs = held.len();
         let mut copies: Vec<_> = held.into_iter().flat_map(|job| job.given_back(now.floor())).collect();
@@ -254,19 +256,12 @@ fn stored(id: &JobId, slot: &Slot) -> Stored {
 
 fn held_job(id: &JobId, slot: &Slot) -> Option<HeldJob> {
     let Place::Running(run) = &slot.place else { return None };
-    let PendingCommand { end, replacement } = run.pending.as_deref().cloned().unwrap_or_default();
     Some(HeldJob {
         id: id.clone(),
         record: slot.record.clone(),
         crashes: slot.crashes,
         token: Some(run.token),
-        end: end.map(|End { how, fence }| PendingEnd { is_ack: how == Ended::Acked, fence }),
-        replacement: replacement.map(|new| PendingReplacement {
-            record: new.job.record,
-            due: new.job.due,
-            deliver: new.job.deliver,
-            conditional: new.conditional,
-        }),
+        pending: run.pending.as_deref().cloned().unwrap_or_default(),
     })
 }
 

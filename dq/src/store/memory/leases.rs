@@ -8,14 +8,14 @@
 use std::time::Duration;
 
 use super::now::Now;
-use super::places::{End, Ended, PendingCommand, Place, SlotMut};
+use super::places::{Place, SlotMut};
 use super::topic::Topic;
 use crate::job::{JobId, Metadata, NodeId, Sequence, Token};
 use crate::store::step::{
     Exhaust, Isolate, Isolated, LONGEST_LEASE, LeaseStatus, Note, NoteVerdict, Noted, Noting, Reconcile, Reconciled,
     Release, Renew, RowCursor, Scanned, Sequenced,
 };
-use crate::store::{JobMove, StoreError};
+use crate::store::{End, Ended, JobMove, PendingCommand, StoreError};
 use crate::time::Timestamp;
 
 impl Topic {

@@ -6,7 +6,8 @@ use super::reply::Reply;
 use super::scripts::{Step, TopicScripts};
 use crate::job::{Deliver, Fence, JobId, NodeId, Progress, TopicKey};
 use crate::store::{
-    CopyPlace, Cursor, ExportRequest, Exported, HeldJob, JobCopy, PendingEnd, PendingReplacement, StoreError, plain,
+    AddedJob, CopyPlace, Cursor, End, Ended, ExportRequest, Exported, HeldJob, JobCopy, PendingCommand, Replacement,
+    StoreError, plain,
 };
 use crate::time::Timestamp;
 
@@ -162,25 +163,23 @@ fn held_jobs(
         for _ in 0..counts.count()? {
             let (id, token, record) = (ids.id()?, tokens.text()?, records.record_or_nothing()?);
             let metadata = overrides.bytes_or_nothing()?;
-            let (crashes, end, replacement) = match more {
+            let (crashes, pending) = match more {
                 Some([crashes, pending, replacements]) => {
                     let crashes = crash_count(&crashes.bytes_or_nothing()?);
                     let (command, new) = (pending.bytes_or_nothing()?, replacements.record_or_nothing()?);
                     let command = std::str::from_utf8(&command).ok().and_then(command_in);
                     let (end, replacing) = command.unwrap_or_default();
-                    (crashes, end, replacing.zip(new))
+                    let replacement = replacing.zip(new).map(|((conditional, deliver, due), record)| Replacement {
+                        job: AddedJob { record, due, deliver },
+                        conditional,
+                    });
+                    (crashes, PendingCommand { end, replacement })
                 }
                 None => Default::default(),
             };
             held.extend(id.ok().zip(record).map(|(id, record)| {
-                let replacement = replacement.map(|((conditional, deliver, due), record)| PendingReplacement {
-                    record,
-                    due,
-                    deliver,
-                    conditional,
-                });
                 let (record, token) = (record.under(&metadata), token.parse().ok());
-                (node.clone(), HeldJob { id, record, crashes, token, end, replacement })
+                (node.clone(), HeldJob { id, record, crashes, token, pending })
             }));
         }
         held[before..].sort_by(|(_, a), (_, b)| a.id.cmp(&b.id));
@@ -192,7 +191,7 @@ fn held_jobs(
 type Replacing = (bool, Deliver, Timestamp);
 
 /// Reads a pending command, which is `END FENCE : WHEN DELIVER DUE` without the blanks. Text that is none counts as none.
-fn command_in(text: &str) -> Option<(Option<PendingEnd>, Option<Replacing>)> {
+fn command_in(text: &str) -> Option<(Option<End>, Option<Replacing>)> {
     let (end, replacement) = text.split_once(':')?;
     let mut fence = end.chars();
     let how = fence.next()?;
@@ -201,7 +200,9 @@ fn command_in(text: &str) -> Option<(Option<PendingEnd>, Option<Replacing>)> {
         fence => Some(Fence(fence.parse().ok()?)),
     };
     let end = match how {
-        'a' | 'd' | 'c' => Some(PendingEnd { is_ack: how == 'a', fence }),
+        'a' => Some(End { how: Ended::Acked, fence }),
+        'd' => Some(End { how: Ended::Deleted, fence }),
+        'c' => Some(End { how: Ended::Cancelled, fence }),
         '-' => None,
         _ => return None,
     };
@@ -239,7 +240,7 @@ mod tests {
     fn a_pending_command_is_read_as_the_scripts_write_it() {
         let read = |text| {
             let (end, replacement) = command_in(text)?;
-            Some((end.map(|end| (end.is_ack, end.fence)), replacement))
+            Some((end.map(|end| (end.how == Ended::Acked, end.fence)), replacement))
         };
         let due = Timestamp::from_millis(12);
         assert_eq!(read("a7:"), Some((Some((true, Some(Fence(7)))), None)));

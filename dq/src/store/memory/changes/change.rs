@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::super::histories::History;
 use super::super::job_sets::{JobSet, Member, MemberState, SetRow};
-use super::super::places::{PendingCommand, TimedPlace};
+use super::super::places::TimedPlace;
 use super::super::taken::TakenId;
 use crate::job::{Isolation, JobId, TopicName};
 use crate::store::raw::Raw;
-use crate::store::{Drain, HistorySetting, LimitKind, Membership, Packed, Pause, TopicDelay, TopicLimit, TopicState};
+use crate::store::{
+    Drain, HistorySetting, LimitKind, Membership, Packed, Pause, PendingCommand, TopicDelay, TopicLimit, TopicState,
+};
 use crate::time::Timestamp;
 
 /// A change, as an absolute value: applying it again changes nothing. The encoding has the number of the variant and then the fields, in

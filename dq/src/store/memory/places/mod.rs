@@ -29,9 +29,7 @@ use crate::store::{Pace, Rate};
 use crate::time::Timestamp;
 
 pub(super) use index::PlaceIndex;
-pub(super) use slot::{
-    AddedJob, End, Ended, Holder, PendingCommand, Place, Replacement, Run, Slot, SlotMut, TimedPlace, bytes_of_row,
-};
+pub(super) use slot::{Holder, Place, Run, Slot, SlotMut, TimedPlace, bytes_of_row};
 pub(super) use touched::{Log, Touch, TouchedIds};
 
 pub(super) use groups::Seats;
