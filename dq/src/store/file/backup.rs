@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::disk::Disk;
 use super::journal::{Fault, Journal, OpenError};
-use super::reading::{CheckError, directory, existing, repeated};
+use super::reading::{CheckError, directory, repeated, store_at};
 use crate::store::memory::CHANGES_VERSION;
 
 /// Copies the store of a directory to a new one, also while a process uses it: everything that was confirmed before this call, and perhaps
@@ -13,10 +13,7 @@ use crate::store::memory::CHANGES_VERSION;
 /// # Errors
 /// [`CheckError`]: the directory is not sound, or `to` is not empty, or a disk refuses. A copy that failed does not open.
 pub fn backup(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<u64, CheckError> {
-    let from = existing(from.as_ref())?;
-    if Journal::is_missing(&*from)? {
-        return Err(CheckError::NoStore { path: from.path() });
-    }
+    let from = store_at(from.as_ref())?;
     backup_on(&*from, &*directory(to.as_ref())?)
 }
 

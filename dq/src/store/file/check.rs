@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::disk::Disk;
-use super::journal::{Journal, Torn};
+use super::journal::Torn;
 use super::opening::try_open;
 use super::options::FileOptions;
 use super::parts::{load, parts_of};
-use super::reading::{CheckError, bytes_of, existing, repeated};
+use super::reading::{CheckError, bytes_of, existing, repeated, store_at};
 use crate::environment::WallClock;
 use crate::job::limits::{FENCE, OverLimit};
 use crate::job::{Fence, JobId, TopicKey};
@@ -132,10 +132,7 @@ fn check_once(disk: &dyn Disk, part: Part) -> Result<Checked, CheckError> {
 /// # Errors
 /// [`CheckError`]; also while a process uses the directory, which it names. The store is then as it was.
 pub fn compact(path: impl AsRef<Path>) -> Result<(u64, u64), CheckError> {
-    let disk = existing(path.as_ref())?;
-    if Journal::is_missing(&*disk)? {
-        return Err(CheckError::NoStore { path: disk.path() });
-    }
+    let disk = store_at(path.as_ref())?;
     let before = bytes_of(&*disk)?;
     let opened = try_open(&disk, &FileOptions::new(Arc::new(WallClock)))?;
     opened.snapshots.take().map_err(|error| StoreError::Other { operation: "compact", source: error.into() })?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::disk::Disk;
 use super::journal::{Journal, Recovered};
 use super::loader::{Loader, reserved};
-use super::reading::{CheckError, bytes_of, existing, repeated};
+use super::reading::{CheckError, bytes_of, repeated, store_at};
 use crate::environment::WallClock;
 use crate::store::memory::{CHANGES_VERSION, MemoryStore, Part};
 use crate::store::{MemoryUse, Store};
@@ -31,10 +31,7 @@ impl Parts {
     /// # Errors
     /// [`CheckError`]: there is no such directory, it has no store, or its files are damaged.
     pub fn of(path: impl AsRef<Path>) -> Result<Self, CheckError> {
-        let disk = existing(path.as_ref())?;
-        if Journal::is_missing(&*disk)? {
-            return Err(CheckError::NoStore { path: disk.path() });
-        }
+        let disk = store_at(path.as_ref())?;
         Ok(Self { parts: parts_of(&*disk)?, disk })
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::disk::Disk;
-use super::journal::{Fault, OpenError};
+use super::journal::{Fault, Journal, OpenError};
 use crate::job::TopicKey;
 use crate::store::StoreError;
 
@@ -74,6 +74,12 @@ pub(super) fn existing(path: &Path) -> Result<Arc<dyn Disk>, CheckError> {
         return Err(CheckError::NoDirectory { path: path.display().to_string() });
     }
     directory(path)
+}
+
+/// A directory that holds a store.
+pub(super) fn store_at(path: &Path) -> Result<Arc<dyn Disk>, CheckError> {
+    let disk = existing(path)?;
+    if Journal::is_missing(&*disk)? { Err(CheckError::NoStore { path: disk.path() }) } else { Ok(disk) }
 }
 
 /// The directory, which is made if it is missing.

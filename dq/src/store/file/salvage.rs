@@ -12,7 +12,7 @@ use super::loader::Loader;
 use super::opening::journal_options;
 use super::options::FileOptions;
 use super::parts::parts_read_by;
-use super::reading::{CheckError, directory, existing};
+use super::reading::{CheckError, directory, store_at};
 use super::snapshots::{Failed, write_all};
 use crate::environment::WallClock;
 use crate::job::{JobId, TopicKey};
@@ -38,10 +38,7 @@ pub struct Saved {
 /// # Errors
 /// [`CheckError`]: there is no such directory, `to` is not empty, a disk refuses, or a newer version of dq wrote the files.
 pub fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Saved, CheckError> {
-    let from = existing(from.as_ref())?;
-    if Journal::is_missing(&*from)? {
-        return Err(CheckError::NoStore { path: from.path() });
-    }
+    let from = store_at(from.as_ref())?;
     let parts = parts_read_by(&*from, |part| Ok(read(&*from, part)?.memory))?;
     save(&*from, &directory(to.as_ref())?, parts)
 }

@@ -147,7 +147,7 @@ impl Topic {
             self.tell_lease(now, node, end);
         }
         self.jobs.set_lease(node, end);
-        self.take_sequence(now, node, last_seen);
+        self.sequences.take(now, node, last_seen);
         (claims, refused)
     }
 

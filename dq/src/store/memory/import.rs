@@ -102,7 +102,7 @@ impl Topic {
             self.taken.imported(now, &id, until);
         }
         self.record.note(&id, || JobMove::Imported { place });
-        let Some(place) = TimedPlace::ALL.into_iter().find(|timed| timed.copied() == place) else {
+        let Some(place) = TimedPlace::of_copies(place) else {
             self.broadcasts.remove(&id);
             return self.delay_broadcast(now, id, record, at);
         };

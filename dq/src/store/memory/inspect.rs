@@ -9,9 +9,8 @@ use crate::job::{JobId, NodeId, Record, State};
 use crate::store::history::read;
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
-    CopyPlace, Cursor, DueCount, ExportPart, ExportRequest, Exported, GroupsPage, GroupsRequest, HeldJob, HolderSeen,
-    JobCopy, JobHistory, JobPlace, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored,
-    TopicCounts, TopicOverview,
+    CopyPlace, Cursor, DueCount, ExportPart, ExportRequest, Exported, HeldJob, HolderSeen, JobCopy, JobHistory,
+    JobPlace, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored, TopicCounts, TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -73,7 +72,7 @@ impl Topic {
         after: Option<&Cursor>,
         bounds: (usize, usize),
     ) -> Result<(Vec<JobCopy>, Option<Cursor>), StoreError> {
-        let timed_place = TimedPlace::ALL.into_iter().find(|timed| timed.copied() == place);
+        let timed_place = TimedPlace::of_copies(place);
         let after = after.map(timed).transpose()?;
         let ids: Box<dyn Iterator<Item = &(Timestamp, JobId)>> = match timed_place {
             Some(timed) => Box::new(self.jobs.index(timed).after(after)),
@@ -173,11 +172,6 @@ impl Topic {
         let asked = |node| request.job.as_ref().is_none_or(|id| holds(node, id));
         let nodes = page.into_iter().filter(|(node, _)| asked(node)).map(seen).collect();
         Ok(NodesPage { nodes, next })
-    }
-
-    /// A page of the groups.
-    pub(crate) fn groups(&self, now: Now, request: &GroupsRequest) -> GroupsPage {
-        self.jobs.groups(now.micros(), request)
     }
 
     /// What the topic counted in these minutes. O(1): there are no more than those of a day.

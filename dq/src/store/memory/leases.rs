@@ -28,10 +28,6 @@ impl Topic {
         if self.sequences.is_current(now, node, last_seen) { Ok(()) } else { Err(self.lease_status(node)) }
     }
 
-    pub(super) fn take_sequence(&mut self, now: Now, node: &NodeId, last_seen: Sequence) {
-        self.sequences.take(now, node, last_seen);
-    }
-
     /// Renews the lease if the request names the stored sequence number and the node has rows.
     pub(super) fn extend_lease(&mut self, now: Now, node: &NodeId, last_seen: Sequence, lease: Duration) {
         if self.sequences.is_current(now, node, last_seen) {
@@ -58,7 +54,7 @@ impl Topic {
         request: &Reconcile,
     ) -> Result<Sequenced<Reconciled>, StoreError> {
         if request.after.is_none() {
-            self.take_sequence(now, node, request.last_seen);
+            self.sequences.take(now, node, request.last_seen);
         } else if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }
@@ -80,7 +76,7 @@ impl Topic {
 
     /// Ends a node cleanly: frees its roles, and lets other nodes reclaim its rows at once.
     pub(crate) fn release(&mut self, now: Now, node: &NodeId, request: Release) -> LeaseStatus {
-        self.take_sequence(now, node, request.last_seen);
+        self.sequences.take(now, node, request.last_seen);
         self.jobs.set_lease(node, Timestamp::EPOCH);
         self.free_roles(node);
         self.free_publisher(node);

@@ -68,7 +68,7 @@ impl MemoryStore {
             }
             Query::Nodes { topic, request } => Reply::Nodes(self.look(name, topic, |topic, _| topic.nodes(&request))?),
             Query::Groups { topic, request } => {
-                Reply::Groups(self.look(name, topic, |topic, now| Ok(topic.groups(now, request)))?)
+                Reply::Groups(self.look(name, topic, |topic, now| Ok(topic.jobs.groups(now.micros(), request)))?)
             }
             Query::DueCounts { topic, times } => {
                 Reply::DueCounts(self.look(name, topic, |topic, _| topic.due_counts(times))?)
@@ -102,7 +102,7 @@ impl MemoryStore {
         };
         let arrived = request.arrived.iter().map(position_of).collect::<Result<Vec<_>, StoreError>>()?;
         let request = request.clone();
-        let relay = move |topic: &mut Topic, now| Ok(Reply::Relay(topic.relay(now, &request, &arrived)));
+        let relay = move |topic: &mut Topic, now| Ok(Reply::Relay(topic.outbox.relay(now, &request, &arrived)));
         Ok(self.topics.cell(topic).ask(name, Waits::CHANGES, relay))
     }
 

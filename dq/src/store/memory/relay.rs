@@ -2,18 +2,12 @@
 
 use super::now::Now;
 use super::topic::Topic;
-use crate::job::{ProducerId, TopicName};
+use crate::job::ProducerId;
 use crate::store::{
-    Command, CommandKind, FollowUpBatch, FollowUpOutcome, Membership, NewJob, OUT_OF_ORDER, OutboxEntry, Relay,
-    Relayed, StoreError,
+    Command, CommandKind, FollowUpBatch, FollowUpOutcome, Membership, NewJob, OUT_OF_ORDER, OutboxEntry, StoreError,
 };
 
 impl Topic {
-    /// The next entries for the node that relays; `arrived` are the positions that targets have.
-    pub(super) fn relay(&mut self, now: Now, request: &Relay, arrived: &[(TopicName, u64)]) -> Relayed {
-        self.outbox.relay(now, request, arrived)
-    }
-
     /// The position of the last follow-up of a source that has arrived.
     pub(super) fn position_of(&self, relay: &ProducerId) -> u64 {
         self.calls.highest(relay)

@@ -6,7 +6,6 @@ use super::appending::Journal;
 use super::error::{Fault, OpenError, tried};
 use super::files::Files;
 use super::groups::{Groups, WINDOW};
-use super::header::Holds;
 use super::position::{FileName, Position};
 use super::recover::recover;
 use super::replay::{Frame, Replay};
@@ -39,10 +38,7 @@ impl Journal {
 
 /// Copies a file up to an offset.
 fn copy_file(file: &mut Groups, end: u64, to: &dyn Disk) -> Result<(), Fault> {
-    let name = match file.header.holds {
-        Holds::Journal => FileName::segment(file.header.first),
-        Holds::Snapshot => FileName::snapshot(file.header.first),
-    };
+    let name = FileName::holding(file.header.holds, file.header.first);
     let unfinished = FileName::unfinished(&name);
     let copy = tried("create", to, &unfinished, to.create(&unfinished))?;
     let mut offset = 0;

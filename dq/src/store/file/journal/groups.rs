@@ -45,10 +45,7 @@ impl Groups {
         like: FileHeader,
         identity: Option<u64>,
     ) -> Result<Self, OpenError> {
-        let name = &match like.holds {
-            Holds::Journal => FileName::segment(like.first),
-            Holds::Snapshot => FileName::snapshot(like.first),
-        };
+        let name = &FileName::holding(like.holds, like.first);
         let file = tried("open", disk, name, disk.open(name, Access::Read))?;
         let length = tried("read", disk, name, file.length())?;
         let mut groups = Self::of(file, path_of(disk, name), like, length);
@@ -88,10 +85,7 @@ impl Groups {
 
     /// Opens a file and reads its header, which must be as its name says.
     pub(super) fn open(disk: &dyn Disk, holds: Holds, first: u64, known_content: u32) -> Result<Self, OpenError> {
-        let name = &match holds {
-            Holds::Journal => FileName::segment(first),
-            Holds::Snapshot => FileName::snapshot(first),
-        };
+        let name = &FileName::holding(holds, first);
         let path = path_of(disk, name);
         let file = tried("open", disk, name, disk.open(name, Access::Read))?;
         let length = tried("read", disk, name, file.length())?;

@@ -15,7 +15,7 @@ use super::options::{Holder, Options};
 use super::position::{LOCK, Position};
 use super::recover::{Found, Recovered, recover};
 use super::replay::{Frame, Replay};
-use super::start::{Known, Start};
+use super::start::Start;
 use super::topics::Topics;
 use super::writer::Writer;
 use crate::store::file::disk::{Disk, DiskLock, Locked};
@@ -39,11 +39,8 @@ impl Journal {
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::default();
         let found = recover(&*disk, &files, options.content, (&mut replay, &mut apply), &mut |_, _| Ok(()))?;
-        let (topics, reserved) = (std::mem::take(&mut replay.topics), replay.reserved);
-        let Replay { is_sealed, frame_bytes, memory, .. } = replay;
-        let known = Known { topics, reserved, is_sealed, frame_bytes, memory };
         let start = match &found {
-            Some(found) => Start::after(&*disk, &files, found, known, options)?,
+            Some(found) => Start::after(&*disk, &files, found, &mut replay, options)?,
             None => Start::new_journal(&*disk, &files, options)?,
         };
         let (identity, segment, end) = (start.header.identity, start.header.first, start.end);
@@ -70,7 +67,7 @@ impl Journal {
             identity,
             content: options.content,
             synced: AtomicU64::new(end),
-            memory: AtomicU32::new(memory),
+            memory: AtomicU32::new(replay.memory),
             poison: OnceLock::new(),
             is_snapshot_running: AtomicBool::new(false),
             snapshot_begin: AtomicU64::new(begin),

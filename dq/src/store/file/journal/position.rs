@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::header::Holds;
+
 /// A place in the journal: the bytes of all segments before it. It grows with every byte and is never used again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
@@ -56,6 +58,14 @@ impl FileName {
     }
 
     /// The name of a segment.
+    /// The name of a file that holds this from there on.
+    pub(super) fn holding(holds: Holds, first: u64) -> String {
+        match holds {
+            Holds::Journal => Self::segment(first),
+            Holds::Snapshot => Self::snapshot(first),
+        }
+    }
+
     pub(super) fn segment(first: u64) -> String {
         format!("journal-{first:020}.dq")
     }

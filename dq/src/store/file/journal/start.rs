@@ -1,5 +1,7 @@
 //! Where writing goes on after an opening.
 
+use std::mem;
+
 use super::error::{Fault, OpenError, tried};
 use super::files::Files;
 use super::frame::{NAME, RESERVATION, UNIT, frame_header, u64_at};
@@ -9,6 +11,7 @@ use super::header::{FORMAT, FileHeader, Holds, upgrade};
 use super::options::Options;
 use super::position::FileName;
 use super::recover::{Found, Last};
+use super::replay::Replay;
 use super::tail::Tail;
 use super::topics::Topics;
 use super::writer::{create_segment, watermark};
@@ -24,18 +27,6 @@ pub(super) struct Start {
     /// The position where the next group comes.
     pub(super) end: u64,
     pub(super) tail: Tail,
-}
-
-/// What the frames have told that new ones need.
-#[derive(Debug)]
-pub(super) struct Known {
-    pub(super) topics: Topics,
-    pub(super) reserved: u64,
-    pub(super) is_sealed: bool,
-    /// Bytes of frames since the snapshot began.
-    pub(super) frame_bytes: u64,
-    /// As in the last group.
-    pub(super) memory: u32,
 }
 
 impl Start {
@@ -57,7 +48,7 @@ impl Start {
         disk: &dyn Disk,
         files: &Files,
         found: &Found,
-        known: Known,
+        replay: &mut Replay,
         options: &Options,
     ) -> Result<Self, OpenError> {
         remove_all(disk, &files.unfinished)?;
@@ -66,26 +57,27 @@ impl Start {
         let durable = last.header.synced.max(found.snapshot.as_ref().map_or(0, |snapshot| snapshot.end));
         let unknown = last.group.filter(|(offset, _)| last.header.first + offset >= durable);
         let is_current = last.header.is_current(options.content);
+        let topics = mem::take(&mut replay.topics);
         let mut start = if unknown.is_some() || last.torn.is_some() || !is_current {
             let first = last.header.first + unknown.map_or(last.offset, |(offset, _)| offset);
             let at = (last.header.first, first, true);
             // All of it comes into one segment.
-            let mut tail = Tail::new(u64::MAX, at, known.topics, known.reserved);
+            let mut tail = Tail::new(u64::MAX, at, topics, replay.reserved);
             let mut content = options.content;
-            if let Some(group) = unknown.filter(|_| !known.is_sealed) {
+            if let Some(group) = unknown.filter(|_| !replay.is_sealed) {
                 append_again(disk, &last.header, group, &mut tail)?;
                 content = last.header.content;
             }
-            Self::segment(disk, FileHeader { format: FORMAT, content, first, ..last.header }, tail, known.memory)?
+            Self::segment(disk, FileHeader { format: FORMAT, content, first, ..last.header }, tail, replay.memory)?
         } else {
             let at = (last.header.first, last.end(), false);
-            Self::in_place(disk, last, Tail::new(options.segment_bytes, at, known.topics, known.reserved))?
+            Self::in_place(disk, last, Tail::new(options.segment_bytes, at, topics, replay.reserved))?
         };
         start.tail.limit_segments(options.segment_bytes);
         if !start.header.is_current(options.content) {
             start.tail.start_segment();
         }
-        start.tail.count_frames(known.frame_bytes);
+        start.tail.count_frames(replay.frame_bytes);
         let newest = start.header.first;
         let older: Vec<u64> = files.watermarks.iter().copied().filter(|marked| *marked != newest).collect();
         if !older.is_empty() || files.watermarks.is_empty() {

@@ -88,7 +88,7 @@ impl Topic {
         self.set_log(Log::Off);
         for (id, place) in places {
             let (record, at) = (Raw(&[]).record(), Timestamp::EPOCH);
-            match TimedPlace::ALL.into_iter().find(|timed| timed.copied() == place) {
+            match TimedPlace::of_copies(place) {
                 Some(timed) => self.jobs.insert(id, Slot::new(record, 0, Place::Timed(timed, at))),
                 None => self.broadcasts.insert(id, record, at),
             }
@@ -116,7 +116,7 @@ impl Topic {
                 }
                 Change::State(state) => self.settings = state.read().ok_or_else(|| reader.bad(Damage::Number))?,
                 Change::PauseOfGroup(name, pause) => {
-                    self.jobs.set_pause_of_group(&name.into(), pause.map(Cow::into_owned))
+                    self.jobs.set_pause_of_group(&name.into(), pause.map(Cow::into_owned));
                 }
                 Change::HistorySetting(setting) => {
                     self.histories.set(setting.check().map_err(|_| reader.bad(Damage::Number))?);

@@ -41,13 +41,14 @@ impl TimedPlace {
         }
     }
 
-    /// The place of its copies in an export.
-    pub(crate) const fn copied(self) -> CopyPlace {
-        match self {
-            Self::Delayed => CopyPlace::Delayed,
-            Self::Unacked => CopyPlace::Unacked,
-            Self::Dead => CopyPlace::Dead,
-            Self::Done => CopyPlace::Done,
+    /// The place of a row with such copies in an export; `None`: they are broadcasts.
+    pub(crate) const fn of_copies(place: CopyPlace) -> Option<Self> {
+        match place {
+            CopyPlace::Delayed => Some(Self::Delayed),
+            CopyPlace::Unacked => Some(Self::Unacked),
+            CopyPlace::Dead => Some(Self::Dead),
+            CopyPlace::Done => Some(Self::Done),
+            CopyPlace::Broadcast => None,
         }
     }
 }

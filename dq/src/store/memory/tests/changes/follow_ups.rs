@@ -12,7 +12,7 @@ fn target() -> TopicName {
 fn relay(topic: &mut Topic, now: Now, arrived: &[(TopicName, u64)]) -> Vec<OutboxEntry> {
     let (node, lease) = (node("n"), LEASE);
     let request = Relay { node, lease, arrived: Vec::new(), without: Vec::new(), limit: 10, bytes: USUAL_BYTES };
-    topic.relay(now, &request, arrived).entries
+    topic.outbox.relay(now, &request, arrived).entries
 }
 
 /// A run that ends with a follow-up; `all` gets the changes of each step.

@@ -32,7 +32,7 @@ fn relay(bench: &mut Bench, all: &mut Vec<Vec<u8>>) {
     loop {
         let (node, lease, arrived) = (node("n"), LEASE, vec![(name(), bench.topic.position_of(&own))]);
         let request = Relay { node, lease, arrived: Vec::new(), without: vec![], limit: 10, bytes: USUAL_BYTES };
-        let entries: Vec<OutboxEntry> = bench.topic.relay(bench.now, &request, &arrived).entries;
+        let entries: Vec<OutboxEntry> = bench.topic.outbox.relay(bench.now, &request, &arrived).entries;
         all.push(changes(&mut bench.topic));
         if entries.is_empty() {
             return;
