@@ -1,69 +1,16 @@
 //! Bytes → rows.
 
 use std::borrow::Cow;
-use std::hash::BuildHasher;
-
-use foldhash::fast::FixedState;
 
 use super::super::places::{Log, Place, Run, Slot, TimedPlace};
 use super::super::topic::Topic;
 use super::change::{self, Change, KeptPlace, Row};
-use super::read::{BadChanges, Damage, Reader};
+use super::read::{BadChanges, Damage, Part, PassedOver, Reader, Replay};
 use crate::job::{Fence, JobId, ProducerId, Token};
 use crate::store::raw::Raw;
 use crate::store::step::DEAD_LEASE;
 use crate::store::{CopyPlace, OutboxEntry, Packed};
 use crate::time::Timestamp;
-
-/// What a replay does with a change of a row that the topic does not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Replay {
-    /// It fails: every row is known.
-    Strict,
-    /// It goes on: the changes were made while the dump was taken that the topic was loaded from, so the dump may have been
-    /// ahead of them, and a later change has the row whole or gone.
-    WithinDump,
-}
-
-/// Which jobs are loaded: all, or one part of several, by their ids. So a directory that is larger than the memory is read part by part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
-    number: u64,
-    of: u64,
-}
-
-impl Part {
-    /// All jobs.
-    pub const WHOLE: Self = Self { number: 0, of: 1 };
-
-    /// So many parts, which have about equally many jobs.
-    pub fn each(of: u64) -> impl Iterator<Item = Self> {
-        (0..of.max(1)).map(move |number| Self { number, of: of.max(1) })
-    }
-
-    /// Whether what belongs to no job is loaded with it.
-    fn is_first(self) -> bool {
-        self.number == 0
-    }
-
-    fn is_whole(self) -> bool {
-        self == Self::WHOLE
-    }
-
-    pub(super) fn has(self, id: &JobId) -> bool {
-        // Another seed than that of the tables, in which the jobs of a part would collide.
-        self.is_whole() || FixedState::with_seed(self.of).hash_one(id.as_str()) % self.of == self.number
-    }
-}
-
-/// The rows that changes are of and that the topic does not have. Only within a dump; else there are none.
-#[derive(Debug, Default)]
-pub struct PassedOver {
-    /// Rows that were changed.
-    pub changed: Vec<JobId>,
-    /// Rows that went.
-    pub gone: Vec<JobId>,
-}
 
 impl Topic {
     /// Makes the topic what it was after these changes, or after this page of a dump, as far as they are of jobs of this part. Applying

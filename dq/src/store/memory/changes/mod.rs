@@ -17,8 +17,7 @@ mod dump;
 mod read;
 mod write;
 
-pub use apply::{Part, PassedOver, Replay};
-pub use read::{BadChanges, Damage};
+pub use read::{BadChanges, Damage, Part, PassedOver, Replay};
 
 #[cfg(test)]
 pub(super) use read::ends_of;

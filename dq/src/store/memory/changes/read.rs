@@ -1,8 +1,10 @@
 //! Bytes → changes. Every length is compared with the bytes that are left before anything is allocated.
 
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
 use super::super::places::Run;
-use super::Part;
-use super::apply::{PassedOver, Replay};
 use super::change::{Change, Time};
 use crate::job::{Fence, JobId, NodeId, Token};
 use crate::time::Timestamp;
@@ -52,6 +54,56 @@ impl BadChanges {
     pub(crate) const fn stopped() -> Self {
         Self { at: 0, length: 0, damage: Damage::Stopped }
     }
+}
+
+/// What a replay does with a change of a row that the topic does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replay {
+    /// It fails: every row is known.
+    Strict,
+    /// It goes on: the changes were made while the dump was taken that the topic was loaded from, so the dump may have been
+    /// ahead of them, and a later change has the row whole or gone.
+    WithinDump,
+}
+
+/// Which jobs are loaded: all, or one part of several, by their ids. So a directory that is larger than the memory is read part by part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    number: u64,
+    of: u64,
+}
+
+impl Part {
+    /// All jobs.
+    pub const WHOLE: Self = Self { number: 0, of: 1 };
+
+    /// So many parts, which have about equally many jobs.
+    pub fn each(of: u64) -> impl Iterator<Item = Self> {
+        (0..of.max(1)).map(move |number| Self { number, of: of.max(1) })
+    }
+
+    /// Whether what belongs to no job is loaded with it.
+    pub(super) fn is_first(self) -> bool {
+        self.number == 0
+    }
+
+    pub(super) fn is_whole(self) -> bool {
+        self == Self::WHOLE
+    }
+
+    pub(super) fn has(self, id: &JobId) -> bool {
+        // Another seed than that of the tables, in which the jobs of a part would collide.
+        self.is_whole() || FixedState::with_seed(self.of).hash_one(id.as_str()) % self.of == self.number
+    }
+}
+
+/// The rows that changes are of and that the topic does not have. Only within a dump; else there are none.
+#[derive(Debug, Default)]
+pub struct PassedOver {
+    /// Rows that were changed.
+    pub changed: Vec<JobId>,
+    /// Rows that went.
+    pub gone: Vec<JobId>,
 }
 
 /// The longest name of a node.

@@ -77,7 +77,7 @@ impl<'a> Writer<'a> {
             self.push(&Change::Origin(at.as_millis()));
             *self.origin.insert(at.as_millis())
         });
-        at.as_millis().wrapping_sub(origin).cast_signed()
+        at.as_millis().wrapping_sub(origin) as Time
     }
 
     /// What a step has touched.
