@@ -18,16 +18,15 @@
 //! about it. At the end of the behaviour the store's own audit must find no difference, and exactly the nodes that hold jobs
 //! must have a lease ([`Topic::audit`], [`Topic::close`]).
 //!
-//! The public modules are the behaviours, grouped by step or rule. The private ones are what they are written with:
+//! The public modules are the behaviours, grouped by step or rule: each public function of them is one, and `build.rs` lists them. The private ones are what they are written with:
 //! `topic` (the topic under test and the steps of its nodes), `producer` (adds and commands), `inspect` (queries and the
-//! audit), `subscriber` (signals), `copies` (exports and imports), `list` (the list), `suite` (the macro that makes tests of it), `setting` (the state of the topic), and `events` (brings a job into a state or makes an event of the state table happen).
+//! audit), `subscriber` (signals), `copies` (exports and imports), `suite` (the macro that makes tests of the list), `setting` (the state of the topic), and `events` (brings a job into a state or makes an event of the state table happen).
 
 mod changes;
 mod copies;
 mod events;
 mod fixture;
 mod inspect;
-mod list;
 mod producer;
 mod setting;
 mod subscriber;
@@ -94,10 +93,12 @@ pub mod updating;
 pub use fixture::StoreFixture;
 pub use topic::Topic;
 
-/// The names of all behaviours, in the order of the list.
-pub const BEHAVIOURS: &[&str] = crate::store_conformance! { @each names () };
+include!(concat!(env!("OUT_DIR"), "/behaviours.rs"));
+
+/// The names of all behaviours, module by module.
+pub const BEHAVIOURS: &[&str] = store_behaviours! { names () };
 
 /// Runs the behaviours whose names are wanted, one after the other, each on a fixture of its own that `open` makes.
 pub async fn run_all<F: StoreFixture>(open: impl AsyncFn() -> F, wanted: impl Fn(&str) -> bool) {
-    crate::store_conformance! { @each run (open wanted) }
+    store_behaviours! { run (open wanted) }
 }

@@ -26,6 +26,5 @@ macro_rules! store_conformance {
         }
     )+)+ };
     (@names () $($group:ident: $($behaviour:ident)+;)+) => { &[$($(::core::stringify!($behaviour),)+)+] };
-    (@each $what:ident $with:tt) => { $crate::store_behaviours! { $what $with } };
     ($open:expr) => { $crate::store_behaviours! { tests ($open) } };
 }
