@@ -91,6 +91,7 @@ pub mod turns;
 pub mod updating;
 
 pub use fixture::StoreFixture;
+pub(crate) use moves::EVENTS;
 pub use topic::Topic;
 
 include!(concat!(env!("OUT_DIR"), "/behaviours.rs"));

@@ -8,7 +8,7 @@ use dq::job::state::Event;
 use dq::store::CommandKind;
 
 /// Every event that a producer or a node can cause.
-const EVENTS: [Event; 27] = [
+pub(crate) const EVENTS: [Event; 27] = [
     Event::Transferred,
     Event::Swept,
     Event::Acked { retain: false },

@@ -57,11 +57,6 @@ impl Topic {
         Timestamp::floor_micros(self.micros)
     }
 
-    /// A due time this long after now: rounded up, or now without a delay.
-    pub(super) fn after(&self, delay: Duration) -> Timestamp {
-        if delay.is_zero() { self.now() } else { Timestamp::ceil_micros(self.micros + delay.as_micros() as u64) }
-    }
-
     pub(super) fn row(&self, id: &JobId) -> Option<&Row> {
         self.view.jobs.get(id)?.row.as_ref()
     }

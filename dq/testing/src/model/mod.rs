@@ -3,7 +3,7 @@
 //! A history is a list of operations of several nodes and producers: every kind of request, with right, old and wrong sequence
 //! numbers, tokens, call numbers and lease ends, with lost answers, and with a clock that moves forward and jumps back. After
 //! every operation the answer, every page, query and count, and the leases must be those of the memory store, which is the
-//! reference. What the memory store does is checked by itself: `invariants` says what must hold after every step, and that
+//! reference. The memory store is checked by itself: `invariants` says what must hold after every step, and that
 //! jobs move by [`State::apply`](dq::job::State::apply) alone. Every history ends in the same way: the nodes give back all runs
 //! and parked jobs and claim them once more, which shows crashes, pending commands and notes that no answer has shown yet, and
 //! everything is deleted.
