@@ -1,6 +1,5 @@
 //! A few seeds of the simulation, and that a seed is the same run again. `tests/simulate` runs many.
 
-mod kills;
 mod shrink;
 mod taken;
 mod users;

@@ -1,7 +1,7 @@
 //! What simulations need: the whole state of a topic, for the checkers that run after every step; and a step and its confirmation apart,
 //! because they judge a step when it is done, and see its answer only later.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::MemoryStore;
 use super::durable::Waits;
@@ -55,27 +55,14 @@ pub struct View {
 impl MemoryStore {
     /// Everything that the store keeps of a topic. O(jobs log jobs); records are shared, not copied.
     pub fn view(&self, key: &TopicKey) -> View {
-        self.viewed(key, |topic| View {
+        let Some(cell) = self.topics.known(key) else { return View { consistent: true, ..View::default() } };
+        let view = |topic: &Topic| View {
             jobs: topic.jobs.iter().map(|(id, slot)| (id.clone(), job_view(slot))).collect(),
             broadcasts: topic.broadcasts.iter().map(|(id, broadcast)| (id.clone(), broadcast.clone())).collect(),
+            leases: topic.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease)).collect(),
             consistent: topic.jobs.is_consistent(),
-            ..View::default()
-        })
-    }
-
-    /// As [`view`](Self::view), but of these jobs only, without broadcasts and without the check of consistency. O(ids).
-    pub fn view_of(&self, key: &TopicKey, ids: &BTreeSet<JobId>) -> View {
-        self.viewed(key, |topic| {
-            let known = ids.iter().filter_map(|id| Some((id.clone(), job_view(topic.jobs.get(id)?))));
-            View { jobs: known.collect(), consistent: true, ..View::default() }
-        })
-    }
-
-    fn viewed(&self, key: &TopicKey, view: impl FnOnce(&Topic) -> View) -> View {
-        let Some(cell) = self.topics.known(key) else { return View { consistent: true, ..View::default() } };
-        let leases =
-            |topic: &Topic| topic.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease)).collect();
-        cell.query("view", |topic, _| Ok(View { leases: leases(topic), ..view(topic) })).unwrap_or_default()
+        };
+        cell.query("view", |topic, _| Ok(view(topic))).unwrap_or_default()
     }
 }
 

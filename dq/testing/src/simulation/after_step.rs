@@ -31,15 +31,11 @@ impl Sim {
             }
             checker.check_watch(from, *seen, *watched, micros);
         }
-        if self.settings().kills.is_some() {
-            checker.check_part(&did, &self.store(), key, micros);
-        } else {
-            let view = self.store().view(key);
-            self.workload.narrate(self, key, &did, &checker, &view);
-            self.note_members(key, &did, &checker, &view);
-            checker.check_step(&did, view, micros);
-            self.check_broadcasts(key, &mut checker, micros);
-        }
+        let view = self.store().view(key);
+        self.workload.narrate(self, key, &did, &checker, &view);
+        self.note_members(key, &did, &checker, &view);
+        checker.check_step(&did, view, micros);
+        self.check_broadcasts(key, &mut checker, micros);
         self.keep_step(key, &checker);
         self.check_permits(&mut checker, micros);
         if self.is_endless(&checker) {
@@ -49,9 +45,9 @@ impl Sim {
         Arc::clone(&self.workload).stepped(self, key, &did);
     }
 
-    /// Returns whether nodes send requests without end. Users' programs and the experiment with kills may have many jobs.
+    /// Returns whether nodes send requests without end. Users' programs may have many jobs.
     fn is_endless(&self, checker: &Checker) -> bool {
-        checker.steps > MOST_STEPS && self.settings().kills.is_none() && !self.workload.is_program()
+        checker.steps > MOST_STEPS && !self.workload.is_program()
     }
 
     pub(super) fn after_step(self: &Arc<Self>) {

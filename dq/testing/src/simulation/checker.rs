@@ -17,7 +17,6 @@ mod handlers;
 mod kept;
 mod order;
 mod outcome;
-mod part;
 mod record;
 mod slow;
 mod steps;
@@ -25,7 +24,6 @@ mod takeovers;
 mod ticks;
 mod turns;
 
-pub use caps::EXTRA_CRASHES;
 pub(super) use order::AGEING;
 pub(super) use record::{AddResult, Caps, Checker, Did, End, Expected, HandlerKind};
 pub(super) use takeovers::Leased;

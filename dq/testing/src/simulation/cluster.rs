@@ -128,10 +128,6 @@ impl ClusterState {
         self.main.below(most)
     }
 
-    pub(super) fn between(&self, from: u64, to: u64) -> u64 {
-        self.main.between(from, to)
-    }
-
     pub(super) fn chance(&self, probability: f64) -> bool {
         self.main.chance(probability)
     }

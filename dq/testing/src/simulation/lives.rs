@@ -37,10 +37,7 @@ impl Sim {
             let (now, micros) = (self.cluster.now(), self.clock.micros());
             self.for_checkers(|checker| checker.node_dies(&node.id, now, micros));
             let sim = Arc::clone(self);
-            let after = self.settings().kills.map_or_else(
-                || self.cluster.random(&process.name, u64::MAX).between(SECOND, 6 * SECOND),
-                |_| self.cluster.between(100 * MS, SECOND),
-            );
+            let after = self.cluster.random(&process.name, u64::MAX).between(SECOND, 6 * SECOND);
             self.cluster.at(self.cluster.now() + after, move || sim.start_node());
         }
         process.kill();

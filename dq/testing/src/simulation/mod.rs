@@ -18,7 +18,7 @@
 //! 5. The engine: `lives` (how nodes end), `node_checks`, `takeovers`, `signals`, `after_step`, `altered` with `altered_state` and
 //!    `altered_ticks` (rules taken away at the seams), `follow_ups`, `job_sets`, `network`, `producer`, `store`.
 //! 6. dq's own workload: `callers` with `operators` and `set_callers`, `script`, `receiving`, `nodes`, `faults`, `cost`.
-//! 7. Runs: `run`, `kills`, `smaller`, `shrink`.
+//! 7. Runs: `run`, `smaller`, `shrink`.
 //! 8. `users`: simulations of users' programs, the other workload.
 
 mod after_step;
@@ -34,7 +34,6 @@ mod file;
 mod files;
 mod follow_ups;
 mod job_sets;
-mod kills;
 mod ledger;
 mod lives;
 mod network;
@@ -66,11 +65,8 @@ mod units;
 pub(super) mod users;
 mod version;
 
-pub use checker::EXTRA_CRASHES;
-pub use kills::{KillReport, simulate_kills};
 pub use profile::Profile;
 pub use rules::RULES;
 pub use run::{Options, Report, simulate};
-pub use settings::Killing;
 pub use shrink::{Shrunk, kind, shrink, shrink_by};
 pub use sim::InjectedFault;

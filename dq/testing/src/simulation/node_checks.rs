@@ -33,7 +33,7 @@ impl Sim {
             self.check_subscriptions(&alive);
         }
         let clock = Timestamp::floor_micros(micros);
-        for node in alive.iter().filter(|node| !node.process.is_paused() && self.settings().kills.is_none()) {
+        for node in alive.iter().filter(|node| !node.process.is_paused()) {
             // What is not polled cannot end.
             let process = &node.process;
             let awake = process.paused_until.load(Relaxed).max(process.starved_until.load(Relaxed));

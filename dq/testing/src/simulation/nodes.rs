@@ -133,7 +133,7 @@ impl Sim {
         // `CAPS` allows one attempt more than there are retries.
         settings.retry = "200ms, 1s, 4s".parse().expect("it is a good policy");
         settings.max_crashes = if without("19") { u32::MAX } else { CAPS.crashes };
-        settings.dead_kept = lock(&self.checker_of(&self.keys[0])).caps.unwrap_or(CAPS).dead_kept;
+        settings.dead_kept = CAPS.dead_kept;
         settings.unacked_age = UNACKED_AGE;
         settings.ack = if run.profile == Profile::Claim { AckMode::OnClaim } else { AckMode::OnReturn };
         settings

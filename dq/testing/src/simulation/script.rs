@@ -12,7 +12,6 @@ use super::follow_ups::{FollowUp, has_follow_up};
 use super::process::{Process, block};
 use super::profile::Profile;
 use super::random::RandomSource;
-use super::settings::INNOCENT;
 use super::sim::Sim;
 use super::sync::lock;
 use super::units::{MS, SECOND};
@@ -63,13 +62,6 @@ impl Scripted {
     /// What to do, and after how long.
     fn plan(&self, kind: HandlerKind, version: u64, (random, nth): (&RandomSource, u64)) -> (Behavior, u64) {
         let settings = self.sim.settings();
-        if settings.kills.is_some() {
-            // It kills in `on_due`; every second killer does so in `final_retry` too.
-            let kills = version & KILLER != 0
-                && (kind == HandlerKind::OnDue || (version / (8 * (INNOCENT + 1))).is_multiple_of(2));
-            let end = if kind == HandlerKind::Final { End::FinalOver } else { End::Acked };
-            return if kills { (Behavior::Kill, random.below(SECOND / 2)) } else { (Behavior::End(end), SECOND / 2) };
-        }
         let crowd = settings.profile.has_crowds();
         let quick = if crowd && random.chance(0.9) {
             random.between(MS, 8 * MS)
@@ -127,7 +119,7 @@ impl Scripted {
         let (act, after) = self.plan(kind, version, (&random, nth));
         self.sim.cluster.log(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
         // On a slow link a handler would wait for the answer until its run times out.
-        let may_keep = self.sim.settings().kills.is_none() && self.sim.settings().profile != Profile::Large;
+        let may_keep = self.sim.settings().profile != Profile::Large;
         if kind == HandlerKind::OnDue && may_keep && random.chance(0.2) {
             self.checkpoint(&delivery, &random, (version, nth)).await;
         }

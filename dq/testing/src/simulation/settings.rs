@@ -11,18 +11,6 @@ use dq::config::NodeSettings;
 /// The names of the broadcast listeners of each node.
 pub(super) const LISTENERS: [&str; 2] = ["left", "right"];
 
-/// In the experiment with kills, one job in `INNOCENT` + 1 is a killer.
-pub(super) const INNOCENT: u64 = 3;
-
-/// What kills nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Killing {
-    /// Jobs kill the node that runs them, and nothing else does.
-    ByJobs,
-    /// Something outside kills any node at any time; no job has a part in it.
-    FromOutside,
-}
-
 /// The settings of a run.
 #[derive(Debug, Clone)]
 pub(super) struct RunSettings {
@@ -44,8 +32,6 @@ pub(super) struct RunSettings {
     pub(super) failing: f64,
     pub(super) concurrency: usize,
     pub(super) killers: bool,
-    /// The run is an experiment with crashes only.
-    pub(super) kills: Option<Killing>,
     pub(super) chaos: bool,
     /// The timeout of handlers, in µs.
     pub(super) timeout: u64,
@@ -131,7 +117,6 @@ impl RunSettings {
                 Profile::Large => cluster.random("bandwidth", 0).pick(&[60_000, 200_000]),
                 _ => 0,
             },
-            kills: None,
             killers: profile == Profile::Killers || chaos && cluster.chance(0.5),
             chaos,
             timeout: if matches!(profile, Profile::Crowd | Profile::Starved) { 8 } else { cluster.pick(&[8, 40]) }

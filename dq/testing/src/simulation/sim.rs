@@ -16,7 +16,6 @@ use super::profile::Profile;
 use super::random::RandomSource;
 use super::settings::RunSettings;
 use super::sync::lock;
-use dq::config::TopicSettings;
 use dq::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::provider::Provider;
 use dq::store::memory::{MemoryStore, Snapshot};
@@ -346,16 +345,14 @@ pub(super) fn key(topic: &str) -> TopicKey {
 /// The checker of a topic of dq's own workload.
 fn checker(settings: &RunSettings) -> Checker {
     let mut checker = Checker::of(settings.timeout);
-    // The experiment with kills counts the DEAD jobs at its end, so none may be pruned before.
-    let dead_kept = if settings.kills.is_some() { TopicSettings::default().dead_kept } else { CAPS.dead_kept };
     checker.lookahead = settings.lookahead;
     checker.group_limit = settings.groups;
     checker.group_burst = settings.group_burst;
     checker.node = settings.node.clone();
     checker.is_calm = settings.profile == Profile::Calm;
     checker.is_slow = settings.profile == Profile::Large;
-    checker.only_jobs_crash = settings.profile == Profile::Killers && settings.kills.is_none();
-    checker.caps = Some(Caps { permits: settings.concurrency, dead_kept, ..CAPS });
+    checker.only_jobs_crash = settings.profile == Profile::Killers;
+    checker.caps = Some(Caps { permits: settings.concurrency, ..CAPS });
     checker.acks_on_claim = settings.profile == Profile::Claim;
     checker
 }

@@ -305,12 +305,8 @@ fn last_seen(inner: &dyn Link, last_seen: Sequence) -> Sequence {
 fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -> Did {
     let node = node.clone();
     match (request, answer) {
-        (_, Answer::Transfer(Sequenced::Done(done))) => {
-            Did::Claim { node, claims: done.claims.clone(), aged: false, told: done.state.clone() }
-        }
-        (_, Answer::Sweep(Sequenced::Done(done))) => {
-            Did::Claim { node, claims: done.claims.clone(), aged: true, told: done.state.clone() }
-        }
+        (_, Answer::Transfer(Sequenced::Done(done))) => Did::Claim { node, claims: done.claims.clone(), aged: false },
+        (_, Answer::Sweep(Sequenced::Done(done))) => Did::Claim { node, claims: done.claims.clone(), aged: true },
         (Request::Settle(Settle { outcomes, .. }), Answer::Settle(settled)) => {
             Did::Settle { node, outcomes: outcomes.into_iter().zip(settled.verdicts.iter().cloned()).collect() }
         }
@@ -332,7 +328,6 @@ fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -
             let charged = request.seen != Timestamp::EPOCH;
             Did::Reclaim { from: request.node, seen: request.seen, watched, charged }
         }
-        (_, Answer::Release(_)) => Did::Release { node },
         (Request::Publish(request), Answer::Publish(published)) => {
             Did::Publish { published: *published, expires_after: request.expires_after }
         }

@@ -18,11 +18,7 @@ use dq::time::Timestamp;
 impl Sim {
     /// Checks after a step that the jobs of nodes that died go back in time, in every topic.
     pub(super) fn check_takeovers(&self) {
-        if is_any_away() && !without("told")
-            || self.is_file()
-            || self.workload.is_program()
-            || self.settings().kills.is_some()
-        {
+        if is_any_away() && !without("told") || self.is_file() || self.workload.is_program() {
             return;
         }
         let now = self.cluster.now();

@@ -1,6 +1,5 @@
 //! What a step may do to a job, and what it must do.
 
-use std::collections::BTreeSet;
 use std::mem;
 
 use super::super::version::version;
@@ -8,7 +7,7 @@ use super::record::{Checker, Did};
 use dq::job::{Cause, Fence, JobId, Record, State};
 use dq::store::step::{Change, Verdict};
 use dq::store::{AddOutcome, CommandKind, NewJob, OnDuplicate};
-use dq::testing::seam::{JobView, View};
+use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
 impl Checker {
@@ -205,7 +204,7 @@ impl Checker {
             && kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::Crashes))
             && !self.expected.charged.get(&old).is_some_and(|crashed| crashed.convicts())
         {
-            self.bad_crash_death(format!(
+            self.bad(format!(
                 "[19] {id} ({old}) is DEAD by crashes, though it ran as {:?}",
                 self.expected.charged.get(&old)
             ));
@@ -214,9 +213,6 @@ impl Checker {
             && kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::PlaceLost))
         {
             self.bad(format!("[2] {id} ({old}) is recovered, though no other program removes a place"));
-        }
-        if let Some(kept) = still {
-            self.note_crash(old, job, kept, matches!(did, Did::Reclaim { .. }));
         }
     }
 
@@ -266,18 +262,6 @@ impl Checker {
         let due = self.expected.due.get(&version).map(|due| Timestamp::ceil_micros(*due));
         if (is.state, is.at, is.crashes) != (State::Delayed, due, 0) {
             self.bad(format!("[4] {id} ({version}) was added for {due:?} and is {} {:?}", is.state, is.at));
-        }
-    }
-
-    pub(super) fn check_leases(&mut self, did: &Did, after: &View) {
-        let holders: BTreeSet<_> = after.jobs.values().filter_map(|job| Some(&job.row.as_ref()?.node)).collect();
-        if holders != after.leases.keys().collect() {
-            self.bad("[8] leases are not exactly where rows are".into());
-        }
-        if let Did::Release { node } = did
-            && after.leases.get(node).is_some_and(|end| *end != Timestamp::EPOCH)
-        {
-            self.bad(format!("[8] {node} was released and has a lease"));
         }
     }
 }

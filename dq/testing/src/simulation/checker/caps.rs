@@ -6,7 +6,7 @@ use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
 /// How many crashes beyond the cap a job may cause before its `final_retry` begins.
-pub const EXTRA_CRASHES: u32 = 2;
+pub(super) const EXTRA_CRASHES: u32 = 2;
 
 impl Checker {
     /// Checks that a job has not crashed or failed more often than its topic allows.

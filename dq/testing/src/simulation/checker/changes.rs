@@ -1,10 +1,9 @@
-//! Changes and extensions: a change does what its answer says, and an extended job stays as it was; a command that names another version does
-//! nothing (rule 28).
+//! Changes and extensions: a change does what its answer says, and an extended job stays as it was (rule 28).
 
 use super::super::version::{mark, version, with_payload};
 use super::record::{Added, Checker};
 use dq::job::{Metadata, State};
-use dq::store::{ChangeKind, ChangeOutcome, ChangeVerdict, Command, CommandOutcome, JobChange, NewJob, OptionChange};
+use dq::store::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, NewJob, OptionChange};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
 
@@ -77,19 +76,6 @@ impl Checker {
             };
             if !fits {
                 self.bad(format!("[28] {item:?} is answered {outcome:?}: {was:?} is {is:?}"));
-            }
-        }
-    }
-
-    /// Checks the commands that name the version of their job, and are alone in their batch.
-    pub(super) fn check_named_versions(&mut self, items: &[(Command, CommandOutcome)], before: &View) {
-        for (item, outcome) in items {
-            let alone = items.iter().filter(|(other, _)| other.id == item.id).count() == 1;
-            let job = before.jobs.get(&item.id).filter(|_| alone && !before.broadcasts.contains_key(&item.id));
-            let (Some(wanted), Some(job)) = (item.if_version, job) else { continue };
-            let other = Some(job.record.fixed().version).filter(|present| *present != wanted);
-            if outcome.other_version != other || other.is_some() && outcome.changed {
-                self.bad(format!("[28] {item:?} is answered {outcome:?}: {job:?}"));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What crashes do to each job: how many its handlers caused, how many it was charged, and how the charged runs had run
 //! (rule 19).
 
-use super::super::version::{KILLER, version};
+use super::super::version::KILLER;
 use super::caps::EXTRA_CRASHES;
 use super::record::{Checker, Crashed};
 use dq::job::{Cause, Isolation, JobId, NodeId, State};
@@ -33,10 +33,10 @@ impl Checker {
             self.expected.charged.insert(number, crashed);
         }
         if convicted && !crashed.convicts() {
-            self.bad_crash_death(format!("[19] {id} ({number}) is DEAD by crashes, though it ran as {crashed:?}"));
+            self.bad(format!("[19] {id} ({number}) is DEAD by crashes, though it ran as {crashed:?}"));
         }
         if convicted && self.only_jobs_crash && number & KILLER == 0 {
-            self.bad_crash_death(format!("[19] {id} ({number}) is innocent, but is exhausted by crashes"));
+            self.bad(format!("[19] {id} ({number}) is innocent, but is exhausted by crashes"));
         }
     }
 
@@ -56,7 +56,6 @@ impl Checker {
         if record.final_polled {
             return;
         }
-        record.caused_before_final += 1;
         let (caused, most) = (record.caused, self.caps.map_or(u32::MAX, |caps| caps.crashes + EXTRA_CRASHES));
         if caused > most && self.only_jobs_crash {
             self.bad(format!("[19] {number} caused {caused} crashes before its final_retry"));
@@ -67,38 +66,6 @@ impl Checker {
     pub(super) fn forgets_crashes(&mut self, number: u64) {
         if let Some(record) = self.crash_records.get_mut(&number) {
             (record.caused, record.final_polled) = (0, false);
-        }
-    }
-
-    /// A run is over, and the store keeps its job.
-    pub(super) fn note_crash(&mut self, number: u64, job: &JobView, kept: &JobView, reclaimed: bool) {
-        debug_assert_eq!(version(&kept.record), number, "it is the same version");
-        let record = self.crash_records.entry(number).or_default();
-        if kept.crashes > job.crashes {
-            record.charged += 1;
-            record.last = self.expected.charged.get(&number).copied().unwrap_or_default();
-        }
-        let by_crashes = || kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::Crashes));
-        if kept.state == State::Dead && (reclaimed || by_crashes()) {
-            self.crashed += 1;
-            record.dead = Some(isolation(job.row.as_ref()) == Some(Isolation::Alone));
-        }
-    }
-
-    /// The versions that were added.
-    pub(in crate::simulation) fn added(&self) -> impl Iterator<Item = u64> {
-        self.expected.effected.iter().copied()
-    }
-
-    /// How many jobs have neither ended nor are DEAD by crashes.
-    pub(in crate::simulation) fn open(&self) -> usize {
-        self.expected.effected.len() - self.expected.ended.len() - self.crashed
-    }
-
-    /// Reports a wrong death by crashes, unless deaths are only counted.
-    pub(super) fn bad_crash_death(&mut self, what: String) {
-        if !self.only_counts_crash_deaths {
-            self.bad(what);
         }
     }
 }

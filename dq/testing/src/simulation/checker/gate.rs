@@ -98,10 +98,4 @@ impl Gate {
     pub(super) fn is_full(&self, running: usize) -> bool {
         self.state.concurrency().is_some_and(|limit| running >= limit)
     }
-
-    /// What an answer must tell.
-    pub(super) fn told(&self, clock: Timestamp) -> Option<TopicState> {
-        let state = TopicState { pause: self.pause(clock).cloned(), ..self.state.clone() };
-        (state != TopicState::default()).then_some(state)
-    }
 }

@@ -137,14 +137,6 @@ impl Checker {
         }
     }
 
-    /// The answer to a claim tells the state of the topic.
-    pub(super) fn check_told(&mut self, node: &NodeId, told: Option<&TopicState>, micros: u64) {
-        let wanted = self.expected.gate.told(Timestamp::floor_micros(micros));
-        if wanted.as_ref() != told {
-            self.bad(format!("[29] {node} is told {told:?} of the topic, not {wanted:?}"));
-        }
-    }
-
     /// An add was refused because the topic drains, or took effect.
     pub(super) fn check_drains(&mut self, refused: bool) {
         match (refused, &self.expected.gate.state.drain) {

@@ -10,7 +10,7 @@ use dq::config::NodeSettings;
 use dq::job::{Fence, Isolation, JobId, KeptState, NodeId, ProducerId, Token};
 use dq::store::step::{Change, Claim, NoteVerdict, Outcome, Published, Verdict};
 use dq::store::{
-    AddOutcome, ChangeOutcome, Command, CommandKind, CommandOutcome, JobChange, NewJob, SetTopic, TopicSet, TopicState,
+    AddOutcome, ChangeOutcome, Command, CommandKind, CommandOutcome, JobChange, NewJob, SetTopic, TopicSet,
 };
 use dq::testing::seam::View;
 use dq::time::Timestamp;
@@ -24,8 +24,6 @@ pub(in crate::simulation) enum Did {
         node: NodeId,
         claims: Vec<Claim>,
         aged: bool,
-        /// What the answer tells of the state of the topic.
-        told: Option<Box<TopicState>>,
     },
     Settle {
         node: NodeId,
@@ -38,9 +36,6 @@ pub(in crate::simulation) enum Did {
         /// The age of the link when the request was sent, in µs.
         watched: u64,
         charged: bool,
-    },
-    Release {
-        node: NodeId,
     },
     Add {
         jobs: Vec<(NewJob, AddOutcome)>,
@@ -164,15 +159,15 @@ pub(in crate::simulation) struct Expected {
 
 /// How a run that was charged a crash had run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::simulation) struct Crashed {
-    pub(in crate::simulation) isolated: bool,
+pub(super) struct Crashed {
+    pub(super) isolated: bool,
     /// No other handler and no broadcast listener of any topic ran in its process.
-    pub(in crate::simulation) alone: bool,
+    pub(super) alone: bool,
 }
 
 impl Crashed {
     /// Returns whether the crash may exhaust its job.
-    pub(in crate::simulation) const fn convicts(self) -> bool {
+    pub(super) const fn convicts(self) -> bool {
         self.isolated && self.alone
     }
 }
@@ -250,12 +245,8 @@ pub(in crate::simulation) struct Checker {
     /// The nodes have the ageing of the own workload of dq.
     pub(in crate::simulation) has_ageing: bool,
     pub(in crate::simulation) found: Option<String>,
-    /// What crashes did to each job.
-    pub(in crate::simulation) crash_records: BTreeMap<u64, CrashRecord>,
-    /// How many jobs are DEAD by crashes, if none of them is requeued.
-    pub(super) crashed: usize,
-    /// Deaths by crashes are counted and not reported.
-    pub(in crate::simulation) only_counts_crash_deaths: bool,
+    /// What crashes each job has caused.
+    pub(super) crash_records: BTreeMap<u64, CrashRecord>,
     pub(in crate::simulation) steps: u64,
     pub(in crate::simulation) handled: u64,
     /// Ticks of schedules that took effect.
@@ -292,21 +283,13 @@ pub(in crate::simulation) enum AddResult {
     Unknown,
 }
 
-/// What crashes did to one job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::simulation) struct CrashRecord {
-    /// Charged crashes since the last settled outcome.
-    pub(in crate::simulation) charged: u32,
-    /// How the run that was charged last had run.
-    pub(in crate::simulation) last: Crashed,
-    /// Crashes that its handlers caused since then, charged or not,
-    pub(in crate::simulation) caused: u32,
-    /// and how many of them before its `final_retry` began.
-    pub(in crate::simulation) caused_before_final: u32,
+/// What crashes a job has caused.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CrashRecord {
+    /// Those since the last settled outcome, charged or not.
+    pub(super) caused: u32,
     /// Its `final_retry` has begun.
-    pub(in crate::simulation) final_polled: bool,
-    /// `Some` if the job is DEAD by crashes: whether the run that ended there was isolated.
-    pub(in crate::simulation) dead: Option<bool>,
+    pub(super) final_polled: bool,
 }
 
 /// The limits of a topic.

@@ -90,7 +90,6 @@ impl Checker {
             }
         }
         self.check_effects(did, &before, &after);
-        self.check_leases(did, &after);
         self.before = after;
     }
 
@@ -104,7 +103,6 @@ impl Checker {
                 }
             }
             Did::Command { items } => {
-                self.check_named_versions(items, before);
                 for (item, _) in items.iter().filter(|(_, outcome)| outcome.other_version.is_none()) {
                     self.note_command(item, before.jobs.get(&item.id));
                 }
@@ -114,7 +112,7 @@ impl Checker {
                     self.note_change(item, outcome, before, micros);
                 }
             }
-            Did::Claim { node, claims, aged, told } => {
+            Did::Claim { node, claims, aged } => {
                 for claim in claims {
                     self.check_may_take(&claim.id, (!aged).then_some(claim.token.due), micros);
                     self.note_claim(node, claim, before.jobs.get(&claim.id), *aged, micros);
@@ -122,7 +120,6 @@ impl Checker {
                 if !aged {
                     self.check_no_tick_waits(claims, before, micros);
                 }
-                self.check_told(node, told.as_deref(), micros);
             }
             Did::Set { set, answer } => self.note_set(set, &answer.now, micros),
             Did::RefuseAdd => self.check_drains(true),
@@ -150,7 +147,7 @@ impl Checker {
                     self.note_state(id, *token, state.clone(), before.jobs.get(id));
                 }
             }
-            Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Release { .. } | Did::Publish { .. } => {}
+            Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Publish { .. } => {}
         }
     }
 

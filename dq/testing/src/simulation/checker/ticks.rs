@@ -1,12 +1,11 @@
 //! Schedules: each tick adds its job once, or once for a gap, and no schedule is lost (rule 30).
 //!
-//! A tick must be the one that the schedule in the store has at the clock at which its node claimed it. If the schedule repeats at an
-//! interval, the checker calculates the tick without the code of the nodes.
+//! A tick must be the one that the schedule in the store has at the clock at which its node claimed it.
 
 use super::super::version::version;
 use super::record::{Checker, Did};
 use dq::job::{Deliver, JobId, Record, State};
-use dq::schedule::{Definition, LATE, OnMissed, Times, schedule_name};
+use dq::schedule::{Definition, schedule_name};
 use dq::store::step::{Change, Tick, TickJob, Verdict};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
@@ -39,18 +38,6 @@ impl Checker {
         };
         if asked(tick) != asked(&wanted) {
             self.bad(format!("[30] {id} asks for {:?}, not for {:?}", asked(tick), asked(&wanted)));
-        }
-        if let Some((ticks, next)) = fired(&schedule, due, clock) {
-            let is_of = |job: &TickJob, at: Timestamp| {
-                let late = job.due.since(at);
-                job.id.as_str() == format!("dq:tick:{name}@{at}")
-                    && job.due >= at
-                    && (late.is_zero() || late < schedule.jitter)
-            };
-            let fits = tick.jobs.len() == ticks.len() && tick.jobs.iter().zip(&ticks).all(|(job, at)| is_of(job, *at));
-            if !fits || tick.next != next {
-                self.bad(format!("[30] {id} asks for {:?}; its ticks are {ticks:?}, then {next:?}", asked(tick)));
-            }
         }
         let still = |last: &JobId| {
             let state = after.jobs.get(last).map(|job| job.state);
@@ -107,31 +94,6 @@ impl Checker {
     pub(in crate::simulation) fn schedules(&self) -> Vec<String> {
         self.before.jobs.keys().filter_map(schedule_name).map(str::to_owned).collect()
     }
-}
-
-/// The most ticks of one step.
-const MOST: usize = 100;
-
-/// The ticks that get a job at this clock, and the next one; `None` if the schedule has no interval, or none of its ticks is due.
-fn fired(schedule: &Definition, due: Timestamp, clock: Timestamp) -> Option<(Vec<Timestamp>, Option<Timestamp>)> {
-    let Times::Every(interval) = schedule.ticks.times else { return None };
-    if schedule.pause.is_some() || due < schedule.tick {
-        return None;
-    }
-    let (first, every) = (schedule.tick.as_millis(), interval.as_millis() as u64);
-    let end = schedule.ticks.end.map_or(u64::MAX, Timestamp::as_millis);
-    let passed: Vec<_> = (first..=clock.as_millis().min(end)).step_by(every as usize).collect();
-    let last = *passed.last()?;
-    let ticks = match schedule.on_missed {
-        OnMissed::All => passed.into_iter().take(MOST).collect(),
-        OnMissed::Once => vec![last],
-        OnMissed::Skip => {
-            Some(last).filter(|last| clock.as_millis() - last <= LATE.as_millis() as u64).into_iter().collect()
-        }
-    };
-    let before = if schedule.on_missed == OnMissed::All { *ticks.last()? } else { last };
-    let next = Some(before + every).filter(|next| *next <= end);
-    Some((ticks.into_iter().map(Timestamp::from_millis).collect(), next.map(Timestamp::from_millis)))
 }
 
 /// What a tick asks of the store: its next tick, its jobs with their due times, and the job that must have ended.

@@ -76,12 +76,7 @@ impl Program {
                 self.note(sim, None, None, || format!("{} changes {topic}: {:?}", set.by, set.change));
             }
             Did::RefuseAdd => self.note(sim, None, None, || format!("{topic} drains, and refuses an add")),
-            Did::Claim { .. }
-            | Did::Nothing
-            | Did::Note { .. }
-            | Did::Keep { .. }
-            | Did::Release { .. }
-            | Did::Publish { .. } => {}
+            Did::Claim { .. } | Did::Nothing | Did::Note { .. } | Did::Keep { .. } | Did::Publish { .. } => {}
         }
     }
 }
