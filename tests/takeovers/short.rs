@@ -11,11 +11,6 @@ fn measure(options: &[&str]) {
 }
 
 #[test]
-fn jobs_go_back_within_the_bound_for_each_lease() {
-    measure(&["--store", "memory", "--kills", "50"]);
-}
-
-#[test]
 fn a_job_that_is_killed_at_each_step_continues_from_its_last_checkpoint() {
     measure(&["--store", "file", "--steps", "30"]);
     measure(&["--store", "redis", "--steps", "7"]);

@@ -132,7 +132,6 @@ pub fn kill_at_each(store: Store, steps: u64) -> bool {
             let folder = Folder::unmade();
             runtime.block_on(kill_all(&folder.url(), steps))
         }
-        Store::Memory => panic!("no process outlives a memory store"),
     }
 }
 

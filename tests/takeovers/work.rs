@@ -1,4 +1,4 @@
-//! The jobs and handlers of both stores.
+//! The jobs and handlers of the nodes.
 
 use std::time::Duration;
 
