@@ -2,7 +2,6 @@
 
 use super::events::{NODE, cause, prepare};
 use super::topic::Topic;
-use dq::environment::Seeded;
 use dq::job::State;
 use dq::job::state::Event;
 use dq::store::CommandKind;
@@ -78,55 +77,6 @@ pub async fn command_that_is_no_legal_move_changes_nothing(t: &Topic) {
             clear(t).await;
         }
     }
-}
-
-/// Long random walks, drawn from a seed, follow the table (rule 2).
-pub async fn random_walks_follow_the_table(t: &Topic) {
-    let random = Seeded::new(26);
-    for _ in 0..12 {
-        prepare(t, "a", State::Delayed, Event::Transferred).await;
-        let (mut state, mut claim, mut trail) = (State::Delayed, None, Vec::new());
-        for _ in 0..20 {
-            let event = EVENTS[(random.next() % EVENTS.len() as u64) as usize];
-            let Ok(after) = state.apply(event) else { continue };
-            if !needs_no_preparation(event) {
-                continue;
-            }
-            trail.push(event);
-            if event == Event::Transferred {
-                t.advance(super::events::LONG).await;
-                claim = Some(t.claim(NODE, "a").await);
-            } else {
-                cause(t, "a", claim.take().as_ref(), event).await;
-            }
-            assert_eq!(t.state("a").await, after, "{trail:?}");
-            match after {
-                Some(after) => state = after,
-                None => break,
-            }
-        }
-        clear(t).await;
-    }
-}
-
-/// Whether the event can happen to a job that was not prepared for it.
-fn needs_no_preparation(event: Event) -> bool {
-    use Event as E;
-    matches!(
-        event,
-        E::Transferred
-            | E::Rejoined
-            | E::Retried
-            | E::RolledBack { parked: false }
-            | E::Parked
-            | E::Died
-            | E::EndedByCommand { retain: false }
-            | E::Replaced
-            | E::Requeued
-            | E::Rescheduled
-            | E::Updated
-            | E::Deleted
-    )
 }
 
 /// Removes the job of a case, whatever its state.
