@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
+use super::topic::factory;
+
 /// Longer than anything here takes, and shorter than a test may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -37,7 +39,7 @@ async fn work(_job: Job<Work>, received: &UnboundedSender<usize>) -> Result<(), 
 
 async fn node(server: &RedisServer) -> (Context, UnboundedReceiver<usize>) {
     let (sender, received) = unbounded_channel();
-    let factory = ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory();
+    let factory = factory(&server.url());
     let factory = factory.broadcast_listener::<PricesListener>().listener::<work>().provide(sender);
     let node = factory.start().await.unwrap();
     node.ready().await;

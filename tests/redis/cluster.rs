@@ -2,23 +2,18 @@
 
 use std::time::Duration;
 
-use dq::context::{Context, ContextFactory};
-use dq::job::NodeId;
+use dq::context::Context;
 use dq::store::redis::RedisStore;
-use dq::store::{Durability, Interest, Store};
+use dq::store::{Durability, Store};
 use dq_tests::redis::{ClusterServers, RedisServer};
 use dq_tests::{Count, NodeProcess, RunLog};
 
-use super::topic::{Topic, generated, job};
+use super::topic::{Topic, factory, generated, interest, job};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A key of the topic that the node processes listen to.
 const KEY: &str = "dq:{shop:count}:jobs";
-
-fn factory(url: &str) -> ContextFactory {
-    ContextFactory::new("shop").store(url).without_inventory().without_listeners().variables([("", ""); 0])
-}
 
 /// Adds a job, again and again until it is in.
 async fn add(adder: &Context, n: u64) {
@@ -71,7 +66,7 @@ async fn a_slot_moves_between_masters_under_load_and_each_job_runs_once() {
     const JOBS: u64 = 600;
     let (cluster, log) = (ClusterServers::start(), RunLog::default());
     let node = NodeProcess::start(env!("CARGO_BIN_EXE_node"), &cluster.url(), &[], JOBS as usize, "one", &log).await;
-    let adder = factory(&cluster.url()).start().await.unwrap();
+    let adder = factory(&cluster.url()).without_listeners().start().await.unwrap();
     let adding = async {
         for n in 0..JOBS {
             add(&adder, n).await;
@@ -126,7 +121,6 @@ async fn a_subscription_ends_when_its_slot_moves_and_the_next_one_is_at_the_new_
     let topic = Topic::on(&cluster.url());
     topic.store.open(&topic.key).await.unwrap();
     topic.reconcile().await;
-    let interest = || Interest { node: Some(NodeId::new("n")), broadcasts: false, moves: false };
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
     let (key, channel) = ("dq:{shop:t}:jobs", "dq:{shop:t}:wake");
     let owner = cluster.owner(key);
@@ -157,14 +151,14 @@ async fn a_failover(end: impl FnOnce(&mut RedisServer)) {
     let (mut cluster, log) = (ClusterServers::start_with_replicas(), RunLog::default());
     let node = NodeProcess::start(env!("CARGO_BIN_EXE_node"), &cluster.url(), &SHORT, 10_000, "one", &log).await;
     let durability = Durability::Wait { replicas: 1, timeout: Duration::from_millis(200) };
-    let adder = factory(&cluster.url()).durability(durability).start().await.unwrap();
+    let adder = factory(&cluster.url()).without_listeners().durability(durability).start().await.unwrap();
     for n in 0..JOBS / 2 {
         add(&adder, n).await;
     }
     let before = cluster.owner(KEY);
     end(&mut cluster.servers[before]);
     // Its replica has none of its own, so nothing is confirmed any more.
-    let adder = factory(&cluster.url()).start().await.unwrap();
+    let adder = factory(&cluster.url()).without_listeners().start().await.unwrap();
     for n in JOBS / 2..JOBS {
         add(&adder, n).await;
     }

@@ -7,18 +7,14 @@ use std::time::Duration;
 
 use dq::store::redis::RedisStore;
 use dq::store::step::{Scan, Wake};
-use dq::store::{Interest, RequestKind, Signal, Store};
+use dq::store::{RequestKind, Signal, Store};
 use dq_tests::redis::RedisServer;
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::scripted;
-use super::topic::{Topic, job};
-
-fn interest() -> Interest {
-    Interest { node: Some(NodeId::new("n")), broadcasts: true, moves: false }
-}
+use super::topic::{Topic, factory, interest, job};
 
 #[tokio::test]
 async fn a_subscription_that_was_killed_is_restored_and_reports_it() {
@@ -144,7 +140,7 @@ impl BroadcastListener for PricesListener {
 async fn broadcasts_continue_after_every_connection_broke() {
     let server = RedisServer::start();
     let (sender, mut received) = unbounded_channel();
-    let factory = ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory();
+    let factory = factory(&server.url());
     let node = factory.broadcast_listener::<PricesListener>().provide(sender).start().await.unwrap();
     node.ready().await;
     for n in 0..3 {

@@ -2,49 +2,53 @@
 
 use std::collections::BTreeMap;
 
-use dq::job::NodeId;
+use dq::store::Store;
 use dq::store::step::{Change, Verdict};
-use dq::store::{Interest, Store};
 use dq_tests::redis::RedisServer;
 
-use super::topic::{Topic, generated, job};
+use super::topic::{Topic, generated, interest, job};
 
-/// Returns the commands that `step` made the server execute, without those of the count itself.
-pub async fn spent(server: &RedisServer, step: impl Future<Output = ()>) -> BTreeMap<String, u64> {
+/// How often which commands were executed.
+pub type Calls = BTreeMap<String, u64>;
+
+/// Returns what `step` returns, and the commands that it made the server execute, without those of the count itself.
+pub async fn counted<T>(server: &RedisServer, step: impl Future<Output = T>) -> (T, Calls) {
     server.command(&["CONFIG", "RESETSTAT"]);
-    step.await;
+    let done = step.await;
     let mut calls = server.calls();
     for own in ["config|resetstat", "config", "info", "evalsha", "eval"] {
         calls.remove(own);
     }
-    calls
+    (done, calls)
+}
+
+/// Returns the commands of a step that returns nothing.
+pub async fn spent(server: &RedisServer, step: impl Future<Output = ()>) -> Calls {
+    counted(server, step).await.1
 }
 
 /// Counts the commands without `TYPE`, which each step calls once per key.
-pub fn total(calls: &BTreeMap<String, u64>) -> u64 {
+pub fn total(calls: &Calls) -> u64 {
     calls.iter().filter(|(name, _)| *name != "type").map(|(_, count)| count).sum()
 }
 
 /// Returns the commands of adding, claiming and settling `count` jobs.
-async fn life(count: u16) -> [BTreeMap<String, u64>; 3] {
+async fn life(count: u16) -> [Calls; 3] {
     let (server, topic) = Topic::served();
     // As every node does: a signal to a node that does not listen goes to all, with a second command.
-    let interest = Interest { node: Some(NodeId::new("n")), broadcasts: false, moves: false };
-    let _signals = topic.store.signals(&topic.key, interest).await.unwrap();
+    let _signals = topic.store.signals(&topic.key, interest()).await.unwrap();
     topic.reconcile().await;
     topic.add(vec![generated(60_000)]).await;
     let claims = topic.claims().await;
     topic.try_settle(&claims, Change::Ack).await.unwrap();
     let add = spent(&server, topic.add((0..count).map(generated).collect())).await;
-    let mut claims = Vec::new();
     topic.ready().await;
-    let transfer = spent(&server, async { claims = topic.try_transfer(1_000).await.unwrap().claims }).await;
+    let (transferred, transfer) = counted(&server, topic.try_transfer(1_000)).await;
+    let claims = transferred.unwrap().claims;
     assert_eq!(claims.len(), usize::from(count));
-    let settle = spent(&server, async {
-        let settled = topic.try_settle(&claims, Change::Ack).await.unwrap();
-        assert!(settled.verdicts.iter().all(|verdict| *verdict == Verdict::Done));
-    });
-    [add, transfer, settle.await]
+    let (settled, settle) = counted(&server, topic.try_settle(&claims, Change::Ack)).await;
+    assert!(settled.unwrap().verdicts.iter().all(|verdict| *verdict == Verdict::Done));
+    [add, transfer, settle]
 }
 
 #[tokio::test]

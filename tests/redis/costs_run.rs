@@ -1,7 +1,6 @@
 //! What running jobs costs the server: which commands a transfer and a settle call inside their scripts, for one job and for
 //! many. Each more slows down every node, so these numbers grow only for a reason.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dq::job::{Codec, Deliver, JobId, Metadata, Priority, Record};
@@ -10,22 +9,10 @@ use dq::store::{Due, NewJob, Store};
 use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
 
+use super::cost::{Calls, counted};
 use super::topic::{Topic, generated, job};
 
-type Calls = BTreeMap<String, u64>;
-
-/// Returns what `step` returns, and the commands that it made the server execute, without those of the count itself.
-async fn spent<T>(server: &RedisServer, step: impl Future<Output = T>) -> (T, Calls) {
-    server.command(&["CONFIG", "RESETSTAT"]);
-    let done = step.await;
-    let mut calls = server.calls();
-    for own in ["config|resetstat", "config", "info", "evalsha", "eval"] {
-        calls.remove(own);
-    }
-    (done, calls)
-}
-
-fn counted(calls: &[(&str, u64)]) -> Calls {
+fn expected(calls: &[(&str, u64)]) -> Calls {
     calls.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }
 
@@ -68,7 +55,7 @@ const TRANSFER: [(&str, u64); 7] =
 
 /// `TRANSFER`, and this.
 fn transfer_with(more: &[(&str, u64)]) -> Calls {
-    let mut calls = counted(&TRANSFER);
+    let mut calls = expected(&TRANSFER);
     for (name, count) in more {
         *calls.entry((*name).to_owned()).or_default() += count;
     }
@@ -79,18 +66,18 @@ fn transfer_with(more: &[(&str, u64)]) -> Calls {
 async fn a_transfer_of_one_job_calls_thirteen_commands_and_the_settle_nine() {
     let (server, topic) = used_topic().await;
     add_due(&topic, vec![job("now")]).await;
-    let (claims, calls) = spent(&server, transfer(&topic)).await;
+    let (claims, calls) = counted(&server, transfer(&topic)).await;
     let more = [("hmget", 1), ("hset", 2), ("zadd", 1), ("zremrangebyrank", 1)];
     assert_eq!((claims.len(), calls), (1, transfer_with(&more)));
-    let ((), calls) = spent(&server, settle(&topic, &claims, Change::Ack)).await;
+    let ((), calls) = counted(&server, settle(&topic, &claims, Change::Ack)).await;
     let settled = [("exists", 1), ("get", 1), ("hdel", 2), ("hlen", 1), ("hmget", 2), ("zcard", 1), ("zrem", 1)];
-    assert_eq!(calls, counted(&settled));
+    assert_eq!(calls, expected(&settled));
 }
 
 #[tokio::test]
 async fn a_transfer_that_finds_nothing_due_calls_ten_commands() {
     let (server, topic) = used_topic().await;
-    let (claims, calls) = spent(&server, transfer(&topic)).await;
+    let (claims, calls) = counted(&server, transfer(&topic)).await;
     assert_eq!((claims.len(), calls), (0, transfer_with(&[("hdel", 1), ("hset", 1)])));
 }
 
@@ -105,18 +92,18 @@ async fn priorities_cost_a_transfer_six_commands() {
     };
     let other = |n: u16| NewJob { record: ranked("other", Priority::High).record, ..generated(n) };
     topic.add(vec![generated(30)]).await;
-    let (_, plain) = spent(&server, topic.add((0..10).map(generated).collect())).await;
-    let (_, first) = spent(&server, topic.add((10..20).map(other).collect())).await;
-    let (_, next) = spent(&server, topic.add((20..30).map(other).collect())).await;
+    let (_, plain) = counted(&server, topic.add((0..10).map(generated).collect())).await;
+    let (_, first) = counted(&server, topic.add((10..20).map(other).collect())).await;
+    let (_, next) = counted(&server, topic.add((20..30).map(other).collect())).await;
     let total = |calls: &Calls| calls.values().sum::<u64>();
     assert_eq!((total(&first), total(&next)), (total(&plain) + 1, total(&plain) + 3), "{first:?} {next:?}");
     let claims = transfer(&topic).await;
     settle(&topic, &claims, Change::Ack).await;
-    let (_, calls) = spent(&server, transfer(&topic)).await;
+    let (_, calls) = counted(&server, transfer(&topic)).await;
     assert_eq!(calls, transfer_with(&[("hdel", 1), ("hset", 1), ("zrange", 6)]));
     for priority in Priority::ALL {
         add_due(&topic, vec![ranked("one", priority)]).await;
-        let (claims, calls) = spent(&server, transfer(&topic)).await;
+        let (claims, calls) = counted(&server, transfer(&topic)).await;
         let more = [("hmget", 1), ("hset", 2), ("zadd", 1), ("zrange", 6), ("zrem", 1)];
         assert_eq!((claims.len(), calls), (1, transfer_with(&more)), "{priority}");
         settle(&topic, &claims, Change::Ack).await;
@@ -129,11 +116,11 @@ async fn a_transfer_of_many_jobs_calls_four_commands_more() {
     for count in [100, 500] {
         let (server, topic) = used_topic().await;
         add_due(&topic, (0..count).map(generated).collect()).await;
-        let (claims, calls) = spent(&server, transfer(&topic)).await;
+        let (claims, calls) = counted(&server, transfer(&topic)).await;
         let more =
             [("hdel", 1), ("hmget", 1), ("hset", 2), ("zadd", 1), ("zrange", 2), ("zremrangebyrank", 1), ("zscore", 1)];
         assert_eq!((claims.len(), calls), (usize::from(count), transfer_with(&more)));
-        let ((), calls) = spent(&server, settle(&topic, &claims, Change::Ack)).await;
+        let ((), calls) = counted(&server, settle(&topic, &claims, Change::Ack)).await;
         let total: u64 = calls.values().sum();
         assert_eq!(total, 9, "{calls:?}");
         assert!(calls["hdel"] == 2 && calls["hmget"] == 2, "{calls:?}");
@@ -146,7 +133,7 @@ async fn each_of_a_few_due_times_costs_one_count_and_one_score() {
     for from in [0, 50, 100] {
         add_due(&topic, (from..from + 50).map(generated).collect()).await;
     }
-    let (claims, calls) = spent(&server, transfer(&topic)).await;
+    let (claims, calls) = counted(&server, transfer(&topic)).await;
     let dues: std::collections::BTreeSet<_> = claims.iter().map(|claim| claim.token.due).collect();
     assert_eq!((claims.len(), dues.len()), (150, 3));
     assert_eq!((calls["zcount"], calls["zscore"], calls["zrange"]), (2, 3, 4), "{calls:?}");
@@ -158,7 +145,7 @@ async fn many_due_times_are_read_at_once() {
     for n in 0..60 {
         add_due(&topic, vec![generated(n)]).await;
     }
-    let (claims, calls) = spent(&server, transfer(&topic)).await;
+    let (claims, calls) = counted(&server, transfer(&topic)).await;
     assert_eq!(claims.len(), 60);
     for claim in &claims {
         assert_eq!(claim.token.fence, claims[0].token.fence);
@@ -176,10 +163,10 @@ async fn failed_jobs_elsewhere_cost_a_transfer_two_commands() {
     settle(&topic, &claims, Change::Dead).await;
     server.command(&["HSET", "dq:{shop:t}:metadata", "another", "x"]);
     add_due(&topic, (0..100).map(generated).collect()).await;
-    let (claims, calls) = spent(&server, transfer(&topic)).await;
+    let (claims, calls) = counted(&server, transfer(&topic)).await;
     assert_eq!((claims.len(), calls["hlen"], calls["hmget"]), (100, 2, 3), "{calls:?}");
     assert!(!calls.contains_key("hstrlen"), "no record is measured: {calls:?}");
-    let ((), calls) = spent(&server, settle(&topic, &claims, Change::Ack)).await;
+    let ((), calls) = counted(&server, settle(&topic, &claims, Change::Ack)).await;
     assert_eq!((calls["hdel"], calls["hlen"], calls["exists"]), (4, 3, 2), "{calls:?}");
 }
 
@@ -190,7 +177,7 @@ async fn stale_acks_hold_back_no_other_and_cost_no_command_more() {
     let mut claims = transfer(&topic).await;
     claims[7].token.fence.0 -= 1;
     claims[30].token.due = claims[30].token.due.after(Duration::from_millis(1));
-    let (settled, calls) = spent(&server, topic.try_settle(&claims, Change::Ack)).await;
+    let (settled, calls) = counted(&server, topic.try_settle(&claims, Change::Ack)).await;
     let settled = settled.unwrap();
     let stale: Vec<_> = (0..40).filter(|n| settled.verdicts[*n] == Verdict::Stale).collect();
     assert_eq!((stale, settled.lease_status.rows), (vec![7, 30], 2));
@@ -222,10 +209,10 @@ async fn a_tick_that_adds_one_job_calls_forty_five_commands() {
     };
     let next = Some(claims[0].token.due.after(Duration::from_secs(3_600)));
     let tick = Tick { next, schedule: claims[0].record.clone(), unless: None, jobs: vec![new] };
-    let ((), calls) = spent(&server, settle(&topic, &claims, Change::Tick(Box::new(tick)))).await;
+    let ((), calls) = counted(&server, settle(&topic, &claims, Change::Tick(Box::new(tick)))).await;
     let reads =
         [("exists", 2), ("get", 2), ("hexists", 2), ("hget", 1), ("hlen", 1), ("hmget", 3), ("time", 1), ("type", 18)];
     let more = [("zcard", 1), ("zrange", 1), ("zscore", 2), ("publish", 2)];
     let writes = [("hdel", 4), ("hset", 1), ("zadd", 3), ("zrem", 1)];
-    assert_eq!(calls, counted(&[&reads[..], &more, &writes].concat()));
+    assert_eq!(calls, expected(&[&reads[..], &more, &writes].concat()));
 }

@@ -9,7 +9,7 @@ use dq_tests::Proxy;
 use dq_tests::redis::{RedisServer, ask};
 use serde::{Deserialize, Serialize};
 
-use super::topic::{Topic, job};
+use super::topic::{Topic, factory, job, until};
 
 const DIRECTORY: &str = "dq:{shop}:topics";
 const ENTERED: &str = "dq:{shop}:entered";
@@ -40,13 +40,6 @@ fn listed(server: &RedisServer, topic: &str) -> bool {
     server.command(&["ZSCORE", DIRECTORY, topic]) == "0"
 }
 
-/// Waits for what happens in the background.
-async fn until(happened: impl Fn() -> bool) {
-    while !happened() {
-        tokio::task::yield_now().await;
-    }
-}
-
 /// The time is printed, for people: `cargo test -p dq-tests --test redis 20_000 -- --nocapture`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_beside_20_000_names_takes_few_round_trips() {
@@ -54,7 +47,7 @@ async fn a_start_beside_20_000_names_takes_few_round_trips() {
     let proxy = Proxy::slow(&server, Duration::from_millis(1));
     for has_listener in [true, false] {
         let (began, before) = (Instant::now(), proxy.writes());
-        let factory = ContextFactory::new("shop").store(proxy.url()).variables([("", ""); 0]).without_inventory();
+        let factory = factory(&proxy.url());
         let node = match has_listener {
             true => factory.listener::<use_it>().start().await.unwrap(),
             false => factory.without_listeners().start().await.unwrap(),
@@ -120,7 +113,7 @@ async fn a_topic_is_listed_once_its_add_was_answered() {
 async fn a_directory_that_cannot_be_read_keeps_no_node_from_starting() {
     let server = RedisServer::start();
     server.command(&["SET", DIRECTORY, "mine"]);
-    let factory = ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory();
+    let factory = factory(&server.url());
     let node = factory.listener::<use_it>().start().await.unwrap();
     node.provider().add(Used).await.unwrap();
     node.shutdown(Duration::ZERO).await;

@@ -24,21 +24,13 @@ struct Ledger {
     handled: watch::Sender<usize>,
 }
 
-#[delay_listener(topic = "count")]
-struct Counter {
-    ledger: Arc<Ledger>,
-}
-
-impl DelayListener for Counter {
-    type Job = Count;
-
-    async fn on_due(&self, job: Job<Count>, channel: Channel) -> Result<Decided, JobError> {
-        let mut runs = self.ledger.runs.lock().unwrap();
-        *runs.entry(job.n).or_default() += 1;
-        self.ledger.handled.send_replace(runs.len());
-        drop(runs);
-        Ok(channel.ack())
-    }
+#[delay_listener]
+async fn count(job: Job<Count>, channel: Channel, ledger: &Arc<Ledger>) -> Result<Decided, JobError> {
+    let mut runs = ledger.runs.lock().unwrap();
+    *runs.entry(job.n).or_default() += 1;
+    ledger.handled.send_replace(runs.len());
+    drop(runs);
+    Ok(channel.ack())
 }
 
 impl Ledger {
@@ -58,7 +50,7 @@ async fn node(server: &RedisServer, ledger: &Arc<Ledger>) -> Context {
         .store(server.url())
         .variables(SHORT)
         .without_inventory()
-        .listener::<Counter>()
+        .listener::<count>()
         .provide(Arc::clone(ledger))
         .start()
         .await

@@ -4,16 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dq::config::NodeSettings;
-use dq::environment::Environment;
 use dq::inspect::{Doctor, Finding, FindingCode, Inspector};
-use dq::job::{AppName, Cause, JobId, Metadata, Priority, State};
-use dq::provider::Provider;
+use dq::job::{Cause, JobId, Metadata, Priority, State};
 use dq::store::redis::RedisStore;
 use dq::store::step::{Change, Scan, USUAL_BYTES};
 use dq::store::{CommandKind, Due, NewJob, OnDuplicate, PageRequest, Store, Stored};
 use dq_tests::redis::RedisServer;
 
-use super::topic::{Topic, id, job};
+use super::topic::{Topic, id, job, provider, provider_on};
 
 const HOUR: std::time::Duration = std::time::Duration::from_secs(3_600);
 
@@ -28,6 +26,16 @@ struct Corruption {
     after: Option<(&'static str, State)>,
 }
 
+const fn finds(code: FindingCode, id: &'static str, commands: &'static [&'static [&'static str]]) -> Corruption {
+    Corruption { code, id, commands, after: None }
+}
+
+impl Corruption {
+    const fn leaves(self, job: &'static str, state: State) -> Self {
+        Self { after: Some((job, state)), ..self }
+    }
+}
+
 const EVAL_NEAR_TOO: &str =
     "redis.call('HSET', KEYS[1], 'far', string.sub(redis.call('HGET', KEYS[2], 'far'), 7)) return 1";
 const EVAL_NOT_JSON: &str =
@@ -37,145 +45,59 @@ const EVAL_ENTRY: &str =
     "return redis.call('ZREM', KEYS[1], redis.call('ZRANGE', KEYS[1], '[one\\0w', '(one\\0x', 'BYLEX')[2])";
 
 const CORRUPTIONS: [Corruption; 20] = [
-    Corruption {
-        code: FindingCode::FenceTooLarge,
-        id: "fence",
-        commands: &[&["HSET", "dq:{shop:t}:meta", "fence", "9007199254740992"]],
-        after: None,
-    },
-    Corruption {
-        code: FindingCode::FenceTooLarge,
-        id: "fence",
-        commands: &[&["HSET", "dq:{shop:t}:meta", "fence", "a fence"]],
-        after: None,
-    },
-    Corruption {
-        code: FindingCode::JobWithoutPlace,
-        id: "b",
-        commands: &[&["ZREM", "dq:{shop:t}:delayed", "b"]],
-        after: Some(("b", State::Dead)),
-    },
-    Corruption {
-        code: FindingCode::PlaceWithoutJob,
-        id: "ghost",
-        commands: &[&["ZADD", "dq:{shop:t}:unacked", "5", "ghost"]],
-        after: None,
-    },
-    Corruption {
-        code: FindingCode::RowWithoutJob,
-        id: "ghost-row",
-        commands: &[&["HSET", "dq:{shop:t}:running:n", "ghost-row", "1:2"]],
-        after: None,
-    },
-    Corruption {
-        code: FindingCode::SeveralPlaces,
-        id: "c",
-        commands: &[&["ZADD", "dq:{shop:t}:dead", "5", "c"]],
-        after: Some(("c", State::Delayed)),
-    },
-    Corruption {
-        code: FindingCode::SeveralPlaces,
-        id: "runs",
-        commands: &[
+    finds(FindingCode::FenceTooLarge, "fence", &[&["HSET", "dq:{shop:t}:meta", "fence", "9007199254740992"]]),
+    finds(FindingCode::FenceTooLarge, "fence", &[&["HSET", "dq:{shop:t}:meta", "fence", "a fence"]]),
+    finds(FindingCode::JobWithoutPlace, "b", &[&["ZREM", "dq:{shop:t}:delayed", "b"]]).leaves("b", State::Dead),
+    finds(FindingCode::PlaceWithoutJob, "ghost", &[&["ZADD", "dq:{shop:t}:unacked", "5", "ghost"]]),
+    finds(FindingCode::RowWithoutJob, "ghost-row", &[&["HSET", "dq:{shop:t}:running:n", "ghost-row", "1:2"]]),
+    finds(FindingCode::SeveralPlaces, "c", &[&["ZADD", "dq:{shop:t}:dead", "5", "c"]]).leaves("c", State::Delayed),
+    finds(
+        FindingCode::SeveralPlaces,
+        "runs",
+        &[
             &["ZADD", "dq:{shop:t}:delayed", "5", "runs"],
             &["HSET", "dq:{shop:t}:running:m", "runs", "1:2"],
             &["ZADD", "dq:{shop:t}:leases", "5", "m"],
         ],
-        after: Some(("runs", State::Running)),
-    },
-    Corruption {
-        code: FindingCode::SeveralRecords,
-        id: "far",
-        commands: &[&["EVAL", EVAL_NEAR_TOO, "2", "dq:{shop:t}:jobs", "dq:{shop:t}:far-jobs"]],
-        after: Some(("far", State::Delayed)),
-    },
-    Corruption {
-        code: FindingCode::RowsWithoutLease,
-        id: "n",
-        commands: &[&["DEL", "dq:{shop:t}:leases"]],
-        after: Some(("runs", State::Running)),
-    },
-    Corruption {
-        code: FindingCode::LeaseWithoutRows,
-        id: "idle",
-        commands: &[&["ZADD", "dq:{shop:t}:leases", "5", "idle"]],
-        after: None,
-    },
-    Corruption {
-        code: FindingCode::MangledRecord,
-        id: "d",
-        commands: &[&["HSET", "dq:{shop:t}:jobs", "d", "rubbish"]],
-        after: Some(("d", State::Dead)),
-    },
-    Corruption {
-        code: FindingCode::NotJson,
-        id: "b",
-        commands: &[&["EVAL", EVAL_NOT_JSON, "1", "dq:{shop:t}:jobs"]],
-        after: Some(("b", State::Dead)),
-    },
-    Corruption {
-        code: FindingCode::WrongType,
-        id: "dq:{shop:t}:crashes",
-        commands: &[&["SET", "dq:{shop:t}:crashes", "mine"]],
-        after: Some(("b", State::Delayed)),
-    },
-    Corruption {
-        code: FindingCode::FarWithoutLeaf,
-        id: "far",
-        commands: &[&["DEL", "dq:{shop:t}:far-leaves"]],
-        after: Some(("far", State::Delayed)),
-    },
-    Corruption {
-        code: FindingCode::ScheduleNotListed,
-        id: "dq:schedule:nightly",
-        commands: &[&["DEL", "dq:{shop:t}:schedules"]],
-        after: Some(("dq:schedule:nightly", State::Delayed)),
-    },
-    Corruption {
-        code: FindingCode::NotInGroup,
-        id: "second",
-        commands: &[&["EVAL", EVAL_ENTRY, "1", "dq:{shop:t}:grouped"]],
-        after: Some(("second", State::Delayed)),
-    },
-    Corruption {
-        code: FindingCode::LeftoverEntry,
-        id: "ghost",
-        commands: &[&["HSET", "dq:{shop:t}:crashes", "ghost", "3"]],
-        after: None,
-    },
-    Corruption {
-        code: FindingCode::NoExpiry,
-        id: "dq:{shop:t}:sequence:n",
-        commands: &[&["PERSIST", "dq:{shop:t}:sequence:n"]],
-        after: None,
-    },
-    Corruption {
-        code: FindingCode::NoExpiry,
-        id: "dq:{shop:t}:taken",
-        commands: &[&["ZADD", "dq:{shop:t}:taken", "1", "a"]],
-        after: None,
-    },
-    Corruption { code: FindingCode::TopicNotListed, id: "t", commands: &[&["DEL", "dq:{shop}:topics"]], after: None },
+    )
+    .leaves("runs", State::Running),
+    finds(
+        FindingCode::SeveralRecords,
+        "far",
+        &[&["EVAL", EVAL_NEAR_TOO, "2", "dq:{shop:t}:jobs", "dq:{shop:t}:far-jobs"]],
+    )
+    .leaves("far", State::Delayed),
+    finds(FindingCode::RowsWithoutLease, "n", &[&["DEL", "dq:{shop:t}:leases"]]).leaves("runs", State::Running),
+    finds(FindingCode::LeaseWithoutRows, "idle", &[&["ZADD", "dq:{shop:t}:leases", "5", "idle"]]),
+    finds(FindingCode::MangledRecord, "d", &[&["HSET", "dq:{shop:t}:jobs", "d", "rubbish"]]).leaves("d", State::Dead),
+    finds(FindingCode::NotJson, "b", &[&["EVAL", EVAL_NOT_JSON, "1", "dq:{shop:t}:jobs"]]).leaves("b", State::Dead),
+    finds(FindingCode::WrongType, "dq:{shop:t}:crashes", &[&["SET", "dq:{shop:t}:crashes", "mine"]])
+        .leaves("b", State::Delayed),
+    finds(FindingCode::FarWithoutLeaf, "far", &[&["DEL", "dq:{shop:t}:far-leaves"]]).leaves("far", State::Delayed),
+    finds(FindingCode::ScheduleNotListed, "dq:schedule:nightly", &[&["DEL", "dq:{shop:t}:schedules"]])
+        .leaves("dq:schedule:nightly", State::Delayed),
+    finds(FindingCode::NotInGroup, "second", &[&["EVAL", EVAL_ENTRY, "1", "dq:{shop:t}:grouped"]])
+        .leaves("second", State::Delayed),
+    finds(FindingCode::LeftoverEntry, "ghost", &[&["HSET", "dq:{shop:t}:crashes", "ghost", "3"]]),
+    finds(FindingCode::NoExpiry, "dq:{shop:t}:sequence:n", &[&["PERSIST", "dq:{shop:t}:sequence:n"]]),
+    finds(FindingCode::NoExpiry, "dq:{shop:t}:taken", &[&["ZADD", "dq:{shop:t}:taken", "1", "a"]]),
+    finds(FindingCode::TopicNotListed, "t", &[&["DEL", "dq:{shop}:topics"]]),
 ];
 
 /// The same with what an earlier job of the id left: it must not take hold of the far job, which was added since.
 const LEFT_OF_FAR: [Corruption; 2] = [
-    Corruption {
-        code: FindingCode::LeftoverEntry,
-        id: "far",
-        commands: &[
+    finds(
+        FindingCode::LeftoverEntry,
+        "far",
+        &[
             &["HSET", "dq:{shop:t}:metadata", "far", "of another"],
             &["HSET", "dq:{shop:t}:pending", "far", "d:"],
             &["HSET", "dq:{shop:t}:crashes", "far", "2"],
         ],
-        after: Some(("far", State::Delayed)),
-    },
-    Corruption {
-        code: FindingCode::RowWithoutJob,
-        id: "far",
-        commands: &[&["HSET", "dq:{shop:t}:running:n", "far", "1:2"]],
-        after: Some(("far", State::Delayed)),
-    },
+    )
+    .leaves("far", State::Delayed),
+    finds(FindingCode::RowWithoutJob, "far", &[&["HSET", "dq:{shop:t}:running:n", "far", "1:2"]])
+        .leaves("far", State::Delayed),
 ];
 
 /// What the notes of a topic are about, and how they are damaged.
@@ -191,14 +113,8 @@ const NOTES: [(&str, &[&str]); 5] = [
 const JOBS: [&str; 12] =
     ["b", "c", "d", "dead", "done", "dq:schedule:nightly", "far", "first", "parked", "replaced", "runs", "second"];
 
-pub fn provider(server: &RedisServer) -> Provider {
-    let store = Arc::new(RedisStore::new(&server.url()).unwrap());
-    let environment = Environment::of_this_runtime().unwrap();
-    Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default())
-}
-
 pub fn inspector(server: &RedisServer) -> Inspector {
-    provider(server).inspect()
+    provider(&server.url()).inspect()
 }
 
 /// A topic with jobs in every state, a schedule, broadcasts, a far job, a group of two, and a replacement that waits; node `n` runs two jobs.
@@ -232,7 +148,8 @@ pub async fn sound() -> (RedisServer, Topic) {
     topic.add(vec![wide, urgent, later("d"), NewJob { due: Due::After(2 * HOUR), ..job("far") }]).await;
     // It is near, and not due while a test runs.
     let start = std::time::SystemTime::now() + HOUR / 15;
-    let schedule = provider(&server).topic("t").unwrap().add_schedule_json("nightly", "{}").every("4m").start_at(start);
+    let schedule =
+        provider(&server.url()).topic("t").unwrap().add_schedule_json("nightly", "{}").every("4m").start_at(start);
     schedule.await.unwrap();
     (server, topic)
 }
@@ -373,7 +290,7 @@ async fn corruptions_beside_each_other_are_all_repaired_and_every_job_runs_or_sa
     }
     assert_eq!(stored(&topic, "d").await.unwrap().record.payload().unwrap().1, b"rubbish");
     for name in ["c", "far"] {
-        provider(&server).topic("t").unwrap().run_now(name).await.unwrap();
+        provider(&server.url()).topic("t").unwrap().run_now(name).await.unwrap();
     }
     let mut ran = BTreeSet::new();
     while ran.len() < 4 {
@@ -425,9 +342,8 @@ async fn the_settings_the_memory_and_the_clock_of_the_server_are_examined() {
     assert_eq!(of_the_store(&server).await, [FindingCode::NotPersistent, FindingCode::MemoryFull]);
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
     let clock = Arc::new(dq::testing::ManualClock::at(1_000_000_000));
-    let store = Arc::new(RedisStore::with_test_clock(&server.url(), clock).unwrap());
-    let environment = Environment::of_this_runtime().unwrap();
-    let look = Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default()).inspect();
+    let store = RedisStore::with_test_clock(&server.url(), clock).unwrap();
+    let look = provider_on(store, NodeSettings::default()).inspect();
     let findings = look.examine_store().await.unwrap();
     let said = findings.iter().find(|finding| finding.code == FindingCode::ClockDifference).unwrap();
     assert!(said.text.contains("behind that of this machine"), "{said}");
@@ -438,9 +354,7 @@ async fn what_the_user_of_the_store_may_not_see_is_a_finding_and_the_rest_is_exa
     let (server, _topic) = sound().await;
     server.command(&["ACL", "SETUSER", "guest", "on", ">secret", "~dq:*", "+@all", "-scan", "-info"]);
     server.command(&["ZREM", "dq:{shop:t}:delayed", "c"]);
-    let store = Arc::new(RedisStore::new(&server.url_for("guest:secret")).unwrap());
-    let environment = Environment::of_this_runtime().unwrap();
-    let look = Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default()).inspect();
+    let look = provider(&server.url_for("guest:secret")).inspect();
     let mut doctor = look.doctor(None).unwrap();
     while doctor.step().await.unwrap().is_some() {}
     let codes: Vec<_> = doctor.findings().iter().map(|finding| finding.code).collect();

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dq::context::Condition;
-use dq::environment::Environment;
-use dq::job::AppName;
 use dq::prelude::*;
 use dq::provider::{CallError, Reason};
 use dq::store::StoreError;
@@ -14,6 +12,7 @@ use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
 
 use super::scripted::{Behaviour, start};
+use super::topic::provider_on;
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "work")]
@@ -147,11 +146,10 @@ async fn a_node_recovers_from_a_server_that_hangs_or_is_gone() {
 
 #[tokio::test]
 async fn calls_to_a_server_that_never_answers_end_at_their_timeouts() {
-    let store = Arc::new(RedisStore::new(&start(Behaviour::NeverAnswers)).unwrap());
+    let store = RedisStore::new(&start(Behaviour::NeverAnswers)).unwrap();
     let mut settings = dq::config::NodeSettings::default();
     (settings.call_timeout, settings.call_total) = (Duration::from_millis(500), Duration::from_secs(2));
-    let environment = Environment::of_this_runtime().unwrap();
-    let provider = Provider::root(AppName::new("shop").unwrap(), store, environment, settings);
+    let provider = provider_on(store, settings);
     let error = provider.add(Work).await.unwrap_err();
     let CallError::Unknown { reason: Reason::NoAnswer { waited, .. }, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*waited, Duration::from_secs(2));

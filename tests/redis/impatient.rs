@@ -4,21 +4,12 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use dq::config::NodeSettings;
-use dq::environment::Environment;
-use dq::job::AppName;
-use dq::provider::{CallError, Provider, Reason};
+use dq::provider::{CallError, Reason};
 use dq::store::StoreError;
-use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
 
 use super::scripted::{Behaviour, start_counting_scripts};
-
-fn provider(url: &str) -> Provider {
-    let environment = Environment::of_this_runtime().unwrap();
-    let store = Arc::new(RedisStore::new(url).unwrap());
-    Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default())
-}
+use super::topic::provider;
 
 #[tokio::test]
 async fn an_add_that_a_full_server_refuses_is_sent_twice() {

@@ -1,17 +1,11 @@
 //! What looking at a topic costs, whatever waits in it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use dq::config::NodeSettings;
-use dq::environment::Environment;
-use dq::inspect::Inspector;
-use dq::job::AppName;
-use dq::provider::Provider;
-use dq::store::redis::RedisStore;
 use dq::store::{Due, NewJob};
 use dq_tests::redis::{RedisServer, ask};
 
+use super::doctor::inspector;
 use super::topic::{Topic, job};
 
 /// How many scripts and how many commands in all, scripts and the checks of types left out, a read takes.
@@ -22,12 +16,6 @@ async fn spent<T>(server: &RedisServer, read: impl Future<Output = T>) -> (T, u6
     let of = |names: &[&str]| names.iter().filter_map(|name| calls.get(*name)).sum::<u64>();
     let own = of(&["config|resetstat", "config", "info", "evalsha", "eval", "type"]);
     (found, of(&["evalsha"]), calls.values().sum::<u64>() - own)
-}
-
-fn inspector(server: &RedisServer) -> Inspector {
-    let store = Arc::new(RedisStore::new(&server.url()).unwrap());
-    let environment = Environment::of_this_runtime().unwrap();
-    Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default()).inspect()
 }
 
 /// 100,000 jobs are due over 28 days: more leaves than are counted one by one.

@@ -9,8 +9,8 @@ use dq::store::{
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
 
-use super::doctor::{codes, examined, found, inspector, provider, repair};
-use super::topic::{Topic, id, job};
+use super::doctor::{codes, examined, found, inspector, repair};
+use super::topic::{Topic, id, job, provider};
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "row")]
@@ -118,7 +118,7 @@ async fn a_set_no_longer_waits_for_a_missing_member_after_a_repair() {
 #[tokio::test]
 async fn calls_of_a_program_share_their_producers() {
     let (server, _home, _rows) = topics().await;
-    let provider = provider(&server);
+    let provider = provider(&server.url());
     for row in 0..20 {
         provider.job_set::<Row>(format!("s{row}")).add(Row { row }).await.unwrap();
     }

@@ -21,7 +21,7 @@ use dq_tests::redis::{RedisServer, ask};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::topic::{job, key};
+use super::topic::{factory, job, key, provider};
 
 /// The limits that a store itself checks: what a schedule says is decoded only by those who know schedules.
 fn is_of_store(sample: &Sample) -> bool {
@@ -180,7 +180,7 @@ impl BroadcastListener for Hears {
 
 async fn node(server: &RedisServer) -> (Context, UnboundedReceiver<String>) {
     let (sender, ran) = unbounded_channel();
-    let factory = ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory();
+    let factory = factory(&server.url());
     let node = factory.listener::<run>().broadcast_listener::<Hears>().provide(sender).start().await.unwrap();
     node.ready().await;
     (node, ran)
@@ -242,9 +242,7 @@ async fn what_another_program_wrote_runs_within_a_limit_and_is_dead_with_its_pay
 #[tokio::test]
 async fn the_doctor_names_a_job_that_is_over_a_limit_and_makes_it_dead_with_its_payload() {
     let server = RedisServer::start();
-    let environment = dq::environment::Environment::of_this_runtime().unwrap();
-    let store = std::sync::Arc::new(RedisStore::new(&server.url()).unwrap());
-    let provider = dq::Provider::root(key("t").app, store, environment, NodeSettings::default());
+    let provider = provider(&server.url());
     let topic = provider.topic("t").unwrap();
     let wanted =
         |sample: &Sample| !sample.is_within() && !matches!(sample.limit.name, "FENCE" | "TIME" | "ID" | "CONTROLS");
@@ -312,7 +310,7 @@ async fn a_signal_that_no_command_stands_behind_stops_no_handler() {
 
     let server = RedisServer::start();
     let (sender, mut ran) = unbounded_channel::<String>();
-    let factory = ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory();
+    let factory = factory(&server.url());
     let node = factory.listener::<long>().provide(sender).start().await.unwrap();
     node.ready().await;
     let topic = node.provider().topic("long").unwrap();

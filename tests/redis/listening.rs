@@ -1,26 +1,20 @@
 //! Events cost nothing while nobody listens, and one message for each step while somebody does.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use dq::Provider;
-use dq::config::NodeSettings;
-use dq::environment::{Environment, Seeded};
 use dq::provider::{Event, JobMove};
 use dq::store::step::Change;
 use dq::store::{Interest, Store};
 use dq_tests::redis::RedisServer;
 
-use super::cost::{spent, total};
-use super::topic::{Topic, generated};
+use super::cost::{Calls, counted, spent, total};
+use super::topic::{Topic, generated, provider};
 
 /// The commands of adding, claiming and acking 20 jobs.
-async fn life(server: &RedisServer, topic: &Topic) -> [BTreeMap<String, u64>; 3] {
+async fn life(server: &RedisServer, topic: &Topic) -> [Calls; 3] {
     let add = spent(server, topic.add((0..20).map(generated).collect())).await;
     topic.ready().await;
-    let mut claims = Vec::new();
-    let transfer = spent(server, async { claims = topic.try_transfer(1_000).await.unwrap().claims }).await;
-    let settle = spent(server, async { drop(topic.try_settle(&claims, Change::Ack).await.unwrap()) }).await;
+    let (transferred, transfer) = counted(server, topic.try_transfer(1_000)).await;
+    let (settled, settle) = counted(server, topic.try_settle(&transferred.unwrap().claims, Change::Ack)).await;
+    settled.unwrap();
     [add, transfer, settle]
 }
 
@@ -48,10 +42,7 @@ async fn a_step_executes_no_command_more_while_nobody_listens() {
 #[tokio::test]
 async fn a_stream_goes_on_after_its_connection_broke() {
     let (server, topic) = Topic::served();
-    let environment = Environment::on_this_runtime(Arc::new(Seeded::by_system()));
-    let store: Arc<dyn Store> = Arc::new(dq::store::redis::RedisStore::new(&server.url()).unwrap());
-    let provider = Provider::root(topic.key.app.clone(), store, environment, NodeSettings::default());
-    let mut events = provider.events(topic.key.topic.as_str()).unwrap();
+    let mut events = provider(&server.url()).events(topic.key.topic.as_str()).unwrap();
     assert_eq!(events.next().await, Some(Event::Listening));
     topic.add(vec![generated(1)]).await;
     let added = events.next().await;

@@ -8,6 +8,8 @@ use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use super::topic::factory;
+
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "spoilt")]
 struct Spoilt;
@@ -41,10 +43,6 @@ impl BroadcastListener for PricesListener {
     }
 }
 
-fn factory(server: &RedisServer) -> ContextFactory {
-    ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory()
-}
-
 /// Returns the conditions of both topics, by name, and of the channel.
 fn conditions(node: &Context) -> [Condition; 3] {
     let health = node.health();
@@ -66,7 +64,8 @@ async fn a_topic_with_a_key_of_a_wrong_type_waits_until_it_is_gone_and_the_other
         server.command(&["SET", key, "mine"]);
     }
     let (ran, mut received) = unbounded_channel();
-    let factory = factory(&server).listener::<spoilt>().listener::<whole>().broadcast_listener::<PricesListener>();
+    let factory =
+        factory(&server.url()).listener::<spoilt>().listener::<whole>().broadcast_listener::<PricesListener>();
     let node = factory.provide(ran).start().await.unwrap();
     let [first, _, channel] = conditions(&node);
     assert!(is_stopped(&first, keys[0]) && is_stopped(&channel, keys[1]), "{first:?} {channel:?}");
@@ -90,7 +89,7 @@ async fn a_node_with_a_stopped_topic_shuts_down_at_once() {
     let server = RedisServer::start();
     server.command(&["SET", "dq:{shop:spoilt}:jobs", "mine"]);
     let (ran, _received) = unbounded_channel::<&str>();
-    let node = factory(&server).listener::<spoilt>().listener::<whole>().provide(ran).start().await.unwrap();
+    let node = factory(&server.url()).listener::<spoilt>().listener::<whole>().provide(ran).start().await.unwrap();
     let stopped = node.shutdown(Duration::ZERO).await;
     assert_eq!((stopped.left, stopped.still_running), (0, 0));
 }
@@ -100,7 +99,7 @@ async fn a_node_whose_topics_all_fail_to_open_does_not_start() {
     let server = RedisServer::start();
     server.command(&["SET", "dq:{shop:spoilt}:jobs", "mine"]);
     let (ran, _received) = unbounded_channel::<&str>();
-    let Err(dq::Error::Start(error)) = factory(&server).listener::<spoilt>().provide(ran).start().await else {
+    let Err(dq::Error::Start(error)) = factory(&server.url()).listener::<spoilt>().provide(ran).start().await else {
         panic!("no topic of the node can run");
     };
     assert!(matches!(error.problems(), [Problem::StoreTopic { topic, .. }] if topic == "spoilt"), "{error}");
@@ -111,11 +110,12 @@ async fn a_node_whose_topics_all_fail_to_open_does_not_start() {
 async fn each_topic_is_opened_once() {
     let server = RedisServer::start();
     let (ran, _received) = unbounded_channel::<&str>();
-    let node = factory(&server).listener::<spoilt>().listener::<whole>().provide(ran.clone()).start().await.unwrap();
+    let node =
+        factory(&server.url()).listener::<spoilt>().listener::<whole>().provide(ran.clone()).start().await.unwrap();
     node.shutdown(Duration::ZERO).await;
     // Now the server has cached the scripts.
     let mut monitor = dq_tests::Monitor::start(&server);
-    let node = factory(&server).listener::<spoilt>().listener::<whole>().provide(ran).start().await.unwrap();
+    let node = factory(&server.url()).listener::<spoilt>().listener::<whole>().provide(ran).start().await.unwrap();
     server.command(&["ECHO", "started"]);
     let seen = monitor.until("started");
     let opens = |topic: &str| {

@@ -16,6 +16,8 @@ use dq_tests::{NodeProcess, RunLog};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use super::topic;
+
 const GUIDE: &str = include_str!("../../docs/guide/moving-to-a-cluster.md");
 
 const GRACE: Duration = Duration::from_secs(10);
@@ -112,8 +114,7 @@ async fn next(job: Job<Next>, channel: Channel, runs: &Runs) -> Result<Decided, 
 }
 
 fn factory(url: &str) -> ContextFactory {
-    let factory = ContextFactory::new("shop").store(url).without_inventory().variables([("", ""); 0]);
-    factory.topic("work", |topic| topic.history(20).history_after("1h"))
+    topic::factory(url).topic("work", |topic| topic.history(20).history_after("1h"))
 }
 
 async fn start(url: &str, runs: &Runs) -> Context {

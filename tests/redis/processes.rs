@@ -1,11 +1,12 @@
-//! Nodes in processes of their own that share one server, and what happens when one is killed.
+//! Nodes in processes of their own that share one server. What happens when one is killed, the storms check.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use dq::context::{Context, ContextFactory};
+use dq::context::Context;
 use dq_tests::redis::RedisServer;
 use dq_tests::{Count, NodeProcess, RunLog};
+
+use super::topic::factory;
 
 const JOBS: usize = 10_000;
 
@@ -19,8 +20,7 @@ async fn start(server: &RedisServer, name: &'static str, log: &RunLog) -> NodePr
 
 /// Adds jobs that all fall due in the same millisecond, soon.
 async fn add_all(server: &RedisServer) -> Context {
-    let factory = ContextFactory::new("shop").without_inventory().without_listeners().variables([("", ""); 0]);
-    let adder = factory.store(server.url()).start().await.unwrap();
+    let adder = factory(&server.url()).without_listeners().start().await.unwrap();
     let due = adder.provider().counts::<Count>().await.unwrap().clock.after(Duration::from_secs(2));
     for start in (0..JOBS as u64).step_by(1_000) {
         let batch = (start..start + 1_000).map(|n| Count { n });
@@ -57,37 +57,6 @@ async fn two_processes_share_ten_thousand_jobs_and_each_runs_once() {
     assert_eq!(runs.of_job.values().sum::<usize>(), JOBS, "each once");
 }
 
-#[tokio::test]
-async fn a_killed_process_causes_second_runs_only_of_jobs_it_held_and_loses_none() {
-    let (server, log) = (RedisServer::start(), RunLog::default());
-    let mut survivor = start(&server, "survivor", &log).await;
-    let victim = start(&server, "victim", &log).await;
-    let adder = add_all(&server).await;
-    log.until(|runs| runs.by("victim").len() >= SHARE).await;
-    let rows = format!("dq:{{shop:count}}:running:{}", victim.node());
-    victim.kill().await;
-    let held = server.command(&["EVAL", "return table.concat(redis.call('HKEYS', KEYS[1]), ' ')", "1", &rows]);
-    let held: BTreeSet<u64> = held.split_whitespace().map(|id| id.parse().unwrap()).collect();
-    assert!(log.runs().of_job.len() < JOBS, "the process was killed before all jobs had started");
-
-    survivor.go_on().await;
-    log.until(|runs| runs.of_job.len() == JOBS).await;
-    until_empty(&adder).await;
-    assert!(survivor.stop().await.0.success());
-    let runs = log.runs();
-    let ran_twice: BTreeSet<u64> = runs.of_job.iter().filter(|(_, times)| **times > 1).map(|(n, _)| *n).collect();
-    let began: BTreeSet<u64> = runs.by("victim").iter().copied().collect();
-    assert!(ran_twice.is_subset(&held), "{ran_twice:?} ran twice, and the killed process held {held:?}");
-    assert!(ran_twice.is_subset(&began), "only jobs that it had started run a second time");
-    assert!(runs.of_job.values().all(|times| *times <= 2));
-    println!(
-        "{} of {JOBS} ran twice; the killed process had started {} and held {}",
-        ran_twice.len(),
-        began.len(),
-        held.len()
-    );
-}
-
 /// Idle nodes look for jobs of their own accord once an hour here, so only a signal wakes them. Prints how long each job
 /// took to start.
 #[tokio::test]
@@ -100,8 +69,7 @@ async fn the_next_job_wakes_an_idle_node_after_the_watcher_was_killed() {
             let program = env!("CARGO_BIN_EXE_node");
             nodes.push(NodeProcess::start(program, &server.url(), &HOURLY, 1, name, &log).await);
         }
-        let factory = ContextFactory::new("shop").without_inventory().without_listeners().variables([("", ""); 0]);
-        let adder = factory.store(server.url()).start().await.unwrap();
+        let adder = factory(&server.url()).without_listeners().start().await.unwrap();
         let watcher = loop {
             let watcher = server.command(&["HGET", "dq:{shop:count}:meta", "watcher"]);
             if let Some(place) = nodes.iter().position(|node| node.node() == watcher) {

@@ -1,29 +1,17 @@
 //! What callers who wait for results cost the server.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use dq::Provider;
-use dq::config::NodeSettings;
-use dq::environment::{Environment, Seeded};
 use dq::job::{KeptState, Metadata};
-use dq::store::Store;
-use dq::store::redis::RedisStore;
 use dq::store::step::{Change, Outcome, Settle, USUAL_BYTES};
 use dq_tests::redis::RedisServer;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::json;
 
-use super::topic::{LEASE, Topic};
+use super::topic::{LEASE, Topic, provider};
 
 const CALLERS: usize = 10_000;
-
-fn provider(server: &RedisServer, topic: &Topic) -> Provider {
-    let environment = Environment::on_this_runtime(Arc::new(Seeded::by_system()));
-    let store: Arc<dyn Store> = Arc::new(RedisStore::new(&server.url()).unwrap());
-    Provider::root(topic.key.app.clone(), store, environment, NodeSettings::default())
-}
 
 /// How many subscribers the moves of the topic have, and how many connections subscribe to anything.
 fn subscriptions(server: &RedisServer, topic: &Topic) -> (String, usize) {
@@ -51,7 +39,7 @@ async fn ack_all(topic: &Topic) -> usize {
 #[tokio::test]
 async fn ten_thousand_callers_wait_for_results_with_one_subscription() {
     let (server, topic) = Topic::entered().await;
-    let provider = provider(&server, &topic);
+    let provider = provider(&server.url());
     let jobs = provider.topic(topic.key.topic.as_str()).unwrap();
     assert_eq!(subscriptions(&server, &topic), (":0".to_owned(), 0));
     for first in (0..CALLERS).step_by(1_000) {

@@ -1,13 +1,9 @@
 //! What a user of the server must be allowed: the rules of the guide are enough, and not more than what they are for.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use dq::config::NodeSettings;
-use dq::environment::Environment;
-use dq::inspect::{Inspector, JobFilter};
+use dq::inspect::JobFilter;
 use dq::job::{AppName, Deliver, State};
-use dq::provider::Provider;
 use dq::store::redis::RedisStore;
 use dq::store::step::{self, Change, Sequenced, USUAL_BYTES};
 use dq::store::{
@@ -15,7 +11,7 @@ use dq::store::{
 };
 use dq_tests::redis::RedisServer;
 
-use super::topic::{LEASE, Topic, job, key};
+use super::topic::{LEASE, Topic, job, key, provider};
 
 const WAITING: Durability = Durability::Wait { replicas: 1, timeout: Duration::from_millis(1) };
 
@@ -64,12 +60,6 @@ async fn works(server: &RedisServer, url: &str) {
     assert_eq!(server.command(&["ACL", "LOG"]), "*0", "nothing was refused");
 }
 
-fn inspector(url: &str) -> Inspector {
-    let store = Arc::new(RedisStore::new(url).unwrap());
-    let environment = Environment::of_this_runtime().unwrap();
-    Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default()).inspect()
-}
-
 #[tokio::test]
 async fn the_least_permissions_in_the_guide_are_enough() {
     let (server, url) = server_with("dq");
@@ -80,7 +70,7 @@ async fn the_least_permissions_in_the_guide_are_enough() {
 async fn a_user_of_one_app_does_everything_there_and_reaches_no_other() {
     let (server, url) = server_with("shop");
     works(&server, &url).await;
-    let mut doctor = inspector(&url).doctor(None).unwrap();
+    let mut doctor = provider(&url).inspect().doctor(None).unwrap();
     while doctor.step().await.unwrap().is_some() {}
     assert_eq!(server.command(&["ACL", "LOG"]), "*0", "nothing was refused");
     let other = RedisStore::new(&url).unwrap();
@@ -102,7 +92,7 @@ async fn a_user_who_only_reads_sees_everything_and_changes_nothing() {
     topic.try_settle(&claims[1..2], Change::Park).await.unwrap();
     let before = server.changes();
 
-    let look = inspector(&url);
+    let look = provider(&url).inspect();
     assert_eq!(look.topics(None).await.unwrap().topics.len(), 1);
     look.topic("t").await.unwrap();
     look.nodes("t", None).await.unwrap();

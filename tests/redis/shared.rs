@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dq::job::{NodeId, ProducerId, Sequence};
-use dq::prelude::*;
 use dq::store::redis::RedisStore;
 use dq::store::step::{Reconcile, Wake};
 use dq::store::{Answer, Link, Numbered, Pending, RequestKind, Store};
@@ -15,7 +14,7 @@ use tokio::time::timeout;
 
 use super::listeners::{PricesListener, add_to_all, ten_topics};
 
-use super::topic::{job, key};
+use super::topic::{factory, job, key};
 
 /// Longer than anything here takes, and shorter than a line may stay without a request.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -34,7 +33,7 @@ async fn connections_do_not_grow_with_the_number_of_topics() {
     let server = RedisServer::start();
     let mut nodes = Vec::new();
     for _ in 0..3 {
-        let factory = ContextFactory::new("shop").store(server.url()).without_inventory().variables([("", ""); 0]);
+        let factory = factory(&server.url());
         // On a busy machine an answer that is late retires its line, and a new one comes beside it.
         let factory = factory.lease(15 * LIMIT).call_timeout(LIMIT).call_total(2 * LIMIT);
         let node = ten_topics(factory).broadcast_listener::<PricesListener>().start().await.unwrap();

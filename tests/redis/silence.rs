@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use dq::context::Condition;
-use dq::job::NodeId;
 use dq::prelude::*;
 use dq::store::redis::RedisStore;
-use dq::store::{Interest, Signal, Store, StoreError};
+use dq::store::{Signal, Store, StoreError};
 use dq_tests::Proxy;
 use dq_tests::redis::RedisServer;
 use tokio::time::timeout;
@@ -14,17 +13,13 @@ use tokio::time::timeout;
 use super::listeners::PricesListener;
 
 use super::scripted::{self, Behaviour};
-use super::topic::{Topic, job, key};
+use super::topic::{Topic, interest, job, key};
 
 /// Longer than anything here takes, and shorter than a test may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// How long a subscription receives nothing before it sends a `PING`, and how long it then waits for the answer.
 const SILENCE: Duration = Duration::from_secs(1);
-
-fn interest() -> Interest {
-    Interest { node: Some(NodeId::new("n")), broadcasts: true, moves: false }
-}
 
 #[tokio::test]
 async fn a_subscription_on_a_silently_broken_connection_is_made_again() {

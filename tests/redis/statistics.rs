@@ -1,12 +1,11 @@
 //! What a link that counts costs the server, and what it keeps there.
 
-use std::collections::BTreeMap;
-
 use dq::job::NodeId;
 use dq::store::step::Change;
 use dq::store::{MOST_MINUTES, MinuteCounts, Store, StoreError};
 use dq_tests::redis::{RedisServer, ask};
 
+use super::cost::{Calls, counted};
 use super::topic::{Topic, generated, job};
 
 const KEY: &str = "dq:{shop:t}:statistics";
@@ -31,28 +30,17 @@ async fn statistics(topic: &Topic) -> Vec<MinuteCounts> {
     topic.store.statistics(&topic.key, to + 1 - MOST_MINUTES, to).await.unwrap()
 }
 
-/// The commands that a step makes the server execute.
-async fn spent<T>(server: &RedisServer, step: impl Future<Output = T>) -> (T, BTreeMap<String, u64>) {
-    server.command(&["CONFIG", "RESETSTAT"]);
-    let done = step.await;
-    let mut calls = server.calls();
-    for own in ["config|resetstat", "config", "info", "evalsha", "eval"] {
-        calls.remove(own);
-    }
-    (done, calls)
-}
-
 /// What the claim and the ack of a hundred jobs cost, each in the second of two such lives.
-async fn life(server: &RedisServer, topic: &Topic) -> [BTreeMap<String, u64>; 2] {
+async fn life(server: &RedisServer, topic: &Topic) -> [Calls; 2] {
     topic.reconcile().await;
-    let mut costs = [BTreeMap::new(), BTreeMap::new()];
+    let mut costs = [Calls::new(), Calls::new()];
     for _ in 0..2 {
         topic.add((0..100).map(generated).collect()).await;
         topic.ready().await;
-        let (transferred, claim) = spent(server, topic.try_transfer(1_000)).await;
+        let (transferred, claim) = counted(server, topic.try_transfer(1_000)).await;
         let claims = transferred.unwrap().claims;
         assert_eq!(claims.len(), 100);
-        let (settled, ack) = spent(server, topic.try_settle(&claims, Change::Ack)).await;
+        let (settled, ack) = counted(server, topic.try_settle(&claims, Change::Ack)).await;
         settled.unwrap();
         costs = [claim, ack];
     }

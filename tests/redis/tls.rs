@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use dq::job::NodeId;
 use dq::store::redis::RedisStore;
-use dq::store::{Interest, Signal, Store, StoreError};
+use dq::store::{Signal, Store, StoreError};
 use dq_tests::redis::{ClusterServers, Keyspace, RedisServer};
 
-use super::topic::{Topic, job};
+use super::topic::{Topic, interest, job};
 
 /// A certificate authority made with the program `openssl` (3 or later). Dropping the value removes its files.
 pub struct Authority(PathBuf);
@@ -129,10 +128,6 @@ async fn signals_arrive_over_tls() {
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
     topic.add(vec![job("a")]).await;
     assert_eq!(signals.next().await, Some(Signal::Due(None)));
-}
-
-fn interest() -> Interest {
-    Interest { node: Some(NodeId::new("n")), broadcasts: false, moves: false }
 }
 
 /// The certificate is for the name alone. A server that announces no endpoint has the host of the server that was asked.

@@ -1,19 +1,23 @@
-//! A topic on a Redis store with one link and one producer.
+//! A topic on a Redis store with one link and one producer, and what nodes and callers of its app begin with.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use dq::config::NodeSettings;
+use dq::context::ContextFactory;
+use dq::environment::Environment;
 use dq::job::{
     AppName, Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName,
 };
+use dq::provider::Provider;
 use dq::store::redis::RedisStore;
 use dq::store::step::{
     Change, Claim, Outcome, Reconcile, Sequenced, Settle, Settled, Sweep, Transfer, Transferred, USUAL_BYTES,
 };
 use dq::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, Link, NewJob, Numbered, OnDuplicate, Producer,
-    Store, StoreError,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, Interest, Link, NewJob, Numbered, OnDuplicate,
+    Producer, Store, StoreError,
 };
 use dq_tests::redis::RedisServer;
 
@@ -52,6 +56,32 @@ pub fn job(name: &str) -> NewJob {
 
 pub fn generated(count: u16) -> NewJob {
     NewJob { id: JobId::generated(count.into(), 7), generated: true, ..job("x") }
+}
+
+/// A provider of the app `shop` on the server at `url`.
+pub fn provider(url: &str) -> Provider {
+    provider_on(RedisStore::new(url).unwrap(), NodeSettings::default())
+}
+
+pub fn provider_on(store: RedisStore, settings: NodeSettings) -> Provider {
+    Provider::root(key("t").app, Arc::new(store), Environment::of_this_runtime().unwrap(), settings)
+}
+
+/// A factory of nodes of the app `shop` on the server at `url`, without what the environment says.
+pub fn factory(url: &str) -> ContextFactory {
+    ContextFactory::new("shop").store(url).without_inventory().variables([("", ""); 0])
+}
+
+/// What the node of a [`Topic`] listens to.
+pub fn interest() -> Interest {
+    Interest { node: Some(NodeId::new("n")), broadcasts: true, moves: false }
+}
+
+/// Waits for what happens in the background.
+pub async fn until(happened: impl Fn() -> bool) {
+    while !happened() {
+        tokio::task::yield_now().await;
+    }
 }
 
 impl Topic {

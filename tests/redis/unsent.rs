@@ -2,27 +2,22 @@
 //! program was not done, and the error says why it did not leave.
 
 use std::net::TcpListener;
-use std::sync::Arc;
 use std::time::Duration;
 
 use dq::config::NodeSettings;
-use dq::environment::Environment;
-use dq::job::AppName;
-use dq::prelude::*;
 use dq::provider::{CallError, TopicProvider};
 use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
 use tokio::net::TcpSocket;
 
 use super::scripted::{Behaviour, start};
+use super::topic::provider_on;
 
 /// A provider of one topic whose calls end soon.
 fn topic(url: &str) -> TopicProvider {
     let mut settings = NodeSettings::default();
     (settings.call_timeout, settings.call_total) = (Duration::from_millis(300), Duration::from_millis(1_500));
-    let environment = Environment::of_this_runtime().unwrap();
-    let store = Arc::new(RedisStore::new(url).unwrap());
-    Provider::root(AppName::new("shop").unwrap(), store, environment, settings).topic("t").unwrap()
+    provider_on(RedisStore::new(url).unwrap(), settings).topic("t").unwrap()
 }
 
 /// Asserts that an add, a command and a query fail, that neither of the first two was done, and that each says why.
