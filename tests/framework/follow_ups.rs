@@ -31,31 +31,15 @@ struct Third {
 struct Large(String);
 
 #[delay_listener(register = false)]
-struct Seconds {
-    log: Log,
-}
-
-impl DelayListener for Seconds {
-    type Job = Second;
-
-    async fn on_due(&self, job: Job<Second>, channel: Channel) -> Result<Decided, JobError> {
-        self.log.record(format_args!("second {}", job.order));
-        Ok(channel.ack().then(|next| _ = next.add(Third { order: job.order.clone() }))?)
-    }
+async fn second(job: Job<Second>, channel: Channel, log: &Log) -> Result<Decided, JobError> {
+    log.record(format_args!("second {}", job.order));
+    Ok(channel.ack().then(|next| _ = next.add(Third { order: job.order.clone() }))?)
 }
 
 #[delay_listener(register = false)]
-struct Thirds {
-    log: Log,
-}
-
-impl DelayListener for Thirds {
-    type Job = Third;
-
-    async fn on_due(&self, job: Job<Third>, channel: Channel) -> Result<Decided, JobError> {
-        self.log.record(format_args!("third {}", job.order));
-        Ok(channel.ack())
-    }
+async fn third(job: Job<Third>, channel: Channel, log: &Log) -> Result<Decided, JobError> {
+    log.record(format_args!("third {}", job.order));
+    Ok(channel.ack())
 }
 
 /// Acks, and a job of the second topic with the same id follows.
@@ -70,7 +54,7 @@ fn chain(log: &Log, script: &Script) -> impl FnOnce(ContextFactory) -> ContextFa
     let (log, script) = (log.clone(), script.clone());
     move |factory| {
         let factory = script.on(factory, default_settings);
-        factory.provide(log).listener::<Seconds>().listener::<Thirds>()
+        factory.provide(log).listener::<second>().listener::<third>()
     }
 }
 

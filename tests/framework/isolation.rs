@@ -35,19 +35,11 @@ struct Pace {
 }
 
 #[delay_listener(register = false)]
-struct Neighbours {
-    pace: Pace,
-}
-
-impl DelayListener for Neighbours {
-    type Job = Neighbour;
-
-    async fn on_due(&self, job: Job<Neighbour>, channel: Channel) -> Result<Decided, JobError> {
-        self.pace.log.record(format_args!("begins {}", job.id()));
-        handler_takes(self.pace.takes).await;
-        self.pace.log.record(format_args!("ends {}", job.id()));
-        Ok(channel.ack())
-    }
+async fn neighbour(job: Job<Neighbour>, channel: Channel, pace: &Pace) -> Result<Decided, JobError> {
+    pace.log.record(format_args!("begins {}", job.id()));
+    handler_takes(pace.takes).await;
+    pace.log.record(format_args!("ends {}", job.id()));
+    Ok(channel.ack())
 }
 
 fn no_timeout(topic: TopicOverrides) -> TopicOverrides {
@@ -58,7 +50,7 @@ fn no_timeout(topic: TopicOverrides) -> TopicOverrides {
 fn both<'a>(script: &'a Script, pace: &'a Pace, cap: u32) -> impl FnOnce(ContextFactory) -> ContextFactory + 'a {
     move |factory| {
         let factory = script.on(factory, |topic| no_timeout(topic).max_crashes(cap).retry("none"));
-        let factory = factory.provide(pace.clone()).listener::<Neighbours>();
+        let factory = factory.provide(pace.clone()).listener::<neighbour>();
         factory.topic("neighbours", |topic| no_timeout(topic).max_crashes(cap))
     }
 }

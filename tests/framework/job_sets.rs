@@ -29,33 +29,17 @@ struct News {
 }
 
 #[delay_listener(register = false)]
-struct Rows {
-    log: Log,
-}
-
-impl DelayListener for Rows {
-    type Job = Row;
-
-    async fn on_due(&self, job: Job<Row>, channel: Channel) -> Result<Decided, JobError> {
-        self.log.record(format_args!("row {}", job.row));
-        Ok(if job.row.starts_with("dead") { channel.dead("bad row") } else { channel.ack() })
-    }
+async fn rows(job: Job<Row>, channel: Channel, log: &Log) -> Result<Decided, JobError> {
+    log.record(format_args!("row {}", job.row));
+    Ok(if job.row.starts_with("dead") { channel.dead("bad row") } else { channel.ack() })
 }
 
 #[delay_listener(register = false)]
-struct Ends {
-    log: Log,
-}
-
-impl DelayListener for Ends {
-    type Job = Imported;
-
-    async fn on_due(&self, job: Job<Imported>, channel: Channel) -> Result<Decided, JobError> {
-        let count = |name| job.header(name).unwrap_or("none");
-        let [acked, dead, left] = ["dq-set-acked", "dq-set-dead", "dq-set-left"].map(count);
-        self.log.record(format_args!("imported {}: {acked} {dead} {left}", job.import));
-        Ok(channel.ack())
-    }
+async fn imported(job: Job<Imported>, channel: Channel, log: &Log) -> Result<Decided, JobError> {
+    let count = |name| job.header(name).unwrap_or("none");
+    let [acked, dead, left] = ["dq-set-acked", "dq-set-dead", "dq-set-left"].map(count);
+    log.record(format_args!("imported {}: {acked} {dead} {left}", job.import));
+    Ok(channel.ack())
 }
 
 /// Acks; a job `adds` has two rows as members of its set before.
@@ -79,7 +63,7 @@ async fn node(log: &Log) -> Harness {
     let log = log.clone();
     start(move |factory| {
         let factory = adds_rows().on(factory, default_settings);
-        factory.provide(log).listener::<Rows>().listener::<Ends>()
+        factory.provide(log).listener::<rows>().listener::<imported>()
     })
     .await
 }

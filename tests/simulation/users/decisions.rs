@@ -67,17 +67,9 @@ impl DelayListener for Acts {
 }
 
 #[delay_listener(register = false)]
-struct FollowsUp {
-    seen: Seen,
-}
-
-impl DelayListener for FollowsUp {
-    type Job = FollowUp;
-
-    async fn on_due(&self, job: Job<FollowUp>, channel: Channel) -> Result<Decided, JobError> {
-        see(&self.seen, &format!("followed {}", job.of));
-        Ok(channel.ack())
-    }
+async fn follows_up(job: Job<FollowUp>, channel: Channel, seen: &Seen) -> Result<Decided, JobError> {
+    see(seen, &format!("followed {}", job.of));
+    Ok(channel.ack())
 }
 
 #[broadcast_listener(channels = ["news"], register = false)]
@@ -102,7 +94,7 @@ async fn add_all(jobs: Provider) {
 }
 
 fn node(factory: ContextFactory, seen: Seen) -> ContextFactory {
-    let factory = factory.provide(seen).listener::<Acts>().listener::<FollowsUp>();
+    let factory = factory.provide(seen).listener::<Acts>().listener::<follows_up>();
     factory.broadcast_listener::<OnNews>()
 }
 
@@ -131,22 +123,14 @@ fn the_checker_reports_nothing_under_all_faults() {
 }
 
 #[delay_listener(register = false, ack = "on_claim")]
-struct AtMostOnce {
-    seen: Seen,
-}
-
-impl DelayListener for AtMostOnce {
-    type Job = FollowUp;
-
-    async fn on_due(&self, job: Job<FollowUp>, channel: Channel) -> Result<Decided, JobError> {
-        see(&self.seen, &job.of);
-        Ok(channel.ack())
-    }
+async fn at_most_once(job: Job<FollowUp>, channel: Channel, seen: &Seen) -> Result<Decided, JobError> {
+    see(seen, &job.of);
+    Ok(channel.ack())
 }
 
 #[test]
 fn a_job_that_is_acked_on_claim_runs_at_most_once() {
-    let node = |factory: ContextFactory, seen| factory.provide(seen).listener::<AtMostOnce>();
+    let node = |factory: ContextFactory, seen| factory.provide(seen).listener::<at_most_once>();
     let work = |jobs: Provider, _| async move {
         for of in 0..4 {
             while jobs.add(FollowUp { of: of.to_string() }).keep_existing().await.is_err() {}
@@ -196,7 +180,7 @@ fn a_node_that_cannot_start_is_a_finding_with_its_reason() {
 
 #[test]
 fn jobs_without_a_listener_are_a_finding() {
-    let only = |factory: ContextFactory, seen| factory.provide(seen).listener::<FollowsUp>();
+    let only = |factory: ContextFactory, seen| factory.provide(seen).listener::<follows_up>();
     let finding = simulate(Seen::default)
         .node(only)
         .work(|jobs, _| async move { jobs.add(Act { how: "acks".into() }).await.map(drop) });

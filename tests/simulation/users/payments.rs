@@ -44,31 +44,15 @@ impl Bank {
 }
 
 #[delay_listener(register = false)]
-struct ChargesAgain {
-    bank: Arc<Bank>,
-}
-
-impl DelayListener for ChargesAgain {
-    type Job = Charge;
-
-    async fn on_due(&self, job: Job<Charge>, channel: Channel) -> Result<Decided, JobError> {
-        self.bank.charge(job.order, 0, false).await;
-        Ok(channel.ack())
-    }
+async fn charges_again(job: Job<Charge>, channel: Channel, bank: &Arc<Bank>) -> Result<Decided, JobError> {
+    bank.charge(job.order, 0, false).await;
+    Ok(channel.ack())
 }
 
 #[delay_listener(register = false)]
-struct ChargesOnce {
-    bank: Arc<Bank>,
-}
-
-impl DelayListener for ChargesOnce {
-    type Job = Charge;
-
-    async fn on_due(&self, job: Job<Charge>, channel: Channel) -> Result<Decided, JobError> {
-        self.bank.charge(job.order, job.order, true).await;
-        Ok(channel.ack())
-    }
+async fn charges_once(job: Job<Charge>, channel: Channel, bank: &Arc<Bank>) -> Result<Decided, JobError> {
+    bank.charge(job.order, job.order, true).await;
+    Ok(channel.ack())
 }
 
 async fn order_four(jobs: Provider) {
@@ -88,7 +72,7 @@ fn payments<L: DelayListener>() -> Simulation<Arc<Bank>> {
 
 #[test]
 fn a_handler_that_is_not_idempotent_is_found_and_its_account_says_why() {
-    let finding = payments::<ChargesAgain>().try_run().unwrap_err();
+    let finding = payments::<charges_again>().try_run().unwrap_err();
     assert!(finding.seed < 30, "{finding}");
     assert!(finding.what.contains("was charged 2 times"), "{finding}");
     for line in ["is added, due in 1m", "run 1, fence", "run 2, fence", "the store has the ack of charge/"] {
@@ -104,13 +88,13 @@ fn a_handler_that_is_not_idempotent_is_found_and_its_account_says_why() {
 
 #[test]
 fn an_idempotent_handler_passes() {
-    let summary = payments::<ChargesOnce>().run();
+    let summary = payments::<charges_once>().run();
     assert_eq!((summary.seeds, summary.jobs / 500, summary.differs), (500, 4, None));
     assert!(summary.handled > 2_000 && summary.faults > 300, "{} {}", summary.handled, summary.faults);
 }
 
 #[test]
 fn without_faults_every_job_runs_once() {
-    let summary = payments::<ChargesAgain>().faults(dq_testing::Faults::none()).seeds(0..50).run();
+    let summary = payments::<charges_again>().faults(dq_testing::Faults::none()).seeds(0..50).run();
     assert_eq!((summary.handled, summary.faults), (200, 0));
 }

@@ -99,20 +99,14 @@ fn a_job_with_an_absolute_time_is_due_at_it() {
 }
 
 #[delay_listener(register = false)]
-struct Blocks;
-
-impl DelayListener for Blocks {
-    type Job = Tick;
-
-    async fn on_due(&self, _job: Job<Tick>, channel: Channel) -> Result<Decided, JobError> {
-        tokio::task::spawn_blocking(|| 7).await?;
-        Ok(channel.ack())
-    }
+async fn blocks(_job: Job<Tick>, channel: Channel) -> Result<Decided, JobError> {
+    tokio::task::spawn_blocking(|| 7).await?;
+    Ok(channel.ack())
 }
 
 #[test]
 fn a_handler_may_use_threads() {
     let work = |jobs: Provider, ()| async move { jobs.add(Tick).await.map(drop) };
-    let run = simulate(|| ()).node(|factory, ()| factory.listener::<Blocks>()).work(work).faults(Faults::none());
+    let run = simulate(|| ()).node(|factory, ()| factory.listener::<blocks>()).work(work).faults(Faults::none());
     assert_eq!(run.seeds(0..5).run().handled, 5);
 }

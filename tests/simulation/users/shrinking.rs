@@ -22,27 +22,19 @@ struct Send {
 type Sent = Arc<Mutex<BTreeMap<u64, u64>>>;
 
 #[delay_listener(register = false)]
-struct Sends {
-    sent: Sent,
-}
-
-impl DelayListener for Sends {
-    type Job = Send;
-
-    async fn on_due(&self, job: Job<Send>, channel: Channel) -> Result<Decided, JobError> {
-        handler_takes(Duration::from_millis(20)).await;
-        *self.sent.lock().unwrap().entry(job.letter).or_default() += 1;
-        handler_takes(Duration::from_millis(20)).await;
-        if job.letter == 1_000 {
-            panic!("for a test");
-        }
-        Ok(channel.ack())
+async fn sends(job: Job<Send>, channel: Channel, sent: &Sent) -> Result<Decided, JobError> {
+    handler_takes(Duration::from_millis(20)).await;
+    *sent.lock().unwrap().entry(job.letter).or_default() += 1;
+    handler_takes(Duration::from_millis(20)).await;
+    if job.letter == 1_000 {
+        panic!("for a test");
     }
+    Ok(channel.ack())
 }
 
 fn letters(from: u64, letters: impl Fn() -> u64 + std::marker::Send + Sync + 'static) -> Simulation<Sent> {
     simulate(Sent::default)
-        .node(|factory, sent| factory.provide(sent).listener::<Sends>())
+        .node(|factory, sent| factory.provide(sent).listener::<sends>())
         .work(move |jobs, _| {
             let letters = letters();
             async move {
@@ -111,7 +103,7 @@ fn choices_differ_from_seed_to_seed_and_are_the_start_of_their_range_elsewhere()
     let seen: Arc<Mutex<Vec<u64>>> = Arc::default();
     let sees = Arc::clone(&seen);
     let run = simulate(move || sees.lock().unwrap().push(choose("x", 3..=1_000))).faults(Faults::none());
-    run.node(|factory, ()| factory.provide(Sent::default()).listener::<Sends>()).seeds(0..20).run();
+    run.node(|factory, ()| factory.provide(Sent::default()).listener::<sends>()).seeds(0..20).run();
     let mut seen = seen.lock().unwrap().clone();
     assert!(seen.iter().all(|number| (3..=1_000).contains(number)), "{seen:?}");
     seen.sort_unstable();
