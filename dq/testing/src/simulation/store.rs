@@ -328,9 +328,7 @@ fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -
             let charged = request.seen != Timestamp::EPOCH;
             Did::Reclaim { from: request.node, seen: request.seen, watched, charged }
         }
-        (Request::Publish(request), Answer::Publish(published)) => {
-            Did::Publish { published: *published, expires_after: request.expires_after }
-        }
+        (Request::Publish(request), Answer::Publish(_)) => Did::Publish { expires_after: request.expires_after },
         _ => Did::Nothing,
     }
 }

@@ -25,7 +25,6 @@ impl Checker {
         if let (Some(new), Some(job)) = (new, after) {
             self.check_new(id, new, (before, job), micros, did);
         }
-        let acked = old.zip(before).is_some_and(|(old, job)| self.is_promised(old, job));
         if let (Some(old), Some(job)) = (old, before) {
             if new != Some(old) {
                 self.check_gone(did, id, old, (job, micros), [new, publish]);
@@ -40,14 +39,8 @@ impl Checker {
         let is_extended = |jobs: &[(NewJob, AddOutcome)]| {
             jobs.iter().any(|(job, outcome)| job.id == *id && matches!(outcome, AddOutcome::Extended { .. }))
         };
-        match before {
-            Some(was) if old == new => {
-                if was.state != is.state && is.state == State::Done && !acked && !acks(did, id) {
-                    self.bad(format!("[13] {id} is DONE, but was never acked"));
-                }
-            }
-            _ if matches!(did, Did::Add { jobs } if is_extended(jobs)) => {}
-            _ => self.check_entry(id, version(&is.record), is),
+        if old != new && !matches!(did, Did::Add { jobs } if is_extended(jobs)) {
+            self.check_entry(id, version(&is.record), is);
         }
     }
 
@@ -63,9 +56,6 @@ impl Checker {
         if moved {
             self.check_caps(id, new, job);
         }
-        if let Some(old) = old {
-            self.check_attempts(did, id, old, job);
-        }
         if moved && job.state == State::Delayed {
             self.expected.put.insert(new, micros / 1000);
             self.expected.parked.remove(&new);
@@ -77,10 +67,6 @@ impl Checker {
         }
         if moved && job.state == State::Unacked {
             self.expected.parked.insert(new);
-        }
-        if job.crashes > 0 && job.state != State::Delayed && job.state != State::Running && job.state != State::Unacked
-        {
-            self.bad(format!("[19] {id} is {} and has crashes", job.state));
         }
     }
 
@@ -127,13 +113,6 @@ impl Checker {
             Did::Claim { aged: true, .. } => self.may_be_forgotten(job, micros).then_some("pruned"),
             _ => None,
         };
-        if let Some("acked" | "ended from outside") = why
-            && !replaced
-            && !job.record.fixed().retain.is_zero()
-            && !(drops(did, id) || self.is_deleted(old))
-        {
-            self.bad(format!("[13] version {old} of {id} is gone, though it has a retention as DONE: {why:?}"));
-        }
         match why {
             Some(why) => {
                 self.expected.ended.insert(old, why);
@@ -209,11 +188,6 @@ impl Checker {
                 self.expected.charged.get(&old)
             ));
         }
-        if let Some(kept) = still
-            && kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::PlaceLost))
-        {
-            self.bad(format!("[2] {id} ({old}) is recovered, though no other program removes a place"));
-        }
     }
 
     /// Checks that a replacement does not get lost either.
@@ -263,23 +237,6 @@ impl Checker {
         if (is.state, is.at, is.crashes) != (State::Delayed, due, 0) {
             self.bad(format!("[4] {id} ({version}) was added for {due:?} and is {} {:?}", is.state, is.at));
         }
-    }
-}
-
-/// Returns whether the step drops the job because it was parked for too long.
-fn drops(did: &Did, id: &JobId) -> bool {
-    matches!(did, Did::Settle { outcomes, .. }
-        if outcomes.iter().any(|(outcome, _)| outcome.id == *id && outcome.change == Change::Drop))
-}
-
-/// Returns whether the step acks the job.
-fn acks(did: &Did, id: &JobId) -> bool {
-    match did {
-        Did::Settle { outcomes, .. } => outcomes.iter().any(|(outcome, verdict)| {
-            outcome.id == *id && *outcome.change.alone() == Change::Ack && *verdict == Verdict::Done
-        }),
-        Did::Command { items } => items.iter().any(|(item, _)| item.id == *id && item.verb == CommandKind::Ack),
-        _ => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! How often a job may crash and fail, and the other limits of a topic.
 
-use super::record::{Checker, Did};
+use super::record::Checker;
 use dq::job::{JobId, NodeId, State};
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
@@ -19,21 +19,6 @@ impl Checker {
         let attempts = job.record.metadata().map(|metadata| metadata.attempts).unwrap_or_default();
         if attempts > caps.attempts {
             self.bad(format!("[15] {id} ({version}) has failed {attempts} times of at most {}", caps.attempts));
-        }
-    }
-
-    /// Checks that only a failure costs an attempt, and that only the last one, or a requeue, does more.
-    pub(super) fn check_attempts(&mut self, did: &Did, id: &JobId, was: &JobView, is: &JobView) {
-        let [old, new] = [was, is].map(|job| job.record.metadata().map_or(0, |metadata| metadata.attempts));
-        let fits = new == old
-            || match did {
-                Did::Settle { .. } => new == old + 1 && is.state == State::Delayed || is.state == State::Dead,
-                Did::Note { isolation: None, .. } => new == old + 1,
-                Did::Command { .. } => new == 0 && was.state == State::Dead,
-                _ => false,
-            };
-        if !fits {
-            self.bad(format!("[15] {id} had failed {old} times, and after a step that charges nothing {new} times"));
         }
     }
 

@@ -2,24 +2,10 @@
 
 use super::super::version::{mark, version, with_payload};
 use super::record::{Added, Checker};
-use dq::job::{Metadata, State};
-use dq::store::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, NewJob, OptionChange};
+use dq::job::State;
+use dq::store::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, NewJob};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
-
-/// Whether the job has these options now, and everything else as it was, but for the version.
-fn has(options: &OptionChange, was: &JobView, is: &JobView) -> bool {
-    let (Ok(old), Ok(new)) = (was.record.metadata(), is.record.metadata()) else { return false };
-    let OptionChange { retry, headers, retain } = options.clone();
-    let wanted = Metadata {
-        retry: retry.or(old.retry),
-        headers: headers.unwrap_or(old.headers),
-        retain: retain.unwrap_or(old.retain),
-        version: new.version,
-        ..old
-    };
-    new == wanted && was.record.payload() == is.record.payload()
-}
 
 impl Checker {
     /// Records when a job that got another due time waits for it, and the last payload of each job.
@@ -64,7 +50,7 @@ impl Checker {
                 let (old, new) = (was.record.fixed().version, is.record.fixed().version);
                 let is_made = match &item.what {
                     ChangeKind::Update(payload) => mark(&is.record) == mark(payload),
-                    ChangeKind::Options(options) => (was.state, was.at) == (is.state, is.at) && has(options, was, is),
+                    ChangeKind::Options(_) => (was.state, was.at) == (is.state, is.at),
                     _ => was.state == State::Delayed && is.at == outcome.due,
                 };
                 is_made && new == old + 1 && item.if_version.is_none_or(|wanted| wanted == old)

@@ -8,7 +8,7 @@ use super::groups::Groups;
 use super::takeovers::Takeovers;
 use dq::config::NodeSettings;
 use dq::job::{Fence, Isolation, JobId, KeptState, NodeId, ProducerId, Token};
-use dq::store::step::{Change, Claim, NoteVerdict, Outcome, Published, Verdict};
+use dq::store::step::{Change, Claim, NoteVerdict, Outcome, Verdict};
 use dq::store::{
     AddOutcome, ChangeOutcome, Command, CommandKind, CommandOutcome, JobChange, NewJob, SetTopic, TopicSet,
 };
@@ -68,7 +68,6 @@ pub(in crate::simulation) enum Did {
     /// An add was refused, because the topic drains.
     RefuseAdd,
     Publish {
-        published: Published,
         /// How long after its due time a broadcast without an expiry of its own is dropped.
         expires_after: Duration,
     },

@@ -115,7 +115,7 @@ impl Checker {
             Did::Claim { node, claims, aged } => {
                 for claim in claims {
                     self.check_may_take(&claim.id, (!aged).then_some(claim.token.due), micros);
-                    self.note_claim(node, claim, before.jobs.get(&claim.id), *aged, micros);
+                    self.note_claim(node, claim, *aged, micros);
                 }
                 if !aged {
                     self.check_no_tick_waits(claims, before, micros);
@@ -215,14 +215,11 @@ impl Checker {
         }
     }
 
-    fn note_claim(&mut self, node: &NodeId, claim: &Claim, was: Option<&JobView>, aged: bool, micros: u64) {
+    fn note_claim(&mut self, node: &NodeId, claim: &Claim, aged: bool, micros: u64) {
         let version = version(&claim.record);
         let due = claim.token.due.as_millis() * 1000;
         if !aged && micros + self.lookahead < due {
             self.bad(format!("[4] {} ({version}) is claimed {} µs early", claim.id, due - micros));
-        }
-        if was.is_none_or(|was| was.at != Some(claim.token.due)) {
-            self.bad(format!("[4] {} ({version}) is claimed as due at {}: {was:?}", claim.id, claim.token.due));
         }
         if self.expected.marks.get(&version).is_some_and(|wanted| *wanted != mark(&claim.record)) {
             self.bad(format!("[28] {} ({version}) is claimed without the payload of its last update", claim.id));
