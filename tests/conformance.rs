@@ -3,21 +3,15 @@
 use dq_testing::conformance::BEHAVIOURS;
 
 mod memory {
-    use dq_tests::memory::MemoryFixture;
-
-    dq_testing::store_conformance!(async { MemoryFixture::empty() });
+    dq_testing::store_conformance!(async { dq_tests::Fixture::memory() });
 }
 
 mod file {
-    use dq_tests::file::FileFixture;
-
-    dq_testing::store_conformance!(FileFixture::empty());
+    dq_testing::store_conformance!(dq_tests::Fixture::file());
 }
 
 mod redis {
-    use dq_tests::redis::RedisFixture;
-
-    dq_testing::store_conformance!(async { RedisFixture::start() });
+    dq_testing::store_conformance!(async { dq_tests::Fixture::redis() });
 }
 
 /// The section of the rules. The other sections name tests of other kinds, which `tests/tidy.rs` checks.

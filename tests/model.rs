@@ -8,10 +8,7 @@ use std::ops::Range;
 
 use dq_testing::conformance::StoreFixture;
 use dq_testing::model;
-use dq_tests::file::FileFixture;
-use dq_tests::journaled::JournaledFixture;
-use dq_tests::memory::MemoryFixture;
-use dq_tests::redis::RedisFixture;
+use dq_tests::Fixture;
 
 /// Runs the seeds in `DQ_MODEL_SEEDS`, or the usual ones, which take a few seconds.
 fn check<F: StoreFixture, O: Future<Output = F> + Send + 'static>(test: &str, usual: Range<u64>, open: impl Fn() -> O) {
@@ -30,20 +27,20 @@ fn check<F: StoreFixture, O: Future<Output = F> + Send + 'static>(test: &str, us
 
 #[test]
 fn the_memory_store_keeps_its_invariants() {
-    check("memory", 0..400, || async { MemoryFixture::empty() });
+    check("memory", 0..400, || async { Fixture::memory() });
 }
 
 #[test]
 fn the_changes_of_all_steps_make_a_second_store_the_same() {
-    check("second_store", 0..400, || async { JournaledFixture::empty() });
+    check("second_store", 0..400, || async { Fixture::journaled() });
 }
 
 #[test]
 fn the_file_store_does_what_the_memory_store_does() {
-    check("file", 0..100, FileFixture::empty);
+    check("file", 0..100, Fixture::file);
 }
 
 #[test]
 fn the_redis_store_does_what_the_memory_store_does() {
-    check("redis", 0..60, || async { RedisFixture::in_order() });
+    check("redis", 0..60, || async { Fixture::redis_in_order() });
 }

@@ -3,103 +3,44 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use dq::environment::StoreClock;
-use dq::job::{NodeId, ProducerId, TopicKey};
-use dq::store::file::{Commits, FileStore, check_on};
+use dq::store::file::{Commits, check_on};
 use dq::store::step::Change;
-use dq::store::{Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
 use dq::testing::ManualClock;
-use dq_testing::conformance::StoreFixture;
 use dq_testing::disk::{Operation, SimulatedDisk};
 use dq_testing::model;
+use dq_tests::Fixture;
+use dq_tests::journaled::Watched;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 
 use crate::rig::{Rig, bytes, now, store_on};
 
 /// A store whose thread takes snapshots all the time. Each time its jobs are counted, a second process opens a copy of the files,
 /// and must find the same.
-#[derive(Debug)]
-struct Reopened {
-    store: FileStore,
-    disk: SimulatedDisk,
-    clock: Arc<ManualClock>,
-}
-
-#[derive(Debug)]
-struct Fixture {
-    store: Arc<Reopened>,
-}
-
-impl Fixture {
-    async fn empty() -> Self {
-        let (disk, clock) = (SimulatedDisk::new(), Arc::new(ManualClock::at(0)));
-        let store = store_on(&disk, &clock).with(|options| {
-            (options.commits, options.segment_bytes, options.snapshot_bytes) = (Commits::OnOwnThread, 16 << 10, 1_024);
-        });
-        store.open().await.unwrap();
-        Self { store: Arc::new(Reopened { store, disk, clock }) }
-    }
-}
-
-impl StoreFixture for Fixture {
-    fn store(&self) -> Arc<dyn Store> {
-        self.store.clone()
-    }
-
-    fn clock(&self) -> u64 {
-        self.store.clock.micros()
-    }
-
-    fn set_clock(&self, micros: u64) -> BoxFuture<'_, ()> {
-        self.store.clock.set(micros);
-        Box::pin(async {})
-    }
-}
-
-impl Reopened {
-    fn compare(&self, topic: &TopicKey) {
-        self.store.commit().unwrap();
-        let other = store_on(&self.disk.copy(), &self.clock);
+async fn reopened() -> Fixture {
+    let (disk, clock) = (SimulatedDisk::new(), Arc::new(ManualClock::at(0)));
+    let store = store_on(&disk, &clock).with(|options| {
+        (options.commits, options.segment_bytes, options.snapshot_bytes) = (Commits::OnOwnThread, 16 << 10, 1_024);
+    });
+    store.open().await.unwrap();
+    let (store, time) = (Arc::new(store), clock.clone());
+    let watched = Watched::new(store.clone(), move |topic| {
+        store.commit().unwrap();
+        let other = store_on(&disk.copy(), &time);
         now(other.open()).unwrap();
-        let (ours, theirs) = (self.store.rows().unwrap().view(topic), other.rows().unwrap().view(topic));
+        let (ours, theirs) = (store.rows().unwrap().view(topic), other.rows().unwrap().view(topic));
         assert!(theirs.consistent);
         assert_eq!(
             (&ours.jobs, &ours.broadcasts),
             (&theirs.jobs, &theirs.broadcasts),
             "another process finds other rows"
         );
-    }
-}
-
-impl Store for Reopened {
-    fn url(&self) -> String {
-        self.store.url()
-    }
-
-    fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
-        if let Query::Counts { topic } = query {
-            self.compare(topic);
-        }
-        self.store.ask(query)
-    }
-
-    fn link_with(&self, topic: &TopicKey, node: &NodeId, options: LinkOptions) -> Arc<dyn Link> {
-        self.store.link_with(topic, node, options)
-    }
-
-    fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
-        self.store.producer(topic, producer)
-    }
-
-    fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
-        self.store.signals(topic, interest)
-    }
+    });
+    Fixture::of(Arc::new(watched), clock)
 }
 
 #[test]
 fn random_steps_beside_snapshots_leave_files_that_another_process_reads_as_the_same_state() {
-    if let Err(difference) = model::check(0..60, || Fixture::empty().boxed()) {
+    if let Err(difference) = model::check(0..60, || reopened().boxed()) {
         panic!("{difference}");
     }
 }

@@ -1,7 +1,7 @@
 //! The tests of `main.rs` on a `file:` store, without `startup`, which chooses stores itself, and `signals`, whose processes choose
 //! theirs.
 //!
-//! Tokio's paused clock stands still while an answer waits for the disk ([`dq_tests::PacedFileStore`]), so a test expects the same
+//! Tokio's paused clock stands still while an answer waits for the disk ([`dq_tests::PacedStore`]), so a test expects the same
 //! as on the memory store, to the millisecond.
 
 #![cfg(unix)]

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::thread;
 
 use dq_testing::conformance::run_all;
+use dq_tests::Fixture;
 use dq_tests::Monitor;
-use dq_tests::redis::{Keyspace, RedisFixture, RedisServer};
+use dq_tests::redis::{Keyspace, RedisServer};
 
 /// The words of a line of `MONITOR`, without their quotes. No key has a quote or a backslash.
 fn words(line: &str) -> Vec<&str> {
@@ -34,7 +35,7 @@ async fn scripts_declare_their_keys_and_each_command_has_those_of_one_slot() {
     let server = RedisServer::start();
     let mut monitor = Monitor::start(&server);
     let reader = thread::spawn(move || monitor.all_until("the end"));
-    let open = async || RedisFixture::within(Keyspace::on_shared_server(server.url()));
+    let open = async || Fixture::redis_within(Keyspace::on_shared_server(server.url()));
     run_all(open, |name| name != LONGEST).await;
     server.command(&["ECHO", "the end"]);
     let lines = reader.join().unwrap();

@@ -1,5 +1,6 @@
-//! A memory store whose changes make a second one, which must be the same at every look.
+//! A store that is looked at after every step, and a memory store whose changes make a second one.
 
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -7,8 +8,6 @@ use dq::environment::StoreClock;
 use dq::job::{Fence, NodeId, ProducerId, TopicKey};
 use dq::store::memory::{MemoryStore, PageSize, Position, Replay, Sink};
 use dq::store::{Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Signals, Store, StoreError};
-use dq::testing::ManualClock;
-use dq_testing::conformance::StoreFixture;
 use futures_util::future::BoxFuture;
 
 /// Keeps the changes of all steps, and confirms them at once.
@@ -57,57 +56,43 @@ fn dump(store: &MemoryStore, topic: &TopicKey) -> Vec<u8> {
     pages
 }
 
-/// A journaled memory store with a manual clock. Each time its jobs are counted, it compares itself with its copy.
-#[derive(Debug)]
-pub struct JournaledFixture {
-    clock: Arc<ManualClock>,
-    store: Arc<Compared>,
+/// A store that is looked at each time its jobs are counted, as the model test does after every step.
+pub struct Watched {
+    store: Arc<dyn Store>,
+    look: Box<dyn Fn(&TopicKey) + Send + Sync>,
 }
 
-#[derive(Debug)]
-struct Compared {
-    store: MemoryStore,
-    changes: Arc<Changes>,
-    copy: MemoryStore,
-    replayed: AtomicUsize,
-}
+impl Watched {
+    /// Looks at this store.
+    pub fn new(store: Arc<dyn Store>, look: impl Fn(&TopicKey) + Send + Sync + 'static) -> Self {
+        Self { store, look: Box::new(look) }
+    }
 
-impl JournaledFixture {
-    /// A new store.
-    pub fn empty() -> Self {
-        let clock = Arc::new(ManualClock::at(0));
-        let changes = Arc::<Changes>::default();
-        let store = MemoryStore::journaled(clock.clone(), changes.clone());
-        let copy = MemoryStore::new(clock.clone());
-        Self { store: Arc::new(Compared { store, changes, copy, replayed: AtomicUsize::new(0) }), clock }
+    /// A journaled memory store that is compared with what its changes make of another one.
+    pub(crate) fn journaled(clock: Arc<dyn StoreClock>) -> Self {
+        let (changes, replayed) = (Arc::<Changes>::default(), AtomicUsize::new(0));
+        let (store, copy) = (MemoryStore::journaled(clock.clone(), changes.clone()), MemoryStore::new(clock));
+        Self::new(Arc::new(store.clone()), move |topic| {
+            replayed.store(changes.replay_into(&copy, replayed.load(Ordering::Relaxed)), Ordering::Relaxed);
+            assert_eq!(dump(&store, topic), dump(&copy, topic), "replaying the changes gives another topic");
+        })
     }
 }
 
-impl StoreFixture for JournaledFixture {
-    fn store(&self) -> Arc<dyn Store> {
-        self.store.clone()
-    }
-
-    fn clock(&self) -> u64 {
-        self.clock.micros()
-    }
-
-    fn set_clock(&self, micros: u64) -> BoxFuture<'_, ()> {
-        self.clock.set(micros);
-        Box::pin(async {})
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.store.fmt(f)
     }
 }
 
-impl Store for Compared {
+impl Store for Watched {
     fn url(&self) -> String {
         self.store.url()
     }
 
     fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
         if let Query::Counts { topic } = query {
-            let replayed = self.changes.replay_into(&self.copy, self.replayed.load(Ordering::Relaxed));
-            self.replayed.store(replayed, Ordering::Relaxed);
-            assert_eq!(dump(&self.store, topic), dump(&self.copy, topic), "replaying the changes gives another topic");
+            (self.look)(topic);
         }
         self.store.ask(query)
     }

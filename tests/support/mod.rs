@@ -4,25 +4,22 @@
 mod faulty_store;
 #[cfg(unix)]
 pub mod file;
+mod fixture;
 #[cfg(doctest)]
 mod guide;
 pub mod journaled;
 pub mod limits;
-pub mod memory;
 mod monitor;
 #[cfg(unix)]
 mod node_process;
 mod paced;
-#[cfg(unix)]
-mod paced_file;
 mod proxy;
 pub mod redis;
 
 pub use faulty_store::{Fault, Faults, FaultyStore};
+pub use fixture::Fixture;
 pub use monitor::Monitor;
 #[cfg(unix)]
 pub use node_process::{Count, NodeProcess, RunLog, Runs};
 pub use paced::PacedStore;
-#[cfg(unix)]
-pub use paced_file::PacedFileStore;
 pub use proxy::{Direction, Proxy};

@@ -12,13 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 mod cluster;
 mod declared;
-mod fixture;
 mod keyspace;
 mod sentinel;
 
 pub use cluster::{ClusterServers, SlotMove};
 pub use declared::DeclaredKeys;
-pub use fixture::RedisFixture;
 pub use keyspace::{CommandConnection, Keyspace};
 pub use sentinel::SentinelServers;
 

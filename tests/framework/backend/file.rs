@@ -6,7 +6,7 @@ use dq::context::IntoStore;
 use dq::environment::{StoreClock, WallClock};
 use dq::store::Store;
 use dq::store::file::FileStore;
-use dq_tests::PacedFileStore;
+use dq_tests::PacedStore;
 use dq_tests::file::Folder;
 use futures_executor::block_on;
 
@@ -16,7 +16,7 @@ pub const SEEDS: u32 = 20;
 /// Returns a new store under `clock`, which stands still while an answer waits for the disk.
 pub fn store_under(clock: Arc<dyn StoreClock>) -> Arc<dyn Store> {
     let folder = Folder::unmade();
-    Arc::new(PacedFileStore::of(opened(&folder, clock), folder))
+    Arc::new(PacedStore::of(opened(&folder, clock), folder))
 }
 
 /// Opens a store where no factory does.

@@ -173,7 +173,7 @@ async fn only_a_store_with_replicas_can_wait_for_them() {
         assert!(error.contains("`durability` is sync (DQ_DURABILITY), but it must be \"local\" on `"), "{error}");
         assert!(error.contains(fix), "{error}");
     }
-    let made = dq_tests::memory::MemoryFixture::empty().store();
+    let made = dq_tests::Fixture::memory().store();
     let error = refused(shop().store(made).variables(wait)).await.to_string();
     assert!(error.contains("beside a store that was made by hand: write it where that store is made"), "{error}");
     let error =
@@ -189,7 +189,7 @@ async fn a_memory_limit_is_for_a_store_in_files_that_dq_makes() {
         error.contains("`memory_limit` is 2097152 (DQ_MEMORY_LIMIT), but it must be unset on `memory:`"),
         "{error}"
     );
-    let error = refused(shop().store(dq_tests::memory::MemoryFixture::empty().store())).await.to_string();
+    let error = refused(shop().store(dq_tests::Fixture::memory().store())).await.to_string();
     assert!(error.contains("beside a store that was made by hand: write it where that store is made"), "{error}");
 }
 
