@@ -47,10 +47,10 @@ pub async fn changed_lease_is_not_reclaimed(t: &Topic) {
     t.advance(LEASE + ms(1)).await;
     t.renew("n").await;
     let renewed = t.lease("n").await;
-    assert_eq!(t.reclaim("m", "n", seen, 10).await.moved, 0);
+    assert_eq!(t.reclaim("m", "n", seen, 10).await, Reclaimed { moved: 0, left: 0 });
     t.advance(LEASE + ms(1)).await;
     for wrong in [seen, Timestamp::EPOCH, t.now()] {
-        assert_eq!(t.reclaim("m", "n", wrong, 10).await.moved, 0);
+        assert_eq!(t.reclaim("m", "n", wrong, 10).await, Reclaimed { moved: 0, left: 0 });
     }
     assert_eq!((t.lease("n").await, t.state("a").await), (renewed, Some(State::Running)));
 }
