@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dq::job::{AppName, Cause, Codec, Deliver, JobId, Metadata, Record, State, TopicKey, TopicName};
+use dq::job::{Cause, Codec, Deliver, JobId, Metadata, Record, State};
 use dq::store::file::journal::{Holder, Journal, Options};
 use dq::store::file::{FileStore, check_on};
 use dq::store::memory::CHANGES_VERSION;
 use dq::store::step::Change;
-use dq::store::{Due, NewJob, Store};
+use dq::store::{Due, NewJob};
 use dq::testing::ManualClock;
 use dq::testing::seam::View;
 use dq_testing::disk::{Fate, SimulatedDisk};
