@@ -13,7 +13,10 @@ const JOBS: usize = 100_000;
 fn commands(server: &RedisServer) -> u64 {
     let calls = server.calls();
     let of = |name: &str| calls.get(name).copied().unwrap_or_default();
-    of("evalsha") + 2 * of("eval")
+    match of("evalsha") + 2 * of("eval") {
+        0 => of("zrange"), // the schedules are read from their index, without a script
+        scripts => scripts,
+    }
 }
 
 /// The jobs of one topic, and 40 topics beside it.
