@@ -34,11 +34,11 @@ pub(super) mod record {
     use super::Raw;
     use crate::job::Record;
 
-    pub(in crate::store) fn serialize<S: Serializer>(record: &Record, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(record: &Record, to: S) -> Result<S::Ok, S::Error> {
         Raw(record.as_bytes()).serialize(to)
     }
 
-    pub(in crate::store) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Record, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Record, D::Error> {
         Raw::deserialize(from).map(Raw::record)
     }
 }
