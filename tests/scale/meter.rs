@@ -28,7 +28,7 @@ pub(crate) enum Source {
     /// The requests that a store in memory gets, and the bytes of the records that it answers.
     Requests(Arc<CountingStore>),
     /// What the server says of itself. A script counts as one command; a listing of names is one more. A read without a script is
-    /// one of statistics, by HMGET.
+    /// one of statistics, by HMGET, or of a history, by HGET.
     Server(RedisServer),
 }
 
@@ -50,7 +50,7 @@ impl Source {
                 let calls = server.calls();
                 let of = |name: &str| calls.get(name).copied().unwrap_or_default();
                 let scripts = of("evalsha") + 2 * of("eval");
-                (if scripts == 0 { of("hmget") } else { scripts }, bytes.unwrap().trim().parse().unwrap())
+                (if scripts == 0 { of("hmget") + of("hget") } else { scripts }, bytes.unwrap().trim().parse().unwrap())
             }
         }
     }
