@@ -46,7 +46,7 @@ async fn a_stop_logs_each_phase_of_its_topic_in_order() {
     let debug = traces.events(Level::DEBUG);
     let phases: Vec<_> =
         debug.iter().filter_map(|line| line.strip_prefix(" message=stopping topic=work phase=")).collect();
-    assert_eq!(phases, ["Claiming", "Waiting", "Handlers", "Cancel", "Outcomes", "Lease", "Store"], "{debug:#?}");
+    assert_eq!(phases, ["Claiming", "Waiting", "Handlers", "Cancel", "Outcomes", "Lease"], "{debug:#?}");
 }
 
 #[tokio::test(start_paused = true)]
