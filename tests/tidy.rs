@@ -344,9 +344,9 @@ fn each_request_is_sent_by_one_file() {
         "Release machine/stop.rs",
         "Renew lease/mod.rs",
         "Scan lease/reclaim.rs",
-        "Settle outcomes/mod.rs",
-        "Sweep claims/mod.rs",
-        "Transfer claims/mod.rs",
+        "Settle outcomes/ack.rs",
+        "Sweep claims/transfer.rs",
+        "Transfer claims/transfer.rs",
     ];
     // Not `Wake`: whoever leaves work to others sends it.
     let requests = expected.map(|sender| sender.split(' ').next().unwrap());

@@ -158,6 +158,7 @@ pub enum SetState {
     Ended,
 }
 
+#[cfg(feature = "redis")]
 impl SetState {
     const ALL: [Self; 3] = [Self::Open, Self::Closed, Self::Ended];
 
@@ -173,7 +174,9 @@ impl SetState {
     pub(crate) fn of_letter(letter: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.letter() == letter)
     }
+}
 
+impl SetState {
     /// The state as a word.
     pub const fn word(self) -> &'static str {
         match self {
