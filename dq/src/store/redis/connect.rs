@@ -198,6 +198,7 @@ impl Connector {
         Ok(select_ok(streams).await?.0)
     }
 
+    #[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "only a certificate is for a host"))]
     async fn stream(&self, host: &str, at: std::net::SocketAddr, last_byte: LastByte) -> io::Result<Box<dyn Stream>> {
         let stream = TcpStream::connect(at).await?;
         stream.set_nodelay(true)?;
