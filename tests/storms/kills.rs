@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::backups::Backups;
 use crate::child::Process;
 use crate::ledger::{Entry, Ledger, now, read};
-use crate::process::{Part, rng};
+use crate::process::{Part, rng, watch_machine};
 use crate::server::Server;
 use crate::{Kind, Storm};
 
@@ -43,6 +43,7 @@ fn check(url: &str, confirmed: u64) -> Result<(), String> {
 /// Runs a storm, which writes its files into `folder`. Returns what could not be finished, and what the checks of the store found.
 pub async fn run(storm: &Storm, kills: Option<u64>, seed: u64, folder: &Path) -> Vec<String> {
     let ledger = Arc::new(Ledger::create(folder, "storm").expect("the folder is new"));
+    watch_machine(Arc::clone(&ledger), storm.directory.as_deref().unwrap_or(folder));
     let (server, url, lives) = match storm.store {
         Kind::Redis => {
             let server = Server::start(storm.forgets);

@@ -37,7 +37,7 @@ const fn fails_over(storm: &Storm) -> bool {
 /// Runs a storm, which writes its files into `folder`. Returns what could not be finished.
 pub async fn run(storm: &Storm, seed: u64, folder: &Path) -> Vec<String> {
     let ledger = Arc::new(Ledger::create(folder, "storm").expect("the folder is new"));
-    crate::process::watch(Arc::clone(&ledger), "all".into());
+    crate::process::watch_machine(Arc::clone(&ledger), folder);
     let server = match (storm.sentinel, storm.cluster) {
         (true, _) => Server::behind_sentinels(),
         (_, true) => Server::of_a_cluster(),

@@ -34,7 +34,7 @@ use crate::ledger::Ledger;
 use callers::Callers;
 pub use callers::rng;
 pub use listing::{left, list};
-pub use stalls::watch;
+pub use stalls::watch_machine;
 use work::Kind;
 
 /// The app of every storm.
@@ -130,25 +130,9 @@ fn fails_over(url: &str) -> bool {
 }
 
 /// The store may be down while a process starts. A user would start it again, as this does.
-async fn start(part: &Part, ledger: &Arc<Ledger>) -> Result<Context, dq::Error> {
+async fn started<T>(part: &Part, start: impl AsyncFn() -> Result<T, dq::Error>) -> Result<T, dq::Error> {
     loop {
-        let factory = ContextFactory::new(APP).store(&part.url).variables([("", ""); 0]).provide(Arc::clone(ledger));
-        let factory = factory.lease(LEASE).renewal(RENEWAL).fallback_scan(FALLBACK);
-        let factory = factory.call_timeout(CALL_TIMEOUT).call_total(CALL_TOTAL);
-        // A failover may lose what no replica has.
-        let factory = match fails_over(&part.url) {
-            true => factory.durability(Durability::Wait { replicas: 1, timeout: CONFIRMED_WITHIN }),
-            false => factory,
-        };
-        let factory = match (part.listens, part.is_alone) {
-            (false, _) => factory.without_listeners(),
-            (true, false) => factory,
-            // Jobs that were in many crashes would run one by one, and a storm of one process is made of crashes.
-            (true, true) => Kind::ALL
-                .iter()
-                .fold(factory, |factory, kind| factory.topic(kind.topic(), |topic| topic.max_crashes(MOST_CRASHES))),
-        };
-        match factory.start().await {
+        match start().await {
             Err(error) if error.to_string().contains("cannot be reached") => {}
             // It may be without a master for a while.
             Err(_) if fails_over(&part.url) => {}
@@ -157,15 +141,34 @@ async fn start(part: &Part, ledger: &Arc<Ledger>) -> Result<Context, dq::Error> 
     }
 }
 
+fn factory(part: &Part, ledger: &Arc<Ledger>) -> ContextFactory {
+    let factory = ContextFactory::new(APP).store(&part.url).variables([("", ""); 0]).provide(Arc::clone(ledger));
+    let factory = factory.lease(LEASE).renewal(RENEWAL).fallback_scan(FALLBACK);
+    let factory = factory.call_timeout(CALL_TIMEOUT).call_total(CALL_TOTAL);
+    // A failover may lose what no replica has.
+    let factory = match fails_over(&part.url) {
+        true => factory.durability(Durability::Wait { replicas: 1, timeout: CONFIRMED_WITHIN }),
+        false => factory,
+    };
+    match (part.listens, part.is_alone) {
+        (false, _) => factory.without_listeners(),
+        (true, false) => factory,
+        // Jobs that were in many crashes would run one by one, and a storm of one process is made of crashes.
+        (true, true) => Kind::ALL
+            .iter()
+            .fold(factory, |factory, kind| factory.topic(kind.topic(), |topic| topic.max_crashes(MOST_CRASHES))),
+    }
+}
+
 async fn work(part: &Part, ledger: Arc<Ledger>) -> Result<(), dq::Error> {
     let mut jobs = part.jobs;
     if part.is_alone {
-        let provider = Provider::connect(APP, &part.url).await?;
+        let provider = started(part, async || Provider::connect(APP, &part.url).await).await?;
         if list(&provider, &ledger).await? > MOST_LEFT {
             jobs = jobs.map(|_| 0);
         }
     }
-    let context = start(part, &ledger).await?;
+    let context = started(part, async || factory(part, &ledger).start().await).await?;
     let callers = jobs.map(|jobs| Callers::start(part, jobs, context.provider().clone(), Arc::clone(&ledger)));
     let confirmed = callers.as_ref().map(Callers::confirmed).unwrap_or_default();
     let finish = callers.as_ref().map(Callers::finisher);
