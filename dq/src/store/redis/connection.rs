@@ -17,7 +17,7 @@ use redis::Value;
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::oneshot;
 
-use super::line::{Course, Exchange, Form, Line, Message, Next, QueuedCall, Response, Ticket};
+use super::line::{Course, Exchange, Line, Message, Next, QueuedCall, Response, Ticket};
 use super::lines::Lines;
 use super::reply::Reply;
 use super::scripts::ScriptCall;
@@ -126,7 +126,7 @@ impl OrderedConnection {
         };
         route.in_flight += 1;
         let ticket = Ticket { line: Arc::clone(&line.state), course: Arc::clone(&user.course) };
-        let request = QueuedCall { call, form: Form::Hash, reply, ticket };
+        let request = QueuedCall { call, reply, ticket };
         if user.after_break == AfterBreak::GoOn
             && let Some(exchange) = line.state.open_exchange()
         {

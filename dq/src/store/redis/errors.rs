@@ -23,7 +23,7 @@
 
 use redis::RedisError;
 
-use super::scripts::ScriptCall;
+use super::scripts::{Form, ScriptCall};
 use super::topic_state::draining;
 use crate::store::{OUT_OF_ORDER, PROTOCOL_VERSION, StoreError, TopicFull};
 
@@ -47,6 +47,18 @@ pub(super) enum Failure {
     WrongType,
     /// The server answered with an error, and the connection goes on.
     Answered(StoreError),
+}
+
+impl Failure {
+    /// Whether the call that failed is to be sent again in another form, which it has now: in full, or to find the key of a wrong type.
+    pub(super) fn asks_again(&self, call: &mut ScriptCall) -> bool {
+        match self {
+            Self::NoScript if call.form == Form::Hash => call.write_in_full(),
+            Self::WrongType if call.form != Form::Diagnosis => call.become_diagnosis(),
+            _ => return false,
+        }
+        true
+    }
 }
 
 /// The error of connecting: nothing was sent.

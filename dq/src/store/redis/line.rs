@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::confirm::Confirm;
 use super::connect::{self, Connection, Connector};
 use super::errors::{Failure, classify, not_sent, server_changed};
-use super::scripts::ScriptCall;
+use super::scripts::{Form, ScriptCall};
 use super::stream::LastByte;
 use crate::store::StoreError;
 
@@ -133,15 +133,6 @@ impl LineState {
     }
 }
 
-/// How the script of a request was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Hash,
-    Text,
-    /// Not the script itself, but one that finds the key of a wrong type.
-    Diagnosis,
-}
-
 /// What those who send over a line tell its task.
 pub(super) enum Message {
     Call(QueuedCall),
@@ -155,7 +146,6 @@ pub(super) enum Message {
 #[derive(Debug)]
 pub(super) struct QueuedCall {
     pub(super) call: ScriptCall,
-    pub(super) form: Form,
     pub(super) reply: oneshot::Sender<Result<Value, StoreError>>,
     /// Behind `reply`: the answer is there before its place on the line is free.
     pub(super) ticket: Ticket,
@@ -248,7 +238,7 @@ impl Exchange {
     /// Hands a request to the client library, behind all earlier ones.
     pub(super) fn send(&self, request: QueuedCall) -> BoxFuture<'static, Response> {
         let mut connection = self.connection.clone();
-        let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
+        let confirm = self.confirm.filter(|_| request.call.form != Form::Diagnosis);
         // Unconstrained, or the first poll might leave it out of the client's queue, where later requests would overtake it.
         let mut sending = Box::pin(tokio::task::unconstrained(async move {
             let sent = send_with(&mut connection, &request.call.cmd, confirm).await;
@@ -272,18 +262,9 @@ impl Exchange {
         });
         let (answer, next) = match answer {
             // The wrong type that this diagnosis was to name is gone.
-            Ok(_) if request.form == Form::Diagnosis => (Err(server_changed(operation)), Next::GoOn),
+            Ok(_) if request.call.form == Form::Diagnosis => (Err(server_changed(operation)), Next::GoOn),
             Ok(value) => (Ok(value), Next::GoOn),
-            Err(Failure::NoScript) if request.form == Form::Hash => {
-                request.call.cmd = request.call.in_full();
-                request.form = Form::Text;
-                return Next::SendAgain(Box::new(request));
-            }
-            Err(Failure::WrongType) if request.form != Form::Diagnosis => {
-                request.call.cmd = request.call.diagnosis();
-                request.form = Form::Diagnosis;
-                return Next::SendAgain(Box::new(request));
-            }
+            Err(failure) if failure.asks_again(&mut request.call) => return Next::SendAgain(Box::new(request)),
             Err(Failure::NoScript | Failure::WrongType) => (Err(server_changed(operation)), Next::GoOn),
             Err(Failure::Answered(error)) => (Err(error), Next::GoOn),
             Err(Failure::Broken(error)) => {

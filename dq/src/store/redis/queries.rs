@@ -14,7 +14,7 @@ use redis::{Arg, Cmd, Pipeline, Value};
 use super::connect::{Connection, send, send_all};
 use super::errors::{Failure, classify, server_changed};
 use super::reply::{Reply, malformed};
-use super::scripts::ScriptCall;
+use super::scripts::{Form, ScriptCall};
 use super::shards::{Server, Shards};
 use super::slots::{Slot, slot_of};
 use crate::store::StoreError;
@@ -64,7 +64,7 @@ impl Shards {
     pub(super) async fn ask(&self, call: ScriptCall) -> Result<Value, StoreError> {
         let (operation, call) = (call.step.name(), call.complete());
         let server = self.known(operation, Some(call.keys.slot())).await?;
-        server.sent(operation, |connection| call_over(connection, &call)).await
+        server.sent(operation, |connection| call_over(connection, call.clone())).await
     }
 
     /// Sends commands, and then the call that `call_with` makes of their answers. On one server both go over the same connection, so no
@@ -81,7 +81,7 @@ impl Shards {
         let (server, call_with) = (self.known(operation, None).await?, &call_with);
         let send = |mut connection: Connection| async move {
             let answers = commands_over(&mut connection, operation, commands).await?;
-            call_over(connection, &call_with(answers).map_err(Failure::Answered)?.complete()).await
+            call_over(connection, call_with(answers).map_err(Failure::Answered)?.complete()).await
         };
         server.sent(operation, send).await
     }
@@ -132,11 +132,15 @@ impl Server {
     }
 }
 
-async fn call_over(mut connection: Connection, call: &ScriptCall) -> Result<Value, Failure> {
-    let classified = |error| classify(call.step.name(), Some(call), error);
-    match send(&mut connection, &call.cmd).await.map_err(classified) {
-        Err(Failure::NoScript) => send(&mut connection, &call.in_full()).await.map_err(classified),
-        answer => answer,
+async fn call_over(mut connection: Connection, mut call: ScriptCall) -> Result<Value, Failure> {
+    loop {
+        let answer = send(&mut connection, &call.cmd).await;
+        match answer.map_err(|error| classify(call.step.name(), Some(&call), error)) {
+            Err(failure) if failure.asks_again(&mut call) => {}
+            // The wrong type that this diagnosis was to name is gone.
+            Ok(_) if call.form == Form::Diagnosis => return Err(Failure::WrongType),
+            answer => return answer,
+        }
     }
 }
 

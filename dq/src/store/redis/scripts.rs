@@ -87,16 +87,13 @@ steps! {
 impl Step {
     /// The keys that the common path of a script writes without having read them before its first write. The script
     /// checks their types each time; `None`: it checks the types of all its keys. Only the hot steps have such a list,
-    /// because one check costs as much as one job. (A transfer reads all its keys and includes no check.) A page checks the keys that
-    /// it needs, and an export checks the others too.
+    /// because one check costs as much as one job. (Transfers and changes read all their keys and include no check, and neither do
+    /// scripts that write nothing.)
     const fn unread(self) -> Option<&'static [Key]> {
         match self {
             Self::Settle => Some(&[Key::Jobs, Key::Leases]),
-            Self::Change => Some(&[]),
             Self::Publish => Some(&[Key::Broadcasts, Key::BroadcastJobs, Key::Meta]),
             Self::Command => Some(&[Key::BroadcastJobs, Key::Crashes, Key::Replacements]),
-            Self::Page => Some(&[Key::Jobs, Key::Delayed, Key::Metadata, Key::Far, Key::FarJobs, Key::FarLeaves]),
-            Self::Rows => Some(&[Key::Jobs, Key::Metadata, Key::Running]),
             _ => None,
         }
     }
@@ -204,7 +201,7 @@ impl TopicScripts {
     fn without_keys(&self, step: Step, count: usize) -> ScriptCall {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(&self.scripts.scripts[step as usize].1).arg(count);
-        ScriptCall { step, cmd, keys: self.keys.clone(), scripts: Arc::clone(&self.scripts) }
+        ScriptCall { step, form: Form::Hash, cmd, keys: self.keys.clone(), scripts: Arc::clone(&self.scripts) }
     }
 }
 
@@ -219,24 +216,34 @@ fn with_text(text: &str, cmd: &Cmd) -> Cmd {
     full
 }
 
+/// How the script of a call is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Hash,
+    Text,
+    /// Not the script itself, but one that finds the key of a wrong type.
+    Diagnosis,
+}
+
 /// A script, its keys and its arguments.
 #[derive(Debug, Clone)]
 pub(super) struct ScriptCall {
     pub(super) step: Step,
+    pub(super) form: Form,
     pub(super) cmd: Cmd,
     pub(super) keys: Keys,
     scripts: Arc<Scripts>,
 }
 
 impl ScriptCall {
-    /// The same call, with the text of the script instead of its hash.
-    pub(super) fn in_full(&self) -> Cmd {
-        with_text(&self.scripts.scripts[self.step as usize].0, &self.cmd)
+    /// Sends the text of the script from now on instead of its hash.
+    pub(super) fn write_in_full(&mut self) {
+        (self.form, self.cmd) = (Form::Text, with_text(&self.scripts.scripts[self.step as usize].0, &self.cmd));
     }
 
-    /// A call that finds which of the same keys has a wrong type.
-    pub(super) fn diagnosis(&self) -> Cmd {
-        with_text(&diagnosis(self.step), &self.cmd)
+    /// Becomes a call that finds which of the same keys has a wrong type.
+    pub(super) fn become_diagnosis(&mut self) {
+        (self.form, self.cmd) = (Form::Diagnosis, with_text(&diagnosis(self.step), &self.cmd));
     }
 
     /// The name of a key that the call has, counted from 0.
@@ -281,22 +288,17 @@ pub(super) fn body(text: &str) -> &str {
 /// The line that the loader writes in front of the part `types`.
 fn types_of(step: Step, is_diagnosis: bool) -> String {
     let type_of = |key: &Key| match key {
-        // These read the index of schedules and the taken ids before they write them, if a batch is about one. A channel is not checked.
-        Key::Schedules | Key::Taken
-            if !is_diagnosis && matches!(step, Step::Add | Step::Import | Step::Settle | Step::Command) =>
-        {
-            "'channel'".into()
-        }
-        // The part `recorder` reads them first, if jobs are members of job sets, and a settle the outbox, if an outcome has follow-ups.
-        Key::Members | Key::Outbox if !is_diagnosis && step.keys().contains(&Key::History) && step != Step::Open => {
-            "'channel'".into()
-        }
-        // Of the wrong type they keep no step from its jobs.
+        // Of the wrong type they keep no step from its jobs. A channel is not checked.
         Key::History | Key::HistoryEnds | Key::Ticks if !matches!(step, Step::Open | Step::KeepHistory) => {
             "'channel'".into()
         }
-        // The part `groups` reads it first, if the topic has groups.
-        Key::Grouped if !is_diagnosis && step != Step::Open => "'channel'".into(),
+        // A script reads these before it writes them, where jobs have groups, or are schedules or members of job sets; where an id is taken;
+        // and where an outcome has follow-ups.
+        Key::Grouped | Key::Schedules | Key::Members | Key::Taken | Key::Outbox
+            if !is_diagnosis && !matches!(step, Step::Open | Step::JobSet) =>
+        {
+            "'channel'".into()
+        }
         key => format!("'{}'", key.redis_type()),
     };
     let types: Vec<_> = step.keys().iter().map(type_of).collect();

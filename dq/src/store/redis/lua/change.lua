@@ -34,7 +34,6 @@ Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `g`, and 
 Holds    rules 1, 2, 4, 5, 18, 23, 24, 28: a job without a place counts as RUNNING, and only a job that is changed comes near
 Cost     O(n log n). Per job one HMGET field, four ZMSCORE members, one HSET field and one ZADD member; per broadcast one HGET more
 ]]
--- include types.lua
 local number, renews, FIRST_CHANGE, FIELDS, MOST_READ = ARGV[1], true, 3, 5, 1048576
 -- include version.lua
 -- include clock.lua

@@ -14,7 +14,6 @@ Returns  {clock ms, records, delayed, ready, unacked, dead, done, broadcasts, he
 Holds    rule 2: a job with a record that is in none of the places is RUNNING
 Cost     O(log delayed). While no node has brought near what is due, two commands for each leaf of such jobs, of 500 at most
 ]]
--- include types.lua
 -- include clock.lua
 -- include far.lua
 -- include counted.lua

@@ -11,7 +11,6 @@ Holds    rule 5
 Cost     O(log delayed) for each time. If there are far jobs: one command for each of up to 500 leaves, and two for one in which
          a time lies. With more leaves, one command for each time, and the number is that of the leaves by their average size
 ]]
--- include types.lua
 -- include far.lua
 local function int(n) return string.format('%d', n) end
 -- include shifts.lua

@@ -31,7 +31,6 @@ Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwis
 Holds    rules 2, 5, 8
 Cost     O(page * nodes)
 ]]
--- include types.lua
 local position, limit, most, NODES = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {unpack(ARGV, 4)}
 -- include clock.lua
 -- include bulk.lua

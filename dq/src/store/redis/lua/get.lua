@@ -18,7 +18,6 @@ Returns  for each id, from the first on, false, or {state d r u x f, time ms, re
 Holds    rule 5; section 3.3: a waiting broadcast counts as DELAYED, and goes before a DONE job of its id
 Cost     O(n log n)
 ]]
--- include types.lua
 -- include bulk.lua
 -- include places.lua
 local ids = {unpack(ARGV, 2)}

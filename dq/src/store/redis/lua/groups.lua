@@ -18,7 +18,6 @@ Returns  {1 if others follow, groups}, each {name, how many wait, 1 if the first
 Holds    rules 4, 5
 Cost     per group five ZRANGE, a ZLEXCOUNT and a ZSCORE; per seat four ZMSCORE members, and one HMGET field for each node
 ]]
--- include types.lua
 -- include clock.lua
 -- include bulk.lua
 -- include places.lua

@@ -11,7 +11,6 @@ Returns  {{node, end of its lease ms, ...}, {rows of the first node in ARGV, 1 i
 Holds    rule 8
 Cost     if nodes are to be named: O(nodes with a lease), one ZRANGE. For each node in ARGV one HLEN and one HEXISTS
 ]]
--- include types.lua
 local most, after, id = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 -- include order.lua
 local named, end_of, answer, rows = {}, {}, {}, {}

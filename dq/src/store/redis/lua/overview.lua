@@ -22,7 +22,6 @@ Returns  {counts as the step counts, nodes with a lease, leases as node, end, ..
 Holds    rules 8, 23, 29, 31
 Cost     that of counts, and one HLEN for each node in ARGV
 ]]
--- include types.lua
 -- include clock.lua
 -- include far.lua
 -- include counted.lua

@@ -21,11 +21,7 @@ Returns  {ids, times ms, records, metadata that override theirs or false, more};
 Holds    rules 5, 27
 Cost     O(limit + log² n): two ZCOUNT, and one ZRANGE per halving of the jobs that have the time of the cursor
 ]]
--- include types.lua
 local is_export = ARGV[6] == 'e'
--- Only an export needs all keys.
-wrong = is_export and wrong_type(true)
-if wrong then return wrong end
 local place, limit, cursor_time, cursor_id, most = delayed, tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 -- include bulk.lua
 -- include order.lua

@@ -19,11 +19,7 @@ Returns  {ids, tokens, records, metadata that override theirs or false, how many
 Holds    rules 5, 27
 Cost     O(page)
 ]]
--- include types.lua
 local limit, cursor, most, nodes, is_export = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == 'e'
--- Only an export needs all keys.
-wrong = is_export and wrong_type(true)
-if wrong then return wrong end
 -- include clock.lua
 -- include bulk.lua
 -- include order.lua

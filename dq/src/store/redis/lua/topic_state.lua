@@ -6,7 +6,6 @@ Returns  {clock ms, and these fields}, each text empty where it is missing. The 
 Holds    rule 29
 Cost     O(1)
 ]]
--- include types.lua
 -- include clock.lua
 local state = redis.call('HMGET', meta, 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst')
 for i = 1, #state do state[i] = state[i] or '' end
