@@ -11,7 +11,8 @@
 //! | `NOSCRIPT` | – | the script is sent in full; the caller never sees it |
 //! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script checked before it wrote; for `WRONGTYPE` a second script finds the key |
 //! | `DQVERSION` (another protocol version) | `Version` | the script checked before it wrote |
-//! | `DQFULL` (follow-ups have no room) | `TopicFull` | the same |
+//! | `DQFULL` (follow-ups or copies have no room) | `TopicFull`, `GroupFull` | the same |
+//! | `DQHEAVY` (a copy is heavier than its rate allows) | `TooHeavy` | the same |
 //! | `DQORDER` (a follow-up is missing before this one) | `Refused` | the same |
 //! | `DQDRAINING` (the topic takes no new jobs) | `Draining` | the script checked before it wrote |
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a certificate, while connecting | `Denied` | nothing was sent; the operator must fix it |
@@ -25,7 +26,8 @@ use redis::RedisError;
 
 use super::scripts::{Form, ScriptCall};
 use super::topic_state::draining;
-use crate::store::{OUT_OF_ORDER, PROTOCOL_VERSION, StoreError, TopicFull};
+use crate::job::{GroupName, JobId};
+use crate::store::{OUT_OF_ORDER, PROTOCOL_VERSION, StoreError, TooHeavy, TopicFull, rate_in};
 
 /// Codes of a server that refuses for now and has done nothing.
 const NOT_NOW: [&str; 7] = ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS"];
@@ -134,7 +136,8 @@ pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error
         "WRONGTYPE" if call.is_some() => return Failure::WrongType,
         "DQTYPE" => return Failure::Answered(wrong_type(operation, call, error)),
         "DQDRAINING" => return Failure::Answered(draining(error.detail().unwrap_or_default())),
-        "DQFULL" => return Failure::Answered(topic_full(error.detail().unwrap_or_default())),
+        "DQFULL" => return Failure::Answered(full(error.detail().unwrap_or_default())),
+        "DQHEAVY" => return Failure::Answered(too_heavy(operation, error)),
         "DQORDER" => return Failure::Answered(StoreError::Refused { operation, reason: OUT_OF_ORDER.to_owned() }),
         "DQVERSION" => return Failure::Answered(version(operation, call, error)),
         _ => {}
@@ -231,11 +234,27 @@ fn number(error: &RedisError) -> Option<usize> {
     error.detail()?.split_whitespace().next()?.parse().ok()
 }
 
-/// How many jobs wait, a blank, and how many may.
-fn topic_full(detail: &str) -> StoreError {
-    let mut numbers = detail.split(' ').map(|number| number.parse().unwrap_or_default());
-    let mut next = || numbers.next().unwrap_or_default();
-    StoreError::TopicFull(TopicFull { waiting: next(), limit: next() })
+/// How many jobs wait, how many may, and the group if it is one that is full.
+fn full(detail: &str) -> StoreError {
+    let mut parts = detail.splitn(3, ' ');
+    let mut number = || parts.next().and_then(|number| number.parse().ok()).unwrap_or_default();
+    let full = TopicFull { waiting: number(), limit: number() };
+    match parts.next().map(GroupName::new) {
+        Some(Ok(group)) => StoreError::GroupFull { group, full },
+        _ => StoreError::TopicFull(full),
+    }
+}
+
+/// The rate, the weight, the group whose rate it is or nothing, and behind a tab the id of the job.
+fn too_heavy(operation: &'static str, error: RedisError) -> StoreError {
+    let heavy = || {
+        let (text, id) = error.detail()?.split_once('\t')?;
+        let mut parts = text.splitn(3, ' ');
+        let (rate, weight) = (rate_in(parts.next()?)?, parts.next()?.parse().ok()?);
+        let heavy = TooHeavy { weight, rate, group: GroupName::new(parts.next()?).ok() };
+        Some(StoreError::TooHeavy { id: JobId::new(id).ok()?, heavy })
+    };
+    heavy().unwrap_or_else(|| StoreError::Other { operation, source: Box::new(error) })
 }
 
 fn wrong_type(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> StoreError {

@@ -3,16 +3,11 @@
 use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
-use redis::Value;
 
 use super::record_notes::{RecordNotes, letters};
-use super::reply::{Reply, codes, malformed, state};
+use super::reply::{Reply, malformed, state};
 use super::scripts::ScriptCall;
-use super::topic_state::full;
-use crate::job::{GroupName, JobId};
-use crate::store::{
-    BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError, TooHeavy, rate_in,
-};
+use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError};
 
 /// Which copies of a batch are not sent, because an earlier one has their id.
 pub(super) struct Repeats(Vec<bool>);
@@ -59,43 +54,15 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
 }
 
 /// Reads the answer.
-pub(super) fn imported(answer: Value, repeats: &Repeats) -> Result<BatchAnswer<ImportOutcome>, StoreError> {
-    let mut reply = Reply::list("import", answer)?;
-    let how = reply.text()?;
-    if how == "late" {
-        return Ok(BatchAnswer::Late);
-    }
-    let text = reply.text()?;
-    if how == "full" {
-        let full = full(&text).ok_or_else(|| malformed("import", "it does not say how many jobs wait"))?;
-        return Err(match GroupName::new(reply.text()?) {
-            Ok(group) => StoreError::GroupFull { group, full },
-            Err(_) => StoreError::TopicFull(full),
-        });
-    }
-    if how == "heavy" {
-        return Err(too_heavy(&text, &mut reply)?);
-    }
-    let mut letters = codes(&text, 'i', "import")?.chars();
-    let mut outcomes = Vec::with_capacity(repeats.0.len());
-    for is_repeated in &repeats.0 {
-        outcomes.push(match is_repeated {
-            true => ImportOutcome::Repeated,
-            false => letters.next().and_then(outcome).ok_or_else(|| malformed("import", "an outcome is missing"))?,
-        });
-    }
-    Ok(BatchAnswer::Done(outcomes))
-}
-
-/// The error of a copy that is too heavy: the rate, its id, its weight, and the group whose rate it is, or nothing.
-fn too_heavy(rate: &str, reply: &mut Reply) -> Result<StoreError, StoreError> {
-    let (id, weight, group) = (reply.text()?, reply.text()?, reply.text()?);
-    let heavy = || {
-        let (weight, rate) = (weight.parse().ok()?, rate_in(rate)?);
-        let heavy = TooHeavy { weight, rate, group: GroupName::new(group).ok() };
-        Some(StoreError::TooHeavy { id: JobId::new(id).ok()?, heavy })
-    };
-    heavy().ok_or_else(|| malformed("import", "it does not say which job is too heavy"))
+pub(super) fn imported(reply: Reply, repeats: &Repeats) -> Result<BatchAnswer<ImportOutcome>, StoreError> {
+    reply.batch('i', |codes, _| {
+        let mut letters = codes.chars();
+        let next = |is_repeated: &bool| match is_repeated {
+            true => Ok(ImportOutcome::Repeated),
+            false => letters.next().and_then(outcome).ok_or_else(|| malformed("import", "an outcome is missing")),
+        };
+        repeats.0.iter().map(next).collect()
+    })
 }
 
 fn outcome(letter: char) -> Option<ImportOutcome> {

@@ -203,7 +203,7 @@ impl RedisProducer {
         let calls = Arc::clone(&self.calls);
         let call = calls.scripts.call(Step::Import);
         let (call, repeats) = import::write(call, number, import);
-        let answer = self.connection.ask(call);
+        let answer = self.connection.ask_list(call);
         Box::pin(
             async move { import::imported(calls.entry.before(answer.await).await?, &repeats).map(BatchReply::Import) },
         )

@@ -3,7 +3,6 @@
 use std::str::Chars;
 
 use super::reply::malformed;
-use super::topic_state::full;
 use crate::store::{Rate, StoreError, TopicFull, rate_in};
 use crate::time::Timestamp;
 
@@ -51,7 +50,8 @@ impl<'a> Told<'a> {
 
     /// `WAITING,LIMIT;`
     pub(super) fn full(&mut self) -> Option<TopicFull> {
-        full(self.field()?)
+        let (waiting, limit) = self.field()?.split_once(',')?;
+        Some(TopicFull { waiting: waiting.parse().ok()?, limit: limit.parse().ok()? })
     }
 
     /// `JOBS/MS/BURST;`

@@ -12,7 +12,7 @@ use super::scripts::ScriptCall;
 use super::{LAST_MS, micros, millis};
 use crate::job::GroupName;
 use crate::store::{
-    BatchAnswer, Drain, Due, LimitKind, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicFull, TopicLimit,
+    BatchAnswer, Drain, Due, LimitKind, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicLimit,
     TopicSet, TopicState,
 };
 use crate::time::Timestamp;
@@ -90,12 +90,6 @@ pub(super) fn told(reply: &mut Reply, clock: Timestamp) -> Result<(Option<Box<To
     let state = state_of(&mut settings, clock)?;
     let left = settings.count()?;
     Ok(((!state.is_default()).then(|| Box::new(state)), left))
-}
-
-/// What a script tells of a topic that is full: `WAITING,LIMIT`.
-pub(super) fn full(text: &str) -> Option<TopicFull> {
-    let (waiting, limit) = text.split_once(',')?;
-    Some(TopicFull { waiting: waiting.parse().ok()?, limit: limit.parse().ok()? })
 }
 
 /// The error of an add or import that a draining topic refuses; `field` is what the script answers.

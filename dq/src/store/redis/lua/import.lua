@@ -31,11 +31,11 @@ ARGV[5]  the fence which no later run may get
 ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among the broadcasts, its place (d u x f, or b: a
          broadcast), id, time in ms, crashes, record, and until when its id is taken in ms, or nothing
 
-Returns  {'done', answer}, {'kept', answer}, {'late'}, or, if more jobs would wait than may, {'full', how many wait, a comma, how many may, the group that is full or ''}
-         after it has done nothing; or, if a copy would wait that is heavier than all that a rate allows in a period, {'heavy', the rate as `meta` has it,
-         its id, its weight, and the group whose rate it is or ''}. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
+Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
          its state); D U X F (replaced, and the state of the old job); - (not done, because another one exists)
-         A topic that drains refuses the batch with the error `DQDRAINING` and the field of meta
+         Errors, after it has done nothing: `DQDRAINING` and the field of meta, if the topic drains; `DQFULL`, how many wait, how many may, and the
+         group that is full, if it is one; and, if a copy would wait that is heavier than all that a rate allows in a period, `DQHEAVY`, the rate as
+         `meta` has it, the weight, the group whose rate it is or nothing, a tab and its id
 Holds    rules 1, 2, 5, 18, 23, 27, 29, 30: an id in no place is RUNNING, and untouched
 Cost     O(n log n). Per copy of a job one HEXISTS, one HSET field and one ZADD member
 ]]
@@ -108,7 +108,7 @@ if string.find(flags, 'y', 1, true) and not is_refused then
     local answer = comes and too_heavy(ARGV[at + 4])
     if answer then
       local group = string.sub(answer, 1, 1) == 'J' and seating.group_of(ARGV[at + 4]) or ''
-      return {'heavy', string.sub(answer, 2, -2), ARGV[at + 1], int(weight_in(ARGV[at + 4])), group}
+      return redis.error_reply('DQHEAVY ' .. string.sub(answer, 2, -2) .. ' ' .. int(weight_in(ARGV[at + 4])) .. ' ' .. group .. '\t' .. ARGV[at + 1])
     end
   end
 end
@@ -129,8 +129,8 @@ if (waiting or group_waiting) and not is_refused then
       end
     end
   end
-  if most and new > 0 and waits + new > most then return {'full', int(waits) .. ',' .. int(most), ''} end
-  if full_group then return {'full', int(waits_in[full_group]) .. ',' .. int(most_of_group), full_group} end
+  if most and new > 0 and waits + new > most then return redis.error_reply('DQFULL ' .. int(waits) .. ' ' .. int(most)) end
+  if full_group then return redis.error_reply('DQFULL ' .. int(waits_in[full_group]) .. ' ' .. int(most_of_group) .. ' ' .. full_group) end
 end
 if is_refused then
   for i, letter in ipairs(answers) do answers[i] = letter == 'A' and '-' or letter end
