@@ -2,10 +2,11 @@
 //!
 //! Each setting is one field of `meta`, and the pause of a group is a text in `grouped`: `SINCE:VALUE:BY:REASON`. SINCE is a time in ms. VALUE is the end of a pause in ms, the
 //! default delay in ms, or the value of a limit, whose name the field has; without it the field is empty. In BY and REASON `%` and two hexadecimal digits stand for a byte that would
-//! disturb a script, an error or a kept answer: a control character, a blank, `%`, `:` or `;`.
+//! disturb a script, an error or a kept answer: a control character, a blank, `%`, `:` or `;`; or for one that is not ASCII.
 
-use std::fmt::Write as _;
 use std::time::Duration;
+
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use super::reply::{Reply, malformed};
 use super::scripts::ScriptCall;
@@ -16,6 +17,8 @@ use crate::store::{
     TopicSet, TopicState,
 };
 use crate::time::Timestamp;
+
+const DISTURBING: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b':').add(b';');
 
 /// A setting, as a field of `meta` has it.
 #[derive(Default)]
@@ -36,6 +39,7 @@ impl Entry {
         let mut parts = text.splitn(4, ':');
         let mut next = || parts.next().unwrap_or_default();
         let (since, value, by, reason) = (next(), next(), next(), next());
+        let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
         Some(Self {
             since: Timestamp::from_millis(since.parse().unwrap_or_default()),
             value: value.into(),
@@ -116,6 +120,7 @@ pub(super) fn write(call: ScriptCall, number: u64, set: &SetTopic) -> ScriptCall
         TopicChange::ClearLimit(kind) => (kind.name(), "-".into(), ""),
         TopicChange::Limit { limit, reason } => (limit.kind().name(), format!("={}", limit.stored()), reason.as_str()),
     };
+    let encoded = |text| utf8_percent_encode(text, DISTURBING);
     let author = format!("{}:{}", encoded(&set.by), encoded(reason));
     call.arg(number).arg(field).arg(value).arg(author).arg(set.change.group().map_or("", GroupName::as_str))
 }
@@ -139,39 +144,6 @@ pub(super) fn set(reply: Reply, change: &TopicChange) -> Result<BatchAnswer<Topi
     })
 }
 
-fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for char in text.chars() {
-        if char.is_ascii_control() || matches!(char, ' ' | '%' | ':' | ';') {
-            // Writing to a string cannot fail.
-            let _ = write!(encoded, "%{:02x}", u32::from(char));
-        } else {
-            encoded.push(char);
-        }
-    }
-    encoded
-}
-
-fn decoded(text: &str) -> String {
-    let mut parts = text.split('%');
-    let mut decoded = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(u8::is_ascii);
-        match byte {
-            Some(byte) => {
-                decoded.push(byte.into());
-                decoded.push_str(&part[2..]);
-            }
-            // Another program wrote it.
-            None => {
-                decoded.push('%');
-                decoded.push_str(part);
-            }
-        }
-    }
-    decoded
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,9 +152,9 @@ mod tests {
     fn any_text_comes_back_and_disturbs_no_script() {
         for text in ["", "plain", "100 % off: a;b\r\n\t\0\u{7f}", "%", "%2", "%zz", "预订系统 – übermorgen", "%20"]
         {
-            let encoded = encoded(text);
+            let encoded = utf8_percent_encode(text, DISTURBING).to_string();
             assert!(!encoded.contains(|c: char| c.is_ascii_control() || " :;".contains(c)), "{encoded}");
-            assert_eq!(decoded(&encoded), text);
+            assert_eq!(pause(&format!("1::x:{encoded}")).unwrap().reason, text);
         }
     }
 
