@@ -25,7 +25,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 async fn a_subscription_on_a_silently_broken_connection_is_made_again() {
     let server = RedisServer::start();
     let proxy = Proxy::to(&server);
-    let store = RedisStore::new(&proxy.url()).unwrap().with_silence(SILENCE);
+    let store = RedisStore::new(&proxy.url()).unwrap().with_check_period(SILENCE);
     let topic = Topic::of(store, "t");
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
     topic.add(vec![job("a")]).await;
@@ -40,7 +40,7 @@ async fn a_subscription_on_a_silently_broken_connection_is_made_again() {
 #[tokio::test]
 async fn a_quiet_subscription_on_a_working_connection_stays() {
     let server = RedisServer::start();
-    let store = RedisStore::new(&server.url()).unwrap().with_silence(SILENCE);
+    let store = RedisStore::new(&server.url()).unwrap().with_check_period(SILENCE);
     let mut signals = store.signals(&key("t"), interest()).await.unwrap();
     while server.calls().get("ping").is_none_or(|pings| *pings < 3) {
         tokio::task::yield_now().await;

@@ -38,7 +38,8 @@ const SENTINELS_WITHIN: Duration = Duration::from_millis(800);
 pub(super) const ANSWER_WITHIN: Duration = LONGEST_LEASE.saturating_add(Duration::from_secs(10));
 
 /// How often a line looks whether it is still used and still works. A line closes after one to two of these without a
-/// request.
+/// request, and a subscription asks the server whether it works after one without a message: the cost counts among the commands of an idle
+/// node.
 const CHECK_PERIOD: Duration = Duration::from_secs(30);
 
 /// A connection, which any number of tasks may use. It closes when its last clone is dropped.

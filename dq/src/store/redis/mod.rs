@@ -75,7 +75,6 @@ use self::link::RedisLink;
 use self::producer::RedisProducer;
 use self::scripts::{Scripts, TopicScripts};
 use self::shards::{Server, Shards};
-use self::signals::SILENCE;
 use self::source::Source;
 use self::url::Address;
 use super::{Durability, Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
@@ -104,7 +103,6 @@ pub struct RedisStore {
     shards: Arc<Shards>,
     scripts: Arc<Scripts>,
     keyspace: Keyspace,
-    silence: Duration,
     /// Whether the settings of the server were checked.
     is_checked: AtomicBool,
     durability: Durability,
@@ -183,15 +181,8 @@ impl RedisStore {
         Self::build(url, clock, Some(Keyspace::new(prefix)))
     }
 
-    /// The same store, which checks its subscriptions after this long a silence. Default: 30 s.
-    #[cfg(feature = "testing")]
-    #[must_use]
-    pub const fn with_silence(mut self, silence: Duration) -> Self {
-        self.silence = silence;
-        self
-    }
-
-    /// The same store, which closes a line that had no request for this long, or for up to twice as long. Default: 30 s.
+    /// The same store, which looks at its connections when they were idle for this long: it closes a line that had no request for as
+    /// long, or for up to twice as long, and checks its subscriptions. Default: 30 s.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn with_check_period(self, period: Duration) -> Self {
@@ -219,7 +210,6 @@ impl RedisStore {
             shards: Arc::new(shards),
             scripts: Arc::new(Scripts::new(test_clock)),
             keyspace,
-            silence: SILENCE,
             is_checked: AtomicBool::default(),
             durability,
         })
@@ -277,7 +267,7 @@ impl Store for RedisStore {
         let keys = self.keyspace.of(topic);
         Box::pin(async move {
             let server = self.shards.known("signals", Some(keys.slot())).await?;
-            server.subscriptions.subscribe(&keys, interest, self.silence).await
+            server.subscriptions.subscribe(&keys, interest).await
         })
     }
 }

@@ -29,10 +29,6 @@ use crate::store::step::LONGEST_LEASE;
 use crate::store::{BroadcastMessage, CommandKind, Feed, Interest, LATEST_DUE, Signal, Signals, StoreError};
 use crate::time::Timestamp;
 
-/// How long a connection may be silent before the task checks that it still works. The cost counts among the commands
-/// of an idle node.
-pub(super) const SILENCE: Duration = Duration::from_secs(30);
-
 /// The subscriptions of a store at one server.
 #[derive(Debug)]
 pub(super) struct Subscriptions {
@@ -64,13 +60,8 @@ impl Subscriptions {
         Self { connector, wake_ups: Mutex::new(None), broadcasts: Mutex::new(None) }
     }
 
-    /// Subscribes. Returns when the server has confirmed it. A task that begins now checks its connection after `silence`.
-    pub(super) async fn subscribe(
-        &self,
-        keys: &Keys,
-        interest: Interest,
-        silence: Duration,
-    ) -> Result<Signals, StoreError> {
+    /// Subscribes. Returns when the server has confirmed it.
+    pub(super) async fn subscribe(&self, keys: &Keys, interest: Interest) -> Result<Signals, StoreError> {
         let (feed, signals) = Signals::channel(&interest);
         let (done, confirmed) = oneshot::channel();
         let mut channels = Vec::new();
@@ -85,14 +76,14 @@ impl Subscriptions {
         }
         let subscriber = Subscriber { channels, slot: keys.slot(), feed };
         let task = if interest.broadcasts || interest.moves { &self.broadcasts } else { &self.wake_ups };
-        self.send(task, silence, Subscribe { subscriber, done });
+        self.send(task, Subscribe { subscriber, done });
         let ended = || StoreError::Unavailable { operation: "signals", reason: "the subscription ended".into() };
         confirmed.await.unwrap_or_else(|_| Err(ended()))?;
         Ok(signals)
     }
 
     /// Sends a request to the task, and starts the task if it does not run.
-    fn send(&self, task: &Task, silence: Duration, subscribe: Subscribe) {
+    fn send(&self, task: &Task, subscribe: Subscribe) {
         let mut task = task.lock().unwrap_or_else(PoisonError::into_inner);
         let unsent = match task.as_ref() {
             Some(running) => running.send(subscribe).err().map(|unsent| unsent.0),
@@ -100,7 +91,7 @@ impl Subscriptions {
         };
         let Some(subscribe) = unsent else { return };
         let (requests, received) = mpsc::unbounded_channel();
-        super::spawn(SubscriptionTask::new(Arc::clone(&self.connector), silence).run(received));
+        super::spawn(SubscriptionTask::new(Arc::clone(&self.connector)).run(received));
         // The receiver belongs to the task that was just started, so this cannot fail.
         drop(requests.send(subscribe));
         *task = Some(requests);

@@ -40,7 +40,6 @@ pub(super) struct SubscriptionTask {
     failures: u32,
     connected_at: Duration,
     received_at: Duration,
-    silence: Duration,
     /// Of a cluster: reports when slots have moved.
     moves: Option<watch::Receiver<SlotMap>>,
     /// False under a paused clock, where no `PING` would be answered in time.
@@ -68,7 +67,7 @@ async fn next_push(connection: &mut Option<Pushing>) -> Option<PushInfo> {
 }
 
 impl SubscriptionTask {
-    pub(super) fn new(connector: Arc<Connector>, silence: Duration) -> Self {
+    pub(super) fn new(connector: Arc<Connector>) -> Self {
         let moves = connector.node.as_ref().map(|node| node.cluster.changes());
         Self {
             connector,
@@ -79,7 +78,6 @@ impl SubscriptionTask {
             failures: 0,
             connected_at: Duration::ZERO,
             received_at: Duration::ZERO,
-            silence,
             pings: !TokioClock::is_paused(),
         }
     }
@@ -106,7 +104,7 @@ impl SubscriptionTask {
                     Some(push) if push.kind != PushKind::Disconnection => {}
                     _ => self.disconnected(),
                 },
-                () = Boottime.sleep_until(self.received_at + self.silence), if is_connected && is_needed && self.pings => {
+                () = Boottime.sleep_until(self.received_at + self.connector.check_period), if is_connected && is_needed && self.pings => {
                     self.ping().await;
                 }
                 () = Boottime.sleep_until(Boottime.now() + pause), if !is_connected && is_needed => self.reconnect().await,
@@ -125,7 +123,8 @@ impl SubscriptionTask {
     async fn ping(&mut self) {
         self.prune().await;
         let Some((connection, _)) = &mut self.connection else { return };
-        let (ping, over) = (redis::cmd("PING"), Boottime.sleep_until(Boottime.now() + ANSWER_WITHIN.min(self.silence)));
+        let within = ANSWER_WITHIN.min(self.connector.check_period);
+        let (ping, over) = (redis::cmd("PING"), Boottime.sleep_until(Boottime.now() + within));
         let works = tokio::select! {
             biased;
             answer = send(connection, &ping) => {
