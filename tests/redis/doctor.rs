@@ -342,7 +342,7 @@ async fn the_settings_the_memory_and_the_clock_of_the_server_are_examined() {
     assert_eq!(of_the_store(&server).await, [FindingCode::NotPersistent, FindingCode::MemoryFull]);
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
     let clock = Arc::new(dq::testing::ManualClock::at(1_000_000_000));
-    let store = RedisStore::with_test_clock(&server.url(), clock).unwrap();
+    let store = RedisStore::apart(&server.url(), "dq:", Some(clock)).unwrap();
     let look = provider_on(store, NodeSettings::default()).inspect();
     let findings = look.examine_store().await.unwrap();
     let said = findings.iter().find(|finding| finding.code == FindingCode::ClockDifference).unwrap();

@@ -36,7 +36,7 @@ impl Fixture {
     async fn start() -> Self {
         let server = RedisServer::start();
         let clock = Arc::new(ManualClock::at(NOW * 1_000));
-        let topic = Topic::of(RedisStore::with_test_clock(&server.url(), clock.clone()).unwrap(), "t");
+        let topic = Topic::of(RedisStore::apart(&server.url(), "dq:", Some(clock.clone())).unwrap(), "t");
         let fixture = Self { server, topic, clock };
         fixture.topic.reconcile().await;
         fixture

@@ -162,17 +162,8 @@ impl RedisStore {
         self.over(|connector| Connector { source: change(connector.source), ..connector })
     }
 
-    /// The same store under a clock that a test moves. It replaces the server's: a script gets the time at which it is sent.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    #[cfg(feature = "testing")]
-    pub fn with_test_clock(url: &str, clock: Arc<dyn StoreClock>) -> Result<Self, BadRedisUrl> {
-        Self::build(url, Some(clock), None)
-    }
-
     /// A store whose keys and channels begin with `prefix` instead of `dq:`, for tests that share a server. `clock`
-    /// is one that a test moves, as in [`with_test_clock`](Self::with_test_clock).
+    /// is one that a test moves. It replaces the server's: a script gets the time at which it is sent.
     ///
     /// # Errors
     /// As [`new`](Self::new).
