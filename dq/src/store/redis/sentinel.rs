@@ -33,45 +33,36 @@ impl Sentinels {
 #[derive(Debug)]
 pub(super) struct Votes<'a> {
     sentinels: &'a Sentinels,
-    masters: Vec<(Host, usize)>,
+    named: Vec<Host>,
     why: Option<String>,
 }
 
 impl<'a> Votes<'a> {
     pub(super) const fn new(sentinels: &'a Sentinels) -> Self {
-        Self { sentinels, masters: Vec::new(), why: None }
+        Self { sentinels, named: Vec::new(), why: None }
+    }
+
+    fn votes_for(&self, master: &Host) -> usize {
+        self.named.iter().filter(|named| *named == master).count()
     }
 
     /// One of them has answered. Returns the master once more than half of them name it.
     pub(super) fn count(&mut self, answer: RedisResult<Option<Host>>) -> Option<Host> {
-        let master = match answer {
-            Ok(Some(master)) => master,
-            Ok(None) => {
-                self.why = Some(format!("the sentinels know no service `{}`", self.sentinels.service));
-                return None;
+        match answer {
+            Ok(Some(master)) => {
+                self.named.push(master.clone());
+                return (2 * self.votes_for(&master) > self.sentinels.hosts.len()).then_some(master);
             }
-            Err(error) => {
-                self.why.get_or_insert_with(|| error.to_string());
-                return None;
-            }
-        };
-        let votes = match self.masters.iter_mut().find(|(known, _)| *known == master) {
-            Some((_, votes)) => {
-                *votes += 1;
-                *votes
-            }
-            None => {
-                self.masters.push((master.clone(), 1));
-                1
-            }
-        };
-        (2 * votes > self.sentinels.hosts.len()).then_some(master)
+            Ok(None) => self.why = Some(format!("the sentinels know no service `{}`", self.sentinels.service)),
+            Err(error) => drop(self.why.get_or_insert_with(|| error.to_string())),
+        }
+        None
     }
 
     /// Which master most of those name that have answered.
-    pub(super) fn most(self) -> io::Result<Host> {
-        let most = self.masters.into_iter().max_by_key(|(_, votes)| *votes).map(|(master, _)| master);
-        let why = self.why.unwrap_or_else(|| "none has answered in time".into());
+    pub(super) fn most(&self) -> io::Result<Host> {
+        let most = self.named.iter().max_by_key(|master| self.votes_for(master)).cloned();
+        let why = self.why.as_deref().unwrap_or("none has answered in time");
         most.ok_or_else(|| io::Error::other(format!("no sentinel names a master: {why}")))
     }
 }
