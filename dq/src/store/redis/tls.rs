@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -74,10 +75,12 @@ impl Certificates {
         if let Some(config) = self.config.get() {
             return Ok(Arc::clone(config));
         }
-        install_crypto_provider();
         let [ca, cert, key] = &self.files;
         let roots = ca.as_ref().map_or_else(system_authorities, |ca| authorities(ca))?;
-        let builder = ClientConfig::builder().with_root_certificates(roots);
+        // That of the program, if it has chosen one.
+        let provider = CryptoProvider::get_default().cloned().unwrap_or_else(|| Arc::new(ring::default_provider()));
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.map_err(io::Error::other)?.with_root_certificates(roots);
         let config = match cert.as_ref().zip(key.as_ref()) {
             Some((cert, key)) => {
                 let (chain, key) = identity(cert, key)?;
@@ -112,12 +115,4 @@ fn system_authorities() -> io::Result<RootCertStore> {
 fn identity(cert: &[u8], key: &[u8]) -> io::Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
     let chain = CertificateDer::pem_slice_iter(cert).collect::<Result<_, _>>().map_err(io::Error::other)?;
     Ok((chain, PrivateKeyDer::from_pem_slice(key).map_err(io::Error::other)?))
-}
-
-/// Installs a crypto provider, unless the program has chosen one: without any, TLS panics.
-fn install_crypto_provider() {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // An error means that another thread has just installed one.
-        drop(rustls::crypto::ring::default_provider().install_default());
-    }
 }
