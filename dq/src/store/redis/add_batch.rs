@@ -11,7 +11,7 @@ use super::job_sets::member_of;
 use super::record_notes::{RecordNotes, letters};
 use super::scripts::{FAR, ScriptCall};
 use super::told::Told;
-use super::{LAST_MS, micros, millis};
+use super::{due_text, millis};
 use crate::job::{Deliver, JobId, NodeId, Record};
 use crate::store::{AddOutcome, Due, MaxWaiting, Membership, NewJob, OnDuplicate};
 use crate::time::Timestamp;
@@ -279,12 +279,7 @@ impl Options {
             Some(OnDuplicate::Replace) => 'p',
             Some(OnDuplicate::Extend { .. }) => 'e',
         };
-        let deliver = self.deliver.letter();
-        let (kind, time) = match self.due {
-            Due::After(delay) => ('+', micros(delay)),
-            Due::At(at) => ('@', at.as_millis().min(LAST_MS)),
-            Due::Usual(delay) => ('~', micros(delay)),
-        };
+        let (deliver, due) = (self.deliver.letter(), due_text(self.due));
         let expiry = self.expires_after.map(|after| format!(",{}", millis(after))).unwrap_or_default();
         let most = match self.on_duplicate {
             Some(OnDuplicate::Extend { at_most: Some(most) }) => format!(";{}", millis(most)),
@@ -294,6 +289,6 @@ impl Options {
         let waiting = self.max_waiting.map(|most| format!("<{}/{}", number(most.topic), number(most.group)));
         let waiting = waiting.unwrap_or_default();
         let unique = self.unique_for.map(|time| format!("!{}", millis(time))).unwrap_or_default();
-        format!("{duplicate}{deliver}{kind}{time}{expiry}{most}{unique}{waiting}")
+        format!("{duplicate}{deliver}{due}{expiry}{most}{unique}{waiting}")
     }
 }

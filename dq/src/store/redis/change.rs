@@ -4,10 +4,10 @@ use super::record_notes::letters;
 use super::reply::{Reply, state};
 use super::scripts::ScriptCall;
 use super::told::Told;
-use super::{LAST_MS, micros, millis};
-use crate::job::{Codec, Metadata, Record};
+use super::{due_text, metadata_bytes, millis};
+use crate::job::Metadata;
 use crate::store::{
-    BatchAnswer, ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, Numbered, OptionChange, StoreError, escaped,
+    BatchAnswer, ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, Numbered, OptionChange, StoreError, escaped,
 };
 
 /// Adds the arguments of a batch to a call that has its keys.
@@ -18,8 +18,7 @@ pub(super) fn write(mut call: ScriptCall, batch: &Numbered<JobChange>) -> Script
     call.push(letters([(batch.items.iter().any(grows), 'u'), (batch.items.iter().any(retains), 'r')]));
     for JobChange { id, what, if_version, by } in &batch.items {
         let (verb, argument) = match what {
-            ChangeKind::Reschedule(Due::After(delay) | Due::Usual(delay)) => ("r", format!("+{}", micros(*delay))),
-            ChangeKind::Reschedule(Due::At(at)) => ("r", format!("@{}", at.as_millis().min(LAST_MS))),
+            ChangeKind::Reschedule(due) => ("r", due_text(*due)),
             ChangeKind::ExtendBy(delay) => ("e", millis(*delay).to_string()),
             ChangeKind::RunNow => ("n", String::new()),
             ChangeKind::Update(_) => ("u", String::new()),
@@ -42,8 +41,7 @@ pub(super) fn write(mut call: ScriptCall, batch: &Numbered<JobChange>) -> Script
 fn written(options: &OptionChange) -> Vec<u8> {
     let changed = [(options.retry.is_some(), 'r'), (options.headers.is_some(), 'h'), (options.retain.is_some(), 'k')];
     let mut text = (letters(changed) + ":").into_bytes();
-    let record = Record::new(&options.of(Metadata::default()), Codec::Json, b"");
-    text.extend_from_slice(record.metadata_bytes().unwrap_or_default());
+    text.extend(metadata_bytes(options.of(Metadata::default())));
     text
 }
 

@@ -77,9 +77,10 @@ use self::scripts::{Scripts, TopicScripts};
 use self::shards::{Server, Shards};
 use self::source::Source;
 use self::url::Address;
-use super::{Durability, Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
+use super::{Due, Durability, Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
 use crate::environment::{Runtime, Spawn, SpawnOn, StoreClock, Task};
 use crate::job::{Codec, Metadata, NodeId, ProducerId, Record, TopicKey};
+use crate::time::Timestamp;
 
 pub use self::source::Login;
 pub use self::url::BadRedisUrl;
@@ -280,6 +281,20 @@ fn millis(period: Duration) -> u64 {
 /// A period in whole microseconds, rounded up.
 fn micros(period: Duration) -> u64 {
     u64::try_from(period.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX).min(LAST_MS * 1_000)
+}
+
+/// A due time as scripts take it: µs from now on, and as `~` those which the default delay of the topic takes the place of; or a time in ms.
+fn due_text(due: Due) -> String {
+    match due {
+        Due::After(delay) => format!("+{}", micros(delay)),
+        Due::Usual(delay) => format!("~{}", micros(delay)),
+        Due::At(at) => format!("@{}", millis_of(at)),
+    }
+}
+
+/// A time in milliseconds.
+fn millis_of(at: Timestamp) -> u64 {
+    at.as_millis().min(LAST_MS)
 }
 
 /// Metadata as bytes, as a script puts them in front of a payload. The parking fence belongs to the store and is left

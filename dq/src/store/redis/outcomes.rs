@@ -8,10 +8,9 @@ use foldhash::fast::FixedState;
 
 use super::record_notes::RecordNotes;
 use super::scripts::ScriptCall;
-use super::{metadata_bytes, micros};
+use super::{metadata_bytes, micros, millis_of};
 use crate::store::step::{Change, Ending, Outcome, RejoinDue, Tick, Verdict};
 use crate::store::{FollowUps, LinkOptions};
-use crate::time::Timestamp;
 
 /// The call of a settle, and what its answer needs to be matched with the request.
 pub(super) struct Sorted {
@@ -111,10 +110,6 @@ fn follow_ups_of(follow_ups: &FollowUps) -> Vec<u8> {
         }
     }
     bytes
-}
-
-fn millis_of(at: Timestamp) -> u64 {
-    at.as_millis().min(super::LAST_MS)
 }
 
 /// A tick as `put_tick` in `lua/parts/leave.lua` reads it: little-endian numbers, and texts behind their lengths.

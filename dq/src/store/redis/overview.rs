@@ -7,7 +7,7 @@ use super::reply::{Reply, malformed};
 use super::scripts::Step;
 use super::statistics::recent;
 use super::topic_state::state_of;
-use super::{LAST_MS, RedisStore};
+use super::{RedisStore, millis_of};
 use crate::job::{NodeId, TopicKey};
 use crate::store::{DueCount, HolderSeen, StoreError, TopicOverview};
 use crate::time::Timestamp;
@@ -79,7 +79,7 @@ impl RedisStore {
         times: &[Timestamp],
     ) -> Result<Vec<DueCount>, StoreError> {
         let mut call = self.scripts_of(topic).call(Step::DueCounts);
-        times.iter().for_each(|at| call.push(at.as_millis().min(LAST_MS)));
+        times.iter().for_each(|at| call.push(millis_of(*at)));
         let mut reply = self.shards.ask_list(call).await?;
         let is_exact = reply.is_set()?;
         if reply.len() + 1 != times.len().max(1) {

@@ -10,11 +10,11 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use super::reply::{Reply, malformed};
 use super::scripts::ScriptCall;
-use super::{LAST_MS, micros, millis};
+use super::{due_text, millis};
 use crate::job::GroupName;
 use crate::store::{
-    BatchAnswer, Drain, Due, LimitKind, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicLimit,
-    TopicSet, TopicState,
+    BatchAnswer, Drain, LimitKind, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicLimit, TopicSet,
+    TopicState,
 };
 use crate::time::Timestamp;
 
@@ -106,11 +106,7 @@ pub(super) fn draining(field: &str) -> StoreError {
 pub(super) fn write(call: ScriptCall, number: u64, set: &SetTopic) -> ScriptCall {
     let (field, value, reason) = match &set.change {
         TopicChange::Pause { reason, until, .. } => {
-            let until = until.map_or_else(String::new, |until| match until {
-                Due::After(time) | Due::Usual(time) => format!("+{}", micros(time)),
-                Due::At(at) => format!("@{}", at.as_millis().min(LAST_MS)),
-            });
-            ("paused", until, reason.as_str())
+            ("paused", until.map(due_text).unwrap_or_default(), reason.as_str())
         }
         TopicChange::Resume { .. } => ("paused", "-".into(), ""),
         TopicChange::Drain { reason } => ("draining", String::new(), reason.as_str()),

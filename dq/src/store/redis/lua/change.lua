@@ -23,7 +23,7 @@ KEYS[20] {app:topic}:ticks           ZSET     id of a schedule -> when its next 
 ARGV[1]  number of the batch
 ARGV[2]  letters: u if a change of the batch is an update or of options, r if one brings a retention
 ARGV[3]  and on: verb, id, the version that the job must have or '', who sends it or '' (the producer), and what
-         the verb needs: r (reschedule) +µs or @ms, e (extend) ms,
+         the verb needs: r (reschedule) +µs, ~µs or @ms, e (extend) ms,
          n (run now) nothing, u (update) codec and payload, o (options) which change (r retry, h headers, k retention), a colon and
          metadata that have them
 
@@ -98,7 +98,7 @@ end
 local function new_due(verb, argument, due)
   if verb == 'r' then
     local time = tonumber(string.sub(argument, 2))
-    return math.min(string.sub(argument, 1, 1) == '+' and after(time) or math.max(time, floor), LATEST_DUE)
+    return math.min(string.sub(argument, 1, 1) ~= '@' and after(time) or math.max(time, floor), LATEST_DUE)
   end
   return verb == 'e' and math.min(due + argument, LATEST_DUE) or math.min(due, floor)
 end

@@ -7,7 +7,7 @@ KEYS[4]  {app:topic}:delayed         ZSET     job id -> due time, ms
 KEYS[5]  {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0
 ARGV[1]  number of the call
 ARGV[2]  the field: paused, draining, delay, or the name of a limit
-ARGV[3]  - (it goes), '' (it has no value), +µs or @ms (the end of a pause), or = and a value (a delay in ms, or the value of a limit)
+ARGV[3]  - (it goes), '' (it has no value), +µs, ~µs or @ms (the end of a pause), or = and a value (a delay in ms, or the value of a limit)
 ARGV[4]  BY:REASON, without blanks, `;` and further `:`
 ARGV[5]  the group that is paused or resumed; '': the topic
 
@@ -37,7 +37,7 @@ if field == 'paused' and before ~= '' then
 end
 if value ~= '-' then
   local kind, text = string.sub(value, 1, 1), string.sub(value, 2)
-  if kind == '+' then text = int(after(tonumber(text))) end
+  if kind == '+' or kind == '~' then text = int(after(tonumber(text))) end
   -- Whoever changes a pause or the reason to drain leaves its beginning.
   local since = (field == 'paused' or field == 'draining') and string.match(before, '^%d+') or int(floor)
   now = since .. ':' .. text .. ':' .. author
