@@ -135,12 +135,7 @@ fn hint_of(message: &[u8]) -> Option<Signal> {
                 return Some(Signal::Lease(NodeId::new(node), lasts));
             }
             let (verb, id) = text.strip_prefix("command ")?.split_once(' ')?;
-            let verb = match verb {
-                "delete" => CommandKind::Delete,
-                "cancel" => CommandKind::Cancel,
-                "ack" => CommandKind::Ack,
-                _ => return None,
-            };
+            let verb = CommandKind::ALL.into_iter().find(|kind| kind.word() == verb)?;
             Some(Signal::Command(verb, JobId::new(id).ok()?))
         }
     }
