@@ -15,6 +15,7 @@ use crate::time::Timestamp;
 const NODES_A_PAGE: usize = 16;
 
 /// A page of RUNNING.
+#[derive(Default)]
 pub(super) struct Runs {
     pub(super) held: Vec<(NodeId, HeldJob)>,
     pub(super) next: Option<Cursor>,
@@ -88,17 +89,12 @@ impl RedisStore {
         let letter = if place == CopyPlace::Delayed { "d" } else { "" };
         let call = call.arg(bytes).arg(letter).arg(if is_export { "e" } else { "" });
         let mut reply = self.shards.ask_list(call).await?;
-        let (mut ids, mut times) = (reply.nested()?, reply.nested()?);
-        let (mut records, mut overrides) = (reply.nested()?, reply.nested()?);
-        let more = reply.is_set()?;
-        let mut counts = if is_export { Some(reply.nested()?) } else { None };
-        let fence = if is_export { fence(&mut reply)? } else { Fence::default() };
-        let (jobs, mut copies, mut next) = (ids.len(), Vec::with_capacity(ids.len()), None);
-        while ids.len() > 0 {
-            let (id, at, record) = (ids.id()?, times.time()?, records.record_or_nothing()?);
-            let metadata = overrides.bytes_or_nothing()?;
-            let crashes =
-                counts.as_mut().map_or(Ok(0), |counts| counts.bytes_or_nothing().map(|text| crash_count(&text)))?;
+        let (more, fence, mut rows) = (reply.is_set()?, fence(&mut reply)?, reply.nested()?);
+        let (mut jobs, mut copies, mut next) = (0, Vec::new(), None);
+        while rows.len() > 0 {
+            let (id, at, record) = (rows.id()?, rows.time()?, rows.record_or_nothing()?);
+            let (metadata, crashes) = (rows.bytes_or_nothing()?, crash_count(&rows.bytes_or_nothing()?));
+            jobs += 1;
             let Ok(id) = id else { continue };
             next = Some(Cursor { at, id: id.to_string() });
             let Some(record) = record else { continue };
@@ -131,18 +127,14 @@ impl RedisStore {
         let following = nodes.get(NODES_A_PAGE).cloned();
         nodes.truncate(NODES_A_PAGE);
         if nodes.is_empty() {
-            return Ok(Runs { held: Vec::new(), next: None, clock: Timestamp::EPOCH, fence: Fence::default() });
+            return Ok(Runs::default());
         }
         let names = nodes.iter().cloned().collect();
         let call = scripts.call_with_nodes(Step::Rows, &names).arg(limit.max(1)).arg(cursor);
         let call = call.arg(bytes).arg(nodes.len()).arg(if is_export { "e" } else { "" });
         let mut reply = self.shards.ask_list(call).await?;
-        let mut rows = [reply.nested()?, reply.nested()?, reply.nested()?, reply.nested()?];
-        let (counts, at, cursor) = (reply.nested()?, reply.count()?, reply.text()?);
-        let clock = reply.time()?;
-        let fence = if is_export { fence(&mut reply)? } else { Fence::default() };
-        let mut more = if is_export { Some([reply.nested()?, reply.nested()?, reply.nested()?]) } else { None };
-        let held = held_jobs(&mut rows, counts, &mut more, &nodes)?;
+        let (at, cursor, clock) = (reply.count()?, reply.text()?, reply.time()?);
+        let (fence, held) = (fence(&mut reply)?, held_jobs(reply.nested()?, &nodes)?);
         let next = at.checked_sub(1).map_or(following, |at| nodes.get(at).cloned());
         let next = next.map(|node| Cursor { at: Timestamp::EPOCH, id: format!("{node}/{cursor}") });
         Ok(Runs { held, next, clock, fence })
@@ -151,39 +143,24 @@ impl RedisStore {
 
 /// The rows of a page, node after node, those of each in order of their ids. Rows without a record, or whose ids are not of dq, are
 /// left out.
-fn held_jobs(
-    [ids, tokens, records, overrides]: &mut [Reply; 4],
-    mut counts: Reply,
-    more: &mut Option<[Reply; 3]>,
-    nodes: &[NodeId],
-) -> Result<Vec<(NodeId, HeldJob)>, StoreError> {
-    let mut held = Vec::with_capacity(ids.len());
-    for node in nodes.iter().take(counts.len()) {
-        let before = held.len();
-        for _ in 0..counts.count()? {
-            let (id, token, record) = (ids.id()?, tokens.text()?, records.record_or_nothing()?);
-            let metadata = overrides.bytes_or_nothing()?;
-            let (crashes, pending) = match more {
-                Some([crashes, pending, replacements]) => {
-                    let crashes = crash_count(&crashes.bytes_or_nothing()?);
-                    let (command, new) = (pending.bytes_or_nothing()?, replacements.record_or_nothing()?);
-                    let command = std::str::from_utf8(&command).ok().and_then(command_in);
-                    let (end, replacing) = command.unwrap_or_default();
-                    let replacement = replacing.zip(new).map(|((conditional, deliver, due), record)| Replacement {
-                        job: AddedJob { record, due, deliver },
-                        conditional,
-                    });
-                    (crashes, PendingCommand { end, replacement })
-                }
-                None => Default::default(),
-            };
-            held.extend(id.ok().zip(record).map(|(id, record)| {
-                let (record, token) = (record.under(&metadata), token.parse().ok());
-                (node.clone(), HeldJob { id, record, crashes, token, pending })
-            }));
-        }
-        held[before..].sort_by(|(_, a), (_, b)| a.id.cmp(&b.id));
-    }
+fn held_jobs(rows: Reply, nodes: &[NodeId]) -> Result<Vec<(NodeId, HeldJob)>, StoreError> {
+    let mut held: Vec<_> = rows.each(|rows| {
+        let (node, id, token) = (rows.count()?, rows.id()?, rows.text()?);
+        let (record, metadata) = (rows.record_or_nothing()?, rows.bytes_or_nothing()?);
+        let crashes = crash_count(&rows.bytes_or_nothing()?);
+        let (command, new) = (rows.bytes_or_nothing()?, rows.record_or_nothing()?);
+        let (end, replacing) = std::str::from_utf8(&command).ok().and_then(command_in).unwrap_or_default();
+        let replacement = replacing.zip(new).map(|((conditional, deliver, due), record)| Replacement {
+            job: AddedJob { record, due, deliver },
+            conditional,
+        });
+        let job = id.ok().zip(record).map(|(id, record)| {
+            let (record, pending) = (record.under(&metadata), PendingCommand { end, replacement });
+            HeldJob { id, record, crashes, token: token.parse().ok(), pending }
+        });
+        Ok(node.checked_sub(1).and_then(|at| nodes.get(at).cloned()).zip(job))
+    })?;
+    held.sort_by(|(a, first), (b, second)| (a, &first.id).cmp(&(b, &second.id)));
     Ok(held)
 }
 

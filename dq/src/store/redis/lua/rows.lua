@@ -13,9 +13,9 @@ ARGV[3]  the most bytes of records; one may have more
 ARGV[4]  the number of nodes
 ARGV[5]  e for an export, which has all that the topic keeps of each job; otherwise ''
 
-Returns  {ids, tokens, records, metadata that override theirs or false, how many of these rows each node has, the number of the node at
-         which the next page begins or 0, the cursor in its rows, the clock ms}; and of an export the last fence or false, crashes
-         or false, pending commands or false, records of replacements or false
+Returns  {the number of the node at which the next page begins or 0, the cursor in its rows, the clock ms, the last fence or false, jobs}, each
+         job as the number of its node, id, token, record or false, metadata that override its own or false, crashes or false, pending command or
+         false, and record of its replacement or false. Only an export has the fence and the last three
 Holds    rules 5, 27
 Cost     O(page)
 ]]
@@ -27,15 +27,16 @@ local limit, cursor, most, nodes, is_export = tonumber(ARGV[1]), ARGV[2], tonumb
 local running
 -- include scan_rows.lua
 local sized = is_export and {jobs, metadata, replacements} or {jobs, metadata}
-local ids, tokens, values, rows, bytes = {}, {}, {{}, {}, {}}, {}, 0
+local ids, tokens, values, holders, bytes = {}, {}, {{}, {}, {}}, {}, 0
 local function fitting_of(found) return fitting(sized, found, most) end
 local function page_before(n, following)
-  local answer = {ids, tokens, values[1], values[2], rows, n, following, floor}
-  if is_export then
-    answer[9], answer[10] = redis.call('HGET', meta, 'fence'), read('HMGET', crashes, ids)
-    answer[11], answer[12] = read('HMGET', pending, ids), values[3]
+  local crash_texts, commands, rows = is_export and read('HMGET', crashes, ids) or {}, is_export and read('HMGET', pending, ids) or {}, {}
+  for i, id in ipairs(ids) do
+    local at = 8 * i
+    rows[at - 7], rows[at - 6], rows[at - 5], rows[at - 4], rows[at - 3] = holders[i], id, tokens[i], values[1][i], values[2][i]
+    rows[at - 2], rows[at - 1], rows[at] = crash_texts[i] or false, commands[i] or false, values[3][i] or false
   end
-  return answer
+  return {n, following, floor, is_export and redis.call('HGET', meta, 'fence'), rows}
 end
 for n = 1, nodes do
   if #ids == limit then return page_before(n, '') end
@@ -49,10 +50,10 @@ for n = 1, nodes do
   if #ids > 0 and bytes + size > most then return page_before(n, '') end
   for i = 1, #found do
     local at = #ids + 1
-    ids[at], tokens[at] = found[i], their_tokens[i]
+    ids[at], tokens[at], holders[at] = found[i], their_tokens[i], n
     for k = 1, #sized do values[k][at] = theirs[k][i] end
   end
-  rows[n], bytes = #found, bytes + size
+  bytes = bytes + size
   if following ~= '' then return page_before(n, following) end
 end
 return page_before(0, '')
