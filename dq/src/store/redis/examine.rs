@@ -55,12 +55,10 @@ pub(super) struct KeyPage {
 impl KeyPage {
     pub(super) fn read(mut reply: Reply) -> Result<Self, StoreError> {
         let (next, part, looked_at) = (reply.text()?, reply.count()?, reply.count()?);
-        let (ids, mut letters) = (reply.nested()?, reply.nested()?);
-        let found = ids.each(|ids| Ok(Some((text(&ids.bytes()?), letters.text()?))))?;
+        let found = reply.nested()?.each(|found| Ok(Some((text(&found.bytes()?), found.text()?))))?;
         let (node, is_idle, far_lost) = (reply.text()?, reply.is_set()?, reply.text()?);
         let fence = text(&reply.bytes_or_nothing()?);
-        let (noted, mut needed) = (reply.nested()?, reply.nested()?);
-        let notes = noted.each(|noted| Ok(Some((text(&noted.bytes_or_nothing()?), needed.count()?))))?;
+        let notes = reply.nested()?.each(|notes| Ok(Some((text(&notes.bytes_or_nothing()?), notes.count()?))))?;
         Ok(Self { next, part, looked_at, found, node, is_idle, far_lost, fence, notes })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::RedisStore;
-use super::reply::{Reply, malformed, state};
+use super::reply::Reply;
 use super::scripts::Step;
 use super::topic_state::pause;
 use crate::job::{GroupName, NodeId, State, Token, TopicKey};
@@ -31,13 +31,10 @@ impl RedisStore {
 /// Reads a group; `None` if its name is none, as another program may have entered.
 fn group_in(mut reply: Reply, nodes: &[NodeId]) -> Result<Option<GroupSeen>, StoreError> {
     let (name, waiting, is_full) = (reply.text()?, reply.count()?, reply.is_set()?);
-    let (ids, mut states, mut times) = (reply.nested()?, reply.nested()?, reply.nested()?);
-    let (mut numbers, mut tokens) = (reply.nested()?, reply.nested()?);
-    let seats = ids.each(|ids| {
-        let (id, letter, at) = (ids.id()?, states.text()?, times.time()?);
-        let (number, token) = (numbers.count()?, tokens.text()?);
-        let known = letter.chars().next().and_then(state);
-        let place = match known.ok_or_else(|| malformed("groups", "the state is unknown"))? {
+    let seats = reply.nested()?.each(|seats| {
+        let (id, state, at) = (seats.id()?, seats.state()?, seats.time()?);
+        let (number, token) = (seats.count()?, seats.text()?);
+        let place = match state {
             State::Running => {
                 let holder = number.checked_sub(1).and_then(|at| nodes.get(at));
                 let fence = token.parse().ok().map(|token: Token| token.fence);

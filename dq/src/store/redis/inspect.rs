@@ -3,7 +3,7 @@
 use super::RedisStore;
 use super::export::{crash_count, progress_of};
 use super::keys::Key;
-use super::reply::{Reply, malformed, state};
+use super::reply::Reply;
 use super::scripts::{Step, TopicScripts};
 use super::topic_state::state_of;
 use crate::job::{Fence, JobId, State, TopicKey};
@@ -99,9 +99,7 @@ impl RedisStore {
                 found.push(None);
                 continue;
             };
-            let (letter, at) = (job.text()?, job.time()?);
-            let state =
-                letter.chars().next().and_then(state).ok_or_else(|| malformed("get", "the state is unknown"))?;
+            let (state, at) = (job.state()?, job.time()?);
             let record = job.record()?.under(&job.bytes()?);
             let notes = job.bytes()?;
             let (crashes, progress) = (crash_count(&notes), progress_of(&notes).filter(|_| state == State::Running));

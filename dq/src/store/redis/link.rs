@@ -253,10 +253,9 @@ impl RedisLink {
         let after = request.after.as_ref().map_or("", RowCursor::as_str);
         let call = self.call(Step::Reconcile).arg(request.last_seen.0).arg(after).arg(request.limit.max(1));
         self.take_number(call, Answer::Reconcile, |link, reply, mut lease_status| {
-            let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
-            let (mut rows, mut foreign_rows) = (Vec::with_capacity(ids.len()), Vec::new());
-            while ids.len() > 0 {
-                match row_of(ids.bytes()?, tokens.bytes()?) {
+            let (mut found, mut rows, mut foreign_rows) = (reply.nested()?, Vec::new(), Vec::new());
+            while found.len() > 0 {
+                match row_of(found.bytes()?, found.bytes()?) {
                     Ok(row) => rows.push(row),
                     Err(foreign) => foreign_rows.push(foreign),
                 }

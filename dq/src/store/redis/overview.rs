@@ -34,24 +34,16 @@ impl RedisStore {
         let mut reply = self.shards.ask_list(call).await?;
         let counts = counted(&mut reply.nested()?)?;
         let holders = reply.count()?;
-        let (held, mut rows) = (reply.nested()?, reply.nested()?);
-        let mut jobs = std::collections::BTreeMap::new();
-        for node in named.iter().take(rows.len()) {
-            jobs.insert(node.clone(), rows.count()?);
-        }
-        let seen = held.each(|held| {
-            let (node, lease) = (held.node()?, held.time()?);
-            // A node that came between the two calls has taken its first jobs just now.
-            let jobs = jobs.get(&node).copied().unwrap_or_default();
-            Ok(Some(HolderSeen { node, lease, jobs }))
-        })?;
+        // A node that came between the two calls has taken its first jobs just now.
+        let nodes = reply
+            .nested()?
+            .each(|held| Ok(Some(HolderSeen { node: held.node()?, lease: held.time()?, jobs: held.count()? })))?;
+        let (recent, mut by_shift) = (recent(&mut reply, counts.clock)?, reply.nested()?);
         let (watcher, standby) = (role(&mut reply)?, role(&mut reply)?);
         let state = state_of(&mut reply, counts.clock)?;
         let shut = reply.text()?.parse().ok();
         let opens = reply.text()?.parse().ok().map(|micros: u64| Timestamp::from_millis(micros.div_ceil(1_000)));
         let opens = opens.filter(|at| *at > counts.clock);
-        let recent = recent(&mut reply, counts.clock)?;
-        let mut by_shift = reply.nested()?;
         // As the script adds to due times: normal, high, low; then the same of blocked jobs.
         let mut count = || if by_shift.len() > 0 { by_shift.count() } else { Ok(0) };
         let [normal, high, low] = [count()?, count()?, count()?];
@@ -61,7 +53,7 @@ impl RedisStore {
             counts,
             state,
             holders,
-            nodes: seen,
+            nodes,
             watcher,
             standby,
             recent,

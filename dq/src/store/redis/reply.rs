@@ -134,6 +134,12 @@ impl Reply {
         self.text().map(NodeId::new)
     }
 
+    /// The state that the first letter of a text stands for.
+    pub(super) fn state(&mut self) -> Result<State, StoreError> {
+        let letter = self.text()?.chars().next();
+        letter.and_then(state).ok_or_else(|| malformed(self.operation, "the state is unknown"))
+    }
+
     /// A time in ms; a negative one counts as the epoch.
     pub(super) fn time(&mut self) -> Result<Timestamp, StoreError> {
         self.number().map(Timestamp::from_millis)

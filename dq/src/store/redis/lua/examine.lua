@@ -24,9 +24,9 @@ ARGV[3]  about how many bytes they have
 ARGV[4]  and on: the nodes whose rows are in KEYS, in the order of their names
 
 Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, where the next page begins or '', the number of the
-         key that was read in PARTS or 12 for rows, entries looked at, ids, where each is as letters of the part `letters`, the node whose rows these are or
+         key that was read in PARTS or 12 for rows, entries looked at, each id and where it is as letters of the part `letters`, the node whose rows these are or
          '', 1 if they are none and it has a lease, far-lost of meta as it was before all far jobs were read, the last fence in a page of
-         jobs or false, the fields of NOTES of meta, each false where it is missing, and what they should be for the jobs of this page, 0 if these
+         jobs or false, each field of NOTES of meta, false where it is missing, and what it should be for the jobs of this page, 0 if these
          need none}
 Holds    rules 2, 5, 8
 Cost     O(page * nodes)
@@ -91,7 +91,12 @@ elseif part <= #PARTS then
 elseif NODES[at + 1] then
   following = part .. ':0:' .. NODES[at + 1]
 end
+local function pairs_of(list, other)
+  local all = {}
+  for i = 1, #list do all[2 * i - 1], all[2 * i] = list[i], other[i] end
+  return all
+end
 return {
-  0, following, part, #page[2] / 2, ids, letters_of(ids), node, is_idle and 1 or 0, part == 2 and rest or '',
-  part == 1 and redis.call('HGET', meta, 'fence'), notes, needed,
+  0, following, part, #page[2] / 2, pairs_of(ids, letters_of(ids)), node, is_idle and 1 or 0, part == 2 and rest or '',
+  part == 1 and redis.call('HGET', meta, 'fence'), pairs_of(notes, needed),
 }

@@ -12,7 +12,7 @@ ARGV[3]  the most seats of a group that are named
 ARGV[4]  the name of the only group to look at; '' for all
 ARGV[5]  and on: nodes, in the order of their keys
 
-Returns  {1 if others follow, groups}, each {name, how many wait, 1 if the first of them may not start, ids of those with a seat, for each its state d u x f r,
+Returns  {1 if others follow, groups}, each {name, how many wait, 1 if the first of them may not start, of each job with a seat its id, state d u x f r,
          time ms, the number of its node, 0 if it is unknown, and token or ''; the pause as `meta` has that of a topic, or ''; and when its rate opens µs, 0 if
          it is open}
 Holds    rules 4, 5
@@ -33,7 +33,7 @@ end
 local name = next_name()
 while name and #groups < limit do
   at = name
-  local ids, nodes, tokens = {}, {}, {}
+  local ids, nodes, tokens, seats = {}, {}, {}, {}
   for i, entry in ipairs(entries_of(name, 's', most)) do ids[i] = string.sub(entry, #name + 3) end
   local states, times = places_of(ids)
   for n = 5, #ARGV do
@@ -41,7 +41,10 @@ while name and #groups < limit do
       if token then nodes[i], tokens[i] = n - 4, token end
     end
   end
-  for i = 1, #ids do times[i], nodes[i], tokens[i] = times[i] or 0, nodes[i] or 0, tokens[i] or '' end
+  for i, id in ipairs(ids) do
+    local at = 5 * i
+    seats[at - 4], seats[at - 3], seats[at - 2], seats[at - 1], seats[at] = id, states[i], times[i] or 0, nodes[i] or 0, tokens[i] or ''
+  end
   local first = entries_of(name, 'w', '1')[1]
   local place = first and tonumber(redis.call('ZSCORE', delayed, string.sub(first, #name + 35)) or nil)
   local turn = entries_of(name, 't', '1')[1]
@@ -53,7 +56,7 @@ while name and #groups < limit do
   local opens = tonumber(string.sub(spent or '', -32, -17)) or 0
   local waiting = redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0w', '(' .. name .. '\0x')
   -- What is left of a pause that has ended goes with the next claim.
-  if waiting > 0 or #ids > 0 or pause ~= '' then groups[#groups + 1] = {name, waiting, is_full and 1 or 0, ids, states, times, nodes, tokens, pause, opens > micros and int(opens) or '0'} end
+  if waiting > 0 or #ids > 0 or pause ~= '' then groups[#groups + 1] = {name, waiting, is_full and 1 or 0, seats, pause, opens > micros and int(opens) or '0'} end
   name = next_name()
 end
 return {name and 1 or 0, groups}

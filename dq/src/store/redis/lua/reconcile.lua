@@ -11,7 +11,7 @@ ARGV[3]  cursor, '' for the first page
 ARGV[4]  limit, 1..=1000
 
 Returns  {0, sequence number, rows} if a later page names another sequence number, otherwise {1, sequence number, rows,
-         ids, tokens, cursor of the next page or '', dropped ids}. A row without a proper token is removed: its job
+         each id and its token, cursor of the next page or '', dropped ids}. A row without a proper token is removed: its job
          becomes DEAD, or is dropped if it has no record
 Holds    rules 1, 5, 6, 7, 8
 Cost     O(page)
@@ -24,11 +24,11 @@ local node, last_seen, cursor, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[
 local stored = redis.call('GET', sequence)
 if cursor ~= '' and stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 local page_ids, page_tokens, following = scan_rows(limit, cursor)
-local ids, tokens, dropped = {}, {}, {}
+local found, dropped = {}, {}
 redis.call('HDEL', running, '')
 for i, id in ipairs(page_ids) do
   if string.match(page_tokens[i], '^%d+:%d+$') then
-    ids[#ids + 1], tokens[#tokens + 1] = id, page_tokens[i]
+    found[#found + 1], found[#found + 2] = id, page_tokens[i]
   else
     redis.call('HDEL', running, id)
     if redis.call('HEXISTS', jobs, id) == 1 then redis.call('ZADD', dead, floor, id) else dropped[#dropped + 1] = id end
@@ -41,4 +41,4 @@ if cursor == '' then
   sequence_number = math.max(sequence_number, last_seen) + 1
   redis.call('SET', sequence, int(sequence_number), 'EX', 86400)
 end
-return {1, sequence_number, rows, ids, tokens, following, dropped}
+return {1, sequence_number, rows, found, following, dropped}
