@@ -7,7 +7,7 @@
 //!
 //! The directory and each topic are in other slots of a cluster, so no script touches two of them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use redis::{Cmd, Pipeline, Value};
@@ -43,20 +43,11 @@ pub(super) struct Entry {
     command: Cmd,
     /// When the topic was entered last, at the earliest.
     entered: Mutex<Option<Duration>>,
-    /// Since when an answer waits for that.
-    waits_since: Mutex<Option<Duration>>,
+    /// Since when an answer waits for that, while one does.
+    waits_since: Mutex<Weak<Duration>>,
 }
 
-/// An answer waits no more.
-struct WaitsNoMore<'a>(&'a Mutex<Option<Duration>>);
-
-impl Drop for WaitsNoMore<'_> {
-    fn drop(&mut self) {
-        *lock(self.0) = None;
-    }
-}
-
-fn lock(time: &Mutex<Option<Duration>>) -> MutexGuard<'_, Option<Duration>> {
+fn lock<T>(time: &Mutex<T>) -> MutexGuard<'_, T> {
     time.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -77,7 +68,7 @@ impl Entry {
 
     /// For how long an answer has waited for that: it may be stuck on a runtime whose threads are blocked.
     pub(super) fn silent_for(&self) -> Duration {
-        lock(&self.waits_since).map_or(Duration::ZERO, |since| Boottime.now().saturating_sub(since))
+        lock(&self.waits_since).upgrade().map_or(Duration::ZERO, |since| Boottime.now().saturating_sub(*since))
     }
 
     /// Enters the topic if that is due, before this answer to a batch of jobs goes to its caller; an error means that there is none, or that
@@ -86,8 +77,8 @@ impl Entry {
         if let Some(now) = self.due()
             && matches!(answer, Ok(_) | Err(StoreError::NotReplicated { .. }))
         {
-            lock(&self.waits_since).get_or_insert(now);
-            let _waits_no_more = WaitsNoMore(&self.waits_since);
+            let waits_since = Arc::new(now);
+            *lock(&self.waits_since) = Arc::downgrade(&waits_since);
             let is_entered = tokio::select! {
                 biased;
                 entered = self.shards.command("enter", &self.command) => !entered.is_err_and(|error| error.is_outage()),
