@@ -3,9 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
-use redis::Value;
+use redis::InfoDict;
 
 use super::RedisStore;
+use super::reply::malformed;
 use crate::store::{Danger, Durability, FindingCode, MemoryUse, Store, StoreError};
 
 /// The oldest server whose commands the scripts use.
@@ -30,7 +31,8 @@ impl RedisStore {
         cmd.arg("everything");
         let mut found = Vec::new();
         for server in self.shards.all("check").await? {
-            let info = text(server.command("check", &cmd).await?);
+            let info = redis::from_redis_value(server.command("check", &cmd).await?);
+            let info: InfoDict = info.map_err(|_| malformed("check", "`INFO` is no text"))?;
             // What is wrong with several servers is named once.
             for warning in warnings_in(&info, self.durability) {
                 if !found.contains(&warning) {
@@ -42,43 +44,38 @@ impl RedisStore {
     }
 }
 
-fn text(value: Value) -> String {
-    match value {
-        Value::BulkString(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Value::VerbatimString { text, .. } | Value::SimpleString(text) => text,
-        _ => String::new(),
-    }
-}
-
 /// A danger, and what the log says to do.
 pub(super) type Warning = (Danger, &'static str);
 
 /// What is dangerous on a server with this answer to `INFO`.
-fn warnings_in(info: &str, durability: Durability) -> Vec<Warning> {
-    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+fn warnings_in(info: &InfoDict, durability: Durability) -> Vec<Warning> {
+    let field = |name: &str| info.get::<String>(name);
     let mut warnings = Vec::new();
     let mut push = |code, text, advice| warnings.push((Danger { code, text }, advice));
     if let Some(version) = field("redis_version").filter(|version| is_too_old(version)) {
         let text = format!("the server is Redis {version}, and dq needs 6.2 or later");
         push(FindingCode::OldServer, text, "upgrade it, or every request will fail");
     }
-    if let Some(policy) = field("maxmemory_policy").filter(|policy| *policy != "noeviction") {
+    if let Some(policy) = field("maxmemory_policy").filter(|policy| policy != "noeviction") {
         let text = format!("`maxmemory-policy` is `{policy}`, so the server removes jobs when its memory is full");
         push(FindingCode::EvictsJobs, text, "set it to `noeviction`");
     }
     let saves = field("rdb_last_save_time").is_some() && field("rdb_bgsave_in_progress").is_some();
-    if field("aof_enabled") == Some("0") && saves {
+    if field("aof_enabled").as_deref() == Some("0") && saves {
         let text = "`appendonly` is off, so a restart of the server loses jobs since its last snapshot, or all of them";
         push(FindingCode::NotPersistent, text.into(), "set it to `yes`");
     }
     if let Durability::Wait { replicas, .. } = durability {
-        let connected = info.lines().filter(|line| is_connected_replica(line)).count();
+        let connected = info
+            .keys()
+            .filter(|name| is_replica(name) && field(name).is_some_and(|at| at.contains("state=online")))
+            .count();
         if connected < replicas as usize {
             let text = format!("`durability` waits for {replicas} of the server's replicas, which has {connected}");
             push(FindingCode::TooFewReplicas, text, "connect more, or adds will fail with `Unknown`");
         }
     }
-    let number = |name: &str| field(name).and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
+    let number = |name: &str| info.get::<u64>(name).unwrap_or_default();
     // The server does not count these buffers towards its limit.
     let used = number("used_memory").saturating_sub(number("mem_not_counted_for_evict"));
     warnings.extend(about_memory(used, number("maxmemory")));
@@ -95,10 +92,9 @@ fn about_memory(used: u64, most: u64) -> Option<Warning> {
     Some((danger, advice))
 }
 
-/// Whether this line of `INFO` is a replica that is connected: `slave0:ip=127.0.0.1,port=6380,state=online,..`
-fn is_connected_replica(line: &str) -> bool {
-    let number = line.strip_prefix("slave").and_then(|rest| rest.split_once(':'));
-    number.is_some_and(|(number, replica)| number.parse::<u32>().is_ok() && replica.contains("state=online"))
+/// Whether this field of `INFO` is a replica, as in `slave0:ip=127.0.0.1,port=6380,state=online,..`
+fn is_replica(name: &str) -> bool {
+    name.strip_prefix("slave").is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 fn is_too_old(version: &str) -> bool {
@@ -113,7 +109,7 @@ mod tests {
     const GOOD: &str = "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\nrdb_last_save_time:1\r\nrdb_bgsave_in_progress:0\r\n";
 
     fn texts(info: &str, durability: Durability) -> Vec<String> {
-        let warnings = warnings_in(info, durability).into_iter();
+        let warnings = warnings_in(&InfoDict::new(info), durability).into_iter();
         warnings.map(|(danger, advice)| format!("{}: {advice}", danger.text)).collect()
     }
 
@@ -150,7 +146,7 @@ mod tests {
     fn memory_is_nearly_full_from_80_percent_on_and_full_from_95() {
         let kind = |used: u64| {
             let info = format!("{GOOD}used_memory:{used}\r\nmem_not_counted_for_evict:5\r\nmaxmemory:1000\r\n");
-            warnings_in(&info, Durability::Local).pop().map(|(danger, _)| danger.code)
+            warnings_in(&InfoDict::new(&info), Durability::Local).pop().map(|(danger, _)| danger.code)
         };
         assert_eq!(
             [804, 805, 954].map(kind),

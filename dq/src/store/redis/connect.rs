@@ -12,7 +12,7 @@ use futures_util::future::select_ok;
 use futures_util::stream::FuturesUnordered;
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, RedisConnectionInfo, RedisError, RedisResult, Value,
+    AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, RedisConnectionInfo, RedisError, RedisResult, Role, Value,
 };
 use tokio::net::{TcpStream, lookup_host};
 use tokio_util::sync::CancellationToken;
@@ -214,15 +214,10 @@ impl Connector {
 
 /// Checks that the server is a master, as it says itself: during a failover sentinels may still name the old one.
 async fn check_master(connection: &mut Connection) -> RedisResult<()> {
-    let Value::Array(role) = send(connection, &redis::cmd("ROLE")).await? else { return Err(no_master()) };
-    match role.first() {
-        Some(Value::BulkString(role)) if role == b"master" => Ok(()),
-        _ => Err(no_master()),
+    match redis::from_redis_value(send(connection, &redis::cmd("ROLE")).await?) {
+        Ok(Role::Primary { .. }) => Ok(()),
+        _ => Err(io::Error::other("the server that the sentinels name is no master: is a failover on its way?").into()),
     }
-}
-
-fn no_master() -> RedisError {
-    io::Error::other("the server that the sentinels name is no master: is a failover on its way?").into()
 }
 
 const STREAMS_OF_A_CLUSTER: &str = "the function that opens streams does not learn for which server of a cluster: write the \
