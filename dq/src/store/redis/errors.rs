@@ -65,28 +65,20 @@ impl Failure {
 
 /// The error of connecting: nothing was sent.
 pub(super) fn of_connecting(operation: &'static str, is_tls: bool, error: RedisError) -> StoreError {
-    let (reason, certificate) = (reason_of(&error), about_certificates(&error.to_string()));
+    let (reason, certificate) = (reason_of(&error), advice_in(&CERTIFICATES, &error.to_string()));
     let port = match is_tls {
         true => error.is_timeout().then_some("is that the server's TLS port?"),
         false if error.is_connection_refusal() => None,
         false => error.is_connection_dropped().then_some("if that port expects TLS, write rediss:// in the URL"),
     };
     match of_command(operation, error) {
-        StoreError::Other { .. } if reason.contains("max number of clients") => {
-            StoreError::NotSent { operation, reason: format!("{reason} (raise the server's `maxclients`)") }
-        }
-        StoreError::Other { .. } if reason.contains("not allowed in cluster mode") => {
-            StoreError::Unsupported { operation, reason: format!("{reason} ({CLUSTER}, and no database)") }
-        }
-        StoreError::Other { .. } if reason.contains("cluster support disabled") => {
-            StoreError::Unsupported { operation, reason: format!("{reason} (write redis:// in the URL)") }
+        StoreError::Other { .. } if reason.contains(TOO_MANY) => StoreError::NotSent { operation, reason },
+        StoreError::Other { .. } if reason.contains(IN_CLUSTER) || reason.contains(IN_NO_CLUSTER) => {
+            StoreError::Unsupported { operation, reason }
         }
         StoreError::Other { .. } if reason.contains("Parse error") => {
             let reason = "what answers there is no Redis server: are host and port in the URL right?".to_owned();
             StoreError::Unsupported { operation, reason }
-        }
-        StoreError::Other { .. } if reason.contains("unknown command") => {
-            StoreError::Denied { operation, reason: format!("{reason} (dq needs Redis 6.2 or later, or Valkey)") }
         }
         StoreError::Other { .. } => StoreError::Denied { operation, reason },
         StoreError::Unavailable { .. } if certificate.is_some() => StoreError::Denied { operation, reason },
@@ -166,11 +158,9 @@ fn reason_of(error: &RedisError) -> String {
     };
     let refusal = "is the server running, and are host and port in the URL right?";
     let advice = advice(&code(error))
-        .or_else(|| about_permissions(&text))
-        .or_else(|| about_certificates(&text))
-        .or_else(|| error.is_connection_refusal().then_some(refusal))
-        .or_else(|| text.contains("failed to lookup address").then_some("is the host in the URL right?"))
-        .or_else(|| text.contains("DB index is out of range").then_some(DATABASES));
+        .or_else(|| advice_in(&SIGNS, &text))
+        .or_else(|| advice_in(&CERTIFICATES, &text))
+        .or_else(|| error.is_connection_refusal().then_some(refusal));
     advice.map_or_else(|| text.clone(), |advice| format!("{text} ({advice})"))
 }
 
@@ -196,26 +186,35 @@ fn advice(code: &str) -> Option<&'static str> {
 
 const CLUSTER: &str = "the server belongs to a cluster: write redis+cluster:// in the URL";
 
-const DATABASES: &str = "write a smaller number of a database in the URL, or raise the server's `databases`";
-
 const PERMISSIONS: &str = "give the user the permissions in docs/guide/deploying-on-redis.md";
 
-/// What the operator can do about a command that the user's scripts may not run: such an error has no code of its own.
-fn about_permissions(text: &str) -> Option<&'static str> {
-    let signs =
-        ["ACL failure in script", "can't run this command or subcommand", "can't access at least one of the keys"];
-    signs.iter().any(|sign| text.contains(sign)).then_some(PERMISSIONS)
-}
+const TOO_MANY: &str = "max number of clients";
+const IN_CLUSTER: &str = "not allowed in cluster mode";
+const IN_NO_CLUSTER: &str = "cluster support disabled";
 
-/// What the operator can do about a certificate that one side did not accept.
-fn about_certificates(text: &str) -> Option<&'static str> {
-    let signs = [
-        ("UnknownIssuer", "name the authority that signed the server's certificate: rediss://HOST/?ca=FILE"),
-        ("not valid for name", "write the host name in the URL that the server's certificate is for"),
-        ("CertificateRequired", "the server wants a client certificate: rediss://HOST/?cert=FILE&key=FILE"),
-        ("invalid peer certificate", "give the server a valid certificate"),
-        ("fatal alert", "the server refuses the client certificate: use another one in `cert` and `key` of the URL"),
-    ];
+/// What the operator can do about errors that have no code of their own, by what their texts have in them.
+const SIGNS: [(&str, &str); 9] = [
+    ("ACL failure in script", PERMISSIONS),
+    ("can't run this command or subcommand", PERMISSIONS),
+    ("can't access at least one of the keys", PERMISSIONS),
+    ("failed to lookup address", "is the host in the URL right?"),
+    ("DB index is out of range", "write a smaller number of a database in the URL, or raise the server's `databases`"),
+    ("unknown command", "dq needs Redis 6.2 or later, or Valkey"),
+    (TOO_MANY, "raise the server's `maxclients`"),
+    (IN_CLUSTER, "the server belongs to a cluster: write redis+cluster:// in the URL, and no database"),
+    (IN_NO_CLUSTER, "write redis:// in the URL"),
+];
+
+/// The same about a certificate that one side did not accept.
+const CERTIFICATES: [(&str, &str); 5] = [
+    ("UnknownIssuer", "name the authority that signed the server's certificate: rediss://HOST/?ca=FILE"),
+    ("not valid for name", "write the host name in the URL that the server's certificate is for"),
+    ("CertificateRequired", "the server wants a client certificate: rediss://HOST/?cert=FILE&key=FILE"),
+    ("invalid peer certificate", "give the server a valid certificate"),
+    ("fatal alert", "the server refuses the client certificate: use another one in `cert` and `key` of the URL"),
+];
+
+fn advice_in(signs: &[(&str, &'static str)], text: &str) -> Option<&'static str> {
     signs.iter().find(|(sign, _)| text.contains(sign)).map(|(_, advice)| *advice)
 }
 
