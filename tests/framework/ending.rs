@@ -72,7 +72,12 @@ async fn the_first_signal_starts_the_grace_and_the_second_ends_it() {
 
     let store = Shared::named("busy");
     let mut busy = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "ending::a_program_that_is_busy_for_an_hour", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "on_every_store::ending::a_program_that_is_busy_for_an_hour",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env("DQ_TEST_BUSY", store.address())
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)
