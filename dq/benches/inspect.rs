@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use dq::config::NodeSettings;
 use dq::environment::{Environment, WallClock};
 use dq::inspect::{BulkAction, Inspector, JobFilter, Scale};
-use dq::job::{AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, State, TopicKey, TopicName};
+use dq::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, State, TopicKey, TopicName};
 use dq::provider::Provider;
 use dq::store::memory::MemoryStore;
 use dq::store::redis::RedisStore;
 use dq::store::step::{Reconcile, Sequenced, Transfer, USUAL_BYTES};
-use dq::store::{BatchAnswer, Due, NewJob, Numbered, OnDuplicate, Store};
+use dq::store::{BatchAnswer, Due, NewJob, Numbered, Store};
 use dq_bench::{Arguments, Bench, PAYLOAD, Side};
 use futures_util::StreamExt;
 
@@ -40,15 +40,8 @@ async fn fill(store: &dyn Store, jobs: usize) {
     let record = Record::new(&Metadata::default(), Codec::Json, PAYLOAD.as_bytes());
     let apart = SPAN.as_secs_f64() / jobs as f64;
     let job = |n: usize| NewJob {
-        id: JobId::new(id(n)).unwrap(),
-        generated: false,
         due: Due::After(if n < jobs / 3 { Duration::ZERO } else { Duration::from_secs_f64(apart * n as f64) }),
-        expires_after: None,
-        record: record.clone(),
-        on_duplicate: OnDuplicate::Reject,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
+        ..NewJob::new(JobId::new(id(n)).unwrap(), record.clone())
     };
     let add = |batch: usize| {
         let items = (batch * BATCH..(batch + 1) * BATCH).map(job).collect();

@@ -8,12 +8,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dq::job::{
-    AppName, Cause, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName,
-};
+use dq::job::{AppName, Cause, Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
 use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
-use dq::store::{Due, Link, NewJob, Numbered, OnDuplicate, Producer, Store};
+use dq::store::{Link, NewJob, Numbered, Producer, Store};
 use dq_bench::bare::Scripts;
 use dq_bench::server::ask;
 use dq_bench::{Arguments, Bench, Server, Side, lateness};
@@ -50,17 +48,8 @@ impl Steps {
     async fn add(&mut self, jobs: usize, record: &Record) {
         for _ in 0..jobs {
             self.number += 1;
-            let job = NewJob {
-                id: JobId::generated(self.number, 7),
-                generated: true,
-                due: Due::After(Duration::ZERO),
-                expires_after: None,
-                record: record.clone(),
-                on_duplicate: OnDuplicate::Reject,
-                deliver: Deliver::Queue,
-                max_waiting: None,
-                unique_for: None,
-            };
+            let id = JobId::generated(self.number, 7);
+            let job = NewJob { generated: true, ..NewJob::new(id, record.clone()) };
             self.producer.add(Numbered { number: self.number, items: vec![job] }).await.unwrap();
         }
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allocation_counter::measure;
-use dq::job::{AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
+use dq::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::prelude::*;
 use dq::store::redis::RedisStore;
 use dq::store::step::{Change, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
-use dq::store::{Due, NewJob, Numbered, OnDuplicate, Store};
+use dq::store::{NewJob, Numbered, Store};
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, Runtime};
@@ -110,17 +110,8 @@ const LEASE: Duration = Duration::from_secs(60);
 const BATCH: u64 = 100;
 
 fn new_job(number: u64) -> NewJob {
-    NewJob {
-        id: JobId::generated(number, 7),
-        generated: true,
-        due: Due::After(Duration::ZERO),
-        expires_after: None,
-        record: Record::new(&Metadata::default(), Codec::Json, &[b'7'; 100]),
-        on_duplicate: OnDuplicate::Reject,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    }
+    let record = Record::new(&Metadata::default(), Codec::Json, &[b'7'; 100]);
+    NewJob { generated: true, ..NewJob::new(JobId::generated(number, 7), record) }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dq::environment::TokioClock;
 use dq::job::{
-    AppName, Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName, limits,
+    AppName, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName, limits,
 };
 use dq::prelude::*;
 use dq::store::file::journal::{Frame, Holder, Journal, Options, Position as At};
@@ -69,17 +69,8 @@ async fn changes_of(sample: &Sample) -> Vec<u8> {
     let other = record_of(record.as_bytes().len());
     let changes = Arc::<Changes>::default();
     let store = MemoryStore::journaled(Arc::new(TokioClock::new()), changes.clone());
-    let new = NewJob {
-        id: JobId::new("0".repeat(sample.id().len())).unwrap(),
-        generated: false,
-        due: Due::At(dq::time::Timestamp::from_millis(1)),
-        expires_after: None,
-        record: other.clone(),
-        on_duplicate: OnDuplicate::Reject,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    };
+    let id = JobId::new("0".repeat(sample.id().len())).unwrap();
+    let new = NewJob { due: Due::At(dq::time::Timestamp::from_millis(1)), ..NewJob::new(id, other.clone()) };
     let added = store.producer(&key(), &ProducerId::new("p")).add(Numbered { number: 1, items: vec![new] }).await;
     assert!(matches!(added, Ok(BatchAnswer::Done(_))), "{added:?}");
     let mut bytes = changes.0.lock().unwrap().clone();
@@ -166,17 +157,9 @@ async fn claimed(store: &FileStore, name: &str) -> u64 {
 }
 
 fn job() -> NewJob {
-    NewJob {
-        id: JobId::new("x").unwrap(),
-        generated: false,
-        due: Due::At(dq::time::Timestamp::from_millis(1)),
-        expires_after: None,
-        record: Record::new(&Metadata::default(), Codec::Json, b"1"),
-        on_duplicate: OnDuplicate::Replace,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    }
+    let (record, due) =
+        (Record::new(&Metadata::default(), Codec::Json, b"1"), Due::At(dq::time::Timestamp::from_millis(1)));
+    NewJob { due, on_duplicate: OnDuplicate::Replace, ..NewJob::new(JobId::new("x").unwrap(), record) }
 }
 
 #[tokio::test]

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dq::job::{
-    AppName, Codec, Deliver, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName,
-};
+use dq::job::{AppName, Codec, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::store::file::{Commits, FileOptions, FileStore};
 use dq::store::step::{
     Change, Claim, Isolate, Isolated, LeaseStatus, Outcome, Reconcile, Renew, Sequenced, Settle, Settled, Transfer,
     Transferred, USUAL_BYTES,
 };
 use dq::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, ExportPart, ExportRequest, FindingCode,
-    JobCopy, Link, LinkOptions, NewJob, Numbered, OnDuplicate, Pending, Producer, Store, StoreError, Stored,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, ExportPart, ExportRequest, FindingCode, JobCopy,
+    Link, LinkOptions, NewJob, Numbered, OnDuplicate, Pending, Producer, Store, StoreError, Stored,
 };
 use dq::testing::ManualClock;
 use dq_testing::disk::SimulatedDisk;
@@ -36,17 +34,8 @@ pub fn key() -> TopicKey {
 }
 
 pub fn job(id: &str, payload: &str) -> NewJob {
-    NewJob {
-        id: JobId::new(id).unwrap(),
-        generated: false,
-        due: Due::After(Duration::ZERO),
-        expires_after: None,
-        record: Record::new(&Metadata::default(), Codec::Json, payload.as_bytes()),
-        on_duplicate: OnDuplicate::Replace,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    }
+    let record = Record::new(&Metadata::default(), Codec::Json, payload.as_bytes());
+    NewJob { on_duplicate: OnDuplicate::Replace, ..NewJob::new(JobId::new(id).unwrap(), record) }
 }
 
 /// A store that is not open yet, whose files and snapshots are small.

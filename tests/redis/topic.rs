@@ -7,17 +7,15 @@ use std::time::Duration;
 use dq::config::NodeSettings;
 use dq::context::ContextFactory;
 use dq::environment::Environment;
-use dq::job::{
-    AppName, Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName,
-};
+use dq::job::{AppName, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::provider::Provider;
 use dq::store::redis::RedisStore;
 use dq::store::step::{
     Change, Claim, Outcome, Reconcile, Sequenced, Settle, Settled, Sweep, Transfer, Transferred, USUAL_BYTES,
 };
 use dq::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, Interest, Link, NewJob, Numbered, OnDuplicate,
-    Producer, Store, StoreError,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Interest, Link, NewJob, Numbered, Producer, Store,
+    StoreError,
 };
 use dq_tests::redis::RedisServer;
 
@@ -41,17 +39,7 @@ pub fn id(text: &str) -> JobId {
 }
 
 pub fn job(name: &str) -> NewJob {
-    NewJob {
-        id: id(name),
-        generated: false,
-        due: Due::After(Duration::ZERO),
-        expires_after: None,
-        record: Record::new(&Metadata::default(), Codec::Json, b"{}"),
-        on_duplicate: OnDuplicate::Reject,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    }
+    NewJob::new(id(name), Record::new(&Metadata::default(), Codec::Json, b"{}"))
 }
 
 pub fn generated(count: u16) -> NewJob {

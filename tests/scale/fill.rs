@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use dq::job::{
-    AppName, Cause, Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName,
-};
+use dq::job::{AppName, Cause, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
 use dq::provider::Provider;
 use dq::store::step::{Reconcile, Sequenced, Transfer, USUAL_BYTES};
 use dq::store::{BatchAnswer, CopyPlace, Due, Import, ImportOutcome, JobCopy, NewJob, Numbered, OnDuplicate, Store};
@@ -45,17 +43,8 @@ fn record() -> Record {
 fn waiting(n: usize, record: &Record) -> NewJob {
     let apart = SPAN / (WAITING - DUE) as u32;
     let later = n.checked_sub(DUE + RUNNING).map(|n| apart * n as u32 + Duration::from_secs(60));
-    NewJob {
-        id: JobId::new(format!("j{n:07}")).unwrap(),
-        generated: false,
-        due: Due::After(later.unwrap_or_default()),
-        expires_after: None,
-        record: record.clone(),
-        on_duplicate: OnDuplicate::Reject,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    }
+    let id = JobId::new(format!("j{n:07}")).unwrap();
+    NewJob { due: Due::After(later.unwrap_or_default()), ..NewJob::new(id, record.clone()) }
 }
 
 fn ended(place: CopyPlace, n: usize) -> JobCopy {

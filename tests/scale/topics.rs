@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use dq::environment::WallClock;
-use dq::job::{AppName, Codec, Deliver, JobId, Metadata, ProducerId, Record, TopicKey, TopicName};
+use dq::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, TopicKey, TopicName};
 use dq::store::memory::MemoryStore;
-use dq::store::{Due, Interest, NewJob, Numbered, OnDuplicate, Store};
+use dq::store::{Due, Interest, NewJob, Numbered, Store};
 
 use crate::counting::CountingStore;
 use crate::meter::{MOST_COMMANDS, Meter, Source};
@@ -18,17 +18,9 @@ fn key(app: &str, topic: String) -> TopicKey {
 }
 
 async fn add(store: &dyn Store, key: &TopicKey) {
-    let job = NewJob {
-        id: JobId::new("a").unwrap(),
-        generated: false,
-        due: Due::After(std::time::Duration::from_secs(60)),
-        expires_after: None,
-        record: Record::new(&Metadata::default(), Codec::Json, b"{}"),
-        on_duplicate: OnDuplicate::Reject,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    };
+    let record = Record::new(&Metadata::default(), Codec::Json, b"{}");
+    let due = Due::After(std::time::Duration::from_secs(60));
+    let job = NewJob { due, ..NewJob::new(JobId::new("a").unwrap(), record) };
     store.producer(key, &ProducerId::new("p")).add(Numbered { number: 1, items: vec![job] }).await.unwrap();
 }
 

@@ -6,16 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dq::environment::WallClock;
-use dq::job::{
-    AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, TopicKey, TopicName,
-};
+use dq::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, TopicKey, TopicName};
 use dq::listener::AckMode;
 use dq::prelude::*;
 use dq::store::redis::RedisStore;
 use dq::store::step::{LeaseStatus, Reconcile, Reconciled, Sequenced, Transfer, USUAL_BYTES};
-use dq::store::{
-    BroadcastMessage, Due, ExportPart, ExportRequest, NewJob, Numbered, OnDuplicate, PageRequest, Signal, Store,
-};
+use dq::store::{BroadcastMessage, ExportPart, ExportRequest, NewJob, Numbered, PageRequest, Signal, Store};
 use dq::testing::FakeJob;
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
@@ -131,17 +127,7 @@ async fn no_debug_text_of_a_store_shows_a_payload() {
         let mut said = String::new();
         let key = TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("login").unwrap() };
         let record = Record::new(&Metadata::default(), Codec::Json, format!("\"{SECRET}\"").as_bytes());
-        let new = |id: &str| NewJob {
-            id: JobId::new(id).unwrap(),
-            generated: false,
-            due: Due::After(Duration::ZERO),
-            expires_after: None,
-            record: record.clone(),
-            on_duplicate: OnDuplicate::Reject,
-            deliver: Deliver::Queue,
-            max_waiting: None,
-            unique_for: None,
-        };
+        let new = |id: &str| NewJob::new(JobId::new(id).unwrap(), record.clone());
         show(&mut said, &new("a"));
         let producer = store.producer(&key, &ProducerId::new("p"));
         producer.add(Numbered { number: 1, items: vec![new("a"), new("b")] }).await.unwrap();

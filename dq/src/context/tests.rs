@@ -11,11 +11,11 @@ use super::node::{Plan, TopicPlan};
 use super::node::{Running, start};
 use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::environment::{Environment, Seeded, SpawnOn, TokioClock};
-use crate::job::{AppName, Codec, Deliver, JobId, Metadata, ProducerId, Record, TopicKey, TopicName};
+use crate::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, TopicKey, TopicName};
 use crate::listener::{AckMode, Decision, Delivery, Failure, RetryDelay};
 use crate::listener::{ErasedListener, HandlerCall, Returned};
 use crate::store::memory::MemoryStore;
-use crate::store::{Due, NewJob, Numbered, OnDuplicate, Producer, Store, TopicCounts};
+use crate::store::{Due, NewJob, Numbered, Producer, Store, TopicCounts};
 
 type Script = Box<dyn Fn(&HandlerCall, &Delivery) -> BoxFuture<'static, Returned> + Send + Sync>;
 
@@ -91,17 +91,8 @@ impl Node {
             *number += 1;
             *number
         };
-        let job = NewJob {
-            id: JobId::new(id).unwrap(),
-            generated: false,
-            due: Due::After(after),
-            expires_after: None,
-            record: Record::new(&Metadata { delay: after, ..Metadata::default() }, Codec::Json, b"{}"),
-            on_duplicate: OnDuplicate::Reject,
-            deliver: Deliver::Queue,
-            max_waiting: None,
-            unique_for: None,
-        };
+        let record = Record::new(&Metadata { delay: after, ..Metadata::default() }, Codec::Json, b"{}");
+        let job = NewJob { due: Due::After(after), ..NewJob::new(JobId::new(id).unwrap(), record) };
         self.producer.add(Numbered { number, items: vec![job] }).await.unwrap();
     }
 

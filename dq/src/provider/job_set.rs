@@ -321,21 +321,10 @@ impl fmt::Debug for CloseSet {
 mod tests {
     use super::*;
     use crate::job::{Codec, Metadata, Record};
-    use crate::store::Due;
 
     fn jobs(many: usize, bytes: usize) -> Vec<NewJob> {
-        let job = |n: usize| NewJob {
-            id: JobId::new(n.to_string()).unwrap(),
-            generated: false,
-            due: Due::After(Duration::ZERO),
-            expires_after: None,
-            record: Record::new(&Metadata::default(), Codec::Json, &vec![b'1'; bytes]),
-            on_duplicate: OnDuplicate::Reject,
-            deliver: Deliver::Queue,
-            max_waiting: None,
-            unique_for: None,
-        };
-        (0..many).map(job).collect()
+        let record = Record::new(&Metadata::default(), Codec::Json, &vec![b'1'; bytes]);
+        (0..many).map(|n| NewJob::new(JobId::new(n.to_string()).unwrap(), record.clone())).collect()
     }
 
     #[test]

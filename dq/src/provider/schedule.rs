@@ -13,7 +13,7 @@ use super::request::Request;
 use super::root::Caller;
 use super::sending::call_one;
 use crate::job::limits::INTERVAL;
-use crate::job::{Deliver, JobDefaults, JobId, Record};
+use crate::job::{JobDefaults, JobId, Record};
 use crate::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times, schedule_id};
 use crate::store::{Due, NewJob, OnDuplicate};
 use crate::time::{Delay, IntoDelay, Timestamp, millis_ceil};
@@ -202,18 +202,7 @@ pub(super) fn job_of_tick(job: NewJob) -> Result<JobOfTick, Invalid> {
 
 /// The job that keeps a schedule.
 pub(super) fn kept(id: JobId, first: Timestamp, record: Record, on_duplicate: OnDuplicate) -> NewJob {
-    let (generated, expires_after, deliver) = (false, None, Deliver::Queue);
-    NewJob {
-        id,
-        generated,
-        due: Due::At(first),
-        expires_after,
-        record,
-        on_duplicate,
-        deliver,
-        max_waiting: None,
-        unique_for: None,
-    }
+    NewJob { due: Due::At(first), on_duplicate, ..NewJob::new(id, record) }
 }
 
 /// Shows the topic and the name, never the payload.

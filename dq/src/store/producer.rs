@@ -136,6 +136,23 @@ pub struct NewJob {
     pub unique_for: Option<Duration>,
 }
 
+impl NewJob {
+    /// A job for the queue that is due at once. It is not added if its id exists.
+    pub const fn new(id: JobId, record: Record) -> Self {
+        Self {
+            id,
+            generated: false,
+            due: Due::After(Duration::ZERO),
+            expires_after: None,
+            record,
+            on_duplicate: OnDuplicate::Reject,
+            deliver: Deliver::Queue,
+            max_waiting: None,
+            unique_for: None,
+        }
+    }
+}
+
 /// What the store did with a job to add.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AddOutcome {

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dq::job::{Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
+use dq::job::{Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::store::step::{Change, Ending, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
-use dq::store::{
-    BatchAnswer, Command, CommandKind, Due, FollowUpBatch, FollowUps, NewJob, Numbered, OnDuplicate, Store, relay_of,
-};
+use dq::store::{BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUps, NewJob, Numbered, Store, relay_of};
 use dq_tests::redis::RedisServer;
 
 use crate::round_trip::{exported, imported, key, keyspaces, memory};
@@ -19,17 +17,7 @@ fn topic(name: &str) -> TopicKey {
 }
 
 pub(super) fn job(name: &str) -> NewJob {
-    NewJob {
-        id: JobId::new(name).unwrap(),
-        generated: false,
-        due: Due::After(Duration::ZERO),
-        expires_after: None,
-        record: Record::new(&Metadata::default(), Codec::Json, b"7"),
-        on_duplicate: OnDuplicate::Reject,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    }
+    NewJob::new(JobId::new(name).unwrap(), Record::new(&Metadata::default(), Codec::Json, b"7"))
 }
 
 fn delete_of(name: &str) -> Command {

@@ -8,9 +8,7 @@ use bytes::Bytes;
 
 use super::state::{Size, State, Written};
 use crate::environment::Environment;
-use crate::job::{
-    AppName, Codec, Deliver, JobId, Metadata, ProducerId, Record, State as JobState, TopicKey, TopicName,
-};
+use crate::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, State as JobState, TopicKey, TopicName};
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 use crate::store::{
     BatchAnswer, Command, CommandKind, Cursor, Due, NewJob, Numbered, OnDuplicate, OutboxEntry, Packed, PageRequest,
@@ -186,17 +184,8 @@ fn id_of(text: &str) -> JobId {
 
 /// A job of the directory.
 fn new(id: JobId, bytes: &[u8], at: Timestamp) -> NewJob {
-    NewJob {
-        id,
-        generated: false,
-        due: Due::At(at),
-        expires_after: None,
-        record: Record::new(&Metadata::default(), Codec::Json, bytes),
-        on_duplicate: OnDuplicate::Replace,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    }
+    let record = Record::new(&Metadata::default(), Codec::Json, bytes);
+    NewJob { due: Due::At(at), on_duplicate: OnDuplicate::Replace, ..NewJob::new(id, record) }
 }
 
 fn text_of(stored: &Stored) -> Option<String> {

@@ -17,17 +17,7 @@ pub(super) fn job(name: &str) -> NewJob {
 
 /// A job with this payload, which distinguishes it from another job with the same id; due at once.
 pub(super) fn with_payload(name: &str, payload: &str) -> NewJob {
-    NewJob {
-        id: id(name),
-        generated: false,
-        due: Due::After(Duration::ZERO),
-        expires_after: None,
-        record: Record::new(&Metadata::default(), Codec::Json, payload.as_bytes()),
-        on_duplicate: OnDuplicate::Reject,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    }
+    NewJob::new(id(name), Record::new(&Metadata::default(), Codec::Json, payload.as_bytes()))
 }
 
 /// A job that is due after `delay`, which its metadata have as well, as in a job from a provider.

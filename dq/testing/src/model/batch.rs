@@ -21,15 +21,12 @@ impl ClusterState {
         let metadata = Metadata { delay, retain: ms(item.retain), priority: item.priority, ..Metadata::default() };
         let payload = format!("{by} {number} {n}");
         NewJob {
-            id: job(item.job),
-            generated: false,
             due,
             expires_after: item.expires_after.map(ms),
-            record: Record::new(&metadata, Codec::Json, payload.as_bytes()),
             on_duplicate: item.on_duplicate,
             deliver: item.deliver,
-            max_waiting: None,
             unique_for: item.unique_for.map(ms),
+            ..NewJob::new(job(item.job), Record::new(&metadata, Codec::Json, payload.as_bytes()))
         }
     }
 

@@ -16,13 +16,13 @@ use super::sim::Sim;
 use super::sync::lock;
 use super::units::SECOND;
 use dq::config::NodeSettings;
-use dq::job::{Codec, Deliver, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, TopicKey};
+use dq::job::{Codec, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, TopicKey};
 use dq::store::step::{
     Change, Claim, Isolate, LeaseStatus, NoteVerdict, Noted, Outcome, Reconcile, Release, Renew, Sequenced, Settle,
     Transfer, USUAL_BYTES,
 };
 use dq::store::{
-    Answer, Command, CommandKind, Due, Link, LinkOptions, NewJob, Numbered, OnDuplicate, Pending, Producer, Request,
+    Answer, Command, CommandKind, Link, LinkOptions, NewJob, Numbered, OnDuplicate, Pending, Producer, Request,
     Store as _, StoreError,
 };
 use dq::testing::seam::JobView;
@@ -219,18 +219,7 @@ impl Sim {
     fn count_fences(&self, key: &TopicKey) {
         const YEARS: i64 = 10 * 365 * 24 * 3_600;
         let id = JobId::new("counted").expect("it is a valid id");
-        let record = Record::new(&Metadata::default(), Codec::Json, b"0");
-        let job = NewJob {
-            id: id.clone(),
-            generated: false,
-            due: Due::After(Duration::ZERO),
-            expires_after: None,
-            record,
-            on_duplicate: OnDuplicate::Reject,
-            deliver: Deliver::Queue,
-            max_waiting: None,
-            unique_for: None,
-        };
+        let job = NewJob::new(id.clone(), Record::new(&Metadata::default(), Codec::Json, b"0"));
         let node = NodeId::new("counting");
         let link = self.store().link(key, &node);
         let producer = self.store().producer(key, &ProducerId::new("counting"));

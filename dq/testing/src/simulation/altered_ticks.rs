@@ -1,14 +1,13 @@
 //! Rule 30 taken away: the store gets other ticks than the checker knows of.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::altered::answer_of;
 use super::rules::without;
 use super::sim::Sim;
 use dq::job::{ProducerId, TopicKey};
 use dq::store::step::{Change, Outcome, Settled, Tick, TickJob, Verdict};
-use dq::store::{Due, NewJob, Numbered, OnDuplicate};
+use dq::store::{NewJob, Numbered, OnDuplicate};
 
 impl Sim {
     /// Without `30` a tick is two steps, and its node dies between them: the jobs are there, and the schedule has its tick again.
@@ -41,15 +40,9 @@ impl Sim {
     /// Adds the jobs of a tick without the checker.
     fn add_unnoticed(self: &Arc<Self>, key: &TopicKey, tick: &Tick) {
         let new = |job: &TickJob| NewJob {
-            id: job.id.clone(),
-            generated: false,
-            due: Due::After(Duration::ZERO),
-            expires_after: None,
-            record: job.record.clone(),
             on_duplicate: OnDuplicate::Keep,
             deliver: job.deliver,
-            max_waiting: None,
-            unique_for: None,
+            ..NewJob::new(job.id.clone(), job.record.clone())
         };
         let producer = self.producer(key, &ProducerId::new("away"));
         let items = tick.jobs.iter().map(new).collect();

@@ -52,17 +52,7 @@ fn record(metadata: &Metadata, payload: &str) -> Record {
 }
 
 fn job(text: &str) -> NewJob {
-    NewJob {
-        id: id(text),
-        generated: false,
-        due: Due::After(Duration::ZERO),
-        expires_after: None,
-        record: record(&Metadata::default(), "1"),
-        on_duplicate: OnDuplicate::Reject,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    }
+    NewJob::new(id(text), record(&Metadata::default(), "1"))
 }
 
 fn replacing(text: &str, payload: &str) -> NewJob {
