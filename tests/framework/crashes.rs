@@ -1,15 +1,12 @@
 //! Nodes that die, and what happens to the jobs they held.
 
-use dq::config::TopicOverrides;
 use dq::job::{Cause, State};
 use dq::listener::AckMode;
 use dq::testing::Harness;
 
-use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, stored_job, test_job};
-
-fn no_timeout(topic: TopicOverrides) -> TopicOverrides {
-    topic.timeout("0s")
-}
+use crate::scripted_listener::{
+    HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, no_timeout, stored_job, test_job,
+};
 
 #[tokio::test(start_paused = true)]
 async fn the_jobs_of_a_dead_node_run_again_within_a_lease_and_one_and_a_half_renewals() {
@@ -24,7 +21,7 @@ async fn the_jobs_of_a_dead_node_run_again_within_a_lease_and_one_and_a_half_ren
     other.advance(9 * SECOND).await;
     assert!(script.log.take().is_empty(), "its lease has not expired");
     assert_eq!(other.counts::<TestJob>().await.running, 1);
-    other.advance(13_500 * crate::scripted_listener::MS).await;
+    other.advance(13_500 * MS).await;
     let lines = script.log.take_without_times();
     assert_eq!(lines, ["due mine 0"], "no attempt is spent; 15 s and 7.5 s");
     assert_eq!(other.health().topics[0].counters.reclaimed, 1);

@@ -9,9 +9,9 @@ use dq::config::TopicOverrides;
 use dq::context::{Condition, TopicDefect, TopicHealth};
 use dq::environment::{Environment, Seeded};
 use dq::inspect::FindingCode;
-use dq::job::{AppName, Cause, Codec, Deliver, JobId, Metadata, ProducerId, Record, State, TopicKey, TopicName};
+use dq::job::{Cause, Codec, JobId, Metadata, Record, State};
 use dq::store::step::{Change, Sequenced};
-use dq::store::{Answer, Due, NewJob, Numbered, OnDuplicate, Request};
+use dq::store::{Answer, Request};
 use dq::testing::Harness;
 use dq::testing::seam::watched;
 use dq_tests::Faults;
@@ -19,7 +19,7 @@ use dq_tests::Faults;
 use crate::backend::SEEDS;
 use crate::isolation::crash_with;
 use crate::scripted_listener::{
-    HOUR, MINUTE, SECOND, Script, TestJob, faulty_store, handler_takes, stored_job, test_job,
+    HOUR, MINUTE, SECOND, Script, TestJob, add_record, faulty_store, handler_takes, stored_job, test_job,
 };
 
 /// How many jobs have nothing to do with a defect.
@@ -317,22 +317,10 @@ async fn outcomes_that_were_decided_survive_a_panic_and_are_sent_once() {
 async fn a_job_whose_error_has_no_room_beside_its_headers_is_dead_and_all_others_run_once() {
     let script = by_id();
     let (dq, _) = node(&script, |_, _| false).await;
-    let key = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
     let headers = vec![("large".into(), "x".repeat(65_000))];
     let metadata = Metadata { headers, ..Metadata::default() };
-    let job = NewJob {
-        id: JobId::new("bad-fails").unwrap(),
-        generated: false,
-        due: Due::After(SECOND),
-        expires_after: None,
-        record: Record::new(&metadata, Codec::Json, br#"{"id":"bad-fails"}"#),
-        on_duplicate: OnDuplicate::Keep,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    };
-    let producer = dq.store().producer(&key, &ProducerId::new("tool"));
-    producer.add(Numbered { number: 1, items: vec![job] }).await.unwrap();
+    let record = Record::new(&metadata, Codec::Json, br#"{"id":"bad-fails"}"#);
+    add_record(&dq, JobId::new("bad-fails").unwrap(), record).await;
     dq.advance(SECOND).await;
     add_innocent(&dq).await;
     dq.advance(MINUTE).await;

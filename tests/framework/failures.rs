@@ -1,11 +1,13 @@
 //! Handlers that fail: a failure affects its job, never the topic.
 
 use dq::config::TopicOverrides;
-use dq::job::{Cause, State};
+use dq::job::{Cause, JobId, Record, State};
 use dq::listener::RetryDelay;
 use dq::testing::Harness;
 
-use crate::scripted_listener::{HOUR, MS, SECOND, Script, TestJob, default_settings, start, stored_job, test_job};
+use crate::scripted_listener::{
+    HOUR, MS, SECOND, Script, TestJob, add_record, default_settings, handler_takes, stored_job, test_job,
+};
 
 fn no_retry(topic: TopicOverrides) -> TopicOverrides {
     topic.retry("none")
@@ -166,12 +168,10 @@ async fn an_expired_job_goes_to_dead_and_no_handler_runs() {
 async fn a_requeued_job_that_had_expired_runs() {
     let script = Script::acks();
     let dq = script.start(default_settings).await;
-    let other = start(|factory| factory.without_listeners()).await;
-    drop(other);
     dq.provider().add(test_job("a")).after(SECOND).expires_after(MS).await.unwrap();
     let store = dq.store();
     dq.shutdown(SECOND).await;
-    crate::scripted_listener::handler_takes(HOUR).await;
+    handler_takes(HOUR).await;
     let dq = Harness::start_on(store, 2, |factory| script.on(factory, default_settings)).await;
     assert_eq!(stored_job(&dq, "a").await.cause, Some(Cause::Expired));
     assert!(script.log.take().is_empty());
@@ -182,24 +182,9 @@ async fn a_requeued_job_that_had_expired_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_with_an_unreadable_record_goes_to_dead_and_is_not_dropped() {
-    use dq::job::{JobId, ProducerId, Record, TopicKey};
-    use dq::store::{Due, NewJob, Numbered, OnDuplicate};
     let script = Script::acks();
     let dq = script.start(default_settings).await;
-    let key = TopicKey { app: dq::job::AppName::new("test").unwrap(), topic: dq::job::TopicName::new("work").unwrap() };
-    let mangled = NewJob {
-        id: JobId::new("a").unwrap(),
-        generated: false,
-        due: Due::After(SECOND),
-        expires_after: None,
-        record: Record::from_bytes("what?".into()),
-        on_duplicate: OnDuplicate::Reject,
-        deliver: dq::job::Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    };
-    let producer = dq.store().producer(&key, &ProducerId::new("tool"));
-    producer.add(Numbered { number: 1, items: vec![mangled] }).await.unwrap();
+    add_record(&dq, JobId::new("a").unwrap(), Record::from_bytes("what?".into())).await;
     dq.advance(SECOND).await;
     assert_eq!(stored_job(&dq, "a").await.cause, Some(Cause::Decode));
     assert!(still_works(&dq, &script).await);

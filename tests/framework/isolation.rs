@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::config::TopicOverrides;
-use dq::job::{AppName, Cause, NodeId, State, TopicKey, TopicName};
+use dq::job::{Cause, NodeId, State};
 use dq::prelude::*;
 use dq::store::Store;
 use dq::store::step::{Reclaim, Scan, USUAL_BYTES};
@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::scripted_listener::{
-    HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, faulty_store, handler_takes, start, stored_job, test_job,
+    HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, faulty_store, handler_takes, no_timeout, start, stored_job, test_job,
+    work_key,
 };
 
 /// A job of another topic of the same nodes.
@@ -40,10 +41,6 @@ async fn neighbour(job: Job<Neighbour>, channel: Channel, pace: &Pace) -> Result
     handler_takes(pace.takes).await;
     pace.log.record(format_args!("ends {}", job.id()));
     Ok(channel.ack())
-}
-
-fn no_timeout(topic: TopicOverrides) -> TopicOverrides {
-    topic.timeout("0s")
 }
 
 /// Adds both listeners to a factory.
@@ -398,8 +395,7 @@ pub(crate) async fn crash_with(store: &Arc<dyn Store>, ids: impl Iterator<Item =
     let node = NodeId::new(dq.health().node);
     dq.kill();
     handler_takes(MINUTE).await; // the lease of the node expires
-    let key = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
-    let link = store.link(&key, &NodeId::new("reclaimer"));
+    let link = store.link(&work_key(), &NodeId::new("reclaimer"));
     let seen = link.step(Scan).await.unwrap().leases[0].1;
     let reclaim = Reclaim { node, seen, limit: 100, bytes: USUAL_BYTES, max_crashes: 1 };
     assert_eq!(link.step(reclaim).await.unwrap().left, 0);

@@ -4,23 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dq::context::ContextFactory;
-use dq::job::{AppName, NodeId, Sequence, Token, TopicKey, TopicName};
+use dq::job::{NodeId, Sequence, Token};
 use dq::listener::Job;
 use dq::store::step::{Change, Outcome, Settle, USUAL_BYTES, Verdict};
 use dq::testing::{Harness, ManualClock};
 use dq_tests::Fault;
 
 use crate::backend::{SEEDS, store_under};
-use crate::scripted_listener::{Log, MINUTE, MS, SECOND, Script, TestJob, default_settings, faulty_store, test_job};
-
-/// Records `dropped` when it is dropped.
-struct RecordDrop(Log);
-
-impl Drop for RecordDrop {
-    fn drop(&mut self) {
-        self.0.record("dropped");
-    }
-}
+use crate::scripted_listener::{
+    Log, MINUTE, MS, RecordDrop, SECOND, Script, TestJob, default_settings, faulty_store, test_job, work_key,
+};
 
 /// A script that hangs and hands out its tokens. Its future records when it is dropped.
 fn hangs_with_token() -> (Script, Arc<std::sync::Mutex<Vec<Token>>>) {
@@ -42,8 +35,7 @@ fn hangs_with_token() -> (Script, Arc<std::sync::Mutex<Vec<Token>>>) {
 
 /// Settles a job of this node without its knowledge, as a late copy of a request would.
 async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
-    let topic = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
-    let link = dq.store().link(&topic, &NodeId::new(dq.health().node));
+    let link = dq.store().link(&work_key(), &NodeId::new(dq.health().node));
     let outcome = Outcome { id: dq::job::JobId::new("a").unwrap(), token, change, metadata: None };
     let settled = link
         .step(Settle { last_seen: Sequence(0), lease: SECOND, bytes: USUAL_BYTES, outcomes: vec![outcome] })

@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use dq::inspect::{BulkAction, JobFilter};
-use dq::job::{AppName, Codec, Deliver, Metadata, ProducerId, Record, State, TopicKey, TopicName};
+use dq::job::{Codec, Metadata, Record, State};
 use dq::provider::{AddSchedule, Addition, Call, CallError, Refusal};
 use dq::schedule::{OnMissed, Overlap};
-use dq::store::{Due, NewJob, Numbered, OnDuplicate};
 use dq::testing::Harness;
 use dq::time::Timestamp;
 
 use crate::backend::SEEDS;
-use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, test_job};
+use crate::scripted_listener::{
+    HOUR, MINUTE, SECOND, Script, TestJob, add_record, default_settings, handler_takes, test_job,
+};
 
 /// The due times of the jobs that ran, in the order of their runs.
 #[derive(Clone, Default)]
@@ -26,7 +27,7 @@ impl Runs {
         Script::new(move |job, channel| {
             runs.0.lock().unwrap().push((job.id().to_string(), Timestamp::from(job.due())));
             async move {
-                crate::scripted_listener::handler_takes(time).await;
+                handler_takes(time).await;
                 Ok(channel.ack())
             }
         })
@@ -209,21 +210,8 @@ async fn a_schedule_that_makes_no_sense_is_refused_with_a_reason() {
 async fn a_schedule_that_this_version_cannot_read_is_given_back_and_goes_on_later() {
     let runs = Runs::default();
     let dq = runs.script(Duration::ZERO).start(default_settings).await;
-    let id = dq::schedule::schedule_id("strange").unwrap();
-    let job = NewJob {
-        id,
-        generated: false,
-        due: Due::After(Duration::ZERO),
-        expires_after: None,
-        record: Record::new(&Metadata::default(), Codec::Json, b"{\"lunar\":1}"),
-        on_duplicate: OnDuplicate::Reject,
-        deliver: Deliver::Queue,
-        max_waiting: None,
-        unique_for: None,
-    };
-    let key = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
-    let producer = dq.store().producer(&key, &ProducerId::new("p"));
-    producer.add(Numbered { number: 1, items: vec![job] }).await.unwrap();
+    let record = Record::new(&Metadata::default(), Codec::Json, b"{\"lunar\":1}");
+    add_record(&dq, dq::schedule::schedule_id("strange").unwrap(), record).await;
     dq.advance(HOUR).await;
     assert!(runs.take().is_empty());
     assert_eq!(dq.counts::<TestJob>().await.delayed, 1, "it is not DEAD, and a node that can read it may come");

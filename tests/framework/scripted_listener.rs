@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use dq::config::TopicOverrides;
 use dq::environment::TokioClock;
+use dq::job::{AppName, JobId, ProducerId, Record, TopicKey, TopicName};
 use dq::listener::RetryDelay;
 use dq::prelude::*;
-use dq::store::Store;
+use dq::store::{Due, NewJob, Numbered, Store};
 use dq::testing::Harness;
 use dq_tests::{Faults, FaultyStore};
 use futures_util::FutureExt;
@@ -201,9 +202,35 @@ pub async fn handler_takes(time: Duration) {
     tokio::time::sleep(time).await; // handler_takes
 }
 
+/// Records `dropped` when it is dropped.
+pub struct RecordDrop(pub Log);
+
+impl Drop for RecordDrop {
+    fn drop(&mut self) {
+        self.0.record("dropped");
+    }
+}
+
 /// Leaves all settings of a topic at their defaults.
 pub fn default_settings(topic: TopicOverrides) -> TopicOverrides {
     topic
+}
+
+/// Lets handlers take any time.
+pub fn no_timeout(topic: TopicOverrides) -> TopicOverrides {
+    topic.timeout("0s")
+}
+
+/// The topic of [`TestJob`] in the store.
+pub fn work_key() -> TopicKey {
+    TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() }
+}
+
+/// Adds a job that is due in a second, with any record, as another program may.
+pub async fn add_record(dq: &Harness, id: JobId, record: Record) {
+    let job = NewJob { due: Due::After(SECOND), ..NewJob::new(id, record) };
+    let producer = dq.store().producer(&work_key(), &ProducerId::new("tool"));
+    producer.add(Numbered { number: 1, items: vec![job] }).await.unwrap();
 }
 
 #[delay_listener(register = false)]

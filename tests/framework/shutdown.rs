@@ -9,7 +9,8 @@ use dq_tests::{Fault, FaultyStore};
 use tokio::time::Instant;
 
 use crate::scripted_listener::{
-    HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
+    HOUR, Log, MINUTE, MS, RecordDrop, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job,
+    test_job,
 };
 
 /// Starts a node without listeners, which observes what the stopping node leaves behind.
@@ -33,12 +34,6 @@ async fn handlers_finish_within_the_grace() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it_was() {
-    struct RecordDrop(Log);
-    impl Drop for RecordDrop {
-        fn drop(&mut self) {
-            self.0.record("dropped");
-        }
-    }
     let log = Log::new();
     let drops = log.clone();
     let script = Script::new(move |job, _| {
@@ -72,10 +67,10 @@ async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it
 
 #[tokio::test(start_paused = true)]
 async fn jobs_that_have_not_started_go_back_at_once_and_run_on_another_node() {
-    let script = Script::takes(10 * crate::scripted_listener::MS);
+    let script = Script::takes(10 * MS);
     let dq = script.start(|topic| topic.concurrency(4)).await;
     dq.provider().add_many((0..200).map(test_job)).await.unwrap().all().unwrap();
-    dq.advance(305 * crate::scripted_listener::MS).await; // at full load: claimed jobs wait for permits
+    dq.advance(305 * MS).await; // at full load: claimed jobs wait for permits
     assert!(dq.health().topics[0].waiting > 0);
     let observer = observer(&dq).await;
     let ran = script.log.take().len();

@@ -8,16 +8,7 @@ use dq::job::{Cause, State};
 use dq::listener::OnTimeout;
 use dq_tests::Fault;
 
-use crate::scripted_listener::{HOUR, Log, MS, SECOND, Script, stored_job, test_job};
-
-/// Records `dropped` when it is dropped.
-struct RecordDrop(Log);
-
-impl Drop for RecordDrop {
-    fn drop(&mut self) {
-        self.0.record("dropped");
-    }
-}
+use crate::scripted_listener::{HOUR, Log, MS, RecordDrop, SECOND, Script, stored_job, test_job};
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_times_out_is_retried_by_the_policy() {
