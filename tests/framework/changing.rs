@@ -1,23 +1,17 @@
 //! The verbs of a provider that change what waits: their answers and their errors.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use dq::DelayJob;
 use dq::config::NodeSettings;
-use dq::environment::{Environment, Seeded, TokioClock};
-use dq::job::{AppName, NodeId, Sequence, State, TopicKey, TopicName};
-use dq::provider::{Addition, CallError, Invalid, Provider, Refusal};
-use dq::store::step::{Reconcile, Transfer, USUAL_BYTES};
-use dq::store::{JobPlace, Link};
+use dq::job::State;
+use dq::provider::{Addition, CallError, Invalid, Refusal};
 use dq::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::backend::store_under;
-
-const SECOND: Duration = Duration::from_secs(1);
-const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+use super::provider::{Fixture, START, due};
+use crate::scripted_listener::SECOND;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, DelayJob)]
 #[job(topic = "session", delay = "30m")]
@@ -31,45 +25,12 @@ fn session(user: u64, page: &str) -> Session {
     Session { user, page: page.into() }
 }
 
-struct Fixture {
-    provider: Provider,
-    node: Arc<dyn Link>,
+async fn fixture() -> Fixture {
+    Fixture::of("session", NodeSettings::default()).await
 }
 
-impl Fixture {
-    async fn new() -> Self {
-        Self::with(NodeSettings::default()).await
-    }
-
-    async fn with(settings: NodeSettings) -> Self {
-        let store = store_under(Arc::new(TokioClock::at(START.as_millis() * 1000)));
-        let app = AppName::new("chat").unwrap();
-        let topic = TopicKey { app: app.clone(), topic: TopicName::new("session").unwrap() };
-        let node = store.link(&topic, &NodeId::new("node"));
-        node.step(Reconcile { last_seen: Sequence(0), after: None, limit: 10 }).await.unwrap();
-        let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
-        Self { provider: Provider::root(app, store, environment, settings), node }
-    }
-
-    /// Claims what is due, once.
-    async fn claim(&self) {
-        let transfer = Transfer {
-            last_seen: Sequence(1),
-            limit: 1_000,
-            bytes: USUAL_BYTES,
-            lease: 60 * SECOND,
-            fallback: 15 * SECOND,
-            lookahead: Duration::ZERO,
-        };
-        self.node.step(transfer).await.unwrap();
-    }
-
-    async fn due(&self, user: u64) -> Duration {
-        match self.provider.get::<Session>(user).await.unwrap().unwrap().place {
-            JobPlace::Delayed { due } => due.since(START),
-            other => panic!("{other:?}"),
-        }
-    }
+async fn due_of(fixture: &Fixture, user: u64) -> Duration {
+    due(&fixture.provider.get::<Session>(user).await.unwrap().unwrap())
 }
 
 fn refusal<T: std::fmt::Debug>(result: Result<T, CallError>) -> Refusal {
@@ -81,17 +42,17 @@ fn refusal<T: std::fmt::Debug>(result: Result<T, CallError>) -> Refusal {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_waits_is_rescheduled_extended_run_now_and_updated() {
-    let fixture = Fixture::new().await;
+    let fixture = fixture().await;
     let jobs = &fixture.provider;
     jobs.add(session(7, "home")).await.unwrap();
     let changed = jobs.reschedule::<Session>(7, "2h").await.unwrap();
     assert_eq!((changed.id.as_str(), changed.state, changed.version), ("7", State::Delayed, 1));
-    assert_eq!((changed.due.unwrap().since(START), fixture.due(7).await), (7_200 * SECOND, 7_200 * SECOND));
+    assert_eq!((changed.due.unwrap().since(START), due_of(&fixture, 7).await), (7_200 * SECOND, 7_200 * SECOND));
     jobs.extend_by::<Session>(7, SECOND).await.unwrap();
-    assert_eq!(fixture.due(7).await, 7_201 * SECOND);
+    assert_eq!(due_of(&fixture, 7).await, 7_201 * SECOND);
     jobs.reschedule::<Session>(7, START.after(60 * SECOND)).await.unwrap();
     jobs.reschedule::<Session>(7, SystemTime::from(START.after(61 * SECOND))).await.unwrap();
-    assert_eq!(fixture.due(7).await, 61 * SECOND);
+    assert_eq!(due_of(&fixture, 7).await, 61 * SECOND);
     jobs.update(7, session(7, "cart")).await.unwrap();
     let seen = jobs.get::<Session>(7).await.unwrap().unwrap();
     assert_eq!((seen.payload().unwrap(), seen.details.as_ref().unwrap().version), (session(7, "cart"), 5));
@@ -100,7 +61,7 @@ async fn a_job_that_waits_is_rescheduled_extended_run_now_and_updated() {
 
 #[tokio::test(start_paused = true)]
 async fn a_change_that_names_another_version_learns_the_version_that_is_there() {
-    let fixture = Fixture::new().await;
+    let fixture = fixture().await;
     let jobs = &fixture.provider;
     jobs.add(session(7, "home")).await.unwrap();
     let changed = jobs.run_now::<Session>(7).if_version(0).await.unwrap();
@@ -110,7 +71,7 @@ async fn a_change_that_names_another_version_learns_the_version_that_is_there() 
 
 #[tokio::test(start_paused = true)]
 async fn a_change_of_a_job_that_does_not_wait_says_what_to_do() {
-    let fixture = Fixture::new().await;
+    let fixture = fixture().await;
     let jobs = &fixture.provider;
     assert_eq!(refusal(jobs.reschedule::<Session>(7, "2h").await), Refusal::NoSuchJob);
     jobs.add(session(7, "home")).after("0s").await.unwrap();
@@ -124,7 +85,7 @@ async fn a_change_of_a_job_that_does_not_wait_says_what_to_do() {
 async fn bad_arguments_of_a_change_send_nothing() {
     let mut settings = NodeSettings::default();
     settings.payload_limit = 40;
-    let fixture = Fixture::with(settings).await;
+    let fixture = Fixture::of("session", settings).await;
     let jobs = &fixture.provider;
     jobs.add(session(7, "home")).await.unwrap();
     let errors = [
@@ -143,12 +104,12 @@ async fn bad_arguments_of_a_change_send_nothing() {
         assert!(text.contains(part), "{text}");
     }
     let seen = jobs.get::<Session>(7).await.unwrap().unwrap();
-    assert_eq!((seen.details.unwrap().version, fixture.due(7).await), (0, 1_800 * SECOND));
+    assert_eq!((seen.details.unwrap().version, due_of(&fixture, 7).await), (0, 1_800 * SECOND));
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_changes_are_answered_one_by_one_in_order() {
-    let fixture = Fixture::new().await;
+    let fixture = fixture().await;
     let jobs = &fixture.provider;
     jobs.add_many((0..100).map(|user| session(user, "home"))).await.unwrap().all().unwrap();
     let changes = (0..=100).map(|user| jobs.extend_by::<Session>(user, "1m"));
@@ -169,7 +130,7 @@ async fn many_changes_are_answered_one_by_one_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_is_extended_for_ever_still_ends() {
-    let fixture = Fixture::new().await;
+    let fixture = fixture().await;
     let jobs = &fixture.provider;
     let beat = |page| jobs.add_or_extend(session(7, page)).by("30m").at_most("1h");
     assert_eq!(beat("0").await.unwrap().how, Addition::New);
@@ -194,7 +155,7 @@ async fn now(fixture: &Fixture) -> Timestamp {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_below_the_delay_and_a_job_without_an_id_are_errors_before_anything_is_sent() {
-    let fixture = Fixture::new().await;
+    let fixture = fixture().await;
     let jobs = &fixture.provider;
     match jobs.add_or_extend(session(7, "home")).by("30m").at_most("29m").await {
         Err(CallError::Invalid(Invalid::LimitBelowDelay { by, at_most })) => {
@@ -209,7 +170,7 @@ async fn a_limit_below_the_delay_and_a_job_without_an_id_are_errors_before_anyth
 
 #[tokio::test(start_paused = true)]
 async fn many_sessions_are_extended_in_one_call() {
-    let fixture = Fixture::new().await;
+    let fixture = fixture().await;
     let jobs = &fixture.provider;
     for version in 0..3_u32 {
         let beats = jobs.add_or_extend_many((0..200).map(|user| session(user, "home"))).by("10m").at_most("8h");

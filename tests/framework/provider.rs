@@ -1,5 +1,6 @@
 //! The public API of the provider.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::backend::{Shared, store_under};
+use crate::scripted_listener::SECOND;
 
-const SECOND: Duration = Duration::from_secs(1);
-const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+pub(super) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, DelayJob)]
 #[job(topic = "order-timeout", delay = "30m", retry = "1m, 5m", expires_after = "2h", retain = "1h")]
@@ -36,48 +37,48 @@ fn remind(who: &str) -> Remind {
     Remind { who: who.into() }
 }
 
-struct Fixture {
-    provider: Provider,
+/// Two providers and a node of one topic, on one store.
+pub(super) struct Fixture {
+    pub(super) provider: Provider,
     /// The provider of another process.
     elsewhere: Provider,
     node: Arc<dyn Link>,
-    sequence: Sequence,
-}
-
-/// Starts a provider and a link of the topic `remind` on one store.
-async fn fixture_with(settings: NodeSettings) -> Fixture {
-    let clock = TokioClock::at(START.as_millis() * 1000);
-    let store = store_under(Arc::new(clock));
-    let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
-    let app = AppName::new("shop").unwrap();
-    let topic = TopicKey { app: app.clone(), topic: TopicName::new("remind").unwrap() };
-    let node = store.link(&topic, &NodeId::new("node"));
-    let first = node.step(Reconcile { last_seen: Sequence(0), after: None, limit: 10 }).await.unwrap();
-    let Sequenced::Done(first) = first else { panic!("the first page needs no sequence number") };
-    let elsewhere = Environment::on_this_runtime(Arc::new(Seeded::new(2)));
-    let elsewhere = Provider::root(app.clone(), Arc::clone(&store), elsewhere, settings.clone());
-    let provider = Provider::root(app, store, environment, settings);
-    Fixture { provider, elsewhere, node, sequence: first.lease_status.sequence }
+    sequence: Cell<Sequence>,
 }
 
 async fn fixture() -> Fixture {
-    fixture_with(NodeSettings::default()).await
+    Fixture::of("remind", NodeSettings::default()).await
 }
 
 impl Fixture {
-    async fn claim(&mut self) -> Vec<Claim> {
+    /// The node is one of this topic.
+    pub(super) async fn of(topic: &str, settings: NodeSettings) -> Self {
+        let store = store_under(Arc::new(TokioClock::at(START.as_millis() * 1000)));
+        let key = TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new(topic).unwrap() };
+        let node = store.link(&key, &NodeId::new("node"));
+        let first = node.step(Reconcile { last_seen: Sequence(0), after: None, limit: 10 }).await.unwrap();
+        let Sequenced::Done(first) = first else { panic!("the first page needs no sequence number") };
+        let [provider, elsewhere] = [1, 2].map(|seed| {
+            let environment = Environment::on_this_runtime(Arc::new(Seeded::new(seed)));
+            Provider::root(key.app.clone(), Arc::clone(&store), environment, settings.clone())
+        });
+        Self { provider, elsewhere, node, sequence: Cell::new(first.lease_status.sequence) }
+    }
+
+    /// Claims what is due.
+    pub(super) async fn claim(&self) -> Vec<Claim> {
         let request = Transfer {
-            last_seen: self.sequence,
+            last_seen: self.sequence.get(),
             limit: 1_000,
             bytes: USUAL_BYTES,
             lease: 60 * SECOND,
             fallback: 15 * SECOND,
-            lookahead: std::time::Duration::ZERO,
+            lookahead: Duration::ZERO,
         };
         let Sequenced::Done(taken) = self.node.step(request).await.unwrap() else {
             panic!("the sequence number is current")
         };
-        self.sequence = taken.lease_status.sequence;
+        self.sequence.set(taken.lease_status.sequence);
         taken.claims
     }
 
@@ -90,13 +91,14 @@ impl Fixture {
         };
         let outcomes = claims.iter().map(outcome).collect();
         self.node
-            .step(Settle { last_seen: self.sequence, lease: 60 * SECOND, bytes: USUAL_BYTES, outcomes })
+            .step(Settle { last_seen: self.sequence.get(), lease: 60 * SECOND, bytes: USUAL_BYTES, outcomes })
             .await
             .unwrap();
     }
 }
 
-fn due<P>(seen: &Seen<P>) -> Duration {
+/// How long after [`START`] a job is due that waits.
+pub(super) fn due<P>(seen: &Seen<P>) -> Duration {
     match seen.place {
         JobPlace::Delayed { due } => due.since(START),
         ref other => panic!("{other:?}"),
@@ -173,20 +175,8 @@ async fn an_existing_id_is_rejected_kept_or_replaced_as_the_caller_chooses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_of_a_running_job_waits_for_the_end_of_its_run() {
-    let mut fixture = fixture().await;
-    fixture.provider.add(remind("a")).id(1).await.unwrap();
-    let claims = fixture.claim().await;
-    let waits = fixture.provider.add(remind("b")).id(1).after("1m").replace_existing().await.unwrap();
-    assert_eq!(waits.how, Addition::ReplacementWaits);
-    fixture.settle(&claims, Change::Ack, None).await;
-    let seen = fixture.provider.get::<Remind>(1).await.unwrap().unwrap();
-    assert_eq!((seen.payload().unwrap(), due(&seen)), (remind("b"), 60 * SECOND));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_delete_reports_what_it_found() {
-    let mut fixture = fixture().await;
+    let fixture = fixture().await;
     fixture.provider.add(remind("a")).id(1).after("1h").await.unwrap();
     let gone = fixture.provider.delete::<Remind>(1).await.unwrap();
     assert_eq!((gone.found, gone.changed, gone.removed.is_some()), (Some(State::Delayed), true, true));
@@ -206,7 +196,7 @@ async fn a_delete_reports_what_it_found() {
 
 #[tokio::test(start_paused = true)]
 async fn dead_jobs_are_listed_with_their_cause_and_requeued_page_by_page() {
-    let mut fixture = fixture().await;
+    let fixture = fixture().await;
     let jobs = (0..25).map(|number| remind(&number.to_string()));
     assert_eq!(fixture.provider.add_many(jobs).await.unwrap().len(), 25);
     let claims = fixture.claim().await;
@@ -276,7 +266,7 @@ async fn a_batch_of_more_than_a_thousand_jobs_is_rejected_as_a_whole() {
 async fn invalid_adds_report_field_limit_and_size_and_add_nothing() {
     let mut settings = NodeSettings::default();
     settings.payload_limit = 100;
-    let fixture = fixture_with(settings).await;
+    let fixture = Fixture::of("remind", settings).await;
     let provider = &fixture.provider;
     let text = |result: Result<_, CallError>| result.map(|_: dq::provider::Added| ()).unwrap_err().to_string();
     let long = "x".repeat(100);
@@ -330,15 +320,6 @@ async fn the_untyped_form_does_the_same_without_a_type() {
     assert_eq!(topic.counts().await.unwrap().delayed, 1);
     let many = topic.add_many_json([json!(1), json!([])]).after("1h").await.unwrap();
     assert!(many.iter().all(Result::is_ok));
-}
-
-#[tokio::test(start_paused = true)]
-async fn waiting_broadcasts_are_counted_apart_from_waiting_jobs() {
-    let fixture = fixture().await;
-    fixture.provider.add(remind("a")).broadcast().after("1m").await.unwrap();
-    fixture.provider.add(remind("b")).deliver(Deliver::Both).after("1m").await.unwrap();
-    let counts = fixture.provider.counts::<Remind>().await.unwrap();
-    assert_eq!((counts.broadcasts, counts.delayed), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
