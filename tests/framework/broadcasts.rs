@@ -93,19 +93,6 @@ async fn deliver_both_is_one_run_and_one_broadcast_and_retries_publish_nothing()
 }
 
 #[tokio::test(start_paused = true)]
-async fn rejoins_and_rollbacks_publish_no_broadcast() {
-    let log = Log::new();
-    let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("1m")) });
-    let dq = start(|factory| script.on(subscriber(&log)(factory), default_settings)).await;
-    dq.provider().add(test_job("a")).deliver(Deliver::Both).await.unwrap();
-    dq.advance(10 * MINUTE).await;
-    let successor = dq.another(2, subscriber(&log)).await;
-    dq.shutdown(SECOND).await;
-    successor.advance(HOUR).await;
-    assert_eq!(log.take(), ["0ns work -"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn job_listeners_get_no_broadcasts_and_broadcast_listeners_get_no_jobs() {
     let log = Log::new();
     let script = Script::acks();
@@ -220,18 +207,6 @@ async fn a_broadcast_that_no_node_published_in_time_is_dropped_and_counted() {
     dq.advance(MINUTE).await;
     assert_eq!(log.take_without_times(), ["prices fresh"]);
     assert_eq!(dq.health().channels[0].expired, 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_waiting_broadcast_can_be_deleted_and_replaced() {
-    let log = Log::new();
-    let dq = start(subscriber(&log)).await;
-    dq.provider().add(prices("old")).id("a").after(MINUTE).await.unwrap();
-    dq.provider().add(prices("new")).id("a").after(MINUTE).replace_existing().await.unwrap();
-    dq.provider().add(prices("gone")).id("b").after(MINUTE).await.unwrap();
-    assert!(dq.provider().delete::<Prices>("b").await.unwrap().changed);
-    dq.advance(HOUR).await;
-    assert_eq!(log.take_without_times(), ["prices new"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::scripted_listener::{
-    HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, faulty_store, handler_takes, no_timeout, start, stored_job, test_job,
-    work_key,
+    HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, faulty_store, handler_takes, no_timeout, start, stored_job,
+    test_job, work_key,
 };
 
 /// A job of another topic of the same nodes.
@@ -103,29 +103,6 @@ async fn a_killer_is_dead_within_two_crashes_of_its_cap_and_no_neighbour_in_any_
         assert_eq!((neighbours.dead, neighbours.delayed, neighbours.running), (0, 0, 0), "cap {cap}");
         assert_eq!(stored_job(&dq, "killer").await.cause, Some(Cause::Crashes));
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_final_retry_of_a_killer_runs_once() {
-    let script = one_hangs(SECOND / 10).final_retry(|_, _| pending());
-    let pace = Pace { log: Log::new(), takes: SECOND };
-    let mut dq = start(both(&script, &pace, 1)).await;
-    dq.provider().add_many(["a", "killer", "b"].map(test_job)).await.unwrap().all().unwrap();
-    let mut starts = Vec::new();
-    for seed in 2..10 {
-        for _ in 0..60 {
-            dq.advance(SECOND).await;
-            let lines = script.log.take_without_times();
-            starts.extend(lines.iter().filter(|line| line.contains("killer")).cloned());
-            if lines.iter().any(|line| line.contains("killer")) {
-                dq = replace(dq, seed, both(&script, &pace, 1)).await;
-                break;
-            }
-        }
-    }
-    assert_eq!(starts.pop().as_deref(), Some("final killer 0 crashes"));
-    assert!((2..=3).contains(&starts.len()) && starts.iter().all(|line| line == "due killer 0"), "{starts:?}");
-    assert_eq!(stored_job(&dq, "killer").await.state, State::Dead);
 }
 
 /// 64 jobs whose node something outside has killed twice.

@@ -1,25 +1,21 @@
 //! Park: the outcome comes from outside, or `process_unacked` decides if none came.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use dq::job::{Fence, State};
 use dq::prelude::*;
 
 use crate::scripted_listener::{
-    DAY, HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
+    DAY, HOUR, MINUTE, SECOND, Script, TestJob, default_settings, start, stored_job, test_job,
 };
 
-/// A script that parks after `time`, and the fences of its runs.
-fn parks_after(time: Duration) -> (Script, Arc<Mutex<Vec<Fence>>>) {
+/// A script that parks, and the fences of its runs.
+fn parks() -> (Script, Arc<Mutex<Vec<Fence>>>) {
     let fences = Arc::<Mutex<Vec<Fence>>>::default();
     let recorded = fences.clone();
     let script = Script::new(move |job, channel| {
         recorded.lock().unwrap().push(job.fence());
-        async move {
-            handler_takes(time).await;
-            Ok(channel.park())
-        }
+        async { Ok(channel.park()) }
     });
     (script, fences)
 }
@@ -42,7 +38,7 @@ async fn the_oldest_job_of_each_state_is_shown_with_its_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_job_is_listed_and_ends_with_an_ack_from_outside() {
-    let (script, fences) = parks_after(Duration::ZERO);
+    let (script, fences) = parks();
     let dq = script.lives(default_settings, HOUR).await;
     let listed = dq.provider().unacked::<TestJob>().next_page().await.unwrap().unwrap();
     assert_eq!(listed[0].id.as_str(), "a");
@@ -56,7 +52,7 @@ async fn a_parked_job_is_listed_and_ends_with_an_ack_from_outside() {
 
 #[tokio::test(start_paused = true)]
 async fn a_requeued_parked_job_runs_again_and_its_old_fence_is_rejected() {
-    let (script, fences) = parks_after(Duration::ZERO);
+    let (script, fences) = parks();
     let dq = script.runs(default_settings).await;
     assert!(dq.provider().requeue::<TestJob>("a").await.unwrap().changed);
     dq.settle().await;
@@ -67,26 +63,6 @@ async fn a_requeued_parked_job_runs_again_and_its_old_fence_is_rejected() {
     let second = fences.lock().unwrap()[1];
     assert!(second > first);
     assert!(dq.provider().ack::<TestJob>("a").fence(second).await.unwrap().changed);
-}
-
-/// Acks a job from outside while its handler still runs, with the fence of that run or of an earlier one. Returns the state of
-/// the job after the handler has parked it.
-async fn webhook_before_the_park(right: bool) -> Option<State> {
-    let (script, fences) = parks_after(5 * SECOND);
-    let dq = script.lives(default_settings, SECOND).await;
-    let fence = fences.lock().unwrap()[0];
-    let fence = if right { fence } else { Fence(fence.0 - 1) };
-    let acked = dq.provider().ack::<TestJob>("a").fence(fence).await.unwrap();
-    assert_eq!((acked.found, acked.changed), (Some(State::Running), true));
-    dq.advance(HOUR).await;
-    assert_eq!(script.log.take_without_times(), ["due a 0"]);
-    dq.job::<TestJob>("a").await.map(|seen| seen.state())
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_ack_that_comes_before_the_park_is_not_lost() {
-    assert_eq!(webhook_before_the_park(true).await, None);
-    assert_eq!(webhook_before_the_park(false).await, Some(State::Unacked), "the ack of another run does nothing");
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,8 +83,8 @@ async fn process_unacked_runs_once_after_seven_days_and_drops_the_job() {
 
 #[tokio::test(start_paused = true)]
 async fn process_unacked_runs_again_a_period_after_it_keeps_a_job() {
-    let (parks, fences) = parks_after(Duration::ZERO);
-    let script = parks.process_unacked(|_| async { Ok(UnackedDecision::Keep) });
+    let (script, fences) = parks();
+    let script = script.process_unacked(|_| async { Ok(UnackedDecision::Keep) });
     let dq = script.lives(|topic| topic.unacked_age("1h"), 2 * HOUR + 20 * MINUTE).await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0", "aged a 0"]);
     let fence = fences.lock().unwrap()[0];
@@ -136,21 +112,4 @@ async fn process_unacked_runs_even_for_an_expired_job() {
     dq.provider().add(test_job("a")).expires_after("1h").await.unwrap();
     dq.advance(3 * HOUR).await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_default_process_unacked_drops_and_counts_the_job() {
-    #[delay_listener(register = false)]
-    struct Plain {}
-    impl DelayListener for Plain {
-        type Job = TestJob;
-        async fn on_due(&self, _job: Job<TestJob>, channel: Channel) -> Result<Decided, JobError> {
-            Ok(channel.park())
-        }
-    }
-    let dq = start(|factory| factory.listener::<Plain>().topic("work", |topic| topic.unacked_age("1h"))).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(2 * HOUR).await;
-    assert!(dq.job::<TestJob>("a").await.is_none());
-    assert_eq!(dq.health().topics[0].counters.dropped, 1);
 }

@@ -119,18 +119,3 @@ async fn a_deleted_quarantined_job_that_has_not_started_never_starts() {
     assert!(script.log.take().is_empty());
     assert!(dq.job::<TestJob>("waits").await.is_none());
 }
-
-#[tokio::test(start_paused = true)]
-async fn the_id_of_a_running_job_is_taken_until_the_job_is_deleted() {
-    let script = then(|_, channel| Ok(channel.ack()));
-    let dq = script.lives(default_settings, SECOND).await;
-    let refused = dq.provider().add(test_job("a")).await.unwrap_err().to_string();
-    assert!(refused.starts_with("job `a` of topic `work` exists and is running"), "{refused}");
-    let kept = dq.provider().add(test_job("a")).keep_existing().await.unwrap();
-    assert_eq!(kept.how, Addition::Kept(State::Running));
-    dq.provider().delete::<TestJob>("a").await.unwrap();
-    let again = dq.provider().add(test_job("a")).after(MINUTE).await.unwrap();
-    assert_eq!(again.how, Addition::ReplacementWaits, "a pending delete frees the id");
-    dq.advance(HOUR).await;
-    assert_eq!(script.log.take(), ["0ns due a 0", "61s due a 0"]);
-}

@@ -10,7 +10,7 @@ use dq::listener::RetryDelay;
 use dq::prelude::*;
 
 use crate::scripted_listener::{
-    HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
+    HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, stored_job, test_job,
 };
 
 /// Each job fails after a second, and its delay counts from then.
@@ -154,24 +154,6 @@ async fn the_retry_policy_of_an_add_overrides_all_others() {
         script.log.take(),
         ["0ns due a 0", "0ns due b 0", "0ns final b 1 error", "120s due a 1", "120s final a 2 error"]
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_retry_policy_of_a_payload_applies_when_no_other_is_set() {
-    #[derive(Debug, serde::Serialize, serde::Deserialize, DelayJob)]
-    #[job(topic = "paid", retry = "1m")]
-    struct Paid {}
-
-    #[delay_listener(register = false)]
-    async fn notify(job: Job<Paid>, script: Script) -> Result<(), JobError> {
-        script.log.record(job.attempt());
-        Err("no".into())
-    }
-    let script = Script::acks();
-    let dq = start(|factory| factory.provide(script.clone()).listener::<notify>()).await;
-    dq.provider().add(Paid {}).await.unwrap();
-    dq.advance(HOUR).await;
-    assert_eq!(script.log.take(), ["0ns 0", "60s 1"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -126,7 +126,7 @@ async fn a_dead_job_is_an_error_with_id_attempts_and_cause_although_final_retry_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parked_job_that_the_default_drops_is_a_warning_with_its_id() {
+async fn a_parked_job_that_the_default_drops_is_counted_and_a_warning_with_its_id() {
     #[delay_listener(register = false)]
     struct Plain {}
 
@@ -145,6 +145,8 @@ async fn a_parked_job_that_the_default_drops_is_a_warning_with_its_id() {
     let warn = traces.events(Level::WARN);
     let says = " message=no ack or requeue came: the UNACKED job is dropped topic=work job.id=a";
     assert_eq!(warn, [says]);
+    assert!(dq.job::<TestJob>("a").await.is_none());
+    assert_eq!(dq.health().topics[0].counters.dropped, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,33 +1,33 @@
-//! Environment > config file > builder > listener > payload > default; each effective value names its source.
+//! Where settings come from, and what is wrong with them there; each effective value names its source.
 
 use dq::config::{Listing, Source};
-use dq::context::{Context, ContextFactory};
+use dq::context::ContextFactory;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigFile, NONE, refused};
 
-macro_rules! topic {
-    ($payload:ident, $topic:literal, #[$job:meta], $listener:ident, #[$declared:meta]) => {
-        #[derive(Debug, Serialize, Deserialize, DelayJob)]
-        #[$job]
-        struct $payload;
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "plain")]
+struct Plain;
 
-        #[$declared]
-        async fn $listener(_job: Job<$payload>) -> Result<(), JobError> {
-            Ok(())
-        }
-    };
+#[delay_listener(register = false)]
+async fn plain(_job: Job<Plain>) -> Result<(), JobError> {
+    Ok(())
 }
 
-topic!(Plain, "plain", #[job(topic = "plain")], plain, #[delay_listener(register = false)]);
-topic!(PayloadSet, "payload", #[job(topic = "payload", retry = "1s")], payload_set, #[delay_listener(register = false)]);
-topic!(ListenerSet, "listener", #[job(topic = "listener", retry = "1s")], listener_set, #[delay_listener(register = false, retry = "2s")]);
-topic!(Colon, "mail:send.v1", #[job(topic = "mail:send.v1")], colon, #[delay_listener(register = false)]);
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "mail:send.v1")]
+struct Colon;
+
+#[delay_listener(register = false)]
+async fn colon(_job: Job<Colon>) -> Result<(), JobError> {
+    Ok(())
+}
 
 fn shop() -> ContextFactory {
     let shop = ContextFactory::new("shop").store("memory:").without_inventory().variables(NONE);
-    shop.listener::<plain>().listener::<payload_set>().listener::<listener_set>().listener::<colon>()
+    shop.listener::<plain>().listener::<colon>()
 }
 
 fn value<'a>(listing: &'a Listing, key: &str) -> (&'a str, &'a Source) {
@@ -35,45 +35,18 @@ fn value<'a>(listing: &'a Listing, key: &str) -> (&'a str, &'a Source) {
     (&listed.value, &listed.source)
 }
 
-fn retry(context: &Context, topic: &str) -> (String, Source) {
-    let settings = context.topic_settings(topic).unwrap();
-    let (text, source) = value(&settings, "retry");
-    (text.to_owned(), source.clone())
-}
-
 #[tokio::test]
-async fn each_level_overrides_the_one_below() {
-    let context = shop().start().await.unwrap();
-    let default = "exponential 10s x 5, factor 3, max 1h, jitter 10%";
-    assert_eq!(retry(&context, "plain"), (default.to_owned(), Source::Default));
-    assert!(matches!(retry(&context, "payload"), (set, Source::Payload(_)) if set == "1s"));
-    assert!(matches!(retry(&context, "listener"), (set, Source::Listener(_)) if set == "2s"));
-
-    let built = || shop().topic("listener", |topic| topic.retry("3s")).topic("payload", |topic| topic.retry("3s"));
-    let context = built().start().await.unwrap();
-    assert!(matches!(retry(&context, "listener"), (set, Source::Builder(_)) if set == "3s"));
-
-    let file = ConfigFile::new("levels", "[topic.listener]\nretry = \"4s\"\n");
-    let context = built().config_file(file.path()).start().await.unwrap();
-    assert!(matches!(retry(&context, "listener"), (set, Source::File(at)) if set == "4s" && at.line == 2));
-    assert!(matches!(retry(&context, "payload"), (set, Source::Builder(_)) if set == "3s"));
-
-    let variables = [("DQ_TOPIC_LISTENER_RETRY", "5s"), ("DQ_TOPIC_MAIL_SEND_V1_RETRY", "none")];
-    let context = built().config_file(file.path()).variables(variables).start().await.unwrap();
-    assert_eq!(retry(&context, "listener"), ("5s".to_owned(), Source::Variable("DQ_TOPIC_LISTENER_RETRY".into())));
-    assert_eq!(retry(&context, "mail:send.v1").0, "none");
-}
-
-#[tokio::test]
-async fn settings_of_the_node_have_the_same_levels() {
+async fn settings_of_the_node_have_the_same_levels_and_a_variable_any_topic() {
     let file = ConfigFile::new("node", "lease = \"31s\"\ngrace = \"1s\"\n");
     let built = shop().lease("30s").renewal("9s").payload_limit(1024).config_file(file.path());
-    let context = built.variables([("DQ_LEASE", "32s")]).start().await.unwrap();
+    let variables = [("DQ_LEASE", "32s"), ("DQ_TOPIC_MAIL_SEND_V1_RETRY", "none")];
+    let context = built.variables(variables).start().await.unwrap();
     let settings = context.settings();
     assert_eq!(value(settings, "lease"), ("32s", &Source::Variable("DQ_LEASE".into())));
     assert!(matches!(value(settings, "grace"), ("1s", Source::File(_))));
     assert!(matches!(value(settings, "renewal"), ("9s", Source::Builder(_))));
     assert_eq!(value(settings, "call_timeout"), ("2s", &Source::Default));
+    assert_eq!(value(&context.topic_settings("mail:send.v1").unwrap(), "retry").0, "none");
 }
 
 #[tokio::test]
