@@ -5,7 +5,6 @@ use std::sync::Arc;
 use dq::config::TopicOverrides;
 use dq::job::State;
 use dq::prelude::*;
-use dq::provider::Addition;
 use dq::testing::Harness;
 
 use dq_tests::Faults;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use dq::DelayJob;
 use dq::config::NodeSettings;
 use dq::environment::{Environment, Seeded, TokioClock};
-use dq::job::{AppName, Cause, Deliver, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
+use dq::job::{AppName, Cause, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
 use dq::provider::{Addition, CallError, Invalid, Provider, Reason, Refusal, Seen};
 use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
 use dq::store::{JobPlace, Link};

@@ -205,11 +205,7 @@ async fn a_sound_topic_gives_no_finding() {
     assert_eq!(found(&server).await, []);
     is_whole(&topic).await;
     // A node that died, and jobs that came back from it.
-    server.command(&["ZADD", "dq:{shop:t}:leases", "5", "n"]);
-    let node = dq::job::NodeId::new("n");
-    let seen = dq::time::Timestamp::from_millis(5);
-    let reclaim = dq::store::step::Reclaim { node, seen, limit: 10, bytes: USUAL_BYTES, max_crashes: 3 };
-    assert_eq!(topic.link.step(reclaim).await.unwrap().moved, 2);
+    assert_eq!(topic.reclaim(&server, "n", 3).await, 2);
     assert!(topic.command(CommandKind::Requeue, "dead").await.changed);
     topic.command(CommandKind::Delete, "far").await;
     let findings = found(&server).await;

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use dq::job::{Isolation, Metadata};
 use dq::store::step::{
-    Change, Exhaust, Isolate, NoteVerdict, Publish, RejoinDue, Release, Renew, Scan, Sequenced, USUAL_BYTES, Verdict,
-    Wake,
+    Change, Exhaust, Isolate, NoteVerdict, Publish, RejoinDue, Release, Renew, Scan, USUAL_BYTES, Verdict, Wake,
 };
 use dq::store::{CommandKind, Store};
 
@@ -68,10 +67,7 @@ async fn sweeps_work_when_memory_is_full() {
     topic.try_settle(&claims[2..], Change::Park).await.unwrap();
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     while topic.store.counts(&topic.key).await.unwrap().clock <= claims[0].token.due {}
-    let sweep = topic.sweep(Duration::ZERO, LEASE, 1);
-    let Sequenced::Done(swept) = topic.link.step(sweep).await.unwrap() else {
-        panic!("the sequence number is current")
-    };
+    let swept = topic.swept(topic.sweep(Duration::ZERO, LEASE, 1)).await;
     assert_eq!((swept.pruned_dead, swept.claims.len(), swept.lease_status.rows), (1, 1, 1));
     assert_eq!(swept.claims[0].id, claims[2].id);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dq::job::{Codec, Fence, JobId, Metadata, Record, State};
-use dq::store::step::{Change, Reclaim, RejoinDue, Sequenced, Sweep, USUAL_BYTES, Verdict};
+use dq::store::step::{Change, RejoinDue, Sweep, USUAL_BYTES, Verdict};
 use dq::store::{CommandKind, ExportPart, ExportRequest, NewJob, PageRequest, Store, StoreError};
 use dq_tests::redis::RedisServer;
 
@@ -102,11 +102,7 @@ async fn drops_that_no_answer_reports_are_counted() {
     assert_eq!(topic.link.dropped(), 1, "`b` has a record and is DEAD");
     assert_eq!(topic.link.dropped(), 0);
     server.command(&["HDEL", "dq:{shop:t}:jobs", "a"]);
-    server.command(&["ZADD", "dq:{shop:t}:leases", "5", "n"]);
-    let node = dq::job::NodeId::new("n");
-    let request =
-        Reclaim { node, seen: dq::time::Timestamp::from_millis(5), limit: 10, bytes: USUAL_BYTES, max_crashes: 3 };
-    topic.link.step(request).await.unwrap();
+    topic.reclaim(&server, "n", 3).await;
     assert_eq!(topic.link.dropped(), 1);
     for (id, record) in [("line\nfeed", true), ("nothing", false)] {
         server.command(&["ZADD", "dq:{shop:t}:unacked", "1", id]);
@@ -115,10 +111,7 @@ async fn drops_that_no_answer_reports_are_counted() {
         }
     }
     topic.reconcile().await;
-    let sweep = topic.sweep(LEASE, LEASE, 10);
-    let Sequenced::Done(swept) = topic.link.step(sweep).await.unwrap() else {
-        panic!("the sequence number is current")
-    };
+    let swept = topic.swept(topic.sweep(LEASE, LEASE, 10)).await;
     assert_eq!((swept.claims.len(), topic.link.dropped()), (0, 2));
 }
 
@@ -136,18 +129,9 @@ async fn reconcile_repairs_rows_that_dq_did_not_write() {
 #[tokio::test]
 async fn reclaim_repairs_rows_that_dq_did_not_write() {
     let (server, topic) = three_jobs().await;
-    let claims = topic.claims().await;
+    topic.claims().await;
     server.command(&["HSET", "dq:{shop:t}:running:n", "b", "mine!"]);
-    server.command(&["ZADD", "dq:{shop:t}:leases", "5", "n"]);
-    let node = dq::job::NodeId::new("n");
-    let request = Reclaim {
-        node,
-        seen: dq::time::Timestamp::from_millis(5),
-        limit: claims.len(),
-        bytes: USUAL_BYTES,
-        max_crashes: 3,
-    };
-    assert_eq!(topic.link.step(request).await.unwrap().moved, 3);
+    assert_eq!(topic.reclaim(&server, "n", 3).await, 3);
     let counts = topic.store.counts(&topic.key).await.unwrap();
     assert_eq!((counts.delayed, counts.dead, counts.running), (2, 1, 0));
 }
@@ -205,10 +189,7 @@ async fn many_parked_jobs_come_whole_beside_an_id_that_is_not_utf_8() {
     let claims = topic.try_transfer(100).await.unwrap().claims;
     topic.try_settle(&claims, Change::Park).await.unwrap();
     while topic.store.counts(&topic.key).await.unwrap().clock <= claims[0].token.due {}
-    let sweep = Sweep { limit: 100, ..topic.sweep(Duration::ZERO, LEASE, 10) };
-    let Sequenced::Done(swept) = topic.link.step(sweep).await.unwrap() else {
-        panic!("the sequence number is current")
-    };
+    let swept = topic.swept(Sweep { limit: 100, ..topic.sweep(Duration::ZERO, LEASE, 10) }).await;
     assert_eq!(swept.claims.len(), jobs.len());
     let claimed = payloads_of(swept.claims.iter().map(|claim| (&claim.id, &claim.record)));
     assert_eq!(claimed, payloads_of(jobs.iter().map(|job| (&job.id, &job.record))));
@@ -228,9 +209,7 @@ async fn the_end_of_a_role_that_is_not_a_number_fails_no_step() {
     topic.try_settle(&claims, Change::Park).await.unwrap();
     spoil();
     while topic.store.counts(&topic.key).await.unwrap().clock <= claims[0].token.due {}
-    let Sequenced::Done(swept) = topic.link.step(topic.sweep(Duration::ZERO, LEASE, 10)).await.unwrap() else {
-        panic!("the sequence number is current")
-    };
+    let swept = topic.swept(topic.sweep(Duration::ZERO, LEASE, 10)).await;
     assert_eq!((swept.claims.len(), swept.lease_status.rows), (3, 3));
     topic.add(vec![job("d")]).await;
 }

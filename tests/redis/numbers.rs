@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dq::job::{Deliver, Fence, ProducerId, State};
-use dq::store::step::{Change, Publish, Reclaim, Sequenced, USUAL_BYTES};
+use dq::store::step::{Change, Publish, USUAL_BYTES};
 use dq::store::{
     AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, Examine, ExportPart, ExportRequest, FindingCode, Import,
     Mismatch, NewJob, Numbered, OnDuplicate, Producer, Repair, Store,
@@ -122,8 +122,7 @@ async fn every_script_calculates_exactly_with_fences_up_to_the_last_exact_number
             assert!(!topic.command_for(CommandKind::Ack, "a", Some(Fence(other))).await.changed, "{other}");
         }
         // sweep, and a rollback that keeps the parking fence.
-        let sweep = topic.sweep(std::time::Duration::ZERO, LEASE, 10);
-        let Sequenced::Done(swept) = topic.link.step(sweep).await.unwrap() else { panic!("the number is current") };
+        let swept = topic.swept(topic.sweep(std::time::Duration::ZERO, LEASE, 10)).await;
         assert_eq!(swept.claims[0].token.fence.0, last + 2);
         topic.reconcile().await;
         topic.try_settle(&swept.claims, Change::Rollback).await.unwrap();
@@ -153,9 +152,7 @@ async fn every_script_calculates_exactly_with_fences_up_to_the_last_exact_number
             topic.store.repair(&topic.key, &Repair::Mismatch { mismatch: twice, nodes: Vec::new() }).await.unwrap()
         );
         assert_eq!(server.command(&["HGET", "dq:{shop:t}:running:m", "a"]), format!("{}:1", last + 4));
-        let (node, seen) = (dq::job::NodeId::new("m"), dq::time::Timestamp::from_millis(5));
-        let reclaim = Reclaim { node, seen, limit: 10, bytes: USUAL_BYTES, max_crashes: 3 };
-        assert_eq!(topic.link.step(reclaim).await.unwrap().moved, 1);
+        assert_eq!(topic.reclaim(&server, "m", 3).await, 1);
     }
 }
 
@@ -176,20 +173,10 @@ async fn a_fence_that_no_dq_gives_out_stops_no_topic_and_is_found_and_repaired()
         assert!(fences[0] < 1 << 52 && fences[0] < fences[1], "{fences:?} after {last}");
 
         server.command(&["HSET", "dq:{shop:t}:meta", "fence", &last]);
-        assert!(
-            topic
-                .store
-                .repair(&topic.key, &Repair::Mismatch { mismatch: examined.mismatches[0].clone(), nodes: Vec::new() })
-                .await
-                .unwrap()
-        );
-        assert!(
-            !topic
-                .store
-                .repair(&topic.key, &Repair::Mismatch { mismatch: examined.mismatches[0].clone(), nodes: Vec::new() })
-                .await
-                .unwrap()
-        );
+        let repair = Repair::Mismatch { mismatch: examined.mismatches[0].clone(), nodes: Vec::new() };
+        for is_done in [true, false] {
+            assert_eq!(topic.store.repair(&topic.key, &repair).await.unwrap(), is_done);
+        }
         assert_eq!(topic.store.examine(&topic.key, Examine::default()).await.unwrap().mismatches, []);
     }
 }

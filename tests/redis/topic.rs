@@ -11,12 +11,14 @@ use dq::job::{AppName, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record
 use dq::provider::Provider;
 use dq::store::redis::RedisStore;
 use dq::store::step::{
-    Change, Claim, Outcome, Reconcile, Sequenced, Settle, Settled, Sweep, Transfer, Transferred, USUAL_BYTES,
+    Change, Claim, Outcome, Reclaim, Reconcile, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred,
+    USUAL_BYTES,
 };
 use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Interest, Link, NewJob, Numbered, Producer, Store,
     StoreError,
 };
+use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
 
 pub const LEASE: Duration = Duration::from_secs(15);
@@ -142,6 +144,21 @@ impl Topic {
         }
     }
 
+    pub async fn swept(&self, sweep: Sweep) -> Swept {
+        match self.link.step(sweep).await.unwrap() {
+            Sequenced::Done(swept) => swept,
+            Sequenced::Reconcile(lease_status) => panic!("the sequence number is current: {lease_status:?}"),
+        }
+    }
+
+    /// Ends the lease of a node and puts its jobs back. Returns how many there were.
+    pub async fn reclaim(&self, server: &RedisServer, node: &str, max_crashes: u32) -> usize {
+        server.command(&["ZADD", "dq:{shop:t}:leases", "5", node]);
+        let (node, seen) = (NodeId::new(node), Timestamp::from_millis(5));
+        let request = Reclaim { node, seen, limit: 10, bytes: USUAL_BYTES, max_crashes };
+        self.link.step(request).await.unwrap().moved
+    }
+
     pub fn last_seen(&self) -> Sequence {
         Sequence(self.last_seen.load(Ordering::Relaxed))
     }
@@ -196,11 +213,20 @@ impl Topic {
     }
 
     pub async fn try_settle(&self, claims: &[Claim], change: Change) -> Result<Settled, StoreError> {
+        self.settle_with(claims, change, None).await
+    }
+
+    pub async fn settle_with(
+        &self,
+        claims: &[Claim],
+        change: Change,
+        metadata: Option<Metadata>,
+    ) -> Result<Settled, StoreError> {
         let outcome = |claim: &Claim| Outcome {
             id: claim.id.clone(),
             token: claim.token,
             change: change.clone(),
-            metadata: None,
+            metadata: metadata.clone(),
         };
         let outcomes = claims.iter().map(outcome).collect();
         self.link.step(Settle { last_seen: self.last_seen(), lease: LEASE, bytes: USUAL_BYTES, outcomes }).await
