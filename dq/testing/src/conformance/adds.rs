@@ -1,10 +1,10 @@
 //! Adds of unknown ids, independence of topics and apps, and batches over the limit (rules 1, 4, 5).
 
-use super::producer::{answered, delayed, job, retained, with_metadata, with_payload};
+use super::producer::{delayed, job, retained, with_metadata, with_payload};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{AppName, Codec, Fence, JobId, Metadata, Record, State};
 use dq::store::step::{Change, RejoinDue};
-use dq::store::{AddOutcome, Due, JobPlace, NewJob, Numbered, StoreError};
+use dq::store::{AddOutcome, Due, JobPlace, NewJob};
 
 /// An added job waits until its delay has passed, with the record it came with (step `add`).
 pub async fn added_job_waits_with_its_record(t: &Topic) {
@@ -147,18 +147,6 @@ pub async fn id_can_be_any_text(t: &Topic) {
         t.end("n", &claim, Change::Ack).await;
         assert_eq!(t.state(name).await, None);
     }
-}
-
-/// The store refuses a batch over the limit as a whole, and its number counts as unused (rule 5).
-pub async fn add_over_the_limit_changes_nothing(t: &Topic) {
-    let many = (0..1_001).map(|n| job(&format!("j{n}"))).collect();
-    let error = t.producer().add(Numbered { number: 1, items: many }).await.expect_err("1,001 jobs are too many");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
-    assert_eq!(t.counts().await.delayed, 0);
-    let most = (0..1_000).map(|n| job(&format!("j{n}"))).collect();
-    let answer = t.producer().add(Numbered { number: 1, items: most }).await.expect("1,000 jobs are not");
-    assert!(answered(answer).iter().all(|outcome| *outcome == AddOutcome::Added));
-    assert_eq!(t.counts().await.delayed, 1_000);
 }
 
 /// Topics of one store are independent: each has its own jobs, sequence numbers, leases and call numbers (step `add`).

@@ -4,7 +4,6 @@
 use super::events::{NODE, add_in_state};
 use super::topic::{Topic, id};
 use dq::job::State;
-use dq::store::StoreError;
 use dq::store::step::{Audit, Change, Recover, Recovered, USUAL_BYTES};
 
 const fn first(limit: usize) -> Audit {
@@ -52,13 +51,4 @@ pub async fn recover_touches_no_job_that_has_a_place(t: &Topic) {
     }
     t.end(NODE, &driven, Change::Ack).await;
     t.end("n", &claim, Change::Ack).await;
-}
-
-/// The store refuses an audit and a recover over the limit (rule 5).
-pub async fn audit_over_the_limit_is_refused(t: &Topic) {
-    let error = t.link("auditor").step(first(1_001)).await.expect_err("1,001 are too many");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
-    let ids = (0..1_001).map(|n| id(&format!("j{n}"))).collect();
-    let error = t.link("auditor").step(Recover { ids, bytes: USUAL_BYTES }).await.expect_err("1,001 are too many");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
 }

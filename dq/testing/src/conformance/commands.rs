@@ -5,7 +5,7 @@ use super::producer::{answered, command, job, with_metadata, with_payload};
 use super::topic::{Topic, secs};
 use dq::job::{Cause, Deliver, Metadata, State};
 use dq::store::step::Change;
-use dq::store::{ChangeKind, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, StoreError};
+use dq::store::{ChangeKind, Command, CommandKind, CommandOutcome, Due, NewJob};
 
 /// A delete or cancel of a job that is not running removes the job and returns its record (rule 13).
 pub async fn deleted_job_is_returned(t: &Topic) {
@@ -119,15 +119,6 @@ pub async fn commands_are_answered_one_by_one(t: &Topic) {
     let outcomes: Vec<_> = answered(answer).into_iter().map(|outcome| (outcome.found, outcome.changed)).collect();
     assert_eq!(outcomes, [(Some(State::Delayed), false), (None, false), (Some(State::Delayed), true)]);
     assert_eq!((t.state("a").await, t.state("b").await), (Some(State::Delayed), None));
-}
-
-/// The store refuses a batch of commands over the limit as a whole (rule 5).
-pub async fn command_over_the_limit_changes_nothing(t: &Topic) {
-    t.add("j0").await;
-    let items = (0..1_001).map(|n| command(CommandKind::Delete, &format!("j{n}"), None)).collect();
-    let error = t.producer().command(Numbered { number: 2, items }).await.expect_err("1,001 are too many");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
-    assert_eq!(t.state("j0").await, Some(State::Delayed));
 }
 
 /// A command that names another version does nothing and answers the version of the job, in whatever state it is (rule 28).

@@ -267,11 +267,3 @@ pub async fn imported_record_comes_back(t: &Topic) {
     t.end("n", &claim, Change::Ack).await;
     assert_eq!(t.place("large").await, JobPlace::Done { until: t.in_ms(60_000) });
 }
-
-/// An import over the limit is refused, and nothing is done (rule 5).
-pub async fn import_over_the_limit_changes_nothing(t: &Topic) {
-    let copies = (0..=MOST_JOBS).map(|n| copy(&format!("j{n}"), CopyPlace::Dead, t.now())).collect();
-    let error = t.producer().import(1, import_of(copies, OnDuplicate::Keep)).await.expect_err("it is over the limit");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: MOST_JOBS, .. }), "{error}");
-    assert_eq!(t.counts().await.dead, 0);
-}

@@ -1,7 +1,7 @@
 //! Pending commands: deletes, cancels, acks and replacements of running jobs, which the step that ends the run obeys (rule
 //! 13).
 
-use super::events::{LONG, WAYS_OUT, leave_running};
+use super::events::{WAYS_OUT, leave_running};
 use super::producer::{delayed, job, replacing, retained, with_payload};
 use super::topic::{Topic, ms, secs};
 use dq::job::State;
@@ -160,28 +160,6 @@ pub async fn pending_command_affects_only_its_job(t: &Topic) {
     t.crash("n").await;
     assert_eq!((t.payload("a").await, t.find("b").await, t.payload("c").await), ("a".into(), None, "new".into()));
     assert_eq!(t.claimed_ids("m").await, ["a", "c"]);
-}
-
-/// A requeue of a running job does nothing (rule 13).
-pub async fn running_job_is_not_requeued(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    let outcome = t.requeue("a").await;
-    assert_eq!((outcome.found, outcome.changed), (Some(State::Running), false));
-    t.end("n", &claim, Change::Park).await;
-    assert_eq!(t.state("a").await, Some(State::Unacked));
-}
-
-/// The crash of a node does not bring back a job that was deleted, cancelled or acked while it ran (rules 13, 19).
-pub async fn ended_job_does_not_come_back_by_crashes(t: &Topic) {
-    t.add_all(vec![job("a"), job("b"), job("c")]).await;
-    t.claims("n").await;
-    t.delete("a").await;
-    t.cancel("b").await;
-    t.ack_outside("c").await;
-    t.crash("n").await;
-    t.advance(LONG).await;
-    assert_eq!(t.claimed_ids("m").await, [""; 0]);
-    assert_eq!(t.scan().await.records, 0);
 }
 
 /// Every node is signalled when a running job is deleted, cancelled or acked, with the command and the id (rule 13).

@@ -5,7 +5,7 @@ use super::producer::{delayed, job};
 use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::State;
 use dq::store::step::{Change, USUAL_BYTES};
-use dq::store::{JobPlace, PageRequest, StoreError, TopicCounts};
+use dq::store::{JobPlace, PageRequest, TopicCounts};
 
 /// Counts give the number of jobs in each place, the number of DELAYED jobs that are due, and the head (query
 /// `counts`).
@@ -106,19 +106,6 @@ pub async fn get_answers_in_the_order_of_the_ids(t: &Topic) {
     let found = t.store.get(&t.key, &[id("b"), id("x"), id("a"), id("b")]).await.expect("get is answered");
     let names: Vec<_> = found.iter().map(|job| job.as_ref().map(|job| job.id.as_str())).collect();
     assert_eq!(names, [Some("b"), None, Some("a"), Some("b")]);
-}
-
-/// The store refuses queries by id and pages over the limit (rule 5).
-pub async fn query_over_the_limit_is_refused(t: &Topic) {
-    let ids: Vec<_> = (0..1_001).map(|n| id(&format!("j{n}"))).collect();
-    let error = t.store.get(&t.key, &ids).await.expect_err("1,001 are too many");
-    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
-    assert_eq!(t.store.get(&t.key, &ids[..1_000]).await.expect("1,000 are not").len(), 1_000);
-    for state in State::ALL {
-        let request = PageRequest { state, after: None, limit: 1_001, bytes: USUAL_BYTES };
-        let error = t.store.page(&t.key, request).await.expect_err("1,001 are too many");
-        assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
-    }
 }
 
 /// A scan returns every lease, and as many records as there are jobs in places (rule 2).

@@ -11,15 +11,6 @@ fn outcome(claim: &Claim, change: Change) -> Outcome {
     Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None }
 }
 
-/// An acked job is gone (step `settle`).
-pub async fn acked_job_is_gone(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    t.end("n", &claim, Change::Ack).await;
-    assert_eq!(t.find("a").await, None);
-    t.advance(LEASE * 4).await;
-    assert_eq!(t.claimed_ids("n").await, [""; 0]);
-}
-
 /// An acked job with a retention is DONE until the retention ends (step `settle`).
 pub async fn acked_job_is_kept_for_its_retention(t: &Topic) {
     t.add_job(retained("a")).await;

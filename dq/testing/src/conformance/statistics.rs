@@ -7,7 +7,7 @@ use super::topic::{MAX_CRASHES, Topic, ms, secs};
 use dq::inspect::Scale;
 use dq::job::{Cause, Metadata, State};
 use dq::store::step::{Change, Claim, MOST_JOBS, Outcome, RejoinDue, Verdict};
-use dq::store::{MOST_MINUTES, MinuteCounts, StoreError};
+use dq::store::{MOST_MINUTES, MinuteCounts};
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -201,14 +201,6 @@ pub async fn statistics_of_a_day_ago_make_room(t: &Topic) {
     assert_eq!(t.counted().await.claimed, 1);
     let first = t.store.statistics(&t.key, before, before).await.expect("statistics is answered");
     assert_eq!(first, []);
-}
-
-/// A question for more than a day is refused (rule 5).
-pub async fn statistics_over_the_limit_are_refused(t: &Topic) {
-    let to = t.minute();
-    let asked = t.store.statistics(&t.key, to - MOST_MINUTES, to).await;
-    assert!(matches!(asked, Err(StoreError::OverLimit { .. })), "{asked:?}");
-    assert_eq!(t.statistics().await, []);
 }
 
 /// An overview has the sum of the present minute and the five before it (query `overview`).
