@@ -21,12 +21,9 @@ fn busy(disk: &SimulatedDisk) -> (Rig, Vec<String>) {
         let added: Vec<_> = (0..3).map(|n| format!("{round}.{n}")).collect();
         rig.added(&added.iter().map(String::as_str).collect::<Vec<_>>());
         ids.extend(added);
-        let claims = rig.transfer(1);
-        rig.store.commit().unwrap();
-        let claims = rig.claimed(claims).unwrap();
+        let claims = rig.claims(1);
         let settled = rig.settle(vec![(&claims[0], Change::Ack, None::<Metadata>)]);
-        rig.store.commit().unwrap();
-        now(settled).unwrap();
+        rig.confirmed(settled);
         ids.retain(|id| *id != claims[0].id.to_string());
     }
     (rig, ids)

@@ -5,7 +5,7 @@ use dq::store::step::NoteVerdict;
 use dq::store::{AddOutcome, BatchAnswer};
 use dq_testing::disk::{Fate, SimulatedDisk};
 
-use crate::rig::{Rig, job, key, now};
+use crate::rig::{Rig, job, key};
 
 #[test]
 fn a_step_of_many_large_rows_is_split_and_survives_as_a_whole_once_it_is_confirmed() {
@@ -17,8 +17,7 @@ fn a_step_of_many_large_rows_is_split_and_survives_as_a_whole_once_it_is_confirm
     let payload = format!("\"{}\"", "x".repeat(256 << 10));
     let ids: Vec<_> = (0..250).map(|n| n.to_string()).collect();
     let added = rig.add_all(ids.iter().map(|id| job(id, &payload)).collect());
-    rig.store.commit().unwrap();
-    let BatchAnswer::Done(outcomes) = now(added).unwrap() else { panic!("the batch is not late") };
+    let BatchAnswer::Done(outcomes) = rig.confirmed(added) else { panic!("the batch is not late") };
     assert_eq!(outcomes, vec![AddOutcome::Added; 250], "the step has more than 60 MiB");
     rig.added(&["another"]);
     drop(rig);
@@ -37,17 +36,13 @@ fn the_largest_row_fits_a_frame() {
     // A running job of 16 MiB with a replacement of 16 MiB, which is one row.
     let payload = format!("\"{}\"", "x".repeat((16 << 20) - 2));
     drop(rig.add_all(vec![job("a", &payload)]));
-    let claims = rig.transfer(1);
-    rig.store.commit().unwrap();
-    let claim = rig.claimed(claims).unwrap().remove(0);
+    let claim = rig.claims(1).remove(0);
     let replaced = rig.add_all(vec![job("a", &payload)]);
-    rig.store.commit().unwrap();
-    now(replaced).unwrap();
+    rig.confirmed(replaced);
     // A dump goes on, so the next change of the row logs it whole.
     rig.store.rows().unwrap().begin_dump(&key()).unwrap();
     let (written, isolated) = (disk.written(), rig.isolate(&claim));
-    rig.store.commit().unwrap();
-    assert_eq!(now(isolated).unwrap().notes, Some(vec![NoteVerdict::Done]));
+    assert_eq!(rig.confirmed(isolated).notes, Some(vec![NoteVerdict::Done]));
     assert!(disk.written() - written > 32 << 20, "{} bytes", disk.written() - written);
     let reopened = Rig::open(&disk.copy());
     let row = reopened.store.rows().unwrap().view(&key()).jobs.remove(&claim.id).unwrap();

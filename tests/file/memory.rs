@@ -42,9 +42,7 @@ fn adds_beyond_the_memory_limit_are_refused_until_jobs_end_and_outcomes_never() 
     assert!((18..=24).contains(&added), "{added} jobs of about 1,350 bytes");
     assert!(matches!(refused, StoreError::Full { .. }) && refused.nothing_done(), "{refused}");
     assert!(refused.to_string().contains("raise `memory_limit`, or wait until jobs end"), "{refused}");
-    let claims = rig.transfer(added);
-    rig.store.commit().unwrap();
-    let claims = rig.claimed(claims).unwrap();
+    let claims = rig.claims(added);
     assert_eq!(claims.len(), added, "claims go on");
     // A retry with a long error and a tick with a new job make the store larger, and are never refused.
     let metadata = Metadata { error: Some("e".repeat(900)), ..Metadata::default() };
@@ -65,17 +63,14 @@ fn adds_beyond_the_memory_limit_are_refused_until_jobs_end_and_outcomes_never() 
         (&claims[0], Change::Retry(Duration::from_secs(60)), Some(metadata)),
         (&claims[1], Change::Tick(Box::new(tick)), None),
     ]);
-    rig.store.commit().unwrap();
-    now(settled).unwrap();
+    rig.confirmed(settled);
     assert!(used(&rig).bytes > before + 4_000 && used(&rig).bytes > LIMIT, "{} after {before}", used(&rig));
     let settled = rig.settle(claims[2..].iter().map(|claim| (claim, Change::Ack, None)).collect());
-    rig.store.commit().unwrap();
-    now(settled).unwrap();
+    rig.confirmed(settled);
     rig.added(&["there is room again"]);
     for id in ["0", "new", "there is room again"] {
         let deleted = rig.delete(id);
-        rig.store.commit().unwrap();
-        now(deleted).unwrap();
+        rig.confirmed(deleted);
     }
     assert_eq!(used(&rig).bytes, 0, "all that was counted in is counted out");
 }
@@ -116,8 +111,7 @@ fn the_doctor_names_the_memory_before_and_after_it_is_full() {
     let mut seen = Vec::new();
     for number in 0..LIMIT / 1_350 {
         let added = rig.add_all(vec![job(&number.to_string(), &"1".repeat(1_000))]);
-        rig.store.commit().unwrap();
-        now(added).unwrap();
+        rig.confirmed(added);
         seen.push(rig.dangers());
     }
     seen.dedup();
@@ -138,8 +132,7 @@ fn a_start_that_needs_more_memory_than_it_may_take_names_both_and_changes_nothin
     let payload = "1".repeat(100_000);
     for number in 0..60 {
         let added = rig.add_all(vec![job(&number.to_string(), &payload)]);
-        rig.store.commit().unwrap();
-        now(added).unwrap();
+        rig.confirmed(added);
     }
     let need = used(&rig).bytes;
     drop(rig);

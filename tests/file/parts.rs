@@ -22,9 +22,7 @@ fn mixed() -> SimulatedDisk {
     for round in 0..12 {
         let ids: Vec<_> = (0..20).map(|n| format!("{round}.{n}")).collect();
         rig.added(&ids.iter().map(String::as_str).collect::<Vec<_>>());
-        let claims = rig.transfer(9);
-        rig.store.commit().unwrap();
-        let claims = rig.claimed(claims).unwrap();
+        let claims = rig.claims(9);
         let error = Metadata { error: Some("no".into()), attempts: 3, ..Metadata::default() };
         // Three of each round stay RUNNING.
         let settled = rig.settle(vec![
@@ -35,8 +33,7 @@ fn mixed() -> SimulatedDisk {
             (&claims[4], Change::Retry(std::time::Duration::from_secs(9)), Some(error)),
             (&claims[5], Change::Ack, None),
         ]);
-        rig.store.commit().unwrap();
-        now(settled).unwrap();
+        rig.confirmed(settled);
     }
     disk
 }
@@ -104,9 +101,7 @@ fn what_was_imported_into_a_new_directory_is_there_after_a_power_cut_and_above_i
     let mut rig = Rig::open(&disk);
     let used = rig.store.memory_use().unwrap().bytes;
     assert_eq!(noted, Some(used >> 10 << 10), "the last group tells a start what it needs");
-    let claims = rig.transfer(1);
-    rig.store.commit().unwrap();
-    assert!(rig.claimed(claims).unwrap()[0].token.fence > Fence(1 << 51));
+    assert!(rig.claims(1)[0].token.fence > Fence(1 << 51));
 }
 
 #[test]

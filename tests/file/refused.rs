@@ -56,28 +56,6 @@ async fn a_damaged_journal_is_refused_with_its_file_the_offset_and_what_to_do() 
     assert_eq!(std::fs::read(&journal).unwrap(), bytes, "nothing was changed");
 }
 
-/// The CRC of the header, as `docs/internals/journal.md` has it.
-fn crc(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0_u32, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))
-    })
-}
-
-#[tokio::test]
-async fn a_newer_journal_is_refused_with_its_version() {
-    for (at, part) in [(12, "format"), (16, "content")] {
-        let (folder, journal) = closed();
-        let mut bytes = std::fs::read(&journal).unwrap();
-        bytes[at] = 99;
-        let crc = crc(&bytes[12..512]);
-        bytes[8..12].copy_from_slice(&crc.to_le_bytes());
-        std::fs::write(&journal, &bytes).unwrap();
-        let text = refused(opened(&folder)).await;
-        assert!(text.contains(&format!("has version 99 of the {part}")), "{text}");
-        assert!(text.contains("use a newer version of dq"), "{text}");
-    }
-}
-
 #[tokio::test]
 async fn a_foreign_file_is_refused_and_other_files_are_left_alone() {
     let (folder, journal) = closed();

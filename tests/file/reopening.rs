@@ -32,8 +32,7 @@ fn every_state(rig: &mut Rig) {
     let due = ["retried", "parked", "dead", "running", "replaced"].map(|id| job(id, "1"));
     let items = due.into_iter().chain([later, news, both, retained]).collect();
     let (added, claims) = (rig.add_all(items), rig.transfer(100));
-    rig.store.commit().unwrap();
-    now(added).unwrap();
+    rig.confirmed(added);
     let claims = rig.claimed(claims).unwrap();
     let claim = |id: &str| claims.iter().find(|claim| claim.id.as_str() == id).unwrap();
     let failed = Metadata { attempts: 3, error: Some("no".into()), cause: Some(Cause::Timeout), ..Metadata::default() };
@@ -44,8 +43,7 @@ fn every_state(rig: &mut Rig) {
         (claim("done"), Change::Ack, None),
     ]);
     let (replaced, deleted) = (rig.add_all(vec![job("replaced", "new")]), rig.delete("running"));
-    rig.store.commit().unwrap();
-    now(settled).unwrap();
+    rig.confirmed(settled);
     now(replaced).unwrap();
     now(deleted).unwrap();
 }
@@ -96,8 +94,7 @@ fn pending_commands_are_obeyed_in_the_next_process() {
     let request =
         dq::store::step::Reclaim { node: node.clone(), seen: *seen, limit: 100, bytes: 1 << 20, max_crashes: 3 };
     let reclaimed = rig.link().step(request);
-    rig.store.commit().unwrap();
-    assert_eq!(now(reclaimed).unwrap().moved, 2, "at once: nobody waits for a lease of a dead process");
+    assert_eq!(rig.confirmed(reclaimed).moved, 2, "at once: nobody waits for a lease of a dead process");
     assert!(!rig.has("running"), "it was deleted while it ran");
     let after = rows(&rig.store);
     let job = &after.jobs[&JobId::new("replaced").unwrap()];
@@ -200,9 +197,7 @@ fn a_reservation_that_no_clock_reaches_leaves_fences_to_give_out() {
         journal.commit().unwrap();
         drop(journal);
         let mut rig = Rig::open(&disk);
-        let claim = rig.transfer(1);
-        rig.store.commit().unwrap();
-        let claims = rig.claimed(claim).unwrap();
+        let claims = rig.claims(1);
         assert!(claims[0].token.fence.0 < 1 << 53, "{claims:?}");
     }
 }
@@ -210,15 +205,10 @@ fn a_reservation_that_no_clock_reaches_leaves_fences_to_give_out() {
 #[test]
 fn a_rate_holds_over_a_restart() {
     let disk = SimulatedDisk::new();
-    let claims = |rig: &mut Rig| {
-        let answer = rig.transfer(10);
-        rig.store.commit().unwrap();
-        rig.claimed(answer).unwrap().len()
-    };
+    let claims = |rig: &mut Rig| rig.claims(10).len();
     let mut rig = Rig::open(&disk).with_rate("10/s, burst 4");
     let added = rig.add_all(["a", "b", "c", "d", "e", "f", "g"].map(|id| job(id, "1")).to_vec());
-    rig.store.commit().unwrap();
-    now(added).unwrap();
+    rig.confirmed(added);
     assert_eq!((claims(&mut rig), claims(&mut rig)), (5, 0), "the burst and one");
     drop(rig);
     // Its clock begins at the same time.

@@ -149,6 +149,19 @@ impl Rig {
         Ok(done.claims)
     }
 
+    /// Claims jobs, as is confirmed then.
+    pub fn claims(&mut self, limit: usize) -> Vec<Claim> {
+        let answer = self.transfer(limit);
+        self.store.commit().unwrap();
+        self.claimed(answer).unwrap()
+    }
+
+    /// The answer to a step that is confirmed with the next commit.
+    pub fn confirmed<T>(&self, pending: Pending<T>) -> T {
+        self.store.commit().unwrap();
+        now(pending).unwrap()
+    }
+
     pub fn settle(&self, outcomes: Vec<(&Claim, Change, Option<Metadata>)>) -> Pending<Settled> {
         let outcome = |(claim, change, metadata): (&Claim, Change, Option<Metadata>)| Outcome {
             id: claim.id.clone(),
@@ -188,8 +201,7 @@ impl Rig {
     /// Adds jobs that are confirmed then.
     pub fn added(&mut self, ids: &[&str]) {
         let pending = self.add_all(ids.iter().map(|id| job(id, "1")).collect());
-        self.store.commit().unwrap();
-        now(pending).unwrap();
+        self.confirmed(pending);
     }
 }
 

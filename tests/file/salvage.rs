@@ -24,14 +24,11 @@ fn damaged() -> (SimulatedDisk, BTreeSet<String>, BTreeSet<String>) {
         rig.added(&ids.iter().map(String::as_str).collect::<Vec<_>>());
         added.extend(ids.iter().cloned());
         left.extend(ids);
-        let claims = rig.transfer(2);
-        rig.store.commit().unwrap();
-        let claims = rig.claimed(claims).unwrap();
+        let claims = rig.claims(2);
         let retry = Metadata { attempts: 1, error: Some("it failed".into()), ..Metadata::default() };
         let hour = std::time::Duration::from_secs(3_600);
         let settled = rig.settle(vec![(&claims[0], Change::Ack, None), (&claims[1], Change::Retry(hour), Some(retry))]);
-        rig.store.commit().unwrap();
-        now(settled).unwrap();
+        rig.confirmed(settled);
         left.remove(&claims[0].id.to_string());
     }
     (disk.copy(), added, left)
@@ -65,9 +62,7 @@ fn a_job_that_only_later_changes_name_is_named() {
     let mut rig = Rig::open(&disk);
     rig.added(&["lost"]);
     rig.added(&["kept"]);
-    let claims = rig.transfer(2);
-    rig.store.commit().unwrap();
-    assert_eq!(rig.claimed(claims).unwrap().len(), 2);
+    assert_eq!(rig.claims(2).len(), 2);
     let disk = disk.copy();
     let name = format!("journal-{:020}.dq", 0);
     let mut bytes = disk.file(&name);

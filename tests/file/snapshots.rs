@@ -63,12 +63,9 @@ fn steady_load_does_not_grow_the_directory() {
         let ids: Vec<_> = (0..10).map(|n| format!("{round}.{n}")).collect();
         let ids: Vec<_> = ids.iter().map(String::as_str).collect();
         rig.added(&ids);
-        let claims = rig.transfer(10);
-        rig.store.commit().unwrap();
-        let claims = rig.claimed(claims).unwrap();
+        let claims = rig.claims(10);
         let settled = rig.settle(claims.iter().map(|claim| (claim, Change::Ack, None)).collect());
-        rig.store.commit().unwrap();
-        now(settled).unwrap();
+        rig.confirmed(settled);
         rig.clock.advance(std::time::Duration::from_millis(10));
         most = most.max(bytes(&disk));
     }

@@ -32,13 +32,10 @@ fn a_view_has_what_was_written_and_follows_each_step() {
     // So many that files begin and snapshots replace them.
     for round in 0..60 {
         rig.added(&[&format!("{round}.1"), &format!("{round}.2")]);
-        let claims = rig.transfer(1);
-        rig.store.commit().unwrap();
-        let claims = rig.claimed(claims).unwrap();
+        let claims = rig.claims(1);
         assert_eq!(counts(&view).running, 1, "round {round}");
         let settled = rig.settle(vec![(&claims[0], Change::Ack, None::<Metadata>)]);
-        rig.store.commit().unwrap();
-        now(settled).unwrap();
+        rig.confirmed(settled);
         assert_eq!((counts(&view).delayed, counts(&view).running), (3 + round, 0), "round {round}");
     }
     drop(rig);
@@ -58,8 +55,7 @@ fn a_view_reads_what_is_new_and_not_all_again() {
     .unwrap();
     let payload = "1".repeat(100_000);
     let added = rig.add_all((0..40).map(|n| job(&n.to_string(), &payload)).collect());
-    rig.store.commit().unwrap();
-    now(added).unwrap();
+    rig.confirmed(added);
     let view = view_of(&disk);
     assert_eq!(counts(&view).delayed, 40);
     // What was read is damaged: whoever reads it again is refused.
@@ -80,9 +76,7 @@ async fn nothing_is_said_of_listeners_and_leases_that_a_view_does_not_know() {
     let disk = SimulatedDisk::new();
     let mut rig = Rig::open(&disk);
     rig.added(&["a", "b"]);
-    let claims = rig.transfer(1);
-    rig.store.commit().unwrap();
-    let running = rig.claimed(claims).unwrap()[0].id.clone();
+    let running = rig.claims(1)[0].id.clone();
     let factory = ContextFactory::new(key().app.as_str()).store(Arc::new(view_of(&disk)) as Arc<dyn Store>);
     let dq = factory.without_inventory().without_listeners().variables([("", ""); 0]).start().await.unwrap();
     let inspector = dq.provider().inspect();
