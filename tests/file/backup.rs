@@ -11,7 +11,7 @@ use dq::testing::ManualClock;
 use dq_testing::disk::{Fate, SimulatedDisk};
 use dq_tests::file::Folder;
 
-use crate::rig::{Rig, START, job, now};
+use crate::rig::{Rig, START, job};
 
 /// A store that has taken a snapshot, and written many segments since, and the ids that it has.
 fn busy(disk: &SimulatedDisk) -> (Rig, Vec<String>) {

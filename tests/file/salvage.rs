@@ -9,7 +9,7 @@ use dq::store::file::{Saved, check_on, salvage_on};
 use dq::store::step::Change;
 use dq_testing::disk::SimulatedDisk;
 
-use crate::rig::{Rig, copies, key, now};
+use crate::rig::{Rig, copies, key};
 
 /// How many directories are damaged. Of 2,000 once, 1,738 were saved whole, and each of the others told what is missing.
 const ROUNDS: usize = 300;

@@ -3,7 +3,7 @@
 use super::groups::{add, limit, member};
 use super::setting::limit_to;
 use super::stopped::{group, named};
-use super::topic::{Topic, ms, secs};
+use super::topic::{Topic, ids, ms, secs};
 use dq::store::step::{Change, Claim};
 use dq::store::{AddOutcome, Limit, LimitKind, LinkOptions, TopicChange};
 
@@ -24,10 +24,6 @@ async fn claim(t: &Topic, most: usize) -> Vec<Claim> {
         assert!(tries < 100, "it ends to ask for more");
     }
     claims
-}
-
-fn ids(claims: &[Claim]) -> Vec<&str> {
-    claims.iter().map(|claim| claim.id.as_str()).collect()
 }
 
 /// A group runs so many more jobs while nothing else is due, in their order, and not one more (rule 4).

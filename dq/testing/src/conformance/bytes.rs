@@ -3,7 +3,7 @@
 
 use super::events::add_in_state;
 use super::producer::{answered, command, with_payload};
-use super::topic::{FALLBACK, LEASE, MAX_CRASHES, Topic, id, ms, secs};
+use super::topic::{FALLBACK, LEASE, MAX_CRASHES, Topic, id, ids, ms, secs};
 use dq::job::{Deliver, State};
 use dq::store::step::{
     Change, Claim, MOST_JOBS, Outcome, Publish, Reclaim, Settle, Sweep, Transfer, USUAL_BYTES, Verdict,
@@ -30,10 +30,6 @@ async fn five(t: &Topic) -> [String; 5] {
     names
 }
 
-fn names_of(claims: &[Claim]) -> Vec<&str> {
-    claims.iter().map(|claim| claim.id.as_str()).collect()
-}
-
 async fn transfer(t: &Topic, bytes: usize) -> (Vec<Claim>, bool) {
     t.enter("n").await;
     let request = Transfer { bytes, ..t.transfer_of("n", MOST_JOBS) };
@@ -46,7 +42,7 @@ pub async fn transfer_is_bounded_by_bytes(t: &Topic) {
     five(t).await;
     for (wanted, is_more) in [(&["j0", "j1"][..], true), (&["j2", "j3"], true), (&["j4"], false)] {
         let (claims, more) = transfer(t, ROOM).await;
-        assert_eq!((names_of(&claims), more), (wanted.to_vec(), is_more));
+        assert_eq!((ids(&claims), more), (wanted.to_vec(), is_more));
         assert!(claims.iter().all(|claim| claim.record.as_bytes().len() > SIZE), "with their records");
     }
 }
@@ -59,7 +55,7 @@ pub async fn one_large_job_always_passes(t: &Topic) {
     t.advance(ms(10)).await;
     for (wanted, is_more) in [("small", true), ("large", true), ("next", false)] {
         let (claims, more) = transfer(t, 1).await;
-        assert_eq!((names_of(&claims), more), (vec![wanted], is_more));
+        assert_eq!((ids(&claims), more), (vec![wanted], is_more));
     }
 }
 

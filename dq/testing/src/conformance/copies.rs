@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::producer::answered;
-use super::topic::{Topic, id};
-use dq::job::{Codec, Fence, Metadata, Record};
+use super::producer::{answered, with_metadata};
+use super::topic::Topic;
+use dq::job::{Fence, Metadata};
 use dq::store::step::USUAL_BYTES;
-use dq::store::{CopyPlace, ExportPart, ExportRequest, Exported, Import, ImportOutcome, JobCopy, OnDuplicate};
+use dq::store::{
+    CopyPlace, ExportPart, ExportRequest, Exported, Import, ImportOutcome, JobCopy, NewJob, OnDuplicate, StoreError,
+};
 use dq::time::Timestamp;
 
 /// A copy whose payload is its id, without crashes.
@@ -16,8 +18,12 @@ pub(super) fn copy(name: &str, place: CopyPlace, at: Timestamp) -> JobCopy {
 
 /// A copy with these metadata.
 pub(super) fn copy_with(name: &str, place: CopyPlace, at: Timestamp, metadata: &Metadata) -> JobCopy {
-    let record = Record::new(metadata, Codec::Json, name.as_bytes());
-    JobCopy { id: id(name), record, crashes: 0, place, at, taken_until: None }
+    copy_of(&with_metadata(name, metadata), place, at)
+}
+
+/// A copy of this job.
+pub(super) fn copy_of(job: &NewJob, place: CopyPlace, at: Timestamp) -> JobCopy {
+    JobCopy { id: job.id.clone(), record: job.record.clone(), crashes: 0, place, at, taken_until: None }
 }
 
 /// An import of these copies, whose fence changes nothing.
@@ -59,12 +65,17 @@ impl Topic {
         all
     }
 
-    /// Imports these copies under the next number of the topic's own producer.
-    pub async fn import(&self, import: Import) -> Vec<ImportOutcome> {
+    /// Sends an import under the next number of the topic's own producer.
+    pub async fn try_import(&self, import: Import) -> Result<Vec<ImportOutcome>, StoreError> {
         let number = self.numbered::<()>(Vec::new()).number;
-        let answer = self.producer.import(number, import).await.expect("import is answered");
+        let answer = self.producer.import(number, import).await;
         self.audit().await;
-        answered(answer)
+        answer.map(answered)
+    }
+
+    /// Sends an import, which must be done.
+    pub async fn import(&self, import: Import) -> Vec<ImportOutcome> {
+        self.try_import(import).await.expect("import is answered")
     }
 
     /// Imports a copy whose id must be unknown.

@@ -32,8 +32,7 @@ pub async fn draining_topic_refuses_new_jobs(t: &Topic) {
         assert!(is_draining(&error) && error.nothing_done() && !error.is_outage(), "{error}");
     }
     let copies = vec![copy("c", CopyPlace::Dead, t.now())];
-    let number = t.numbered::<()>(Vec::new()).number;
-    let import = t.producer().import(number, import_of(copies, OnDuplicate::Keep)).await;
+    let import = t.try_import(import_of(copies, OnDuplicate::Keep)).await;
     assert!(is_draining(&import.expect_err("the topic drains")));
     let counts = t.store.counts(&t.key).await.expect("counts is answered");
     assert_eq!((counts.delayed, counts.dead, counts.broadcasts), (1, 0, 0));

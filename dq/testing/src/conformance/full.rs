@@ -2,10 +2,12 @@
 
 use super::copies::{copy, import_of};
 use super::events::add_in_state;
-use super::producer::{answered, delayed, job, replacing, retained};
+use super::groups::member;
+use super::producer::{answered, delayed, job, replacing, retained, weighing};
 use super::setting::limit_to;
 use super::ticks::{new, tick};
 use super::topic::{Topic, id, ms, secs};
+use super::{full_groups, heavy};
 use dq::job::{Deliver, JobId, State};
 use dq::store::step::{Change, RejoinDue};
 use dq::store::{
@@ -140,23 +142,28 @@ pub async fn broadcasts_and_schedules_of_a_full_topic_pass(t: &Topic) {
     assert_eq!((counts.delayed, counts.broadcasts), (2, 1));
 }
 
-/// A repeat answers what the batch was answered, although there is room now (rules 18 and 29).
-pub async fn refusal_of_a_full_topic_is_the_answer_of_a_repeat(t: &Topic) {
-    limit(t, 1).await;
-    let p = t.producer_named("p");
-    let batch = |number, count| Numbered {
-        number,
-        items: vec![generated(count, Due::After(ms(0))), generated(count + 1, Due::After(ms(0)))],
-    };
-    let first = answered(p.add(batch(1, 1)).await.expect("add is answered"));
-    let second = answered(p.add(batch(2, 3)).await.expect("add is answered"));
-    assert_eq!((&first[..], &second[..]), (&[AddOutcome::Added, full(1, 1)][..], &[full(1, 1), full(1, 1)][..]));
-    limit(t, 9).await;
-    assert_eq!(answered(p.add(batch(1, 1)).await.expect("add is answered")), first);
-    assert_eq!(answered(p.add(batch(2, 3)).await.expect("add is answered")), second);
-    assert_eq!(waiting(t).await, 1);
-    let claim = t.transfer("n", 1).await.claims.remove(0);
-    t.end("n", &claim, Change::Ack).await;
+/// A repeat answers what the batch was answered, although there is room now: in the topic, in the group, or in the rate (rules 18 and 29).
+pub async fn refusal_of_an_add_is_the_answer_of_a_repeat(t: &Topic) {
+    let (p, at_once, added) = (t.producer_named("p"), Due::After(ms(0)), AddOutcome::Added);
+    let rate = |text: &str| Limit::Rate(text.parse().expect("it is a rate"));
+    let two = |first| [generated(first, at_once), generated(first + 1, at_once)];
+    let members = ["a-1", "a-2"].map(|name| member(name, ms(0)));
+    let weighed = [weighing(2, job("a")), weighing(4, job("b"))];
+    let cases = [
+        (Limit::Waiting(1), Limit::Waiting(9), two(1), [added.clone(), full(1, 1)]),
+        (Limit::Waiting(1), Limit::Waiting(9), two(3), [full(1, 1), full(1, 1)]),
+        (Limit::GroupWaiting(1), Limit::GroupWaiting(9), members, [added.clone(), full_groups::full("a", 1, 1)]),
+        (rate("3/s"), rate("4/s"), weighed, [added, heavy::refused(4, "3/s", None)]),
+    ];
+    for (number, (narrow, wide, batch, outcomes)) in (1..).zip(cases) {
+        let add =
+            async || p.add(Numbered { number, items: batch.to_vec() }).await.map(answered).expect("add is answered");
+        t.set(limit_to(narrow, "why")).await;
+        assert_eq!(add().await, outcomes);
+        let before = waiting(t).await;
+        t.set(limit_to(wide, "why")).await;
+        assert_eq!((add().await, waiting(t).await), (outcomes.to_vec(), before));
+    }
 }
 
 /// An import that would let more jobs wait than may is refused as a whole. Known ids, other places and broadcasts need no room
@@ -166,23 +173,19 @@ pub async fn import_into_a_full_topic_is_refused(t: &Topic) {
     t.add_job(retained("b")).await;
     limit(t, 3).await;
     let at = t.in_ms(60_000);
-    let batch = |names: &[&str]| {
+    let import = async |names: &[&str]| {
         let waiting = names.iter().map(|name| copy(name, CopyPlace::Delayed, at));
         let others = [copy("dead", CopyPlace::Dead, t.now()), copy("news", CopyPlace::Broadcast, at)];
-        import_of(waiting.chain(others).collect(), OnDuplicate::Keep)
-    };
-    let import = async |names: &[&str]| {
-        let number = t.numbered::<()>(Vec::new()).number;
-        t.producer().import(number, batch(names)).await
+        t.try_import(import_of(waiting.chain(others).collect(), OnDuplicate::Keep)).await
     };
     let error = import(&["a", "c", "d"]).await.expect_err("there is room for one");
     assert!(matches!(error, StoreError::TopicFull(TopicFull { waiting: 2, limit: 3 })), "{error}");
     assert!(error.nothing_done() && !error.is_outage());
     assert_eq!((waiting(t).await, t.state("dead").await), (2, None), "nothing was done");
-    let outcomes = answered(import(&["a", "c"]).await.expect("there is room"));
+    let outcomes = import(&["a", "c"]).await.expect("there is room");
     let exists = ImportOutcome::Exists(State::Delayed);
     assert_eq!(outcomes, [exists, ImportOutcome::Added, ImportOutcome::Added, ImportOutcome::Added]);
-    let again = answered(import(&["a", "c"]).await.expect("there is nothing new"));
+    let again = import(&["a", "c"]).await.expect("there is nothing new");
     assert_eq!(again, [exists, exists, ImportOutcome::Exists(State::Dead), exists]);
     t.audit().await;
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::copies::{copy_with, import_of};
+use super::copies::{copy_of, import_of};
 use super::groups::{add, limit, member, on_blocked};
-use super::producer::{answered, job};
+use super::producer::job;
 use super::setting::limit_to;
 use super::stopped::{group, named};
 use super::ticks::{new, tick};
@@ -12,8 +12,8 @@ use super::topic::{Topic, id, ms};
 use dq::job::{Deliver, State};
 use dq::store::step::{Change, RejoinDue, TickJob};
 use dq::store::{
-    AddOutcome, CopyPlace, ImportOutcome, Limit, LimitKind, MaxWaiting, NewJob, Numbered, OnDuplicate, StoreError,
-    TopicChange, TopicFull,
+    AddOutcome, CopyPlace, ImportOutcome, Limit, LimitKind, MaxWaiting, NewJob, OnDuplicate, StoreError, TopicChange,
+    TopicFull,
 };
 
 const NOW: Duration = Duration::ZERO;
@@ -24,7 +24,7 @@ async fn bound(t: &Topic, jobs: usize) {
 }
 
 /// The refusal of a job of this group.
-fn full(name: &str, waiting: usize, limit: usize) -> AddOutcome {
+pub(super) fn full(name: &str, waiting: usize, limit: usize) -> AddOutcome {
     AddOutcome::GroupFull { group: named(name), full: TopicFull { waiting, limit } }
 }
 
@@ -122,37 +122,21 @@ pub async fn what_comes_back_to_a_full_group_waits(t: &Topic) {
     assert_eq!(t.add_all(vec![news, schedule]).await, [AddOutcome::Added, AddOutcome::Added]);
 }
 
-/// A repeat answers what the batch was answered, although there is room now (rules 18 and 29).
-pub async fn refusal_of_a_full_group_is_the_answer_of_a_repeat(t: &Topic) {
-    bound(t, 1).await;
-    let p = t.producer_named("p");
-    let batch = || Numbered { number: 1, items: vec![member("a-1", NOW), member("a-2", NOW)] };
-    let first = answered(p.add(batch()).await.expect("add is answered"));
-    assert_eq!(first, [AddOutcome::Added, full("a", 1, 1)]);
-    bound(t, 9).await;
-    assert_eq!(answered(p.add(batch()).await.expect("add is answered")), first);
-    assert_eq!(waiting(t, "a").await, 1);
-}
-
 /// An import that would let more jobs of a group wait than may is refused as a whole, and names the group (rules 27 and 29).
 pub async fn import_into_a_full_group_is_refused(t: &Topic) {
     bound(t, 2).await;
     assert_eq!(t.add_job(member("a-1", FAR)).await, AddOutcome::Added);
     let at = t.in_ms(7_200_000);
-    let waits = |name: &str| {
-        let metadata = member(name, FAR).record.metadata().expect("it is a record");
-        copy_with(name, CopyPlace::Delayed, at, &metadata)
-    };
     let import = async |names: &[&str]| {
-        let number = t.numbered::<()>(Vec::new()).number;
-        t.producer().import(number, import_of(names.iter().map(|name| waits(name)).collect(), OnDuplicate::Keep)).await
+        let copies = names.iter().map(|name| copy_of(&member(name, FAR), CopyPlace::Delayed, at)).collect();
+        t.try_import(import_of(copies, OnDuplicate::Keep)).await
     };
     let error = import(&["b-1", "a-2", "a-1", "a-3", "b-2", "b-3"]).await.expect_err("there is room for one");
     let StoreError::GroupFull { group, full } = &error else { panic!("{error}") };
     assert_eq!((group.as_str(), *full), ("a", TopicFull { waiting: 1, limit: 2 }));
     assert!(error.nothing_done() && !error.is_outage());
     assert_eq!(t.counts().await.delayed, 1, "nothing was done");
-    let outcomes = answered(import(&["b-1", "a-2", "a-1", "b-2"]).await.expect("there is room"));
+    let outcomes = import(&["b-1", "a-2", "a-1", "b-2"]).await.expect("there is room");
     let exists = ImportOutcome::Exists(State::Delayed);
     assert_eq!(outcomes, [ImportOutcome::Added, ImportOutcome::Added, exists, ImportOutcome::Added]);
     t.audit().await;

@@ -5,16 +5,12 @@ use super::priorities::ranked;
 use super::producer::{job, replacing};
 use super::setting::{drain, limit_to, pause_for};
 use super::ticks::{new, tick};
-use super::topic::{FALLBACK, Topic, ms, secs};
+use super::topic::{FALLBACK, Topic, ids, ms, secs};
 use dq::job::State;
-use dq::store::step::{Change, Claim, Transferred};
+use dq::store::step::{Change, Claim};
 use dq::store::{ChangeKind, CopyPlace, Due, Limit, LimitKind, LinkOptions, Rate, Signal, TopicChange};
 
 const S: &str = "dq:schedule:s";
-
-fn ids(answer: &Transferred) -> Vec<&str> {
-    answer.claims.iter().map(|claim| claim.id.as_str()).collect()
-}
 
 /// A topic whose only slot a job has, and in which another job waits for it.
 async fn full(t: &Topic) -> Claim {
@@ -37,10 +33,10 @@ pub async fn tick_passes_a_full_topic(t: &Topic) {
     t.add(S).await;
     for n in 0..3 {
         let ticks = t.transfer("n", 10).await;
-        assert_eq!((ids(&ticks), ticks.more), (vec![S], true), "what else is due is for the next transfer");
+        assert_eq!((ids(&ticks.claims), ticks.more), (vec![S], true), "what else is due is for the next transfer");
         settle(t, &ticks.claims[0], &[&format!("job-{n}")]).await;
         let after = t.transfer("n", 10).await;
-        assert_eq!((ids(&after), after.more, after.sleep), (vec![], false, secs(10)), "until the next tick");
+        assert_eq!((ids(&after.claims), after.more, after.sleep), (vec![], false, secs(10)), "until the next tick");
         t.advance(after.sleep).await;
     }
     let ticks = t.transfer("n", 10).await;
@@ -48,7 +44,7 @@ pub async fn tick_passes_a_full_topic(t: &Topic) {
     t.end("r", &runs, Change::Ack).await;
     let jobs = t.transfer("n", 10).await;
     assert_eq!(jobs.claims.len(), 1, "the slot is free");
-    assert!(!ids(&jobs).contains(&S));
+    assert!(!ids(&jobs.claims).contains(&S));
 }
 
 /// A tick passes a rate that is spent, and spends nothing; the watcher comes for the next tick or when the rate opens, whichever is
@@ -61,21 +57,21 @@ pub async fn tick_passes_a_spent_rate(t: &Topic) {
     assert_eq!((jobs.claims.len(), jobs.sleep), (1, FALLBACK));
     t.add(S).await;
     let ticks = t.transfer("n", 10).await;
-    assert_eq!((ids(&ticks), ticks.more), (vec![S], true));
+    assert_eq!((ids(&ticks.claims), ticks.more), (vec![S], true));
     settle(t, &ticks.claims[0], &["c"]).await;
     let after = t.transfer("n", 10).await;
-    assert_eq!((ids(&after), after.more, after.sleep), (vec![], false, secs(10)));
+    assert_eq!((ids(&after.claims), after.more, after.sleep), (vec![], false, secs(10)));
     for _ in 0..5 {
         t.advance(secs(10)).await;
         let ticks = t.transfer("n", 10).await;
-        assert_eq!(ids(&ticks), [S]);
+        assert_eq!(ids(&ticks.claims), [S]);
         settle(t, &ticks.claims[0], &[]).await;
     }
     t.advance(ms(9_900)).await;
     assert_eq!(t.transfer("n", 10).await.sleep, ms(100), "the rate opens after the tick");
     t.advance(ms(401)).await;
     let ticks = t.transfer("n", 10).await;
-    assert_eq!(ids(&ticks), [S]);
+    assert_eq!(ids(&ticks.claims), [S]);
     settle(t, &ticks.claims[0], &[]).await;
     assert_eq!(t.transfer("n", 10).await.claims.len(), 1, "the ticks have spent nothing");
 }
@@ -87,7 +83,7 @@ pub async fn tick_goes_before_the_jobs_that_a_gate_may_hold_back(t: &Topic) {
     t.advance(secs(1)).await;
     t.add(S).await;
     let ticks = t.transfer("n", 1).await;
-    assert_eq!(ids(&ticks), [S], "the limit has room for one, and two are due longer");
+    assert_eq!(ids(&ticks.claims), [S], "the limit has room for one, and two are due longer");
     settle(t, &ticks.claims[0], &[]).await;
     t.set(TopicChange::ClearLimit(LimitKind::Concurrency)).await;
     for claim in t.transfer("n", 10).await.claims {
@@ -96,7 +92,7 @@ pub async fn tick_goes_before_the_jobs_that_a_gate_may_hold_back(t: &Topic) {
     t.add_all(["high-c", "high-d"].map(|name| ranked(name, ms(0))).to_vec()).await;
     t.advance(secs(10)).await;
     let ticks = t.transfer("n", 1).await;
-    assert_eq!(ids(&ticks), [S], "and no high job goes before it");
+    assert_eq!(ids(&ticks.claims), [S], "and no high job goes before it");
     settle(t, &ticks.claims[0], &[]).await;
     assert_eq!(t.transfer("n", 10).await.claims.len(), 2);
 }
@@ -110,7 +106,7 @@ pub async fn watcher_of_a_full_topic_is_told_of_ticks(t: &Topic) {
         let dues = received.iter().filter(|signal| matches!(signal, Signal::Due(_))).count();
         assert_eq!(dues, 1, "{what}: {received:?}");
         let answer = t.transfer("n", 10).await;
-        assert_eq!((ids(&answer), answer.sleep), (vec![], by), "{what}");
+        assert_eq!((ids(&answer.claims), answer.sleep), (vec![], by), "{what}");
     };
     t.add_later(S, secs(9)).await;
     sleeps("an add", secs(9)).await;
@@ -126,7 +122,7 @@ pub async fn watcher_of_a_full_topic_is_told_of_ticks(t: &Topic) {
 /// A tick of the schedule that was claimed, deleted, replaced or set to another time is not claimed at the time that it had (rule 30).
 pub async fn tick_of_a_full_topic_has_the_time_of_its_schedule(t: &Topic) {
     full(t).await;
-    let claimed = async || ids(&t.transfer("n", 10).await).join(" ");
+    let claimed = async || ids(&t.transfer("n", 10).await.claims).join(" ");
     t.add_later(S, secs(1)).await;
     t.add_later("dq:schedule:gone", secs(1)).await;
     t.delete("dq:schedule:gone").await;
@@ -152,13 +148,13 @@ pub async fn tick_of_a_full_topic_waits_for_the_end_of_a_pause(t: &Topic) {
     t.set(pause_for("the bank", secs(12))).await;
     t.add(S).await;
     let paused = t.transfer("n", 10).await;
-    assert_eq!((ids(&paused), paused.more, paused.sleep), (vec![], false, secs(12)));
+    assert_eq!((ids(&paused.claims), paused.more, paused.sleep), (vec![], false, secs(12)));
     t.advance(secs(12)).await;
     let ticks = t.transfer("n", 10).await;
-    assert_eq!(ids(&ticks), [S]);
+    assert_eq!(ids(&ticks.claims), [S]);
     t.set(drain("a move")).await;
     settle(t, &ticks.claims[0], &[]).await;
     t.advance(secs(10)).await;
     let drains = t.transfer("n", 10).await;
-    assert_eq!((ids(&drains), drains.sleep), (vec![], FALLBACK));
+    assert_eq!((ids(&drains.claims), drains.sleep), (vec![], FALLBACK));
 }

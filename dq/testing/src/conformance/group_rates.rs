@@ -1,11 +1,11 @@
 //! How many jobs of each group all nodes together claim within a period (rules 4 and 29).
 
 use super::groups::{add, limit, member};
-use super::producer::with_metadata;
+use super::producer::weighing;
 use super::setting::limit_to;
 use super::stopped::{group, named};
-use super::topic::{FALLBACK, Topic, ms, secs};
-use dq::job::{Metadata, State, Weight};
+use super::topic::{FALLBACK, Topic, ids, ms, secs};
+use dq::job::State;
 use dq::store::step::{Change, RejoinDue};
 use dq::store::{AddOutcome, Limit, LimitKind, LinkOptions, NewJob, Rate, TopicChange};
 
@@ -63,7 +63,7 @@ pub async fn group_that_has_spent_its_rate_is_due_later(t: &Topic) {
     add(t, &["a-1", "a-2", "b-1"]).await;
     t.add("plain").await;
     let claims = t.claims("n").await;
-    assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["a-1", "b-1", "plain"]);
+    assert_eq!(ids(&claims), ["a-1", "b-1", "plain"]);
     t.advance(ms(1)).await;
     t.end("n", &claims[0], Change::Ack).await;
     let none = t.transfer("n", 10).await;
@@ -114,9 +114,7 @@ pub async fn rate_of_groups_that_was_set_overrides_the_code(t: &Topic) {
 
 /// A due job of this weight, with the group that its name begins with.
 fn heavy(name: &str, weight: u16) -> NewJob {
-    let (job, weight) = (member(name, ms(0)), Weight::new(weight).expect("it is a weight"));
-    let metadata = Metadata { weight, ..job.record.metadata().expect("it is a record") };
-    NewJob { due: job.due, ..with_metadata(name, &metadata) }
+    weighing(weight, member(name, ms(0)))
 }
 
 /// The start of a job spends its weight of the rate of its group. One for which there is no room waits for as much, one that is heavier than the
@@ -126,7 +124,7 @@ pub async fn job_spends_its_weight_of_the_rate_of_its_group(t: &Topic) {
     limit(t, 1).await;
     t.add_all(vec![heavy("a-1", 3), heavy("a-2", 4), heavy("a-3", 9), heavy("b-1", 2)]).await;
     let first = t.transfer("n", 10).await.claims;
-    assert_eq!(first.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["a-1", "b-1"]);
+    assert_eq!(ids(&first), ["a-1", "b-1"]);
     t.end("n", &first[0], Change::Ack).await;
     let none = t.transfer("n", 10).await;
     assert_eq!(

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::changes::update;
 use super::copies::import_of;
-use super::producer::{delayed, with_metadata};
+use super::producer::{changed, delayed};
 use super::setting::{drain, limit_to};
 use super::ticks::{new, tick};
-use super::topic::{Topic, ms, secs};
-use dq::job::{GroupName, Metadata, Priority, State};
+use super::topic::{Topic, ids, ms, secs};
+use dq::job::{GroupName, Priority, State};
 use dq::store::step::{Change, RejoinDue, TickJob, Verdict};
 use dq::store::{AddOutcome, ChangeKind, Due, Limit, LimitKind, LinkOptions, NewJob, OnDuplicate, Signal, TopicChange};
 
@@ -17,9 +17,12 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// A job with the group that its name begins with, due after `delay`.
 pub(super) fn member(name: &str, delay: Duration) -> NewJob {
     let group = GroupName::new(name.split('-').next().unwrap_or_default()).expect("it names a group");
-    let job = delayed(name, delay);
-    let metadata = Metadata { group: Some(group), ..job.record.metadata().expect("it is a record") };
-    NewJob { due: job.due, ..with_metadata(name, &metadata) }
+    changed(delayed(name, delay), |metadata| metadata.group = Some(group))
+}
+
+/// A due job of this priority, with the group that its name begins with.
+pub(super) fn ranked(name: &str, priority: Priority) -> NewJob {
+    changed(member(name, Duration::ZERO), |metadata| metadata.priority = priority)
 }
 
 /// The options of a node with this setting.
@@ -50,7 +53,7 @@ pub async fn one_job_of_a_group_runs_at_a_time(t: &Topic) {
     t.add_all(["a-1", "a-2", "b-1", "a-3"].map(|name| member(name, Duration::ZERO)).to_vec()).await;
     t.add("plain").await;
     let first = t.claims("n").await;
-    assert_eq!(first.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["a-1", "b-1", "plain"]);
+    assert_eq!(ids(&first), ["a-1", "b-1", "plain"]);
     let none = t.transfer("m", 10).await;
     assert_eq!((none.claims.len(), none.more), (0, false));
     t.end("n", &first[0], Change::Ack).await;
@@ -297,7 +300,7 @@ pub async fn group_survives_export_and_import(t: &Topic) {
     other.import(import_of(copies.clone(), OnDuplicate::Reject)).await;
     assert_eq!(other.export().await, copies);
     let claims = other.claims("n").await;
-    assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["a-2", "b-1"]);
+    assert_eq!(ids(&claims), ["a-2", "b-1"]);
     other.import(import_of(copies, OnDuplicate::Replace)).await;
     other.end("n", &claims[0], Change::Ack).await;
     other.claim("n", "a-1").await;
@@ -316,16 +319,11 @@ pub async fn jobs_of_a_tick_join_their_groups(t: &Topic) {
 /// The first job of a group competes by its own priority; within the group only due times and adds count (rule 4).
 pub async fn priority_does_not_reorder_a_group(t: &Topic) {
     limit(t, 1).await;
-    let ranked = |name: &str, priority| {
-        let job = member(name, Duration::ZERO);
-        let metadata = Metadata { priority, ..job.record.metadata().expect("it is a record") };
-        with_metadata(name, &metadata)
-    };
     t.add_job(ranked("a-low", Priority::Low)).await;
     t.add_job(ranked("a-high", Priority::High)).await;
     t.add_job(ranked("b-normal", Priority::Normal)).await;
     let claims = t.transfer("n", 10).await.claims;
-    assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["b-normal", "a-low"]);
+    assert_eq!(ids(&claims), ["b-normal", "a-low"]);
     t.end("n", &claims[1], Change::Ack).await;
     t.claim("n", "a-high").await;
 }

@@ -2,37 +2,30 @@
 
 use std::time::Duration;
 
-use super::copies::{copy_with, import_of};
+use super::copies::{copy_of, import_of};
 use super::groups::member;
-use super::producer::{answered, job, with_metadata};
+use super::producer::{job, weighing};
 use super::setting::limit_to;
 use super::ticks::{new, tick};
 use super::topic::{Topic, id, ms};
-use dq::job::{Deliver, GroupName, Metadata, State, Weight};
+use dq::job::{Deliver, GroupName, State, Weight};
 use dq::store::step::{Change, TickJob};
 use dq::store::{
-    AddOutcome, CopyPlace, ImportOutcome, Limit, LimitKind, LinkOptions, NewJob, Numbered, OnDuplicate, Rate,
-    StoreError, TooHeavy, TopicChange,
+    AddOutcome, CopyPlace, ImportOutcome, Limit, LimitKind, LinkOptions, NewJob, OnDuplicate, Rate, StoreError,
+    TooHeavy, TopicChange,
 };
 
 fn rate(text: &str) -> Rate {
     text.parse().expect("it is a rate")
 }
 
-/// A job of this weight.
-fn weighing(weight: u16, job: &NewJob) -> NewJob {
-    let weight = Weight::new(weight).expect("it is a weight");
-    let metadata = Metadata { weight, ..job.record.metadata().expect("it is a record") };
-    NewJob { due: job.due, generated: job.generated, ..with_metadata(job.id.as_str(), &metadata) }
-}
-
 /// A due job without a group.
 fn heavy(name: &str, weight: u16) -> NewJob {
-    weighing(weight, &job(name))
+    weighing(weight, job(name))
 }
 
 /// The refusal of a job of this weight, under the rate of its topic or of its group.
-fn refused(weight: u16, text: &str, group: Option<&str>) -> AddOutcome {
+pub(super) fn refused(weight: u16, text: &str, group: Option<&str>) -> AddOutcome {
     let group = group.map(|group| group.parse().expect("it is a name"));
     AddOutcome::TooHeavy(TooHeavy { weight: Weight::new(weight).expect("it is a weight"), rate: rate(text), group })
 }
@@ -71,7 +64,7 @@ pub async fn rate_in_the_code_of_a_node_refuses_heavy_jobs(t: &Topic) {
     assert_eq!(t.add_job(heavy("b", 9)).await, AddOutcome::Added, "the node has asked nothing yet");
     t.transfer("n", 1).await;
     assert_eq!(t.add_job(heavy("c", 7)).await, refused(7, "5/s, burst 1", None));
-    let of_group = |weight| weighing(weight, &member("g-1", ms(0)));
+    let of_group = |weight| weighing(weight, member("g-1", ms(0)));
     assert_eq!(t.add_job(of_group(6)).await, refused(6, "2/m", Some("g")));
     assert_eq!(t.add_job(heavy("d", 6)).await, AddOutcome::Added, "it has no group");
     set(t, "8/s").await;
@@ -84,13 +77,13 @@ pub async fn rate_in_the_code_of_a_node_refuses_heavy_jobs(t: &Topic) {
     t.set(limit_to(Limit::GroupRate(rate("4/s")), "")).await;
     assert_eq!(t.add_job(of_group(4)).await, AddOutcome::Added);
     assert_eq!(
-        t.add_job(weighing(5, &member("g-2", ms(0)))).await,
+        t.add_job(weighing(5, member("g-2", ms(0)))).await,
         refused(5, "4/s", Some("g")),
         "what is set overrides the code"
     );
     t.set(TopicChange::ClearLimit(LimitKind::GroupRate)).await;
     t.transfer("o", 1).await;
-    assert_eq!(t.add_job(weighing(5, &member("g-2", ms(0)))).await, AddOutcome::Added);
+    assert_eq!(t.add_job(weighing(5, member("g-2", ms(0)))).await, AddOutcome::Added);
 }
 
 /// A known id keeps its answer. A job that would take the place of another one is refused, a broadcast and a schedule never (rule 29).
@@ -130,42 +123,24 @@ pub async fn heavy_job_that_comes_back_waits(t: &Topic) {
     assert_eq!((t.state("a").await, t.state("b").await), (Some(State::Delayed), Some(State::Delayed)));
 }
 
-/// A repeat answers what the batch was answered, although the rate has room now (rules 18 and 29).
-pub async fn refusal_of_a_heavy_job_is_the_answer_of_a_repeat(t: &Topic) {
-    set(t, "3/s").await;
-    let p = t.producer_named("p");
-    let batch = || Numbered { number: 1, items: vec![heavy("a", 2), heavy("b", 4)] };
-    let first = answered(p.add(batch()).await.expect("add is answered"));
-    assert_eq!(first, [AddOutcome::Added, refused(4, "3/s", None)]);
-    set(t, "4/s").await;
-    assert_eq!(answered(p.add(batch()).await.expect("add is answered")), first);
-    assert_eq!(t.state("b").await, None);
-}
-
 /// An import of a waiting job that is too heavy is refused as a whole, and names the job (rules 27 and 29).
 pub async fn import_of_a_heavy_job_is_refused(t: &Topic) {
     set(t, "3/s").await;
     let at = t.in_ms(60_000);
-    let copy = |name: &str, place, weight| {
-        let metadata = heavy(name, weight).record.metadata().expect("it is a record");
-        copy_with(name, place, at, &metadata)
-    };
+    let waits = |job| copy_of(&job, CopyPlace::Delayed, at);
     let import = async |weight| {
-        let number = t.numbered::<()>(Vec::new()).number;
-        let copies = vec![copy("dead", CopyPlace::Dead, 9), copy("a", CopyPlace::Delayed, weight)];
-        t.producer().import(number, import_of(copies, OnDuplicate::Keep)).await
+        let copies = vec![copy_of(&heavy("dead", 9), CopyPlace::Dead, at), waits(heavy("a", weight))];
+        t.try_import(import_of(copies, OnDuplicate::Keep)).await
     };
     let error = import(4).await.expect_err("no period has room for it");
     let StoreError::TooHeavy { id, heavy } = &error else { panic!("{error}") };
     assert_eq!((id.as_str(), AddOutcome::TooHeavy(heavy.clone())), ("a", refused(4, "3/s", None)));
     assert!(error.nothing_done() && !error.is_outage());
     assert_eq!((t.state("dead").await, t.state("a").await), (None, None), "nothing was done");
-    assert_eq!(answered(import(3).await.expect("it has room")), [ImportOutcome::Added, ImportOutcome::Added]);
+    assert_eq!(import(3).await.expect("it has room"), [ImportOutcome::Added; 2]);
     t.set(limit_to(Limit::GroupRate(rate("2/s")), "")).await;
-    let metadata = weighing(3, &member("g-1", ms(0))).record.metadata().expect("it is a record");
-    let copies = vec![copy_with("g-1", CopyPlace::Delayed, at, &metadata)];
-    let number = t.numbered::<()>(Vec::new()).number;
-    let error = t.producer().import(number, import_of(copies, OnDuplicate::Keep)).await.expect_err("it is too heavy");
+    let copies = vec![waits(weighing(3, member("g-1", ms(0))))];
+    let error = t.try_import(import_of(copies, OnDuplicate::Keep)).await.expect_err("it is too heavy");
     let StoreError::TooHeavy { heavy, .. } = &error else { panic!("{error}") };
     assert_eq!(heavy.group.as_ref().map(GroupName::as_str), Some("g"));
     assert!(

@@ -3,7 +3,7 @@
 use super::copies::{copy, copy_with, import_of};
 use super::events::add_in_state;
 use super::producer::{answered, job, with_payload};
-use super::topic::{Topic, id, ms, secs};
+use super::topic::{Topic, id, ids, ms, secs};
 use dq::job::{Fence, Metadata, State};
 use dq::store::step::{Change, MOST_JOBS};
 use dq::store::{
@@ -40,7 +40,7 @@ pub async fn imported_due_time_stays(t: &Topic) {
     assert_eq!(t.due("past").await, past);
     t.import_new(copy("future", CopyPlace::Delayed, t.in_ms(7))).await;
     let claims = t.claims("n").await;
-    assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["past", "now"]);
+    assert_eq!(ids(&claims), ["past", "now"]);
     assert_eq!(claims[0].token.due, past);
     t.advance(ms(7)).await;
     assert_eq!(t.claimed_ids("n").await, ["future"]);
@@ -201,8 +201,7 @@ pub async fn import_of_a_fence_that_no_clock_reaches_is_refused(t: &Topic) {
         ..import_of(vec![copy("a", CopyPlace::Dead, t.now())], OnDuplicate::Keep)
     };
     for fence in [(1 << 52) + 1, (1 << 53) - 1, u64::MAX] {
-        let number = t.numbered::<()>(Vec::new()).number;
-        let refused = t.producer.import(number, import(fence)).await.expect_err("no clock reaches it");
+        let refused = t.try_import(import(fence)).await.expect_err("no clock reaches it");
         assert!(matches!(refused, StoreError::OverLimit { .. }), "{refused}");
         assert_eq!(t.state("a").await, None);
     }

@@ -98,9 +98,7 @@ pub async fn record_over_a_limit_of_the_format_changes_nothing(t: &Topic) {
         let changed = t.producer.change(t.numbered(changes)).await.expect_err("it is too large");
         let copies =
             vec![copy("c", CopyPlace::Dead, t.now()), JobCopy { record, ..copy("d", CopyPlace::Dead, t.now()) }];
-        let Numbered { number, .. } = t.numbered::<()>(Vec::new());
-        let imported =
-            t.producer.import(number, import_of(copies, OnDuplicate::Keep)).await.expect_err("it is too large");
+        let imported = t.try_import(import_of(copies, OnDuplicate::Keep)).await.expect_err("it is too large");
         for error in [added, changed, imported] {
             assert!(matches!(error, StoreError::OverLimit { .. }) && error.nothing_done(), "{error}");
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::topic::{LEASE, START, Topic, ms, secs};
+use super::topic::{LEASE, START, Topic, ids, ms, secs};
 use dq::job::State;
 use dq::store::step::{Change, ROLE_SLACK, Role, STANDBY_DELAY, Transfer, Transferred};
 use dq::store::{CommandKind, Signal};
@@ -14,10 +14,6 @@ async fn look_ahead(t: &Topic, node: &str, limit: usize) -> Transferred {
     t.transfer_with(node, Transfer { lookahead: AHEAD, ..t.transfer_of(node, limit) }).await
 }
 
-fn ids(answer: &Transferred) -> Vec<&str> {
-    answer.claims.iter().map(|claim| claim.id.as_str()).collect()
-}
-
 /// It claims what is due within the lookahead, to the millisecond, earliest first, and under its own due time (rule 4).
 pub async fn lookahead_claims_what_is_due_within_it(t: &Topic) {
     for (name, delay) in [("b", 5), ("c", 6), ("a", 2)] {
@@ -26,7 +22,7 @@ pub async fn lookahead_claims_what_is_due_within_it(t: &Topic) {
     let due = [t.due("a").await, t.due("b").await];
     t.set_clock(START + 999).await;
     let answer = look_ahead(t, "n", 10).await;
-    assert_eq!((ids(&answer), answer.more), (vec!["a", "b"], false));
+    assert_eq!((ids(&answer.claims), answer.more), (vec!["a", "b"], false));
     assert_eq!(answer.claims.iter().map(|claim| claim.token.due).collect::<Vec<_>>(), due);
     assert_eq!(
         (answer.clock.as_millis() * 1_000, answer.micros),
@@ -35,7 +31,7 @@ pub async fn lookahead_claims_what_is_due_within_it(t: &Topic) {
     );
     assert_eq!(t.state("c").await, Some(State::Delayed));
     t.set_clock(START + 1_000).await;
-    assert_eq!(ids(&look_ahead(t, "n", 10).await), ["c"]);
+    assert_eq!(ids(&look_ahead(t, "n", 10).await.claims), ["c"]);
 }
 
 /// It is bounded by its limit, and says whether more could be claimed now (rule 5).
@@ -44,9 +40,9 @@ pub async fn lookahead_is_bounded_and_reports_more(t: &Topic) {
         t.add_later(name, ms(delay)).await;
     }
     let first = look_ahead(t, "n", 1).await;
-    assert_eq!((ids(&first), first.more, first.sleep), (vec!["a"], true, ms(1)));
+    assert_eq!((ids(&first.claims), first.more, first.sleep), (vec!["a"], true, ms(1)));
     let second = look_ahead(t, "n", 1).await;
-    assert_eq!((ids(&second), second.more, second.sleep), (vec!["b"], false, ms(57)));
+    assert_eq!((ids(&second.claims), second.more, second.sleep), (vec!["b"], false, ms(57)));
 }
 
 /// A watcher and a standby watcher that look ahead come half of it earlier, and their roles lapse accordingly (rule 23).

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::groups::{add, limit, member};
 use super::setting::drain;
 use super::stopped::{group, groups, named, pass};
-use super::topic::{Topic, ms, secs};
+use super::topic::{Topic, ids, ms, secs};
 use dq::job::State;
 use dq::store::step::{Change, RejoinDue};
 use dq::store::{ChangeKind, CommandKind, Due, Pause, Signal, TopicChange, TopicSet, TopicState};
@@ -35,8 +35,7 @@ pub async fn jobs_of_a_paused_group_wait_and_the_others_run(t: &Topic) {
     t.end("n", &first[0], Change::Ack).await;
     t.add("plain").await;
     let answer = t.transfer("n", 10).await;
-    let ids: Vec<_> = answer.claims.iter().map(|claim| claim.id.as_str()).collect();
-    assert_eq!((ids, answer.more), (vec!["b-1", "plain"], false));
+    assert_eq!((ids(&answer.claims), answer.more), (vec!["b-1", "plain"], false));
     add(t, &["a-0"]).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0], "its next job is another one now");
     let seen = t.store.overview(&t.key, 0).await.expect("it is answered");
@@ -62,7 +61,7 @@ pub async fn pause_of_a_group_ends_by_itself(t: &Topic) {
     t.advance(ms(1)).await;
     assert_eq!(pause_of(t, "a").await, None);
     let claims = t.transfer("n", 10).await.claims;
-    assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["b-2", "a-1"], "it takes its turn");
+    assert_eq!(ids(&claims), ["b-2", "a-1"], "it takes its turn");
     assert_eq!(claims[1].token.due.after(secs(1)), t.now(), "which is no due time");
 }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::changes::update;
 use super::copies::import_of;
 use super::events::add_in_state;
-use super::producer::{delayed, job, replacing, with_metadata};
+use super::producer::{changed, delayed, job, replacing, with_metadata};
 use super::setting::drain;
 use super::ticks::{new, tick};
-use super::topic::{FALLBACK, Topic, id, ms, secs};
+use super::topic::{FALLBACK, Topic, id, ids, ms, secs};
 use dq::job::{Metadata, Priority, Record, State};
-use dq::store::step::{Change, RejoinDue, TickJob, Transferred, Verdict};
+use dq::store::step::{Change, RejoinDue, TickJob, Verdict};
 use dq::store::{AddOutcome, ChangeKind, Due, ExportPart, LinkOptions, NewJob, OnDuplicate, PageRequest, Signal};
 
 const AGEING: Duration = Duration::from_secs(600);
@@ -20,9 +20,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 pub(super) fn ranked(name: &str, delay: Duration) -> NewJob {
     let word = name.split('-').next().unwrap_or_default();
     let priority = word.parse().expect("the name begins with a priority");
-    let job = delayed(name, delay);
-    let metadata = Metadata { priority, ..job.record.metadata().expect("it is a record") };
-    NewJob { due: job.due, ..with_metadata(name, &metadata) }
+    changed(delayed(name, delay), |metadata| metadata.priority = priority)
 }
 
 async fn add(t: &Topic, names: &[&str]) {
@@ -30,22 +28,18 @@ async fn add(t: &Topic, names: &[&str]) {
     assert!(t.add_all(jobs).await.iter().all(|outcome| *outcome == AddOutcome::Added), "{names:?}");
 }
 
-fn names(answer: &Transferred) -> Vec<&str> {
-    answer.claims.iter().map(|claim| claim.id.as_str()).collect()
-}
-
 /// The ids of up to `limit` claims of a node, in their order.
 async fn claimed(t: &Topic, node: &str, limit: usize) -> Vec<String> {
-    names(&t.transfer(node, limit).await).into_iter().map(str::to_owned).collect()
+    ids(&t.transfer(node, limit).await.claims).into_iter().map(str::to_owned).collect()
 }
 
 /// Of jobs that are due together, the high ones go first, and the low ones last (rule 4).
 pub async fn due_jobs_are_claimed_by_their_priorities(t: &Topic) {
     add(t, &["low-a", "normal-a", "high-a", "normal-b", "low-b", "high-b"]).await;
     let first = t.transfer("n", 3).await;
-    assert_eq!((names(&first), first.more), (vec!["high-a", "high-b", "normal-a"], true));
+    assert_eq!((ids(&first.claims), first.more), (vec!["high-a", "high-b", "normal-a"], true));
     let rest = t.transfer("n", 10).await;
-    assert_eq!((names(&rest), rest.more), (vec!["normal-b", "low-a", "low-b"], false));
+    assert_eq!((ids(&rest.claims), rest.more), (vec!["normal-b", "low-a", "low-b"], false));
 }
 
 /// A job overtakes those of the next lower priority that have been due for less than the ageing longer, and no others (rule 4).
@@ -71,7 +65,7 @@ pub async fn low_job_starts_under_a_flood_of_high_ones(t: &Topic) {
         let name = format!("high-{n}");
         add(t, &[&name]).await;
         let answer = t.transfer("n", 1).await;
-        assert_eq!(names(&answer), [name.as_str()], "the low one has been due for {:?}", step * n);
+        assert_eq!(ids(&answer.claims), [name.as_str()], "the low one has been due for {:?}", step * n);
         t.end("n", &answer.claims[0], Change::Ack).await;
         t.advance(if n < 8 { step } else { ms(1) }).await;
     }
@@ -85,7 +79,7 @@ pub async fn job_that_is_not_due_competes_with_none(t: &Topic) {
     add(t, &["low", "normal"]).await;
     assert_eq!(claimed(t, "n", 1).await, ["normal"]);
     let answer = t.transfer("n", 10).await;
-    assert_eq!((names(&answer), answer.more), (vec!["low"], false));
+    assert_eq!((ids(&answer.claims), answer.more), (vec!["low"], false));
     t.advance(secs(60) - ms(1)).await;
     assert_eq!(claimed(t, "n", 10).await, [""; 0]);
     t.advance(ms(1)).await;
@@ -276,9 +270,9 @@ pub async fn draining_topic_counts_all_priorities(t: &Topic) {
     t.set(drain("why")).await;
     t.advance(secs(1)).await;
     let answer = t.transfer("n", 1).await;
-    assert_eq!((names(&answer), answer.left, t.scan().await.left), (vec!["high"], 3, 3));
+    assert_eq!((ids(&answer.claims), answer.left, t.scan().await.left), (vec!["high"], 3, 3));
     let rest = t.transfer("n", 10).await;
-    assert_eq!((names(&rest), rest.left, rest.sleep), (vec!["normal", "low", "low-a"], 0, FALLBACK));
+    assert_eq!((ids(&rest.claims), rest.left, rest.sleep), (vec!["normal", "low", "low-a"], 0, FALLBACK));
 }
 
 /// A node says in its requests how long the ageing is; zero: priorities have no effect (rule 4).
@@ -307,7 +301,7 @@ pub async fn claim_by_priority_is_bounded(t: &Topic) {
     t.add_all(["low", "normal", "high"].map(large).to_vec()).await;
     t.enter("n").await;
     let answer = t.transfer_with("n", dq::store::step::Transfer { bytes: 2_500, ..t.transfer_of("n", 10) }).await;
-    assert_eq!((names(&answer), answer.more), (vec!["high", "normal"], true));
+    assert_eq!((ids(&answer.claims), answer.more), (vec!["high", "normal"], true));
     assert_eq!(claimed(t, "n", 10).await, ["low"]);
     assert!(t.find("low").await.is_some_and(|found| found.id == id("low") && found.place.state() == State::Running));
     t.add_all(vec![job("a")]).await;

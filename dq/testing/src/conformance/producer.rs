@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::topic::{Topic, id, lock};
-use dq::job::{Codec, Deliver, Fence, Metadata, ProducerId, Record};
+use dq::job::{Codec, Deliver, Fence, Metadata, ProducerId, Record, Weight};
 use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate, Producer,
 };
@@ -30,6 +30,18 @@ pub(super) fn delayed(name: &str, delay: Duration) -> NewJob {
 /// A job with these metadata, due at once.
 pub(super) fn with_metadata(name: &str, metadata: &Metadata) -> NewJob {
     NewJob { record: Record::new(metadata, Codec::Json, name.as_bytes()), ..job(name) }
+}
+
+/// This job with other metadata; its payload is its id.
+pub(super) fn changed(job: NewJob, change: impl FnOnce(&mut Metadata)) -> NewJob {
+    let mut metadata = job.record.metadata().expect("it is a record");
+    change(&mut metadata);
+    NewJob { record: with_metadata(job.id.as_str(), &metadata).record, ..job }
+}
+
+/// This job with this weight.
+pub(super) fn weighing(weight: u16, job: NewJob) -> NewJob {
+    changed(job, |metadata| metadata.weight = Weight::new(weight).expect("it is a weight"))
 }
 
 /// A job with a retention of one minute.

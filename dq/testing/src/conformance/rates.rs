@@ -1,8 +1,8 @@
 //! How many jobs of a topic all nodes together claim within a period (rule 29).
 
-use super::producer::job;
-use super::topic::{FALLBACK, Topic, ms, secs};
-use dq::job::{Codec, JobId, Metadata, Record, Weight};
+use super::producer::{changed, job, weighing};
+use super::topic::{FALLBACK, Topic, ids, ms, secs};
+use dq::job::JobId;
 use dq::store::step::{Change, RejoinDue};
 use dq::store::{Limit, LimitKind, LinkOptions, NewJob, Pause, Rate, Signal, TopicChange, TopicState};
 
@@ -88,9 +88,7 @@ pub async fn tick_spends_none_of_the_rate(t: &Topic) {
 
 /// A due job of this weight.
 fn heavy(name: &str, weight: u16) -> NewJob {
-    let weight = Weight::new(weight).expect("it is a weight");
-    let metadata = Metadata { weight, delay: ms(300), ..Metadata::default() };
-    NewJob { record: Record::new(&metadata, Codec::Json, b"null"), ..job(name) }
+    weighing(weight, changed(job(name), |metadata| metadata.delay = ms(300)))
 }
 
 /// The start of a job spends its weight, and the first one for which there is no room waits for as much, and all behind it (rule 29).
@@ -98,19 +96,14 @@ pub async fn job_spends_its_weight_of_the_rate(t: &Topic) {
     nodes(t, "10/s, burst 4", &["n"]);
     t.add_all(vec![heavy("a", 3), heavy("b", 2), heavy("c", 4), job("d")]).await;
     let first = t.transfer("n", 10).await;
-    let ids = |claims: &[dq::store::step::Claim]| claims.iter().map(|claim| claim.id.to_string()).collect::<Vec<_>>();
-    assert_eq!(
-        (ids(&first.claims), first.more, first.sleep),
-        (vec!["a".into(), "b".into()], false, ms(397)),
-        "four intervals"
-    );
+    assert_eq!((ids(&first.claims), first.more, first.sleep), (vec!["a", "b"], false, ms(397)), "four intervals");
     assert_eq!(first.claims[0].record.weight().get(), 3);
     t.advance(ms(396)).await;
     let none = t.transfer("n", 10).await;
     assert_eq!((none.claims.len(), none.more, none.sleep), (0, false, ms(1)));
     t.advance(ms(1)).await;
     let second = t.transfer("n", 10).await;
-    assert_eq!((ids(&second.claims), second.sleep), (vec!["c".into()], ms(101)));
+    assert_eq!((ids(&second.claims), second.sleep), (vec!["c"], ms(101)));
     // A rejoin keeps the weight.
     t.end("n", &second.claims[0], Change::Rejoin(RejoinDue::After(ms(0)))).await;
     t.advance(ms(101)).await;

@@ -276,7 +276,7 @@ impl Topic {
     /// Claims this job, which must be the only one that is due.
     pub async fn claim(&self, node: &str, only: &str) -> Claim {
         let mut claims = self.claims(node).await;
-        assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), [only], "what {node} claimed");
+        assert_eq!(ids(&claims), [only], "what {node} claimed");
         claims.remove(0)
     }
 
@@ -413,7 +413,7 @@ impl Topic {
     /// Claims this job, which must be the only one that has been UNACKED for seven days.
     pub async fn claim_unacked(&self, node: &str, only: &str) -> Claim {
         let mut claims = self.sweep(node, self.sweep_of(node, MOST_JOBS)).await.claims;
-        assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), [only], "what {node} claimed");
+        assert_eq!(ids(&claims), [only], "what {node} claimed");
         claims.remove(0)
     }
 
@@ -432,6 +432,11 @@ impl Topic {
         let leases = self.scan().await.leases;
         leases.into_iter().find(|(holder, _)| holder.as_str() == node).map(|(_, end)| end)
     }
+}
+
+/// The ids of these claims, in their order.
+pub(super) fn ids(claims: &[Claim]) -> Vec<&str> {
+    claims.iter().map(|claim| claim.id.as_str()).collect()
 }
 
 /// The metadata of a claimed job, with this state.

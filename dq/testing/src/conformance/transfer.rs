@@ -1,7 +1,7 @@
 //! The step `transfer`, DELAYED → RUNNING: which jobs it claims, when, and under which sequence number (rules 4 to 9).
 
 use super::producer::{delayed, job};
-use super::topic::{LEASE, START, Topic, ms, refused, secs};
+use super::topic::{LEASE, START, Topic, ids, ms, refused, secs};
 use dq::job::{Sequence, State};
 use dq::store::step::{Change, Transfer};
 use dq::store::{Due, JobPlace, NewJob};
@@ -59,7 +59,7 @@ pub async fn transfer_is_bounded_and_reports_more(t: &Topic) {
         [(&["j0", "j1"], true), (&["j2", "j3"], true), (&["j4", "j5"], false), (&[], false)];
     for (claimed, more) in pages {
         let answer = t.transfer("n", 2).await;
-        assert_eq!(answer.claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), claimed);
+        assert_eq!(ids(&answer.claims), claimed);
         assert_eq!((answer.more, answer.dropped), (more, vec![]));
     }
 }

@@ -1,20 +1,17 @@
 //! How groups take turns while more of their jobs are due than may run (rule 4).
 
-use std::time::Duration;
-
 use super::changes::update;
-use super::groups::{add, limit, member};
-use super::producer::with_metadata;
+use super::groups::{add, limit, member, ranked};
 use super::setting::drain;
-use super::topic::{Topic, ms, secs};
-use dq::job::{Metadata, Priority, State};
+use super::topic::{Topic, ids, ms, secs};
+use dq::job::{Priority, State};
 use dq::store::step::{Change, Claim, Transfer};
 use dq::store::{AddOutcome, ChangeKind, Due, OnDuplicate, Signal, TopicChange};
 
 /// Claims one job, which must be this one.
 async fn next(t: &Topic, name: &str) -> Claim {
     let claims = t.transfer("n", 1).await.claims;
-    assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), [name]);
+    assert_eq!(ids(&claims), [name]);
     claims.into_iter().next().expect("it is claimed")
 }
 
@@ -147,11 +144,6 @@ pub async fn turn_is_no_time_before_the_due_time(t: &Topic) {
 /// A turn counts like a due time where priorities compete (rule 4).
 pub async fn turns_compete_by_priority(t: &Topic) {
     limit(t, 1).await;
-    let ranked = |name: &str, priority| {
-        let job = member(name, Duration::ZERO);
-        let metadata = Metadata { priority, ..job.record.metadata().expect("it is a record") };
-        with_metadata(name, &metadata)
-    };
     for (group, priority) in [("a", Priority::Low), ("b", Priority::Normal), ("c", Priority::High)] {
         for n in 1..4 {
             t.add_job(ranked(&format!("{group}-{n}"), priority)).await;
@@ -178,11 +170,11 @@ pub async fn claim_of_turns_is_bounded(t: &Topic) {
         serve(t, name).await;
     }
     let claims = t.transfer_with("n", Transfer { bytes: 1, ..t.transfer_of("n", 10) }).await.claims;
-    assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["a-2"]);
+    assert_eq!(ids(&claims), ["a-2"]);
     t.advance(ms(1)).await;
     t.end("n", &claims[0], Change::Ack).await;
     let rest = t.transfer("n", 2).await;
-    assert_eq!(rest.claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["b-2", "c-2"]);
+    assert_eq!(ids(&rest.claims), ["b-2", "c-2"]);
     assert!(rest.more);
     next(t, "a-3").await;
 }
