@@ -8,7 +8,7 @@ use allocation_counter::measure;
 use dq::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::prelude::*;
 use dq::store::redis::RedisStore;
-use dq::store::step::{Change, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
+use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
 use dq::store::{NewJob, Numbered, Store};
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
@@ -134,23 +134,13 @@ fn adding_to_redis_and_claiming_from_it_allocates_little() {
         let mut left = BATCH;
         let run = allocations(&runtime, BATCH, async {
             while left > 0 {
-                let request = Transfer {
-                    last_seen,
-                    limit: 100,
-                    bytes: USUAL_BYTES,
-                    lease: LEASE,
-                    fallback: LEASE,
-                    lookahead: Duration::ZERO,
-                };
+                let request = Transfer::new(last_seen, 100, LEASE);
                 let Sequenced::Done(answer) = link.step(request).await.unwrap() else { panic!("the number is right") };
                 last_seen = answer.lease_status.sequence;
                 left -= answer.claims.len() as u64;
-                let ack = |claim: dq::store::step::Claim| Outcome {
-                    id: claim.id,
-                    token: claim.token,
-                    change: Change::Ack,
-                    metadata: None,
-                };
+                // Unlike `Claim::outcome`, this copies no id.
+                let ack =
+                    |claim: Claim| Outcome { id: claim.id, token: claim.token, change: Change::Ack, metadata: None };
                 let outcomes = answer.claims.into_iter().map(ack).collect();
                 link.step(Settle { last_seen, lease: LEASE, bytes: USUAL_BYTES, outcomes }).await.unwrap();
             }

@@ -133,14 +133,7 @@ impl Rig {
     /// Asks for a claim; the answer goes to [`claimed`](Self::claimed).
     pub fn transfer(&mut self, limit: usize) -> Pending<Sequenced<Transferred>> {
         self.enter();
-        self.link.step(Transfer {
-            last_seen: self.last_seen,
-            limit,
-            bytes: USUAL_BYTES,
-            lease: Duration::from_secs(15),
-            fallback: Duration::from_secs(15),
-            lookahead: Duration::ZERO,
-        })
+        self.link.step(Transfer::new(self.last_seen, limit, Duration::from_secs(15)))
     }
 
     pub fn claimed(&mut self, answer: Pending<Sequenced<Transferred>>) -> Result<Vec<Claim>, StoreError> {
@@ -163,13 +156,9 @@ impl Rig {
     }
 
     pub fn settle(&self, outcomes: Vec<(&Claim, Change, Option<Metadata>)>) -> Pending<Settled> {
-        let outcome = |(claim, change, metadata): (&Claim, Change, Option<Metadata>)| Outcome {
-            id: claim.id.clone(),
-            token: claim.token,
-            change,
-            metadata,
-        };
-        let outcomes = outcomes.into_iter().map(outcome).collect();
+        let outcomes = outcomes.into_iter();
+        let outcomes =
+            outcomes.map(|(claim, change, metadata)| Outcome { metadata, ..claim.outcome(change) }).collect();
         let lease = Duration::from_secs(15);
         self.link.step(Settle { last_seen: self.last_seen, lease, bytes: USUAL_BYTES, outcomes })
     }

@@ -67,14 +67,7 @@ impl Fixture {
 
     /// Claims what is due.
     pub(super) async fn claim(&self) -> Vec<Claim> {
-        let request = Transfer {
-            last_seen: self.sequence.get(),
-            limit: 1_000,
-            bytes: USUAL_BYTES,
-            lease: 60 * SECOND,
-            fallback: 15 * SECOND,
-            lookahead: Duration::ZERO,
-        };
+        let request = Transfer::new(self.sequence.get(), 1_000, 60 * SECOND);
         let Sequenced::Done(taken) = self.node.step(request).await.unwrap() else {
             panic!("the sequence number is current")
         };
@@ -83,12 +76,7 @@ impl Fixture {
     }
 
     async fn settle(&self, claims: &[Claim], change: Change, metadata: Option<Metadata>) {
-        let outcome = |claim: &Claim| Outcome {
-            id: claim.id.clone(),
-            token: claim.token,
-            change: change.clone(),
-            metadata: metadata.clone(),
-        };
+        let outcome = |claim: &Claim| Outcome { metadata: metadata.clone(), ..claim.outcome(change.clone()) };
         let outcomes = claims.iter().map(outcome).collect();
         self.node
             .step(Settle { last_seen: self.sequence.get(), lease: 60 * SECOND, bytes: USUAL_BYTES, outcomes })

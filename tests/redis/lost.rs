@@ -111,16 +111,7 @@ async fn an_add_leaves_a_job_that_runs_on_any_node() {
     let dq::store::step::Sequenced::Done(page) = other.step(first).await.unwrap() else {
         panic!("it is the first page")
     };
-    let last_seen = page.lease_status.sequence;
-    let transfer = dq::store::step::Transfer {
-        last_seen,
-        limit: 9,
-        bytes: USUAL_BYTES,
-        lease: LEASE,
-        fallback: LEASE,
-        lookahead: Duration::ZERO,
-    };
-    other.step(transfer).await.unwrap();
+    other.step(dq::store::step::Transfer::new(page.lease_status.sequence, 9, LEASE)).await.unwrap();
     for (name, wanted) in [("a", AddOutcome::Exists(State::Running)), ("d", AddOutcome::Exists(State::Running))] {
         assert_eq!(outcome_of(&topic, job(name)).await, wanted, "{name}");
     }

@@ -28,7 +28,7 @@ async fn ack_all(topic: &Topic) -> usize {
         let (_, payload) = claim.record.payload().unwrap();
         let result = Some(KeptState::from_bytes(payload));
         let metadata = Metadata { result, retain: Duration::from_secs(3_600), ..claim.record.metadata().unwrap() };
-        Outcome { id: claim.id.clone(), token: claim.token, change: Change::Ack, metadata: Some(metadata) }
+        Outcome { metadata: Some(metadata), ..claim.outcome(Change::Ack) }
     };
     let outcomes = claims.iter().map(outcome).collect();
     let request = Settle { last_seen: topic.last_seen(), lease: LEASE, bytes: USUAL_BYTES, outcomes };

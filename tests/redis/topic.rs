@@ -180,14 +180,7 @@ impl Topic {
     }
 
     pub async fn transfer_of(&self, limit: usize, bytes: usize) -> Result<Transferred, StoreError> {
-        let request = Transfer {
-            last_seen: self.last_seen(),
-            limit,
-            bytes,
-            lease: LEASE,
-            fallback: LEASE,
-            lookahead: Duration::ZERO,
-        };
+        let request = Transfer { bytes, ..Transfer::new(self.last_seen(), limit, LEASE) };
         match self.link.step(request).await? {
             Sequenced::Done(answer) => {
                 self.last_seen.store(answer.lease_status.sequence.0, Ordering::Relaxed);
@@ -222,12 +215,7 @@ impl Topic {
         change: Change,
         metadata: Option<Metadata>,
     ) -> Result<Settled, StoreError> {
-        let outcome = |claim: &Claim| Outcome {
-            id: claim.id.clone(),
-            token: claim.token,
-            change: change.clone(),
-            metadata: metadata.clone(),
-        };
+        let outcome = |claim: &Claim| Outcome { metadata: metadata.clone(), ..claim.outcome(change.clone()) };
         let outcomes = claims.iter().map(outcome).collect();
         self.link.step(Settle { last_seen: self.last_seen(), lease: LEASE, bytes: USUAL_BYTES, outcomes }).await
     }

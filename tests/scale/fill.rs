@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dq::job::{AppName, Cause, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
 use dq::provider::Provider;
-use dq::store::step::{Reconcile, Sequenced, Transfer, USUAL_BYTES};
+use dq::store::step::{Reconcile, Sequenced, Transfer};
 use dq::store::{BatchAnswer, CopyPlace, Due, Import, ImportOutcome, JobCopy, NewJob, Numbered, OnDuplicate, Store};
 use dq::time::Timestamp;
 use futures_util::StreamExt;
@@ -105,14 +105,7 @@ async fn claim(store: &dyn Store, node: &NodeId) {
     let link = store.link(&key(), node);
     let reconcile = Reconcile { last_seen: Default::default(), after: None, limit: 1 };
     let Sequenced::Done(reconciled) = link.step(reconcile).await.unwrap() else { panic!("a first page") };
-    let transfer = Transfer {
-        last_seen: reconciled.lease_status.sequence,
-        limit: HELD,
-        bytes: USUAL_BYTES,
-        lease: Duration::from_secs(600),
-        fallback: Duration::from_secs(600),
-        lookahead: Duration::ZERO,
-    };
+    let transfer = Transfer::new(reconciled.lease_status.sequence, HELD, Duration::from_secs(600));
     let Sequenced::Done(claimed) = link.step(transfer).await.unwrap() else { panic!("it is reconciled") };
     assert_eq!(claimed.claims.len(), HELD);
 }

@@ -142,15 +142,7 @@ async fn no_debug_text_of_a_store_shows_a_payload() {
         else {
             panic!("{reconciled:?}")
         };
-        let transfer = Transfer {
-            last_seen,
-            limit: 1,
-            bytes: USUAL_BYTES,
-            lease: Duration::from_secs(15),
-            fallback: Duration::from_secs(15),
-            lookahead: Duration::from_secs(1),
-        };
-        let claimed = link.step(transfer).await.unwrap();
+        let claimed = link.step(Transfer::new(last_seen, 1, Duration::from_secs(15))).await.unwrap();
         assert!(matches!(&claimed, Sequenced::Done(answer) if answer.claims.len() == 1), "{claimed:?}");
         show(&mut said, &claimed);
         show(&mut said, &(&link, &producer, &store));

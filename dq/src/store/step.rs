@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use super::outbox::FollowUps;
 use super::topic_state::TopicState;
-use crate::job::{Isolation, JobId, Metadata, NodeId, Record, Sequence, Token};
+use crate::job::{Isolation, JobId, Metadata, NodeId, Sequence, Token};
 use crate::time::Timestamp;
 
+mod claim;
 mod note;
 mod tick;
 
+pub use claim::Claim;
 pub use note::{Exhaust, Note, NoteVerdict, Noted, Noting};
 pub use tick::{Tick, TickJob};
 
@@ -60,19 +62,6 @@ pub enum Sequenced<T> {
     Reconcile(LeaseStatus),
 }
 
-/// A job that a node claimed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
-    /// The job.
-    pub id: JobId,
-    /// The token of the run, which every outcome must carry.
-    pub token: Token,
-    /// Its record.
-    pub record: Record,
-    /// Crashes since its last settled outcome.
-    pub crashes: u32,
-}
-
 /// The role of a node that learns when the head is due. Other nodes learn only the fallback, so that they do not all
 /// transfer for one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +91,11 @@ pub struct Transfer {
 }
 
 impl Transfer {
+    /// A request of the usual size, which does not look ahead, of a node that sleeps for its lease at most.
+    pub const fn new(last_seen: Sequence, limit: usize, lease: Duration) -> Self {
+        Self { last_seen, limit, bytes: USUAL_BYTES, lease, fallback: lease, lookahead: Duration::ZERO }
+    }
+
     /// How long before the head is due a node comes that looks ahead: half of it, rounded up to the millisecond. So it also
     /// claims what is due shortly behind the head.
     pub const fn comes_ahead(lookahead: Duration) -> Duration {

@@ -5,9 +5,7 @@ use super::events::add_in_state;
 use super::producer::{answered, command, with_payload};
 use super::topic::{FALLBACK, LEASE, MAX_CRASHES, Topic, id, ids, ms, secs};
 use dq::job::{Deliver, State};
-use dq::store::step::{
-    Change, Claim, MOST_JOBS, Outcome, Publish, Reclaim, Settle, Sweep, Transfer, USUAL_BYTES, Verdict,
-};
+use dq::store::step::{Change, Claim, MOST_JOBS, Publish, Reclaim, Settle, Sweep, Transfer, USUAL_BYTES, Verdict};
 use dq::store::{AddOutcome, CommandKind, Due, NewJob, OnDuplicate, PageRequest};
 
 /// The size of the payloads of these jobs.
@@ -132,9 +130,7 @@ async fn all_are_replaced(t: &Topic) {
 pub async fn settle_is_bounded_by_the_bytes_of_replacements(t: &Topic) {
     let mut left = replaced(t).await;
     for settled in [2, 2, 1] {
-        let outcome =
-            |claim: &Claim| Outcome { id: claim.id.clone(), token: claim.token, change: Change::Ack, metadata: None };
-        let outcomes: Vec<_> = left.iter().map(outcome).collect();
+        let outcomes = left.iter().map(|claim| claim.outcome(Change::Ack)).collect();
         let request = Settle { last_seen: t.last_seen("n"), lease: LEASE, bytes: ROOM, outcomes };
         let verdicts = t.link("n").step(request).await.expect("settle is answered").verdicts;
         let done = verdicts.iter().filter(|verdict| **verdict == Verdict::Done).count();

@@ -7,10 +7,6 @@ use dq::store::JobPlace;
 use dq::store::step::{Change, Claim, Outcome, RejoinDue, Verdict};
 use dq::time::Timestamp;
 
-fn outcome(claim: &Claim, change: Change) -> Outcome {
-    Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None }
-}
-
 /// An acked job with a retention is DONE until the retention ends (step `settle`).
 pub async fn acked_job_is_kept_for_its_retention(t: &Topic) {
     t.add_job(retained("a")).await;
@@ -163,8 +159,8 @@ pub async fn repeated_outcome_is_stale(t: &Topic) {
 pub async fn stale_outcome_does_not_hold_back_the_others(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let claims = t.claims("n").await;
-    let stale = Outcome { token: Token { fence: Fence(1), ..claims[1].token }, ..outcome(&claims[1], Change::Ack) };
-    let outcomes = vec![outcome(&claims[0], Change::Ack), stale, outcome(&claims[2], Change::Dead)];
+    let stale = Outcome { token: Token { fence: Fence(1), ..claims[1].token }, ..claims[1].outcome(Change::Ack) };
+    let outcomes = vec![claims[0].outcome(Change::Ack), stale, claims[2].outcome(Change::Dead)];
     let settled = t.settle_all("n", outcomes).await;
     assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Stale, Verdict::Done]);
     assert_eq!((t.state("a").await, t.state("c").await), (None, Some(State::Dead)));
@@ -174,7 +170,7 @@ pub async fn stale_outcome_does_not_hold_back_the_others(t: &Topic) {
 /// A batch that names a job twice settles it once (rules 1, 10).
 pub async fn job_named_twice_is_settled_once(t: &Topic) {
     let claim = t.running("n", "a").await;
-    let settled = t.settle_all("n", vec![outcome(&claim, Change::Retry(ms(0))), outcome(&claim, Change::Ack)]).await;
+    let settled = t.settle_all("n", vec![claim.outcome(Change::Retry(ms(0))), claim.outcome(Change::Ack)]).await;
     assert_eq!(settled.verdicts[0], Verdict::Done);
     assert_ne!(settled.verdicts[1], Verdict::Done);
     assert_eq!(t.state("a").await, Some(State::Delayed));

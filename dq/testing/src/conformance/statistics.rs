@@ -6,7 +6,7 @@ use super::ticks::{new, tick};
 use super::topic::{MAX_CRASHES, Topic, ms, secs};
 use dq::inspect::Scale;
 use dq::job::{Cause, Metadata, State};
-use dq::store::step::{Change, Claim, MOST_JOBS, Outcome, RejoinDue, Verdict};
+use dq::store::step::{Change, MOST_JOBS, Outcome, RejoinDue, Verdict};
 use dq::store::{MOST_MINUTES, MinuteCounts};
 use std::time::Duration;
 
@@ -30,10 +30,6 @@ impl Topic {
         assert_eq!(minutes.len(), 1, "{minutes:?}");
         minutes[0]
     }
-}
-
-fn outcome(claim: &Claim, change: Change) -> Outcome {
-    Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None }
 }
 
 /// A transfer counts the jobs that it claims, and how late each of them is; one that claims nothing counts nothing (rule 31).
@@ -72,12 +68,12 @@ pub async fn ends_of_runs_are_counted_by_their_outcomes(t: &Topic) {
     ];
     t.add_all((0..changes.len()).map(|n| job(&format!("j{n}"))).chain([retained("kept"), job("old")]).collect()).await;
     let claims = t.claims("n").await;
-    let mut outcomes: Vec<_> = claims.iter().zip(changes).map(|(claim, change)| outcome(claim, change)).collect();
+    let mut outcomes: Vec<_> = claims.iter().zip(changes).map(|(claim, change)| claim.outcome(change)).collect();
     let [old] = &claims[claims.len() - 1..] else { panic!("{claims:?}") };
     assert_eq!(old.id.as_str(), "old");
-    outcomes.push(outcome(&claims[claims.len() - 2], Change::Ack));
+    outcomes.push(claims[claims.len() - 2].outcome(Change::Ack));
     let expired = Metadata { cause: Some(Cause::Expired), exhausted: true, ..Metadata::default() };
-    outcomes.push(Outcome { metadata: Some(expired), ..outcome(old, Change::Dead) });
+    outcomes.push(Outcome { metadata: Some(expired), ..old.outcome(Change::Dead) });
     assert_eq!(t.settle_all("n", outcomes).await.verdicts, vec![Verdict::Done; 9]);
     let counted = t.counted().await;
     let MinuteCounts { claimed, ran, done, failed, dead, .. } = counted;
@@ -90,7 +86,7 @@ pub async fn a_batch_of_acks_is_counted(t: &Topic) {
     t.add_all((0..MOST_JOBS).map(|n| job(&format!("{n:04}"))).collect()).await;
     let claims = t.claims("n").await;
     for part in claims.chunks(600) {
-        t.settle_all("n", part.iter().map(|claim| outcome(claim, Change::Ack)).collect()).await;
+        t.settle_all("n", part.iter().map(|claim| claim.outcome(Change::Ack)).collect()).await;
     }
     let MinuteCounts { claimed, ran, done, failed, .. } = t.counted().await;
     assert_eq!((claimed, ran, done, failed), (1_000, 1_000, 1_000, 0));
@@ -141,7 +137,7 @@ pub async fn stale_outcomes_are_not_counted(t: &Topic) {
     let MinuteCounts { claimed, ran, failed, .. } = t.counted().await;
     assert_eq!((claimed, ran, failed), (2, 0, 0));
     let other = t.running("n", "b").await;
-    let settled = t.settle_all("n", vec![outcome(&first, Change::Ack), outcome(&other, Change::Ack)]).await;
+    let settled = t.settle_all("n", vec![first.outcome(Change::Ack), other.outcome(Change::Ack)]).await;
     assert_eq!(settled.verdicts, [Verdict::Stale, Verdict::Done]);
     t.end("n", &second, Change::Ack).await;
     let MinuteCounts { ran, done, .. } = t.counted().await;
@@ -210,7 +206,7 @@ pub async fn overview_has_the_statistics_of_the_last_minutes(t: &Topic) {
         t.add(&format!("j{n}")).await;
         t.advance(ms(20)).await;
         let claims = t.claims("n").await;
-        t.settle_all("n", claims.iter().map(|claim| outcome(claim, Change::Ack)).collect()).await;
+        t.settle_all("n", claims.iter().map(|claim| claim.outcome(Change::Ack)).collect()).await;
         t.advance(secs(60)).await;
     }
     let recent = t.store.overview(&t.key, 0).await.expect("overview is answered").recent.expect("the topic counts");

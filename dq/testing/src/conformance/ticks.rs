@@ -6,7 +6,7 @@ use super::events::{NODE, add_in_state};
 use super::producer::{job, replacing, retained};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{Codec, Deliver, Metadata, Record, State};
-use dq::store::step::{Change, Claim, MOST_JOBS, Outcome, Tick, TickJob, Verdict};
+use dq::store::step::{Change, Claim, MOST_JOBS, Tick, TickJob, Verdict};
 use dq::store::{ChangeKind, ChangeVerdict, CopyPlace, JobChange, JobPlace, StoreError};
 use dq::time::Timestamp;
 
@@ -117,13 +117,12 @@ pub async fn tick_sees_what_its_request_has_ended(t: &Topic) {
     }
     let claims = t.claims("n").await;
     let [a, last, s] = &claims[..] else { panic!("{claims:?}") };
-    let outcome = |claim: &Claim, change| Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None };
     let request = Tick {
         unless: Some((id("last"), schedule("skipped"))),
         ..tick(t, vec![TickJob { record: schedule("new"), ..new("a") }])
     };
-    let ticked = outcome(s, Change::Tick(Box::new(request)));
-    let settled = t.settle_all("n", vec![ticked, outcome(a, Change::Ack), outcome(last, Change::Ack)]).await;
+    let ticked = s.outcome(Change::Tick(Box::new(request)));
+    let settled = t.settle_all("n", vec![ticked, a.outcome(Change::Ack), last.outcome(Change::Ack)]).await;
     assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Done, Verdict::Done]);
     assert_eq!((t.payload("a").await, t.state("last").await), ("new".into(), Some(State::Done)));
 }

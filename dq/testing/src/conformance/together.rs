@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use super::producer::{answered, job};
 use super::topic::{LEASE, Topic, done, id};
 use dq::job::{JobId, Sequence, State};
-use dq::store::step::{Change, Outcome, Reconcile, Settle, Transfer, USUAL_BYTES, Verdict};
+use dq::store::step::{Change, Reconcile, Settle, Transfer, USUAL_BYTES, Verdict};
 use dq::store::{AddOutcome, CommandKind, Link, Numbered};
 
 /// Claims until no job is due, seven at a time.
@@ -17,15 +17,7 @@ async fn claim_all(link: Arc<dyn Link>) -> Vec<(JobId, u64)> {
     let mut last_seen = done(link.step(first).await.expect("reconcile is answered")).lease_status.sequence;
     let mut claimed = Vec::new();
     loop {
-        let request = Transfer {
-            last_seen,
-            limit: 7,
-            bytes: USUAL_BYTES,
-            lease: LEASE,
-            fallback: LEASE,
-            lookahead: std::time::Duration::ZERO,
-        };
-        let answer = done(link.step(request).await.expect("transfer is answered"));
+        let answer = done(link.step(Transfer::new(last_seen, 7, LEASE)).await.expect("transfer is answered"));
         if answer.claims.is_empty() {
             return claimed;
         }
@@ -79,8 +71,7 @@ pub async fn outcomes_sent_at_once_count_once(t: &Topic) {
     let mut senders = JoinSet::new();
     for _ in 0..8 {
         let (link, last_seen) = (t.link("n"), t.last_seen("n"));
-        let outcomes =
-            vec![Outcome { id: claim.id.clone(), token: claim.token, change: Change::Rollback, metadata: None }];
+        let outcomes = vec![claim.outcome(Change::Rollback)];
         senders.spawn(async move {
             let settled = link
                 .step(Settle { last_seen, lease: LEASE, bytes: USUAL_BYTES, outcomes })

@@ -206,19 +206,12 @@ impl Topic {
 
     /// A transfer as this node would send it.
     pub fn transfer_of(&self, node: &str, limit: usize) -> Transfer {
-        Transfer {
-            last_seen: self.last_seen(node),
-            limit,
-            bytes: USUAL_BYTES,
-            lease: LEASE,
-            fallback: FALLBACK,
-            lookahead: Duration::ZERO,
-        }
+        Transfer { fallback: FALLBACK, ..Transfer::new(self.last_seen(node), limit, LEASE) }
     }
 
     /// A settle of one job as this node would send it.
     pub fn settle_of(&self, node: &str, claim: &Claim, change: Change) -> Settle {
-        let outcomes = vec![Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None }];
+        let outcomes = vec![claim.outcome(change)];
         Settle { last_seen: self.last_seen(node), lease: LEASE, bytes: USUAL_BYTES, outcomes }
     }
 
@@ -306,7 +299,7 @@ impl Topic {
 
     /// Settles one job with new metadata; the verdict must be *done*.
     pub async fn end_with(&self, node: &str, claim: &Claim, change: Change, metadata: Metadata) {
-        let outcome = Outcome { id: claim.id.clone(), token: claim.token, change, metadata: Some(metadata) };
+        let outcome = Outcome { metadata: Some(metadata), ..claim.outcome(change) };
         assert_eq!(self.settle_all(node, vec![outcome]).await.verdicts, [Verdict::Done]);
     }
 

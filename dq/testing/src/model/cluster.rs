@@ -220,18 +220,11 @@ impl ClusterState {
         match operation {
             Operation::Transfer { node: n, sequence: t, limit, lease, lookahead, .. } => {
                 let (last_seen, n) = (sequence(&node(*n), *t), node(*n));
-                ModelRequest::Step(
-                    n,
-                    Transfer {
-                        last_seen,
-                        limit: whole(*limit, &self.topic.times(State::Delayed)).min(MOST_JOBS),
-                        bytes: USUAL_BYTES,
-                        lease: ms(*lease),
-                        fallback: FALLBACK,
-                        lookahead: ms(*lookahead),
-                    }
-                    .into(),
-                )
+                ModelRequest::Step(n, {
+                    let limit = whole(*limit, &self.topic.times(State::Delayed)).min(MOST_JOBS);
+                    let transfer = Transfer::new(last_seen, limit, ms(*lease));
+                    Transfer { fallback: FALLBACK, lookahead: ms(*lookahead), ..transfer }.into()
+                })
             }
             Operation::Settle { by, sequence: t, outcomes, .. } => {
                 let n = self.sender(*by, outcomes.first().map_or(0, |first| first.job));

@@ -237,14 +237,8 @@ impl Sim {
                 return Ok(());
             };
             let last_seen = done.lease_status.sequence;
-            let outcome =
-                |claim: Claim| Outcome { id: claim.id, token: claim.token, change: Change::Ack, metadata: None };
-            answer_of(link.step(Settle {
-                last_seen,
-                lease,
-                bytes: USUAL_BYTES,
-                outcomes: done.claims.into_iter().map(outcome).collect(),
-            }))?;
+            let outcomes = done.claims.iter().map(|claim| claim.outcome(Change::Ack)).collect();
+            answer_of(link.step(Settle { last_seen, lease, bytes: USUAL_BYTES, outcomes }))?;
             answer_of(link.step(Release { last_seen })).map(drop)
         };
         let counted: Result<_, StoreError> = count();
@@ -306,14 +300,7 @@ impl Sim {
 }
 
 const fn transfer(last_seen: Sequence, lease: Duration) -> Transfer {
-    Transfer {
-        last_seen,
-        limit: 1,
-        bytes: USUAL_BYTES,
-        lease,
-        fallback: Duration::from_secs(1),
-        lookahead: Duration::ZERO,
-    }
+    Transfer { fallback: Duration::from_secs(1), ..Transfer::new(last_seen, 1, lease) }
 }
 
 fn holds(job: &JobView, node: &NodeId) -> bool {
