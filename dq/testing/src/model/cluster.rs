@@ -1,7 +1,7 @@
 //! What the memory store shows of the topic, and what nodes and producers remember. [`ClusterState`] turns an [`Operation`] into
 //! a request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use super::exchange::{Exchange, ModelAnswer, ModelRequest};
@@ -172,14 +172,9 @@ impl ClusterState {
             }
             Operation::Command { producer: by, number, items, .. } => {
                 let number = self.number(*by, *number);
-                let mut named = Vec::new();
-                let mut once = |item: &&operation::CommandItem| {
-                    !named.contains(&job(item.job)) && {
-                        named.push(job(item.job));
-                        true
-                    }
-                };
-                let items: Vec<_> = items.iter().filter(|item| once(item)).map(|item| self.command(item)).collect();
+                let mut named = HashSet::new();
+                let items = items.iter().filter(|item| named.insert(job(item.job)));
+                let items = items.map(|item| self.command(item)).collect();
                 Some(ModelRequest::Command(producer(*by), Numbered { number, items }))
             }
             Operation::Change { producer: by, number, items, .. } => {
@@ -219,23 +214,16 @@ impl ClusterState {
         let sequence = |n: &NodeId, sequence: operation::Sequence| self.sequence(n, sequence);
         match operation {
             Operation::Transfer { node: n, sequence: t, limit, lease, lookahead, .. } => {
-                let (last_seen, n) = (sequence(&node(*n), *t), node(*n));
-                ModelRequest::Step(n, {
-                    let limit = whole(*limit, &self.topic.times(State::Delayed)).min(MOST_JOBS);
-                    let transfer = Transfer::new(last_seen, limit, ms(*lease));
-                    Transfer { fallback: FALLBACK, lookahead: ms(*lookahead), ..transfer }.into()
-                })
+                let limit = whole(*limit, &self.topic.times(State::Delayed)).min(MOST_JOBS);
+                let transfer = Transfer::new(sequence(&node(*n), *t), limit, ms(*lease));
+                let transfer = Transfer { fallback: FALLBACK, lookahead: ms(*lookahead), ..transfer };
+                ModelRequest::Step(node(*n), transfer.into())
             }
             Operation::Settle { by, sequence: t, outcomes, .. } => {
                 let n = self.sender(*by, outcomes.first().map_or(0, |first| first.job));
-                let mut named = Vec::new();
-                let mut once = |it: &&operation::OutcomeItem| {
-                    !named.contains(&job(it.job)) && {
-                        named.push(job(it.job));
-                        true
-                    }
-                };
-                let outcomes = outcomes.iter().filter(|it| once(it)).map(|it| self.outcome(it)).collect();
+                let mut named = HashSet::new();
+                let outcomes = outcomes.iter().filter(|it| named.insert(job(it.job)));
+                let outcomes = outcomes.map(|it| self.outcome(it)).collect();
                 ModelRequest::Step(
                     n.clone(),
                     Settle { last_seen: sequence(&n, *t), lease: ms(15_000), bytes: USUAL_BYTES, outcomes }.into(),
@@ -286,7 +274,7 @@ impl ClusterState {
             Operation::Release { node: n, sequence } => {
                 ModelRequest::Step(node(*n), Release { last_seen: self.sequence(&node(*n), *sequence) }.into())
             }
-            Operation::Sweep { node: n, sequence, limit, unacked_age, dead_kept, dead_most, done_most } => {
+            Operation::Sweep { node: n, sequence, limit, unacked_age, dead_kept, most: (dead_most, done_most) } => {
                 let last_seen = self.sequence(&node(*n), *sequence);
                 let [unacked, dead, done] =
                     [State::Unacked, State::Dead, State::Done].map(|state| self.topic.times(state));
@@ -298,18 +286,9 @@ impl ClusterState {
                 {
                     limit = more;
                 }
-                let limit = limit.min(MOST_JOBS);
+                let (limit, bytes, lease) = (limit.min(MOST_JOBS), USUAL_BYTES, ms(15_000));
                 let (unacked_age, dead_kept) = (ms(*unacked_age), ms(*dead_kept));
-                let sweep = Sweep {
-                    last_seen,
-                    limit,
-                    bytes: USUAL_BYTES,
-                    lease: ms(15_000),
-                    unacked_age,
-                    dead_kept,
-                    dead_most,
-                    done_most,
-                };
+                let sweep = Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most, done_most };
                 ModelRequest::Step(node(*n), sweep.into())
             }
             Operation::Publish { node: n, limit, expires_after } => {

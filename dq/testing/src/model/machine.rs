@@ -131,12 +131,8 @@ fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     let item = item.prop_map(|(job, due, expires_after, retain, on_duplicate, deliver, priority, unique_for)| {
         AddItem { job, due, expires_after, retain, on_duplicate, deliver, priority, unique_for }
     });
-    (0..PRODUCERS, number(), vec(item, 1..4), lost()).prop_map(|(producer, number, jobs, lost)| Operation::Add {
-        producer,
-        number,
-        jobs,
-        lost,
-    })
+    let all = (0..PRODUCERS, number(), vec(item, 1..4), lost());
+    all.prop_map(|(producer, number, jobs, lost)| Operation::Add { producer, number, jobs, lost })
 }
 
 fn command(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
@@ -155,12 +151,8 @@ fn command(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     ];
     let item = (job, verb, fence, version());
     let item = item.prop_map(|(job, verb, fence, version)| CommandItem { job, verb, fence, version });
-    (0..PRODUCERS, number(), vec(item, 1..3), lost()).prop_map(|(producer, number, items, lost)| Operation::Command {
-        producer,
-        number,
-        items,
-        lost,
-    })
+    let all = (0..PRODUCERS, number(), vec(item, 1..3), lost());
+    all.prop_map(|(producer, number, items, lost)| Operation::Command { producer, number, items, lost })
 }
 
 fn changes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
@@ -173,12 +165,8 @@ fn changes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
         1 => (any::<bool>(), any::<bool>()).prop_map(|(headers, retain)| What::Options { headers, retain }),
     ];
     let item = (job, what, version()).prop_map(|(job, what, version)| ChangeItem { job, what, version });
-    (0..PRODUCERS, number(), vec(item, 1..4), lost()).prop_map(|(producer, number, items, lost)| Operation::Change {
-        producer,
-        number,
-        items,
-        lost,
-    })
+    let all = (0..PRODUCERS, number(), vec(item, 1..4), lost());
+    all.prop_map(|(producer, number, items, lost)| Operation::Change { producer, number, items, lost })
 }
 
 fn version() -> impl Strategy<Value = Version> {
@@ -187,16 +175,15 @@ fn version() -> impl Strategy<Value = Version> {
 
 fn transfer() -> impl Strategy<Value = Operation> {
     let lookahead = prop_oneof![3 => Just(0), 1 => select(vec![1, 5, 50])];
-    (node(), sequence(), limit(), lease(), lookahead, lost()).prop_map(
-        |(node, sequence, limit, lease, lookahead, lost)| Operation::Transfer {
-            node,
-            sequence,
-            limit,
-            lease,
-            lookahead,
-            lost,
-        },
-    )
+    let all = (node(), sequence(), limit(), lease(), lookahead, lost());
+    all.prop_map(|(node, sequence, limit, lease, lookahead, lost)| Operation::Transfer {
+        node,
+        sequence,
+        limit,
+        lease,
+        lookahead,
+        lost,
+    })
 }
 
 fn deliver() -> impl Strategy<Value = Deliver> {
@@ -205,12 +192,8 @@ fn deliver() -> impl Strategy<Value = Deliver> {
 
 fn tick() -> impl Strategy<Value = Change> {
     let next = weighted(0.8, select(vec![-4, 0, 5, 900]));
-    (next, job(), deliver(), weighted(0.3, job())).prop_map(|(next, adds, deliver, unless)| Change::Tick {
-        next,
-        adds,
-        deliver,
-        unless,
-    })
+    let all = (next, job(), deliver(), weighted(0.3, job()));
+    all.prop_map(|(next, adds, deliver, unless)| Change::Tick { next, adds, deliver, unless })
 }
 
 fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
@@ -228,12 +211,8 @@ fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     ];
     let outcome = (job, token(), change, any::<bool>());
     let outcome = outcome.prop_map(|(job, token, change, metadata)| OutcomeItem { job, token, change, metadata });
-    (by(), sequence(), vec(outcome, 1..4), lost()).prop_map(|(by, sequence, outcomes, lost)| Operation::Settle {
-        by,
-        sequence,
-        outcomes,
-        lost,
-    })
+    let all = (by(), sequence(), vec(outcome, 1..4), lost());
+    all.prop_map(|(by, sequence, outcomes, lost)| Operation::Settle { by, sequence, outcomes, lost })
 }
 
 fn notes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
@@ -254,40 +233,29 @@ fn reconcile() -> impl Strategy<Value = Operation> {
 fn reclaim() -> impl Strategy<Value = Operation> {
     let seen =
         prop_oneof![8 => Just(LeaseEnd::Right), 1 => (0..3_u8).prop_map(LeaseEnd::Old), 1 => Just(LeaseEnd::Zero)];
-    (node(), node(), seen, limit(), 0..4_u32).prop_map(|(node, of, seen, limit, max_crashes)| Operation::Reclaim {
-        node,
-        of,
-        seen,
-        limit,
-        max_crashes,
-    })
+    let all = (node(), node(), seen, limit(), 0..4_u32);
+    all.prop_map(|(node, of, seen, limit, max_crashes)| Operation::Reclaim { node, of, seen, limit, max_crashes })
 }
 
 /// A reclaim from the node whose lease expired first.
 fn reclaim_expired() -> impl Strategy<Value = Operation> {
-    (node(), limit(), 1..4_u32).prop_map(|(node, limit, max_crashes)| Operation::Reclaim {
-        node,
-        of: NODES,
-        seen: LeaseEnd::Right,
-        limit,
-        max_crashes,
-    })
+    let (of, seen) = (NODES, LeaseEnd::Right);
+    let all = (node(), limit(), 1..4_u32);
+    all.prop_map(move |(node, limit, max_crashes)| Operation::Reclaim { node, of, seen, limit, max_crashes })
 }
 
 fn sweep() -> impl Strategy<Value = Operation> {
     let kept = || select(vec![1_000_000, 2_000, 0]);
     let most = (select(vec![100, 1, 0]), select(vec![None, Some(1), Some(0)]));
-    (node(), sequence(), limit(), select(vec![0, 0, 2_000]), kept(), most).prop_map(
-        |(node, sequence, limit, unacked_age, dead_kept, (dead_most, done_most))| Operation::Sweep {
-            node,
-            sequence,
-            limit,
-            unacked_age,
-            dead_kept,
-            dead_most,
-            done_most,
-        },
-    )
+    let all = (node(), sequence(), limit(), select(vec![0, 0, 2_000]), kept(), most);
+    all.prop_map(|(node, sequence, limit, unacked_age, dead_kept, most)| Operation::Sweep {
+        node,
+        sequence,
+        limit,
+        unacked_age,
+        dead_kept,
+        most,
+    })
 }
 
 fn set() -> impl Strategy<Value = Operation> {
@@ -304,12 +272,8 @@ fn set() -> impl Strategy<Value = Operation> {
         3 => until.prop_map(Setting::Pause),
         2 => weighted(0.6, 1..3_usize).prop_map(Setting::Waiting),
     ];
-    (0..PRODUCERS, number(), setting, lost()).prop_map(|(producer, number, setting, lost)| Operation::Set {
-        producer,
-        number,
-        setting,
-        lost,
-    })
+    let all = (0..PRODUCERS, number(), setting, lost());
+    all.prop_map(|(producer, number, setting, lost)| Operation::Set { producer, number, setting, lost })
 }
 
 const fn unset(setting: Setting) -> Operation {
@@ -318,9 +282,6 @@ const fn unset(setting: Setting) -> Operation {
 
 fn publish() -> impl Strategy<Value = Operation> {
     let expires_after = select(vec![3_600_000, 1_000]);
-    (node(), limit(), expires_after).prop_map(|(node, limit, expires_after)| Operation::Publish {
-        node,
-        limit,
-        expires_after,
-    })
+    let all = (node(), limit(), expires_after);
+    all.prop_map(|(node, limit, expires_after)| Operation::Publish { node, limit, expires_after })
 }

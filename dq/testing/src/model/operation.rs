@@ -93,14 +93,13 @@ pub(super) enum Operation {
         job: u8,
         token: Token,
     },
+    /// Its numbers are few, so that many notes come after later ones. A large state has the most bytes that it may.
     Note {
         by: By,
         sequence: Sequence,
         job: u8,
         token: Token,
-        /// Few numbers, so that many notes come after later ones.
         number: u64,
-        /// Whether the state has the most bytes that it may.
         is_large: bool,
     },
     Reconcile {
@@ -121,14 +120,14 @@ pub(super) enum Operation {
         node: u8,
         sequence: Sequence,
     },
+    /// How many DEAD and DONE jobs stay at most.
     Sweep {
         node: u8,
         sequence: Sequence,
         limit: usize,
         unacked_age: u64,
         dead_kept: u64,
-        dead_most: usize,
-        done_most: Option<usize>,
+        most: (usize, Option<usize>),
     },
     Publish {
         node: u8,
@@ -340,15 +339,8 @@ impl Ending {
         operations.extend(self.acked.then(|| all(CommandKind::Ack)));
         operations.extend(each().map(back));
         operations.push(Operation::End);
-        operations.push(Operation::Sweep {
-            node: 1,
-            sequence,
-            limit: 1_000,
-            unacked_age: 0,
-            dead_kept: 1_000_000_000,
-            dead_most: 100,
-            done_most: None,
-        });
+        let (limit, dead_kept, most) = (1_000, 1_000_000_000, (100, None));
+        operations.push(Operation::Sweep { node: 1, sequence, limit, unacked_age: 0, dead_kept, most });
         if self.crashed {
             operations.push(Operation::End);
             operations.push(Operation::Reclaim { node: 0, of: 1, seen: LeaseEnd::Right, limit: 1_000, max_crashes: 9 });
@@ -358,14 +350,8 @@ impl Ending {
         operations.push(all(CommandKind::Requeue));
         // A requeue rounds the due time up to the next millisecond.
         operations.push(Operation::Forward(1_000));
-        operations.push(Operation::Transfer {
-            node: 0,
-            sequence,
-            limit: 1_000,
-            lease: 15_000,
-            lookahead: 0,
-            lost: false,
-        });
+        let (lease, lookahead) = (15_000, 0);
+        operations.push(Operation::Transfer { node: 0, sequence, limit, lease, lookahead, lost: false });
         operations.extend(each().map(back));
         operations.push(Operation::Publish { node: 2, limit: 1_000, expires_after: 3_600_000 });
         operations.push(all(CommandKind::Delete));
