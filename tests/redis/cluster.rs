@@ -1,5 +1,6 @@
 //! A cluster: topics on several servers, slots that move, and masters that fail.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use dq::context::Context;
@@ -15,12 +16,14 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A key of the topic that the node processes listen to.
 const KEY: &str = "dq:{shop:count}:jobs";
 
-/// Adds a job, again and again until it is in.
-async fn add(adder: &Context, n: u64) {
-    loop {
-        match adder.provider().add(Count { n }).keep_existing().within(SECOND).await {
-            Ok(_) => return,
-            Err(error) => assert!(error.may_be_repeated(), "{error}"),
+/// The settings of nodes that soon notice a failure.
+pub const SHORT: [(&str, &str); 3] = [("DQ_LEASE", "6s"), ("DQ_RENEWAL", "2s"), ("DQ_CALL_TIMEOUT", "1s")];
+
+/// Adds these jobs, each again and again until it is in.
+pub async fn add(adder: &Context, jobs: Range<u64>) {
+    for n in jobs {
+        while let Err(error) = adder.provider().add(Count { n }).keep_existing().within(SECOND).await {
+            assert!(error.may_be_repeated(), "{error}");
         }
     }
 }
@@ -67,11 +70,6 @@ async fn a_slot_moves_between_masters_under_load_and_each_job_runs_once() {
     let (cluster, log) = (ClusterServers::start(), RunLog::default());
     let node = NodeProcess::start(env!("CARGO_BIN_EXE_node"), &cluster.url(), &[], JOBS as usize, "one", &log).await;
     let adder = factory(&cluster.url()).without_listeners().start().await.unwrap();
-    let adding = async {
-        for n in 0..JOBS {
-            add(&adder, n).await;
-        }
-    };
     let moving = tokio::task::spawn_blocking(move || {
         for _ in 0..6 {
             let next = (cluster.owner(KEY) + 1) % 3;
@@ -79,7 +77,7 @@ async fn a_slot_moves_between_masters_under_load_and_each_job_runs_once() {
         }
         cluster
     });
-    let (cluster, ()) = futures_util::future::join(moving, adding).await;
+    let (cluster, ()) = futures_util::future::join(moving, add(&adder, 0..JOBS)).await;
     log.until(|runs| runs.of_job.len() as u64 == JOBS).await;
     assert!(log.runs().of_job.values().all(|count| *count == 1), "{:?}", log.runs().of_job);
     assert!(node.stop().await.0.success());
@@ -147,21 +145,16 @@ async fn a_master_of_a_cluster_that_is_silent_and_keeps_its_connections_is_given
 
 async fn a_failover(end: impl FnOnce(&mut RedisServer)) {
     const JOBS: u64 = 200;
-    const SHORT: [(&str, &str); 3] = [("DQ_LEASE", "6s"), ("DQ_RENEWAL", "2s"), ("DQ_CALL_TIMEOUT", "1s")];
     let (mut cluster, log) = (ClusterServers::start_with_replicas(), RunLog::default());
     let node = NodeProcess::start(env!("CARGO_BIN_EXE_node"), &cluster.url(), &SHORT, 10_000, "one", &log).await;
     let durability = Durability::Wait { replicas: 1, timeout: Duration::from_millis(200) };
     let adder = factory(&cluster.url()).without_listeners().durability(durability).start().await.unwrap();
-    for n in 0..JOBS / 2 {
-        add(&adder, n).await;
-    }
+    add(&adder, 0..JOBS / 2).await;
     let before = cluster.owner(KEY);
     end(&mut cluster.servers[before]);
     // Its replica has none of its own, so nothing is confirmed any more.
     let adder = factory(&cluster.url()).without_listeners().start().await.unwrap();
-    for n in JOBS / 2..JOBS {
-        add(&adder, n).await;
-    }
+    add(&adder, JOBS / 2..JOBS).await;
     log.until(|runs| runs.of_job.len() as u64 == JOBS).await;
     assert!(node.stop().await.0.success());
 }

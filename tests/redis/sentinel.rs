@@ -2,45 +2,26 @@
 
 use std::time::Duration;
 
-use dq::context::{Context, ContextFactory};
 use dq::provider::Added;
 use dq::store::Durability;
 use dq_tests::redis::{RedisServer, SentinelServers};
 use dq_tests::{Count, NodeProcess, RunLog};
 
+use super::cluster::{SHORT, add};
+use super::topic::factory;
+
 const JOBS: u64 = 300;
-const SECOND: Duration = Duration::from_secs(1);
-
-async fn adder(url: &str) -> Context {
-    let factory = ContextFactory::new("shop").without_inventory().without_listeners().variables([("", ""); 0]);
-    let durability = Durability::Wait { replicas: 1, timeout: Duration::from_millis(200) };
-    factory.store(url).durability(durability).start().await.unwrap()
-}
-
-/// Adds a job, again and again until a replica has it.
-async fn add(adder: &Context, n: u64) {
-    loop {
-        match adder.provider().add(Count { n }).keep_existing().within(SECOND).await {
-            Ok(_) => return,
-            Err(error) => assert!(error.may_be_repeated(), "{error}"),
-        }
-    }
-}
 
 /// The master ends in this way while a node runs jobs and a producer adds them: every confirmed job runs, on the next master.
 async fn a_failover(end: impl FnOnce(&mut RedisServer)) {
-    const SHORT: [(&str, &str); 3] = [("DQ_LEASE", "6s"), ("DQ_RENEWAL", "2s"), ("DQ_CALL_TIMEOUT", "1s")];
     let (mut servers, log) = (SentinelServers::start(), RunLog::default());
     let node = NodeProcess::start(env!("CARGO_BIN_EXE_node"), &servers.url(), &SHORT, 1_000, "one", &log).await;
-    let adder = adder(&servers.url()).await;
-    for n in 0..JOBS / 3 {
-        add(&adder, n).await;
-    }
+    let durability = Durability::Wait { replicas: 1, timeout: Duration::from_millis(200) };
+    let adder = factory(&servers.url()).without_listeners().durability(durability).start().await.unwrap();
+    add(&adder, 0..JOBS / 3).await;
     let before = servers.master().port();
     end(servers.master());
-    for n in JOBS / 3..JOBS {
-        add(&adder, n).await;
-    }
+    add(&adder, JOBS / 3..JOBS).await;
     log.until(|runs| runs.of_job.len() as u64 == JOBS).await;
     assert_ne!(servers.master().port(), before);
     assert!(node.stop().await.0.success());

@@ -131,17 +131,8 @@ impl Topic {
 
     /// A sweep of ten jobs that claims and prunes what has been in its place for these times.
     pub fn sweep(&self, unacked_age: Duration, dead_kept: Duration, dead_most: usize) -> Sweep {
-        let last_seen = self.last_seen();
-        Sweep {
-            last_seen,
-            limit: 10,
-            bytes: USUAL_BYTES,
-            lease: LEASE,
-            unacked_age,
-            dead_kept,
-            dead_most,
-            done_most: None,
-        }
+        let (last_seen, limit, bytes, lease, done_most) = (self.last_seen(), 10, USUAL_BYTES, LEASE, None);
+        Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most, done_most }
     }
 
     pub async fn swept(&self, sweep: Sweep) -> Swept {

@@ -217,18 +217,9 @@ impl Topic {
 
     /// A sweep as this node would send it: UNACKED for 7 days, DEAD for 30 days, at most 100,000 DEAD jobs.
     pub fn sweep_of(&self, node: &str, limit: usize) -> Sweep {
-        let day = secs(24 * 3600);
-        let last_seen = self.last_seen(node);
-        Sweep {
-            last_seen,
-            limit,
-            bytes: USUAL_BYTES,
-            lease: LEASE,
-            unacked_age: 7 * day,
-            dead_kept: 30 * day,
-            dead_most: 100_000,
-            done_most: None,
-        }
+        let (last_seen, bytes, lease, day) = (self.last_seen(node), USUAL_BYTES, LEASE, secs(24 * 3600));
+        let (unacked_age, dead_kept, dead_most, done_most) = (7 * day, 30 * day, 100_000, None);
+        Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most, done_most }
     }
 
     async fn check_answer(&self, node: &str, lease_status: LeaseStatus) {

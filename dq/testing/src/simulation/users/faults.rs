@@ -32,16 +32,7 @@ pub struct Faults {
 
 impl Default for Faults {
     fn default() -> Self {
-        Self {
-            crashes: true,
-            pauses: true,
-            network: true,
-            outages: true,
-            stops: true,
-            clock_jumps: false,
-            fall_backs: false,
-            most: 2,
-        }
+        Self::of(true)
     }
 }
 
@@ -57,16 +48,12 @@ pub(super) enum PlannedFault {
 impl Faults {
     /// No faults: jobs run on time and once, and a run costs a fraction.
     pub const fn none() -> Self {
-        Self {
-            crashes: false,
-            pauses: false,
-            network: false,
-            outages: false,
-            stops: false,
-            clock_jumps: false,
-            fall_backs: false,
-            most: 2,
-        }
+        Self::of(false)
+    }
+
+    const fn of(on: bool) -> Self {
+        let (clock_jumps, fall_backs, most) = (false, false, 2);
+        Self { crashes: on, pauses: on, network: on, outages: on, stops: on, clock_jumps, fall_backs, most }
     }
 
     /// Nodes are killed as by `kill -9`: at any time, at any request to the store, or where a handler resumes after an
