@@ -143,8 +143,7 @@ pub async fn payload_of_any_bytes_comes_back(t: &Topic) {
 pub async fn id_can_be_any_text(t: &Topic) {
     let long = "x".repeat(256);
     for name in ["a b", "n/a", "{a}:b", "é☂", "-1", &long] {
-        let claim = t.running("n", name).await;
-        t.end("n", &claim, Change::Ack).await;
+        t.add_and_run("n", name, Change::Ack).await;
         assert_eq!(t.state(name).await, None);
     }
 }
@@ -198,8 +197,7 @@ pub async fn topics_are_listed_behind_a_name(t: &Topic) {
         t.beside("app", name).await.add("x").await;
     }
     let emptied = t.beside("app", "pages-c").await;
-    let claim = emptied.running("n", "x").await;
-    emptied.end("n", &claim, Change::Ack).await;
+    emptied.add_and_run("n", "x", Change::Ack).await;
     let app = &emptied.key.app;
     let (mut seen, mut after) = (Vec::new(), None::<String>);
     for _ in 0..10 {

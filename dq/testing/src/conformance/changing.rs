@@ -235,8 +235,7 @@ pub async fn expiry_moves_along(t: &Topic) {
 pub async fn change_leaves_the_delay_of_a_rejoin(t: &Topic) {
     t.add_later("a", secs(60)).await;
     t.changed("a", ChangeKind::RunNow).await;
-    let claim = t.claim(NODE, "a").await;
-    t.end(NODE, &claim, Change::Rejoin(dq::store::step::RejoinDue::AsAdded)).await;
+    t.run(NODE, "a", Change::Rejoin(dq::store::step::RejoinDue::AsAdded)).await;
     assert_eq!(t.due("a").await, t.in_ms(60_000));
 }
 
@@ -303,8 +302,7 @@ pub async fn broadcast_beside_a_parked_job_gets_its_payload(t: &Topic) {
     let new = NewJob { deliver: Deliver::Both, ..delayed("a", secs(1)) };
     assert_eq!(t.add_job(new).await, AddOutcome::Added);
     t.advance(secs(1)).await;
-    let claim = t.claim(NODE, "a").await;
-    t.end(NODE, &claim, Change::Park).await;
+    t.run(NODE, "a", Change::Park).await;
     assert_eq!(t.change("a", after(5)).await, refused(Some(State::Unacked)));
     assert_eq!(t.changed("a", update("new")).await.found, Some(State::Unacked));
     let mut subscriber = t.subscribe("n").await;

@@ -50,8 +50,7 @@ pub async fn ack_ends_a_waiting_or_parked_job(t: &Topic) {
         assert_eq!(t.place("kept").await, dq::store::JobPlace::Done { until });
         t.add("gone").await;
         if state == State::Unacked {
-            let claim = t.claim("n", "gone").await;
-            t.end("n", &claim, Change::Park).await;
+            t.run("n", "gone", Change::Park).await;
         }
         assert!(t.ack_outside("gone").await.changed);
         assert_eq!(t.find("gone").await, None);
@@ -88,8 +87,7 @@ pub async fn requeued_unacked_job_keeps_its_attempts_and_expiry(t: &Topic) {
     let metadata = Metadata { attempts: 2, ..Metadata::default() };
     t.add_job(NewJob { expires_after: Some(secs(500)), ..with_metadata("a", &metadata) }).await;
     let before = t.metadata("a").await;
-    let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Park).await;
+    t.run("n", "a", Change::Park).await;
     t.advance(secs(100)).await;
     let outcome = t.requeue("a").await;
     assert_eq!((outcome.found, outcome.changed), (Some(State::Unacked), true));

@@ -64,8 +64,7 @@ pub async fn job_with_a_default_delay_keeps_the_rest_of_its_metadata(t: &Topic) 
     set_delay(t, 7).await;
     t.add_job(usual("a", 60)).await;
     t.advance(secs(7)).await;
-    let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Rejoin(RejoinDue::AsAdded)).await;
+    t.run("n", "a", Change::Rejoin(RejoinDue::AsAdded)).await;
     assert_eq!(t.due("a").await, t.in_ms(7_000));
 }
 

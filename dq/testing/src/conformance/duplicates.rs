@@ -161,12 +161,10 @@ pub async fn replacement_is_not_charged_crashes_of_the_old_run(t: &Topic) {
 
 /// An id can be added again once its job is acked, deleted or dropped (rule 2).
 pub async fn id_is_free_after_its_end(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    t.end("n", &claim, Change::Ack).await;
+    t.add_and_run("n", "a", Change::Ack).await;
     t.add("a").await;
     t.command(CommandKind::Delete, "a", None).await;
-    let claim = t.running("n", "a").await;
-    t.end("n", &claim, Change::Drop).await;
+    t.add_and_run("n", "a", Change::Drop).await;
     assert_eq!(t.add_job(job("a")).await, AddOutcome::Added);
 }
 
@@ -176,7 +174,6 @@ pub async fn replacement_has_its_own_retention(t: &Topic) {
     let claim = t.claim("n", "a").await;
     t.add_job(replacing("a", "new")).await;
     t.end("n", &claim, Change::Ack).await;
-    let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Ack).await;
+    t.run("n", "a", Change::Ack).await;
     assert_eq!(t.state("a").await, None);
 }

@@ -165,8 +165,7 @@ pub async fn follow_up_that_comes_again_does_nothing(t: &Topic) {
     t.ends_with("a", adds(&target, vec![job("b")])).await;
     let entry = t.outbox(&[]).await.remove(0);
     target.gets_new(t, &entry).await;
-    let claim = target.claim("n", "b").await;
-    target.end("n", &claim, Change::Ack).await;
+    target.run("n", "b", Change::Ack).await;
     target.gets(t, &entry).await.expect("the target answers");
     assert_eq!(target.state("b").await, None);
     t.ends_with("a", adds(&target, vec![job("c")])).await;

@@ -72,16 +72,14 @@ pub async fn group_that_has_spent_its_rate_is_due_later(t: &Topic) {
     assert_eq!((seen.is_full, seen.opens), (true, Some(t.in_ms(95))));
     t.advance(ms(94)).await;
     t.add("other").await;
-    let other = t.claim("n", "other").await;
-    t.end("n", &other, Change::Ack).await;
+    t.run("n", "other", Change::Ack).await;
     t.advance(ms(1)).await;
     let second = t.claim("n", "a-2").await;
     assert_eq!(second.token.due.after(ms(96)), t.now(), "the time is no due time");
     t.end("n", &second, Change::Retry(ms(0))).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0], "a retry spends it too");
     t.advance(ms(101)).await;
-    let again = t.claim("n", "a-2").await;
-    t.end("n", &again, Change::Ack).await;
+    t.run("n", "a-2", Change::Ack).await;
     assert_eq!(group(t, "a").await, None, "a group without jobs is not listed");
     add(t, &["a-3"]).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0], "what it has spent outlives its jobs");
@@ -137,14 +135,12 @@ pub async fn job_spends_its_weight_of_the_rate_of_its_group(t: &Topic) {
     t.advance(ms(195)).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
     t.advance(ms(1)).await;
-    let second = t.claim("n", "a-2").await;
-    t.end("n", &second, Change::Ack).await;
+    t.run("n", "a-2", Change::Ack).await;
     assert_eq!(t.transfer("n", 10).await.sleep, ms(905), "nine intervals, as nothing is left of the burst");
     t.advance(ms(904)).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
     t.advance(ms(1)).await;
-    let third = t.claim("n", "a-3").await;
-    t.end("n", &third, Change::Retry(ms(0))).await;
+    t.run("n", "a-3", Change::Retry(ms(0))).await;
     assert_eq!(t.transfer("n", 10).await.sleep, ms(905), "a retry spends as much");
 }
 

@@ -43,8 +43,7 @@ pub(super) async fn limit(t: &Topic, jobs: usize) {
 
 /// Runs the job, which must be the only one that may be claimed, to its ack.
 async fn run(t: &Topic, name: &str) {
-    let claim = t.claim("n", name).await;
-    t.end("n", &claim, Change::Ack).await;
+    t.run("n", name, Change::Ack).await;
 }
 
 /// Of each group one job runs at a time, on whatever node; jobs without a group and of other groups run beside it (rule 4).
@@ -134,8 +133,7 @@ pub async fn job_that_goes_back_keeps_its_seat(t: &Topic) {
 pub async fn group_waits_for_a_retry_unless_the_node_lets_it_pass(t: &Topic) {
     limit(t, 1).await;
     add(t, &["a-1", "a-2"]).await;
-    let claim = t.claim("n", "a-1").await;
-    t.end("n", &claim, Change::Retry(secs(1))).await;
+    t.run("n", "a-1", Change::Retry(secs(1))).await;
     assert_eq!(t.claimed_ids("m").await, [""; 0]);
     t.advance(secs(1)).await;
     run(t, "a-1").await;
@@ -158,8 +156,7 @@ pub async fn dead_job_stops_its_group_if_its_node_says_so(t: &Topic) {
     t.linked("n", on_blocked("dead: wait"));
     for leave in ["requeue", "delete", "prune", "undecodable"] {
         add(t, &["a-1", "a-2"]).await;
-        let claim = t.claim("n", "a-1").await;
-        t.end("n", &claim, Change::Dead).await;
+        t.run("n", "a-1", Change::Dead).await;
         assert_eq!(t.claimed_ids("m").await, [""; 0], "{leave}");
         match leave {
             "requeue" => {

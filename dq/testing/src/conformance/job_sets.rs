@@ -45,6 +45,12 @@ impl Topic {
         [members, acked, dead, left]
     }
 
+    /// The same, once what waits here and in this topic has come to the other.
+    async fn relayed(&self, other: &Self) -> [u64; 4] {
+        relay_all(&[self, other]).await;
+        self.set_counts().await
+    }
+
     /// What the last job of the set `s` says of the members: acked, dead and left; `None` if it was not added.
     async fn last_job(&self) -> Option<[String; 3]> {
         let found = self.store.get(&self.key, &[id("then")]).await.expect("get is answered").remove(0)?;
@@ -101,8 +107,7 @@ pub async fn last_job_of_a_set_comes_once_when_all_members_have_ended(t: &Topic)
     t.delete("then").await;
     assert!(matches!(t.closes().await, SetOutcome::Done(seen) if seen.state == SetState::Ended));
     one.requeue("b").await;
-    let claim = one.claim("n", "b").await;
-    one.end("n", &claim, Change::Ack).await;
+    one.run("n", "b", Change::Ack).await;
     relay_all(&all).await;
     assert_eq!(t.last_job().await, None, "it was added once");
     one.close().await;
@@ -153,8 +158,7 @@ pub async fn each_way_of_leaving_ends_a_member(t: &Topic) {
     one.ack_outside("ack-outside").await;
     one.delete("delete").await;
     one.cancel("cancel").await;
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [8, 1, 0, 2]);
+    assert_eq!(t.relayed(&one).await, [8, 1, 0, 2]);
     for claim in one.claims("n").await {
         let change = match claim.id.as_str() {
             "dead" => Change::Dead,
@@ -168,8 +172,7 @@ pub async fn each_way_of_leaving_ends_a_member(t: &Topic) {
         };
         one.end("n", &claim, change).await;
     }
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [8, 3, 1, 4]);
+    assert_eq!(t.relayed(&one).await, [8, 3, 1, 4]);
     assert_eq!(t.set_of(10).await.waits_for, []);
     one.close().await;
 }
@@ -192,15 +195,13 @@ pub async fn job_that_comes_back_is_still_a_member(t: &Topic) {
         }
     }
     one.crash("n").await;
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [4, 0, 0, 0]);
+    assert_eq!(t.relayed(&one).await, [4, 0, 0, 0]);
     one.ack_outside("parked").await;
     one.advance(secs(1)).await;
     for claim in one.claims("m").await {
         one.end("m", &claim, Change::Ack).await;
     }
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [4, 4, 0, 0]);
+    assert_eq!(t.relayed(&one).await, [4, 4, 0, 0]);
     one.close().await;
 }
 
@@ -213,8 +214,7 @@ pub async fn broadcast_in_the_place_of_a_member_ends_it(t: &Topic) {
     relay_all(&[t, &one]).await;
     for id in ["replaced", "expired"] {
         one.add_job(NewJob { deliver: Deliver::Broadcast, ..replacing(id, "new") }).await;
-        relay_all(&[t, &one]).await;
-        assert_eq!(t.set_counts().await, [3, 0, 0, u64::from(id == "expired")]);
+        assert_eq!(t.relayed(&one).await, [3, 0, 0, u64::from(id == "expired")]);
         if id == "expired" {
             one.advance(ms(HOUR_MS + 1)).await;
         }
@@ -222,10 +222,8 @@ pub async fn broadcast_in_the_place_of_a_member_ends_it(t: &Topic) {
         relay_all(&[t, &one]).await;
     }
     assert_eq!(t.set_counts().await, [3, 0, 0, 2]);
-    let claim = one.claim("n", "both").await;
-    one.end("n", &claim, Change::Ack).await;
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [3, 1, 0, 2]);
+    one.run("n", "both", Change::Ack).await;
+    assert_eq!(t.relayed(&one).await, [3, 1, 0, 2]);
     one.close().await;
 }
 
@@ -237,16 +235,14 @@ pub async fn replaced_or_extended_member_is_still_one(t: &Topic) {
     one.add_job(replacing("replaced", "new")).await;
     let extends = OnDuplicate::Extend { at_most: None };
     one.add_job(NewJob { on_duplicate: extends, ..delayed("extended", secs(1)) }).await;
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [2, 0, 0, 0]);
+    assert_eq!(t.relayed(&one).await, [2, 0, 0, 0]);
     one.advance(secs(1)).await;
     let claims = one.claims("n").await;
     assert_eq!(claims.len(), 2);
     for claim in claims {
         one.end("n", &claim, Change::Ack).await;
     }
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [2, 2, 0, 0]);
+    assert_eq!(t.relayed(&one).await, [2, 2, 0, 0]);
     one.close().await;
 }
 
@@ -257,8 +253,7 @@ pub async fn member_that_crashes_too_often_is_dead(t: &Topic) {
     relay_all(&[t, &one]).await;
     let claim = one.claim("n", "a").await;
     exhaust_by_crashes(&one, "n", claim).await;
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [1, 0, 0, 0]);
+    assert_eq!(t.relayed(&one).await, [1, 0, 0, 0]);
     one.crash("n").await;
     relay_all(&[t, &one]).await;
     assert_eq!((one.state("a").await, t.set_counts().await), (Some(State::Dead), [1, 0, 1, 0]));
@@ -274,14 +269,12 @@ pub async fn removal_of_an_ended_member_counts_no_second_time(t: &Topic) {
         let change = if claim.id.as_str() == "dead" { Change::Dead } else { Change::Ack };
         one.end("n", &claim, change).await;
     }
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [2, 1, 1, 0]);
+    assert_eq!(t.relayed(&one).await, [2, 1, 1, 0]);
     assert_eq!((one.state("dead").await, one.state("done").await), (Some(State::Dead), Some(State::Done)));
     one.advance(secs(400 * 86_400)).await;
     one.sweep("n", one.sweep_of("n", 10)).await;
     assert_eq!((one.state("dead").await, one.state("done").await), (None, None));
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [2, 1, 1, 0]);
+    assert_eq!(t.relayed(&one).await, [2, 1, 1, 0]);
     one.close().await;
 }
 
@@ -294,18 +287,14 @@ pub async fn set_waits_for_its_dead_members(t: &Topic) {
     for claim in one.claims("n").await {
         one.end("n", &claim, Change::Dead).await;
     }
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [3, 0, 0, 0]);
+    assert_eq!(t.relayed(&one).await, [3, 0, 0, 0]);
     one.requeue("requeued").await;
-    let claim = one.claim("n", "requeued").await;
-    one.end("n", &claim, Change::Ack).await;
+    one.run("n", "requeued", Change::Ack).await;
     one.delete("deleted").await;
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [3, 1, 0, 1]);
+    assert_eq!(t.relayed(&one).await, [3, 1, 0, 1]);
     one.advance(secs(400 * 86_400)).await;
     one.sweep("n", one.sweep_of("n", 10)).await;
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [3, 1, 0, 2]);
+    assert_eq!(t.relayed(&one).await, [3, 1, 0, 2]);
     one.close().await;
 }
 
@@ -345,8 +334,7 @@ pub async fn closed_set_takes_members_of_its_members_only(t: &Topic) {
     one.end("n", &claim, Change::Then(Ending::Ack, Arc::new(follow_ups))).await;
     relay_all(&[t, &one]).await;
     assert_eq!((t.set_counts().await, t.last_job().await), ([2, 1, 0, 0], None));
-    let claim = one.claim("n", "b").await;
-    one.end("n", &claim, Change::Ack).await;
+    one.run("n", "b", Change::Ack).await;
     relay_all(&[t, &one]).await;
     assert_eq!(t.last_job().await, Some(["2", "0", "0"].map(str::to_owned)));
     let late = t.joined_by(&one, OnDead::Count, vec![job("late")]).await;
@@ -361,15 +349,12 @@ pub async fn job_is_a_member_of_one_set(t: &Topic) {
     let one = t.beside("conformance", "one").await;
     one.add("exists").await;
     t.joined_by(&one, OnDead::Count, vec![job("exists"), job("a")]).await;
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [2, 0, 0, 1]);
+    assert_eq!(t.relayed(&one).await, [2, 0, 0, 1]);
     one.delete("exists").await;
     let what = SetVerb::Add(OnDead::Count, vec![(one.key.topic.clone(), replacing("a", "new"))]);
     t.change_set("other", what).await;
-    relay_all(&[t, &one]).await;
-    assert_eq!(t.set_counts().await, [2, 0, 0, 2]);
-    let claim = one.claim("n", "a").await;
-    one.end("n", &claim, Change::Ack).await;
+    assert_eq!(t.relayed(&one).await, [2, 0, 0, 2]);
+    one.run("n", "a", Change::Ack).await;
     relay_all(&[t, &one]).await;
     let request = SetsRequest::One(id("other"), 1);
     let other = t.store.job_sets(&t.key, &request).await.expect("job_sets is answered").remove(0);

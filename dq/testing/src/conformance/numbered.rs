@@ -25,8 +25,7 @@ pub async fn repeated_add_does_nothing(t: &Topic) {
     let p = t.producer_named("p");
     assert_eq!(add(&*p, 1, with_payload("a", "first")).await, added());
     assert_eq!(add(&*p, 1, with_payload("a", "first")).await, added());
-    let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Ack).await;
+    t.run("n", "a", Change::Ack).await;
     assert_eq!(add(&*p, 1, with_payload("a", "first")).await, added());
     drop(p);
     assert_eq!(add(&*t.producer_named("p"), 1, with_payload("a", "first")).await, added());
@@ -129,11 +128,9 @@ pub async fn numbers_may_leave_gaps(t: &Topic) {
 /// A repeated requeue does not requeue a job that has died again since (rule 18).
 pub async fn repeated_requeue_does_nothing(t: &Topic) {
     let p = t.producer_named("p");
-    let claim = t.running("n", "a").await;
-    t.end("n", &claim, Change::Dead).await;
+    t.add_and_run("n", "a", Change::Dead).await;
     let first = send_command(&*p, 1, CommandKind::Requeue, "a").await;
-    let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Dead).await;
+    t.run("n", "a", Change::Dead).await;
     assert_eq!(send_command(&*p, 1, CommandKind::Requeue, "a").await, first);
     assert_eq!(t.state("a").await, Some(State::Dead));
 }

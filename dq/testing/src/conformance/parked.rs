@@ -65,8 +65,7 @@ pub async fn sweep_under_a_wrong_sequence_number_does_nothing(t: &Topic) {
 /// A sweep claims the longest parked jobs first, up to its limit, and reports whether there are more (rules 5, 25).
 pub async fn sweeping_is_bounded(t: &Topic) {
     for n in 0..3 {
-        let claim = t.running("n", &format!("j{n}")).await;
-        t.end("n", &claim, Change::Park).await;
+        t.add_and_run("n", &format!("j{n}"), Change::Park).await;
         t.advance(ms(5)).await;
     }
     t.advance(ms(WEEK_MS)).await;
@@ -137,8 +136,7 @@ pub async fn requeue_clears_the_crashes_of_an_aged_job(t: &Topic) {
 
 /// A rollback of a requeued job makes it DELAYED, not UNACKED (rule 25).
 pub async fn requeued_job_is_no_longer_parked(t: &Topic) {
-    let run = t.running("n", "a").await;
-    t.end("n", &run, Change::Park).await;
+    t.add_and_run("n", "a", Change::Park).await;
     t.requeue("a").await;
     let claim = t.claim("n", "a").await;
     assert_eq!(claim.record.metadata().map(|metadata| metadata.parked_by), Ok(None));
@@ -149,8 +147,7 @@ pub async fn requeued_job_is_no_longer_parked(t: &Topic) {
 /// A dropped aged job is gone, even if an ack would have kept it as DONE (rule 25).
 pub async fn dropped_aged_job_is_gone(t: &Topic) {
     t.add_job(retained("a")).await;
-    let run = t.claim("n", "a").await;
-    t.end("n", &run, Change::Park).await;
+    t.run("n", "a", Change::Park).await;
     t.advance(ms(WEEK_MS)).await;
     let claim = t.claim_unacked("n", "a").await;
     t.end("n", &claim, Change::Drop).await;
@@ -174,8 +171,7 @@ pub async fn ack_of_the_parked_run_ends_an_aged_job(t: &Topic) {
 
 /// A DEAD job is pruned after `dead_kept` (step `sweep`).
 pub async fn dead_jobs_are_pruned_by_age(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    t.end("n", &claim, Change::Dead).await;
+    t.add_and_run("n", "a", Change::Dead).await;
     let request = Sweep { dead_kept: secs(100), ..t.sweep_of("n", 10) };
     t.advance(ms(99_999)).await;
     assert_eq!(t.sweep("n", request.clone()).await.pruned_dead, 0);
@@ -188,8 +184,7 @@ pub async fn dead_jobs_are_pruned_by_age(t: &Topic) {
 /// If there are more DEAD jobs than `dead_most`, the oldest are pruned (step `sweep`).
 pub async fn dead_jobs_are_pruned_by_number(t: &Topic) {
     for n in 0..5 {
-        let claim = t.running("n", &format!("j{n}")).await;
-        t.end("n", &claim, Change::Dead).await;
+        t.add_and_run("n", &format!("j{n}"), Change::Dead).await;
         t.advance(ms(5)).await;
     }
     assert_eq!(t.sweep("n", Sweep { dead_most: 5, ..t.sweep_of("n", 10) }).await.pruned_dead, 0);
@@ -201,8 +196,7 @@ pub async fn dead_jobs_are_pruned_by_number(t: &Topic) {
 /// A DONE job is pruned when its own retention has passed (step `sweep`).
 pub async fn done_jobs_are_pruned_after_their_retention(t: &Topic) {
     t.add_job(retained("a")).await;
-    let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Ack).await;
+    t.run("n", "a", Change::Ack).await;
     t.advance(ms(59_999)).await;
     assert_eq!(t.sweep("n", t.sweep_of("n", 10)).await.pruned_done, 0);
     assert_eq!(t.state("a").await, Some(State::Done));

@@ -86,8 +86,7 @@ pub async fn job_with_a_seat_waits_for_the_end_of_the_pause(t: &Topic) {
 pub async fn jobs_of_a_paused_group_change_like_others(t: &Topic) {
     limit(t, 1).await;
     add(t, &["a-1", "a-2", "a-3"]).await;
-    let first = t.claim("n", "a-1").await;
-    t.end("n", &first, Change::Retry(ms(1))).await;
+    t.run("n", "a-1", Change::Retry(ms(1))).await;
     t.advance(ms(1)).await;
     pause(t, None).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0]);

@@ -30,8 +30,7 @@ pub async fn end_applies_on_every_way_out(t: &Topic) {
             t.command(verb, "a", None).await;
             leave_running(t, "n", &claim, way).await;
             assert_eq!(t.find("a").await, None, "{verb:?}, way {way} out of RUNNING");
-            let claim = t.running("n", "a").await;
-            t.end("n", &claim, Change::Rollback).await;
+            t.add_and_run("n", "a", Change::Rollback).await;
             assert_eq!(t.state("a").await, Some(State::Delayed), "the pending {verb:?} is gone, way {way}");
             t.delete("a").await;
         }

@@ -143,8 +143,7 @@ pub async fn job_heavier_than_the_burst_waits_for_its_weight(t: &Topic) {
 /// A sweep spends the rate as well, and comes again for what it had to leave (rules 25 and 29).
 pub async fn sweep_spends_the_rate(t: &Topic) {
     for name in ["a", "b"] {
-        let claim = t.running("plain", name).await;
-        t.end("plain", &claim, Change::Park).await;
+        t.add_and_run("plain", name, Change::Park).await;
     }
     nodes(t, "10/s", &["n"]);
     t.advance(secs(8 * 24 * 3_600)).await;

@@ -95,8 +95,7 @@ pub async fn reclaim_happens_once(t: &Topic) {
 
 /// Crashes add up; rollbacks between them count nothing and clear nothing (rule 19).
 pub async fn crashes_add_up(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    t.end("n", &claim, Change::Rollback).await;
+    t.add_and_run("n", "a", Change::Rollback).await;
     for crashes in 0..MAX_CRASHES - 1 {
         let claim = t.claim("n", "a").await;
         assert_eq!(claim.crashes, crashes);

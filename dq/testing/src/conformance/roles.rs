@@ -260,8 +260,7 @@ pub async fn every_earlier_head_is_signalled(t: &Topic) {
         t.delete("a").await;
     }
     for change in [Change::Park, Change::Dead] {
-        let claim = t.running("n", "a").await;
-        t.end("n", &claim, change.clone()).await;
+        t.add_and_run("n", "a", change.clone()).await;
         subscriber.received(t).await;
         t.requeue("a").await;
         assert_wakes(t, &mut subscriber, &format!("requeue after {change:?}")).await;

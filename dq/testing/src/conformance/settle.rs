@@ -43,8 +43,7 @@ pub async fn rejoined_job_is_due_at_the_requested_time(t: &Topic) {
 pub async fn rejoined_job_keeps_its_record(t: &Topic) {
     let metadata = Metadata { attempts: 2, cause: Some(Cause::Error), error: Some("no".into()), ..Metadata::default() };
     t.add_job(with_metadata("a", &metadata)).await;
-    let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Rejoin(RejoinDue::After(secs(1)))).await;
+    t.run("n", "a", Change::Rejoin(RejoinDue::After(secs(1)))).await;
     assert_eq!(t.metadata("a").await, metadata);
     assert_eq!(t.payload("a").await, "a");
 }

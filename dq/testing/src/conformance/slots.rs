@@ -48,8 +48,7 @@ pub async fn every_end_of_a_run_gives_its_slot_back(t: &Topic) {
         t.add(&format!("next-{n}")).await;
         assert_eq!(t.claimed_ids("m").await, [""; 0], "{text}");
         t.end("n", &claim, change).await;
-        let next = t.claim("m", &format!("next-{n}")).await;
-        t.end("m", &next, Change::Ack).await;
+        t.run("m", &format!("next-{n}"), Change::Ack).await;
     }
     let claim = t.running("n", "back").await;
     t.end("n", &claim, Change::Rollback).await;
@@ -175,8 +174,7 @@ pub async fn limits_of_two_kinds_are_kept_beside_each_other(t: &Topic) {
 /// A sweep claims no more UNACKED jobs than there are slots (rules 25 and 29).
 pub async fn sweep_takes_slots_too(t: &Topic) {
     for name in ["a", "b"] {
-        let claim = t.running("n", name).await;
-        t.end("n", &claim, Change::Park).await;
+        t.add_and_run("n", name, Change::Park).await;
     }
     limit(t, 1).await;
     t.advance(secs(8 * 24 * 3_600)).await;

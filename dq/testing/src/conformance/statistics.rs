@@ -147,8 +147,7 @@ pub async fn stale_outcomes_are_not_counted(t: &Topic) {
 /// What a sweep claims was not due, so only the end of its run is counted (rules 25, 31).
 pub async fn parked_jobs_that_are_swept_are_no_claims_of_due_ones(t: &Topic) {
     t.counts_steps_of("n");
-    let claim = t.running("n", "a").await;
-    t.end("n", &claim, Change::Park).await;
+    t.add_and_run("n", "a", Change::Park).await;
     t.advance(7 * DAY).await;
     let claim = t.claim_unacked("n", "a").await;
     t.end("n", &claim, Change::Ack).await;
@@ -158,8 +157,7 @@ pub async fn parked_jobs_that_are_swept_are_no_claims_of_due_ones(t: &Topic) {
 
 /// Nothing is counted of a link that does not count, and nothing that another one counted changes (rule 31).
 pub async fn a_link_that_does_not_count_leaves_nothing(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    t.end("n", &claim, Change::Dead).await;
+    t.add_and_run("n", "a", Change::Dead).await;
     assert_eq!(t.statistics().await, []);
     let overview = t.store.overview(&t.key, 0).await.expect("overview is answered");
     assert_eq!(overview.recent, None);
@@ -167,8 +165,7 @@ pub async fn a_link_that_does_not_count_leaves_nothing(t: &Topic) {
     t.counts_steps_of("counts");
     t.running("counts", "b").await;
     let counted = t.counted().await;
-    let claim = t.running("n", "c").await;
-    t.end("n", &claim, Change::Ack).await;
+    t.add_and_run("n", "c", Change::Ack).await;
     assert_eq!(t.counted().await, counted);
 }
 
@@ -227,11 +224,9 @@ pub async fn past_has_the_minutes_of_an_hour_and_the_hours_of_a_day(t: &Topic) {
     t.counts_steps_of("n");
     t.add("a").await;
     t.advance(ms(300)).await;
-    let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Retry(secs(7_200))).await;
+    t.run("n", "a", Change::Retry(secs(7_200))).await;
     t.advance(secs(7_200)).await;
-    let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Ack).await;
+    t.run("n", "a", Change::Ack).await;
     let past = inspector(t).past(t.key.topic.as_str()).await.expect("past is answered").expect("the topic counts");
     let (minutes, hours) = (&past.minutes.spans, &past.hours.spans);
     assert_eq!((minutes.len(), hours.len(), past.now), (60, 24, t.now()));

@@ -97,14 +97,12 @@ pub async fn group_waits_for_what_its_node_names(t: &Topic) {
         let node = format!("n{n}");
         t.linked(&node, on_blocked(text));
         add(t, &["a-1", "a-2"]).await;
-        let claim = t.claim(&node, "a-1").await;
-        t.end(&node, &claim, change).await;
+        t.run(&node, "a-1", change).await;
         assert_eq!(t.claimed_ids("m").await, [""; 0], "{text}");
         t.advance(secs(5)).await;
         t.requeue("a-1").await;
         for name in ["a-1", "a-2"] {
-            let claim = t.claim("m", name).await;
-            t.end("m", &claim, Change::Ack).await;
+            t.run("m", name, Change::Ack).await;
         }
     }
 }
@@ -116,8 +114,7 @@ pub async fn parked_job_stops_its_group_until_it_is_acked(t: &Topic) {
         t.linked(node, on_blocked("park: wait"));
     }
     add(t, &["a-1", "a-2"]).await;
-    let claim = t.claim("n", "a-1").await;
-    t.end("n", &claim, Change::Park).await;
+    t.run("n", "a-1", Change::Park).await;
     t.advance(secs(7 * 24 * 3_600)).await;
     for change in [Change::Rollback, Change::Park] {
         let claim = t.claim_unacked("m", "a-1").await;

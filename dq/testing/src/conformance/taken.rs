@@ -30,11 +30,6 @@ async fn known(t: &Topic, name: &str) -> AddOutcome {
     outcome
 }
 
-async fn run(t: &Topic, name: &str, end: Change) {
-    let claim = t.claim("n", name).await;
-    t.end("n", &claim, end).await;
-}
-
 /// An id that was added for a time counts as existing until then, also once its job has run; then it is free (rule 18).
 pub async fn ended_job_counts_as_existing_while_its_id_is_taken(t: &Topic) {
     for (name, new) in
@@ -98,7 +93,7 @@ pub async fn deleted_job_leaves_its_id_taken(t: &Topic) {
                     State::Dead => Change::Dead,
                     _ => Change::Ack,
                 };
-                run(t, &name, end).await;
+                t.run("n", &name, end).await;
             }
             let is_there = t.command(verb, &name, None).await.changed;
             assert_eq!(known(t, &name).await, if is_there { AddOutcome::Deleted } else { ENDED }, "{name}");
@@ -155,13 +150,13 @@ pub async fn replacement_of_a_taken_id_is_a_new_job(t: &Topic) {
     for (name, new) in [("replaced", replacing("replaced")), ("extended", extending("extended"))] {
         t.reconcile("n").await;
         t.add_job(unique(name)).await;
-        run(t, name, Change::Ack).await;
+        t.run("n", name, Change::Ack).await;
         t.advance(secs(20 * HOUR)).await;
         assert_eq!(t.add_job(new.clone()).await, AddOutcome::Added, "{name}");
         t.delete(name).await;
         assert_eq!(known(t, name).await, AddOutcome::Deleted);
         assert_eq!(t.add_job(new).await, AddOutcome::Added, "{name}");
-        run(t, name, Change::Ack).await;
+        t.run("n", name, Change::Ack).await;
         t.advance(secs(20 * HOUR)).await;
         assert_eq!(known(t, name).await, ENDED, "{name}: it has ended, and was not deleted");
         t.advance(secs(4 * HOUR)).await;
@@ -175,7 +170,7 @@ pub async fn later_add_does_not_shorten_the_time_of_an_id(t: &Topic) {
     for (name, unique_for) in [("shorter", Some(secs(1))), ("none", None)] {
         t.add_job(unique(name)).await;
         t.add_job(NewJob { unique_for, ..replacing(name, "new") }).await;
-        run(t, name, Change::Ack).await;
+        t.run("n", name, Change::Ack).await;
         t.advance(secs(HOUR)).await;
         assert_eq!(known(t, name).await, ENDED, "{name}");
     }
@@ -185,14 +180,14 @@ pub async fn later_add_does_not_shorten_the_time_of_an_id(t: &Topic) {
     let waits = t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..unique("running") }).await;
     assert_eq!(waits, AddOutcome::ReplacementWaits);
     t.end("n", &claim, Change::Ack).await;
-    run(t, "running", Change::Ack).await;
+    t.run("n", "running", Change::Ack).await;
     assert_eq!(known(t, "running").await, ENDED);
 }
 
 /// A refused add takes no id, and a taken id does not wait: it needs no room (rules 18, 29).
 pub async fn taken_ids_wait_for_nothing(t: &Topic) {
     t.add_job(unique("ran")).await;
-    run(t, "ran", Change::Ack).await;
+    t.run("n", "ran", Change::Ack).await;
     t.set(limit_to(Limit::Waiting(1), "why")).await;
     t.add("waits").await;
     assert_eq!(known(t, "ran").await, ENDED);

@@ -121,8 +121,7 @@ pub async fn new_watcher_is_told_of_a_new_lease(t: &Topic) {
 
 /// A node that takes a role after all nodes were told of a lease is told of the next one: it was not there (rule 20).
 pub async fn a_node_that_comes_after_all_were_told_is_told(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    t.end("n", &claim, Change::Ack).await;
+    t.add_and_run("n", "a", Change::Ack).await;
     assert!(t.transfer("o", 1).await.role.is_some());
     let mut o = t.subscribe("o").await;
     t.running("n", "b").await;
@@ -148,8 +147,7 @@ pub async fn new_lease_is_told_to_all_nodes_when_the_watcher_does_not_listen(t: 
 
 /// A sweep that creates a lease tells of it (rule 20).
 pub async fn lease_of_a_sweep_is_told(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    t.end("n", &claim, Change::Park).await;
+    t.add_and_run("n", "a", Change::Park).await;
     t.advance(secs(7 * 24 * 3_600)).await;
     let mut nodes = nodes(t).await;
     told(t, &mut nodes).await;

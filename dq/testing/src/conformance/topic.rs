@@ -270,6 +270,18 @@ impl Topic {
         self.claim(node, job).await
     }
 
+    /// Runs this job, which must be the only one that is due: claims it, and ends its run.
+    pub async fn run(&self, node: &str, only: &str, change: Change) {
+        let claim = self.claim(node, only).await;
+        self.end(node, &claim, change).await;
+    }
+
+    /// Adds a job without delay, and runs it.
+    pub async fn add_and_run(&self, node: &str, job: &str, change: Change) {
+        self.add(job).await;
+        self.run(node, job, change).await;
+    }
+
     /// Settles these outcomes.
     pub async fn settle_all(&self, node: &str, outcomes: Vec<Outcome>) -> Settled {
         let request = Settle { last_seen: self.last_seen(node), lease: LEASE, bytes: USUAL_BYTES, outcomes };

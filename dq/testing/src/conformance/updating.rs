@@ -198,7 +198,6 @@ pub async fn retention_of_a_changed_job_applies(t: &Topic) {
     t.add_later("a", secs(9)).await;
     t.changed("a", ChangeKind::Options(OptionChange { retain: Some(secs(60)), ..OptionChange::default() })).await;
     t.advance(secs(9)).await;
-    let claim = t.claim(NODE, "a").await;
-    t.end(NODE, &claim, Change::Ack).await;
+    t.run(NODE, "a", Change::Ack).await;
     assert_eq!(t.place("a").await, JobPlace::Done { until: t.in_ms(60_000) });
 }
