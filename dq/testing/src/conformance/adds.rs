@@ -1,6 +1,6 @@
 //! Adds of unknown ids, independence of topics and apps, and batches over the limit (rules 1, 4, 5).
 
-use super::producer::{delayed, job, retained, with_metadata, with_payload};
+use super::producer::{delayed, detailed, job, retained, with_metadata, with_payload};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{AppName, Codec, Fence, JobId, Metadata, Record, State};
 use dq::store::step::{Change, RejoinDue};
@@ -102,13 +102,7 @@ pub async fn expired_job_is_claimed(t: &Topic) {
 
 /// The metadata of an added job stay as they are (step `add`).
 pub async fn metadata_of_an_added_job_is_kept(t: &Topic) {
-    let metadata = Metadata {
-        delay: ms(1_500),
-        retain: secs(60),
-        retry: Some("none".into()),
-        headers: vec![("k".into(), "v".into())],
-        ..Metadata::default()
-    };
+    let metadata = Metadata { delay: ms(1_500), ..detailed() };
     t.add_job(with_metadata("a", &metadata)).await;
     assert_eq!(t.metadata("a").await, metadata);
     assert_eq!(t.claim("n", "a").await.record.metadata(), Ok(metadata));

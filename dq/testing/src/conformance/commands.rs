@@ -1,7 +1,7 @@
 //! Delete, cancel, ack and requeue of jobs that are not running (rules 13, 15).
 
 use super::events::add_in_state;
-use super::producer::{answered, command, job, with_metadata, with_payload};
+use super::producer::{answered, command, detailed, job, with_metadata, with_payload};
 use super::topic::{Topic, secs};
 use dq::job::{Cause, Deliver, Metadata, State};
 use dq::store::step::Change;
@@ -60,13 +60,7 @@ pub async fn ack_ends_a_waiting_or_parked_job(t: &Topic) {
 
 /// A requeued DEAD job is due now, without attempts, exhaustion and expiry; everything else is kept (rule 15).
 pub async fn requeued_dead_job_starts_afresh(t: &Topic) {
-    let metadata = Metadata {
-        retry: Some("none".into()),
-        headers: vec![("k".into(), "v".into())],
-        retain: secs(60),
-        delay: secs(5),
-        ..Metadata::default()
-    };
+    let metadata = detailed();
     t.add_job(NewJob { expires_after: Some(secs(1)), ..with_metadata("a", &metadata) }).await;
     let claim = t.claim("n", "a").await;
     let last = Metadata { attempts: 6, exhausted: true, cause: Some(Cause::Error), ..t.metadata("a").await };

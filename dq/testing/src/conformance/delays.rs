@@ -1,6 +1,6 @@
 //! The default delay of a topic (rule 29): it takes the place of the usual delay of jobs that bring one.
 
-use super::producer::{delayed, job, with_metadata};
+use super::producer::{delayed, detailed, job, with_metadata};
 use super::topic::{Topic, ms, secs};
 use dq::job::{Deliver, Metadata};
 use dq::store::step::{Change, RejoinDue};
@@ -47,13 +47,7 @@ pub async fn default_delay_takes_the_place_of_the_usual_one(t: &Topic) {
 pub async fn job_with_a_default_delay_keeps_the_rest_of_its_metadata(t: &Topic) {
     for (name, seconds) in [("short", 1), ("none", 0), ("long", 100_000)] {
         set_delay(t, seconds).await;
-        let metadata = Metadata {
-            delay: secs(60),
-            retain: secs(5),
-            retry: Some("none".into()),
-            headers: vec![("trace".into(), "7".into())],
-            ..Metadata::default()
-        };
+        let metadata = detailed();
         let new = NewJob { due: Due::Usual(secs(60)), expires_after: Some(secs(9)), ..with_metadata(name, &metadata) };
         t.add_job(new).await;
         let expires_at = Some(t.in_ms((seconds + 9) * 1_000));

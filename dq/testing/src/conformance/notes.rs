@@ -6,7 +6,7 @@ use dq::job::{Cause, Fence, Isolation, Metadata, Sequence, State, Token};
 use dq::store::step::{Change, Claim, Isolate, NoteVerdict};
 use dq::store::{NewJob, OnDuplicate};
 
-fn exhausted() -> Metadata {
+pub(super) fn exhausted() -> Metadata {
     Metadata {
         attempts: 3,
         exhausted: true,

@@ -44,6 +44,13 @@ pub(super) fn weighing(weight: u16, job: NewJob) -> NewJob {
     changed(job, |metadata| metadata.weight = Weight::new(weight).expect("it is a weight"))
 }
 
+/// The metadata of a job whose caller says everything; its delay is a minute.
+pub(super) fn detailed() -> Metadata {
+    let (retry, headers) = (Some("none".into()), vec![("k".into(), "v".into())]);
+    let minute = Duration::from_secs(60);
+    Metadata { delay: minute, retain: minute, retry, headers, ..Metadata::default() }
+}
+
 /// A job with a retention of one minute.
 pub(super) fn retained(name: &str) -> NewJob {
     with_metadata(name, &Metadata { retain: Duration::from_secs(60), ..Metadata::default() })

@@ -1,6 +1,7 @@
 //! The step `reclaim`, and how crashes count (rules 15, 19, 20).
 
 use super::events::exhaust_by_crashes;
+use super::notes::exhausted;
 use super::producer::job;
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
 use dq::job::{Cause, Metadata, State};
@@ -252,15 +253,8 @@ pub async fn commands_clear_the_crash_count(t: &Topic) {
 /// A job stays exhausted when its node crashes: what `exhaust` wrote comes back with the job (rule 15).
 pub async fn exhaustion_survives_a_crash(t: &Topic) {
     let claim = t.running("n", "a").await;
-    let metadata = Metadata {
-        attempts: 6,
-        exhausted: true,
-        cause: Some(Cause::Error),
-        error: Some("no".into()),
-        ..Metadata::default()
-    };
-    assert_eq!(t.exhaust("n", &claim, metadata.clone()).await, NoteVerdict::Done);
+    assert_eq!(t.exhaust("n", &claim, exhausted()).await, NoteVerdict::Done);
     t.crash("n").await;
     assert_eq!(t.state("a").await, Some(State::Delayed));
-    assert_eq!(t.claim("m", "a").await.record.metadata(), Ok(metadata));
+    assert_eq!(t.claim("m", "a").await.record.metadata(), Ok(exhausted()));
 }

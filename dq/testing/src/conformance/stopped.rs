@@ -24,15 +24,10 @@ pub(super) async fn pass(t: &Topic, name: &str) -> CommandOutcome {
     t.command(CommandKind::Pass, name, None).await
 }
 
-/// A node whose DEAD jobs keep their seats.
-fn keeps_dead(t: &Topic) {
-    t.linked("n", on_blocked("dead: wait"));
-}
-
 /// Makes the first job of a group DEAD, which keeps its seat; two more wait.
 async fn stop(t: &Topic) -> Claim {
     limit(t, 1).await;
-    keeps_dead(t);
+    t.linked("n", on_blocked("dead: wait"));
     add(t, &["a-1", "a-2", "a-3"]).await;
     let claim = t.claim("n", "a-1").await;
     t.end("n", &claim, Change::Dead).await;
