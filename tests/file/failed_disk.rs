@@ -19,8 +19,7 @@ fn callers_in_flight_get_unknown_and_later_ones_are_refused_with_what_to_do() {
         (Operation::Write, ErrorKind::Other),
         (Operation::Sync, ErrorKind::StorageFull),
     ] {
-        let disk = SimulatedDisk::new();
-        let mut rig = Rig::open(&disk);
+        let (disk, mut rig) = Rig::new();
         rig.added(&["before"]);
         let added = [rig.add("a"), rig.add("b")];
         disk.fail(operation, 0, kind);

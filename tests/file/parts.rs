@@ -17,8 +17,7 @@ use crate::rig::{Rig, copies, job, key, now};
 
 /// A directory with jobs in several states, a snapshot, and changes since.
 fn mixed() -> SimulatedDisk {
-    let disk = SimulatedDisk::new();
-    let mut rig = Rig::open(&disk);
+    let (disk, mut rig) = Rig::new();
     for round in 0..12 {
         let ids: Vec<_> = (0..20).map(|n| format!("{round}.{n}")).collect();
         rig.added(&ids.iter().map(String::as_str).collect::<Vec<_>>());

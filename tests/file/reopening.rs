@@ -54,8 +54,7 @@ fn rows(store: &FileStore) -> View {
 
 #[test]
 fn reopening_gives_back_every_job_in_its_state() {
-    let disk = SimulatedDisk::new();
-    let mut rig = Rig::open(&disk);
+    let (disk, mut rig) = Rig::new();
     every_state(&mut rig);
     let before = rows(&rig.store);
     let states: Vec<_> = before.jobs.iter().map(|(id, job)| (id.as_str(), job.state)).collect();

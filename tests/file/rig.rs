@@ -88,6 +88,13 @@ impl Rig {
         Self::try_open(disk, |_| {}).unwrap()
     }
 
+    /// A new store on a new disk.
+    pub fn new() -> (SimulatedDisk, Self) {
+        let disk = SimulatedDisk::new();
+        let rig = Self::open(&disk);
+        (disk, rig)
+    }
+
     /// A new producer and a new node of an open store.
     pub fn of(store: FileStore, clock: Arc<ManualClock>) -> Self {
         let producer = store.producer(&key(), &ProducerId::new("p"));

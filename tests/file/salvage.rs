@@ -16,8 +16,7 @@ const ROUNDS: usize = 300;
 
 /// A store with snapshots, several segments and jobs in several states. Returns all ids that were ever added, and those that it has.
 fn damaged() -> (SimulatedDisk, BTreeSet<String>, BTreeSet<String>) {
-    let disk = SimulatedDisk::new();
-    let mut rig = Rig::open(&disk);
+    let (disk, mut rig) = Rig::new();
     let (mut added, mut left) = (BTreeSet::new(), BTreeSet::new());
     for round in 0..25 {
         let ids: Vec<_> = (0..4).map(|n| format!("{round}.{n}")).collect();
@@ -58,8 +57,7 @@ fn a_sound_directory_is_saved_whole() {
 
 #[test]
 fn a_job_that_only_later_changes_name_is_named() {
-    let disk = SimulatedDisk::new();
-    let mut rig = Rig::open(&disk);
+    let (disk, mut rig) = Rig::new();
     rig.added(&["lost"]);
     rig.added(&["kept"]);
     assert_eq!(rig.claims(2).len(), 2);

@@ -24,8 +24,7 @@ fn counts(view: &FileView) -> TopicCounts {
 
 #[test]
 fn a_view_has_what_was_written_and_follows_each_step() {
-    let disk = SimulatedDisk::new();
-    let mut rig = Rig::open(&disk);
+    let (disk, mut rig) = Rig::new();
     rig.added(&["a", "b"]);
     let view = view_of(&disk);
     assert_eq!(counts(&view).delayed, 2);
@@ -73,8 +72,7 @@ fn a_view_reads_what_is_new_and_not_all_again() {
 
 #[tokio::test]
 async fn nothing_is_said_of_listeners_and_leases_that_a_view_does_not_know() {
-    let disk = SimulatedDisk::new();
-    let mut rig = Rig::open(&disk);
+    let (disk, mut rig) = Rig::new();
     rig.added(&["a", "b"]);
     let running = rig.claims(1)[0].id.clone();
     let factory = ContextFactory::new(key().app.as_str()).store(Arc::new(view_of(&disk)) as Arc<dyn Store>);
@@ -88,8 +86,7 @@ async fn nothing_is_said_of_listeners_and_leases_that_a_view_does_not_know() {
 
 #[test]
 fn a_view_that_needs_too_much_memory_ends_and_says_what_needs_little() {
-    let disk = SimulatedDisk::new();
-    let mut rig = Rig::open(&disk);
+    let (disk, mut rig) = Rig::new();
     rig.added(&["a", "b", "c"]);
     let refused = awaited(view_of(&disk).with_memory(500).counts(&key())).unwrap_err();
     assert!(matches!(&refused, StoreError::Full { .. }), "{refused}");
@@ -99,8 +96,7 @@ fn a_view_that_needs_too_much_memory_ends_and_says_what_needs_little() {
 
 #[test]
 fn a_view_changes_nothing_and_names_who_uses_the_directory() {
-    let disk = SimulatedDisk::new();
-    let mut rig = Rig::open(&disk);
+    let (disk, mut rig) = Rig::new();
     rig.added(&["a"]);
     let (view, before) = (view_of(&disk), disk.written());
     let held = |error: StoreError| {

@@ -166,31 +166,28 @@ async fn one_sigterm_lets_axum_finish_its_request_and_the_node_its_handler() {
     assert!(program.wait().await.unwrap().success());
 }
 
-#[tokio::test]
-async fn the_signal_that_ends_what_runs_beside_the_node_does_not_end_its_grace() {
-    let (mut program, pid, mut lines) = run("a_program_with_signals_of_its_own");
+/// The program ends well after one SIGTERM, and says these words meanwhile.
+async fn ends_at_sigterm(test: &str, words: &[&str]) {
+    let (mut program, pid, mut lines) = run(test);
     said(&mut lines, &["handling"]).await;
     kill_process(pid, Signal::TERM).unwrap();
-    for word in ["served", "handled", "stopped"] {
-        assert_eq!(said(&mut lines, &["served", "handled", "stopped"]).await, word);
+    for word in words {
+        assert_eq!(said(&mut lines, words).await, *word);
     }
     assert!(program.wait().await.unwrap().success());
 }
 
 #[tokio::test]
+async fn the_signal_that_ends_what_runs_beside_the_node_does_not_end_its_grace() {
+    ends_at_sigterm("a_program_with_signals_of_its_own", &["served", "handled", "stopped"]).await;
+}
+
+#[tokio::test]
 async fn what_does_not_end_is_dropped_when_the_grace_is_over() {
-    let (mut program, pid, mut lines) = run("a_program_that_never_ends");
-    said(&mut lines, &["handling"]).await;
-    kill_process(pid, Signal::TERM).unwrap();
-    said(&mut lines, &["stopped"]).await;
-    assert!(program.wait().await.unwrap().success());
+    ends_at_sigterm("a_program_that_never_ends", &["stopped"]).await;
 }
 
 #[tokio::test]
 async fn a_program_without_a_node_learns_of_sigterm() {
-    let (mut program, pid, mut lines) = run("a_program_without_a_node");
-    said(&mut lines, &["handling"]).await;
-    kill_process(pid, Signal::TERM).unwrap();
-    said(&mut lines, &["stopped"]).await;
-    assert!(program.wait().await.unwrap().success());
+    ends_at_sigterm("a_program_without_a_node", &["stopped"]).await;
 }

@@ -4,6 +4,7 @@ use dq::store::file::journal::{JournalError, OpenError, Origin, Position, TopicN
 use dq_testing::disk::SimulatedDisk;
 
 use crate::fixture::{content, numbers, open, options, read};
+use crate::opened;
 
 #[test]
 fn frames_come_back_in_order_with_topic_kind_and_position() {
@@ -50,8 +51,7 @@ fn positions_grow_over_segments_and_openings() {
 
 #[test]
 fn what_was_not_committed_is_not_there_after_a_kill() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     journal.append(TopicNumber::NONE, 0, &content(1)).unwrap();
     journal.commit().unwrap();
     journal.append(TopicNumber::NONE, 0, &content(2)).unwrap();
@@ -61,8 +61,7 @@ fn what_was_not_committed_is_not_there_after_a_kill() {
 
 #[test]
 fn a_second_opening_is_refused_with_the_holder() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     match open(&disk, &options()) {
         Err(OpenError::Held { holder, .. }) => assert_eq!(holder.pid, Some(1)),
         other => panic!("{other:?}"),
@@ -73,8 +72,7 @@ fn a_second_opening_is_refused_with_the_holder() {
 
 #[test]
 fn a_seal_closes_the_journal_and_is_found_again() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     journal.append(TopicNumber::NONE, 0, &content(1)).unwrap();
     journal.seal().unwrap();
     journal.seal().unwrap();
@@ -93,8 +91,7 @@ fn a_seal_closes_the_journal_and_is_found_again() {
 
 #[test]
 fn a_snapshot_replaces_the_segments_before_it() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     let topic = journal.topic("orders").unwrap();
     journal.reserve(1_000).unwrap();
     for number in 0..300 {

@@ -4,6 +4,7 @@ use dq::store::file::journal::{Frame, Journal, OpenError, Options, Position, Top
 use dq_testing::disk::SimulatedDisk;
 
 use crate::fixture::{UNIT, numbers, open, options, read};
+use crate::opened;
 
 const FRAMES: u64 = 2_000;
 
@@ -78,8 +79,7 @@ fn a_journal_that_was_cut_goes_on() {
 
 #[test]
 fn a_segment_that_is_not_the_last_and_ends_early_is_refused() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     for number in 0..200_u64 {
         journal.append(TopicNumber::NONE, 0, &number.to_le_bytes()).unwrap();
         if number % 10 == 9 {
@@ -106,8 +106,7 @@ fn a_segment_that_is_not_the_last_and_ends_early_is_refused() {
 #[test]
 fn a_segment_that_is_missing_is_refused() {
     use dq::store::file::disk::Disk;
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     for number in 0..100_u64 {
         journal.append(TopicNumber::NONE, 0, &[number as u8; 300]).unwrap();
         journal.commit().unwrap();

@@ -4,6 +4,7 @@ use dq::store::file::journal::{Follower, Journal};
 use dq_testing::disk::SimulatedDisk;
 
 use crate::fixture::{Read, keep, numbers, open, options};
+use crate::opened;
 use crate::written::{append, snapshot};
 
 fn follow(disk: &SimulatedDisk) -> (Follower, Vec<Read>) {
@@ -14,8 +15,7 @@ fn follow(disk: &SimulatedDisk) -> (Follower, Vec<Read>) {
 
 #[test]
 fn whoever_follows_a_journal_gets_each_frame_once_across_its_files() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     append(&journal, 0..3);
     let (mut follower, mut frames) = follow(&disk);
     for round in 1..60 {
@@ -35,8 +35,7 @@ fn whoever_follows_a_journal_gets_each_frame_once_across_its_files() {
 
 #[test]
 fn whoever_follows_too_slowly_is_told_that_files_went_that_were_not_read() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     append(&journal, 0..3);
     let (mut follower, mut frames) = follow(&disk);
     append(&journal, 3..90);

@@ -4,6 +4,7 @@ use dq::store::file::journal::{Journal, Options, TopicNumber};
 use dq_testing::disk::{Operation, SimulatedDisk};
 
 use crate::fixture::{UNIT, open, options};
+use crate::opened;
 
 /// Of one add with a payload of 100 bytes.
 const CONTENT: usize = 123;
@@ -32,8 +33,7 @@ fn a_commit_of_one_frame_is_one_write_of_a_unit_and_one_sync() {
 
 #[test]
 fn growth_is_counted_in_bytes_of_frames_and_padding_apart() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     for _ in 0..50 {
         journal.append(TopicNumber::NONE, 0, &[7; CONTENT]).unwrap();
         journal.commit().unwrap();

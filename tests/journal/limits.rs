@@ -4,6 +4,7 @@ use dq::store::file::journal::{JournalError, MOST_FRAME, MOST_GROUP, MOST_NAME, 
 use dq_testing::disk::SimulatedDisk;
 
 use crate::fixture::{UNIT, content, numbers, open, options, read};
+use crate::opened;
 
 fn name() -> String {
     format!("journal-{:020}.dq", 0)
@@ -11,8 +12,7 @@ fn name() -> String {
 
 /// The bytes of a journal of one frame.
 fn one_frame() -> Vec<u8> {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     journal.append(TopicNumber::NONE, 0, &content(0)).unwrap();
     journal.commit().unwrap();
     let bytes = disk.file(&name());
@@ -81,8 +81,7 @@ fn a_sound_last_group_above_the_limit_is_refused_with_both_numbers_and_never_cut
 
 #[test]
 fn a_frame_at_the_limit_is_appended_and_read_and_one_above_it_is_refused() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     let topic = journal.topic(&"x".repeat(MOST_NAME)).unwrap();
     journal.reserve(1).unwrap();
     journal.append(topic, 0, &vec![7; MOST_FRAME]).unwrap();

@@ -21,3 +21,15 @@ mod snapshots;
 mod watcher;
 mod watermarks;
 mod written;
+
+use std::sync::Arc;
+
+use dq::store::file::journal::Journal;
+use dq_testing::disk::SimulatedDisk;
+
+/// A new journal on a new disk.
+fn opened() -> (SimulatedDisk, Arc<Journal>) {
+    let disk = SimulatedDisk::new();
+    let (journal, ..) = fixture::open(&disk, &fixture::options()).unwrap();
+    (disk, journal)
+}

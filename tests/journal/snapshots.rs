@@ -5,6 +5,7 @@ use dq::store::file::journal::{Journal, OpenError, SnapshotError};
 use dq_testing::disk::SimulatedDisk;
 
 use crate::fixture::{UNIT, content, keep, numbers, open, options, read};
+use crate::opened;
 use crate::written::{append, snapshot};
 
 fn names(disk: &SimulatedDisk, prefix: &str) -> Vec<String> {
@@ -16,8 +17,7 @@ fn names(disk: &SimulatedDisk, prefix: &str) -> Vec<String> {
 
 /// A disk as a power cut may leave it between the second snapshot and the removal of the first: both are there, and all segments.
 fn with_two_snapshots() -> (SimulatedDisk, Vec<String>) {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     append(&journal, 0..50);
     snapshot(&journal, 0..50);
     append(&journal, 50..100);
@@ -66,8 +66,7 @@ fn a_damaged_snapshot_is_refused_and_the_older_one_is_for_salvage() {
 
 #[test]
 fn a_snapshot_that_ends_early_is_refused() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     append(&journal, 0..60);
     snapshot(&journal, 0..60);
     drop(journal);
@@ -91,8 +90,7 @@ fn a_snapshot_that_ends_early_is_refused() {
 
 #[test]
 fn a_journal_that_ends_before_its_snapshot_did_is_refused() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     append(&journal, 0..3);
     let writer = journal.snapshot().unwrap();
     append(&journal, 3..6);
@@ -107,8 +105,7 @@ fn a_journal_that_ends_before_its_snapshot_did_is_refused() {
 
 #[test]
 fn one_snapshot_is_taken_at_a_time_and_one_that_is_dropped_leaves_nothing() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     append(&journal, 0..10);
     let writer = journal.snapshot().unwrap();
     assert!(matches!(journal.snapshot(), Err(SnapshotError::Busy)));
@@ -123,8 +120,7 @@ fn one_snapshot_is_taken_at_a_time_and_one_that_is_dropped_leaves_nothing() {
 
 #[test]
 fn topics_keep_their_numbers_and_a_reservation_stays_when_their_segments_go() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     let rare = journal.topic("rare").unwrap();
     journal.append(rare, 0, &content(0)).unwrap();
     journal.reserve(5_000).unwrap();
@@ -149,8 +145,7 @@ fn topics_keep_their_numbers_and_a_reservation_stays_when_their_segments_go() {
 
 #[test]
 fn a_snapshot_whose_end_counts_other_frames_is_refused() {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     append(&journal, 0..10);
     snapshot(&journal, 0..10);
     drop(journal);

@@ -5,6 +5,7 @@ use dq::store::file::journal::{OpenError, TopicNumber};
 use dq_testing::disk::{Fate, SimulatedDisk};
 
 use crate::fixture::{content, numbers, open, options, read};
+use crate::opened;
 
 fn names(disk: &SimulatedDisk, prefix: &str) -> Vec<String> {
     let mut names: Vec<String> = disk.list().unwrap().into_iter().map(|entry| entry.name).collect();
@@ -15,8 +16,7 @@ fn names(disk: &SimulatedDisk, prefix: &str) -> Vec<String> {
 
 /// A journal of 60 frames, each confirmed, in many segments.
 fn journal() -> SimulatedDisk {
-    let disk = SimulatedDisk::new();
-    let (journal, ..) = open(&disk, &options()).unwrap();
+    let (disk, journal) = opened();
     for number in 0..60 {
         journal.append(TopicNumber::NONE, 0, &content(number)).unwrap();
         journal.commit().unwrap();

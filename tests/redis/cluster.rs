@@ -33,9 +33,7 @@ async fn the_jobs_of_a_topic_are_on_the_server_of_its_slot() {
     let cluster = ClusterServers::start();
     let mut used = [false; 3];
     for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
-        let topic = Topic::named(&cluster.url(), name);
-        topic.store.open(&topic.key).await.unwrap();
-        topic.reconcile().await;
+        let topic = Topic::named(&cluster.url(), name).opened().await;
         topic.add(vec![job("x")]).await;
         assert_eq!(topic.claims().await.len(), 1);
         let key = format!("dq:{{shop:{name}}}:jobs");
@@ -87,9 +85,7 @@ async fn a_slot_moves_between_masters_under_load_and_each_job_runs_once() {
 #[tokio::test]
 async fn while_a_slot_is_half_moved_nothing_is_done_and_afterwards_everything() {
     let cluster = ClusterServers::start();
-    let topic = Topic::on(&cluster.url());
-    topic.store.open(&topic.key).await.unwrap();
-    topic.reconcile().await;
+    let topic = Topic::on(&cluster.url()).opened().await;
     topic.add((0..10).map(generated).collect()).await;
     let key = "dq:{shop:t}:jobs";
     let half = cluster.begin_to_move(key, (cluster.owner(key) + 1) % 3);
@@ -116,9 +112,7 @@ async fn while_a_slot_is_half_moved_nothing_is_done_and_afterwards_everything() 
 #[tokio::test]
 async fn a_subscription_ends_when_its_slot_moves_and_the_next_one_is_at_the_new_server() {
     let cluster = ClusterServers::start();
-    let topic = Topic::on(&cluster.url());
-    topic.store.open(&topic.key).await.unwrap();
-    topic.reconcile().await;
+    let topic = Topic::on(&cluster.url()).opened().await;
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
     let (key, channel) = ("dq:{shop:t}:jobs", "dq:{shop:t}:wake");
     let owner = cluster.owner(key);
@@ -189,9 +183,7 @@ pub fn clients(server: &RedisServer) -> usize {
 async fn a_busy_topic_opens_connections_to_its_own_server_only() {
     let cluster = ClusterServers::start();
     let store = RedisStore::new(&cluster.url()).unwrap();
-    let topic = Topic::of(store, "t");
-    topic.store.open(&topic.key).await.unwrap();
-    topic.reconcile().await;
+    let _topic = Topic::of(store, "t").opened().await;
     let owner = cluster.owner("dq:{shop:t}:jobs");
     let others: Vec<_> = (0..3).filter(|place| *place != owner).collect();
     assert!(clients(&cluster.servers[owner]) <= 3, "{}", clients(&cluster.servers[owner]));

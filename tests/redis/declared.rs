@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dq::job::JobId;
 use dq::store::step::Change;
-use dq::store::{CommandKind, Due, NewJob, Store};
+use dq::store::{CommandKind, Due, NewJob};
 use dq_tests::redis::{DeclaredKeys, RedisServer};
 
 use super::topic::{Topic, generated, job};
@@ -73,9 +73,7 @@ fn a_script_that_the_server_knows_otherwise_is_unknown_behind_the_proxy() {
 async fn jobs_live_where_undeclared_keys_are_rejected() {
     let server = RedisServer::start();
     let proxy = DeclaredKeys::of(&server);
-    let topic = Topic::on(&proxy.url());
-    topic.store.open(&topic.key).await.unwrap();
-    topic.reconcile().await;
+    let topic = Topic::on(&proxy.url()).opened().await;
     let far = NewJob { due: Due::After(Duration::from_secs(3600)), ..generated(200) };
     topic.add((0..100).map(generated).chain([job("a")]).collect()).await;
     let claims = topic.claims().await;

@@ -119,9 +119,7 @@ pub fn inspector(server: &RedisServer) -> Inspector {
 
 /// A topic with jobs in every state, a schedule, broadcasts, a far job, a group of two, and a replacement that waits; node `n` runs two jobs.
 pub async fn sound() -> (RedisServer, Topic) {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     let record = |metadata: &Metadata| dq::job::Record::new(metadata, dq::job::Codec::Json, b"{}");
     let retained = Metadata { retain: HOUR, ..Metadata::default() };
     topic
@@ -373,9 +371,7 @@ async fn a_directory_of_a_wrong_type_is_a_finding_and_a_named_topic_is_examined(
 /// 20,000 jobs in one topic, and 200 other topics.
 #[tokio::test]
 async fn a_step_takes_20_commands_of_the_store_at_most() {
-    let server = RedisServer::start();
-    let topic = Topic::on(&server.url());
-    topic.reconcile().await;
+    let (server, topic) = Topic::entered().await;
     for first in (0..20_000).step_by(1_000) {
         let later = |n: usize| NewJob { due: Due::After(HOUR / 60 * (1 + n as u32 % 10)), ..job(&format!("j{n}")) };
         topic.add((first..first + 1_000).map(later).collect()).await;

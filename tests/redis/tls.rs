@@ -142,9 +142,7 @@ async fn the_servers_of_a_cluster_are_reached_over_tls_by_the_name_that_they_ann
         let url = format!("{}?ca={ca}", cluster.tls_url());
         let mut used = [false; 3];
         for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
-            let topic = Topic::named(&url, name);
-            topic.store.open(&topic.key).await.unwrap();
-            topic.reconcile().await;
+            let topic = Topic::named(&url, name).opened().await;
             let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
             topic.add(vec![job("a")]).await;
             assert_eq!(signals.next().await, Some(Signal::Due(None)));

@@ -94,6 +94,13 @@ impl Topic {
         (server, topic)
     }
 
+    /// Opens the topic, as its node does before it enters.
+    pub async fn opened(self) -> Self {
+        self.store.open(&self.key).await.unwrap();
+        self.reconcile().await;
+        self
+    }
+
     pub fn named(url: &str, topic: &str) -> Self {
         Self::of(RedisStore::new(url).unwrap(), topic)
     }

@@ -70,9 +70,6 @@ impl FaultyProducer {
     }
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchReply> {
-        if !self.connection.connects() {
-            return self.connection.refused("command");
-        }
         let batch = Numbered { number: self.number(batch.number), ..batch };
         let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
@@ -97,9 +94,6 @@ impl FaultyProducer {
     }
 
     fn change(&self, batch: Numbered<JobChange>) -> Pending<BatchReply> {
-        if !self.connection.connects() {
-            return self.connection.refused("change");
-        }
         let mut batch = Numbered { number: self.number(batch.number), ..batch };
         let (inner, id) = (Arc::clone(&self.inner), self.id.clone());
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
@@ -126,9 +120,6 @@ impl FaultyProducer {
     }
 
     fn set(&self, number: u64, set: SetTopic) -> Pending<BatchReply> {
-        if !self.connection.connects() {
-            return self.connection.refused("set");
-        }
         let number = self.number(number);
         let (inner, id) = (Arc::clone(&self.inner), self.id.clone());
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
@@ -145,13 +136,8 @@ impl FaultyProducer {
         };
         self.connection.ask("set", |_| 0, execute, |_, _| {})
     }
-}
 
-impl FaultyProducer {
     fn relay(&self, entry: OutboxEntry) -> Pending<BatchReply> {
-        if !self.connection.connects() {
-            return self.connection.refused("relay");
-        }
         let (inner, id, name) = (Arc::clone(&self.inner), self.id.clone(), self.connection.process.name.clone());
         let (key, checker) = (self.key.clone(), Arc::clone(&self.checker));
         let moves = self.connection.sim.move_position(&*inner, &entry);
@@ -167,13 +153,8 @@ impl FaultyProducer {
         };
         self.connection.ask("relay", |_| 0, execute, |_, _| {})
     }
-}
 
-impl FaultyProducer {
     fn job_set(&self, number: u64, change: SetChange) -> Pending<BatchReply> {
-        if !self.connection.connects() {
-            return self.connection.refused("job_set");
-        }
         let number = self.number(number);
         let (inner, key, name) = (Arc::clone(&self.inner), self.key.clone(), self.connection.process.name.clone());
         let execute = move |sim: &Arc<Sim>| {
@@ -189,12 +170,13 @@ impl Producer for FaultyProducer {
     fn ask(&self, batch: Batch) -> Pending<BatchReply> {
         match batch {
             Batch::Add { batch } => self.add(batch),
+            other @ Batch::Import { .. } => self.inner.ask(other),
+            other if !self.connection.connects() => self.connection.refused(other.name()),
             Batch::Command { batch } => self.command(batch),
             Batch::Change { batch } => self.change(batch),
             Batch::Set { number, set } => self.set(number, set),
             Batch::Relay { entry } => self.relay(entry),
             Batch::JobSet { number, change } => self.job_set(number, change),
-            other @ Batch::Import { .. } => self.inner.ask(other),
         }
     }
 }
