@@ -10,7 +10,7 @@ use dq::job::{
 use dq::prelude::*;
 use dq::store::file::journal::{Frame, Holder, Journal, Options, Position as At};
 use dq::store::file::{Commits, FileStore, check_on};
-use dq::store::memory::{CHANGES_VERSION, MemoryStore, Position, Sink};
+use dq::store::memory::{MemoryStore, Position, Sink};
 use dq::store::step::{Reconcile, Sequenced, Transfer, USUAL_BYTES};
 use dq::store::{BatchAnswer, Due, Examine, NewJob, Numbered, OnDuplicate, Pending, Repair, Store, StoreError};
 use dq::testing::Harness;
@@ -85,8 +85,7 @@ async fn changes_of(sample: &Sample) -> Vec<u8> {
 
 /// Writes a journal that no dq would write.
 fn write(disk: &SimulatedDisk, frames: &[Vec<u8>], reserved: u64) {
-    let options =
-        Options::new(7, Holder { pid: None, host: None, process: None, since: None }, u32::from(CHANGES_VERSION));
+    let options = Options::new(7, Holder::default());
     let nothing = |_: At, _: Frame<'_>| Ok::<_, std::io::Error>(());
     let (journal, _) = Journal::open(Arc::new(disk.clone()), &options, nothing).unwrap();
     let topic = journal.topic(&key().to_string()).unwrap();

@@ -7,7 +7,6 @@ use dq::environment::WallClock;
 use dq::job::{Fence, JobId, Metadata, ProducerId, State};
 use dq::store::file::journal::Journal;
 use dq::store::file::{FileStore, NewDirectory, Parts, check_on};
-use dq::store::memory::CHANGES_VERSION;
 use dq::store::step::Change;
 use dq::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, Store, StoreError};
 use dq::time::Timestamp;
@@ -96,7 +95,7 @@ fn what_was_imported_into_a_new_directory_is_there_after_a_power_cut_and_above_i
     assert!(check_on(&disk).unwrap().is_sealed);
     is_there(&disk);
     assert!(NewDirectory::on(Arc::new(disk.clone())).unwrap().is_none(), "it has a store now");
-    let noted = Journal::noted_memory(&disk, u32::from(CHANGES_VERSION)).unwrap();
+    let noted = Journal::noted_memory(&disk).unwrap();
     let mut rig = Rig::open(&disk);
     let used = rig.store.memory_use().unwrap().bytes;
     assert_eq!(noted, Some(used >> 10 << 10), "the last group tells a start what it needs");

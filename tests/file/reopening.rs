@@ -6,7 +6,6 @@ use std::time::Duration;
 use dq::job::{Cause, Codec, Deliver, JobId, Metadata, Record, State};
 use dq::store::file::journal::{Holder, Journal, Options};
 use dq::store::file::{FileStore, check_on};
-use dq::store::memory::CHANGES_VERSION;
 use dq::store::step::Change;
 use dq::store::{Due, NewJob};
 use dq::testing::ManualClock;
@@ -172,15 +171,22 @@ fn what_was_confirmed_and_nothing_else_counts_when_a_directory_is_opened_many_ti
 }
 
 #[test]
-fn changes_of_an_older_version_are_refused() {
-    let disk = SimulatedDisk::new();
-    let options = Options::new(7, Holder { pid: Some(1), host: None, process: None, since: None }, 1);
-    let (journal, _) = Journal::open(Arc::new(disk.clone()), &options, |_, _| Ok::<_, std::io::Error>(())).unwrap();
-    journal.append(journal.topic("shop:orders").unwrap(), 1, b"as they were").unwrap();
-    journal.seal().unwrap();
-    drop(journal);
-    let refused = now(store_on(&disk, &Arc::new(ManualClock::at(START))).open()).unwrap_err().to_string();
-    assert!(refused.contains("its changes have version 1, and this program reads version 2"), "{refused}");
+fn files_and_changes_of_another_version_are_refused() {
+    let name = format!("journal-{:020}.dq", 0);
+    for (at, part) in [(12, "format"), (16, "changes")] {
+        for version in [1, 3] {
+            let disk = SimulatedDisk::new();
+            Rig::open(&disk).added(&["a"]);
+            let mut bytes = disk.file(&name);
+            assert_eq!(std::mem::replace(&mut bytes[at], version), 2);
+            let crc = crc32fast::hash(&bytes[12..512]);
+            bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+            disk.put(&name, &bytes);
+            let refused = now(store_on(&disk, &Arc::new(ManualClock::at(START))).open()).unwrap_err().to_string();
+            let told = format!("version {version} of the {part}, and this program reads version 2");
+            assert!(refused.contains(&told), "{refused}");
+        }
+    }
 }
 
 /// Such a number is in a journal whose checksums are right only if another program wrote it.
@@ -189,8 +195,7 @@ fn a_reservation_that_no_clock_reaches_leaves_fences_to_give_out() {
     for forged in [u64::MAX, u64::MAX - 1] {
         let disk = SimulatedDisk::new();
         Rig::open(&disk).added(&["a"]);
-        let options =
-            Options::new(7, Holder { pid: Some(1), host: None, process: None, since: None }, CHANGES_VERSION.into());
+        let options = Options::new(7, Holder::default());
         let (journal, _) = Journal::open(Arc::new(disk.clone()), &options, |_, _| Ok::<_, std::io::Error>(())).unwrap();
         journal.reserve(forged).unwrap();
         journal.commit().unwrap();

@@ -9,7 +9,6 @@ use dq::job::JobId;
 use dq::store::file::disk::Disk;
 use dq::store::file::journal::{Frame, Holder, Journal, Options, Position};
 use dq::store::file::{Commits, FileStore, check_on};
-use dq::store::memory::CHANGES_VERSION;
 use dq_testing::disk::SimulatedDisk;
 
 use crate::draw::{Draw, NOW};
@@ -274,8 +273,7 @@ impl Changes<'_> {
 
 /// Writes a journal of generated changes. Returns the rows that it leaves.
 fn write(draw: &Draw, disk: &SimulatedDisk) -> Vec<JobId> {
-    let holder = Holder { pid: None, host: None, process: None, since: None };
-    let options = Options::new(7, holder, u32::from(CHANGES_VERSION));
+    let options = Options::new(7, Holder::default());
     let nothing = |_: Position, _: Frame<'_>| Ok::<_, std::io::Error>(());
     let (journal, _) = Journal::open(Arc::new(disk.clone()), &options, nothing).expect("an empty disk opens");
     let topic = journal.topic(&key().to_string()).expect("it is a name");

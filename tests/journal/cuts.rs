@@ -44,7 +44,7 @@ fn a_journal_cut_at_any_byte_has_all_that_was_confirmed_until_then() {
                 found += 1;
                 if is_next { Ok(()) } else { Err("not the next number") }
             };
-            let recovered = Journal::read(&disk, 1, in_order).unwrap();
+            let recovered = Journal::read(&disk, in_order).unwrap();
             assert_eq!(found, expected, "cut to {length}");
             // What is left of the next group counts as torn, up to its last byte that is not zero.
             let left = bytes[end.next_multiple_of(UNIT).min(length)..length].iter().rposition(|byte| *byte != 0);

@@ -34,7 +34,7 @@ impl Early {
             }
         }
         let mut frames = Vec::new();
-        let follower = Journal::follow(&disk, 1, keep(&mut frames)).ok().flatten()?;
+        let follower = Journal::follow(&disk, keep(&mut frames)).ok().flatten()?;
         Some(Self { disk, follower, frames })
     }
 

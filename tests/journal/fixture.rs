@@ -11,7 +11,7 @@ pub const UNIT: usize = journal::UNIT;
 /// The options of most tests: small segments and few zeros, so that little work shows everything.
 pub fn options() -> Options {
     let holder = Holder { pid: Some(1), ..Holder::default() };
-    Options { segment_bytes: 8 * UNIT as u64, ahead_bytes: 4 * UNIT as u64, ..Options::new(7, holder, 1) }
+    Options { segment_bytes: 8 * UNIT as u64, ahead_bytes: 4 * UNIT as u64, ..Options::new(7, holder) }
 }
 
 /// A frame that was read back.
@@ -34,7 +34,7 @@ pub fn open(disk: &(impl Disk + Clone), options: &Options) -> Result<(Arc<Journa
 /// Reads a journal without changing it.
 pub fn read(disk: &impl Disk) -> Result<(Recovered, Vec<Read>), OpenError> {
     let mut frames = Vec::new();
-    let recovered = Journal::read(disk, 1, keep(&mut frames))?;
+    let recovered = Journal::read(disk, keep(&mut frames))?;
     Ok((recovered, frames))
 }
 

@@ -9,7 +9,7 @@ use crate::written::{append, snapshot};
 
 fn follow(disk: &SimulatedDisk) -> (Follower, Vec<Read>) {
     let mut frames = Vec::new();
-    let follower = Journal::follow(disk, 1, keep(&mut frames)).unwrap().expect("there is a journal");
+    let follower = Journal::follow(disk, keep(&mut frames)).unwrap().expect("there is a journal");
     (follower, frames)
 }
 

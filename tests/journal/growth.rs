@@ -61,7 +61,7 @@ fn growth_is_counted_in_bytes_of_frames_and_padding_apart() {
 #[test]
 fn the_last_group_says_what_the_state_takes_in_memory_and_a_start_keeps_that() {
     let disk = SimulatedDisk::new();
-    let noted = || Journal::noted_memory(&disk, 1).unwrap();
+    let noted = || Journal::noted_memory(&disk).unwrap();
     let (journal, ..) = open(&disk, &options()).unwrap();
     let append = |journal: &Journal| {
         journal.append(TopicNumber::NONE, 0, &[7; CONTENT]).unwrap();

@@ -1,5 +1,5 @@
 //! Runs the mutation loop of the journal for some time: `cargo run --release -p dq-tests --bin mutate-journal -- --seconds 600`.
-//! `--seed N` starts from another seed; `--write-fixture FOLDER` writes the directory that `fixtures/` keeps of each version.
+//! `--seed N` starts from another seed; `--write-fixture FOLDER` writes the directory that `fixtures/` keeps of this version.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The mutation loop for a moment, and the directories that are kept of each version of the format.
+//! The mutation loop for a moment, and the directory that is kept of this version of the format.
 
 use std::path::Path;
 
@@ -18,28 +18,23 @@ fn no_mutation_panics_or_leads_to_a_wrong_state() {
 }
 
 #[test]
-fn the_directory_of_each_version_opens_and_goes_on() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("journal/fixtures");
-    let mut versions = 0;
-    for version in std::fs::read_dir(fixtures).unwrap() {
-        let disk = SimulatedDisk::new();
-        for file in std::fs::read_dir(version.unwrap().path()).unwrap() {
-            let path = file.unwrap().path();
-            disk.put(path.file_name().unwrap().to_str().unwrap(), &std::fs::read(&path).unwrap());
-        }
-        let (journal, recovered, frames) = open(&disk, &options()).unwrap();
-        assert_eq!((numbers(&frames), recovered.reserved), ((0..60).collect::<Vec<_>>(), 10_000));
-        assert!(frames.iter().zip(0..).all(|(frame, number)| frame.bytes == content(number)));
-        let topics: Vec<&str> = recovered.topics.iter().map(|(_, name)| name.as_str()).collect();
-        assert_eq!(topics, ["orders", "mails"]);
-        assert!(recovered.snapshot.is_some());
-        let topic = journal.topic("orders").unwrap();
-        journal.append(topic, 0, &content(60)).unwrap();
-        journal.seal().unwrap();
-        drop(journal);
-        let (_, recovered, frames) = open(&disk, &options()).unwrap();
-        assert_eq!((numbers(&frames), recovered.is_sealed), ((0..61).collect::<Vec<_>>(), true));
-        versions += 1;
+fn the_kept_directory_of_this_version_opens_and_goes_on() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("journal/fixtures/v2");
+    let disk = SimulatedDisk::new();
+    for file in std::fs::read_dir(fixture).unwrap() {
+        let path = file.unwrap().path();
+        disk.put(path.file_name().unwrap().to_str().unwrap(), &std::fs::read(&path).unwrap());
     }
-    assert_eq!(versions, 2, "a directory of each version");
+    let (journal, recovered, frames) = open(&disk, &options()).unwrap();
+    assert_eq!((numbers(&frames), recovered.reserved), ((0..60).collect::<Vec<_>>(), 10_000));
+    assert!(frames.iter().zip(0..).all(|(frame, number)| frame.bytes == content(number)));
+    let topics: Vec<&str> = recovered.topics.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(topics, ["orders", "mails"]);
+    assert!(recovered.snapshot.is_some());
+    let topic = journal.topic("orders").unwrap();
+    journal.append(topic, 0, &content(60)).unwrap();
+    journal.seal().unwrap();
+    drop(journal);
+    let (_, recovered, frames) = open(&disk, &options()).unwrap();
+    assert_eq!((numbers(&frames), recovered.is_sealed), ((0..61).collect::<Vec<_>>(), true));
 }

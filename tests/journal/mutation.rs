@@ -96,7 +96,7 @@ pub fn run(corpora: &[Corpus], random: &Random, counts: &mut Counts) {
     }
     // Whoever follows it reads the same, and then nothing more.
     let mut followed = Vec::new();
-    let follower = Journal::follow(&disk, 1, keep(&mut followed)).ok().flatten();
+    let follower = Journal::follow(&disk, keep(&mut followed)).ok().flatten();
     let is_followed = follower.is_some_and(|mut follower| follower.read_on(&disk, keep(&mut followed)).is_ok());
     assert!(before.is_none() || (is_followed && before == Some(followed.len())), "{before:?}, {is_followed}");
     let after = open(&disk, &options()).ok().map(|(_, _, frames)| frames.len());

@@ -56,7 +56,7 @@ fn a_damaged_snapshot_is_refused_and_the_older_one_is_for_salvage() {
         other => panic!("{other:?}"),
     }
     let mut frames = Vec::new();
-    let salvaged = Journal::salvage(&disk, 1, keep(&mut frames)).unwrap();
+    let salvaged = Journal::salvage(&disk, keep(&mut frames)).unwrap();
     let mut found = numbers(&frames);
     found.sort_unstable();
     found.dedup();

@@ -31,7 +31,7 @@ impl Watcher {
         }
         if followed.is_none() {
             let mut state = State::default();
-            let follower = Journal::follow(disk, 1, into(&mut state))?;
+            let follower = Journal::follow(disk, into(&mut state))?;
             self.readings += 1;
             followed = follower.map(|follower| (follower, state));
         }
@@ -42,7 +42,7 @@ impl Watcher {
     /// Looks, and sees what someone sees who reads the files for the first time. Returns that.
     pub fn check(&mut self, disk: &SimulatedDisk, what: &str) -> State {
         let mut fresh = State::default();
-        Journal::read(disk, 1, into(&mut fresh)).unwrap_or_else(|error| panic!("{what}: {error}"));
+        Journal::read(disk, into(&mut fresh)).unwrap_or_else(|error| panic!("{what}: {error}"));
         let seen = self.look(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(seen, fresh, "{what}");
         fresh

@@ -5,7 +5,6 @@ use std::path::Path;
 use super::disk::Disk;
 use super::journal::{Fault, Journal, OpenError};
 use super::reading::{CheckError, directory, repeated, store_at};
-use crate::store::memory::CHANGES_VERSION;
 
 /// Copies the store of a directory to a new one, also while a process uses it: everything that was confirmed before this call, and perhaps
 /// more, as a store that opens. Returns the bytes of the copy. Blocks.
@@ -26,7 +25,7 @@ pub fn backup_on(from: &dyn Disk, to: &dyn Disk) -> Result<u64, CheckError> {
     repeated(|| {
         // What a try has left that read files which went meanwhile.
         tried("clear", to, || to.list()?.iter().try_for_each(|entry| to.remove(&entry.name)))?;
-        Ok(Journal::copy(from, to, u32::from(CHANGES_VERSION))?)
+        Ok(Journal::copy(from, to)?)
     })
 }
 

@@ -10,7 +10,7 @@ use super::journal::{Frame, Origin, TopicNumber};
 use super::sink::CHANGES;
 use crate::job::{AppName, Fence, TopicKey, TopicName};
 use crate::store::Store;
-use crate::store::memory::{CHANGES_VERSION, MemoryStore, Part, PassedOver, Replay};
+use crate::store::memory::{MemoryStore, Part, PassedOver, Replay};
 
 /// Applies the frames of a journal to a store.
 #[derive(Debug)]
@@ -52,13 +52,6 @@ impl Loader {
         }
         if frame.kind != CHANGES {
             return Err(format!("frames of kind {} are unknown", frame.kind).into());
-        }
-        if frame.content != u32::from(CHANGES_VERSION) {
-            return Err(format!(
-                "its changes have version {}, and this program reads version {CHANGES_VERSION}: use the version of dq that wrote them",
-                frame.content
-            )
-            .into());
         }
         let topic = match self.topics.entry(frame.topic) {
             Occupied(known) => known.into_mut(),

@@ -115,7 +115,7 @@ impl FileStore {
     ///
     /// # Errors
     /// [`StoreError::Held`]: another process uses the directory. [`StoreError::Halted`] with the reason and what to do: the directory is
-    /// damaged, or of a newer version; or the disk refuses.
+    /// damaged, or of another version; or the disk refuses.
     pub async fn open(&self) -> Result<(), StoreError> {
         self.opened.get_or_try_init(|| open(self.at.clone(), self.options.clone())).await.map(drop)
     }

@@ -17,7 +17,7 @@ use super::parts::{may_need, need};
 use super::sink::JournalSink;
 use super::snapshots::Snapshots;
 use crate::environment::{Seeded, host_name, start_thread};
-use crate::store::memory::{CHANGES_VERSION, MemoryStore, Part, Sink};
+use crate::store::memory::{MemoryStore, Part, Sink};
 use crate::store::{Durability, Store, StoreError};
 use crate::telemetry::{gauge, table};
 use crate::time::Timestamp;
@@ -98,7 +98,7 @@ fn load(disk: &Arc<dyn Disk>, options: &FileOptions, memory: &MemoryStore) -> Re
     let find_need = || need(&**disk).unwrap_or(most).max(most);
     // If the files cannot be read, the opening says why.
     if may_need(&**disk, most)
-        && let Ok(Some(noted)) = Journal::noted_memory(&**disk, u32::from(CHANGES_VERSION))
+        && let Ok(Some(noted)) = Journal::noted_memory(&**disk)
         && noted > most
     {
         return Err(too_large(noted));
@@ -122,7 +122,7 @@ pub(super) fn journal_options(options: &FileOptions) -> Options {
     let since = Some(Timestamp::from_millis(options.clock.micros() / 1_000));
     let holder =
         Holder { pid: Some(std::process::id()), host: Some(host_name()), process: Some(this_process()), since };
-    let defaults = Options::new(Seeded::by_system().next(), holder, u32::from(CHANGES_VERSION));
+    let defaults = Options::new(Seeded::by_system().next(), holder);
     Options {
         segment_bytes: options.segment_bytes,
         // A small file needs no more room than it may fill.

@@ -9,7 +9,7 @@ use super::journal::{Journal, Recovered};
 use super::loader::{Loader, reserved};
 use super::reading::{CheckError, bytes_of, repeated, store_at};
 use crate::environment::WallClock;
-use crate::store::memory::{CHANGES_VERSION, MemoryStore, Part};
+use crate::store::memory::{MemoryStore, Part};
 use crate::store::{MemoryUse, Store};
 
 /// What the jobs of a part may take in memory, about.
@@ -100,6 +100,6 @@ fn need_by(
 pub(super) fn load(disk: &dyn Disk, part: Part) -> Result<(MemoryStore, Recovered), CheckError> {
     let memory = MemoryStore::new(Arc::new(WallClock));
     let mut loader = Loader::new(&memory, part);
-    let read = Journal::read(disk, u32::from(CHANGES_VERSION), |_, frame| loader.load(&frame))?;
+    let read = Journal::read(disk, |_, frame| loader.load(&frame))?;
     Ok((memory, read))
 }

@@ -34,7 +34,7 @@ pub enum CheckError {
         /// Its path.
         path: String,
     },
-    /// The files are damaged, foreign or of a newer version, or cannot be read.
+    /// The files are damaged, foreign or of another version, or cannot be read.
     #[error(transparent)]
     Files(#[from] OpenError),
     /// The files can be read, but a job is in no place or in several, or a fence is beyond what was reserved: a defect of dq.

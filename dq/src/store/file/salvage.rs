@@ -16,7 +16,7 @@ use super::reading::{CheckError, directory, store_at};
 use super::snapshots::{Failed, write_all};
 use crate::environment::WallClock;
 use crate::job::{JobId, TopicKey};
-use crate::store::memory::{CHANGES_VERSION, MemoryStore, Part};
+use crate::store::memory::{MemoryStore, Part};
 use crate::store::{Store, StoreError};
 
 /// What was saved of a damaged directory, and what was not.
@@ -36,7 +36,7 @@ pub struct Saved {
 /// however many jobs there are, because it reads a large directory part by part.
 ///
 /// # Errors
-/// [`CheckError`]: there is no such directory, `to` is not empty, a disk refuses, or a newer version of dq wrote the files.
+/// [`CheckError`]: there is no such directory, `to` is not empty, a disk refuses, or another version of dq wrote the files.
 pub fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Saved, CheckError> {
     let from = store_at(from.as_ref())?;
     let parts = parts_read_by(&*from, |part| Ok(read(&*from, part)?.memory))?;
@@ -89,7 +89,7 @@ fn read(from: &dyn Disk, part: Part) -> Result<Sound, CheckError> {
     let memory = MemoryStore::new(Arc::new(WallClock));
     let mut loader = Loader::new(&memory, part);
     let mut named = BTreeSet::new();
-    let read = Journal::salvage(from, u32::from(CHANGES_VERSION), |_, frame| {
+    let read = Journal::salvage(from, |_, frame| {
         let (topic, passed) = loader.load_known(&frame)?;
         named.extend(passed.changed.into_iter().map(|id| (topic.clone(), id)));
         for id in passed.gone {

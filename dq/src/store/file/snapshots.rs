@@ -84,14 +84,14 @@ impl Snapshots {
         }
     }
 
-    /// Takes a snapshot on this thread if files have an older version of the format, or if the starts before this one have left many
-    /// segments, and these are as large as the snapshot: so it costs no more than they did. It is done before the program goes on,
+    /// Takes a snapshot on this thread if the starts before this one have left many segments, and these are as large as the snapshot: so
+    /// it costs no more than they did. It is done before the program goes on,
     /// because that may die at once, again and again.
     pub(super) fn take_at_start(&self, recovered: &Recovered) {
         let (segments, bytes) = recovered.segments;
         let is_large = |growth: Growth| bytes >= growth.snapshot;
         let are_many = segments >= MOST_SEGMENTS && self.sink.journal().growth().is_ok_and(is_large);
-        if are_many || recovered.is_older {
+        if are_many {
             self.take_and_log();
         }
     }

@@ -20,7 +20,6 @@ pub struct Journal {
     pub(super) writer: Mutex<Writer>,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) identity: u64,
-    pub(super) content: u32,
     pub(super) synced: AtomicU64,
     /// What the state of the user takes in memory, in KiB.
     pub(super) memory: AtomicU32,

@@ -20,14 +20,14 @@ impl Journal {
     ///
     /// # Errors
     /// As [`read`](Self::read), and [`OpenError::Io`] of the disk that is written.
-    pub fn copy(from: &dyn Disk, to: &dyn Disk, content: u32) -> Result<u64, OpenError> {
+    pub fn copy(from: &dyn Disk, to: &dyn Disk) -> Result<u64, OpenError> {
         let mut nothing = |_: Position, _: Frame<'_>| Ok::<_, Box<dyn Error + Send + Sync>>(());
         let files = Files::list(from)?;
         if let Some(newest) = files.segments.last() {
             watermark(to, *newest, &[])?;
         }
         let mut copied = 0;
-        recover(from, &files, content, (&mut Replay::default(), &mut nothing), &mut |file, end| {
+        recover(from, &files, (&mut Replay::default(), &mut nothing), &mut |file, end| {
             copied += end;
             Ok(copy_file(file, end, to)?)
         })?;

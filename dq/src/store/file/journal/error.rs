@@ -75,18 +75,18 @@ pub enum OpenError {
         /// What is wrong with it.
         what: String,
     },
-    /// A newer version of dq wrote the file.
+    /// Another version of dq wrote the file.
     #[error(
-        "{file} has version {version} of the {part}, and this program knows {known} at most: use a newer version of dq"
+        "{file} has version {version} of the {part}, and this program reads version {known}: use the version of dq that wrote it"
     )]
-    Newer {
+    OtherVersion {
         /// The path of the file.
         file: String,
-        /// `format` or `content`.
+        /// `format` or `changes`.
         part: &'static str,
         /// Its version.
         version: u32,
-        /// The newest version that this program knows.
+        /// The version that this program reads.
         known: u32,
     },
     /// A sound part of a file is larger than this program reads.

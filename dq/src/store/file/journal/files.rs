@@ -105,8 +105,8 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     /// Reads a whole snapshot and checks it, without giving its frames to anybody.
-    pub(super) fn check(disk: &dyn Disk, begin: u64, known_content: u32) -> Result<Self, OpenError> {
-        let mut file = Groups::open(disk, Holds::Snapshot, begin, known_content)?;
+    pub(super) fn check(disk: &dyn Disk, begin: u64) -> Result<Self, OpenError> {
+        let mut file = Groups::open(disk, Holds::Snapshot, begin)?;
         let (mut end, mut count) = (None, 0_u64);
         while file.offset < file.length {
             if end.is_some() {

@@ -16,7 +16,6 @@ use crate::store::file::disk::Disk;
 /// How far a journal was read.
 #[derive(Debug)]
 pub struct Follower {
-    content: u32,
     replay: Replay,
     /// The last segment. It stays open, so it can be read to its end after a snapshot has replaced it.
     file: Groups,
@@ -29,18 +28,17 @@ impl Journal {
     /// As [`read`](Self::read).
     pub fn follow<E: Into<Box<dyn Error + Send + Sync>>>(
         disk: &dyn Disk,
-        content: u32,
         mut apply: impl FnMut(Position, Frame<'_>) -> Result<(), E>,
     ) -> Result<Option<Follower>, OpenError> {
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::default();
         let files = Files::list(disk)?;
-        let Some(found) = recover(disk, &files, content, (&mut replay, &mut apply), &mut |_, _| Ok(()))? else {
+        let Some(found) = recover(disk, &files, (&mut replay, &mut apply), &mut |_, _| Ok(()))? else {
             return Ok(None);
         };
-        let mut file = Groups::open(disk, Holds::Journal, found.last.header.first, content)?;
+        let mut file = Groups::open(disk, Holds::Journal, found.last.header.first)?;
         file.offset = found.last.offset;
-        Ok(Some(Follower { content, replay, file }))
+        Ok(Some(Follower { replay, file }))
     }
 }
 
@@ -67,14 +65,14 @@ impl Follower {
             if self.file.position(self.file.offset) != next {
                 return Ok(false);
             }
-            match Groups::open(disk, Holds::Journal, next, self.content) {
+            match Groups::open(disk, Holds::Journal, next) {
                 Ok(file) if file.header.identity == self.file.header.identity => self.file = file,
                 Err(OpenError::Io(Fault { source, .. })) if source.kind() != ErrorKind::NotFound => {
                     return Err(OpenError::Io(Fault { file: disk.path(), doing: "read", source }));
                 }
                 Ok(_) | Err(_) => return Ok(false),
             }
-            self.replay.start_file(&self.file);
+            self.replay.start_file();
         }
     }
 

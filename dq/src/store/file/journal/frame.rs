@@ -13,8 +13,8 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The next multiple of a unit.
-pub(super) const fn padded(bytes: u64, unit: usize) -> u64 {
-    bytes.next_multiple_of(unit as u64)
+pub(super) const fn padded(bytes: u64) -> u64 {
+    bytes.next_multiple_of(UNIT as u64)
 }
 
 /// The bytes in front of the content of each frame.

@@ -1,7 +1,7 @@
 //! Groups: the frames that are written together and synced together.
 
 use super::frame::{
-    FRAME_HEADER, MOST_FRAME, RawFrame, TopicNumber, UNIT, frame_header, padded, split_frame, u32_at, u64_at,
+    FRAME_HEADER, MOST_FRAME, RawFrame, TopicNumber, frame_header, padded, split_frame, u32_at, u64_at,
 };
 
 /// The bytes in front of the frames of each group.
@@ -81,9 +81,9 @@ impl GroupHeader {
         bytes
     }
 
-    /// The bytes of the whole group in a file with this unit, with the zeros up to the next.
-    pub(super) fn length(&self, unit: usize) -> u64 {
-        padded(GROUP_HEADER as u64 + u64::from(self.bytes), unit)
+    /// The bytes of the whole group, with the zeros up to the next.
+    pub(super) fn length(&self) -> u64 {
+        padded(GROUP_HEADER as u64 + u64::from(self.bytes))
     }
 
     /// Checks the frames of the group.
@@ -177,7 +177,7 @@ impl Building {
 
     /// The position where the next group may start.
     pub(super) fn next(&self) -> u64 {
-        self.position + padded(self.filled as u64, UNIT)
+        self.position + padded(self.filled as u64)
     }
 
     /// Writes the header and the zeros behind the frames. Returns the bytes of the group. May be called again.
@@ -192,7 +192,7 @@ impl Building {
             memory,
         };
         self.bytes[..GROUP_HEADER].copy_from_slice(&header.encode(stamp));
-        self.bytes.resize(header.length(UNIT) as usize, 0);
+        self.bytes.resize(header.length() as usize, 0);
         &self.bytes
     }
 

@@ -1,7 +1,7 @@
 //! Reads the groups of a file, whatever its bytes are.
 
 use super::error::{Fault, OpenError, path_of, tried};
-use super::frame::{MOST_FRAME, u64_at};
+use super::frame::{MOST_FRAME, UNIT, u64_at};
 use super::group::{GROUP_HEADER, GroupHeader, MOST_GROUP, Stamp, Unsound};
 use super::header::{FileHeader, HEADER, HeaderError, Holds};
 use super::position::FileName;
@@ -58,8 +58,8 @@ impl Groups {
     }
 
     fn first_identity(&mut self) -> Result<u64, Fault> {
-        let (magic, unit) = (self.stamp.magic, self.header.unit() as u64);
-        let mut offset = unit;
+        let magic = self.stamp.magic;
+        let mut offset = UNIT as u64;
         while offset < self.length {
             let position = self.position(offset);
             let bytes = self.bytes(offset, GROUP_HEADER)?;
@@ -69,7 +69,7 @@ impl Groups {
                     return Ok(identity);
                 }
             }
-            offset += unit;
+            offset += UNIT as u64;
         }
         Ok(0)
     }
@@ -79,12 +79,11 @@ impl Groups {
             Holds::Journal => Stamp::journal(header.identity),
             Holds::Snapshot => Stamp::snapshot(header.identity),
         };
-        let offset = header.unit() as u64;
-        Self { file, path, header, stamp, length, offset, window: Vec::new(), window_start: 0 }
+        Self { file, path, header, stamp, length, offset: UNIT as u64, window: Vec::new(), window_start: 0 }
     }
 
     /// Opens a file and reads its header, which must be as its name says.
-    pub(super) fn open(disk: &dyn Disk, holds: Holds, first: u64, known_content: u32) -> Result<Self, OpenError> {
+    pub(super) fn open(disk: &dyn Disk, holds: Holds, first: u64) -> Result<Self, OpenError> {
         let name = &FileName::holding(holds, first);
         let path = path_of(disk, name);
         let file = tried("open", disk, name, disk.open(name, Access::Read))?;
@@ -92,7 +91,7 @@ impl Groups {
         let mut start = [0; HEADER];
         let read = tried("read", disk, name, file.read_at(0, &mut start))?;
         let header = match FileHeader::decode(&start) {
-            Ok(header) if read < HEADER || length < header.unit() as u64 => {
+            Ok(_) if read < HEADER || length < UNIT as u64 => {
                 return Err(ends_within_its_header(path));
             }
             decoded => decoded,
@@ -101,10 +100,6 @@ impl Groups {
         if header.holds != holds || header.first != first {
             let what = format!("its name says {holds:?} {first}, and its header {:?} {}", header.holds, header.first);
             return Err(OpenError::Foreign { file: path, what });
-        }
-        if header.content > known_content {
-            let (version, known) = (header.content, known_content);
-            return Err(OpenError::Newer { file: path, part: "content", version, known });
         }
         Ok(Self::of(file, path, header, length))
     }
@@ -145,7 +140,7 @@ impl Groups {
             }
         }
         if let Next::Group(_, header) = found {
-            self.offset += header.length(self.header.unit());
+            self.offset += header.length();
         }
         Ok(found)
     }
@@ -207,15 +202,14 @@ impl Groups {
         offset: u64,
         is_wanted: impl Fn(&GroupHeader) -> bool,
     ) -> Result<Option<u64>, Fault> {
-        let unit = self.header.unit() as u64;
-        let mut later = offset + unit;
+        let mut later = offset + UNIT as u64;
         while later < self.length {
             let (stamp, position) = (self.stamp, self.position(later));
             let header = GroupHeader::decode(self.bytes(later, GROUP_HEADER)?, stamp, position);
             if header.as_ref().is_some_and(&is_wanted) {
                 return Ok(Some(later));
             }
-            later += unit;
+            later += UNIT as u64;
         }
         Ok(None)
     }
@@ -271,7 +265,7 @@ fn ends_within_its_header(file: String) -> OpenError {
 fn refuse(error: HeaderError, path: &str, read: usize, start: &[u8; HEADER]) -> OpenError {
     let file = path.to_owned();
     match error {
-        HeaderError::Newer { format, known } => OpenError::Newer { file, part: "format", version: format, known },
+        HeaderError::Other(part, version, known) => OpenError::OtherVersion { file, part, version, known },
         HeaderError::Foreign if read == HEADER && start.iter().any(|byte| *byte != 0) => {
             OpenError::Foreign { file, what: "it does not start as a file of dq".to_owned() }
         }

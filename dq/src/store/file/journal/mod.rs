@@ -32,7 +32,6 @@ pub use error::{Fault, JournalError, OpenError, SnapshotError};
 pub use follow::Follower;
 pub use frame::{FIRST_OWN_KIND, MOST_FRAME, TopicNumber, UNIT};
 pub use group::MOST_GROUP;
-pub use header::FORMAT;
 pub use options::{Holder, Options};
 pub use position::{LOCK, Position};
 pub use recover::{Recovered, Torn};

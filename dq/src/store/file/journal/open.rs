@@ -38,7 +38,7 @@ impl Journal {
         let files = Files::list(&*disk)?;
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::default();
-        let found = recover(&*disk, &files, options.content, (&mut replay, &mut apply), &mut |_, _| Ok(()))?;
+        let found = recover(&*disk, &files, (&mut replay, &mut apply), &mut |_, _| Ok(()))?;
         let start = match &found {
             Some(found) => Start::after(&*disk, &files, found, &mut replay, options)?,
             None => Start::new_journal(&*disk, &files, options)?,
@@ -51,7 +51,6 @@ impl Journal {
         let writer = Writer {
             disk: Arc::clone(&disk),
             stamp: Stamp::journal(identity),
-            content: options.content,
             segment,
             file: start.file,
             zeroed: start.zeroed,
@@ -65,7 +64,6 @@ impl Journal {
             writer: Mutex::new(writer),
             disk,
             identity,
-            content: options.content,
             synced: AtomicU64::new(end),
             memory: AtomicU32::new(replay.memory),
             poison: OnceLock::new(),
@@ -85,13 +83,12 @@ impl Journal {
     /// As [`open`](Self::open), without [`OpenError::Held`].
     pub fn read<E: Into<Box<dyn Error + Send + Sync>>>(
         disk: &dyn Disk,
-        content: u32,
         mut apply: impl FnMut(Position, Frame<'_>) -> Result<(), E>,
     ) -> Result<Recovered, OpenError> {
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::default();
         let files = Files::list(disk)?;
-        let found = recover(disk, &files, content, (&mut replay, &mut apply), &mut |_, _| Ok(()))?;
+        let found = recover(disk, &files, (&mut replay, &mut apply), &mut |_, _| Ok(()))?;
         Ok(report(found, &files, &replay))
     }
 
@@ -107,10 +104,10 @@ impl Journal {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn noted_memory(disk: &dyn Disk, content: u32) -> Result<Option<u64>, OpenError> {
+    pub fn noted_memory(disk: &dyn Disk) -> Result<Option<u64>, OpenError> {
         let mut last = None;
         for first in Files::list(disk)?.segments.into_iter().rev() {
-            let mut file = Groups::open(disk, Holds::Journal, first, content)?;
+            let mut file = Groups::open(disk, Holds::Journal, first)?;
             while file.offset < file.length
                 && let Next::Group(_, header) = file.next()?
             {
@@ -150,7 +147,6 @@ fn report(found: Option<Found>, files: &Files, replay: &Replay) -> Recovered {
         end: Position(UNIT as u64),
         is_new: true,
         is_sealed: false,
-        is_older: replay.is_older,
         torn: None,
         snapshot: None,
         segments: (files.segments.len(), files.segment_bytes),

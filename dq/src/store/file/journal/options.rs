@@ -12,9 +12,6 @@ pub struct Options {
     pub identity: u64,
     /// Who opens it, for the lock file.
     pub holder: Holder,
-    /// The version of the content of the frames that are appended. Frames of older versions come with theirs; a file with a newer
-    /// one is refused.
-    pub content: u32,
     /// A new segment begins once one has this many bytes. Default: 64 MiB.
     pub segment_bytes: u64,
     /// Zeros are written ahead of the groups in steps of this many bytes, because overwriting a file takes half as long as
@@ -24,8 +21,8 @@ pub struct Options {
 
 impl Options {
     /// The defaults.
-    pub const fn new(identity: u64, holder: Holder, content: u32) -> Self {
-        Self { identity, holder, content, segment_bytes: 64 << 20, ahead_bytes: 1 << 20 }
+    pub const fn new(identity: u64, holder: Holder) -> Self {
+        Self { identity, holder, segment_bytes: 64 << 20, ahead_bytes: 1 << 20 }
     }
 }
 

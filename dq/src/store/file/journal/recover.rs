@@ -25,8 +25,6 @@ pub struct Recovered {
     pub snapshot: Option<(Position, Position)>,
     /// The last reservation; 0 if there was none.
     pub reserved: u64,
-    /// Whether a file has an older version of the format.
-    pub is_older: bool,
     /// How many segments there are, and the bytes of their files, with the zeros behind the groups.
     pub segments: (usize, u64),
     /// How many frames were given to the callback.
@@ -79,7 +77,6 @@ pub(super) type Visit<'a> = dyn FnMut(&mut Groups, u64) -> Result<(), OpenError>
 pub(super) fn recover(
     disk: &dyn Disk,
     files: &Files,
-    content: u32,
     (replay, apply): (&mut Replay, &mut Apply<'_>),
     visit: &mut Visit<'_>,
 ) -> Result<Option<Found>, OpenError> {
@@ -90,17 +87,17 @@ pub(super) fn recover(
     if files.segments.is_empty() && files.snapshots.is_empty() {
         return Ok(None);
     }
-    let snapshot = newest_snapshot(disk, files, content)?;
+    let snapshot = newest_snapshot(disk, files)?;
     let mut identity = None;
     if let Some(snapshot) = &snapshot {
         (replay.begin, replay.end) = (snapshot.begin, snapshot.end);
         identity = Some(snapshot.identity);
-        visit(&mut read_snapshot(disk, snapshot.begin, content, (&mut *replay, &mut *apply))?, snapshot.bytes)?;
+        visit(&mut read_snapshot(disk, snapshot.begin, (&mut *replay, &mut *apply))?, snapshot.bytes)?;
     }
     let segments = files.segments_from(replay.begin).unwrap_or_default();
     let mut last = None;
     for (index, first) in segments.iter().enumerate() {
-        let mut file = Groups::open(disk, Holds::Journal, *first, content)?;
+        let mut file = Groups::open(disk, Holds::Journal, *first)?;
         if *identity.get_or_insert(file.header.identity) != file.header.identity {
             let what = "its identity is that of another journal".to_owned();
             return Err(OpenError::Foreign { file: file.path, what });
@@ -124,10 +121,10 @@ pub(super) fn recover(
 
 /// The newest snapshot, which must be sound: it was durable before it got its name, and what it replaces is gone or goes. `None` if the
 /// journal has its beginning. There are segments from where it began.
-fn newest_snapshot(disk: &dyn Disk, files: &Files, content: u32) -> Result<Option<Snapshot>, OpenError> {
+fn newest_snapshot(disk: &dyn Disk, files: &Files) -> Result<Option<Snapshot>, OpenError> {
     let newest = files.snapshots.last().copied();
     if let Some(begin) = newest.filter(|begin| files.segments_from(*begin).is_some()) {
-        return Snapshot::check(disk, begin, content).map(Some);
+        return Snapshot::check(disk, begin).map(Some);
     }
     if files.segments.first() == Some(&0) {
         return Ok(None);
@@ -142,11 +139,10 @@ fn newest_snapshot(disk: &dyn Disk, files: &Files, content: u32) -> Result<Optio
 fn read_snapshot(
     disk: &dyn Disk,
     begin: u64,
-    content: u32,
     (replay, apply): (&mut Replay, &mut Apply<'_>),
 ) -> Result<Groups, OpenError> {
-    let mut file = Groups::open(disk, Holds::Snapshot, begin, content)?;
-    replay.start_file(&file);
+    let mut file = Groups::open(disk, Holds::Snapshot, begin)?;
+    replay.start_file();
     while file.offset < file.length {
         match file.next()? {
             Next::Group(offset, header) => replay.group(&mut file, (offset, &header), apply)?,
@@ -163,7 +159,7 @@ fn read_segment(
     next: Option<u64>,
     (replay, apply): (&mut Replay, &mut Apply<'_>),
 ) -> Result<Last, OpenError> {
-    replay.start_file(file);
+    replay.start_file();
     let mut group = None;
     let is_over = |file: &Groups| next.is_some_and(|next| file.position(file.offset) >= next);
     while !is_over(file) && file.offset < file.length {

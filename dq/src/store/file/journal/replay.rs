@@ -7,7 +7,7 @@ use super::error::OpenError;
 use super::frame::{END, FIRST_OWN_KIND, FRAME_HEADER, NAME, RESERVATION, RawFrame, SEAL, TopicNumber};
 use super::group::{GROUP_HEADER, GroupHeader, frames};
 use super::groups::Groups;
-use super::header::{FORMAT, Holds, upgrade};
+use super::header::Holds;
 use super::position::Position;
 use super::topics::Topics;
 
@@ -22,8 +22,6 @@ pub struct Frame<'a> {
     pub kind: u8,
     /// As they were appended.
     pub bytes: &'a [u8],
-    /// The version of the content, which its file names.
-    pub content: u32,
     /// Where it comes from.
     pub origin: Origin,
 }
@@ -58,17 +56,14 @@ pub(super) struct Replay {
     pub(super) memory: u32,
     /// Whether the last frame closed the journal.
     pub(super) is_sealed: bool,
-    /// Whether a file has an older version of the format.
-    pub(super) is_older: bool,
     /// The topics that the present file has named.
     named: BTreeSet<TopicNumber>,
 }
 
 impl Replay {
     /// Starts a file.
-    pub(super) fn start_file(&mut self, file: &Groups) {
+    pub(super) fn start_file(&mut self) {
         self.named.clear();
-        self.is_older |= file.header.format < FORMAT;
     }
 
     /// Gives the frames of a group to the user: all of a snapshot, and those of the journal that end after the snapshot began.
@@ -86,7 +81,6 @@ impl Replay {
         for (end, raw) in frames(body) {
             let end = offset + GROUP_HEADER as u64 + end as u64;
             let position = of.first + end;
-            let raw = upgrade(of.format, raw);
             let origin = match of.holds {
                 Holds::Snapshot => Origin::Snapshot,
                 Holds::Journal if position <= self.end => Origin::During,
@@ -96,7 +90,7 @@ impl Replay {
             if origin != Origin::Snapshot && !is_known {
                 self.frame_bytes += (FRAME_HEADER + raw.bytes.len()) as u64;
             }
-            self.frame(Position(position), (raw, of.content, origin), is_known, apply).map_err(
+            self.frame(Position(position), (raw, origin), is_known, apply).map_err(
                 |problem| match problem {
                     Problem::Damage(what) => {
                         OpenError::Damaged { file: path.clone(), offset: end, what: what.to_owned() }
@@ -111,7 +105,7 @@ impl Replay {
     fn frame(
         &mut self,
         position: Position,
-        (raw, content, origin): (RawFrame<'_>, u32, Origin),
+        (raw, origin): (RawFrame<'_>, Origin),
         is_known: bool,
         apply: &mut Apply<'_>,
     ) -> Result<(), Problem> {
@@ -138,7 +132,7 @@ impl Replay {
             return Ok(());
         }
         self.frames += 1;
-        let frame = Frame { topic: raw.topic, name, kind: raw.kind, bytes: raw.bytes, content, origin };
+        let frame = Frame { topic: raw.topic, name, kind: raw.kind, bytes: raw.bytes, origin };
         apply(position, frame).map_err(Problem::Refused)
     }
 

@@ -9,7 +9,7 @@ use super::files::{Files, Snapshot};
 use super::frame::{END, FIRST_OWN_KIND, FRAME_HEADER, NAME, RESERVATION, RawFrame, TopicNumber, split_frame};
 use super::group::{GROUP_HEADER, MOST_GROUP};
 use super::groups::{Groups, Next};
-use super::header::{FORMAT, FileHeader, HEADER, Holds, upgrade};
+use super::header::{FileHeader, HEADER, Holds};
 use super::position::{FileName, Position};
 use super::replay::{Frame, Origin};
 use super::topics::Topics;
@@ -44,16 +44,15 @@ impl Journal {
     /// of the journal since it began, with the sound ones of later snapshots at their place. Changes nothing.
     ///
     /// # Errors
-    /// [`OpenError`] if the disk refuses, or if a file is of a newer version or of another program.
+    /// [`OpenError`] if the disk refuses, or if a file is of another version or of another program.
     pub fn salvage<E: Into<Box<dyn Error + Send + Sync>>>(
         disk: &dyn Disk,
-        content: u32,
         mut apply: impl FnMut(Position, Frame<'_>) -> Result<(), E>,
     ) -> Result<Salvaged, OpenError> {
         let files = Files::list(disk)?;
         let mut names = Topics::default();
         // A file may lack the name of a topic that another one has.
-        Walk::new(disk, &files, content)?.run(&mut |_, frame, _| {
+        Walk::new(disk, &files)?.run(&mut |_, frame, _| {
             if frame.raw.kind == NAME
                 && let Ok(name) = std::str::from_utf8(frame.raw.bytes)
                 && frame.raw.topic != TopicNumber::NONE
@@ -63,8 +62,8 @@ impl Journal {
             Ok(())
         })?;
         let mut frames = 0;
-        let mut walk = Walk::new(disk, &files, content)?;
-        walk.run(&mut |position, Given { raw, content, origin }, salvaged| {
+        let mut walk = Walk::new(disk, &files)?;
+        walk.run(&mut |position, Given { raw, origin }, salvaged| {
             match raw.kind {
                 RESERVATION => {
                     let number = raw.bytes.try_into().map(u64::from_le_bytes).unwrap_or_default();
@@ -79,7 +78,7 @@ impl Journal {
                 topic => names.name(topic).ok_or("the name of its topic is lost")?,
             };
             frames += 1;
-            let frame = Frame { topic: raw.topic, name, kind: raw.kind, bytes: raw.bytes, content, origin };
+            let frame = Frame { topic: raw.topic, name, kind: raw.kind, bytes: raw.bytes, origin };
             apply(position, frame).map_err(|error| error.into().to_string())
         })?;
         Ok(Salvaged { frames, ..walk.salvaged })
@@ -89,7 +88,6 @@ impl Journal {
 /// A sound frame.
 struct Given<'a> {
     raw: RawFrame<'a>,
-    content: u32,
     origin: Origin,
 }
 
@@ -99,7 +97,6 @@ type Take<'a> = dyn FnMut(Position, Given<'_>, &mut Salvaged) -> Result<(), Stri
 /// Goes through the files of a directory.
 struct Walk<'a> {
     disk: &'a dyn Disk,
-    content: u32,
     identity: Option<u64>,
     /// Where the newest sound snapshot began.
     base: u64,
@@ -112,10 +109,10 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(disk: &'a dyn Disk, files: &'a Files, content: u32) -> Result<Self, OpenError> {
+    fn new(disk: &'a dyn Disk, files: &'a Files) -> Result<Self, OpenError> {
         let mut sound = None;
         for begin in files.snapshots.iter().rev() {
-            match Snapshot::check(disk, *begin, content) {
+            match Snapshot::check(disk, *begin) {
                 Ok(snapshot) => {
                     sound = Some(snapshot);
                     break;
@@ -128,7 +125,7 @@ impl<'a> Walk<'a> {
         let snapshots = files.snapshots.iter().copied().filter(|begin| *begin >= base).collect();
         let segments = files.segments_from(base).unwrap_or(&files.segments);
         let (identity, newest_marked) = (sound.map(|snapshot| snapshot.identity), files.watermarks.last().copied());
-        Ok(Self { disk, content, identity, base, snapshots, segments, newest_marked, salvaged: Salvaged::default() })
+        Ok(Self { disk, identity, base, snapshots, segments, newest_marked, salvaged: Salvaged::default() })
     }
 
     fn run(&mut self, take: &mut Take<'_>) -> Result<(), OpenError> {
@@ -166,7 +163,7 @@ impl<'a> Walk<'a> {
 
     /// Opens a file, even if its header is damaged or that of another journal: then its groups tell whether it is of this one.
     fn open(&mut self, holds: Holds, first: u64) -> Result<Groups, OpenError> {
-        let (file, what) = match Groups::open(self.disk, holds, first, self.content) {
+        let (file, what) = match Groups::open(self.disk, holds, first) {
             Ok(opened) if opened.header.identity == *self.identity.get_or_insert(opened.header.identity) => {
                 return Ok(opened);
             }
@@ -175,7 +172,7 @@ impl<'a> Walk<'a> {
             Err(error) => return Err(error),
         };
         self.salvaged.unsound.push(Unsound { file, offset: 0, bytes: HEADER as u64, what });
-        let like = FileHeader { format: FORMAT, holds, content: self.content, identity: 0, first, synced: first };
+        let like = FileHeader { holds, identity: 0, first, synced: first };
         let opened = Groups::open_without_header(self.disk, like, self.identity)?;
         if opened.header.identity != 0 {
             self.identity = Some(opened.header.identity);
@@ -187,8 +184,8 @@ impl<'a> Walk<'a> {
         let Some(begin) = self.snapshots.pop_front() else { return Ok(()) };
         let mut file = self.open(Holds::Snapshot, begin)?;
         let end = file.length;
-        let read = self.groups(&mut file, end, &mut |walk, position, raw, content| {
-            walk.give(take, position, raw, content, Origin::Snapshot)
+        let read = self.groups(&mut file, end, &mut |walk, position, raw| {
+            walk.give(take, position, raw, Origin::Snapshot)
         })?;
         if !read.has_end {
             self.unsound(&FileName::snapshot(begin), read.offset, 0, "the end of the snapshot is missing");
@@ -200,11 +197,11 @@ impl<'a> Walk<'a> {
     fn segment(&mut self, first: u64, next: Option<u64>, take: &mut Take<'_>) -> Result<u64, OpenError> {
         let mut file = self.open(Holds::Journal, first)?;
         let end = file.length.min(next.map_or(u64::MAX, |next| next - first));
-        let read = self.groups(&mut file, end, &mut |walk, position, raw, content| {
+        let read = self.groups(&mut file, end, &mut |walk, position, raw| {
             while walk.snapshots.front().is_some_and(|begin| *begin < position) {
                 walk.next_snapshot(take)?;
             }
-            if position > walk.base { walk.give(take, position, raw, content, Origin::During) } else { Ok(None) }
+            if position > walk.base { walk.give(take, position, raw, Origin::During) } else { Ok(None) }
         })?;
         Ok(first + read.offset)
     }
@@ -214,10 +211,9 @@ impl<'a> Walk<'a> {
         take: &mut Take<'_>,
         position: u64,
         raw: RawFrame<'_>,
-        content: u32,
         origin: Origin,
     ) -> Result<Option<String>, OpenError> {
-        Ok(take(Position(position), Given { raw, content, origin }, &mut self.salvaged).err())
+        Ok(take(Position(position), Given { raw, origin }, &mut self.salvaged).err())
     }
 
     /// Gives the sound frames of a file up to an offset, and notes what is not sound.
@@ -259,8 +255,7 @@ impl<'a> Walk<'a> {
         read: &mut Read,
         give: &mut Give<'_, 'a>,
     ) -> Result<u64, OpenError> {
-        let (first, format, content, path) =
-            (file.header.first, file.header.format, file.header.content, file.path.clone());
+        let (first, path) = (file.header.first, file.path.clone());
         let most = usize::try_from(length).unwrap_or(usize::MAX).min(MOST_GROUP + GROUP_HEADER);
         let body = file.bytes(offset, most)?.get(GROUP_HEADER..).unwrap_or_default();
         let (mut rest, mut sound) = (body, 0);
@@ -270,7 +265,7 @@ impl<'a> Walk<'a> {
                 sound += 1;
                 read.has_end |= frame.kind == END;
                 let frame_end = offset + GROUP_HEADER as u64 + at + (FRAME_HEADER + frame.bytes.len()) as u64;
-                if let Some(what) = give(self, first + frame_end, upgrade(format, frame), content)? {
+                if let Some(what) = give(self, first + frame_end, frame)? {
                     let bytes = (FRAME_HEADER + frame.bytes.len()) as u64;
                     let offset = offset + GROUP_HEADER as u64 + at;
                     self.salvaged.unsound.push(Unsound { file: path.clone(), offset, bytes, what });
@@ -282,8 +277,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Takes a sound frame at its position, with the version of its content. Returns why it is of no use, if it is not.
-type Give<'f, 'a> = dyn FnMut(&mut Walk<'a>, u64, RawFrame<'_>, u32) -> Result<Option<String>, OpenError> + 'f;
+/// Takes a sound frame at its position. Returns why it is of no use, if it is not.
+type Give<'f, 'a> = dyn FnMut(&mut Walk<'a>, u64, RawFrame<'_>) -> Result<Option<String>, OpenError> + 'f;
 
 /// What was read of a file.
 struct Read {

@@ -9,7 +9,7 @@ use super::error::{Fault, JournalError, SnapshotError, path_of, tried};
 use super::files::Files;
 use super::frame::{END, NAME, RESERVATION, TopicNumber, UNIT};
 use super::group::{Building, Stamp};
-use super::header::{FORMAT, FileHeader, Holds};
+use super::header::{FileHeader, Holds};
 use super::position::{FileName, Position};
 use super::writer::create_unfinished;
 use crate::store::file::disk::DiskFile;
@@ -75,9 +75,7 @@ impl Journal {
             let tail = self.tail()?;
             (tail.appended.0, tail.reserved, tail.frame_bytes())
         };
-        let (identity, content) = (self.identity, self.content);
-        let header =
-            FileHeader { format: FORMAT, holds: Holds::Snapshot, content, identity, first: begin, synced: begin };
+        let header = FileHeader { holds: Holds::Snapshot, identity: self.identity, first: begin, synced: begin };
         let name = FileName::snapshot(begin);
         let file = create_unfinished(&*self.disk, &FileName::unfinished(&name), &header)?;
         let group = Building::start(begin + UNIT as u64, Vec::new());

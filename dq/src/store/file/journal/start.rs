@@ -7,7 +7,7 @@ use super::files::Files;
 use super::frame::{NAME, RESERVATION, UNIT, frame_header, u64_at};
 use super::group::{GroupHeader, Stamp, frames};
 use super::groups::Groups;
-use super::header::{FORMAT, FileHeader, Holds, upgrade};
+use super::header::{FileHeader, Holds};
 use super::options::Options;
 use super::position::FileName;
 use super::recover::{Found, Last};
@@ -33,15 +33,14 @@ impl Start {
     /// Makes the first segment of a journal.
     pub(super) fn new_journal(disk: &dyn Disk, files: &Files, options: &Options) -> Result<Self, Fault> {
         remove_all(disk, &files.unfinished)?;
-        let (content, identity) = (options.content, options.identity);
-        let header = FileHeader { format: FORMAT, holds: Holds::Journal, content, identity, first: 0, synced: 0 };
+        let header = FileHeader { holds: Holds::Journal, identity: options.identity, first: 0, synced: 0 };
         let tail = Tail::new(options.segment_bytes, (0, 0, true), Topics::default(), 0);
         let start = Self::segment(disk, header, tail, 0)?;
         watermark(disk, 0, &[])?;
         Ok(start)
     }
 
-    /// Continues the last segment if all of it is known to be durable, nothing must be cut and its versions are current. Else makes a
+    /// Continues the last segment if all of it is known to be durable and nothing must be cut. Else makes a
     /// new one: with the frames of the last group, if only the memory of the system may have them, in place of the torn tail, or of
     /// the seal. Then removes what an interrupted snapshot or removal left.
     pub(super) fn after(
@@ -56,27 +55,21 @@ impl Start {
         // A snapshot is complete only after a sync of the journal up to its end.
         let durable = last.header.synced.max(found.snapshot.as_ref().map_or(0, |snapshot| snapshot.end));
         let unknown = last.group.filter(|(offset, _)| last.header.first + offset >= durable);
-        let is_current = last.header.is_current(options.content);
         let topics = mem::take(&mut replay.topics);
-        let mut start = if unknown.is_some() || last.torn.is_some() || !is_current {
+        let mut start = if unknown.is_some() || last.torn.is_some() {
             let first = last.header.first + unknown.map_or(last.offset, |(offset, _)| offset);
             let at = (last.header.first, first, true);
             // All of it comes into one segment.
             let mut tail = Tail::new(u64::MAX, at, topics, replay.reserved);
-            let mut content = options.content;
             if let Some(group) = unknown.filter(|_| !replay.is_sealed) {
                 append_again(disk, &last.header, group, &mut tail)?;
-                content = last.header.content;
             }
-            Self::segment(disk, FileHeader { format: FORMAT, content, first, ..last.header }, tail, replay.memory)?
+            Self::segment(disk, FileHeader { first, ..last.header }, tail, replay.memory)?
         } else {
             let at = (last.header.first, last.end(), false);
             Self::in_place(disk, last, Tail::new(options.segment_bytes, at, topics, replay.reserved))?
         };
         start.tail.limit_segments(options.segment_bytes);
-        if !start.header.is_current(options.content) {
-            start.tail.start_segment();
-        }
         start.tail.count_frames(replay.frame_bytes);
         let newest = start.header.first;
         let older: Vec<u64> = files.watermarks.iter().copied().filter(|marked| *marked != newest).collect();
@@ -119,9 +112,8 @@ fn append_again(
     (offset, group): (u64, GroupHeader),
     tail: &mut Tail,
 ) -> Result<(), OpenError> {
-    let mut file = Groups::open(disk, Holds::Journal, of.first, of.content)?;
+    let mut file = Groups::open(disk, Holds::Journal, of.first)?;
     for (_, frame) in frames(file.body(offset, &group)?) {
-        let frame = upgrade(of.format, frame);
         match frame.kind {
             NAME => {}
             RESERVATION => drop(tail.reserve(u64_at(frame.bytes, 0))),

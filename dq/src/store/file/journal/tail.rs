@@ -87,8 +87,8 @@ impl Tail {
     /// Sets how long a segment gets, from the next group on.
     pub(super) fn limit_segments(&mut self, segment_bytes: u64) {
         self.segment_bytes = segment_bytes;
-        if self.open.position - self.segment >= segment_bytes {
-            self.start_segment();
+        if self.open.position > self.segment + UNIT as u64 {
+            self.start_group(self.open.position, false);
         }
     }
 
@@ -100,13 +100,6 @@ impl Tail {
     /// Counts these bytes of frames, which were read, in place of those that were appended.
     pub(super) const fn count_frames(&mut self, bytes: u64) {
         self.closed_frames = bytes;
-    }
-
-    /// Lets the next group begin a new segment, if it is not there already.
-    pub(super) fn start_segment(&mut self) {
-        if self.open.position != self.segment + UNIT as u64 {
-            self.start_group(self.open.position, true);
-        }
     }
 
     /// Adds a frame, behind what a reader of its segment must know first.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::{Fault, tried};
 use super::frame::UNIT;
 use super::group::Stamp;
-use super::header::{FORMAT, FileHeader, Holds};
+use super::header::{FileHeader, Holds};
 use super::position::FileName;
 use super::tail::Closed;
 use crate::store::file::disk::{Disk, DiskFile};
@@ -16,7 +16,6 @@ use crate::store::file::disk::{Disk, DiskFile};
 pub(super) struct Writer {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) stamp: Stamp,
-    pub(super) content: u32,
     /// The segment that is written, by its first position.
     pub(super) segment: u64,
     pub(super) file: Box<dyn DiskFile>,
@@ -35,8 +34,8 @@ impl Writer {
     pub(super) fn write(&mut self, closed: &mut Closed, memory: u32) -> Result<(), Fault> {
         if closed.segment != self.segment {
             let first = closed.segment;
-            let (content, identity, synced) = (self.content, self.stamp.identity, first + UNIT as u64);
-            let header = FileHeader { format: FORMAT, holds: Holds::Journal, content, identity, first, synced };
+            let (identity, synced) = (self.stamp.identity, first + UNIT as u64);
+            let header = FileHeader { holds: Holds::Journal, identity, first, synced };
             let made = create_segment(&*self.disk, &header, &[], self.ahead(0))?;
             watermark(&*self.disk, first, &[self.segment])?;
             (self.file, self.zeroed, self.segment) = (made.0, made.1, first);

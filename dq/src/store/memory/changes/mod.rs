@@ -33,8 +33,8 @@ use super::topic::{Topic, Unsaved};
 use change::Change;
 use write::Writer;
 
-/// The version of the encoding. A journal writes it once, where a file begins.
-pub const CHANGES_VERSION: u8 = 2;
+/// The version of the encoding, which each file of a journal names.
+pub const CHANGES_VERSION: u32 = 2;
 
 impl Topic {
     /// From now on the topic notes what its steps change, and its owner calls [`take_changes`](Self::take_changes) after each.
