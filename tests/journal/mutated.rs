@@ -1,5 +1,6 @@
 //! The mutation loop for a moment, and the directory that is kept of this version of the format.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use dq_testing::disk::SimulatedDisk;
@@ -28,8 +29,8 @@ fn the_kept_directory_of_this_version_opens_and_goes_on() {
     let (journal, recovered, frames) = open(&disk, &options()).unwrap();
     assert_eq!((numbers(&frames), recovered.reserved), ((0..60).collect::<Vec<_>>(), 10_000));
     assert!(frames.iter().zip(0..).all(|(frame, number)| frame.bytes == content(number)));
-    let topics: Vec<&str> = recovered.topics.iter().map(|(_, name)| name.as_str()).collect();
-    assert_eq!(topics, ["orders", "mails"]);
+    let topics: BTreeSet<&str> = frames.iter().map(|frame| frame.topic.as_str()).collect();
+    assert_eq!(topics, ["orders", "mails"].into());
     assert!(recovered.snapshot.is_some());
     let topic = journal.topic("orders").unwrap();
     journal.append(topic, 0, &content(60)).unwrap();

@@ -8,7 +8,7 @@ use super::journal::Torn;
 use super::opening::try_open;
 use super::options::FileOptions;
 use super::parts::{load, parts_of};
-use super::reading::{CheckError, bytes_of, existing, repeated, store_at};
+use super::reading::{CheckError, bytes_of, existing, store_at};
 use crate::environment::WallClock;
 use crate::job::limits::{FENCE, OverLimit};
 use crate::job::{Fence, JobId, TopicKey};
@@ -64,7 +64,7 @@ pub fn check(path: impl AsRef<Path>) -> Result<Checked, CheckError> {
 /// # Errors
 /// As [`check()`].
 pub fn check_on(disk: &dyn Disk) -> Result<Checked, CheckError> {
-    let mut parts = parts_of(disk)?.into_iter().map(|part| repeated(|| check_once(disk, part)));
+    let mut parts = parts_of(disk)?.into_iter().map(|part| check_part(disk, part));
     let first = parts.next().expect("there is a part")?;
     parts.try_fold(first, |checked, part| Ok(checked.with(part?)))
 }
@@ -84,7 +84,7 @@ impl Checked {
     }
 }
 
-fn check_once(disk: &dyn Disk, part: Part) -> Result<Checked, CheckError> {
+fn check_part(disk: &dyn Disk, part: Part) -> Result<Checked, CheckError> {
     let (memory, read) = load(disk, part)?;
     if read.is_new {
         return Err(CheckError::NoStore { path: disk.path() });

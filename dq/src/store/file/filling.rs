@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::future::BoxFuture;
 
 use super::disk::Disk;
-use super::journal::{Frame, Journal, JournalError};
+use super::journal::{Frame, Journal};
 use super::known::{Known, Print};
 use super::opened::Connection;
 use super::opening::journal_options;
@@ -16,7 +16,7 @@ use super::options::{Commits, FileOptions};
 use super::reading::{CheckError, directory};
 use super::sink::JournalSink;
 use crate::environment::WallClock;
-use crate::job::{NodeId, ProducerId, TopicKey};
+use crate::job::{Fence, NodeId, ProducerId, TopicKey};
 use crate::store::memory::{MemoryStore, Sink};
 use crate::store::{
     Batch, BatchAnswer, BatchReply, CopyPlace, ImportOutcome, Interest, JobCopy, Link, LinkOptions, Pending, Producer,
@@ -93,19 +93,11 @@ impl Filling {
             }
         }
     }
-
-    fn close(&self) -> Result<(), JournalError> {
-        let journal = self.sink.journal();
-        journal.reserve(self.fence.load(Ordering::Relaxed))?;
-        journal.seal()
-    }
 }
 
 impl Drop for Filling {
     fn drop(&mut self) {
-        if let Err(error) = self.close() {
-            tracing::warn!(%error, "the journal could not be closed cleanly; nothing that was confirmed is lost");
-        }
+        self.sink.close(Some(Fence(self.fence.load(Ordering::Relaxed))));
     }
 }
 

@@ -4,7 +4,6 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::journal::JournalError;
 use super::options::Commits;
 use super::sink::JournalSink;
 use super::snapshots::Snapshots;
@@ -36,15 +35,6 @@ impl Opened {
         self.sink.admit(operation)
     }
 
-    /// No more steps come, so the newest fence is known, and the next process need not begin far above it.
-    fn close(&self) -> Result<(), JournalError> {
-        let journal = self.sink.journal();
-        if let Ok(fence) = self.memory.highest_fence() {
-            journal.reserve(fence.0)?;
-        }
-        journal.seal()
-    }
-
     pub(super) fn commit(&self) -> Result<(), StoreError> {
         self.sink.commit()?;
         if self.sink.commits == Commits::ByHand {
@@ -63,10 +53,8 @@ impl Drop for Opened {
         }
         self.snapshots.stop();
         // By hand, what was not committed is lost, as in a crash: the simulation decides what is.
-        if self.sink.commits != Commits::ByHand
-            && let Err(error) = self.close()
-        {
-            tracing::warn!(%error, "the journal could not be closed cleanly; nothing that was confirmed is lost");
+        if self.sink.commits != Commits::ByHand {
+            self.sink.close(self.memory.highest_fence().ok());
         }
         self.sink.progress.ends("the store was closed");
     }

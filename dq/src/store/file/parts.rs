@@ -48,7 +48,7 @@ impl Parts {
     /// Reads each part: a store that is of the past, and that nobody else sees. Each reads the whole directory, and blocks.
     pub fn read(&self) -> impl Iterator<Item = Result<MemoryStore, CheckError>> {
         self.parts.iter().map(|part| {
-            let (memory, read) = repeated(|| load(&*self.disk, *part))?;
+            let (memory, read) = load(&*self.disk, *part)?;
             memory.raise_fence(reserved(&self.disk.path(), read.reserved))?;
             Ok(memory)
         })
@@ -57,7 +57,7 @@ impl Parts {
 
 /// The parts in which a directory is read.
 pub(super) fn parts_of(disk: &dyn Disk) -> Result<Vec<Part>, CheckError> {
-    parts_read_by(disk, |part| Ok(repeated(|| load(disk, part))?.0))
+    parts_read_by(disk, |part| Ok(load(disk, part)?.0))
 }
 
 /// The parts in which a directory is read by `load`.
@@ -65,8 +65,7 @@ pub(super) fn parts_read_by(
     disk: &dyn Disk,
     load: impl FnOnce(Part) -> Result<MemoryStore, CheckError>,
 ) -> Result<Vec<Part>, CheckError> {
-    let least = least_parts(disk)?;
-    let parts = if least == 1 { 1 } else { need_by(disk, least, load)?.div_ceil(PART_BYTES) };
+    let parts = if least_parts(disk)? == 1 { 1 } else { need_read_by(disk, load)?.div_ceil(PART_BYTES) };
     Ok(Part::each(parts).collect())
 }
 
@@ -80,26 +79,29 @@ pub(super) fn may_need(disk: &dyn Disk, most: u64) -> bool {
     bytes_of(disk).is_ok_and(|bytes| bytes.saturating_mul(MOST_GROWTH) > most)
 }
 
-/// What the jobs of a directory take in memory, about: one part of them is loaded, and stands for the others.
+/// What the jobs of a directory take in memory, about.
 pub(super) fn need(disk: &dyn Disk) -> Result<u64, CheckError> {
-    need_by(disk, least_parts(disk)?, |part| Ok(repeated(|| load(disk, part))?.0))
+    need_read_by(disk, |part| Ok(load(disk, part)?.0))
 }
 
-fn need_by(
+/// As [`need`]: `load` reads one part of them, which stands for the others.
+fn need_read_by(
     disk: &dyn Disk,
-    parts: u64,
     load: impl FnOnce(Part) -> Result<MemoryStore, CheckError>,
 ) -> Result<u64, CheckError> {
+    let parts = least_parts(disk)?;
     let memory = load(Part::each(parts).next().unwrap_or(Part::WHOLE))?;
     let MemoryUse { bytes, .. } = memory.memory_use().unwrap_or_default();
     // A few large jobs may all be in other parts.
     Ok((bytes * parts).max(Journal::snapshot_bytes(disk)?))
 }
 
-/// Loads a part.
+/// Loads a part, which a process may use meanwhile.
 pub(super) fn load(disk: &dyn Disk, part: Part) -> Result<(MemoryStore, Recovered), CheckError> {
-    let memory = MemoryStore::new(Arc::new(WallClock));
-    let mut loader = Loader::new(&memory, part);
-    let read = Journal::read(disk, |_, frame| loader.load(&frame))?;
-    Ok((memory, read))
+    repeated(|| {
+        let memory = MemoryStore::new(Arc::new(WallClock));
+        let mut loader = Loader::new(&memory, part);
+        let read = Journal::read(disk, |_, frame| loader.load(&frame))?;
+        Ok((memory, read))
+    })
 }

@@ -77,24 +77,23 @@ impl Progress {
 
     /// A commit failed.
     pub(super) fn failed(&self, error: &JournalError) {
-        let text = error.to_string();
-        let refusal = match error {
-            JournalError::Full(_) => Refusal::Full(text),
-            JournalError::Closed => Refusal::Halted("it was closed".to_owned()),
-            JournalError::Poisoned(_) | JournalError::TooLarge { .. } => Refusal::Halted(format!(
-                "{text}; start the program again once the disk is sound: what was confirmed is on it"
-            )),
-        };
-        self.refuse(refusal, |known| match error {
-            JournalError::Full(_) if known.is_none() => {
-                tracing::warn!(%error, "the disk of the store is full: steps are refused until there is room");
+        match error {
+            JournalError::Full(_) => self.refuse(Refusal::Full(error.to_string()), |known| {
+                if known.is_none() {
+                    tracing::warn!(%error, "the disk of the store is full: steps are refused until there is room");
+                }
+            }),
+            JournalError::Closed => self.ends("it was closed"),
+            JournalError::Poisoned(_) | JournalError::TooLarge { .. } => {
+                let what = "start the program again once the disk is sound: what was confirmed is on it";
+                self.refuse(Refusal::Halted(format!("{error}; {what}")), |_| {
+                    tracing::error!(
+                        %error,
+                        "the store has stopped, because it cannot know what its disk has; start the program again"
+                    );
+                });
             }
-            JournalError::Full(_) | JournalError::Closed => {}
-            JournalError::Poisoned(_) | JournalError::TooLarge { .. } => tracing::error!(
-                %error,
-                "the store has stopped, because it cannot know what its disk has; start the program again"
-            ),
-        });
+        }
     }
 
     /// Everybody who waits now, or will, gets this reason.

@@ -11,7 +11,7 @@ use super::journal::{Journal, JournalError, Position, TopicNumber};
 use super::options::{Commits, FileOptions};
 use super::progress::Progress;
 use crate::job::{Fence, TopicKey};
-use crate::store::memory::{self, Sink};
+use crate::store::memory::Sink;
 use crate::store::{Durability, Pending, StoreError};
 
 /// The kind of all frames: changes of a topic.
@@ -83,6 +83,15 @@ impl JournalSink {
         }
     }
 
+    /// Closes the journal cleanly. No more steps come, so the newest fence is known, and the next process need not begin far above it.
+    pub(super) fn close(&self, fence: Option<Fence>) {
+        let journal = self.journal();
+        let closed = fence.map_or(Ok(()), |fence| journal.reserve(fence.0).map(drop)).and_then(|()| journal.seal());
+        if let Err(error) = closed {
+            tracing::warn!(%error, "the journal could not be closed cleanly; nothing that was confirmed is lost");
+        }
+    }
+
     fn try_append(&self, topic: &TopicKey, changes: &[u8], fence: Fence) -> Result<Position, JournalError> {
         let journal = self.journal();
         // Before the changes: whoever reads them must know the reservation.
@@ -122,15 +131,15 @@ impl Sink for JournalSink {
         Ok(())
     }
 
-    fn append(&self, topic: &TopicKey, changes: &[u8], fence: Fence) -> memory::Position {
+    fn append(&self, topic: &TopicKey, changes: &[u8], fence: Fence) -> Position {
         match self.try_append(topic, changes, fence) {
             Ok(position) => {
                 self.bell.ring();
-                memory::Position(position.0)
+                position
             }
             Err(error) => {
                 self.progress.failed(&error);
-                memory::Position(u64::MAX)
+                Position(u64::MAX)
             }
         }
     }
@@ -139,8 +148,7 @@ impl Sink for JournalSink {
         self.journal().note_memory(bytes);
     }
 
-    fn confirm(&self, operation: &'static str, position: memory::Position) -> Option<Pending<()>> {
-        let position = Position(position.0);
+    fn confirm(&self, operation: &'static str, position: Position) -> Option<Pending<()>> {
         let is_awaited = !matches!(self.durability, Durability::Interval(_));
         if is_awaited && self.journal().synced() < position { self.wait(operation, position) } else { None }
     }

@@ -8,7 +8,7 @@ use super::journal::{Growth, Recovered, SnapshotError, SnapshotWriter, Taken, To
 use super::sink::{CHANGES, JournalSink};
 use crate::environment::start_thread;
 use crate::job::TopicKey;
-use crate::store::memory::{DumpCursor, MemoryStore, PageSize};
+use crate::store::memory::{MemoryStore, PageSize};
 use crate::store::{MemoryUse, Store};
 
 /// What is copied under the lock of a topic at a time: well below a millisecond.
@@ -152,56 +152,35 @@ pub(super) fn write_all(
     writer: &mut SnapshotWriter,
     number: impl Fn(&TopicKey) -> Result<TopicNumber, Failed>,
 ) -> Result<(), Failed> {
-    let mut dumps = Dumps::begin(memory)?;
-    let mut page = Vec::new();
-    while let Some((topic, is_done)) = dumps.next(&mut page)? {
-        let number = number(&topic)?;
-        if !page.is_empty() {
-            writer.append(number, CHANGES, &page)?;
-            page.clear();
+    for topic in memory.known_topics() {
+        let written = write_topic(memory, &topic, writer, &number);
+        if written.is_err() {
+            // This fails only for a topic that is stopped, which logs nothing any more.
+            let _ = memory.give_up_dump(&topic);
         }
-        if !is_done {
-            // A step that waits for the lock of the topic comes first.
-            thread::yield_now();
-        }
+        written?;
     }
     Ok(())
 }
 
-/// The dumps of all topics. Dropping it gives up those that are not finished.
-struct Dumps<'a> {
-    memory: &'a MemoryStore,
-    left: Vec<(TopicKey, DumpCursor)>,
-}
-
-impl<'a> Dumps<'a> {
-    /// All dumps begin, before the first page is read.
-    fn begin(memory: &'a MemoryStore) -> Result<Self, Failed> {
-        let mut dumps = Self { memory, left: Vec::new() };
-        for topic in memory.known_topics() {
-            let cursor = memory.begin_dump(&topic)?;
-            dumps.left.push((topic, cursor));
+fn write_topic(
+    memory: &MemoryStore,
+    topic: &TopicKey,
+    writer: &mut SnapshotWriter,
+    number: impl Fn(&TopicKey) -> Result<TopicNumber, Failed>,
+) -> Result<(), Failed> {
+    let (mut cursor, mut page) = (memory.begin_dump(topic)?, Vec::new());
+    loop {
+        let is_last = memory.dump(topic, &mut cursor, PAGE, &mut page)?;
+        let number = number(topic)?;
+        if !page.is_empty() {
+            writer.append(number, CHANGES, &page)?;
+            page.clear();
         }
-        Ok(dumps)
-    }
-
-    /// Writes the next page. Returns its topic, and whether it was the topic's last; `None` when all is written.
-    fn next(&mut self, page: &mut Vec<u8>) -> Result<Option<(TopicKey, bool)>, Failed> {
-        let Some((topic, cursor)) = self.left.last_mut() else { return Ok(None) };
-        let topic = topic.clone();
-        let is_done = self.memory.dump(&topic, cursor, PAGE, page)?;
-        if is_done {
-            self.left.pop();
+        if is_last {
+            return Ok(());
         }
-        Ok(Some((topic, is_done)))
-    }
-}
-
-impl Drop for Dumps<'_> {
-    fn drop(&mut self) {
-        for (topic, _) in &self.left {
-            // It fails only for a topic that is stopped, which logs nothing any more.
-            let _ = self.memory.give_up_dump(topic);
-        }
+        // A step that waits for the lock of the topic comes first.
+        thread::yield_now();
     }
 }

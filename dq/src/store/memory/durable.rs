@@ -10,9 +10,15 @@ use std::sync::Arc;
 use crate::job::{Fence, TopicKey};
 use crate::store::{Pending, RequestKind, StoreError};
 
-/// Where changes end in a journal. Positions grow; zero is before all changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+/// Where changes end in a journal: so many bytes come before it. Positions grow and are never used again; zero is before all changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// Keeps the changes of all topics of a store, in the order of the calls.
 pub trait Sink: fmt::Debug + Send + Sync + 'static {
@@ -40,8 +46,6 @@ pub trait Sink: fmt::Debug + Send + Sync + 'static {
     /// Waits until no process that opens the store later can give out `fence` or a smaller one; `None` if that is so already.
     fn confirm_fence(&self, operation: &'static str, fence: Fence) -> Option<Pending<()>>;
 }
-
-const _: Option<&dyn Sink> = None;
 
 /// What the answer of a step waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

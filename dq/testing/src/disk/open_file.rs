@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use dq::store::file::disk::{DiskFile, DiskLock};
+use dq::store::file::disk::DiskFile;
 
 use super::machine::{Machine, lock};
 use super::units::Inode;
@@ -54,8 +54,6 @@ pub(super) struct HeldLock {
     pub(super) machine: Arc<Mutex<Machine>>,
     pub(super) name: String,
 }
-
-impl DiskLock for HeldLock {}
 
 impl Drop for HeldLock {
     fn drop(&mut self) {

@@ -11,7 +11,7 @@ use rustix::fs::{flock, fstatvfs, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::network::network;
-use super::{Access, Disk, DiskFile, DiskLock, Entry, Locked};
+use super::{Access, Disk, DiskFile, Entry, Locked};
 
 /// Only the user of the program may read what dq makes.
 const OF_A_DIRECTORY: u32 = 0o700;
@@ -178,7 +178,8 @@ impl Disk for Directory {
         }
         file.set_len(0)?;
         file.write_all(holder.as_bytes())?;
-        Ok(Locked::Held(Box::new(FileLock(file))))
+        // The lock lasts as long as the file is open.
+        Ok(Locked::Held(Box::new(file)))
     }
 }
 
@@ -205,13 +206,6 @@ impl Place {
         Err(io::Error::new(ErrorKind::NotFound, text))
     }
 }
-
-/// The lock lasts as long as the file is open.
-#[derive(Debug)]
-#[expect(dead_code, reason = "dropping the file gives the lock up")]
-struct FileLock(File);
-
-impl DiskLock for FileLock {}
 
 #[derive(Debug)]
 struct OpenFile {

@@ -70,13 +70,13 @@ pub enum Access {
 #[derive(Debug)]
 pub enum Locked {
     /// The lock is taken until this value drops.
-    Held(Box<dyn DiskLock>),
+    Held(DiskLock),
     /// Somebody else has it: what they wrote into the file.
     By(String),
 }
 
 /// A lock of a file. Dropping it gives it up.
-pub trait DiskLock: Debug + Send + Sync {}
+pub type DiskLock = Box<dyn Debug + Send + Sync>;
 
 /// An open file. One thread writes at a time.
 pub trait DiskFile: Debug + Send + Sync {

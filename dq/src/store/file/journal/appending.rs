@@ -25,12 +25,7 @@ pub struct Journal {
     pub(super) memory: AtomicU32,
     pub(super) poison: OnceLock<JournalError>,
     pub(super) is_snapshot_running: AtomicBool,
-    /// Where the last snapshot began, and its bytes.
-    pub(super) snapshot_begin: AtomicU64,
-    pub(super) snapshot_bytes: AtomicU64,
-    /// The bytes of the journal's frames when the last snapshot began.
-    pub(super) snapshot_frames: AtomicU64,
-    pub(super) _lock: Box<dyn DiskLock>,
+    pub(super) _lock: DiskLock,
 }
 
 impl Journal {
@@ -122,14 +117,10 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Poisoned`].
     pub fn growth(&self) -> Result<Growth, JournalError> {
-        let (appended, frames) = {
-            let tail = self.tail()?;
-            (tail.appended.0, tail.frame_bytes())
-        };
-        let frames = frames.saturating_sub(self.snapshot_frames.load(Ordering::Acquire));
-        let grown = appended.saturating_sub(self.snapshot_begin.load(Ordering::Acquire));
-        let snapshot = self.snapshot_bytes.load(Ordering::Acquire);
-        Ok(Growth { frames, padding: grown.saturating_sub(frames), snapshot })
+        let tail = self.tail()?;
+        let frames = tail.frame_bytes().saturating_sub(tail.snapshot.frames);
+        let grown = tail.appended.0.saturating_sub(tail.snapshot.begin);
+        Ok(Growth { frames, padding: grown.saturating_sub(frames), snapshot: tail.snapshot.bytes })
     }
 
     /// Why the journal writes nothing more, if that is so.

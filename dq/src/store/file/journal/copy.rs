@@ -27,23 +27,23 @@ impl Journal {
             watermark(to, *newest, &[])?;
         }
         let mut copied = 0;
-        recover(from, &files, (&mut Replay::default(), &mut nothing), &mut |file, end| {
-            copied += end;
-            Ok(copy_file(file, end, to)?)
+        recover(from, &files, (&mut Replay::default(), &mut nothing), &mut |file| {
+            copied += file.offset;
+            Ok(copy_file(file, to)?)
         })?;
         tried("sync", to, "", to.sync())?;
         Ok(copied)
     }
 }
 
-/// Copies a file up to an offset.
-fn copy_file(file: &mut Groups, end: u64, to: &dyn Disk) -> Result<(), Fault> {
+/// Copies what was read of a file.
+fn copy_file(file: &mut Groups, to: &dyn Disk) -> Result<(), Fault> {
     let name = FileName::holding(file.header.holds, file.header.first);
     let unfinished = FileName::unfinished(&name);
     let copy = tried("create", to, &unfinished, to.create(&unfinished))?;
     let mut offset = 0;
-    while offset < end {
-        let left = usize::try_from(end - offset).unwrap_or(usize::MAX);
+    while offset < file.offset {
+        let left = usize::try_from(file.offset - offset).unwrap_or(usize::MAX);
         let bytes = file.bytes(offset, left.min(WINDOW))?;
         if bytes.is_empty() {
             break;

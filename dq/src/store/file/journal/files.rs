@@ -1,10 +1,6 @@
 //! Which files of the directory a recovery needs.
 
 use super::error::{OpenError, path_of, tried};
-use super::frame::{END, u64_at};
-use super::group::frames;
-use super::groups::{Groups, Next};
-use super::header::Holds;
 use super::position::FileName;
 use crate::store::file::disk::Disk;
 
@@ -91,45 +87,5 @@ impl Files {
         // Without a segment to keep, none is known to be replaced.
         let segments = segments.iter().filter(|_| kept > 0).map(|first| FileName::segment(*first));
         snapshots.chain(segments).collect()
-    }
-}
-
-/// A snapshot that is sound.
-#[derive(Debug)]
-pub(super) struct Snapshot {
-    pub(super) begin: u64,
-    pub(super) end: u64,
-    pub(super) bytes: u64,
-    pub(super) identity: u64,
-}
-
-impl Snapshot {
-    /// Reads a whole snapshot and checks it, without giving its frames to anybody.
-    pub(super) fn check(disk: &dyn Disk, begin: u64) -> Result<Self, OpenError> {
-        let mut file = Groups::open(disk, Holds::Snapshot, begin)?;
-        let (mut end, mut count) = (None, 0_u64);
-        while file.offset < file.length {
-            if end.is_some() {
-                return file.damaged(file.offset, "there is more after the end of the snapshot");
-            }
-            let (offset, header) = match file.next()? {
-                Next::Group(offset, header) => (offset, header),
-                Next::Nothing { at, .. } => return file.damaged(at, "there is no sound group"),
-            };
-            for (_, frame) in frames(file.body(offset, &header)?) {
-                if frame.kind == END && frame.bytes.len() == 16 {
-                    end = Some((u64_at(frame.bytes, 0), u64_at(frame.bytes, 8)));
-                } else {
-                    count += 1;
-                }
-            }
-        }
-        match end {
-            Some((end, frames)) if frames == count && end >= begin && file.offset == file.length => {
-                Ok(Self { begin, end, bytes: file.length, identity: file.header.identity })
-            }
-            Some(_) => file.damaged(file.offset, "its end does not fit what is before it"),
-            None => file.damaged(file.offset, "its end is missing"),
-        }
     }
 }

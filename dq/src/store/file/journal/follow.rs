@@ -33,12 +33,10 @@ impl Journal {
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::default();
         let files = Files::list(disk)?;
-        let Some(found) = recover(disk, &files, (&mut replay, &mut apply), &mut |_, _| Ok(()))? else {
+        let Some(last) = recover(disk, &files, (&mut replay, &mut apply), &mut |_| Ok(()))? else {
             return Ok(None);
         };
-        let mut file = Groups::open(disk, Holds::Journal, found.last.header.first)?;
-        file.offset = found.last.offset;
-        Ok(Some(Follower { replay, file }))
+        Ok(Some(Follower { replay, file: last.file }))
     }
 }
 
@@ -72,7 +70,7 @@ impl Follower {
                 }
                 Ok(_) | Err(_) => return Ok(false),
             }
-            self.replay.start_file();
+            self.replay.start_file(&self.file.header);
         }
     }
 

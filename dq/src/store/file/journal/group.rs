@@ -3,6 +3,7 @@
 use super::frame::{
     FRAME_HEADER, MOST_FRAME, RawFrame, TopicNumber, frame_header, padded, split_frame, u32_at, u64_at,
 };
+use super::header::Holds;
 
 /// The bytes in front of the frames of each group.
 pub(super) const GROUP_HEADER: usize = 48;
@@ -22,12 +23,12 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    pub(super) const fn journal(identity: u64) -> Self {
-        Self { magic: *b"dqjg", identity }
-    }
-
-    pub(super) const fn snapshot(identity: u64) -> Self {
-        Self { magic: *b"dqsg", identity }
+    pub(super) const fn of(holds: Holds, identity: u64) -> Self {
+        let magic = match holds {
+            Holds::Journal => *b"dqjg",
+            Holds::Snapshot => *b"dqsg",
+        };
+        Self { magic, identity }
     }
 }
 

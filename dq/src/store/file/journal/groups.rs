@@ -17,7 +17,6 @@ pub(super) struct Groups {
     /// Its path, for errors.
     pub(super) path: String,
     pub(super) header: FileHeader,
-    stamp: Stamp,
     pub(super) length: u64,
     pub(super) offset: u64,
     window: Vec<u8>,
@@ -39,33 +38,55 @@ pub(super) enum Next {
 }
 
 impl Groups {
-    /// Opens a file whose header is damaged, as if it had this one. Without an identity that of its first sound group counts.
+    /// Opens a file and reads its header, which must be as its name says.
+    pub(super) fn open(disk: &dyn Disk, holds: Holds, first: u64) -> Result<Self, OpenError> {
+        let mut opened = Self::unread(disk, holds, first)?;
+        let (path, mut start) = (opened.path.clone(), [0; HEADER]);
+        let read = opened.file.read_at(0, &mut start);
+        let read = read.map_err(|source| Fault { file: path.clone(), doing: "read", source })?;
+        match FileHeader::decode(&start) {
+            Ok(_) if read < HEADER || opened.length < UNIT as u64 => Err(ends_within_its_header(path)),
+            Ok(header) if (header.holds, header.first) != (holds, first) => {
+                let (told, at) = (header.holds, header.first);
+                let what = format!("its name says {holds:?} {first}, and its header {told:?} {at}");
+                Err(OpenError::Foreign { file: path, what })
+            }
+            Ok(header) => {
+                opened.header = header;
+                Ok(opened)
+            }
+            Err(error) => Err(refuse(error, path, read, &start)),
+        }
+    }
+
+    /// Opens a file whose header is damaged. Without an identity that of its first sound group counts.
     pub(super) fn open_without_header(
         disk: &dyn Disk,
-        like: FileHeader,
+        holds: Holds,
+        first: u64,
         identity: Option<u64>,
-    ) -> Result<Self, OpenError> {
-        let name = &FileName::holding(like.holds, like.first);
-        let file = tried("open", disk, name, disk.open(name, Access::Read))?;
-        let length = tried("read", disk, name, file.length())?;
-        let mut groups = Self::of(file, path_of(disk, name), like, length);
-        let identity = match identity {
-            Some(identity) => identity,
-            None => groups.first_identity()?,
-        };
-        (groups.header.identity, groups.stamp.identity) = (identity, identity);
-        Ok(groups)
+    ) -> Result<Self, Fault> {
+        let mut opened = Self::unread(disk, holds, first)?;
+        opened.header.identity = identity.map_or_else(|| opened.first_identity(), Ok)?;
+        Ok(opened)
+    }
+
+    fn unread(disk: &dyn Disk, holds: Holds, first: u64) -> Result<Self, Fault> {
+        let name = FileName::holding(holds, first);
+        let file = tried("open", disk, &name, disk.open(&name, Access::Read))?;
+        let (length, path) = (tried("read", disk, &name, file.length())?, path_of(disk, &name));
+        let header = FileHeader { holds, identity: 0, first, synced: first };
+        Ok(Self { file, path, header, length, offset: UNIT as u64, window: Vec::new(), window_start: 0 })
     }
 
     fn first_identity(&mut self) -> Result<u64, Fault> {
-        let magic = self.stamp.magic;
-        let mut offset = UNIT as u64;
+        let (holds, mut offset) = (self.header.holds, UNIT as u64);
         while offset < self.length {
             let position = self.position(offset);
             let bytes = self.bytes(offset, GROUP_HEADER)?;
             if bytes.len() == GROUP_HEADER {
                 let identity = u64_at(bytes, 8);
-                if GroupHeader::decode(bytes, Stamp { magic, identity }, position).is_some() {
+                if GroupHeader::decode(bytes, Stamp::of(holds, identity), position).is_some() {
                     return Ok(identity);
                 }
             }
@@ -74,34 +95,9 @@ impl Groups {
         Ok(0)
     }
 
-    fn of(file: Box<dyn DiskFile>, path: String, header: FileHeader, length: u64) -> Self {
-        let stamp = match header.holds {
-            Holds::Journal => Stamp::journal(header.identity),
-            Holds::Snapshot => Stamp::snapshot(header.identity),
-        };
-        Self { file, path, header, stamp, length, offset: UNIT as u64, window: Vec::new(), window_start: 0 }
-    }
-
-    /// Opens a file and reads its header, which must be as its name says.
-    pub(super) fn open(disk: &dyn Disk, holds: Holds, first: u64) -> Result<Self, OpenError> {
-        let name = &FileName::holding(holds, first);
-        let path = path_of(disk, name);
-        let file = tried("open", disk, name, disk.open(name, Access::Read))?;
-        let length = tried("read", disk, name, file.length())?;
-        let mut start = [0; HEADER];
-        let read = tried("read", disk, name, file.read_at(0, &mut start))?;
-        let header = match FileHeader::decode(&start) {
-            Ok(_) if read < HEADER || length < UNIT as u64 => {
-                return Err(ends_within_its_header(path));
-            }
-            decoded => decoded,
-        };
-        let header = header.map_err(|error| refuse(error, &path, read, &start))?;
-        if header.holds != holds || header.first != first {
-            let what = format!("its name says {holds:?} {first}, and its header {:?} {}", header.holds, header.first);
-            return Err(OpenError::Foreign { file: path, what });
-        }
-        Ok(Self::of(file, path, header, length))
+    /// What its groups start with.
+    const fn stamp(&self) -> Stamp {
+        Stamp::of(self.header.holds, self.header.identity)
     }
 
     /// The file is damaged at this offset.
@@ -153,7 +149,7 @@ impl Groups {
 
     fn look(&mut self) -> Result<Next, OpenError> {
         let offset = self.offset;
-        let (stamp, position) = (self.stamp, self.position(offset));
+        let (stamp, position) = (self.stamp(), self.position(offset));
         let Some(header) = GroupHeader::decode(self.bytes(offset, GROUP_HEADER)?, stamp, position) else {
             return Ok(Next::Nothing { at: offset, later: None });
         };
@@ -204,7 +200,7 @@ impl Groups {
     ) -> Result<Option<u64>, Fault> {
         let mut later = offset + UNIT as u64;
         while later < self.length {
-            let (stamp, position) = (self.stamp, self.position(later));
+            let (stamp, position) = (self.stamp(), self.position(later));
             let header = GroupHeader::decode(self.bytes(later, GROUP_HEADER)?, stamp, position);
             if header.as_ref().is_some_and(&is_wanted) {
                 return Ok(Some(later));
@@ -262,8 +258,7 @@ fn ends_within_its_header(file: String) -> OpenError {
 }
 
 /// Why the start of a file is refused.
-fn refuse(error: HeaderError, path: &str, read: usize, start: &[u8; HEADER]) -> OpenError {
-    let file = path.to_owned();
+fn refuse(error: HeaderError, file: String, read: usize, start: &[u8; HEADER]) -> OpenError {
     match error {
         HeaderError::Other(part, version, known) => OpenError::OtherVersion { file, part, version, known },
         HeaderError::Foreign if read == HEADER && start.iter().any(|byte| *byte != 0) => {

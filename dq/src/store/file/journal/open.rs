@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::appending::Journal;
 use super::error::{OpenError, tried};
 use super::files::Files;
-use super::frame::{TopicNumber, UNIT};
+use super::frame::UNIT;
 use super::group::Stamp;
 use super::groups::{Groups, Next};
 use super::header::Holds;
 use super::options::{Holder, Options};
 use super::position::{LOCK, Position};
-use super::recover::{Found, Recovered, recover};
+use super::recover::{Last, Recovered, recover};
 use super::replay::{Frame, Replay};
 use super::start::Start;
-use super::topics::Topics;
+use super::tail::LastSnapshot;
 use super::writer::Writer;
 use crate::store::file::disk::{Disk, DiskLock, Locked};
 
@@ -38,19 +38,17 @@ impl Journal {
         let files = Files::list(&*disk)?;
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::default();
-        let found = recover(&*disk, &files, (&mut replay, &mut apply), &mut |_, _| Ok(()))?;
-        let start = match &found {
-            Some(found) => Start::after(&*disk, &files, found, &mut replay, options)?,
+        let mut last = recover(&*disk, &files, (&mut replay, &mut apply), &mut |_| Ok(()))?;
+        let mut start = match &mut last {
+            Some(last) => Start::after(&*disk, &files, last, &mut replay, options)?,
             None => Start::new_journal(&*disk, &files, options)?,
         };
+        start.tail.snapshot = LastSnapshot { begin: replay.begin, frames: 0, bytes: replay.snapshot_bytes };
         let (identity, segment, end) = (start.header.identity, start.header.first, start.end);
-        let snapshot = found.as_ref().and_then(|found| found.snapshot.as_ref());
-        let [begin, bytes] = snapshot.map_or([0; 2], |snapshot| [snapshot.begin, snapshot.bytes]);
-        let recovered =
-            Recovered { end: Position(end), topics: all_topics(&start.tail.topics), ..report(found, &files, &replay) };
+        let recovered = Recovered { end: Position(end), ..report(last.as_ref(), &files, &replay) };
         let writer = Writer {
             disk: Arc::clone(&disk),
-            stamp: Stamp::journal(identity),
+            stamp: Stamp::of(Holds::Journal, identity),
             segment,
             file: start.file,
             zeroed: start.zeroed,
@@ -68,9 +66,6 @@ impl Journal {
             memory: AtomicU32::new(replay.memory),
             poison: OnceLock::new(),
             is_snapshot_running: AtomicBool::new(false),
-            snapshot_begin: AtomicU64::new(begin),
-            snapshot_bytes: AtomicU64::new(bytes),
-            snapshot_frames: AtomicU64::new(0),
             _lock: lock,
         };
         Ok((journal, recovered))
@@ -88,8 +83,8 @@ impl Journal {
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::default();
         let files = Files::list(disk)?;
-        let found = recover(disk, &files, (&mut replay, &mut apply), &mut |_, _| Ok(()))?;
-        Ok(report(found, &files, &replay))
+        let last = recover(disk, &files, (&mut replay, &mut apply), &mut |_| Ok(()))?;
+        Ok(report(last.as_ref(), &files, &replay))
     }
 
     /// The bytes of the newest snapshot, which were in memory together; 0 without one.
@@ -131,36 +126,23 @@ impl Journal {
 }
 
 /// Takes the lock of a directory.
-fn lock(disk: &dyn Disk, holder: &Holder) -> Result<Box<dyn DiskLock>, OpenError> {
+fn lock(disk: &dyn Disk, holder: &Holder) -> Result<DiskLock, OpenError> {
     match tried("lock", disk, LOCK, disk.lock(LOCK, &holder.encode()))? {
         Locked::Held(lock) => Ok(lock),
         Locked::By(text) => Err(OpenError::Held { path: disk.path(), holder: Holder::decode(&text) }),
     }
 }
 
-fn all_topics(topics: &Topics) -> Vec<(TopicNumber, String)> {
-    topics.all().map(|(number, name)| (number, name.to_owned())).collect()
-}
-
-fn report(found: Option<Found>, files: &Files, replay: &Replay) -> Recovered {
-    let nothing = Recovered {
-        end: Position(UNIT as u64),
-        is_new: true,
-        is_sealed: false,
-        torn: None,
-        snapshot: None,
+fn report(last: Option<&Last>, files: &Files, replay: &Replay) -> Recovered {
+    let (end, torn) = last.map_or((UNIT as u64, None), |last| (last.end(), last.torn.clone()));
+    Recovered {
+        end: Position(end),
+        is_new: last.is_none(),
+        is_sealed: replay.is_sealed && torn.is_none(),
+        torn,
+        snapshot: replay.end.map(|end| (Position(replay.begin), Position(end.position))),
         segments: (files.segments.len(), files.segment_bytes),
         reserved: replay.reserved,
         frames: replay.frames,
-        topics: all_topics(&replay.topics),
-    };
-    let Some(found) = found else { return nothing };
-    Recovered {
-        end: Position(found.last.end()),
-        is_new: false,
-        is_sealed: replay.is_sealed && found.last.torn.is_none(),
-        torn: found.last.torn,
-        snapshot: found.snapshot.map(|snapshot| (Position(snapshot.begin), Position(snapshot.end))),
-        ..nothing
     }
 }

@@ -1,18 +1,9 @@
 //! Positions, and the names of files.
 
-use std::fmt;
-
 use super::header::Holds;
 
-/// A place in the journal: the bytes of all segments before it. It grows with every byte and is never used again.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position(pub u64);
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+/// A place in the journal: the bytes of all segments before it.
+pub use crate::store::memory::Position;
 
 /// The file that names the process which uses the directory.
 pub const LOCK: &str = "LOCK";
@@ -57,7 +48,6 @@ impl FileName {
         rest.strip_suffix(".dq").and_then(number).map_or(Self::Foreign, kind)
     }
 
-    /// The name of a segment.
     /// The name of a file that holds this from there on.
     pub(super) fn holding(holds: Holds, first: u64) -> String {
         match holds {
@@ -66,6 +56,7 @@ impl FileName {
         }
     }
 
+    /// The name of a segment.
     pub(super) fn segment(first: u64) -> String {
         format!("journal-{first:020}.dq")
     }

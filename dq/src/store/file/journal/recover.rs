@@ -1,11 +1,10 @@
 //! Reads a directory back: the newest sound snapshot, then the journal from where it began.
 
-use super::error::{OpenError, path_of};
-use super::files::{Files, Snapshot};
-use super::frame::TopicNumber;
+use super::error::OpenError;
+use super::files::Files;
 use super::group::GroupHeader;
 use super::groups::{Groups, Next};
-use super::header::{FileHeader, Holds};
+use super::header::Holds;
 use super::position::{FileName, Position};
 use super::replay::{Apply, Replay};
 use crate::store::file::disk::Disk;
@@ -29,8 +28,6 @@ pub struct Recovered {
     pub segments: (usize, u64),
     /// How many frames were given to the callback.
     pub frames: u64,
-    /// The topics of these files.
-    pub topics: Vec<(TopicNumber, String)>,
 }
 
 /// What was cut from the end of a journal.
@@ -47,11 +44,9 @@ pub struct Torn {
 /// The end of the journal that was found.
 #[derive(Debug)]
 pub(super) struct Last {
-    /// Of the last segment.
-    pub(super) header: FileHeader,
-    /// Where the next group comes.
-    pub(super) offset: u64,
-    /// The last group of that segment, and its offset.
+    /// The last segment, at the offset where the next group comes.
+    pub(super) file: Groups,
+    /// Its last group, and the offset of that.
     pub(super) group: Option<(u64, GroupHeader)>,
     pub(super) torn: Option<Torn>,
 }
@@ -59,19 +54,12 @@ pub(super) struct Last {
 impl Last {
     /// The position where the next group comes.
     pub(super) const fn end(&self) -> u64 {
-        self.header.first + self.offset
+        self.file.position(self.file.offset)
     }
 }
 
-/// All that a recovery found.
-#[derive(Debug)]
-pub(super) struct Found {
-    pub(super) snapshot: Option<Snapshot>,
-    pub(super) last: Last,
-}
-
-/// What else is done with each file that was read, up to an offset.
-pub(super) type Visit<'a> = dyn FnMut(&mut Groups, u64) -> Result<(), OpenError> + 'a;
+/// What else is done with each file that was read up to its offset.
+pub(super) type Visit<'a> = dyn FnMut(&mut Groups) -> Result<(), OpenError> + 'a;
 
 /// Reads all frames. [`None`] if there is no journal.
 pub(super) fn recover(
@@ -79,7 +67,7 @@ pub(super) fn recover(
     files: &Files,
     (replay, apply): (&mut Replay, &mut Apply<'_>),
     visit: &mut Visit<'_>,
-) -> Result<Option<Found>, OpenError> {
+) -> Result<Option<Last>, OpenError> {
     if let Some(watermark) = files.lacks_segments() {
         let what = format!("{} says that the journal came to it", FileName::watermark(watermark));
         return Err(OpenError::Missing { path: disk.path(), file: FileName::segment(watermark), what });
@@ -87,44 +75,43 @@ pub(super) fn recover(
     if files.segments.is_empty() && files.snapshots.is_empty() {
         return Ok(None);
     }
-    let snapshot = newest_snapshot(disk, files)?;
     let mut identity = None;
-    if let Some(snapshot) = &snapshot {
-        (replay.begin, replay.end) = (snapshot.begin, snapshot.end);
-        identity = Some(snapshot.identity);
-        visit(&mut read_snapshot(disk, snapshot.begin, (&mut *replay, &mut *apply))?, snapshot.bytes)?;
+    if let Some(begin) = newest_snapshot(disk, files)? {
+        let mut file = read_snapshot(disk, begin, (&mut *replay, &mut *apply))?;
+        (identity, replay.snapshot_bytes) = (Some(file.header.identity), file.length);
+        visit(&mut file)?;
     }
     let segments = files.segments_from(replay.begin).unwrap_or_default();
     let mut last = None;
     for (index, first) in segments.iter().enumerate() {
-        let mut file = Groups::open(disk, Holds::Journal, *first)?;
+        let file = Groups::open(disk, Holds::Journal, *first)?;
         if *identity.get_or_insert(file.header.identity) != file.header.identity {
             let what = "its identity is that of another journal".to_owned();
             return Err(OpenError::Foreign { file: file.path, what });
         }
         let next = segments.get(index + 1).copied();
-        let end = read_segment(&mut file, next, (&mut *replay, &mut *apply))?;
+        let mut read = read_segment(file, next, (&mut *replay, &mut *apply))?;
         if let Some(next) = next {
-            check_gap(disk, first + end.offset, next)?;
+            check_gap(disk, read.end(), next)?;
         }
-        visit(&mut file, end.offset)?;
-        last = Some(end);
+        visit(&mut read.file)?;
+        last = Some(read);
     }
     let last = last.expect("the choice of a snapshot includes that of segments");
-    if last.end() < replay.end {
-        let (file, offset) = (path_of(disk, &FileName::segment(last.header.first)), last.offset);
-        let what = format!("it ends at position {}, but the snapshot needs it up to {}", last.end(), replay.end);
-        return Err(OpenError::Damaged { file, offset, what });
+    if last.end() < replay.snapshot_end() {
+        let what =
+            format!("it ends at position {}, but the snapshot needs it up to {}", last.end(), replay.snapshot_end());
+        return last.file.damaged(last.file.offset, what);
     }
-    Ok(Some(Found { snapshot, last }))
+    Ok(Some(last))
 }
 
-/// The newest snapshot, which must be sound: it was durable before it got its name, and what it replaces is gone or goes. `None` if the
-/// journal has its beginning. There are segments from where it began.
-fn newest_snapshot(disk: &dyn Disk, files: &Files) -> Result<Option<Snapshot>, OpenError> {
+/// Where the newest snapshot began, which must be sound: it was durable before it got its name, and what it replaces is gone or goes. `None`
+/// if the journal has its beginning. There are segments from where it began.
+fn newest_snapshot(disk: &dyn Disk, files: &Files) -> Result<Option<u64>, OpenError> {
     let newest = files.snapshots.last().copied();
-    if let Some(begin) = newest.filter(|begin| files.segments_from(*begin).is_some()) {
-        return Snapshot::check(disk, begin).map(Some);
+    if newest.is_some_and(|begin| files.segments_from(begin).is_some()) {
+        return Ok(newest);
     }
     if files.segments.first() == Some(&0) {
         return Ok(None);
@@ -136,36 +123,47 @@ fn newest_snapshot(disk: &dyn Disk, files: &Files) -> Result<Option<Snapshot>, O
     Err(OpenError::Missing { path: disk.path(), file: FileName::segment(newest.unwrap_or(0)), what })
 }
 
-fn read_snapshot(
+/// Reads a snapshot, which must be whole: every group, and as many frames as its end says.
+pub(super) fn read_snapshot(
     disk: &dyn Disk,
     begin: u64,
     (replay, apply): (&mut Replay, &mut Apply<'_>),
 ) -> Result<Groups, OpenError> {
     let mut file = Groups::open(disk, Holds::Snapshot, begin)?;
-    replay.start_file();
+    replay.start_file(&file.header);
+    let mut frames = 0;
     while file.offset < file.length {
+        if replay.end.is_some() {
+            return file.damaged(file.offset, "there is more after the end of the snapshot");
+        }
         match file.next()? {
-            Next::Group(offset, header) => replay.group(&mut file, (offset, &header), apply)?,
-            Next::Nothing { at, .. } => return file.damaged(at, "it changed while it was read"),
+            Next::Group(offset, header) => {
+                replay.group(&mut file, (offset, &header), apply)?;
+                frames += u64::from(header.frames);
+            }
+            Next::Nothing { at, .. } => return file.damaged(at, "there is no sound group"),
         }
     }
-    Ok(file)
+    match replay.end {
+        Some(end) if end.frames == frames - 1 && end.position >= begin && file.offset == file.length => Ok(file),
+        Some(_) => file.damaged(file.offset, "its end does not fit what is before it"),
+        None => file.damaged(file.offset, "its end is missing"),
+    }
 }
 
 /// Reads a segment up to its end: where the next one starts, or the first bytes that are no group and that no later group names as
 /// synced.
 fn read_segment(
-    file: &mut Groups,
+    mut file: Groups,
     next: Option<u64>,
     (replay, apply): (&mut Replay, &mut Apply<'_>),
 ) -> Result<Last, OpenError> {
-    replay.start_file();
-    let mut group = None;
-    let is_over = |file: &Groups| next.is_some_and(|next| file.position(file.offset) >= next);
-    while !is_over(file) && file.offset < file.length {
+    replay.start_file(&file.header);
+    let (mut group, mut torn) = (None, None);
+    while file.offset < file.length && next.is_none_or(|next| file.position(file.offset) < next) {
         match file.next()? {
             Next::Group(offset, header) => {
-                replay.group(file, (offset, &header), apply)?;
+                replay.group(&mut file, (offset, &header), apply)?;
                 group = Some((offset, header));
             }
             Next::Nothing { at, later } => {
@@ -176,12 +174,12 @@ fn read_segment(
                 file.must_be_torn(at, later)?;
                 let offset = file.offset;
                 let bytes = file.bytes_behind(offset)?;
-                let torn = (bytes > 0).then(|| Torn { file: file.path.clone(), offset, bytes });
-                return Ok(Last { header: file.header, offset, group, torn });
+                torn = (bytes > 0).then(|| Torn { file: file.path.clone(), offset, bytes });
+                break;
             }
         }
     }
-    Ok(Last { header: file.header, offset: file.offset, group, torn: None })
+    Ok(Last { file, group, torn })
 }
 
 /// Checks that a segment ends where the next one starts.

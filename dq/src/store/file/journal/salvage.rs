@@ -1,17 +1,17 @@
 //! Reads what is sound of a journal that an opening refuses, and says what is not.
 
-use std::collections::VecDeque;
 use std::error::Error;
 
 use super::appending::Journal;
 use super::error::{OpenError, path_of};
-use super::files::{Files, Snapshot};
-use super::frame::{END, FIRST_OWN_KIND, FRAME_HEADER, NAME, RESERVATION, RawFrame, TopicNumber, split_frame};
+use super::files::Files;
+use super::frame::{FRAME_HEADER, split_frame};
 use super::group::{GROUP_HEADER, MOST_GROUP};
 use super::groups::{Groups, Next};
 use super::header::{FileHeader, HEADER, Holds};
 use super::position::{FileName, Position};
-use super::replay::{Frame, Origin};
+use super::recover::read_snapshot;
+use super::replay::{Apply, Frame, Replay};
 use super::topics::Topics;
 use crate::store::file::disk::Disk;
 
@@ -50,115 +50,66 @@ impl Journal {
         mut apply: impl FnMut(Position, Frame<'_>) -> Result<(), E>,
     ) -> Result<Salvaged, OpenError> {
         let files = Files::list(disk)?;
-        let mut names = Topics::default();
+        let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         // A file may lack the name of a topic that another one has.
-        Walk::new(disk, &files)?.run(&mut |_, frame, _| {
-            if frame.raw.kind == NAME
-                && let Ok(name) = std::str::from_utf8(frame.raw.bytes)
-                && frame.raw.topic != TopicNumber::NONE
-            {
-                names.learn(frame.raw.topic, name);
-            }
-            Ok(())
-        })?;
-        let mut frames = 0;
-        let mut walk = Walk::new(disk, &files)?;
-        walk.run(&mut |position, Given { raw, origin }, salvaged| {
-            match raw.kind {
-                RESERVATION => {
-                    let number = raw.bytes.try_into().map(u64::from_le_bytes).unwrap_or_default();
-                    salvaged.reserved = salvaged.reserved.max(number);
-                    return Ok(());
-                }
-                kind if kind >= FIRST_OWN_KIND => return Ok(()),
-                _ => {}
-            }
-            let name = match raw.topic {
-                TopicNumber::NONE => "",
-                topic => names.name(topic).ok_or("the name of its topic is lost")?,
-            };
-            frames += 1;
-            let frame = Frame { topic: raw.topic, name, kind: raw.kind, bytes: raw.bytes, origin };
-            apply(position, frame).map_err(|error| error.into().to_string())
-        })?;
-        Ok(Salvaged { frames, ..walk.salvaged })
+        let names = Walk::new(disk, &files, Topics::default()).run(&mut |_, _| Ok(()))?.replay.topics;
+        let Walk { replay, unsound, .. } = Walk::new(disk, &files, names).run(&mut apply)?;
+        Ok(Salvaged { frames: replay.frames, reserved: replay.reserved, unsound })
     }
 }
-
-/// A sound frame.
-struct Given<'a> {
-    raw: RawFrame<'a>,
-    origin: Origin,
-}
-
-/// Takes the sound frames. An error says why one is of no use.
-type Take<'a> = dyn FnMut(Position, Given<'_>, &mut Salvaged) -> Result<(), String> + 'a;
 
 /// Goes through the files of a directory.
 struct Walk<'a> {
     disk: &'a dyn Disk,
+    files: &'a Files,
     identity: Option<u64>,
-    /// Where the newest sound snapshot began.
-    base: u64,
-    /// The snapshots that were not read yet.
-    snapshots: VecDeque<u64>,
-    segments: &'a [u64],
-    /// The newest segment by its watermark.
-    newest_marked: Option<u64>,
-    salvaged: Salvaged,
+    /// The snapshots that were not read yet: the newest sound one, and the later ones.
+    snapshots: &'a [u64],
+    replay: Replay,
+    unsound: Vec<Unsound>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(disk: &'a dyn Disk, files: &'a Files) -> Result<Self, OpenError> {
-        let mut sound = None;
-        for begin in files.snapshots.iter().rev() {
-            match Snapshot::check(disk, *begin) {
-                Ok(snapshot) => {
-                    sound = Some(snapshot);
-                    break;
-                }
+    fn new(disk: &'a dyn Disk, files: &'a Files, names: Topics) -> Self {
+        let (snapshots, replay) = (&*files.snapshots, Replay::with_gaps(names));
+        Self { disk, files, identity: None, snapshots, replay, unsound: Vec::new() }
+    }
+
+    fn run(mut self, apply: &mut Apply<'_>) -> Result<Self, OpenError> {
+        let mut end = 0;
+        if let Some((at, sound)) = self.newest_sound()? {
+            (self.identity, self.snapshots, end) = (Some(sound.identity), &self.snapshots[at..], sound.first);
+            self.snapshots_before(end + 1, apply)?;
+        }
+        let segments = self.files.segments_from(end).unwrap_or(&self.files.segments);
+        for (index, first) in segments.iter().enumerate() {
+            if end < *first {
+                self.note(&FileName::segment(end), 0, first - end, "the journal is missing from here on");
+            }
+            end = self.segment(*first, segments.get(index + 1).copied(), apply)?;
+        }
+        self.snapshots_before(u64::MAX, apply)?;
+        if let Some(newest) = self.files.lacks_segments() {
+            self.note(&FileName::segment(newest), 0, 0, "the newest segments are missing");
+        }
+        Ok(self)
+    }
+
+    /// The newest sound snapshot, and which of the snapshots it is.
+    fn newest_sound(&self) -> Result<Option<(usize, FileHeader)>, OpenError> {
+        for (at, begin) in self.snapshots.iter().enumerate().rev() {
+            match read_snapshot(self.disk, *begin, (&mut Replay::default(), &mut |_, _| Ok(()))) {
+                Ok(snapshot) => return Ok(Some((at, snapshot.header))),
                 Err(OpenError::Damaged { .. } | OpenError::Foreign { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        let base = sound.as_ref().map_or(0, |snapshot| snapshot.begin);
-        let snapshots = files.snapshots.iter().copied().filter(|begin| *begin >= base).collect();
-        let segments = files.segments_from(base).unwrap_or(&files.segments);
-        let (identity, newest_marked) = (sound.map(|snapshot| snapshot.identity), files.watermarks.last().copied());
-        Ok(Self { disk, identity, base, snapshots, segments, newest_marked, salvaged: Salvaged::default() })
+        Ok(None)
     }
 
-    fn run(&mut self, take: &mut Take<'_>) -> Result<(), OpenError> {
-        if self.snapshots.front() == Some(&self.base) {
-            self.next_snapshot(take)?;
-        }
-        let mut end = self.base;
-        for (index, first) in self.segments.iter().enumerate() {
-            self.missing(end, *first);
-            end = self.segment(*first, self.segments.get(index + 1).copied(), take)?;
-        }
-        while !self.snapshots.is_empty() {
-            self.next_snapshot(take)?;
-        }
-        if let Some(newest_marked) = self.newest_marked {
-            let newest = self.segments.last().copied();
-            if newest.is_none_or(|newest| newest < newest_marked) {
-                self.unsound(&FileName::segment(newest_marked), 0, 0, "the newest segments are missing");
-            }
-        }
-        Ok(())
-    }
-
-    /// Notes a hole between two segments.
-    fn missing(&mut self, end: u64, next: u64) {
-        if end < next {
-            self.unsound(&FileName::segment(end), 0, next - end, "the journal is missing from here on");
-        }
-    }
-
-    fn unsound(&mut self, name: &str, offset: u64, bytes: u64, what: &str) {
+    fn note(&mut self, name: &str, offset: u64, bytes: u64, what: &str) {
         let file = path_of(self.disk, name);
-        self.salvaged.unsound.push(Unsound { file, offset, bytes, what: what.to_owned() });
+        self.unsound.push(Unsound { file, offset, bytes, what: what.to_owned() });
     }
 
     /// Opens a file, even if its header is damaged or that of another journal: then its groups tell whether it is of this one.
@@ -171,62 +122,42 @@ impl<'a> Walk<'a> {
             Err(OpenError::Damaged { file, what, .. } | OpenError::Foreign { file, what }) => (file, what),
             Err(error) => return Err(error),
         };
-        self.salvaged.unsound.push(Unsound { file, offset: 0, bytes: HEADER as u64, what });
-        let like = FileHeader { holds, identity: 0, first, synced: first };
-        let opened = Groups::open_without_header(self.disk, like, self.identity)?;
+        self.unsound.push(Unsound { file, offset: 0, bytes: HEADER as u64, what });
+        let opened = Groups::open_without_header(self.disk, holds, first, self.identity)?;
         if opened.header.identity != 0 {
             self.identity = Some(opened.header.identity);
         }
         Ok(opened)
     }
 
-    fn next_snapshot(&mut self, take: &mut Take<'_>) -> Result<(), OpenError> {
-        let Some(begin) = self.snapshots.pop_front() else { return Ok(()) };
-        let mut file = self.open(Holds::Snapshot, begin)?;
-        let end = file.length;
-        let read = self.groups(&mut file, end, &mut |walk, position, raw| {
-            walk.give(take, position, raw, Origin::Snapshot)
-        })?;
-        if !read.has_end {
-            self.unsound(&FileName::snapshot(begin), read.offset, 0, "the end of the snapshot is missing");
+    /// Reads the next snapshots, which begin before this position.
+    fn snapshots_before(&mut self, position: u64, apply: &mut Apply<'_>) -> Result<(), OpenError> {
+        while let Some((begin, later)) = self.snapshots.split_first().filter(|(begin, _)| **begin < position) {
+            self.snapshots = later;
+            let mut file = self.open(Holds::Snapshot, *begin)?;
+            self.replay.start_file(&file.header);
+            self.groups(&mut file, u64::MAX, apply)?;
+            if self.replay.end.is_none() {
+                self.note(&FileName::snapshot(*begin), file.offset, 0, "the end of the snapshot is missing");
+            }
         }
         Ok(())
     }
 
     /// Reads a segment, and returns the position where it ends.
-    fn segment(&mut self, first: u64, next: Option<u64>, take: &mut Take<'_>) -> Result<u64, OpenError> {
+    fn segment(&mut self, first: u64, next: Option<u64>, apply: &mut Apply<'_>) -> Result<u64, OpenError> {
         let mut file = self.open(Holds::Journal, first)?;
-        let end = file.length.min(next.map_or(u64::MAX, |next| next - first));
-        let read = self.groups(&mut file, end, &mut |walk, position, raw| {
-            while walk.snapshots.front().is_some_and(|begin| *begin < position) {
-                walk.next_snapshot(take)?;
-            }
-            if position > walk.base { walk.give(take, position, raw, Origin::During) } else { Ok(None) }
-        })?;
-        Ok(first + read.offset)
+        self.groups(&mut file, next.map_or(u64::MAX, |next| next - first), apply)?;
+        Ok(file.position(file.offset))
     }
 
-    fn give(
-        &mut self,
-        take: &mut Take<'_>,
-        position: u64,
-        raw: RawFrame<'_>,
-        origin: Origin,
-    ) -> Result<Option<String>, OpenError> {
-        Ok(take(Position(position), Given { raw, origin }, &mut self.salvaged).err())
-    }
-
-    /// Gives the sound frames of a file up to an offset, and notes what is not sound.
-    fn groups(&mut self, file: &mut Groups, end: u64, give: &mut Give<'_, 'a>) -> Result<Read, OpenError> {
-        let mut read = Read { offset: file.offset, has_end: false };
+    /// Takes the sound frames of a file up to an offset, and notes what is not sound.
+    fn groups(&mut self, file: &mut Groups, end: u64, apply: &mut Apply<'_>) -> Result<(), OpenError> {
+        let end = end.min(file.length);
         while file.offset < end {
             let offset = file.offset;
             match file.next()? {
-                Next::Group(..) => {
-                    let length = file.offset - offset;
-                    self.frames(file, offset, length, &mut read, give)?;
-                    read.offset = file.offset;
-                }
+                Next::Group(_, header) => _ = self.frames(file, offset, header.length(), apply)?,
                 Next::Nothing { .. } => {
                     let later = file.later_header(offset, |_| true)?;
                     let stop = later.unwrap_or(end).min(end);
@@ -235,55 +166,37 @@ impl<'a> Walk<'a> {
                         // Zeros that were written ahead.
                         break;
                     }
-                    let sound = self.frames(file, offset, stop - offset, &mut read, give)?;
+                    let sound = self.frames(file, offset, stop - offset, apply)?;
                     let what = format!("there is no sound group; {sound} frames of it are sound");
-                    self.salvaged.unsound.push(Unsound { file: file.path.clone(), offset, bytes, what });
+                    self.unsound.push(Unsound { file: file.path.clone(), offset, bytes, what });
                     file.offset = stop;
-                    read.offset = stop;
                 }
             }
         }
-        Ok(read)
+        Ok(())
     }
 
-    /// Gives the sound frames of a group, or of what is left of one. Returns how many there are.
-    fn frames(
-        &mut self,
-        file: &mut Groups,
-        offset: u64,
-        length: u64,
-        read: &mut Read,
-        give: &mut Give<'_, 'a>,
-    ) -> Result<u64, OpenError> {
-        let (first, path) = (file.header.first, file.path.clone());
+    /// Takes the sound frames of a group, or of what is left of one. Returns how many there are.
+    fn frames(&mut self, file: &mut Groups, offset: u64, length: u64, apply: &mut Apply<'_>) -> Result<u64, OpenError> {
+        let (of, path) = (file.header, file.path.clone());
         let most = usize::try_from(length).unwrap_or(usize::MAX).min(MOST_GROUP + GROUP_HEADER);
         let body = file.bytes(offset, most)?.get(GROUP_HEADER..).unwrap_or_default();
         let (mut rest, mut sound) = (body, 0);
         while let Some((frame, after)) = split_frame(rest) {
-            let at = (body.len() - rest.len()) as u64;
             if frame.is_sound(rest) {
                 sound += 1;
-                read.has_end |= frame.kind == END;
-                let frame_end = offset + GROUP_HEADER as u64 + at + (FRAME_HEADER + frame.bytes.len()) as u64;
-                if let Some(what) = give(self, first + frame_end, frame)? {
-                    let bytes = (FRAME_HEADER + frame.bytes.len()) as u64;
-                    let offset = offset + GROUP_HEADER as u64 + at;
-                    self.salvaged.unsound.push(Unsound { file: path.clone(), offset, bytes, what });
+                let offset = offset + (GROUP_HEADER + body.len() - rest.len()) as u64;
+                let bytes = (FRAME_HEADER + frame.bytes.len()) as u64;
+                if of.holds == Holds::Journal {
+                    self.snapshots_before(of.first + offset + bytes, apply)?;
+                }
+                if let Err(problem) = self.replay.frame(&of, offset + bytes, frame, apply) {
+                    let (file, what) = (path.clone(), problem.to_string());
+                    self.unsound.push(Unsound { file, offset, bytes, what });
                 }
             }
             rest = after;
         }
         Ok(sound)
     }
-}
-
-/// Takes a sound frame at its position. Returns why it is of no use, if it is not.
-type Give<'f, 'a> = dyn FnMut(&mut Walk<'a>, u64, RawFrame<'_>) -> Result<Option<String>, OpenError> + 'f;
-
-/// What was read of a file.
-struct Read {
-    /// The end of the last group.
-    offset: u64,
-    /// Whether the frame was there that ends a snapshot.
-    has_end: bool,
 }

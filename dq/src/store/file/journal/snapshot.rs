@@ -11,6 +11,7 @@ use super::frame::{END, NAME, RESERVATION, TopicNumber, UNIT};
 use super::group::{Building, Stamp};
 use super::header::{FileHeader, Holds};
 use super::position::{FileName, Position};
+use super::tail::LastSnapshot;
 use super::writer::create_unfinished;
 use crate::store::file::disk::DiskFile;
 
@@ -24,7 +25,7 @@ const SYNCED_AT_ONCE: usize = 1 << 20;
 /// A snapshot that is being written. Dropping it gives it up.
 ///
 /// The user appends a frame for everything that its state has, page by page, while the journal goes on. It replaces the journal
-/// up to [`begin`](Self::begin) once [`finish`](Self::finish) returned `Ok`.
+/// up to where it began once [`finish`](Self::finish) returned `Ok`.
 #[derive(Debug)]
 pub struct SnapshotWriter {
     journal: Arc<Journal>,
@@ -100,11 +101,6 @@ impl Journal {
 }
 
 impl SnapshotWriter {
-    /// Where the journal was when the snapshot began.
-    pub const fn begin(&self) -> Position {
-        Position(self.begin)
-    }
-
     /// Adds a frame. Every 256 KiB it writes what was added.
     ///
     /// # Errors
@@ -132,7 +128,7 @@ impl SnapshotWriter {
 
     fn write(&mut self) -> Result<(), Fault> {
         let offset = self.group.position - self.begin;
-        let bytes = self.group.finish(Stamp::snapshot(self.journal.identity), self.begin, 0);
+        let bytes = self.group.finish(Stamp::of(Holds::Snapshot, self.journal.identity), self.begin, 0);
         let unfinished = FileName::unfinished(&self.name);
         tried("write", &*self.journal.disk, &unfinished, self.file.write_at(offset, bytes))?;
         self.unsynced += bytes.len();
@@ -164,9 +160,7 @@ impl SnapshotWriter {
         tried("rename", disk, &unfinished, disk.rename(&unfinished, &self.name))?;
         self.is_finished = true;
         journal.sync_directory()?;
-        journal.snapshot_begin.store(self.begin, Ordering::Release);
-        journal.snapshot_bytes.store(bytes, Ordering::Release);
-        journal.snapshot_frames.store(self.frames_before, Ordering::Release);
+        journal.tail()?.snapshot = LastSnapshot { begin: self.begin, frames: self.frames_before, bytes };
         let begin = Position(self.begin);
         let removed = journal.remove_replaced(begin)?;
         Ok(Taken { begin, end, bytes, removed })

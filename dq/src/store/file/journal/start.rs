@@ -10,7 +10,7 @@ use super::groups::Groups;
 use super::header::{FileHeader, Holds};
 use super::options::Options;
 use super::position::FileName;
-use super::recover::{Found, Last};
+use super::recover::Last;
 use super::replay::Replay;
 use super::tail::Tail;
 use super::topics::Topics;
@@ -46,27 +46,27 @@ impl Start {
     pub(super) fn after(
         disk: &dyn Disk,
         files: &Files,
-        found: &Found,
+        last: &mut Last,
         replay: &mut Replay,
         options: &Options,
     ) -> Result<Self, OpenError> {
         remove_all(disk, &files.unfinished)?;
-        let last = &found.last;
+        let header = last.file.header;
         // A snapshot is complete only after a sync of the journal up to its end.
-        let durable = last.header.synced.max(found.snapshot.as_ref().map_or(0, |snapshot| snapshot.end));
-        let unknown = last.group.filter(|(offset, _)| last.header.first + offset >= durable);
+        let durable = header.synced.max(replay.snapshot_end());
+        let unknown = last.group.filter(|(offset, _)| header.first + offset >= durable);
         let topics = mem::take(&mut replay.topics);
         let mut start = if unknown.is_some() || last.torn.is_some() {
-            let first = last.header.first + unknown.map_or(last.offset, |(offset, _)| offset);
-            let at = (last.header.first, first, true);
+            let first = header.first + unknown.map_or(last.file.offset, |(offset, _)| offset);
+            let at = (header.first, first, true);
             // All of it comes into one segment.
             let mut tail = Tail::new(u64::MAX, at, topics, replay.reserved);
             if let Some(group) = unknown.filter(|_| !replay.is_sealed) {
-                append_again(disk, &last.header, group, &mut tail)?;
+                append_again(&mut last.file, group, &mut tail)?;
             }
-            Self::segment(disk, FileHeader { first, ..last.header }, tail, replay.memory)?
+            Self::segment(disk, FileHeader { first, ..header }, tail, replay.memory)?
         } else {
-            let at = (last.header.first, last.end(), false);
+            let at = (header.first, last.end(), false);
             Self::in_place(disk, last, Tail::new(options.segment_bytes, at, topics, replay.reserved))?
         };
         start.tail.limit_segments(options.segment_bytes);
@@ -76,27 +76,31 @@ impl Start {
         if !older.is_empty() || files.watermarks.is_empty() {
             watermark(disk, newest, &older)?;
         }
-        let begin = found.snapshot.as_ref().map_or(0, |snapshot| snapshot.begin);
-        if remove_all(disk, &files.replaced_by(begin))? {
+        if remove_all(disk, &files.replaced_by(replay.begin))? {
             tried("sync", disk, "", disk.sync())?;
         }
         Ok(start)
     }
 
     fn in_place(disk: &dyn Disk, last: &Last, tail: Tail) -> Result<Self, Fault> {
-        let name = FileName::segment(last.header.first);
+        let (header, end) = (last.file.header, last.end());
+        let name = FileName::segment(header.first);
         let file = tried("open", disk, &name, disk.open(&name, Access::Write))?;
         let length = tried("read", disk, &name, file.length())?;
         // The names of the segment and of the snapshot may be in memory only.
         tried("sync", disk, "", disk.sync())?;
-        Ok(Self { header: last.header, file, zeroed: length.max(last.offset), end: last.end(), tail })
+        Ok(Self { header, file, zeroed: length.max(last.file.offset), end, tail })
     }
 
     /// Makes a segment with all that was appended again.
     fn segment(disk: &dyn Disk, header: FileHeader, mut tail: Tail, memory: u32) -> Result<Self, Fault> {
         let (mut groups, mut end) = (Vec::new(), header.first + UNIT as u64);
         while let Some(mut closed) = tail.take() {
-            groups.extend_from_slice(closed.group.finish(Stamp::journal(header.identity), header.first, memory));
+            groups.extend_from_slice(closed.group.finish(
+                Stamp::of(Holds::Journal, header.identity),
+                header.first,
+                memory,
+            ));
             end = closed.group.next();
         }
         let header = FileHeader { synced: end, ..header };
@@ -106,13 +110,7 @@ impl Start {
 }
 
 /// Appends the frames of a group again.
-fn append_again(
-    disk: &dyn Disk,
-    of: &FileHeader,
-    (offset, group): (u64, GroupHeader),
-    tail: &mut Tail,
-) -> Result<(), OpenError> {
-    let mut file = Groups::open(disk, Holds::Journal, of.first)?;
+fn append_again(file: &mut Groups, (offset, group): (u64, GroupHeader), tail: &mut Tail) -> Result<(), Fault> {
     for (_, frame) in frames(file.body(offset, &group)?) {
         match frame.kind {
             NAME => {}

@@ -21,6 +21,17 @@ pub(super) struct Closed {
     pub(super) group: Building,
 }
 
+/// The last snapshot; all zero if there is none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LastSnapshot {
+    /// Where it began.
+    pub(super) begin: u64,
+    /// The bytes of the journal's frames then.
+    pub(super) frames: u64,
+    /// Its size.
+    pub(super) bytes: u64,
+}
+
 /// The groups that are not yet written: one that is open, and those that became full before.
 #[derive(Debug)]
 pub(super) struct Tail {
@@ -39,6 +50,7 @@ pub(super) struct Tail {
     /// The end of the last frame.
     pub(super) appended: Position,
     pub(super) is_sealed: bool,
+    pub(super) snapshot: LastSnapshot,
 }
 
 impl Tail {
@@ -61,6 +73,7 @@ impl Tail {
             reserved_in: None,
             appended: Position(end),
             is_sealed: false,
+            snapshot: LastSnapshot::default(),
         };
         tail.start_group(end, is_new_segment);
         tail

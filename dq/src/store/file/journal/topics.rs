@@ -68,9 +68,4 @@ impl Topics {
         named.segment = segment;
         Some(&named.name)
     }
-
-    /// All topics, by number.
-    pub(super) fn all(&self) -> impl Iterator<Item = (TopicNumber, &str)> {
-        self.by_number.iter().map(|(number, named)| (TopicNumber(*number), &*named.name))
-    }
 }
