@@ -61,7 +61,7 @@ impl Loader {
             }
         };
         let replay = if frame.origin == Origin::Journal { Replay::Strict } else { Replay::WithinDump };
-        let passed = self.memory.replay_of(topic, frame.bytes, replay, self.part)?;
+        let passed = self.memory.replay(topic, frame.bytes, replay, self.part)?;
         Ok((topic, passed))
     }
 }

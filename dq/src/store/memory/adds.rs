@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use super::change::{Edit, LATEST_EXPIRY, Present};
 use super::now::Now;
 use super::places::{Place, Slot, TimedPlace, bytes_of_row};
-use super::taken::TakenIds;
+use super::taken::bytes_of_taken;
 use super::topic::Topic;
 use crate::job::{Deliver, GroupName, JobId, Metadata, ProducerId, Record, State, Weight};
 use crate::store::{
@@ -27,7 +27,7 @@ impl Topic {
     ) -> Result<Vec<AddOutcome>, StoreError> {
         self.takes_jobs()?;
         let of_job = |job: &NewJob| bytes_of_row(&job.id, job.record.as_bytes().len());
-        let of_id = |job: &NewJob| job.unique_for.map_or(0, |_| TakenIds::bytes_of(&job.id));
+        let of_id = |job: &NewJob| job.unique_for.map_or(0, |_| bytes_of_taken(&job.id));
         self.memory.take("add", jobs.iter().map(|job| of_job(job) + of_id(job)).sum())?;
         let (mut chosen, is_alone) = (HashSet::with_hasher(FixedState::default()), jobs.len() == 1);
         let mut outcomes = Vec::with_capacity(jobs.len());
@@ -256,7 +256,7 @@ impl Topic {
     fn moved_by(&self, job: &NewJob) -> usize {
         match self.state(&job.id) {
             Some(State::Delayed) => self.broadcast_size(&job.id),
-            Some(State::Running) => self.jobs.get(&job.id).map_or(0, Slot::replacement_size),
+            Some(State::Running) => self.replacement_size(&job.id),
             _ => 0,
         }
     }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::places::{TouchedIds, bytes_of_row, fitting};
+use super::kept::Touches;
+use super::places::{bytes_of_row, fitting};
 use super::time_index::TimeIndex;
 use crate::job::{JobId, Record};
 use crate::time::Timestamp;
@@ -15,7 +16,7 @@ pub(super) struct Broadcasts {
     records: HashMap<JobId, (Timestamp, Record), FixedState>,
     by_due: TimeIndex,
     /// Those that the step has put or removed.
-    pub(super) touched: TouchedIds,
+    pub(super) touched: Touches,
     /// How many broadcasts were published so far.
     pub(super) published: u64,
     /// What they take in memory, about.
@@ -55,7 +56,7 @@ impl Broadcasts {
         }
         let (due, record) = self.records.remove(id)?;
         self.bytes -= bytes_of_row(id, record.as_bytes().len());
-        self.touched.add(id);
+        self.touched.add(|| id.clone());
         self.by_due.remove(due, id);
         Some(record)
     }
@@ -63,7 +64,7 @@ impl Broadcasts {
     /// Puts a broadcast; it replaces the one that had its id.
     pub(super) fn insert(&mut self, id: JobId, record: Record, due: Timestamp) {
         self.remove(&id);
-        self.touched.add(&id);
+        self.touched.add(|| id.clone());
         self.by_due.insert(due, id.clone());
         self.bytes += bytes_of_row(&id, record.as_bytes().len());
         self.records.insert(id, (due, record));

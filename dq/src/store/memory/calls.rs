@@ -9,6 +9,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::kept::Touches;
 use super::now::Now;
 use crate::job::ProducerId;
 use crate::store::{AddOutcome, Batch, BatchAnswer, BatchReply, CALL_SLOTS, CommandOutcome, StoreError, is_relay};
@@ -64,9 +65,8 @@ struct ProducerCalls {
 pub(super) struct Calls {
     producers: BTreeMap<ProducerId, ProducerCalls>,
     swept: Timestamp,
-    is_logged: bool,
     /// The relays whose positions the step has moved.
-    moved: Vec<ProducerId>,
+    pub(super) moved: Touches<ProducerId>,
 }
 
 impl Calls {
@@ -99,8 +99,8 @@ impl Calls {
 
     /// Keeps the answer to a batch that the step has executed.
     pub(super) fn keep(&mut self, now: Now, producer: &ProducerId, number: u64, reply: &BatchReply) {
-        if self.is_logged && is_relay(producer.as_str()) {
-            self.moved.push(producer.clone());
+        if is_relay(producer.as_str()) {
+            self.moved.add(|| producer.clone());
         }
         let calls = self.producers.entry(producer.clone()).or_default();
         calls.highest = calls.highest.max(number);
@@ -117,23 +117,13 @@ impl Calls {
     pub(super) fn raise(&mut self, relay: &ProducerId, position: u64) {
         let calls = self.producers.entry(relay.clone()).or_default();
         calls.highest = calls.highest.max(position);
-        if self.is_logged {
-            self.moved.push(relay.clone());
-        }
+        self.moved.add(|| relay.clone());
     }
 
     /// The relays, each with its position.
     pub(super) fn positions(&self) -> impl Iterator<Item = (&ProducerId, u64)> {
         let relays = self.producers.iter().filter(|(producer, _)| is_relay(producer.as_str()));
         relays.map(|(relay, calls)| (relay, calls.highest))
-    }
-
-    pub(super) fn set_logged(&mut self, is_logged: bool) {
-        self.is_logged = is_logged;
-    }
-
-    pub(super) fn take_moved(&mut self) -> Vec<ProducerId> {
-        mem::take(&mut self.moved)
     }
 
     /// Forgets producers that were silent for an hour; checks at most every ten minutes.

@@ -87,24 +87,23 @@ impl Cell {
         waits: Waits,
         step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
     ) -> (Result<T, StoreError>, Option<Pending<()>>) {
-        let mut after = After::default();
-        let Some(sink) = &self.sink else { return (self.step(operation, step, &mut after), None) };
+        let Some(sink) = &self.sink else { return (self.step(operation, step).map(|(answer, _)| answer), None) };
         if waits.is_any()
             && let Err(refused) = sink.sink.admit(operation)
         {
             return (Err(refused), None);
         }
-        let answer = self.step(operation, step, &mut after);
-        let confirm = if answer.is_ok() { sink.confirm(operation, waits, after) } else { None };
-        (answer, confirm)
+        match self.step(operation, step) {
+            Ok((answer, after)) => (Ok(answer), sink.confirm(operation, waits, after)),
+            Err(error) => (Err(error), None),
+        }
     }
 
     fn step<T>(
         &self,
         operation: &'static str,
         step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
-        after: &mut After,
-    ) -> Result<T, StoreError> {
+    ) -> Result<(T, After), StoreError> {
         let mut inside = self.lock(operation)?;
         let now = Now::from_micros(self.clock.micros());
         let is_listened = inside.subscribers.wants_moves();
@@ -125,9 +124,9 @@ impl Cell {
         if let Some(moves) = told {
             subscribers.tell(&moves);
         }
-        *after = After { position: inside.position, fence: inside.topic.fence };
+        let after = After { position: inside.position, fence: inside.topic.fence };
         drop(inside);
-        answer.unwrap_or_else(|panic| resume_unwind(panic))
+        answer.unwrap_or_else(|panic| resume_unwind(panic)).map(|answer| (answer, after))
     }
 
     /// Changes the topic as a replay or a dump does: it is no step, so it sends no signals and hands nothing over.
@@ -142,13 +141,13 @@ impl Cell {
     pub(super) fn query<T>(
         &self,
         operation: &'static str,
-        query: impl FnOnce(&Topic, Now) -> Result<T, StoreError>,
+        query: impl FnOnce(&Topic, Now) -> T,
     ) -> Result<T, StoreError> {
         let inside = self.lock(operation)?;
         let now = Now::from_micros(self.clock.micros());
         let answer = catch_unwind(AssertUnwindSafe(|| query(&inside.topic, now)));
         drop(inside); // a query that panics has changed nothing
-        answer.unwrap_or_else(|panic| resume_unwind(panic))
+        Ok(answer.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 
     pub(super) fn subscribe(&self, interest: Interest) -> Result<Signals, StoreError> {

@@ -89,7 +89,7 @@ impl Waits {
 }
 
 /// Where a topic was after a step.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct After {
     /// The end of the last changes of the topic.
     pub(super) position: Position,

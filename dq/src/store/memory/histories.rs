@@ -1,12 +1,11 @@
 //! The histories of jobs (rule 31). Each step that moves jobs adds its moves at its end.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
-use std::ops::Bound;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::places::{TouchedIds, bytes_of_row};
+use super::kept::{Item, Kept};
+use super::places::bytes_of_row;
 use crate::job::JobId;
 use crate::store::history::append;
 use crate::store::{HistorySetting, JobMove, MOST_ENDED_HISTORIES};
@@ -20,17 +19,22 @@ pub(super) struct History {
     pub(super) until: Option<Timestamp>,
 }
 
+impl Item<JobId> for History {
+    fn end(&self) -> Option<Timestamp> {
+        self.until
+    }
+
+    fn bytes(&self, id: &JobId) -> u64 {
+        bytes_of_row(id, self.text.len())
+    }
+}
+
 /// The histories of a topic.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Histories {
     setting: HistorySetting,
-    by_id: BTreeMap<JobId, History>,
-    /// Those of jobs that are gone, by the time at which they are forgotten.
-    ended: BTreeSet<(Timestamp, JobId)>,
-    /// What they take in memory, about.
-    pub(super) bytes: u64,
-    /// Those that the step has changed.
-    pub(super) touched: TouchedIds,
+    /// The histories by job. Those of jobs that are gone have an end.
+    pub(super) kept: Kept<JobId, History>,
 }
 
 impl Histories {
@@ -46,17 +50,8 @@ impl Histories {
     pub(super) fn set(&mut self, setting: HistorySetting) {
         self.setting = setting;
         if !self.are_kept() {
-            (self.by_id, self.ended, self.bytes) = (BTreeMap::new(), BTreeSet::new(), 0);
+            self.kept.clear();
         }
-    }
-
-    pub(super) fn get(&self, id: &JobId) -> Option<&History> {
-        self.by_id.get(id)
-    }
-
-    /// Those behind an id, in order.
-    pub(super) fn behind(&self, after: Option<JobId>) -> impl Iterator<Item = (&JobId, &History)> {
-        self.by_id.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded))
     }
 
     /// Adds the moves of a step. The history of a job that is gone now is kept for a time, or goes too.
@@ -69,35 +64,15 @@ impl Histories {
         for (id, made) in by_id {
             let is_gone = is_gone(id);
             if is_gone && after.is_zero() {
-                self.put(id, None);
+                self.kept.put(id, None);
                 continue;
             }
-            let known = self.by_id.get_mut(id);
-            let mut text = known.map(|history| mem::take(&mut history.text)).unwrap_or_default();
-            self.bytes -= text.len() as u64;
+            let mut text = self.kept.put(id, None).unwrap_or_default().text;
             made.into_iter().for_each(|made| append(&mut text, now, made, most));
-            self.put(id, Some(History { text, until: is_gone.then(|| now.after(after)) }));
+            self.kept.put(id, Some(History { text, until: is_gone.then(|| now.after(after)) }));
         }
-        while self.ended.len() > MOST_ENDED_HISTORIES {
+        while self.kept.ending() > MOST_ENDED_HISTORIES {
             self.forget_first();
-        }
-    }
-
-    /// Puts a history; `None`: it is gone.
-    pub(super) fn put(&mut self, id: &JobId, history: Option<History>) {
-        self.touched.add(id);
-        let until = history.as_ref().and_then(|history| history.until);
-        self.bytes += history.as_ref().map_or(0, |new| bytes_of_row(id, new.text.len()));
-        let old = match history {
-            Some(history) => self.by_id.insert(id.clone(), history),
-            None => self.by_id.remove(id),
-        };
-        self.bytes -= old.as_ref().map_or(0, |old| bytes_of_row(id, old.text.len()));
-        if let Some(until) = old.and_then(|old| old.until) {
-            self.ended.remove(&(until, id.clone()));
-        }
-        if let Some(until) = until {
-            self.ended.insert((until, id.clone()));
         }
     }
 
@@ -113,12 +88,12 @@ impl Histories {
     }
 
     fn is_over(&self, now: Timestamp) -> bool {
-        self.ended.first().is_some_and(|(until, _)| *until <= now)
+        self.kept.first_end().is_some_and(|(until, _)| *until <= now)
     }
 
     fn forget_first(&mut self) {
-        if let Some((_, id)) = self.ended.first().cloned() {
-            self.put(&id, None);
+        if let Some((_, id)) = self.kept.first_end().cloned() {
+            self.kept.put(&id, None);
         }
     }
 }

@@ -10,16 +10,16 @@ use crate::store::history::read;
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
     CopyPlace, Cursor, DueCount, ExportPart, ExportRequest, Exported, HeldJob, HolderSeen, JobCopy, JobHistory,
-    JobPlace, MinuteCounts, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored, TopicCounts, TopicOverview,
+    JobPlace, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored, TopicCounts, TopicOverview,
 };
 use crate::time::Timestamp;
 
 impl Topic {
     /// The jobs with these ids. As in every store, the answer does not name the node that runs a job.
-    pub(crate) fn get(&self, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
+    pub(crate) fn get(&self, ids: &[JobId]) -> Vec<Option<Stored>> {
         let mut found: Vec<_> = ids.iter().map(|id| self.get_one(id)).collect();
         found.truncate(fitting(found.iter().map(|job| job.as_ref().map_or(0, size)), USUAL_BYTES));
-        Ok(found)
+        found
     }
 
     fn get_one(&self, id: &JobId) -> Option<Stored> {
@@ -46,7 +46,7 @@ impl Topic {
 
     /// The moves of a job, oldest first.
     pub(crate) fn history(&self, id: &JobId) -> Option<JobHistory> {
-        self.histories.get(id).map(|history| read(&history.text))
+        self.histories.kept.get(id).map(|history| read(&history.text))
     }
 
     /// A page of the jobs in one state. O(limit log n).
@@ -94,8 +94,8 @@ impl Topic {
     }
 
     /// The schedules behind this one, in the order of their ids.
-    pub(crate) fn schedules(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<JobId>, StoreError> {
-        Ok(self.jobs.schedules_after(after).take(limit.max(1)).cloned().collect())
+    pub(crate) fn schedules(&self, after: Option<&JobId>, limit: usize) -> Vec<JobId> {
+        self.jobs.schedules_after(after).take(limit.max(1)).cloned().collect()
     }
 
     /// A page of an export. O(limit log n).
@@ -139,14 +139,14 @@ impl Topic {
     }
 
     /// The topic as a whole. O(nodes log nodes + leaves with due jobs).
-    pub(crate) fn overview(&self, now: Now, nodes: usize) -> Result<TopicOverview, StoreError> {
+    pub(crate) fn overview(&self, now: Now, nodes: usize) -> TopicOverview {
         let mut holders: Vec<_> = self.jobs.holders().iter().collect();
         let count = holders.len();
         holders.sort_unstable_by_key(|(node, holder)| (holder.lease, *node));
         let holders = holders.into_iter().take(nodes).map(seen).collect();
         let [watcher, standby] = self.roles.watchers();
         let delayed = self.jobs.index(TimedPlace::Delayed);
-        Ok(TopicOverview {
+        TopicOverview {
             counts: self.counts(now),
             state: self.topic_state(now),
             holders: count,
@@ -159,11 +159,11 @@ impl Topic {
             due: delayed.due_by_priority(now.floor()),
             blocked: delayed.blocked_due(now.floor()),
             hides_leases: false,
-        })
+        }
     }
 
     /// A page of the nodes that hold jobs, in order of their names; of those that hold this job, if the request names one.
-    pub(crate) fn nodes(&self, request: &NodesRequest) -> Result<NodesPage, StoreError> {
+    pub(crate) fn nodes(&self, request: &NodesRequest) -> NodesPage {
         let after = request.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut holders = self.jobs.holders().range::<NodeId, _>((after, Bound::Unbounded));
         let page: Vec<_> = holders.by_ref().take(request.limit.max(1)).collect();
@@ -171,19 +171,14 @@ impl Topic {
         let holds = |node: &NodeId, id| self.jobs.get(id).and_then(Slot::run).is_some_and(|run| run.node == *node);
         let asked = |node| request.job.as_ref().is_none_or(|id| holds(node, id));
         let nodes = page.into_iter().filter(|(node, _)| asked(node)).map(seen).collect();
-        Ok(NodesPage { nodes, next })
-    }
-
-    /// What the topic counted in these minutes. O(1): there are no more than those of a day.
-    pub(crate) fn statistics(&self, from: u64, to: u64) -> Result<Vec<MinuteCounts>, StoreError> {
-        Ok(self.statistics.between(from, to))
+        NodesPage { nodes, next }
     }
 
     /// The number of DELAYED jobs between each two times. O(leaves between the first and the last).
-    pub(crate) fn due_counts(&self, times: &[Timestamp]) -> Result<Vec<DueCount>, StoreError> {
+    pub(crate) fn due_counts(&self, times: &[Timestamp]) -> Vec<DueCount> {
         let index = self.jobs.index(TimedPlace::Delayed);
         let count = |span: &[Timestamp]| DueCount { jobs: index.count_between(span[0], span[1]), is_exact: true };
-        Ok(times.windows(2).map(count).collect())
+        times.windows(2).map(count).collect()
     }
 }
 

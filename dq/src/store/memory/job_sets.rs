@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
+use super::kept::Touches;
 use super::now::Now;
 use super::places::bytes_of_row;
 use crate::job::{JobId, TopicName};
@@ -65,12 +66,12 @@ pub(super) struct JobSets {
     by_end: BTreeSet<(Timestamp, JobId)>,
     /// What they take in memory, about.
     pub(super) bytes: u64,
-    is_logged: bool,
-    touched: BTreeSet<Touched>,
+    /// What the step has changed.
+    pub(super) touched: Touches<Touched>,
 }
 
 /// What a step has changed, for the journal.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Touched {
     /// A set, but not its members, or that it is gone.
     Row(JobId),
@@ -136,23 +137,9 @@ impl JobSets {
         })
     }
 
-    pub(super) fn set_logged(&mut self, is_logged: bool) {
-        self.is_logged = is_logged;
-    }
-
-    pub(super) fn take_touched(&mut self) -> BTreeSet<Touched> {
-        std::mem::take(&mut self.touched)
-    }
-
-    fn touch(&mut self, touched: impl FnOnce() -> Touched) {
-        if self.is_logged {
-            self.touched.insert(touched());
-        }
-    }
-
     /// Puts a set without its members. One that has ended has none.
     pub(super) fn put(&mut self, name: &JobId, row: SetRow) {
-        self.touch(|| Touched::Row(name.clone()));
+        self.touched.add(|| Touched::Row(name.clone()));
         let set = self.by_name.entry(name.clone()).or_insert_with(|| {
             self.bytes += bytes_of_row(name, 128);
             JobSet::default()
@@ -171,7 +158,7 @@ impl JobSets {
 
     /// Keeps the last job of a set.
     pub(super) fn put_last(&mut self, name: &JobId, then: Packed) {
-        self.touch(|| Touched::Row(name.clone()));
+        self.touched.add(|| Touched::Row(name.clone()));
         if let Some(set) = self.by_name.get_mut(name) {
             self.bytes += then.as_bytes().len() as u64;
             self.bytes -= set.then.replace(then).map_or(0, |old| old.as_bytes().len() as u64);
@@ -180,7 +167,7 @@ impl JobSets {
 
     /// Puts a member of a set that is there.
     pub(super) fn put_member(&mut self, name: &JobId, member: Member, state: MemberState) {
-        self.touch(|| Touched::Member(name.clone(), member.clone()));
+        self.touched.add(|| Touched::Member(name.clone(), member.clone()));
         let Some(set) = self.by_name.get_mut(name) else { return };
         let is_known = set.members.iter_mut().any(|members| members.remove(&member));
         self.bytes += if is_known { 0 } else { bytes_of(&member) };
@@ -189,7 +176,7 @@ impl JobSets {
 
     pub(super) fn remove(&mut self, name: &JobId) {
         let Some(set) = self.by_name.remove(name) else { return };
-        self.touch(|| Touched::Row(name.clone()));
+        self.touched.add(|| Touched::Row(name.clone()));
         self.by_end.remove(&(set.row.since, name.clone()));
         let of_members = set.members.iter().flatten().map(bytes_of).sum::<u64>();
         self.bytes -= bytes_of_row(name, 128) + of_members + set.then.map_or(0, |then| then.as_bytes().len() as u64);

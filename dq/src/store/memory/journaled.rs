@@ -57,19 +57,11 @@ impl MemoryStore {
         self.topics.cell(topic).with("import", |topic| topic.put_places(places))
     }
 
-    /// Applies changes of a step, or a page of a dump. What it does is not handed to the sink.
+    /// Applies changes of a step, or a page of a dump, as far as they are of jobs of this part. What it does is not handed to the sink.
     ///
     /// # Errors
     /// [`BadChanges`]: the topic is then half-changed, so the store must not be used.
-    pub fn replay(&self, topic: &TopicKey, changes: &[u8], replay: Replay) -> Result<PassedOver, BadChanges> {
-        self.replay_of(topic, changes, replay, Part::WHOLE)
-    }
-
-    /// As [`replay`](Self::replay), of the jobs of one part.
-    ///
-    /// # Errors
-    /// As [`replay`](Self::replay).
-    pub fn replay_of(
+    pub fn replay(
         &self,
         topic: &TopicKey,
         changes: &[u8],
@@ -146,7 +138,7 @@ impl MemoryStore {
             });
             let mut over: Vec<_> = over.take(most).collect();
             over.sort_by(|(a, _), (b, _)| a.cmp(b));
-            Ok(over)
+            over
         })
     }
 
@@ -155,7 +147,7 @@ impl MemoryStore {
     /// # Errors
     /// As [`raise_fence`](Self::raise_fence).
     pub fn counts_now(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
-        self.topics.cell(topic).query("check", |topic, now| Ok(topic.counts(now)))
+        self.topics.cell(topic).query("check", |topic, now| topic.counts(now))
     }
 
     /// Whether a topic has this job.

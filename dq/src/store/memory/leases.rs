@@ -119,11 +119,7 @@ impl Topic {
     fn end_of(&self, node: &NodeId, id: &JobId, token: Token) -> NoteVerdict {
         let slot = self.jobs.get(id).filter(|_| self.jobs.is_run(node, id, token));
         let Some(slot) = slot else { return NoteVerdict::Stale };
-        let pending = match &slot.place {
-            Place::Running(run) => run.pending.as_deref(),
-            Place::Timed(..) => None,
-        };
-        match pending.filter(|pending| pending.is_unfenced_end()).and_then(|pending| pending.end) {
+        match slot.pending().filter(|pending| pending.is_unfenced_end()).and_then(|pending| pending.end) {
             Some(End { how: Ended::Cancelled, .. }) => NoteVerdict::Cancelled,
             Some(_) => NoteVerdict::Ended,
             None => NoteVerdict::Done,

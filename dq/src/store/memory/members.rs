@@ -1,23 +1,27 @@
 //! Which jobs of a topic are members of sets, and what the topic tells these when members end (rule 18).
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
-use super::places::{TouchedIds, bytes_of_row};
+use super::kept::{Item, Kept};
+use super::places::bytes_of_row;
 use crate::job::{JobId, TopicName};
 use crate::store::{
     FollowUpBatch, FollowUps, JobMove, MOST_MEMBERS_AT_ONCE, MemberEnd, Membership, OnDead, SetChange, SetVerb,
 };
+use crate::time::Timestamp;
+
+impl Item<JobId> for Membership {
+    fn end(&self) -> Option<Timestamp> {
+        None
+    }
+
+    fn bytes(&self, id: &JobId) -> u64 {
+        bytes_of_row(id, self.home.as_str().len() + self.set.as_str().len())
+    }
+}
 
 /// The members in a topic.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Members {
-    by_id: BTreeMap<JobId, Membership>,
-    /// What they take in memory, about.
-    pub(super) bytes: u64,
-    /// Those that the step has changed.
-    pub(super) touched: TouchedIds,
-}
+pub(super) type Members = Kept<JobId, Membership>;
 
 /// How a job of this membership has ended by a move; `None`: it has not.
 fn end_of(made: &JobMove, on_dead: OnDead) -> Option<MemberEnd> {
@@ -33,33 +37,6 @@ fn end_of(made: &JobMove, on_dead: OnDead) -> Option<MemberEnd> {
 }
 
 impl Members {
-    pub(super) fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
-    }
-
-    pub(super) fn get(&self, id: &JobId) -> Option<&Membership> {
-        self.by_id.get(id)
-    }
-
-    /// Those after an id, in order.
-    pub(super) fn after(&self, after: Option<JobId>) -> impl Iterator<Item = (&JobId, &Membership)> {
-        self.by_id.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded))
-    }
-
-    /// Puts of which set a job is a member; `None`: of none. Returns of which it was.
-    pub(super) fn put(&mut self, id: &JobId, new: Option<Membership>) -> Option<Membership> {
-        self.touched.add(id);
-        let bytes =
-            |membership: &Membership| bytes_of_row(id, membership.home.as_str().len() + membership.set.as_str().len());
-        self.bytes += new.as_ref().map_or(0, bytes);
-        let old = match new {
-            Some(new) => self.by_id.insert(id.clone(), new),
-            None => self.by_id.remove(id),
-        };
-        self.bytes -= old.as_ref().map_or(0, bytes);
-        old
-    }
-
     /// What the homes of the sets are told of these moves. A broadcast ends a member whose place it has taken, and not one that is there.
     pub(super) fn ends(
         &mut self,
@@ -69,7 +46,7 @@ impl Members {
     ) -> FollowUps {
         let mut ends = Ends::default();
         for (id, made) in moves {
-            let Some(membership) = self.by_id.get(id) else { continue };
+            let Some(membership) = self.get(id) else { continue };
             let Some(end) = end_of(made, membership.on_dead) else { continue };
             if matches!(made, JobMove::Published | JobMove::Removed) && is_there(id) {
                 continue;

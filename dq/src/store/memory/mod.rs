@@ -28,7 +28,7 @@
 //!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `budget` (memory), `histories` (of jobs), `taken` (ids), `members` and `job_sets`, and
 //!   `signals`. `recorder` is what the current
 //!   step did to jobs: steps say it there once, and when the step ends, those who listen, the histories and the statistics read it.
-//!   `time_index` and `now` are the values that the state consists of.
+//!   `time_index`, `kept` and `now` are the values that the state consists of.
 
 mod adds;
 mod broadcasts;
@@ -47,6 +47,7 @@ mod import;
 mod inspect;
 mod job_sets;
 mod journaled;
+mod kept;
 mod leases;
 mod members;
 mod now;

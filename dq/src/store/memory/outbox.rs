@@ -1,8 +1,9 @@
 //! The outbox of a topic: follow-ups that have not arrived (rule 18).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem;
 
+use super::kept::Touches;
 use super::now::Now;
 use crate::job::{NodeId, TopicName};
 use crate::store::{FollowUps, OutboxEntry, OutboxSeen, Packed, Relay, Relayed};
@@ -14,13 +15,12 @@ pub(super) struct Outbox {
     of_targets: BTreeMap<TopicName, OfTarget>,
     /// The last position.
     last: u64,
-    waiting: usize,
     /// What it takes in memory, about.
     pub(super) bytes: u64,
     /// The node that relays, and until when.
     relay: Option<(NodeId, Timestamp)>,
-    is_logged: bool,
-    touched: BTreeSet<(TopicName, Change)>,
+    /// What the step has changed.
+    pub(super) touched: Touches<(TopicName, Change)>,
 }
 
 /// What is for one target.
@@ -33,7 +33,7 @@ pub(super) struct OfTarget {
 }
 
 /// What a step has changed, for the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// The entry at this position is new.
     New(u64),
@@ -53,9 +53,7 @@ impl Outbox {
             let position = now.micros().max(self.last + 1);
             let after = self.of_targets.get(target).map_or(0, |of| of.last);
             self.put(OutboxEntry { target: target.clone(), position, after, batch: batch.clone() });
-            if self.is_logged {
-                self.touched.insert((target.clone(), Change::New(position)));
-            }
+            self.touched.add(|| (target.clone(), Change::New(position)));
         }
     }
 
@@ -64,10 +62,7 @@ impl Outbox {
         self.raise(&target, position);
         self.bytes += bytes_of(&batch);
         let of = self.of_targets.entry(target).or_default();
-        match of.entries.insert(position, (after, batch)) {
-            Some((_, old)) => self.bytes -= bytes_of(&old),
-            None => self.waiting += 1,
-        }
+        self.bytes -= of.entries.insert(position, (after, batch)).map_or(0, |(_, old)| bytes_of(&old));
     }
 
     /// No later entry gets this position or a smaller one.
@@ -85,15 +80,13 @@ impl Outbox {
         if gone.is_empty() {
             return;
         }
-        self.waiting -= gone.len();
         self.bytes -= gone.values().map(|(_, batch)| bytes_of(batch)).sum::<u64>();
-        if self.is_logged {
-            self.touched.insert((target.clone(), Change::Gone(position)));
-        }
+        self.touched.add(|| (target.clone(), Change::Gone(position)));
     }
 
-    pub(super) const fn waiting(&self) -> usize {
-        self.waiting
+    /// How many entries there are. O(targets).
+    pub(super) fn waiting(&self) -> usize {
+        self.of_targets.values().map(|of| of.entries.len()).sum()
     }
 
     /// What waits for each target behind this one, or begins with the first.
@@ -149,21 +142,13 @@ impl Outbox {
         let other = self.relay.as_ref().filter(|(node, until)| *node != request.node && *until > now.floor());
         if let Some((_, until)) = other {
             let busy = Some(until.since(now.floor()));
-            return Relayed { busy, entries: Vec::new(), waiting: self.waiting };
+            return Relayed { busy, entries: Vec::new(), waiting: self.waiting() };
         }
         for (target, position) in arrived {
             self.remove(target, *position);
         }
         let entries = self.next(&request.without, request.limit.max(1), request.bytes);
         self.relay = (!entries.is_empty()).then(|| (request.node.clone(), now.after(request.lease)));
-        Relayed { busy: None, entries, waiting: self.waiting }
-    }
-
-    pub(super) fn set_logged(&mut self, is_logged: bool) {
-        self.is_logged = is_logged;
-    }
-
-    pub(super) fn take_touched(&mut self) -> BTreeSet<(TopicName, Change)> {
-        mem::take(&mut self.touched)
+        Relayed { busy: None, entries, waiting: self.waiting() }
     }
 }

@@ -11,7 +11,7 @@ use super::topic::Topic;
 use crate::job::{JobId, State, TopicKey, TopicName};
 use crate::store::{
     Examined, FindingCode, JobPlace, Mismatch, PageRequest, Pending, Query, QueryReply as Reply, Relay, Repair,
-    SetSeen, SetsRequest, StoreError, relay_of,
+    StoreError, relay_of,
 };
 
 impl MemoryStore {
@@ -25,20 +25,14 @@ impl MemoryStore {
                 return Ok(self.topics.cell(topic).ask(name, Waits::CHANGES, keep));
             }
             Query::Relay { topic, request } => return self.relay(name, topic, request),
-            Query::Outbox { topic, after, limit } => {
-                Reply::Outbox(self.look(name, topic, |topic, _| Ok(topic.outbox.seen(after, limit)))?)
-            }
-            Query::FollowUps { topic, after, limit } => {
-                Reply::FollowUps(self.look(name, topic, |topic, _| Ok(topic.outbox.behind(after, limit)))?)
-            }
-            Query::Arrived { topic, source } => {
-                Reply::Arrived(self.look(name, topic, |topic, _| Ok(topic.position_of(&relay_of(source))))?)
-            }
-            Query::JobSets { topic, request } => Reply::JobSets(self.sets_of(topic, request)?),
             Query::Repair { topic, repair: Repair::GiveUp(job) } => {
                 let Some(cell) = self.topics.known(topic) else { return Ok(ready(Ok(Reply::Repair(false))).boxed()) };
                 let give_up = |topic: &mut Topic, now| Ok(Reply::Repair(topic.give_up_undecodable(now, job)));
                 return Ok(cell.ask(name, Waits::CHANGES, give_up));
+            }
+            Query::Repair { topic, repair: Repair::Mismatch { mismatch, .. } } => {
+                let is_known = mismatch.code == FindingCode::FenceTooLarge && self.topics.known(topic).is_some();
+                Reply::Repair(is_known && self.lower_fence(topic)?)
             }
             Query::Prepare {} => Reply::Prepare(()),
             Query::Contact {} => Reply::Contact(()),
@@ -46,48 +40,54 @@ impl MemoryStore {
             Query::Open { .. } => Reply::Open(()),
             // The steps know who listens.
             Query::Listen { .. } => Reply::Listen(()),
-            Query::Get { topic, ids } => Reply::Get(self.look(name, topic, |topic, _| topic.get(ids))?),
-            Query::Page { topic, request } => Reply::Page(self.look(name, topic, |topic, _| topic.page(&request))?),
-            Query::Oldest { topic } => Reply::Oldest(self.look(name, topic, |topic, _| oldest(topic))?),
-            Query::Schedules { topic, after, limit } => {
-                Reply::Schedules(self.look(name, topic, |topic, _| topic.schedules(after, limit))?)
-            }
-            Query::History { topic, id } => Reply::History(self.look(name, topic, |topic, _| Ok(topic.history(id)))?),
-            Query::Taken { topic, id } => {
-                Reply::Taken(self.look(name, topic, |topic, _| Ok(topic.taken.get(id).map(|taken| taken.until)))?)
-            }
-            Query::Export { topic, request } => {
-                Reply::Export(self.look(name, topic, |topic, now| topic.export(now, &request))?)
-            }
+            Query::Dangers {} => Reply::Dangers(Vec::new()),
+            Query::ExamineKeys { .. } => Reply::ExamineKeys(Examined::default()),
             Query::TopicsBehind { app, after, limit } => Reply::TopicsBehind(self.topics.names(app, after, limit)?),
-            Query::TopicState { topic } => {
-                Reply::TopicState(self.look(name, topic, |topic, now| Ok(topic.topic_state(now)))?)
+            Query::Page { topic, request } => self.look(name, topic, |of, _| of.page(&request).map(Reply::Page))??,
+            Query::Oldest { topic } => self.look(name, topic, |of, _| oldest(of).map(Reply::Oldest))??,
+            Query::Export { topic, request } => {
+                self.look(name, topic, |of, now| of.export(now, &request).map(Reply::Export))??
             }
+            Query::Outbox { topic, after, limit } => {
+                self.look(name, topic, |of, _| Reply::Outbox(of.outbox.seen(after, limit)))?
+            }
+            Query::FollowUps { topic, after, limit } => {
+                self.look(name, topic, |of, _| Reply::FollowUps(of.outbox.behind(after, limit)))?
+            }
+            Query::Arrived { topic, source } => {
+                self.look(name, topic, |of, _| Reply::Arrived(of.calls.highest(&relay_of(source))))?
+            }
+            Query::JobSets { topic, request } => {
+                self.look(name, topic, |of, _| Reply::JobSets(of.job_sets.seen(request)))?
+            }
+            Query::Get { topic, ids } => self.look(name, topic, |of, _| Reply::Get(of.get(ids)))?,
+            Query::Schedules { topic, after, limit } => {
+                self.look(name, topic, |of, _| Reply::Schedules(of.schedules(after, limit)))?
+            }
+            Query::History { topic, id } => self.look(name, topic, |of, _| Reply::History(of.history(id)))?,
+            Query::Taken { topic, id } => {
+                self.look(name, topic, |of, _| Reply::Taken(of.taken.get(id).map(|taken| taken.until)))?
+            }
+            Query::TopicState { topic } => self.look(name, topic, |of, now| Reply::TopicState(of.topic_state(now)))?,
             Query::Overview { topic, nodes } => {
-                Reply::Overview(self.look(name, topic, |topic, now| topic.overview(now, nodes))?)
+                self.look(name, topic, |of, now| Reply::Overview(of.overview(now, nodes)))?
             }
-            Query::Nodes { topic, request } => Reply::Nodes(self.look(name, topic, |topic, _| topic.nodes(&request))?),
+            Query::Nodes { topic, request } => self.look(name, topic, |of, _| Reply::Nodes(of.nodes(&request)))?,
             Query::Groups { topic, request } => {
-                Reply::Groups(self.look(name, topic, |topic, now| Ok(topic.jobs.groups(now.micros(), request)))?)
+                self.look(name, topic, |of, now| Reply::Groups(of.jobs.groups(now.micros(), request)))?
             }
             Query::DueCounts { topic, times } => {
-                Reply::DueCounts(self.look(name, topic, |topic, _| topic.due_counts(times))?)
+                self.look(name, topic, |of, _| Reply::DueCounts(of.due_counts(times)))?
             }
             Query::Statistics { topic, from, to } => {
-                Reply::Statistics(self.look(name, topic, |topic, _| topic.statistics(from, to))?)
+                self.look(name, topic, |of, _| Reply::Statistics(of.statistics.between(from, to)))?
             }
-            Query::Counts { topic } => Reply::Counts(self.look(name, topic, |topic, now| Ok(topic.counts(now)))?),
+            Query::Counts { topic } => self.look(name, topic, |of, now| Reply::Counts(of.counts(now)))?,
             // A job has one slot with one place, so nothing else can disagree.
             Query::Examine { topic, .. } => {
-                let found = self.look(name, topic, |of, _| Ok(Mismatch::of_fence(&topic.topic, &of.fence)))?;
+                let found = self.look(name, topic, |of, _| Mismatch::of_fence(&topic.topic, &of.fence))?;
                 Reply::Examine(Examined { mismatches: found.into_iter().collect(), ..Examined::default() })
             }
-            Query::ExamineKeys { .. } => Reply::ExamineKeys(Examined::default()),
-            Query::Repair { topic, repair: Repair::Mismatch { mismatch, .. } } => {
-                let is_known = mismatch.code == FindingCode::FenceTooLarge && self.topics.known(topic).is_some();
-                Reply::Repair(is_known && self.lower_fence(topic)?)
-            }
-            Query::Dangers {} => Reply::Dangers(Vec::new()),
         };
         Ok(ready(Ok(reply)).boxed())
     }
@@ -97,7 +97,7 @@ impl MemoryStore {
         let relay = relay_of(&topic.topic);
         let position_of = |(target, confirmed): &(TopicName, u64)| {
             let target_key = TopicKey { app: topic.app.clone(), topic: target.clone() };
-            let position = self.look(name, &target_key, |of, _| Ok(of.position_of(&relay)))?;
+            let position = self.look(name, &target_key, |of, _| of.calls.highest(&relay))?;
             Ok((target.clone(), position.min(*confirmed)))
         };
         let arrived = request.arrived.iter().map(position_of).collect::<Result<Vec<_>, StoreError>>()?;
@@ -106,20 +106,16 @@ impl MemoryStore {
         Ok(self.topics.cell(topic).ask(name, Waits::CHANGES, relay))
     }
 
-    fn sets_of(&self, topic: &TopicKey, request: &SetsRequest) -> Result<Vec<SetSeen>, StoreError> {
-        self.look("job_sets", topic, |topic, _| Ok(topic.job_sets.seen(request)))
-    }
-
     /// Looks at a topic; at an empty one if nobody has used it. A query creates nothing.
     fn look<T>(
         &self,
         name: &'static str,
         topic: &TopicKey,
-        look: impl FnOnce(&Topic, Now) -> Result<T, StoreError>,
+        look: impl FnOnce(&Topic, Now) -> T,
     ) -> Result<T, StoreError> {
         match self.topics.known(topic) {
             Some(cell) => cell.query(name, look),
-            None => look(&Topic::default(), Now::from_micros(self.topics.clock.micros())),
+            None => Ok(look(&Topic::default(), Now::from_micros(self.topics.clock.micros()))),
         }
     }
 }

@@ -8,11 +8,6 @@ use crate::store::{
 };
 
 impl Topic {
-    /// The position of the last follow-up of a source that has arrived.
-    pub(super) fn position_of(&self, relay: &ProducerId) -> u64 {
-        self.calls.highest(relay)
-    }
-
     /// Executes an entry of the outbox of another topic, which has not arrived before.
     pub(super) fn take_follow_ups(
         &mut self,
@@ -20,8 +15,9 @@ impl Topic {
         relay: &ProducerId,
         entry: &OutboxEntry,
     ) -> Result<Vec<FollowUpOutcome>, StoreError> {
-        if self.position_of(relay) < entry.after {
-            return Err(out_of_order());
+        if self.calls.highest(relay) < entry.after {
+            // After a failover an earlier follow-up may not have come.
+            return Err(StoreError::Refused { operation: "relay", reason: OUT_OF_ORDER.to_owned() });
         }
         match entry.batch()? {
             FollowUpBatch::Add(jobs) => self.take_adds(now, relay, jobs, None),
@@ -60,9 +56,4 @@ impl Topic {
         }
         Ok(FollowUpOutcome::of_adds(known, outcomes))
     }
-}
-
-/// The error of a target to which an earlier follow-up has not come: after a failover.
-fn out_of_order() -> StoreError {
-    StoreError::Refused { operation: "relay", reason: OUT_OF_ORDER.to_owned() }
 }

@@ -44,7 +44,7 @@ impl Topic {
                 answer
             }
             None => {
-                self.unsaved.state = true;
+                self.is_unsaved = true;
                 self.settings.set(now.floor(), set, until)
             }
         }
@@ -59,7 +59,7 @@ impl Topic {
                 self.jobs.set_pause_of_group(&group, state.pause);
             }
         } else if self.settings.back_off(now.floor(), id, node, until) {
-            self.unsaved.state = true;
+            self.is_unsaved = true;
             self.notices.push(Recipient::Nodes, Signal::Paused);
         }
     }

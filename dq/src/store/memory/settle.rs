@@ -55,7 +55,7 @@ impl Topic {
         Verdict::Done
     }
 
-    fn replacement_size(&self, id: &JobId) -> usize {
+    pub(super) fn replacement_size(&self, id: &JobId) -> usize {
         self.jobs.get(id).map_or(0, Slot::replacement_size)
     }
 

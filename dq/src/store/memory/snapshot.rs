@@ -20,9 +20,8 @@ impl MemoryStore {
     /// # Errors
     /// [`StoreError::Other`] if a topic is stopped because one of its steps panicked.
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        let copy = |(key, cell): (_, Arc<Cell>)| {
-            cell.query("snapshot", |topic, _| Ok(topic.clone())).map(|topic| (key, topic))
-        };
+        let copy =
+            |(key, cell): (_, Arc<Cell>)| cell.query("snapshot", |topic, _| topic.clone()).map(|topic| (key, topic));
         self.topics.all().into_iter().map(copy).collect::<Result<_, _>>().map(Snapshot)
     }
 

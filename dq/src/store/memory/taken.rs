@@ -1,13 +1,12 @@
 //! The ids that stay taken for a time after their add, whatever becomes of their jobs (rule 18).
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::kept::{Item, Kept};
 use super::now::Now;
-use super::places::{TouchedIds, bytes_of_row};
+use super::places::bytes_of_row;
 use crate::job::JobId;
 use crate::time::Timestamp;
 
@@ -24,32 +23,28 @@ pub(super) struct TakenId {
     pub(super) was_deleted: bool,
 }
 
-/// The taken ids of a topic. Those whose time is over count as free; each step forgets some of them.
-#[derive(Debug, Clone, Default)]
-pub(super) struct TakenIds {
-    by_id: BTreeMap<JobId, TakenId>,
-    by_end: BTreeSet<(Timestamp, JobId)>,
-    /// What they take in memory, about.
-    pub(super) bytes: u64,
-    /// Those that the step has changed.
-    pub(super) touched: TouchedIds,
+impl Item<JobId> for TakenId {
+    fn end(&self) -> Option<Timestamp> {
+        Some(self.until)
+    }
+
+    fn bytes(&self, id: &JobId) -> u64 {
+        bytes_of_taken(id)
+    }
 }
 
-impl TakenIds {
-    /// What is known of an id, even if its time is over.
-    pub(super) fn get(&self, id: &JobId) -> Option<TakenId> {
-        self.by_id.get(id).copied()
-    }
+/// What a taken id takes in memory, about.
+pub(super) fn bytes_of_taken(id: &JobId) -> u64 {
+    bytes_of_row(id, 0)
+}
 
+/// The taken ids of a topic. Those whose time is over count as free; each step forgets some of them.
+pub(super) type TakenIds = Kept<JobId, TakenId>;
+
+impl TakenIds {
     /// What is known of an id that is taken now.
     pub(super) fn now(&self, now: Now, id: &JobId) -> Option<TakenId> {
-        self.get(id).filter(|taken| taken.until > now.floor())
-    }
-
-    /// Those after an id, in order.
-    pub(super) fn after(&self, after: Option<JobId>) -> impl Iterator<Item = (&JobId, TakenId)> {
-        let behind = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
-        self.by_id.range(behind).map(|(id, taken)| (id, *taken))
+        self.get(id).copied().filter(|taken| taken.until > now.floor())
     }
 
     /// A job with this id was added. The time of an earlier add still holds.
@@ -77,32 +72,10 @@ impl TakenIds {
         }
     }
 
-    /// Puts what is known of an id; `None`: it is free.
-    pub(super) fn put(&mut self, id: &JobId, new: Option<TakenId>) {
-        self.touched.add(id);
-        let old = match new {
-            Some(new) => self.by_id.insert(id.clone(), new),
-            None => self.by_id.remove(id),
-        };
-        if let Some(old) = old {
-            self.by_end.remove(&(old.until, id.clone()));
-            self.bytes -= Self::bytes_of(id);
-        }
-        if let Some(new) = new {
-            self.by_end.insert((new.until, id.clone()));
-            self.bytes += Self::bytes_of(id);
-        }
-    }
-
-    /// What a taken id takes in memory, about.
-    pub(super) fn bytes_of(id: &JobId) -> u64 {
-        bytes_of_row(id, 0)
-    }
-
     /// Forgets some of those whose time is over.
     pub(super) fn forget(&mut self, now: Now) {
         for _ in 0..FORGOTTEN {
-            let Some((_, id)) = self.by_end.first().filter(|(until, _)| until.after(SLACK) <= now.floor()) else {
+            let Some((_, id)) = self.first_end().filter(|(until, _)| until.after(SLACK) <= now.floor()) else {
                 return;
             };
             let id = id.clone();

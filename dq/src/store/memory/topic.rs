@@ -61,19 +61,12 @@ pub(crate) struct Topic {
     pub(super) job_sets: JobSets,
     /// The step executes follow-ups, which come in whole where there is any room.
     pub(super) passes_limit: bool,
-    /// Which settings the journal does not know yet.
-    pub(super) unsaved: Unsaved,
+    /// Whether the journal does not know yet the settings of the topic or of histories.
+    pub(super) is_unsaved: bool,
     /// The newest fence that was given out.
     pub(super) fence: Fence,
     /// What it takes of the memory of the store.
     pub(super) memory: Share,
-}
-
-/// The settings that steps have changed since the journal has got them: those of the topic as a whole, and those of histories.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Unsaved {
-    pub(super) state: bool,
-    pub(super) history: bool,
 }
 
 impl Topic {
@@ -137,7 +130,7 @@ impl Topic {
     /// Sets what the topic keeps of the histories of its jobs from now on.
     pub(super) fn keep_history(&mut self, setting: HistorySetting) -> Result<(), StoreError> {
         let setting = setting.check()?;
-        self.unsaved.history |= setting != self.histories.setting();
+        self.is_unsaved |= setting != self.histories.setting();
         self.histories.set(setting);
         Ok(())
     }
@@ -151,7 +144,7 @@ impl Topic {
 
     /// Counts what the topic takes in memory now.
     pub(super) fn count_memory(&mut self) {
-        let beside = self.broadcasts.bytes + self.histories.bytes + self.taken.bytes + self.outbox.bytes;
+        let beside = self.broadcasts.bytes + self.histories.kept.bytes + self.taken.bytes + self.outbox.bytes;
         let of_sets = self.members.bytes + self.job_sets.bytes;
         self.memory.count(self.jobs.bytes() + beside + of_sets);
     }

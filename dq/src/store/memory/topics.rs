@@ -103,7 +103,7 @@ impl Topics {
     pub(super) fn names(&self, app: &AppName, after: Option<&str>, limit: usize) -> Result<TopicNames, StoreError> {
         let (mut names, known) = (Vec::new(), self.behind(app, after, MOST_NAMES + 1));
         for (n, (name, cell)) in known.iter().enumerate().take(MOST_NAMES) {
-            if cell.query("topics", |topic, _| Ok(!topic.is_empty()))? {
+            if cell.query("topics", |topic, _| !topic.is_empty())? {
                 names.push(name.clone());
             }
             let is_full = names.len() >= limit.max(1) || n + 1 == MOST_NAMES;

@@ -68,9 +68,16 @@ impl Topic {
                 Change::HistorySetting(setting) => {
                     self.histories.set(setting.check().map_err(|_| reader.bad(Damage::Number))?);
                 }
-                Change::Broadcast(..) | Change::History(..) | Change::Taken(..) | Change::Member(..) => {
-                    self.apply_beside_rows(reader, change)?;
+                Change::Broadcast(id, broadcast) => match (reader.id(id)?, broadcast) {
+                    (Some(id), Some((due, record))) => self.broadcasts.insert(id, record.record(), reader.time(due)),
+                    (Some(id), None) if self.broadcasts.remove(&id).is_none() => drop(reader.lacks(id)?),
+                    _ => {}
+                },
+                Change::History(id, history) => {
+                    reader.put(&mut self.histories.kept, id, history.map(Cow::into_owned))?;
                 }
+                Change::Taken(id, taken) => reader.put(&mut self.taken, id, taken)?,
+                Change::Member(id, of) => reader.put(&mut self.members, id, of.map(Cow::into_owned))?,
                 // The first part has what belongs to no job.
                 _ if !reader.part.is_first() => {}
                 _ => self.apply_to_topic(reader, change)?,
@@ -166,34 +173,6 @@ impl Topic {
             known &= slot.set_notes(notes.isolation, pending);
         }
         known
-    }
-
-    /// Applies a change of what the topic has of a job beside its row.
-    fn apply_beside_rows(&mut self, reader: &Reader<'_>, change: Change<'_>) -> Result<(), BadChanges> {
-        match change {
-            Change::Broadcast(id, broadcast) => match (reader.id(id)?, broadcast) {
-                (Some(id), Some((due, record))) => self.broadcasts.insert(id, record.record(), reader.time(due)),
-                (Some(id), None) if self.broadcasts.remove(&id).is_none() => drop(reader.lacks(id)?),
-                _ => {}
-            },
-            Change::History(id, history) => {
-                if let Some(id) = reader.id(id)? {
-                    self.histories.put(&id, history.map(Cow::into_owned));
-                }
-            }
-            Change::Taken(id, taken) => {
-                if let Some(id) = reader.id(id)? {
-                    self.taken.put(&id, taken);
-                }
-            }
-            Change::Member(id, of) => {
-                if let Some(id) = reader.id(id)? {
-                    self.members.put(&id, of.map(Cow::into_owned));
-                }
-            }
-            _ => {}
-        }
-        Ok(())
     }
 
     /// Applies a change of what belongs to no job of this topic.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use super::super::histories::History;
 use super::super::job_sets::{JobSet, Member, MemberState, SetRow};
@@ -158,19 +159,23 @@ impl State {
     }
 }
 
+pub(super) fn pause_of_group<'a>(name: &'a SmolStr, pause: Option<&'a Pause>) -> Change<'a> {
+    Change::PauseOfGroup(name, pause.map(Cow::Borrowed))
+}
+
+pub(super) fn history<'a>(id: &'a JobId, history: Option<&'a History>) -> Change<'a> {
+    Change::History(id.as_str(), history.map(Cow::Borrowed))
+}
+
+pub(super) fn taken<'a>(id: &'a JobId, taken: Option<&TakenId>) -> Change<'a> {
+    Change::Taken(id.as_str(), taken.copied())
+}
+
+pub(super) fn member<'a>(id: &'a JobId, of: Option<&'a Membership>) -> Change<'a> {
+    Change::Member(id.as_str(), of.map(Cow::Borrowed))
+}
+
 impl<'a> Change<'a> {
-    pub(super) fn pause_of_group(name: &'a str, pause: Option<&'a Pause>) -> Self {
-        Self::PauseOfGroup(name, pause.map(Cow::Borrowed))
-    }
-
-    pub(super) fn history(id: &'a JobId, history: Option<&'a History>) -> Self {
-        Self::History(id.as_str(), history.map(Cow::Borrowed))
-    }
-
-    pub(super) fn member(id: &'a JobId, of: Option<&'a Membership>) -> Self {
-        Self::Member(id.as_str(), of.map(Cow::Borrowed))
-    }
-
     pub(super) fn outbox(target: &TopicName, position: u64, after: u64, batch: &'a Packed) -> Self {
         Self::Outbox(target.clone(), position, after, Raw(batch.as_bytes()))
     }

@@ -7,9 +7,10 @@
 use smol_str::SmolStr;
 
 use super::super::job_sets::{Member, MemberState};
+use super::super::kept::{Item, Kept};
 use super::super::places::{Log, TimedPlace};
 use super::super::topic::Topic;
-use super::change::Change;
+use super::change::{self, Change};
 use super::write::Writer;
 use crate::job::{JobId, NodeId, ProducerId, TopicName};
 use crate::store::HistorySetting;
@@ -78,6 +79,18 @@ impl Page<'_> {
         }
         true
     }
+
+    /// Writes what fits of what is kept behind a key.
+    fn kept<K: Ord + Clone, V: Item<K>>(
+        &mut self,
+        after: &mut Option<K>,
+        kept: &Kept<K, V>,
+        change: impl for<'k> Fn(&'k K, Option<&'k V>) -> Change<'k>,
+    ) -> bool {
+        let items = kept.after(after.clone());
+        let write = |to: &mut Writer<'_>, (key, item): (&K, &V)| to.push(&change(key, Some(item)));
+        self.fill(after, items, write, |(key, _)| key.clone())
+    }
 }
 
 impl Topic {
@@ -128,28 +141,13 @@ impl Topic {
             }
             Part::State => (self.dump_settings(page), Part::PausesOfGroups(None)),
             Part::PausesOfGroups(after) => {
-                let pauses = self.jobs.pauses_after(after.clone());
-                let write =
-                    |to: &mut Writer<'_>, (name, of): (&SmolStr, &_)| to.push(&Change::pause_of_group(name, Some(of)));
-                (page.fill(after, pauses, write, |(name, _)| name.clone()), Part::Histories(None))
+                (page.kept(after, self.jobs.paused_groups(), change::pause_of_group), Part::Histories(None))
             }
-            Part::Histories(after) => {
-                let histories = self.histories.behind(after.clone());
-                let write = |to: &mut Writer<'_>, (id, of): (&_, &_)| to.push(&Change::history(id, Some(of)));
-                (page.fill(after, histories, write, |(id, _)| id.clone()), Part::Taken(None))
-            }
-            Part::Taken(after) => {
-                let taken = self.taken.after(after.clone());
-                let write = |to: &mut Writer<'_>, (id, of): (&JobId, _)| to.push(&Change::Taken(id.as_str(), Some(of)));
-                (page.fill(after, taken, write, |(id, _)| id.clone()), Part::Positions(None))
-            }
+            Part::Histories(after) => (page.kept(after, &self.histories.kept, change::history), Part::Taken(None)),
+            Part::Taken(after) => (page.kept(after, &self.taken, change::taken), Part::Positions(None)),
             Part::Positions(after) => (self.dump_positions(after, page), Part::Outbox(None)),
             Part::Outbox(after) => (self.dump_outbox(after, page), Part::Members(None)),
-            Part::Members(after) => {
-                let members = self.members.after(after.clone());
-                let write = |to: &mut Writer<'_>, (id, of): (&_, &_)| to.push(&Change::member(id, Some(of)));
-                (page.fill(after, members, write, |(id, _)| id.clone()), Part::Sets(None))
-            }
+            Part::Members(after) => (page.kept(after, &self.members, change::member), Part::Sets(None)),
             Part::Sets(after) => {
                 let sets = self.job_sets.after(after.clone());
                 let write = |to: &mut Writer<'_>, (name, set): (&_, &_)| to.push(&Change::set(name, Some(set)));
@@ -214,8 +212,7 @@ impl Topic {
             return true;
         }
         let write = |to: &mut Writer<'_>, ()| {
-            to.state(state);
-            to.push(&Change::HistorySetting(history));
+            to.settings(state, history);
         };
         page.fill(&mut None, std::iter::once(()), write, |()| ())
     }

@@ -29,7 +29,7 @@ use std::mem;
 use super::job_sets::Touched;
 use super::outbox;
 use super::places::Log;
-use super::topic::{Topic, Unsaved};
+use super::topic::Topic;
 use change::Change;
 use write::Writer;
 
@@ -53,26 +53,17 @@ impl Topic {
         for id in self.broadcasts.touched.take() {
             writer.broadcast(&id, self.broadcasts.get(&id).map(|(due, record)| (*due, record)));
         }
-        let Unsaved { state, history } = mem::take(&mut self.unsaved);
-        if state {
-            writer.state(&self.settings);
+        if mem::take(&mut self.is_unsaved) {
+            writer.settings(&self.settings, self.histories.setting());
         }
-        for name in self.jobs.take_touched_pauses() {
-            writer.push(&Change::pause_of_group(&name, self.jobs.pause_of_group(&name)));
-        }
-        if history {
-            writer.push(&Change::HistorySetting(self.histories.setting()));
-        }
-        for id in self.histories.touched.take() {
-            writer.push(&Change::history(&id, self.histories.get(&id)));
-        }
-        for id in self.taken.touched.take() {
-            writer.push(&Change::Taken(id.as_str(), self.taken.get(&id)));
-        }
-        for relay in self.calls.take_moved() {
+        let pauses = self.jobs.touched_pauses().take();
+        writer.touched(pauses, self.jobs.paused_groups(), change::pause_of_group);
+        writer.touched(self.histories.kept.touched.take(), &self.histories.kept, change::history);
+        writer.touched(self.taken.touched.take(), &self.taken, change::taken);
+        for relay in self.calls.moved.take() {
             writer.push(&Change::Position(relay.as_str(), self.calls.highest(&relay)));
         }
-        for (target, change) in self.outbox.take_touched() {
+        for (target, change) in self.outbox.touched.take() {
             match change {
                 outbox::Change::New(position) => {
                     if let Some((after, batch)) = self.outbox.entry(&target, position) {
@@ -82,10 +73,8 @@ impl Topic {
                 outbox::Change::Gone(position) => writer.push(&Change::OutboxGone(target, position)),
             }
         }
-        for id in self.members.touched.take() {
-            writer.push(&Change::member(&id, self.members.get(&id)));
-        }
-        for touched in self.job_sets.take_touched() {
+        writer.touched(self.members.touched.take(), &self.members, change::member);
+        for touched in self.job_sets.touched.take() {
             match &touched {
                 Touched::Row(name) => writer.push(&Change::set(name, self.job_sets.get(name))),
                 Touched::Member(name, member) => {
@@ -100,12 +89,14 @@ impl Topic {
 
     fn set_log(&mut self, log: Log) {
         self.jobs.set_log(log);
-        let (histories, members) = (&mut self.histories.touched, &mut self.members.touched);
+        let is_logged = log != Log::Off;
+        let (histories, members) = (&mut self.histories.kept.touched, &mut self.members.touched);
         for ids in [&mut self.broadcasts.touched, histories, &mut self.taken.touched, members] {
-            ids.set_logged(log != Log::Off);
+            ids.set_logged(is_logged);
         }
-        self.calls.set_logged(log != Log::Off);
-        self.outbox.set_logged(log != Log::Off);
-        self.job_sets.set_logged(log != Log::Off);
+        self.jobs.touched_pauses().set_logged(is_logged);
+        self.calls.moved.set_logged(is_logged);
+        self.outbox.touched.set_logged(is_logged);
+        self.job_sets.touched.set_logged(is_logged);
     }
 }

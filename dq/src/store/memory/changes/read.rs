@@ -4,6 +4,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
+use super::super::kept::{Item, Kept};
 use super::super::places::Run;
 use super::change::{Change, Time};
 use crate::job::{Fence, JobId, NodeId, Token};
@@ -156,6 +157,19 @@ impl<'a> Reader<'a> {
     pub(super) fn id(&self, id: &str) -> Result<Option<JobId>, BadChanges> {
         let id = JobId::new(id).map_err(|_| self.bad(Damage::Name))?;
         Ok(Some(id).filter(|id| self.part.has(id)))
+    }
+
+    /// Puts what is kept of this job, if the job is loaded.
+    pub(super) fn put<V: Item<JobId>>(
+        &self,
+        into: &mut Kept<JobId, V>,
+        id: &str,
+        item: Option<V>,
+    ) -> Result<(), BadChanges> {
+        if let Some(id) = self.id(id)? {
+            into.put(&id, item);
+        }
+        Ok(())
     }
 
     pub(super) fn node(&self, name: &str) -> Result<NodeId, BadChanges> {

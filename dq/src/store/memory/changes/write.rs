@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use postcard::ser_flavors::Flavor;
 
-use super::super::places::{Changed, Holders, Place, Run, Slot, Touch, is_released};
+use super::super::kept::{Item, Kept};
+use super::super::places::{Changed, Holder, Holders, Place, Run, Slot, Touch};
 use super::change::{Change, KeptPlace, KeptTime, Notes, Part, Row, State, Time};
 use crate::job::{Fence, JobId, NodeId, Record};
-use crate::store::TopicState;
 use crate::store::raw::Raw;
+use crate::store::{HistorySetting, TopicState};
 use crate::time::Timestamp;
 
 /// Where the changes of a step may be cut: before the first row behind this many bytes. So a frame of a journal has about as many,
@@ -101,7 +102,7 @@ impl<'a> Writer<'a> {
             }
             Place::Running(run) => KeptPlace::Running {
                 node: run.node.as_str(),
-                is_released: is_released(holders, slot),
+                is_released: holders.get(&run.node).is_some_and(Holder::is_released),
                 fence: run.token.fence.0,
                 due: self.time(run.token.due),
                 notes: notes(run),
@@ -144,8 +145,21 @@ impl<'a> Writer<'a> {
         self.push(&Change::Broadcast(id.as_str(), broadcast));
     }
 
-    pub(super) fn state(&mut self, state: &TopicState) {
+    pub(super) fn settings(&mut self, state: &TopicState, history: HistorySetting) {
         self.push(&Change::State(Box::new(State::of(state))));
+        self.push(&Change::HistorySetting(history));
+    }
+
+    /// What a topic has now under the keys that a step has touched.
+    pub(super) fn touched<K: Ord + Clone, V: Item<K>>(
+        &mut self,
+        keys: Vec<K>,
+        kept: &Kept<K, V>,
+        change: impl for<'k> Fn(&'k K, Option<&'k V>) -> Change<'k>,
+    ) {
+        for key in keys {
+            self.push(&change(&key, kept.get(&key)));
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::paused::PausedGroups;
 use super::rates::GroupRates;
-use super::{Claimed, Jobs, Log, Place, Slot, TimedPlace, Touch};
+use super::{Claimed, Jobs, Place, Slot, TimedPlace, Touch};
 use crate::job::{GroupName, JobId, Priority, Record};
 use crate::store::groups::MOST_SEATS;
 use crate::store::{GroupSeen, GroupsPage, GroupsRequest, Rate};
@@ -55,10 +55,6 @@ pub(super) struct Groups {
 impl Groups {
     pub(super) const fn now(&self) -> u64 {
         self.now
-    }
-
-    pub(super) fn set_log(&mut self, log: Log) {
-        self.paused.set_log(log);
     }
 
     /// Forgets what follows from the slots.
@@ -350,7 +346,7 @@ impl Jobs {
             let of_slot =
                 |slot: &Slot| Some((slot.member.as_ref()?.name.clone(), u64::from(slot.record.weight().get())));
             let Some((name, weight)) = self.slots.get(id).and_then(of_slot) else { return true };
-            let is_paused = paused.has(&name);
+            let is_paused = paused.get(&name).is_some();
             let spent = rate.filter(|rate| !is_paused && !rates.has_room(&name, *rate, now, weight));
             spent.into_iter().for_each(|rate| rates.wait(&name, rate, now, weight));
             let is_shut = is_paused || spent.is_some();
@@ -400,9 +396,9 @@ impl Jobs {
             after.as_ref().is_none_or(|after| name.as_str() > after.as_str())
                 && only.as_ref().is_none_or(|only| name.as_str() == only.as_str())
         };
-        let is_paused = |name: &&SmolStr| self.pause_of_group(name).is_some_and(|pause| pause.is_at(clock));
-        let paused = self.groups.paused.names_after(None).filter(is_paused);
-        let mut names: Vec<_> = self.groups.by_name.keys().chain(paused).filter(is_asked).collect();
+        let paused = self.groups.paused.after(None).filter(|(_, pause)| pause.is_at(clock));
+        let mut names: Vec<_> =
+            self.groups.by_name.keys().chain(paused.map(|(name, _)| name)).filter(is_asked).collect();
         names.sort_unstable();
         names.dedup();
         let none = Group::default();
@@ -440,7 +436,7 @@ impl Jobs {
                     && slot.turn().is_none_or(|turn| is_first && slot.is_blocked && has_turn(turn))
             }),
             None => {
-                let is_shut = |name| self.groups.paused.has(name) || self.groups.rates.is_waiting(name);
+                let is_shut = |name| self.pause_of_group(name).is_some() || self.groups.rates.is_waiting(name);
                 let may_be_blocked = slot.has_seat && slot.member.iter().any(|member| is_shut(&member.name));
                 (may_be_blocked || !slot.is_blocked)
                     && slot.turn().is_none()

@@ -30,7 +30,7 @@ use crate::time::Timestamp;
 
 pub(super) use index::PlaceIndex;
 pub(super) use slot::{Holder, Place, Run, Slot, SlotMut, TimedPlace, bytes_of_row};
-pub(super) use touched::{Log, Touch, TouchedIds};
+pub(super) use touched::{Log, Touch};
 
 pub(super) use groups::Seats;
 use groups::{Groups, Member};
@@ -83,11 +83,6 @@ fn enter(schedules: &mut BTreeSet<JobId>, id: &JobId) {
     if id.schedule_name().is_some() {
         schedules.insert(id.clone());
     }
-}
-
-/// Whether the node that holds the job has released its lease.
-pub(super) fn is_released(holders: &Holders, slot: &Slot) -> bool {
-    slot.run().and_then(|run| holders.get(&run.node)).is_some_and(Holder::is_released)
 }
 
 /// What a claim takes out of an index.
@@ -418,7 +413,6 @@ impl Jobs {
     /// Sets how much a journal wants to know of each step.
     pub(super) fn set_log(&mut self, log: Log) {
         self.touched.log = log;
-        self.groups.set_log(log);
     }
 
     /// Tells what the step has touched.

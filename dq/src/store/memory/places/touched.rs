@@ -109,33 +109,3 @@ impl Touched {
         self.lists = lists;
     }
 }
-
-/// The ids, or names, that the current step has touched, where a journal wants to know them; none between steps.
-#[derive(Debug, Clone)]
-pub(crate) struct TouchedIds<T = JobId> {
-    is_logged: bool,
-    ids: Vec<T>,
-}
-
-impl<T> Default for TouchedIds<T> {
-    fn default() -> Self {
-        Self { is_logged: false, ids: Vec::new() }
-    }
-}
-
-impl<T: Clone + PartialEq> TouchedIds<T> {
-    pub(crate) fn set_logged(&mut self, is_logged: bool) {
-        self.is_logged = is_logged;
-    }
-
-    pub(crate) fn add(&mut self, id: &T) {
-        // A step that replaces something touches its id twice in a row.
-        if self.is_logged && self.ids.last() != Some(id) {
-            self.ids.push(id.clone());
-        }
-    }
-
-    pub(crate) fn take(&mut self) -> Vec<T> {
-        mem::take(&mut self.ids)
-    }
-}

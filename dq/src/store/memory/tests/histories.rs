@@ -17,5 +17,5 @@ fn a_topic_keeps_a_bounded_number_of_histories_of_jobs_that_are_gone() {
     bench.topic.histories.keep(bench.now.floor(), &[deleted(MOST_ENDED_HISTORIES)], |_| true);
     assert_eq!(bench.topic.history(&id("0")), None, "the one whose time is over first is forgotten");
     assert!(bench.topic.history(&id("1")).is_some());
-    assert_eq!(bench.topic.histories.behind(None).count(), MOST_ENDED_HISTORIES);
+    assert_eq!(bench.topic.histories.kept.after(None).count(), MOST_ENDED_HISTORIES);
 }

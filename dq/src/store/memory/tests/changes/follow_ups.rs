@@ -71,7 +71,7 @@ fn an_entry_that_has_come_does_nothing_after_the_store_was_opened_again() {
     bench.topic.execute(now, &relay, batch.clone()).unwrap();
     let all = [changes(&mut bench.topic)];
     for mut topic in twice(&mut bench, &all) {
-        assert_eq!(topic.position_of(&relay), entry.position);
+        assert_eq!(topic.calls.highest(&relay), entry.position);
         assert_eq!(topic.execute(now, &relay, batch.clone()).unwrap(), BatchReply::Relay(BatchAnswer::Late));
         assert_eq!(topic.jobs.len(), 1);
     }

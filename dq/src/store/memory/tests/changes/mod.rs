@@ -38,12 +38,13 @@ fn state(topic: &Topic) -> State {
         topic.histories.setting(),
         topic
             .histories
-            .behind(None)
+            .kept
+            .after(None)
             .map(|kept| format!("{kept:?}"))
             .chain(taken.map(|kept| format!("{kept:?}")))
             .chain(topic.members.after(None).map(|member| format!("{member:?}")))
             .chain(topic.job_sets.after(None).map(|set| format!("{set:?}")))
-            .chain(topic.jobs.pauses_after(None).map(|pause| format!("{pause:?}")))
+            .chain(topic.jobs.paused_groups().after(None).map(|pause| format!("{pause:?}")))
             .collect(),
     )
 }
