@@ -147,7 +147,7 @@ impl MemoryStore {
     /// # Errors
     /// As [`raise_fence`](Self::raise_fence).
     pub fn counts_now(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
-        self.topics.cell(topic).query("check", |topic, now| topic.counts(now))
+        self.topics.cell(topic).query("check", Topic::counts)
     }
 
     /// Whether a topic has this job.

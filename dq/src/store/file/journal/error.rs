@@ -76,13 +76,11 @@ pub enum OpenError {
         what: String,
     },
     /// Another version of dq wrote the file.
-    #[error(
-        "{file} has version {version} of the {part}, and this program reads version {known}: use the version of dq that wrote it"
-    )]
+    #[error("{file} has version {version} of the {part}, and this program {}", what_to_use(*version, *known))]
     OtherVersion {
         /// The path of the file.
         file: String,
-        /// `format` or `changes`.
+        /// `format` or `content`.
         part: &'static str,
         /// Its version.
         version: u32,
@@ -144,6 +142,15 @@ pub enum OpenError {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+/// What to do about a file of this version.
+fn what_to_use(version: u32, known: u32) -> String {
+    if version > known {
+        format!("knows {known} at most: use a newer version of dq")
+    } else {
+        format!("reads version {known}: use the version of dq that wrote it")
+    }
 }
 
 /// Why a journal took or wrote nothing more.

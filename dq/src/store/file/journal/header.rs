@@ -78,7 +78,7 @@ impl FileHeader {
             _ => return Err(HeaderError::Damaged),
         };
         if changes != CHANGES_VERSION {
-            return Err(HeaderError::Other("changes", changes, CHANGES_VERSION));
+            return Err(HeaderError::Other("content", changes, CHANGES_VERSION));
         }
         let identity = u64_at(bytes, 24);
         let (first, synced) = (u64_at(bytes, 32), u64_at(bytes, 40));
