@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod delay;
+pub(crate) mod in_millis;
 
 pub use delay::IntoDelay;
 #[doc(inline)]
@@ -73,6 +74,16 @@ pub(crate) fn micros(time: Duration) -> u64 {
 /// `duration` in whole milliseconds, rounded up.
 pub(crate) fn millis_ceil(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+/// Rounded up to whole milliseconds.
+pub(crate) fn ceil_millis(time: Duration) -> Duration {
+    Duration::from_millis(millis_ceil(time))
+}
+
+/// Rounded down to whole milliseconds.
+pub(crate) fn floor_millis(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl From<SystemTime> for Timestamp {

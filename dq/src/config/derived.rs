@@ -7,10 +7,10 @@
 use dq_grammar::MS;
 
 use super::layer::Resolved;
-use super::rules::floor_ms;
 use super::settings::NodeSettings;
 use crate::store::Durability;
 use crate::store::step::LONGEST_LEASE;
+use crate::time::floor_millis;
 
 impl Resolved<NodeSettings> {
     /// Fits the intervals that nobody set to the others.
@@ -53,9 +53,9 @@ impl Resolved<NodeSettings> {
             return;
         }
         let is = &self.settings;
-        let (third, rest) = (floor_ms(is.lease / 3), is.lease.saturating_sub(is.call_timeout));
+        let (third, rest) = (floor_millis(is.lease / 3), is.lease.saturating_sub(is.call_timeout));
         // A call timeout that nobody set makes room itself.
-        let most = if self.is_default("call_timeout") || third <= rest { third } else { floor_ms(rest).max(MS) };
+        let most = if self.is_default("call_timeout") || third <= rest { third } else { floor_millis(rest).max(MS) };
         if is.renewal > most {
             self.settings.renewal = most;
             self.derive("renewal", if most == third { &["lease"] } else { &["lease", "call_timeout"] });
@@ -67,7 +67,7 @@ impl Resolved<NodeSettings> {
             return;
         }
         let is = &self.settings;
-        let of_lease = floor_ms(is.lease.saturating_sub(is.renewal)).max(MS);
+        let of_lease = floor_millis(is.lease.saturating_sub(is.renewal)).max(MS);
         let most = if self.is_default("call_total") { of_lease } else { of_lease.min(is.call_total) };
         if is.call_timeout > most {
             self.settings.call_timeout = most;

@@ -11,7 +11,7 @@ use super::value::{Value, show_duration};
 use crate::listener::AckMode;
 use crate::store::step::{LONGEST_LEASE, MOST_JOBS};
 use crate::store::{Durability, LONGEST_HISTORY, LONGEST_HISTORY_AFTER};
-use crate::time::LONGEST_DELAY;
+use crate::time::{LONGEST_DELAY, floor_millis};
 
 const MOST_REPLICAS: u32 = 100;
 
@@ -96,7 +96,7 @@ impl Limits<'_, NodeSettings> {
             Durability::Interval(interval) => return self.interval(interval),
             Durability::Wait { replicas, timeout } => (replicas, timeout),
         };
-        let half = floor_ms(self.resolved.settings.call_timeout / 2).max(MS);
+        let half = floor_millis(self.resolved.settings.call_timeout / 2).max(MS);
         let written = |replicas, timeout| format!("`durability = {}`", Durability::Wait { replicas, timeout }.quoted());
         if !(1..=MOST_REPLICAS).contains(&replicas) {
             let write = written(replicas.clamp(1, MOST_REPLICAS), timeout.clamp(MS, half));
@@ -118,7 +118,7 @@ impl Limits<'_, NodeSettings> {
     /// The rules between the intervals of a node, each of which is within its range.
     fn intervals(&mut self) {
         let is = &self.resolved.settings;
-        let third = floor_ms(is.lease / 3);
+        let third = floor_millis(is.lease / 3);
         if is.renewal > is.lease / 3 {
             let write = format!("`renewal = {}` or less, or a longer `lease`", third.quoted());
             self.refuse("renewal", format!("at most a third of {}", self.describe("lease")), write);
@@ -140,7 +140,7 @@ impl Limits<'_, TopicSettings> {
     /// Stores count milliseconds.
     fn whole_milliseconds(&mut self) {
         let lookahead = self.resolved.settings.lookahead;
-        let whole = floor_ms(lookahead);
+        let whole = floor_millis(lookahead);
         if whole != lookahead {
             self.refuse("lookahead", "whole milliseconds".into(), format!("`lookahead = {}`", whole.quoted()));
         }
@@ -180,10 +180,6 @@ impl Limits<'_, TopicSettings> {
             self.refuse("retry", limit, "shorter delays".into());
         }
     }
-}
-
-pub(super) fn floor_ms(duration: Duration) -> Duration {
-    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::serial::optional_duration;
 use crate::store::{CommandKind, JobMove};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, in_millis};
 
 /// A move of a job that its topic has kept. It displays as one line, without the time: `claimed by web-1-4711-012ec2040ea64cf6, 7ms late`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -16,7 +15,7 @@ pub struct PastMove {
     /// When, by the store's clock.
     pub at: Timestamp,
     /// Of a claim: how long after its due time. `None` of any other move.
-    #[serde(serialize_with = "optional_duration", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "in_millis::optional", skip_serializing_if = "Option::is_none")]
     pub late: Option<Duration>,
     /// What happened.
     #[serde(flatten)]

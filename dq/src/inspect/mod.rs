@@ -32,7 +32,6 @@ mod past;
 mod rates;
 mod reason;
 mod runs;
-mod serial;
 mod timeline;
 mod topic;
 mod why;

@@ -5,11 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::inspector::Inspector;
-use super::serial::optional_duration;
 use super::timeline::Scale;
 use crate::provider::CallError;
 use crate::store::{MINUTE, MinuteCounts};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, in_millis};
 
 /// How many minutes an hour has.
 const HOUR: u64 = 60;
@@ -60,20 +59,20 @@ pub struct PastSpan {
     /// Jobs that became DEAD, by their outcome or by crashes.
     pub dead: u64,
     /// How late the claimed jobs were on average; `None` if there were none.
-    #[serde(serialize_with = "optional_duration")]
+    #[serde(serialize_with = "in_millis::optional")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub mean_lateness: Option<Duration>,
     /// Half of the claimed jobs were at most this late. It is an estimate, never too low: 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min or
     /// 1 h, or the lateness of the latest job.
-    #[serde(serialize_with = "optional_duration")]
+    #[serde(serialize_with = "in_millis::optional")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub p50_lateness: Option<Duration>,
     /// 99 of a hundred claimed jobs were at most this late; an estimate like that of half of them.
-    #[serde(serialize_with = "optional_duration")]
+    #[serde(serialize_with = "in_millis::optional")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub p99_lateness: Option<Duration>,
     /// How late the latest of them was.
-    #[serde(serialize_with = "optional_duration")]
+    #[serde(serialize_with = "in_millis::optional")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub max_lateness: Option<Duration>,
 }

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::serial::{duration, optional_duration};
 use crate::store::{MINUTE, MinuteCounts};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, in_millis};
 
 /// What a topic did in the last five to six minutes: five whole ones and the present one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -14,7 +13,7 @@ use crate::time::Timestamp;
 #[non_exhaustive]
 pub struct Rates {
     /// How long that is.
-    #[serde(serialize_with = "duration")]
+    #[serde(serialize_with = "in_millis::serialize")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub over: Duration,
     /// Jobs that nodes claimed in that time.
@@ -24,11 +23,11 @@ pub struct Rates {
     /// Of these, runs that failed.
     pub failed: u64,
     /// Half of the claimed jobs were at most this late; `None` if there were none. An estimate, see [`PastSpan::p50_lateness`](super::PastSpan::p50_lateness).
-    #[serde(serialize_with = "optional_duration")]
+    #[serde(serialize_with = "in_millis::optional")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub p50_lateness: Option<Duration>,
     /// 99 of a hundred were at most this late.
-    #[serde(serialize_with = "optional_duration")]
+    #[serde(serialize_with = "in_millis::optional")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub p99_lateness: Option<Duration>,
 }

@@ -5,11 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::rates::Rates;
-use super::serial::duration;
 use crate::job::{JobId, NodeId, TopicName};
 use crate::provider::{CallError, TopicProvider};
 use crate::store::{HolderSeen, MOST_NODES, NodesPage, NodesRequest, TopicOverview, TopicState};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, in_millis};
 
 /// A topic as a whole, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,7 +36,7 @@ pub struct InspectedTopic {
     /// The earliest due time of a DELAYED job.
     pub head: Option<Timestamp>,
     /// How long the job that waits longest has been due; zero if none is due.
-    #[serde(serialize_with = "duration")]
+    #[serde(serialize_with = "in_millis::serialize")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub lateness: Duration,
     /// Whether the topic is paused or drains, and its default delay.

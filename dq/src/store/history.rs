@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
 use super::moves::JobMove;
-use crate::time::{Timestamp, millis_ceil};
+use crate::time::{Timestamp, ceil_millis};
 
 /// The most moves that a topic can keep of a job.
 pub const LONGEST_HISTORY: usize = 100;
@@ -48,7 +48,7 @@ impl HistorySetting {
         if self.after > LONGEST_HISTORY_AFTER {
             return over("the time in seconds for which a history is kept", after, longest);
         }
-        Ok(Self { after: Duration::from_millis(millis_ceil(self.after)), ..self })
+        Ok(Self { after: ceil_millis(self.after), ..self })
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use super::StoreError;
 use super::outage_meter::OutageMeter;
 use crate::environment::Environment;
+use crate::time::floor_millis;
 
 /// How long after a warning the next one comes at the earliest.
 pub(crate) const WARNING_PAUSE: Duration = Duration::from_secs(60);
@@ -164,7 +165,7 @@ impl Party {
         drop(state);
         let lasted = self.shared.environment.now().saturating_sub(since);
         self.shared.meter.ended(lasted);
-        let outage = format_duration(whole_millis(lasted));
+        let outage = format_duration(floor_millis(lasted));
         tracing::info!(store = self.shared.store, %outage, "the store answers again");
         self.shared.changed.notify_waiters();
     }
@@ -200,7 +201,7 @@ impl Drop for Party {
 
 impl Shared {
     fn report(&self, error: &StoreError, may_warn: bool, is_new: bool, lasted: Duration) {
-        let (store, lasted) = (&self.store, format_duration(whole_millis(lasted)));
+        let (store, lasted) = (&self.store, format_duration(floor_millis(lasted)));
         match (may_warn, is_new, error.is_outage()) {
             (true, true, true) => {
                 tracing::warn!(store, %error, "the store does not answer, or refuses what it is asked; dq tries again until it answers, and jobs wait");
@@ -217,8 +218,4 @@ impl Shared {
             (false, false, _) => {}
         }
     }
-}
-
-fn whole_millis(time: Duration) -> Duration {
-    Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }

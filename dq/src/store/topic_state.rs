@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::due::Due;
 use super::error::{StoreError, limited};
@@ -11,7 +11,7 @@ use super::limit::Written;
 use super::limit::{Limit, LimitKind, TopicLimit};
 use super::rate::Rate;
 use crate::job::{GroupName, JobId, NodeId};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, ceil_millis, in_millis};
 
 /// The longest reason, in bytes.
 pub const LONGEST_REASON: usize = 1_024;
@@ -53,7 +53,7 @@ pub struct Drain {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = DefaultDelay))]
 pub struct TopicDelay {
     /// The delay of jobs that are added without `after` and `at`, in whole milliseconds.
-    #[serde(serialize_with = "duration_millis", deserialize_with = "duration_of_millis")]
+    #[serde(with = "in_millis")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub delay: Duration,
     /// Who set it.
@@ -275,7 +275,7 @@ impl TopicState {
             }
             TopicChange::Undrain => answer.before.drain = self.drain.take(),
             TopicChange::Delay(delay) => {
-                answer.now.delay = delay.map(|delay| TopicDelay { delay: whole_millis(delay), by, since: clock });
+                answer.now.delay = delay.map(|delay| TopicDelay { delay: ceil_millis(delay), by, since: clock });
                 answer.before.delay = std::mem::replace(&mut self.delay, answer.now.delay.clone());
             }
             TopicChange::Limit { limit, reason } => {
@@ -375,17 +375,4 @@ impl Slots {
     pub(crate) fn shut_by(self, claimed: usize) -> Option<usize> {
         self.limit.filter(|limit| self.running + claimed >= *limit)
     }
-}
-
-/// Rounded up to whole milliseconds.
-pub(crate) fn whole_millis(delay: Duration) -> Duration {
-    Duration::from_millis(crate::time::millis_ceil(delay))
-}
-
-fn duration_millis<S: Serializer>(delay: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_u64(crate::time::millis_ceil(*delay))
-}
-
-fn duration_of_millis<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-    u64::deserialize(from).map(Duration::from_millis)
 }
