@@ -2,14 +2,11 @@
 
 pub use std::vec::Vec;
 
-pub use dq_grammar::BadName;
+pub use dq_grammar::{BadName, BadValue};
 pub use inventory;
 
 pub use crate::broadcast::{BroadcastListener, Declared as BroadcastDeclared};
-pub use crate::job::{
-    BadGroup, BadWeight, DelayJob, Deliver, GroupName, JobDefaults, JobId, Payload, Priority, ToGroup, ToJobId,
-    ToWeight, Weight,
-};
+pub use crate::job::{DelayJob, Deliver, GroupName, JobDefaults, JobId, Payload, Priority, ToJobId, Weight};
 pub use crate::listener::{
     Batch, BatchListener, Channel, Decided, Declared, DelayListener, Dependency, Failure, Injectable, Injector, Job,
     JobError, Missing, Registration,

@@ -15,8 +15,6 @@ pub use dq_grammar::{LONGEST_DELAY, LONGEST_UNIQUE, SHORTEST_UNIQUE};
 
 #[doc(hidden)]
 pub use delay::Delay;
-#[doc(hidden)]
-pub use dq_grammar::BadDuration;
 
 /// A point in time of the store's clock, in milliseconds since the Unix epoch. It converts from and to `SystemTime`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]

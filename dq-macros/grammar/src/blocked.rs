@@ -8,6 +8,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::bad_value::BadValue;
+
 /// Why the job of a group does not run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockedBy {
@@ -53,20 +55,18 @@ impl OnBlocked {
     }
 }
 
-/// The error of a text that does not say for which jobs a group waits.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not a cause and `wait` or `pass`: write `retry: pass` or `dead: wait, park: wait`; the causes are retry, rejoin, park and dead"
-)]
-pub struct BadOnBlocked(String);
-
 impl FromStr for OnBlocked {
-    type Err = BadOnBlocked;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, BadOnBlocked> {
+    fn from_str(text: &str) -> Result<Self, BadValue> {
         let mut on_blocked = Self::default();
         for part in text.split(',') {
-            let bad = || BadOnBlocked(part.trim().into());
+            let bad = || {
+                let part = part.trim();
+                BadValue::new(format!(
+                    "`{part}` is not a cause and `wait` or `pass`: write `retry: pass` or `dead: wait, park: wait`; the causes are retry, rejoin, park and dead"
+                ))
+            };
             let (cause, what) = part.split_once(':').ok_or_else(bad)?;
             let cause = BlockedBy::ALL.into_iter().find(|known| known.word() == cause.trim()).ok_or_else(bad)?;
             on_blocked.waits[cause as usize] = match what.trim() {

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use crate::bad_value::BadValue;
+
 /// The longest delay of a job: ten years of 365 days.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
@@ -13,22 +15,17 @@ pub const LONGEST_UNIQUE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The shortest interval of a schedule.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A text that is not a duration.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{text}` is not a duration: write a number and a unit, such as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \"2d\""
-)]
-pub struct BadDuration {
-    /// The text, cut after 100 characters.
-    pub text: String,
-}
-
 /// Reads a duration, such as `"500ms"`, `"30s"`, `"15m"`, `"1h 30m"` or `"2d"`.
 ///
 /// # Errors
-/// [`BadDuration`] when the number or the unit is missing, or the unit is unknown.
-pub fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
-    humantime::parse_duration(text.trim()).map_err(|_| BadDuration { text: text.chars().take(100).collect() })
+/// [`BadValue`] when the number or the unit is missing, or the unit is unknown.
+pub fn parse_duration(text: &str) -> Result<Duration, BadValue> {
+    humantime::parse_duration(text.trim()).map_err(|_| {
+        let text: String = text.chars().take(100).collect();
+        BadValue::new(format!(
+            "`{text}` is not a duration: write a number and a unit, such as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \"2d\""
+        ))
+    })
 }
 
 /// A time such as `2026-12-01T00:00:00Z`, in milliseconds since the Unix epoch; `None` if the text is not one, or is before that.
@@ -46,7 +43,8 @@ mod tests {
         assert_eq!(parse_duration("1h 30m"), Ok(Duration::from_secs(5400)));
         assert_eq!(parse_duration(" 500ms"), Ok(Duration::from_millis(500)));
         for bad in ["5x", "", "15", "-1s"] {
-            assert_eq!(parse_duration(bad), Err(BadDuration { text: bad.into() }), "{bad}");
+            let error = parse_duration(bad).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{bad}` is not a duration: write")), "{error}");
         }
     }
 

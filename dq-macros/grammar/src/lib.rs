@@ -3,6 +3,7 @@
 //! The library reads them at run time, the macros at compile time, and both by these rules. Use this crate through
 //! `dq`.
 
+mod bad_value;
 mod blocked;
 #[cfg(feature = "cron")]
 mod cron;
@@ -12,13 +13,12 @@ mod rate;
 mod retry;
 mod settings;
 
-pub use blocked::{BadOnBlocked, BlockedBy, OnBlocked};
+pub use bad_value::BadValue;
+pub use blocked::{BlockedBy, OnBlocked};
 #[cfg(feature = "cron")]
 pub use cron::{BadCron, Cron, RepeatedTime, SkippedTime};
-pub use duration::{
-    BadDuration, LONGEST_DELAY, LONGEST_UNIQUE, SHORTEST_INTERVAL, SHORTEST_UNIQUE, parse_duration, parse_time,
-};
-pub use name::{BadName, LONGEST_ID, LONGEST_NAME, LONGEST_SCHEDULE, check_app, check_id, check_topic};
-pub use rate::{BadRate, Rate};
-pub use retry::{BadRetry, RetryPolicy};
+pub use duration::{LONGEST_DELAY, LONGEST_UNIQUE, SHORTEST_INTERVAL, SHORTEST_UNIQUE, parse_duration, parse_time};
+pub use name::{BadName, LONGEST_ID, LONGEST_NAME, LONGEST_SCHEDULE, check_app, check_id, check_schedule, check_topic};
+pub use rate::Rate;
+pub use retry::RetryPolicy;
 pub use settings::{ATTRIBUTE_KEYS, AttributeKey, DAY, HOUR, Kind, MINUTE, MS, SECOND};

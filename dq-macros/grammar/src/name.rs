@@ -66,9 +66,21 @@ pub fn check_topic(name: &str) -> Result<(), BadName> {
 /// # Errors
 /// [`BadName`].
 pub fn check_id(id: &str) -> Result<(), BadName> {
-    check_length("job id", id, LONGEST_ID)?;
-    match id.chars().find(|c| c.is_control()) {
-        Some(wrong) => bad("job id", id, format!("contains the control character {wrong:?}")),
+    check_text("job id", id, LONGEST_ID)
+}
+
+/// Checks the name of a schedule: 1 to 200 bytes of text without control characters.
+///
+/// # Errors
+/// [`BadName`].
+pub fn check_schedule(name: &str) -> Result<(), BadName> {
+    check_text("name of the schedule", name, LONGEST_SCHEDULE)
+}
+
+fn check_text(what: &'static str, text: &str, most: usize) -> Result<(), BadName> {
+    check_length(what, text, most)?;
+    match text.chars().find(|c| c.is_control()) {
+        Some(wrong) => bad(what, text, format!("contains the control character {wrong:?}")),
         None => Ok(()),
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
+use crate::bad_value::BadValue;
 use crate::duration::parse_duration;
 use crate::settings::{DAY, HOUR, MINUTE, MS, SECOND};
 
@@ -29,23 +30,18 @@ pub struct Rate {
     burst: u32,
 }
 
-/// The error of a text that is not a rate.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct BadRate(String);
-
 impl Rate {
     /// So many jobs, 1 to 1,000,000, in a period of 1 ms to a day, in whole milliseconds; `burst`, 0 to 10,000, is how many more there may be in one.
-    pub fn new(jobs: u32, period: Duration, burst: u32) -> Result<Self, BadRate> {
+    pub fn new(jobs: u32, period: Duration, burst: u32) -> Result<Self, BadValue> {
         if !(1..=MOST_JOBS).contains(&jobs) {
-            return Err(BadRate(format!("{jobs} jobs: a rate is 1 to {MOST_JOBS} jobs in a period")));
+            return Err(BadValue::new(format!("{jobs} jobs: a rate is 1 to {MOST_JOBS} jobs in a period")));
         }
         if !(MS..=DAY).contains(&period) || !period.subsec_nanos().is_multiple_of(1_000_000) {
             let period = format_duration(period);
-            return Err(BadRate(format!("{period}: the period of a rate is 1ms to 1d, in whole milliseconds")));
+            return Err(BadValue::new(format!("{period}: the period of a rate is 1ms to 1d, in whole milliseconds")));
         }
         if burst > MOST_BURST {
-            return Err(BadRate(format!("burst {burst}: a burst is 0 to {MOST_BURST} jobs")));
+            return Err(BadValue::new(format!("burst {burst}: a burst is 0 to {MOST_BURST} jobs")));
         }
         Ok(Self { jobs, period, burst })
     }
@@ -71,22 +67,22 @@ impl Rate {
     }
 }
 
-fn period(text: &str) -> Result<Duration, BadRate> {
+fn period(text: &str) -> Result<Duration, BadValue> {
     match text {
         "ms" => Ok(MS),
         "s" => Ok(SECOND),
         "m" => Ok(MINUTE),
         "h" => Ok(HOUR),
         "d" => Ok(DAY),
-        text => parse_duration(text).map_err(|bad| BadRate(format!("the period of the rate: {bad}"))),
+        text => parse_duration(text).map_err(|bad| BadValue::new(format!("the period of the rate: {bad}"))),
     }
 }
 
 impl FromStr for Rate {
-    type Err = BadRate;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, BadRate> {
-        let form = || BadRate(format!("`{text}` is not a rate: write `100/s`, `1000/h` or `100/s, burst 20`"));
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        let form = || BadValue::new(format!("`{text}` is not a rate: write `100/s`, `1000/h` or `100/s, burst 20`"));
         let (rate, burst) = match text.split_once(',') {
             Some((rate, burst)) => (rate, Some(burst.trim().strip_prefix("burst ").ok_or_else(form)?)),
             None => (text, None),

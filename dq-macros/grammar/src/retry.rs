@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
+use crate::bad_value::BadValue;
 use crate::duration::parse_duration;
 
 /// The limit of retries.
@@ -56,11 +57,6 @@ pub enum RetryPolicy {
         jitter: u32,
     },
 }
-
-/// The error of a text that is not a retry policy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct BadRetry(String);
 
 impl Default for RetryPolicy {
     /// Five retries: the first after 10 s, each next delay three times as long, at most 1 h, ± 10 %.
@@ -113,26 +109,26 @@ impl RetryPolicy {
     }
 }
 
-fn times(text: &str) -> Result<u32, BadRetry> {
+fn times(text: &str) -> Result<u32, BadValue> {
     match text.trim().parse() {
         Ok(number @ 1..=MOST_RETRIES) => Ok(number),
-        _ => Err(BadRetry(format!("`{}` is not a number of retries: write 1 to {MOST_RETRIES}", text.trim()))),
+        _ => Err(BadValue::new(format!("`{}` is not a number of retries: write 1 to {MOST_RETRIES}", text.trim()))),
     }
 }
 
 /// Splits `10s x 5` into the text before the `x` and the number.
-fn split_times(text: &str) -> Result<(&str, Option<u32>), BadRetry> {
+fn split_times(text: &str) -> Result<(&str, Option<u32>), BadValue> {
     match text.rsplit_once(" x ") {
         Some((before, number)) => Ok((before.trim(), Some(times(number)?))),
         None => Ok((text.trim(), None)),
     }
 }
 
-fn duration(what: &str, text: &str) -> Result<Duration, BadRetry> {
-    parse_duration(text.trim()).map_err(|bad| BadRetry(format!("{what}: {bad}")))
+fn duration(what: &str, text: &str) -> Result<Duration, BadValue> {
+    parse_duration(text.trim()).map_err(|bad| BadValue::new(format!("{what}: {bad}")))
 }
 
-fn parse_exponential(text: &str) -> Result<RetryPolicy, BadRetry> {
+fn parse_exponential(text: &str) -> Result<RetryPolicy, BadValue> {
     let mut parts = text.split(',');
     let (first, number) = split_times(parts.next().unwrap_or_default())?;
     let mut policy = RetryPolicy::exponential(duration("first delay", first)?, number.unwrap_or(USUAL_RETRIES));
@@ -141,7 +137,7 @@ fn parse_exponential(text: &str) -> Result<RetryPolicy, BadRetry> {
     };
     for part in parts.map(str::trim) {
         let (word, value) = part.split_once(' ').unwrap_or((part, ""));
-        let wrong = |allowed: &str| BadRetry(format!("`{part}`: `{word}` takes {allowed}"));
+        let wrong = |allowed: &str| BadValue::new(format!("`{part}`: `{word}` takes {allowed}"));
         match word {
             "factor" => {
                 *factor = value.parse().ok().filter(|f| (1..=100).contains(f)).ok_or_else(|| wrong("1 to 100"))?;
@@ -151,35 +147,35 @@ fn parse_exponential(text: &str) -> Result<RetryPolicy, BadRetry> {
                 let number = value.strip_suffix('%').and_then(|percent| percent.trim().parse().ok());
                 *jitter = number.filter(|&j: &u32| j <= 100).ok_or_else(|| wrong("0% to 100%"))?;
             }
-            _ => return Err(BadRetry(format!("`{part}` is unknown: write `factor 3`, `max 1h` or `jitter 10%`"))),
+            _ => return Err(BadValue::new(format!("`{part}` is unknown: write `factor 3`, `max 1h` or `jitter 10%`"))),
         }
     }
     Ok(policy)
 }
 
-fn parse_ladder(text: &str) -> Result<RetryPolicy, BadRetry> {
+fn parse_ladder(text: &str) -> Result<RetryPolicy, BadValue> {
     let steps: Vec<_> = text.split(',').map(str::trim).collect();
     if steps.len() > MOST_STEPS {
-        return Err(BadRetry(format!("the ladder has {} steps, {MOST_STEPS} are allowed", steps.len())));
+        return Err(BadValue::new(format!("the ladder has {} steps, {MOST_STEPS} are allowed", steps.len())));
     }
     let step = |(i, text): (usize, &&str)| duration(&format!("step {} of the ladder", i + 1), text);
     steps.iter().enumerate().map(step).collect::<Result<_, _>>().map(RetryPolicy::Ladder)
 }
 
-fn unknown(text: &str) -> BadRetry {
+fn unknown(text: &str) -> BadValue {
     let text: String = text.chars().take(100).collect();
-    BadRetry(format!(
+    BadValue::new(format!(
         "`{text}` is not a retry policy: write `none`, `immediate x 3`, `30s x 5`, `1m, 5m, 10m` or `exponential 10s x 5`"
     ))
 }
 
 impl FromStr for RetryPolicy {
-    type Err = BadRetry;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, BadRetry> {
+    fn from_str(text: &str) -> Result<Self, BadValue> {
         let text = text.trim();
         if text.is_empty() {
-            return Err(BadRetry("the retry policy is empty: write `none` for no retry".into()));
+            return Err(BadValue::new("the retry policy is empty: write `none` for no retry"));
         }
         if text == "none" {
             return Ok(Self::None);

@@ -20,8 +20,8 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
     let topic = model.topic.as_ref().map_or_else(|| quote!(""), ToTokens::to_token_stream);
     let defaults = defaults(model);
     let id = id(model);
-    let group = templated(root, model.group.as_ref(), ["job_group", "GroupName", "BadGroup", "ToGroup", "to_group"]);
-    let weight = templated(root, model.weight.as_ref(), ["job_weight", "Weight", "BadWeight", "ToWeight", "to_weight"]);
+    let group = templated(root, model.group.as_ref(), ["job_group", "GroupName"]);
+    let weight = templated(root, model.weight.as_ref(), ["job_weight", "Weight"]);
     let mut generics = input.generics.clone();
     if !generics.params.is_empty() {
         let bound = parse_quote!(Self: #root::Payload + ::core::marker::Send + ::core::marker::Sync + 'static);
@@ -72,12 +72,12 @@ fn defaults(model: &Model) -> Option<TokenStream> {
 }
 
 /// The method that makes a group or a weight of a template.
-fn templated(root: &Root, template: Option<&(LitStr, Vec<Member>)>, names: [&str; 5]) -> Option<TokenStream> {
+fn templated(root: &Root, template: Option<&(LitStr, Vec<Member>)>, names: [&str; 2]) -> Option<TokenStream> {
     let (text, members) = template?;
-    let [method, value, bad, convert, converted] = names.map(|name| Ident::new(name, Span::call_site()));
+    let [method, value] = names.map(|name| Ident::new(name, Span::call_site()));
     Some(quote! {
-        fn #method(&self) -> ::core::option::Option<::core::result::Result<#root::#value, #root::#bad>> {
-            ::core::option::Option::Some(#root::#convert::#converted(&::core::format_args!(#text #(, self.#members)*)))
+        fn #method(&self) -> ::core::option::Option<::core::result::Result<#root::#value, #root::BadValue>> {
+            ::core::option::Option::Some(#root::#value::of(&::core::format_args!(#text #(, self.#members)*)))
         }
     })
 }

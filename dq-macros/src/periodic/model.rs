@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dq_grammar::{LONGEST_DELAY, LONGEST_SCHEDULE, SHORTEST_INTERVAL};
+use dq_grammar::{LONGEST_DELAY, LONGEST_SCHEDULE, SHORTEST_INTERVAL, check_schedule};
 use proc_macro2::TokenStream;
 use syn::ext::IdentExt;
 use syn::{Ident, LitStr};
@@ -106,7 +106,7 @@ fn find<'a>(arguments: &'a Arguments, name: &str) -> Option<&'a Argument> {
 fn name(argument: &Argument, errors: &mut Errors) -> Option<LitStr> {
     let text = argument.text(errors)?;
     let name = text.value();
-    if name.is_empty() || name.len() > LONGEST_SCHEDULE || name.chars().any(char::is_control) {
+    if check_schedule(&name).is_err() {
         let text = format!("the name of a schedule has 1 to {LONGEST_SCHEDULE} bytes and no control characters");
         errors.at(argument.place(), text);
         return None;

@@ -78,7 +78,7 @@ pub use source::{Source, SourceLocation};
 pub use topic::IntoSetting;
 pub use topic::TopicOverrides;
 
-pub use crate::store::{BadRate, Durability, Rate};
+pub use crate::store::{Durability, Rate};
 
 pub(crate) use file::read as read_file;
 pub(crate) use layer::{Layer, Resolved, SettingChange};

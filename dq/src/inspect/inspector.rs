@@ -9,7 +9,7 @@ use super::runs::running;
 use super::topic::{InspectedTopic, TopicsPage, holder_of};
 use super::why::{Why, missing, of_group, reasons};
 use crate::job::{GroupName, JobId, State, ToJobId};
-use crate::provider::{CallError, Provider, TopicProvider};
+use crate::provider::{CallError, Invalid, Provider, TopicProvider};
 use crate::store::step::{MOST_JOBS as MOST_RECORDS, USUAL_BYTES};
 use crate::store::{Cursor, DueCount, GroupsRequest, JobPlace, MOST_GROUPS, MOST_NODES, PageRequest};
 use crate::time::Timestamp;
@@ -178,7 +178,7 @@ impl Inspector {
     /// # Errors
     /// [`CallError`].
     pub async fn groups(&self, topic: &str, after: Option<&str>) -> Result<InspectedGroups, CallError> {
-        let (provider, after) = (self.of(topic)?, after.map(GroupName::new).transpose()?);
+        let (provider, after) = (self.of(topic)?, after.map(GroupName::new).transpose().map_err(Invalid::BadGroup)?);
         let request = GroupsRequest { after, only: None, limit: MOST_GROUPS };
         let page = provider.groups(request).await?;
         let next = page.groups.last().map(|last| last.name.clone()).filter(|_| page.more);

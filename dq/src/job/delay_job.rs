@@ -3,15 +3,15 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use dq_grammar::BadName;
+use dq_grammar::{BadName, BadValue};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use smol_str::ToSmolStr;
 
-use super::group::{BadGroup, GroupName};
+use super::group::GroupName;
 use super::id::JobId;
 use super::priority::Priority;
-use super::weight::{BadWeight, Weight};
+use super::weight::Weight;
 
 /// The payload of a topic. Derive it with [`#[derive(DelayJob)]`](macro@crate::DelayJob):
 ///
@@ -47,12 +47,12 @@ pub trait DelayJob: Payload + Send + Sync + 'static {
     }
 
     /// The group of this job, made of the fields that `#[job(group = "..")]` names. If it is `None`, the job has none.
-    fn job_group(&self) -> Option<Result<GroupName, BadGroup>> {
+    fn job_group(&self) -> Option<Result<GroupName, BadValue>> {
         None
     }
 
     /// The weight of this job, made of the fields that `#[job(weight = "..")]` names. If it is `None`, the weight is 1.
-    fn job_weight(&self) -> Option<Result<Weight, BadWeight>> {
+    fn job_weight(&self) -> Option<Result<Weight, BadValue>> {
         None
     }
 }

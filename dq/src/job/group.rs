@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use dq_grammar::BadValue;
 use smol_str::{SmolStr, ToSmolStr};
 
 /// The longest name of a group, in bytes.
@@ -14,19 +15,28 @@ const LONGEST_GROUP: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupName(SmolStr);
 
-/// Not the name of a group.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a name of a group: write 1 to {LONGEST_GROUP} bytes without control characters")]
-pub struct BadGroup(String);
-
 impl GroupName {
     /// Checks a name.
     ///
     /// # Errors
-    /// [`BadGroup`] if it is empty, too long, or has a control character.
-    pub fn new(name: impl Into<SmolStr>) -> Result<Self, BadGroup> {
+    /// [`BadValue`] if it is empty, too long, or has a control character.
+    pub fn new(name: impl Into<SmolStr>) -> Result<Self, BadValue> {
         let name = name.into();
-        if Self::is_valid(&name) { Ok(Self(name)) } else { Err(BadGroup(name.into())) }
+        if Self::is_valid(&name) {
+            return Ok(Self(name));
+        }
+        Err(BadValue::new(format!(
+            "{name:?} is not a name of a group: write 1 to {LONGEST_GROUP} bytes without control characters"
+        )))
+    }
+
+    /// The group whose name a value displays.
+    ///
+    /// # Errors
+    /// [`BadValue`] if it displays none.
+    #[doc(hidden)]
+    pub fn of(name: &(impl fmt::Display + ?Sized)) -> Result<Self, BadValue> {
+        Self::new(name.to_smolstr())
     }
 
     /// Whether this is a name of a group.
@@ -43,21 +53,5 @@ impl GroupName {
 impl fmt::Display for GroupName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
-    }
-}
-
-/// What can be the group of a job: every value that displays as the name of one.
-#[doc(hidden)]
-pub trait ToGroup {
-    /// The group.
-    ///
-    /// # Errors
-    /// [`BadGroup`] if the text is not the name of one.
-    fn to_group(&self) -> Result<GroupName, BadGroup>;
-}
-
-impl<T: fmt::Display + ?Sized> ToGroup for T {
-    fn to_group(&self) -> Result<GroupName, BadGroup> {
-        GroupName::new(self.to_smolstr())
     }
 }

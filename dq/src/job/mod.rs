@@ -24,30 +24,28 @@ pub mod state;
 mod text;
 mod weight;
 
-pub(crate) use dq_grammar::check_id;
 #[doc(inline)]
-pub use dq_grammar::{BadName, RetryPolicy};
+pub use dq_grammar::{BadName, BadValue, RetryPolicy};
 
 pub use codec::Codec;
 pub use delay_job::{Deliver, ToJobId};
-pub use group::{BadGroup, GroupName, ToGroup};
+pub use group::GroupName;
 pub use id::JobId;
 pub(crate) use id::SCHEDULE_PREFIX;
 pub use ident::{AppName, Fence, TopicName};
 pub(crate) use json::{check_json, to_json};
 pub use kept::{KeptState, StateError};
+pub use limits::OverLimit;
 pub use metadata::{BadRecord, Cause, Metadata};
-pub use priority::{BadPriority, Priority};
+pub use priority::Priority;
 pub use progress::Progress;
 pub use record::Record;
 pub use state::State;
-pub use weight::{BadWeight, ToWeight, Weight};
+pub use weight::Weight;
 
 #[doc(hidden)]
 pub use crashes::{Charge, Isolation, Suspicion};
 #[doc(hidden)]
 pub use delay_job::{DelayJob, JobDefaults, Payload};
-#[doc(hidden)]
-pub use dq_grammar::BadRetry;
 #[doc(hidden)]
 pub use ident::{BadToken, NodeId, ProducerId, Sequence, Token, TopicKey};

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use dq_grammar::BadValue;
+
 /// Which of the due jobs of a topic a node claims first.
 ///
 /// A job overtakes due jobs of the next lower priority that have been due for less than the `ageing` of the topic longer, ten minutes
@@ -18,11 +20,6 @@ pub enum Priority {
     /// After `high` and `normal`.
     Low,
 }
-
-/// Not a priority.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a priority: write `high`, `normal` or `low`")]
-pub struct BadPriority(String);
 
 impl Priority {
     /// Every priority, the highest first.
@@ -50,9 +47,10 @@ impl fmt::Display for Priority {
 }
 
 impl FromStr for Priority {
-    type Err = BadPriority;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, BadPriority> {
-        Self::ALL.into_iter().find(|priority| priority.word() == text).ok_or_else(|| BadPriority(text.into()))
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        let bad = || BadValue::new(format!("`{text}` is not a priority: write `high`, `normal` or `low`"));
+        Self::ALL.into_iter().find(|priority| priority.word() == text).ok_or_else(bad)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-use dq_grammar::BadName;
+use dq_grammar::{BadName, BadValue};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::group::{BadGroup, GroupName};
+use super::group::GroupName;
 use super::id::JobId;
 use super::ident::{AppName, NodeId, TopicName};
 use super::metadata::Cause;
@@ -47,7 +47,7 @@ macro_rules! from_text {
         }
     )+ };
 }
-from_text!(AppName: BadName, TopicName: BadName, JobId: BadName, GroupName: BadGroup);
+from_text!(AppName: BadName, TopicName: BadName, JobId: BadName, GroupName: BadValue);
 
 macro_rules! parsed {
     ($($name:ident),+) => { $(

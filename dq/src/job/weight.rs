@@ -4,7 +4,8 @@ use std::fmt;
 use std::num::NonZeroU16;
 use std::str::FromStr;
 
-use smol_str::{SmolStr, ToSmolStr};
+use dq_grammar::BadValue;
+use smol_str::ToSmolStr;
 
 /// The largest weight.
 const MOST: u16 = 10_000;
@@ -13,10 +14,10 @@ const MOST: u16 = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(NonZeroU16);
 
-/// Not a weight.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a weight: write a whole number from 1 to {MOST}")]
-pub struct BadWeight(SmolStr);
+/// The error of what is not a weight.
+fn bad(given: impl fmt::Display) -> BadValue {
+    BadValue::new(format!("`{given}` is not a weight: write a whole number from 1 to {MOST}"))
+}
 
 impl Weight {
     /// What a job has that names none.
@@ -25,10 +26,19 @@ impl Weight {
     /// Checks a weight.
     ///
     /// # Errors
-    /// [`BadWeight`] if it is 0 or over 10,000.
-    pub fn new(weight: u16) -> Result<Self, BadWeight> {
+    /// [`BadValue`] if it is 0 or over 10,000.
+    pub fn new(weight: u16) -> Result<Self, BadValue> {
         let weight = NonZeroU16::new(weight).filter(|weight| weight.get() <= MOST).ok_or(weight);
-        weight.map(Self).map_err(|given| BadWeight(given.to_smolstr()))
+        weight.map(Self).map_err(bad)
+    }
+
+    /// The weight that a value displays.
+    ///
+    /// # Errors
+    /// [`BadValue`] if it displays none.
+    #[doc(hidden)]
+    pub fn of(weight: &(impl fmt::Display + ?Sized)) -> Result<Self, BadValue> {
+        weight.to_smolstr().parse()
     }
 
     /// The weight as a number.
@@ -50,25 +60,9 @@ impl fmt::Display for Weight {
 }
 
 impl FromStr for Weight {
-    type Err = BadWeight;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, BadWeight> {
-        text.parse().map_or_else(|_| Err(BadWeight(text.into())), Self::new)
-    }
-}
-
-/// What can be the weight of a job: every value that displays as one.
-#[doc(hidden)]
-pub trait ToWeight {
-    /// The weight.
-    ///
-    /// # Errors
-    /// [`BadWeight`] if the text is not one.
-    fn to_weight(&self) -> Result<Weight, BadWeight>;
-}
-
-impl<T: fmt::Display + ?Sized> ToWeight for T {
-    fn to_weight(&self) -> Result<Weight, BadWeight> {
-        self.to_smolstr().parse()
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        text.parse().map_or_else(|_| Err(bad(text)), Self::new)
     }
 }

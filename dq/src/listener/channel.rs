@@ -7,7 +7,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use dq_grammar::BadDuration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -193,7 +192,7 @@ impl Decided {
                 humantime::format_duration(delay)
             )),
             Ok(delay) => decide(delay),
-            Err(bad @ BadDuration { .. }) => Decision::BadDelay(format!("{method}: {bad}")),
+            Err(bad) => Decision::BadDelay(format!("{method}: {bad}")),
         })
     }
 }

@@ -23,7 +23,9 @@ mod settings;
 mod topic_check;
 
 pub use delay_listener::RetryDelay;
-pub use dq_grammar::{BadOnBlocked, BlockedBy, OnBlocked};
+#[doc(hidden)]
+pub use dq_grammar::BlockedBy;
+pub use dq_grammar::OnBlocked;
 pub use next::{FollowUpError, Next, NextJob};
 pub use notes::CheckpointError;
 pub use settings::{AckMode, OnTimeout};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dq_grammar::BadDuration;
+use dq_grammar::BadValue;
 
 use crate::environment::Environment;
 use crate::job::{
@@ -93,7 +93,7 @@ pub struct NextJob {
 
 enum When {
     Usual,
-    After(Result<Duration, BadDuration>),
+    After(Result<Duration, BadValue>),
     At(Timestamp),
 }
 

@@ -14,9 +14,7 @@ use super::request::{Answer, Request};
 use super::root::Caller;
 use super::sending::{Calls, Sending};
 use crate::config::NodeSettings;
-use crate::job::{
-    BadGroup, BadName, BadWeight, Codec, GroupName, JobDefaults, JobId, Metadata, Record, ToJobId, Weight,
-};
+use crate::job::{BadName, BadValue, Codec, GroupName, JobDefaults, JobId, Metadata, Record, ToJobId, Weight};
 use crate::schedule::check_reserved;
 use crate::store::{NewJob, OnDuplicate};
 
@@ -64,9 +62,9 @@ pub(super) struct DraftJob {
     /// When it is due, if it is not as the options of the call say.
     pub(super) when: Option<When>,
     /// The group that the payload says.
-    pub(super) group: Option<Result<GroupName, BadGroup>>,
+    pub(super) group: Option<Result<GroupName, BadValue>>,
     /// The weight that the payload says.
-    pub(super) weight: Option<Result<Weight, BadWeight>>,
+    pub(super) weight: Option<Result<Weight, BadValue>>,
 }
 
 impl DraftJob {
@@ -203,8 +201,9 @@ pub(super) fn new_job(caller: &Caller, job: DraftJob, options: &CheckedOptions) 
     if let Some(needs) = needs.filter(|_| generated) {
         return Err(Invalid::NoId { topic: topic(), needs });
     }
-    let group = job.group.filter(|_| options.metadata.group.is_none()).transpose()?;
-    let weight = job.weight.filter(|_| !options.is_weighed).transpose()?;
+    let group = job.group.filter(|_| options.metadata.group.is_none());
+    let group = group.transpose().map_err(Invalid::BadGroup)?;
+    let weight = job.weight.filter(|_| !options.is_weighed).transpose().map_err(Invalid::BadWeight)?;
     let of_payload = (group.is_some() || weight.is_some()).then(|| {
         let shared = options.metadata.clone();
         Metadata { group: group.or_else(|| shared.group.clone()), weight: weight.unwrap_or(shared.weight), ..shared }

@@ -1,10 +1,12 @@
 //! What a caller does to a group of jobs as a whole.
 
+use std::fmt;
+
 use super::call::Call;
-use super::error::CallError;
+use super::error::{CallError, Invalid};
 use super::setting::ChangeTopic;
 use super::topic::TopicProvider;
-use crate::job::{JobId, State, ToGroup};
+use crate::job::{GroupName, JobId, State};
 use crate::store::{CommandKind, GroupsRequest, Pause, TopicChange};
 
 /// What [`TopicProvider::resume_group`] did.
@@ -23,9 +25,9 @@ impl TopicProvider {
     ///
     /// # Errors
     /// [`CallError::Invalid`]: this is not the name of a group.
-    #[expect(clippy::needless_pass_by_value, reason = "a caller gives a text or a name, as for an add")]
-    pub fn pause_group(&self, group: impl ToGroup) -> Result<Call<ChangeTopic<Pause, true>>, CallError> {
-        let pause = TopicChange::Pause { group: Some(group.to_group()?), reason: String::new(), until: None };
+    pub fn pause_group(&self, group: impl fmt::Display) -> Result<Call<ChangeTopic<Pause, true>>, CallError> {
+        let group = GroupName::of(&group).map_err(Invalid::BadGroup)?;
+        let pause = TopicChange::Pause { group: Some(group), reason: String::new(), until: None };
         Ok(self.set(pause, None))
     }
 
@@ -35,8 +37,8 @@ impl TopicProvider {
     ///
     /// # Errors
     /// [`CallError`].
-    pub async fn resume_group(&self, group: impl ToGroup) -> Result<ResumedGroup, CallError> {
-        let group = group.to_group()?;
+    pub async fn resume_group(&self, group: impl fmt::Display) -> Result<ResumedGroup, CallError> {
+        let group = GroupName::of(&group).map_err(Invalid::BadGroup)?;
         let request = GroupsRequest { after: None, only: Some(group.clone()), limit: 1 };
         let Some(seen) = self.groups(request).await?.groups.pop() else { return Ok(ResumedGroup::default()) };
         if seen.pause.is_some() {

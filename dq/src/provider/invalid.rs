@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use crate::job::limits::OverLimit;
-use crate::job::{BadGroup, BadName, BadRetry, BadWeight, JobId, TopicName};
-use crate::time::{BadDuration, LONGEST_DELAY};
+use crate::job::{BadName, BadValue, JobId, OverLimit, TopicName};
+use crate::time::LONGEST_DELAY;
 
 /// What is wrong with a call that was not sent.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +68,7 @@ pub enum Invalid {
         /// Which, as its method is called.
         field: &'static str,
         /// What is wrong with it.
-        source: BadDuration,
+        source: BadValue,
     },
     /// A duration is over the limit, or a time is too far away.
     #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), in_words(*.limit))]
@@ -110,13 +109,13 @@ pub enum Invalid {
     },
     /// The name of the group is not valid.
     #[error("`group`: {0}")]
-    BadGroup(#[from] BadGroup),
+    BadGroup(#[source] BadValue),
     /// The weight is not valid.
     #[error("`weight`: {0}")]
-    BadWeight(#[from] BadWeight),
+    BadWeight(#[source] BadValue),
     /// The retry policy cannot be read.
     #[error("`retry`: {0}")]
-    BadRetry(#[from] BadRetry),
+    BadRetry(#[source] BadValue),
     /// A pause or a drain needs a reason.
     #[error("{what} needs a reason")]
     NoReason {

@@ -85,9 +85,8 @@ pub use topic::TopicProvider;
 pub use typed::Provider;
 
 pub use crate::store::{
-    ACKED_HEADER, BadLimit, CommandOutcome, Cursor, DEAD_HEADER, Drain, JobMove, JobPlace, LEFT_HEADER, Limit,
-    LimitKind, OnDead, Pause, SetCounts, SetRefusal, SetSeen, SetState, TopicCounts, TopicDelay, TopicLimit,
-    TopicState,
+    ACKED_HEADER, CommandOutcome, Cursor, DEAD_HEADER, Drain, JobMove, JobPlace, LEFT_HEADER, Limit, LimitKind, OnDead,
+    Pause, SetCounts, SetRefusal, SetSeen, SetState, TopicCounts, TopicDelay, TopicLimit, TopicState,
 };
 
 #[cfg(test)]

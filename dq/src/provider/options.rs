@@ -1,5 +1,6 @@
 //! The options of an add, and their check.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::added::{Extending, Once};
@@ -7,10 +8,7 @@ use super::call::{Call, Verb};
 use super::error::Invalid;
 use super::inputs::{When, bounded, read};
 use crate::environment::Environment;
-use crate::job::{
-    BadGroup, BadWeight, Deliver, GroupName, JobDefaults, Metadata, Priority, RetryPolicy, ToGroup, ToWeight, Weight,
-    limits,
-};
+use crate::job::{BadValue, Deliver, GroupName, JobDefaults, Metadata, Priority, RetryPolicy, Weight, limits};
 use crate::store::{Due, MaxWaiting, OnDuplicate};
 use crate::telemetry;
 use crate::time::{Delay, IntoDelay, LONGEST_UNIQUE, SHORTEST_UNIQUE, Timestamp};
@@ -27,8 +25,8 @@ pub struct Options {
     pub(super) headers: Vec<(String, String)>,
     pub(super) deliver: Option<Deliver>,
     pub(super) priority: Option<Priority>,
-    pub(super) group: Option<Result<GroupName, BadGroup>>,
-    pub(super) weight: Option<Result<Weight, BadWeight>>,
+    pub(super) group: Option<Result<GroupName, BadValue>>,
+    pub(super) weight: Option<Result<Weight, BadValue>>,
     pub(super) unique_for: Option<Delay>,
 }
 
@@ -56,7 +54,7 @@ fn unique_for(time: Delay) -> Result<Duration, Invalid> {
 }
 
 pub(super) fn canonical(retry: &str) -> Result<String, Invalid> {
-    Ok(retry.parse::<RetryPolicy>()?.to_string())
+    Ok(retry.parse::<RetryPolicy>().map_err(Invalid::BadRetry)?.to_string())
 }
 
 impl Options {
@@ -92,8 +90,8 @@ impl Options {
             delay,
             retain: bounded("retain", retain.unwrap_or(defaults.retain))?,
             priority: self.priority.unwrap_or(defaults.priority),
-            weight: self.weight.transpose()?.unwrap_or_default(),
-            group: self.group.transpose()?,
+            weight: self.weight.transpose().map_err(Invalid::BadWeight)?.unwrap_or_default(),
+            group: self.group.transpose().map_err(Invalid::BadGroup)?,
             retry,
             headers: self.headers,
             ..Metadata::default()
@@ -211,16 +209,14 @@ impl<V: Adds> Call<V> {
     /// Puts the job into a group, such as `"customer-42"`: of its jobs no more run at a time, over all nodes, than the setting
     /// `group_concurrency` allows, in the order of their due times. 1 to 128 bytes. Defaults to what `#[job(group = "..")]` of the payload
     /// says; without one the job has no group.
-    #[expect(clippy::needless_pass_by_value, reason = "callers write a text or a number")]
-    pub fn group(self, group: impl ToGroup) -> Self {
-        self.set(|options| options.group = Some(group.to_group()))
+    pub fn group(self, group: impl fmt::Display) -> Self {
+        self.set(|options| options.group = Some(GroupName::of(&group)))
     }
 
     /// Sets how much of the `rate` of the topic the start of the job spends, 1 to 10,000, such as the tokens of a request. Each run spends it.
     /// Defaults to what `#[job(weight = "..")]` of the payload says, or to 1; without a rate it has no effect.
-    #[expect(clippy::needless_pass_by_value, reason = "callers write a number")]
-    pub fn weight(self, weight: impl ToWeight) -> Self {
-        self.set(|options| options.weight = Some(weight.to_weight()))
+    pub fn weight(self, weight: impl fmt::Display) -> Self {
+        self.set(|options| options.weight = Some(Weight::of(&weight)))
     }
 }
 

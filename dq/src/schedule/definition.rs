@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use dq_grammar::LONGEST_SCHEDULE;
+use dq_grammar::check_schedule;
 use serde::{Deserialize, Serialize};
 
 use super::bad_schedule::BadSchedule;
 use super::missed::OnMissed;
 use super::times::{Ticks, Times};
-use crate::job::{BadName, Codec, Deliver, JobId, Metadata, Record, SCHEDULE_PREFIX, check_id};
+use crate::job::{BadName, Codec, Deliver, JobId, Metadata, Record, SCHEDULE_PREFIX};
 use crate::store::step::{Tick, TickJob};
 use crate::time::{Timestamp, millis_ceil};
 
@@ -56,11 +56,7 @@ pub fn check_reserved(id: &JobId) -> Result<(), BadName> {
 /// # Errors
 /// [`BadName`] if the name is empty, longer than 200 bytes, or has a control character.
 pub fn schedule_id(name: &str) -> Result<JobId, BadName> {
-    check_id(name).map_err(|bad| BadName { what: "name of the schedule", ..bad })?;
-    if name.len() > LONGEST_SCHEDULE {
-        let why = format!("is {} bytes long, {LONGEST_SCHEDULE} are allowed", name.len());
-        return Err(BadName { what: "name of the schedule", name: name.chars().take(140).collect(), why });
-    }
+    check_schedule(name)?;
     JobId::new(format!("{SCHEDULE_PREFIX}{name}"))
 }
 

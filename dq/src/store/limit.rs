@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::error::StoreError;
 use super::rate::Rate;
-use crate::job::{GroupName, JobDefaults, Record, Weight};
+use crate::job::{BadValue, GroupName, JobDefaults, Record, Weight};
 use crate::time::Timestamp;
 
 /// The most jobs that [`Limit::Concurrency`] may let run at a time.
@@ -146,17 +146,6 @@ pub enum LimitKind {
     GroupBurst,
 }
 
-/// A text is no kind of limit, or no value of one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not {wanted}")]
-#[non_exhaustive]
-pub struct BadLimit {
-    /// The text.
-    pub text: String,
-    /// What it should be.
-    pub wanted: &'static str,
-}
-
 /// A limit that a caller has set for a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(into = "Written")]
@@ -205,19 +194,6 @@ impl From<TopicLimit> for Written {
 }
 
 impl Limit {
-    /// What it limits.
-    pub const fn kind(self) -> LimitKind {
-        match self {
-            Self::Concurrency(_) => LimitKind::Concurrency,
-            Self::Rate(_) => LimitKind::Rate,
-            Self::Waiting(_) => LimitKind::Waiting,
-            Self::GroupConcurrency(_) => LimitKind::GroupConcurrency,
-            Self::GroupRate(_) => LimitKind::GroupRate,
-            Self::GroupWaiting(_) => LimitKind::GroupWaiting,
-            Self::GroupBurst(_) => LimitKind::GroupBurst,
-        }
-    }
-
     /// Refuses a limit that is out of its bounds.
     pub(crate) const fn check(self) -> Result<(), StoreError> {
         let (what, size, limit) = match self {
@@ -274,76 +250,70 @@ pub(crate) fn rate_in(text: &str) -> Option<Rate> {
     Rate::new(jobs.parse().ok()?, Duration::from_millis(period.parse().ok()?), burst.parse().ok()?).ok()
 }
 
+/// A row is a kind of limit: how its value reads, its name on the command line, in the JSON API and in the stores, the setting that says
+/// the limit in the code, and what a value counts.
+macro_rules! kinds {
+    ($($kind:ident $value:ident $name:literal $setting:literal $unit:literal;)+) => {
+        impl Limit {
+            /// What it limits.
+            pub const fn kind(self) -> LimitKind {
+                match self { $(Self::$kind(_) => LimitKind::$kind,)+ }
+            }
+        }
+
+        impl LimitKind {
+            /// All kinds, in the order in which [`TopicState::limits`](super::TopicState::limits) has them.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
+
+            /// Its name: on the command line, in the JSON API and in the stores.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)+ }
+            }
+
+            /// The setting that says the limit in the code.
+            pub const fn setting(self) -> &'static str {
+                match self { $(Self::$kind => $setting,)+ }
+            }
+
+            /// What a value counts, to stand after the value.
+            pub const fn unit(self) -> &'static str {
+                match self { $(Self::$kind => $unit,)+ }
+            }
+
+            /// The limit of this kind with the value in a text.
+            ///
+            /// # Errors
+            /// [`BadValue`]: the text is no such value. Bounds are checked when the limit is set.
+            pub fn read(self, text: &str) -> Result<Limit, BadValue> {
+                Ok(match self { $(Self::$kind => Limit::$kind($value(text)?),)+ })
+            }
+        }
+    };
+}
+
+kinds! {
+    Concurrency jobs "concurrency" "cluster_concurrency" "jobs at a time on all nodes";
+    Rate rate "rate" "rate" "on all nodes";
+    Waiting jobs "waiting" "max_waiting" "waiting jobs";
+    GroupConcurrency jobs "group_concurrency" "group_concurrency" "jobs of a group at a time on all nodes";
+    GroupRate rate "group_rate" "group_rate" "of each group on all nodes";
+    GroupWaiting jobs "group_waiting" "group_max_waiting" "waiting jobs of each group";
+    GroupBurst jobs "group_burst" "group_burst" "more jobs of a group while no other job is due";
+}
+
+fn jobs(text: &str) -> Result<usize, BadValue> {
+    text.trim().parse().map_err(|_| is_not(text, "a number of jobs"))
+}
+
+fn rate(text: &str) -> Result<Rate, BadValue> {
+    text.parse().map_err(|_| is_not(text, "a rate such as `100/s` or `1000/h, burst 50`"))
+}
+
+fn is_not(text: &str, wanted: &str) -> BadValue {
+    BadValue::new(format!("`{text}` is not {wanted}"))
+}
+
 impl LimitKind {
-    /// All kinds, in the order in which [`TopicState::limits`](super::TopicState::limits) has them.
-    pub const ALL: [Self; 7] = [
-        Self::Concurrency,
-        Self::Rate,
-        Self::Waiting,
-        Self::GroupConcurrency,
-        Self::GroupRate,
-        Self::GroupWaiting,
-        Self::GroupBurst,
-    ];
-
-    /// Its name: on the command line, in the JSON API and in the stores.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Concurrency => "concurrency",
-            Self::Rate => "rate",
-            Self::Waiting => "waiting",
-            Self::GroupConcurrency => "group_concurrency",
-            Self::GroupRate => "group_rate",
-            Self::GroupWaiting => "group_waiting",
-            Self::GroupBurst => "group_burst",
-        }
-    }
-
-    /// The setting that says the limit in the code.
-    pub const fn setting(self) -> &'static str {
-        match self {
-            Self::Concurrency => "cluster_concurrency",
-            Self::Rate => "rate",
-            Self::Waiting => "max_waiting",
-            Self::GroupConcurrency => "group_concurrency",
-            Self::GroupRate => "group_rate",
-            Self::GroupWaiting => "group_max_waiting",
-            Self::GroupBurst => "group_burst",
-        }
-    }
-
-    /// What a value counts, to stand after the value.
-    pub const fn unit(self) -> &'static str {
-        match self {
-            Self::Concurrency => "jobs at a time on all nodes",
-            Self::Rate => "on all nodes",
-            Self::Waiting => "waiting jobs",
-            Self::GroupConcurrency => "jobs of a group at a time on all nodes",
-            Self::GroupRate => "of each group on all nodes",
-            Self::GroupWaiting => "waiting jobs of each group",
-            Self::GroupBurst => "more jobs of a group while no other job is due",
-        }
-    }
-
-    /// The limit of this kind with the value in a text.
-    ///
-    /// # Errors
-    /// [`BadLimit`]: the text is no such value. Bounds are checked when the limit is set.
-    pub fn read(self, text: &str) -> Result<Limit, BadLimit> {
-        let bad = |wanted| BadLimit { text: text.into(), wanted };
-        let jobs = || text.trim().parse().map_err(|_| bad("a number of jobs"));
-        let rate = || text.parse().map_err(|_| bad("a rate such as `100/s` or `1000/h, burst 50`"));
-        Ok(match self {
-            Self::Concurrency => Limit::Concurrency(jobs()?),
-            Self::Rate => Limit::Rate(rate()?),
-            Self::GroupRate => Limit::GroupRate(rate()?),
-            Self::Waiting => Limit::Waiting(jobs()?),
-            Self::GroupConcurrency => Limit::GroupConcurrency(jobs()?),
-            Self::GroupWaiting => Limit::GroupWaiting(jobs()?),
-            Self::GroupBurst => Limit::GroupBurst(jobs()?),
-        })
-    }
-
     /// The limit of this kind that a store keeps as this text.
     pub(crate) fn stored(self, text: &str) -> Option<Limit> {
         let limit = match self {
@@ -358,14 +328,12 @@ impl LimitKind {
 }
 
 impl FromStr for LimitKind {
-    type Err = BadLimit;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, BadLimit> {
-        let kind = Self::ALL.into_iter().find(|kind| kind.name() == text);
-        kind.ok_or_else(|| BadLimit {
-            text: text.into(),
-            wanted: "a kind of limit: concurrency, rate, waiting, group_concurrency, group_rate, group_waiting or group_burst",
-        })
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        let wanted =
+            "a kind of limit: concurrency, rate, waiting, group_concurrency, group_rate, group_waiting or group_burst";
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| is_not(text, wanted))
     }
 }
 

@@ -82,8 +82,8 @@ pub use job_set::{
 };
 pub(crate) use job_set::{CANCELLED_AT_ONCE, SET_KEPT};
 pub use limit::{
-    BadLimit, Limit, LimitKind, MOST_CONCURRENCY, MOST_GROUP_CONCURRENCY, MOST_WAITING, MaxWaiting, TooHeavy,
-    TopicFull, TopicLimit,
+    Limit, LimitKind, MOST_CONCURRENCY, MOST_GROUP_CONCURRENCY, MOST_WAITING, MaxWaiting, TooHeavy, TopicFull,
+    TopicLimit,
 };
 #[cfg(feature = "redis")]
 pub(crate) use limit::{rate_in, stored_rate};
@@ -107,7 +107,7 @@ pub use producer::{
     OnDuplicate, Producer,
 };
 pub(crate) use rate::Pace;
-pub use rate::{BadRate, Rate};
+pub use rate::Rate;
 pub use signals::{BroadcastMessage, Feed, Interest, Signal, Signals};
 pub(crate) use statistics::MINUTE;
 pub use statistics::{LATENESS_BOUNDS, MOST_MINUTES, MinuteCounts, RECENT_MINUTES};

@@ -8,7 +8,7 @@
 //!
 //! The script part `pace.lua` computes the same.
 
-pub use dq_grammar::{BadRate, Rate};
+pub use dq_grammar::Rate;
 
 /// What a claim moves the next one by, times the jobs of a period, in µs for each ms of the period: the period and half a percent.
 const PER_MS: u64 = 1_005;

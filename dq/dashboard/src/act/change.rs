@@ -1,9 +1,9 @@
 //! One change, done and audited.
 
 use dq::Provider;
+use dq::job::BadValue;
 use dq::provider::{
-    BadLimit, Call, CallError, ChangeTopic, CommandAnswer, CommandOutcome, JobCommand, JobPlace, LimitKind, Pause,
-    TopicProvider,
+    Call, CallError, ChangeTopic, CommandAnswer, CommandOutcome, JobCommand, JobPlace, LimitKind, Pause, TopicProvider,
 };
 use dq::time::Timestamp;
 use serde::Serialize;
@@ -66,8 +66,8 @@ impl Applied {
     }
 }
 
-impl From<BadLimit> for Failure {
-    fn from(bad: BadLimit) -> Self {
+impl From<BadValue> for Failure {
+    fn from(bad: BadValue) -> Self {
         Self::Bad(bad.to_string())
     }
 }

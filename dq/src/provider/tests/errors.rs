@@ -48,7 +48,7 @@ fn only_an_add_that_the_store_did_not_get_or_take_may_be_repeated() {
         TopicName::new("").unwrap_err().into(),
         Invalid::BadDuration { field: "after", source: dq_grammar::parse_duration("soon").unwrap_err() },
         Invalid::TooLong { field: "after", delay: LONGEST_DELAY * 2, limit: LONGEST_DELAY },
-        "often".parse::<crate::job::RetryPolicy>().unwrap_err().into(),
+        Invalid::BadRetry("often".parse::<crate::job::RetryPolicy>().unwrap_err()),
         Invalid::BatchTooLarge { what: "jobs", size: 2, limit: 1 },
         Invalid::RepeatedInBatch { id: JobId::new("7").unwrap() },
     ];
