@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 
 use crate::environment::Environment;
 use crate::job::TopicKey;
-use crate::store::answered_within;
+use crate::store::in_call_timeout;
 use crate::store::{Interest, Party, Signal, Signals, Store, StoreError};
 
 /// The longest pause after the first failure. Each pause is a random part of its longest, at least a quarter.
@@ -125,7 +125,7 @@ impl Subscription {
             if let Some(pause) = pause {
                 pause.await;
             }
-            answered_within(&environment, call_timeout, "signals", store.signals(&topic, interest)).await
+            in_call_timeout(&environment, call_timeout, "signals", store.signals(&topic, interest)).await
         }));
     }
 }

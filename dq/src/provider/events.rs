@@ -13,10 +13,9 @@ use futures_util::Stream;
 use serde::{Serialize, Serializer};
 use tokio::sync::mpsc;
 
-use super::retries::in_call_timeout;
 use crate::environment::{Environment, Runtime};
 use crate::job::{JobId, TopicKey};
-use crate::store::{Interest, JobMove, LISTENING, Moves, Signal, Signals, Store, StoreError};
+use crate::store::{Interest, JobMove, LISTENING, Moves, Signal, Signals, Store, StoreError, in_call_timeout};
 use crate::time::Timestamp;
 
 /// What its errors call it.
@@ -122,6 +121,17 @@ pub(super) struct Source {
     pub(super) topic: TopicKey,
 }
 
+impl Source {
+    /// The answer of the store, unless it takes longer than `call_timeout`.
+    pub(super) async fn answered<T>(
+        &self,
+        operation: &'static str,
+        answer: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        in_call_timeout(&self.environment, self.call_timeout, operation, answer).await
+    }
+}
+
 /// Feeds [`Events`]; ends when they are dropped.
 struct Listener {
     source: Source,
@@ -154,9 +164,10 @@ impl Listener {
     /// Subscribes and passes events on, until the store fails.
     async fn listen_until_failure(&self, failures: &mut u32) -> Result<Infallible, StoreError> {
         let interest = Interest { node: None, broadcasts: false, moves: true };
-        let mut signals = self.in_time(self.source.store.signals(&self.source.topic, interest)).await?;
+        let mut signals =
+            self.source.answered(OPERATION, self.source.store.signals(&self.source.topic, interest)).await?;
         loop {
-            self.in_time(self.source.store.listen(&self.source.topic)).await?;
+            self.source.answered(OPERATION, self.source.store.listen(&self.source.topic)).await?;
             *failures = 0;
             self.send(Event::Listening).await;
             self.pass_on(&mut signals).await?;
@@ -172,7 +183,7 @@ impl Listener {
                 biased;
                 () = self.source.environment.sleep_until(renewed + RENEW) => {
                     let began = self.source.environment.now();
-                    self.in_time(self.source.store.listen(&self.source.topic)).await?;
+                    self.source.answered(OPERATION, self.source.store.listen(&self.source.topic)).await?;
                     if began > renewed + LISTENING {
                         return Ok(());
                     }
@@ -207,10 +218,6 @@ impl Listener {
     /// Tells the reader; [`run`](Self::run) sees when it has gone.
     async fn send(&self, event: Event) {
         let _ = self.out.send(vec![event]).await;
-    }
-
-    async fn in_time<T>(&self, asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        in_call_timeout(&self.source.environment, self.source.call_timeout, OPERATION, asked).await
     }
 }
 

@@ -13,8 +13,8 @@ use super::request::{Deadline, MOST_QUERIES};
 use super::retries::{Retries, repeat};
 use super::root::{Caller, Root};
 use super::sending::{in_time, on_own_thread};
-use crate::job::TopicKey;
-use crate::store::{Store, StoreError};
+use crate::job::{BadName, JobId, TopicKey};
+use crate::store::{Store, StoreError, no_answer};
 
 /// Reads something of the store, such as [`get`](super::Provider::get) and [`counts`](super::Provider::counts). It changes nothing, so
 /// it is cancel safe and safe to repeat.
@@ -90,8 +90,7 @@ const HANGS: &str =
     "does the server hang, are host and port in the URL right, and does a firewall let this program through?";
 
 fn unanswered(waited: Duration, limit: &str) -> StoreError {
-    let waited = humantime::format_duration(waited);
-    StoreError::Unavailable { operation: "query", reason: format!("no answer within {waited} (`{limit}`): {HANGS}") }
+    StoreError::Unavailable { operation: "query", reason: format!("{}: {HANGS}", no_answer(waited, Some(limit))) }
 }
 
 fn too_many(Deadline { limit, .. }: Deadline) -> Failed {

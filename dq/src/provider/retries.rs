@@ -9,7 +9,7 @@ use super::error::{Failed, Reason};
 use super::request::Deadline;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
-use crate::store::StoreError;
+use crate::store::{StoreError, no_answer};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -28,13 +28,11 @@ impl Retries {
 
     /// Says that no answer came within this time, which is shorter than `call_timeout` where the connection may be stuck.
     pub(super) fn no_answer(&self, waited: Duration) -> String {
-        let (waited_for, whole) = (format_duration(waited), format_duration(self.call_timeout));
         if waited >= self.call_timeout {
-            return format!("no answer within {waited_for} (`call_timeout`)");
+            return no_answer(waited, Some("call_timeout"));
         }
-        format!(
-            "no answer within {waited_for}, on a connection that blocked threads of this program may hold up (`call_timeout` is {whole})"
-        )
+        let (said, whole) = (no_answer(waited, None), format_duration(self.call_timeout));
+        format!("{said}, on a connection that blocked threads of this program may hold up (`call_timeout` is {whole})")
     }
 
     /// Counts a failure and returns the pause before the next try, which is no longer than an answer may take.
@@ -46,23 +44,6 @@ impl Retries {
 
     pub(super) const fn succeeded(&mut self) {
         self.failures = 0;
-    }
-}
-
-/// The answer of the store, unless it takes longer than `call_timeout`.
-pub(super) async fn in_call_timeout<T>(
-    environment: &Environment,
-    call_timeout: Duration,
-    operation: &'static str,
-    answer: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    tokio::select! {
-        biased;
-        answer = answer => answer,
-        () = environment.sleep_until(environment.now() + call_timeout) => {
-            let reason = format!("no answer within {} (`call_timeout`)", format_duration(call_timeout));
-            Err(StoreError::Unavailable { operation, reason })
-        }
     }
 }
 

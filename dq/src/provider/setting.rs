@@ -16,7 +16,7 @@ use super::sending::{in_time, on_own_thread};
 use crate::job::limits::cut;
 use crate::store::{
     BatchAnswer, Drain, Due, LONGEST_AUTHOR, LONGEST_REASON, Pause, Pending, Producer, SetTopic, StoreError,
-    TopicChange, TopicDelay, TopicLimit, TopicSet, TopicState,
+    TopicChange, TopicDelay, TopicLimit, TopicSet, TopicState, no_answer,
 };
 use crate::time::{Delay, IntoDelay, Timestamp};
 
@@ -202,7 +202,7 @@ async fn one_of<T>(operation: &'static str, answer: Pending<BatchAnswer<T>>) -> 
 }
 
 fn silent(operation: &'static str, producer: &Arc<dyn Producer>, waited: Duration) -> StoreError {
-    let reason = format!("no answer within {}", humantime::format_duration(waited));
+    let reason = no_answer(waited, None);
     match producer.take_back() {
         true => StoreError::NotSent { operation, reason },
         false => StoreError::Unavailable { operation, reason },

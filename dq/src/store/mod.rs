@@ -118,7 +118,7 @@ pub(crate) use topic_state::{Gate, Slots};
 
 pub(crate) use operations::other_kind;
 use operations::{operations, query_calls};
-pub(crate) use within::answered_within;
+pub(crate) use within::{answered_within, in_call_timeout, no_answer};
 
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use crate::time::Timestamp;

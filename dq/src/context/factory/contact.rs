@@ -77,14 +77,14 @@ impl FirstContact<'_> {
         if self.unreachable == Unreachable::Ignored {
             return BTreeMap::new();
         }
-        if let Err(error) = answered_within(self.environment, self.limit, "ping", self.store.contact()).await {
+        if let Err(error) = answered_within(self.environment, self.limit, None, "ping", self.store.contact()).await {
             return self.unreachable(error, listeners, problems);
         }
         let refused = self.open_all(listeners, problems).await;
         let waits = refused.values().any(|error| error.is_outage());
         if problems.is_empty() && !is_provider && !waits {
             let warned = self.warn_of_unserved(listeners);
-            if let Err(error) = answered_within(self.environment, DIRECTORY_WITHIN, "topics", warned).await {
+            if let Err(error) = answered_within(self.environment, DIRECTORY_WITHIN, None, "topics", warned).await {
                 tracing::info!(%error, "cannot check whether jobs wait in topics that have no listener in this program");
             }
         }
@@ -107,7 +107,7 @@ impl FirstContact<'_> {
         let topics = topics(listeners);
         let open = async |topic: &TopicName| {
             let key = self.key(topic);
-            let opened = answered_within(self.environment, self.limit, "open", self.store.open(&key)).await;
+            let opened = answered_within(self.environment, self.limit, None, "open", self.store.open(&key)).await;
             (key, opened)
         };
         let (count, mut refused) = (topics.len(), BTreeMap::new());

@@ -31,7 +31,7 @@ use crate::context::topic::StopOrder;
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::{Cause, NodeId, Record, Sequence, TopicKey};
 use crate::listener::Failure;
-use crate::store::answered_within;
+use crate::store::in_call_timeout;
 use crate::store::step::{MOST_JOBS, Publish, Published, Release};
 use crate::store::{BroadcastMessage, Interest, Link, Outage, Signal, Store};
 use crate::telemetry;
@@ -149,7 +149,7 @@ impl Channel {
         let Some(link) = self.link.take() else { return };
         let (environment, call_timeout) = (&self.parts.environment, self.parts.settings.call_timeout);
         let released = link.step(Release { last_seen: Sequence::default() });
-        let _ = answered_within(environment, call_timeout, "release", released).await; // without it the role lapses
+        let _ = in_call_timeout(environment, call_timeout, "release", released).await; // without it the role lapses
     }
 
     /// Publishes what is due. Returns after how long to do so again, unless what is awaited arrives before.
@@ -160,7 +160,7 @@ impl Channel {
         let request = Publish { limit: MOST_JOBS, bytes: PUBLISH_BYTES, fallback, expires_after };
         let link = self.link.take().unwrap_or_else(|| self.parts.store.link(&self.parts.key, &self.parts.node));
         let (environment, call_timeout) = (&self.parts.environment, self.parts.settings.call_timeout);
-        let answer = answered_within(environment, call_timeout, "publish", link.step(request)).await;
+        let answer = in_call_timeout(environment, call_timeout, "publish", link.step(request)).await;
         // A link that failed once may be broken for good, and a new one costs little.
         self.link = answer.is_ok().then_some(link);
         self.awaited = None;

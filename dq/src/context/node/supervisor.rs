@@ -30,7 +30,7 @@ use crate::context::topic::stats::{Stopped, TopicStats};
 use crate::context::topic::{Parts, Relay, RelayWake, StopOrder, Topic, WaitingBytes};
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::TopicKey;
-use crate::store::{HistorySetting, Outage, Store, StoreError, answered_within};
+use crate::store::{HistorySetting, Outage, Store, StoreError, in_call_timeout};
 
 /// The longest pause before a task that panicked starts again, at first and after many panics.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -302,13 +302,13 @@ impl Opening {
     async fn ask(&self) -> Result<(), StoreError> {
         let Self { store, key, environment, call_timeout, .. } = self;
         if self.is_refused.load(Relaxed) {
-            answered_within(environment, *call_timeout, "open", store.open(key)).await?;
+            in_call_timeout(environment, *call_timeout, "open", store.open(key)).await?;
             tracing::info!(topic = %key.topic, "the store can serve the topic now; it starts");
             self.is_refused.store(false, Relaxed);
         }
         let Some(setting) = self.history else { return Ok(()) };
         let kept = store.keep_history(key, setting);
-        match answered_within(environment, *call_timeout, "keep_history", kept).await {
+        match in_call_timeout(environment, *call_timeout, "keep_history", kept).await {
             Err(error) if !error.is_outage() => {
                 tracing::warn!(topic = %key.topic, %error, "the topic starts without its `history`");
                 Ok(())

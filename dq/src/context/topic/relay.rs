@@ -19,7 +19,7 @@ use crate::context::timer::Timer;
 use crate::environment::Environment;
 use crate::job::{TopicKey, TopicName};
 use crate::provider::RefusedJob;
-use crate::store::answered_within;
+use crate::store::in_call_timeout;
 use crate::store::{
     BatchAnswer, FollowUpOutcome, MOST_ENTRIES, OUT_OF_ORDER, OutboxEntry, Producer, Relay as Request, Relayed,
     StoreError, relay_of,
@@ -130,7 +130,7 @@ impl Relay {
             bytes: ROUND_BYTES,
         };
         let asked = self.parts.store.relay(&self.parts.key, &request);
-        let answer = answered_within(self.environment(), self.parts.node.call_timeout, "relay", asked).await;
+        let answer = in_call_timeout(self.environment(), self.parts.node.call_timeout, "relay", asked).await;
         let Relayed { busy, entries, waiting } = match answer {
             Ok(relayed) => relayed,
             Err(error) => {
@@ -229,7 +229,7 @@ async fn send_all(
         entries.into_iter().map(|entry| (entry.target.clone(), entry.position, producer.relay(entry))).collect();
     let mut arrived = None;
     for (target, position, answer) in sent {
-        let answer = match answered_within(&parts.environment, parts.node.call_timeout, "relay", answer).await {
+        let answer = match in_call_timeout(&parts.environment, parts.node.call_timeout, "relay", answer).await {
             Ok(answer) => answer,
             Err(error) => return (arrived, Err(error)),
         };

@@ -10,7 +10,7 @@ use super::entries::Read;
 use crate::environment::Environment;
 use crate::job::{JobId, TopicKey};
 use crate::provider::RefusedJob;
-use crate::store::{BatchAnswer, FollowUpBatch, FollowUpOutcome, StoreError, answered_within, relay_of};
+use crate::store::{BatchAnswer, FollowUpBatch, FollowUpOutcome, StoreError, in_call_timeout, relay_of};
 
 /// How often the store's clock is read while the store answers.
 const CLOCK_EVERY: Duration = Duration::from_secs(60);
@@ -98,7 +98,7 @@ impl Buffer {
             }
             let (mut gone, mut failed) = (Vec::new(), None);
             for (position, size, answer) in sent {
-                match answered_within(&self.environment, self.bounds.call_timeout, "relay", answer).await {
+                match in_call_timeout(&self.environment, self.bounds.call_timeout, "relay", answer).await {
                     Ok(answer) => {
                         self.note_outcomes(topic, answer);
                         self.state().sent(size.jobs);
@@ -157,7 +157,7 @@ impl Buffer {
     /// Reads the store's clock.
     async fn read_clock(&self) -> Result<(), StoreError> {
         let Some(topic) = self.state().known() else { return Ok(()) };
-        let counts = answered_within(&self.environment, self.bounds.call_timeout, "counts", self.store.counts(&topic));
+        let counts = in_call_timeout(&self.environment, self.bounds.call_timeout, "counts", self.store.counts(&topic));
         let clock = counts.await?.clock;
         self.state().clock = Some((clock.as_millis() * 1_000, self.environment.now()));
         Ok(())

@@ -7,7 +7,6 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
 use super::super::events::{Event, Events, Source};
-use super::super::retries::in_call_timeout;
 use super::table::{PAUSES, Table, Waiter};
 use crate::environment::or_never;
 use crate::job::JobId;
@@ -104,10 +103,7 @@ impl Watching {
             return;
         }
         let (source, asked) = (self.source.clone(), Arc::clone(&ids));
-        let answer = Box::pin(async move {
-            let Source { store, environment, call_timeout, topic } = &source;
-            in_call_timeout(environment, *call_timeout, "get", store.get(topic, &asked)).await
-        });
+        let answer = Box::pin(async move { source.answered("get", source.store.get(&source.topic, &asked)).await });
         self.look = Some(Look { ids, left: now, answer });
     }
 
