@@ -12,7 +12,7 @@ use super::inputs::When;
 use super::options::{Adds, CheckedOptions, Options};
 use super::request::{Answer, Request};
 use super::root::Caller;
-use super::sending::{Calls, Sending};
+use super::sending::Calls;
 use crate::config::NodeSettings;
 use crate::job::{BadName, BadValue, Codec, GroupName, JobDefaults, JobId, Metadata, Record, ToJobId, Weight};
 use crate::schedule::check_reserved;
@@ -229,7 +229,7 @@ impl<A: AddMode> Verb for Add<A> {
     fn start(self, within: Option<Duration>) -> Result<Started<A::Answer>, CallError> {
         let (caller, options) = self.adding.checked()?;
         let job = new_job(&caller, self.job, &options)?;
-        Ok(Started::request(Sending::new(caller, Request::Add(job), within), answer_of::<A>))
+        Ok(Started::request(caller, Request::Add(job), within, answer_of::<A>))
     }
 }
 

@@ -1,17 +1,22 @@
-//! A numbered batch of requests of one kind, and the callers that wait for its answer.
+//! Numbered batches of requests of one kind, the callers that wait for their answers, and the batches that have not been sent yet.
 //!
 //! `unread_copies` counts the copies sent under the batch's number whose answer the provider has not read. While it is not
 //! zero, the store may have executed the batch or may still execute it, so a caller that is answered now receives *unknown*.
 //! At zero nothing was done for certain; a request that is given up then leaves the batch, so that a repeat cannot do it
 //! after all.
 
+use std::collections::{HashSet, VecDeque};
 use std::mem::discriminant;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use foldhash::fast::FixedState;
+
 use super::error::{Failed, Reason};
 use super::request::{Deadline, Outcome, Posted, Request};
+use crate::job::JobId;
+use crate::store::step::MOST_JOBS;
 use crate::store::{self, BatchAnswer, BatchReply, Numbered, Pending, Producer, StoreError, other_kind};
 use crate::telemetry::{Counter, Histogram, counter, histogram, label, table};
 
@@ -52,7 +57,7 @@ pub(super) struct Batch {
 
 impl Batch {
     /// A batch of one request; `spare` is an empty vector to reuse.
-    pub(super) fn new(order: u64, first: Posted, spare: Vec<Posted>) -> Self {
+    fn new(order: u64, first: Posted, spare: Vec<Posted>) -> Self {
         let mut batch = Self {
             order,
             number: 0,
@@ -71,13 +76,13 @@ impl Batch {
         batch
     }
 
-    /// Whether `posted` is of the same kind and fits. The queue checks that its id is not in the batch.
-    pub(super) fn takes(&self, posted: &Posted, most: usize, most_bytes: usize) -> bool {
+    /// Whether `posted` is of the same kind and fits; [`BatchQueue::push`] looks for its id.
+    fn takes(&self, posted: &Posted, most_bytes: usize) -> bool {
         let same = self.requests.first().is_some_and(|f| discriminant(&f.request) == discriminant(&posted.request));
-        same && self.requests.len() < most && self.bytes + posted.bytes() <= most_bytes
+        same && self.requests.len() < MOST_JOBS && self.bytes + posted.bytes() <= most_bytes
     }
 
-    pub(super) fn push(&mut self, posted: Posted) {
+    fn push(&mut self, posted: Posted) {
         self.bytes += posted.bytes();
         self.callers += usize::from(posted.leads);
         self.requests.push(posted);
@@ -87,8 +92,8 @@ impl Batch {
         self.requests.len()
     }
 
-    pub(super) fn is_full(&self, most: usize, most_bytes: usize) -> bool {
-        self.requests.len() >= most || self.bytes >= most_bytes
+    fn is_full(&self, most_bytes: usize) -> bool {
+        self.requests.len() >= MOST_JOBS || self.bytes >= most_bytes
     }
 
     /// Sends the batch, or sends it again.
@@ -232,13 +237,13 @@ impl Batch {
     }
 
     /// Before the first copy is sent: leaves out requests whose caller went away. Returns whether no request is left.
-    pub(super) fn drop_abandoned(&mut self) -> bool {
+    fn drop_abandoned(&mut self) -> bool {
         self.requests.retain(|posted| !posted.is_answered() && !posted.is_abandoned());
         self.requests.is_empty()
     }
 
     /// Ends the batch and returns its emptied vector.
-    pub(super) fn into_spare(mut self) -> Vec<Posted> {
+    fn into_spare(mut self) -> Vec<Posted> {
         self.fail_the_rest();
         let mut requests = std::mem::take(&mut self.requests);
         requests.clear();
@@ -290,5 +295,178 @@ impl AddMeter {
     pub(super) fn new(topic: &str) -> Self {
         let topic = label(topic);
         Self { added: counter(&table::ADDED, &[topic]), time: histogram(&table::ADD, &[topic]) }
+    }
+}
+
+/// The batches of a topic that have not been sent yet.
+///
+/// Requests keep their order. A batch is of one kind and never has an id twice: a request that would break that, or that is
+/// over the bounds of the last batch, begins the next one. Generated ids cannot repeat, so the queue does not check them.
+pub(super) struct BatchQueue {
+    batches: VecDeque<Batch>,
+    /// The chosen ids of the last batch, while it can grow.
+    ids: HashSet<JobId, FixedState>,
+    /// Whether the last batch can grow.
+    open: bool,
+    /// How many batches were started.
+    started: u64,
+    /// The emptied vector of a batch, for the next one.
+    spare: Vec<Posted>,
+}
+
+impl BatchQueue {
+    /// An empty queue; `seed` is for the hashes of ids, which users choose.
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            batches: VecDeque::new(),
+            ids: HashSet::with_hasher(FixedState::with_seed(seed)),
+            open: false,
+            started: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Appends a request. A batch gets no more than `most_bytes`, unless one job alone has more.
+    pub(super) fn push(&mut self, posted: Posted, most_bytes: usize) {
+        let chosen = posted.request.can_repeat_id().then(|| posted.request.id().clone());
+        if let Some(last) = self.batches.back_mut().filter(|last| self.open && last.takes(&posted, most_bytes))
+            && chosen.as_ref().is_none_or(|id| !self.ids.contains(id))
+        {
+            self.ids.extend(chosen);
+            last.push(posted);
+            return;
+        }
+        self.ids.clear();
+        self.ids.extend(chosen);
+        self.open = true;
+        self.started += 1;
+        self.batches.push_back(Batch::new(self.started, posted, std::mem::take(&mut self.spare)));
+    }
+
+    /// Puts a batch that needs a new number back where it was in the order of batches.
+    pub(super) fn put_back(&mut self, mut batch: Batch) {
+        batch.number = 0;
+        let place = self.batches.iter().take_while(|other| other.order < batch.order).count();
+        if place == self.batches.len() {
+            self.open = false;
+        }
+        self.batches.insert(place, batch);
+    }
+
+    /// The next batch that a caller still waits for.
+    pub(super) fn next(&mut self) -> Option<Batch> {
+        loop {
+            let mut batch = self.batches.pop_front()?;
+            if self.batches.is_empty() {
+                self.open = false;
+            }
+            if !batch.drop_abandoned() {
+                return Some(batch);
+            }
+        }
+    }
+
+    /// Every batch, in order.
+    pub(super) fn into_batches(self) -> impl Iterator<Item = Batch> {
+        self.batches.into_iter()
+    }
+
+    /// How many requests the last batch has: all that wait, unless a batch has closed.
+    pub(super) fn growing(&self) -> usize {
+        self.batches.back().map_or(0, Batch::len)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    /// Whether the first batch cannot grow any more.
+    pub(super) fn has_closed(&self, most_bytes: usize) -> bool {
+        match self.batches.len() {
+            0 => false,
+            1 => !self.open || self.batches[0].is_full(most_bytes),
+            _ => true,
+        }
+    }
+
+    /// Answers the callers whose deadline has passed, and removes batches that no caller waits for. `last_error` is what kept
+    /// the batches from being sent, as far as the store said.
+    pub(super) fn give_up(&mut self, now: Duration, last_error: Option<&Arc<StoreError>>) {
+        let reason = |deadline: &Deadline| last_error.cloned().map_or_else(|| deadline.never_sent(), Reason::Store);
+        let before = self.batches.back().map(|last| last.order);
+        self.batches.retain_mut(|batch| !batch.give_up(now, reason));
+        if self.batches.back().map(|last| last.order) != before {
+            self.open = false;
+        }
+    }
+
+    pub(super) fn earliest_deadline(&self) -> Option<Duration> {
+        self.batches.iter().filter_map(Batch::earliest_deadline).min()
+    }
+
+    /// Keeps the vector of a batch that is over.
+    pub(super) fn recycle(&mut self, batch: Batch) {
+        self.spare = batch.into_spare();
+    }
+}
+
+/// The most bytes of a batch, unless one job alone has more.
+const MOST_BYTES: usize = 1 << 20;
+/// The most bytes of the first batches.
+const FIRST_BYTES: usize = 1 << 18;
+/// The fewest bytes to which the bound shrinks.
+const FEWEST_BYTES: usize = 1 << 14;
+
+/// The bound on the bytes of a batch: what the connection to the store carries in time. A batch that takes longer than `call_timeout`
+/// to leave is given up, sent again, and never arrives. So batches begin small, grow while their answers come quickly, and shrink after
+/// a time-out. One job is always a batch, whatever its size.
+#[derive(Debug)]
+pub(super) struct Upload {
+    bytes: usize,
+    /// An answer within this time lets the bound grow.
+    quick: Duration,
+}
+
+impl Upload {
+    pub(super) fn new(call_timeout: Duration) -> Self {
+        Self { bytes: FIRST_BYTES, quick: call_timeout / 8 }
+    }
+
+    /// The most bytes of the next batch.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// An answer came this long after its batch was sent.
+    pub(super) fn answered_after(&mut self, time: Duration) {
+        if time <= self.quick {
+            self.bytes = (self.bytes * 2).min(MOST_BYTES);
+        }
+    }
+
+    /// No answer came in time.
+    pub(super) fn timed_out(&mut self) {
+        self.bytes = (self.bytes / 2).max(FEWEST_BYTES);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_grow_with_quick_answers_and_shrink_with_time_outs() {
+        let mut upload = Upload::new(Duration::from_secs(2));
+        assert_eq!(upload.bytes(), FIRST_BYTES);
+        upload.answered_after(Duration::from_millis(251));
+        assert_eq!(upload.bytes(), FIRST_BYTES, "the link is no faster than this");
+        for _ in 0..9 {
+            upload.answered_after(Duration::from_millis(250));
+        }
+        assert_eq!(upload.bytes(), MOST_BYTES);
+        for _ in 0..30 {
+            upload.timed_out();
+        }
+        assert_eq!(upload.bytes(), FEWEST_BYTES);
     }
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::error::{CallError, Target};
+use super::error::{CallError, Failed, Target};
 use super::inputs::read_within;
-use super::request::Answer;
-use super::sending::Sending;
+use super::request::{Answer, AnswerReceiver, Posted, Request};
+use super::root::Caller;
+use super::sending::{STOPPED, in_time};
 use crate::time::{Delay, IntoDelay};
 
 /// A call of a [`Provider`](super::Provider) or a [`TopicProvider`](super::TopicProvider): a future that does nothing until it is
@@ -46,18 +47,56 @@ pub struct Started<T>(Sent<T>);
 
 enum Sent<T> {
     /// One request, and how its answer is read.
-    Request(Sending, fn(Target, Answer) -> Result<T, CallError>),
+    Request { target: Target, progress: Progress, read: fn(Target, Answer) -> Result<T, CallError> },
     /// Anything else.
     Work(BoxFuture<'static, Result<T, CallError>>),
 }
 
+enum Progress {
+    /// Too few places are free: posts the request once there is one.
+    Waiting(BoxFuture<'static, Result<AnswerReceiver, Failed>>),
+    Posted(AnswerReceiver),
+}
+
 impl<T> Started<T> {
-    pub(super) const fn request(sending: Sending, read: fn(Target, Answer) -> Result<T, CallError>) -> Self {
-        Self(Sent::Request(sending, read))
+    /// Posts a request, or waits for a place. Dropped before the request is sent, it takes the request back.
+    pub(super) fn request(
+        caller: Caller,
+        request: Request,
+        within: Option<Duration>,
+        read: fn(Target, Answer) -> Result<T, CallError>,
+    ) -> Self {
+        let (target, bytes) = (request.target(caller.topic()), request.bytes());
+        let deadline = caller.root.deadline(within);
+        let post = move |caller: &Caller, place| {
+            let (posted, answer) = Posted::new(request, deadline, place);
+            caller.root.post(&caller.inbox, [posted]);
+            answer
+        };
+        let progress = if let Some(place) = caller.root.places.try_one(bytes) {
+            Progress::Posted(post(&caller, place))
+        } else {
+            Progress::Waiting(Box::pin(async move {
+                let place = in_time(&caller.root, deadline, caller.root.places.one(bytes)).await;
+                Ok(post(&caller, place.map_err(Failed::NotDone)?))
+            }))
+        };
+        Self(Sent::Request { target, progress, read })
     }
 
     pub(super) fn work(work: impl Future<Output = Result<T, CallError>> + Send + 'static) -> Self {
         Self(Sent::Work(Box::pin(work)))
+    }
+}
+
+impl Progress {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
+        loop {
+            match self {
+                Self::Posted(answer) => return Pin::new(answer).poll(cx).map(|answer| answer.unwrap_or(STOPPED)),
+                Self::Waiting(posted) => *self = Self::Posted(ready!(posted.as_mut().poll(cx))?),
+            }
+        }
     }
 }
 
@@ -137,9 +176,9 @@ impl<V: Verb> Future for Call<V> {
             self.0 = State::Started(verb.start(read_within(within)?)?);
         }
         match &mut self.0 {
-            State::Started(Started(Sent::Request(sending, read))) => {
-                let answer = ready!(Pin::new(&mut *sending).poll(cx));
-                Poll::Ready(read(sending.target.clone(), answer))
+            State::Started(Started(Sent::Request { target, progress, read })) => {
+                let answer = ready!(progress.poll(cx));
+                Poll::Ready(read(target.clone(), answer))
             }
             State::Started(Started(Sent::Work(work))) => work.as_mut().poll(cx),
             State::Draft(_) => unreachable!("the call was just started"),
@@ -154,7 +193,7 @@ impl<V: Verb + fmt::Debug> fmt::Debug for Call<V> {
         match &self.0 {
             State::Draft(Some(Ok(draft))) => f.field("verb", &draft.verb),
             State::Draft(Some(Err(error))) => f.field("error", error),
-            State::Started(Started(Sent::Request(sending, _))) => f.field("target", &sending.target),
+            State::Started(Started(Sent::Request { target, .. })) => f.field("target", target),
             State::Draft(None) | State::Started(Started(Sent::Work(_))) => &mut f,
         };
         f.finish_non_exhaustive()

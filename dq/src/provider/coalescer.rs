@@ -28,9 +28,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::batch::{AddMeter, Batch, Received};
+use super::batch::{AddMeter, Batch, BatchQueue, Received, Upload};
 use super::inbox::{Inbox, WakeAt};
-use super::queue::{BatchQueue, Upload};
 use super::request::{Deadline, Posted};
 use super::retries::Retries;
 use super::seat::Bell;

@@ -7,7 +7,7 @@ use super::call::{Call, Started, Verb};
 use super::error::{CallError, Refusal, Target};
 use super::request::{Answer, Outcome, Request};
 use super::root::Caller;
-use super::sending::{Sending, call_many};
+use super::sending::call_many;
 use crate::job::{BadName, Fence, JobId, State};
 use crate::store::{Command, CommandKind, CommandOutcome};
 
@@ -81,9 +81,7 @@ impl<A: CommandAnswer> Call<JobCommand<A>> {
             JobCommand { caller, command: Command { by, ..Command::new(verb, id) }, answer: PhantomData }
         }))
     }
-}
 
-impl<A: CommandAnswer> Call<JobCommand<A>> {
     /// Limits the command to a job with this version, which [`get`](super::Provider::get) shows in its details and every change returns.
     /// Otherwise nothing is done, and [`Refusal::OtherVersion`] has the version that is there. A job that replaced another one begins at 0.
     pub fn if_version(self, version: u32) -> Self {
@@ -103,8 +101,7 @@ impl<A: CommandAnswer> Verb for JobCommand<A> {
     type Output = A;
 
     fn start(self, within: Option<Duration>) -> Result<Started<A>, CallError> {
-        let sending = Sending::new(self.caller, Request::Command(self.command), within);
-        Ok(Started::request(sending, commanded::<A>))
+        Ok(Started::request(self.caller, Request::Command(self.command), within, commanded::<A>))
     }
 }
 

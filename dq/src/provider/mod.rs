@@ -16,7 +16,6 @@
 
 mod add;
 mod added;
-mod answered;
 mod batch;
 mod buffer;
 mod call;
@@ -37,11 +36,9 @@ mod of_payload;
 mod options;
 mod pages;
 mod query;
-mod queue;
 mod reads;
 mod refused;
 mod request;
-mod result_of;
 mod results;
 mod retries;
 mod root;
@@ -75,7 +72,6 @@ pub use pages::{Pages, Schedules, Swept};
 pub use query::Query;
 pub use refused::RefusedJob;
 pub(crate) use refused::{MOST_SHOWN, show_last};
-pub use result_of::ResultOf;
 pub use schedule::{AddSchedule, ScheduleAdded};
 pub use schedule_change::ChangeSchedule;
 pub use seen::{ScheduleDetails, ScheduleOrigin, Seen, SeenSchedule, UnreadablePayload};

@@ -1,14 +1,16 @@
 //! Queries, repeated until they succeed or `call_total` has passed. They run on dq's own thread, so that a caller needs no
-//! timer.
+//! timer. A wait for a result is one to its caller; [`results`](super::results) does it.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use serde::de::DeserializeOwned;
 
 use super::call::{Call, Started, Verb};
 use super::error::{CallError, Doing, Failed, Reason, Target};
+use super::no_result::NoResult;
 use super::request::{Deadline, MOST_QUERIES};
 use super::retries::{Retries, repeat};
 use super::root::{Caller, Root};
@@ -16,8 +18,8 @@ use super::sending::{in_time, on_own_thread};
 use crate::job::{BadName, JobId, TopicKey};
 use crate::store::{Store, StoreError, no_answer};
 
-/// Reads something of the store, such as [`get`](super::Provider::get) and [`counts`](super::Provider::counts). It changes nothing, so
-/// it is cancel safe and safe to repeat.
+/// Reads something of the store, such as [`get`](super::Provider::get) and [`counts`](super::Provider::counts), or waits for it as
+/// [`result`](super::Provider::result) does. It changes nothing, so it is cancel safe and safe to repeat.
 pub struct Query<T>(Ask<T>);
 
 /// A request to the store, on its way.
@@ -33,12 +35,40 @@ impl<T: Send + 'static> Call<Query<T>> {
         ask: impl for<'a> Fn(&'a dyn Store, &'a TopicKey, &'a R, u32) -> Asking<'a, A> + Send + Sync + 'static,
         read: impl FnOnce(A) -> T + Send + 'static,
     ) -> Self {
-        Self::new(Query(Box::new(move |within| {
-            Box::pin(
-                async move { query(&caller.root, caller.target(Doing::Query), within, request, ask).await.map(read) },
-            )
-        })))
+        Self::reading(move |within| async move {
+            query(&caller.root, caller.target(Doing::Query), within, request, ask).await.map(read)
+        })
     }
+}
+
+impl<T: 'static> Call<Query<T>> {
+    /// Work of its own that reads, with the time that the call sets for itself.
+    pub(super) fn reading<W: Future<Output = Result<T, CallError>> + Send + 'static>(
+        work: impl FnOnce(Option<Duration>) -> W + Send + 'static,
+    ) -> Self {
+        Self::new(Query(Box::new(|within| Box::pin(work(within)))))
+    }
+}
+
+impl<R: DeserializeOwned + Send + 'static> Call<Query<R>> {
+    /// Waits for the result of a job.
+    pub(super) fn result(caller: Caller, id: Result<JobId, BadName>) -> Self {
+        id.map_or_else(Self::bad, |id| Self::reading(move |within| result(caller, id, within)))
+    }
+}
+
+async fn result<R: DeserializeOwned>(caller: Caller, id: JobId, within: Option<Duration>) -> Result<R, CallError> {
+    let target = Target { id: Some(id.clone()), ..caller.target(Doing::Query) };
+    let (now, deadline) = (caller.environment().now(), caller.root.deadline(within));
+    let why = match caller.inbox.results.wait(|| caller.source(), id, now, deadline.at).await {
+        Ok(Ok(result)) => match result.decode() {
+            Ok(result) => return Ok(result),
+            Err(error) => NoResult::Decode(error),
+        },
+        Ok(Err(why)) => why,
+        Err(reason) => return Err(CallError::failed(target, Failed::NotDone(reason))),
+    };
+    Err(CallError::NoResult { target, why: Box::new(why) })
 }
 
 impl<T: 'static> Verb for Query<T> {

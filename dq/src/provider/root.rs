@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::answered::Answered;
 use super::buffer::Buffer;
 use super::coalescer::Coalescer;
 use super::error::{Doing, Target};
@@ -16,7 +15,7 @@ use super::request::{Deadline, Places, Posted};
 use super::retries::Retries;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
-use crate::job::{AppName, BadName, TopicKey, TopicName};
+use crate::job::{AppName, BadName, ProducerId, TopicKey, TopicName};
 use crate::store::{Outage, Store};
 
 /// The state that all clones of a provider share.
@@ -114,6 +113,22 @@ impl Root {
         drop(inboxes); // closing lets coalescers answer callers, whose code may ask for an inbox
         open.iter().for_each(|inbox| inbox.close());
         open
+    }
+}
+
+/// The producers whose last batch of one is answered, with its number. The store remembers each producer for an hour, so calls share them.
+#[derive(Debug, Default)]
+pub(super) struct Answered(Mutex<Vec<(ProducerId, u64)>>);
+
+impl Answered {
+    /// A producer, and the number of its next batch.
+    pub(super) fn take(&self, environment: &Environment) -> (ProducerId, u64) {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        known.map_or_else(|| (environment.producer_id(), 1), |(id, last)| (id, last + 1))
+    }
+
+    pub(super) fn give_back(&self, producer: (ProducerId, u64)) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(producer);
     }
 }
 

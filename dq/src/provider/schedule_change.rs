@@ -11,10 +11,10 @@ use super::request::{Deadline, Request};
 use super::root::Caller;
 use super::seen::SeenSchedule;
 use super::sending::{call_one, passed};
-use super::setting::this_process;
+use super::setting::{this_process, within_limits};
 use crate::job::{JobId, State};
 use crate::schedule::{Definition, SchedulePause, schedule_id};
-use crate::store::{ChangeKind, Due, JobChange, LONGEST_AUTHOR, LONGEST_REASON};
+use crate::store::{ChangeKind, Due, JobChange, check_said};
 use crate::time::Timestamp;
 
 /// How long to wait for a node that adds the jobs of a tick just now.
@@ -59,10 +59,7 @@ impl Verb for ChangeSchedule {
             if by.is_empty() {
                 *by = this_process();
             }
-            let texts = [("the reason", reason.len(), LONGEST_REASON), ("the author", by.len(), LONGEST_AUTHOR)];
-            if let Some((what, size, limit)) = texts.into_iter().find(|(_, size, limit)| size > limit) {
-                return Err(Invalid::TooLarge { what, size, limit }.into());
-            }
+            within_limits(check_said(reason, by))?;
         }
         Ok(Started::work(self.send(id, within)))
     }

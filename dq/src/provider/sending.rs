@@ -1,4 +1,4 @@
-//! A request of a caller, from its first poll to its answer.
+//! What a call waits for: a place for its requests, a time, work on dq's own thread, and the answers to requests that go together.
 //!
 //! A request needs one of the `unanswered_limit` places of its provider, and as many of its `unanswered_bytes` as it has. While
 //! there are too few, callers wait in the order in which they came, at most until their deadline. That of earlier callers comes
@@ -7,13 +7,10 @@
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use tokio::sync::{AcquireError, oneshot};
 
 use super::error::{Failed, Reason, Target};
@@ -21,54 +18,7 @@ use super::request::{Answer, AnswerReceiver, Deadline, Posted, Request, not_done
 use super::root::{Caller, Root};
 use crate::environment::{Environment, Runtime, Task, or_never, panic_message};
 
-const STOPPED: Answer = Err(Failed::NotDone(Reason::Stopped));
-
-/// Resolves to the answer of one request. Dropped before the request is sent, it takes the request back.
-pub(super) struct Sending {
-    pub(super) target: Target,
-    progress: Progress,
-}
-
-enum Progress {
-    /// Too few places are free: posts the request once there is one.
-    Waiting(BoxFuture<'static, Result<AnswerReceiver, Failed>>),
-    Posted(AnswerReceiver),
-}
-
-impl Sending {
-    /// Posts the request, or waits for a place.
-    pub(super) fn new(caller: Caller, request: Request, within: Option<Duration>) -> Self {
-        let (target, bytes) = (request.target(caller.topic()), request.bytes());
-        let deadline = caller.root.deadline(within);
-        let post = move |caller: &Caller, place| {
-            let (posted, answer) = Posted::new(request, deadline, place);
-            caller.root.post(&caller.inbox, [posted]);
-            answer
-        };
-        let progress = if let Some(place) = caller.root.places.try_one(bytes) {
-            Progress::Posted(post(&caller, place))
-        } else {
-            Progress::Waiting(Box::pin(async move {
-                let place = in_time(&caller.root, deadline, caller.root.places.one(bytes)).await;
-                Ok(post(&caller, place.map_err(Failed::NotDone)?))
-            }))
-        };
-        Self { target, progress }
-    }
-}
-
-impl Future for Sending {
-    type Output = Answer;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        loop {
-            match &mut self.progress {
-                Progress::Posted(answer) => return Pin::new(answer).poll(cx).map(|answer| answer.unwrap_or(STOPPED)),
-                Progress::Waiting(posted) => self.progress = Progress::Posted(ready!(posted.as_mut().poll(cx))?),
-            }
-        }
-    }
-}
+pub(super) const STOPPED: Answer = Err(Failed::NotDone(Reason::Stopped));
 
 /// Waits for a place until the deadline.
 pub(super) async fn in_time<T>(

@@ -145,9 +145,7 @@ impl<T: TopicSetting, const REASON: bool> Verb for ChangeTopic<T, REASON> {
             | TopicChange::ClearLimit(_) => {}
         }
         let set = SetTopic { by: by.unwrap_or_else(this_process), change };
-        if let Err(StoreError::OverLimit { what, size, limit }) = set.check() {
-            return Err(Invalid::TooLarge { what, size, limit }.into());
-        }
+        within_limits(set.check())?;
         Ok(Started::work(async move {
             let ask = move |producer: &dyn Producer, number| producer.set(number, set.clone());
             let set = send(OPERATION, &caller, CALL_BYTES, within, ask).await;
@@ -155,6 +153,14 @@ impl<T: TopicSetting, const REASON: bool> Verb for ChangeTopic<T, REASON> {
             Ok(TopicChanged { before: T::of(before), now: T::of(now) })
         }))
     }
+}
+
+/// What a store would refuse as too large is not sent.
+pub(super) fn within_limits(checked: Result<(), StoreError>) -> Result<(), Invalid> {
+    checked.or_else(|error| match error {
+        StoreError::OverLimit { what, size, limit } => Err(Invalid::TooLarge { what, size, limit }),
+        _ => Ok(()),
+    })
 }
 
 /// Who changes a topic or a schedule, if the caller does not say: host, program and process.

@@ -16,7 +16,6 @@ use super::events::Events;
 use super::inputs::{IntoJson, IntoWhen, read};
 use super::pages::{Pages, Schedules};
 use super::query::Query;
-use super::result_of::ResultOf;
 use super::root::Caller;
 use super::schedule::AddSchedule;
 use super::schedule_change::ChangeSchedule;
@@ -176,7 +175,7 @@ impl TopicProvider {
     }
 
     /// Waits for the result of a job, as [`Provider::result`](super::Provider::result) does.
-    pub fn result<R: DeserializeOwned + Send + 'static>(&self, id: impl ToJobId) -> Call<ResultOf<R>> {
+    pub fn result<R: DeserializeOwned + Send + 'static>(&self, id: impl ToJobId) -> Call<Query<R>> {
         Call::result(self.0.clone(), id.to_job_id())
     }
 

@@ -19,7 +19,6 @@ use super::events::Events;
 use super::inputs::When;
 use super::pages::{Pages, Schedules};
 use super::query::Query;
-use super::result_of::ResultOf;
 use super::root::{Caller, Root};
 use super::schedule::AddSchedule;
 use super::seen::Seen;
@@ -171,7 +170,7 @@ impl Provider {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn result<J: DelayJob, R: DeserializeOwned + Send + 'static>(&self, id: impl ToJobId) -> Call<ResultOf<R>> {
+    pub fn result<J: DelayJob, R: DeserializeOwned + Send + 'static>(&self, id: impl ToJobId) -> Call<Query<R>> {
         self.on::<J, _>(|topic| topic.result(id))
     }
 

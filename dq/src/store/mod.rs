@@ -114,7 +114,7 @@ pub use statistics::{LATENESS_BOUNDS, MOST_MINUTES, MinuteCounts, RECENT_MINUTES
 pub use topic_state::{
     Drain, LONGEST_AUTHOR, LONGEST_REASON, MOST_LEFT, Pause, SetTopic, TopicChange, TopicDelay, TopicSet, TopicState,
 };
-pub(crate) use topic_state::{Gate, Slots};
+pub(crate) use topic_state::{Gate, Slots, check_said};
 
 pub(crate) use operations::other_kind;
 use operations::{operations, query_calls};

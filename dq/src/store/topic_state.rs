@@ -330,21 +330,24 @@ fn back_off_reason(id: &JobId) -> String {
 impl SetTopic {
     /// Refuses texts and limits that are out of their bounds before anything is done.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        let reason = match &self.change {
+        let reason: &str = match &self.change {
             TopicChange::Limit { limit, reason } => {
                 limit.check()?;
-                reason.len()
+                reason
             }
-            TopicChange::Pause { reason, .. } | TopicChange::Drain { reason } => reason.len(),
-            TopicChange::Resume { .. } | TopicChange::Undrain | TopicChange::Delay(_) | TopicChange::ClearLimit(_) => 0,
+            TopicChange::Pause { reason, .. } | TopicChange::Drain { reason } => reason,
+            TopicChange::Resume { .. } | TopicChange::Undrain | TopicChange::Delay(_) | TopicChange::ClearLimit(_) => {
+                ""
+            }
         };
-        let (what, size, limit) = if reason > LONGEST_REASON {
-            ("the size of the reason in bytes", reason, LONGEST_REASON)
-        } else {
-            ("the size of the author in bytes", self.by.len(), LONGEST_AUTHOR)
-        };
-        limited(what, size, limit)
+        check_said(reason, &self.by)
     }
+}
+
+/// Refuses a reason or an author that is too long.
+pub(crate) fn check_said(reason: &str, by: &str) -> Result<(), StoreError> {
+    limited("the size of the reason in bytes", reason.len(), LONGEST_REASON)?;
+    limited("the size of the author in bytes", by.len(), LONGEST_AUTHOR)
 }
 
 /// How many jobs of a topic may be RUNNING on all nodes together (rule 29).
