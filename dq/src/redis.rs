@@ -6,16 +6,16 @@
 //! use std::sync::Arc;
 //!
 //! use dq::ContextFactory;
-//! use dq::redis::{Login, RedisStore, Store};
+//! use dq::redis::{Login, RedisStore};
 //!
 //! fn shop() -> Result<ContextFactory, Box<dyn std::error::Error>> {
 //!     let store = RedisStore::new("rediss://redis.internal:6379")?
 //!         .with_login(|| async { Ok(Login::new("dq", std::fs::read_to_string("/run/secrets/redis")?.trim())) });
-//!     Ok(ContextFactory::new("shop").store(Arc::new(store) as Arc<dyn Store>))
+//!     Ok(ContextFactory::new("shop").store(Arc::new(store)))
 //! }
 //! ```
 
-#[doc(inline)]
+#[doc(hidden)]
 pub use crate::store::Store;
 #[doc(inline)]
 pub use crate::store::redis::{BadRedisUrl, Login, RedisStore};

@@ -52,8 +52,8 @@ impl Listing {
         self
     }
 
-    /// Every setting, in the order of [`NodeSettings`](super::NodeSettings) or [`TopicSettings`](super::TopicSettings). That of a node
-    /// begins with the `store`, if a URL chose it.
+    /// Every setting, in the order of the methods of [`ContextFactory`](crate::ContextFactory) or [`TopicOverrides`](super::TopicOverrides).
+    /// That of a node begins with the `store`, if a URL chose it.
     pub fn all(&self) -> &[Listed] {
         &self.0
     }

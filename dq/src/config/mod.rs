@@ -20,7 +20,7 @@
 //!
 //! # The settings
 //!
-//! [`NodeSettings`] and [`TopicSettings`] list and explain them. Write a duration as `"30s"` or `"1h 30m"`, and a size in bytes.
+//! The methods of [`ContextFactory`](crate::ContextFactory) and [`TopicOverrides`] list and explain them. Write a duration as `"30s"` or `"1h 30m"`, and a size in bytes.
 //!
 //! Intervals of the node limit each other. An interval that you do not set takes the value nearest to its default that fits to the
 //! others, and its source is [`Source::Follows`].
@@ -72,6 +72,7 @@ mod variables;
 pub use listing::{Listed, Listing};
 #[doc(hidden)]
 pub use problem::{Setting, SettingProblem};
+#[doc(hidden)]
 pub use settings::{NodeSettings, TopicSettings};
 pub use source::{Source, SourceLocation};
 #[doc(hidden)]

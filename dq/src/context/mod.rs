@@ -26,7 +26,7 @@ mod topic;
 
 pub use condition::Condition;
 pub use node::health::{ChannelHealth, Health, HealthProbe};
-pub use node::signals::{StopSignal, signals};
+pub use node::signals::signals;
 pub use problems::StartError;
 pub use topic::stats::{Counters, Stopped, TopicDefect, TopicHealth};
 pub(crate) use topic::takeover;

@@ -1,11 +1,9 @@
 //! Bulk changes by filter, in steps.
 
-use serde::Serialize;
-
 use super::filter::JobFilter;
 use super::inspector::Inspector;
 use crate::job::{JobId, State};
-use crate::provider::{Call, CallError, Change, Refusal, TopicProvider};
+use crate::provider::{Call, CallError, Change, Refusal, Swept, TopicProvider};
 use crate::store::{CommandKind, Cursor};
 use crate::time::Timestamp;
 
@@ -23,18 +21,6 @@ pub enum BulkAction {
     Reschedule(Timestamp),
 }
 
-/// How far a bulk change has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[non_exhaustive]
-pub struct BulkProgress {
-    /// Jobs that were looked at; those that have the time of a reschedule already do not count.
-    pub looked_at: usize,
-    /// Jobs that were changed.
-    pub changed: usize,
-    /// Jobs that had gone or moved since they were read, so that nothing was done to them.
-    pub untouched: usize,
-}
-
 /// A change of many jobs, in steps. Made by [`Inspector::bulk`].
 #[derive(Debug, Clone)]
 pub struct Bulk {
@@ -45,7 +31,7 @@ pub struct Bulk {
     action: BulkAction,
     after: Option<Cursor>,
     over: bool,
-    progress: BulkProgress,
+    progress: Swept,
 }
 
 impl Inspector {
@@ -67,7 +53,7 @@ impl Bulk {
         filter: JobFilter,
         action: BulkAction,
     ) -> Self {
-        Self { inspector, topic, state, filter, action, after: None, over: false, progress: BulkProgress::default() }
+        Self { inspector, topic, state, filter, action, after: None, over: false, progress: Swept::default() }
     }
 
     /// Continues where another bulk change stopped; see [`cursor`](Self::cursor).
@@ -83,7 +69,7 @@ impl Bulk {
     }
 
     /// How far it has come.
-    pub const fn progress(&self) -> BulkProgress {
+    pub const fn progress(&self) -> Swept {
         self.progress
     }
 
@@ -94,7 +80,7 @@ impl Bulk {
     ///
     /// # Errors
     /// [`CallError`]; call it again to continue with the same page. Jobs of the page may have been changed.
-    pub async fn step(&mut self) -> Result<Option<BulkProgress>, CallError> {
+    pub async fn step(&mut self) -> Result<Option<Swept>, CallError> {
         if self.over {
             return Ok(None);
         }

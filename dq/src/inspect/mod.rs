@@ -36,7 +36,7 @@ mod timeline;
 mod topic;
 mod why;
 
-pub use bulk::{Bulk, BulkAction, BulkProgress};
+pub use bulk::{Bulk, BulkAction};
 pub use doctor::{Doctor, DoctorProgress, Finding, FindingCode, MOST_FINDINGS, Repaired, Severity};
 pub use filter::{JobFilter, JobsPage, MOST_JOBS};
 pub use groups::{GroupSeat, InspectedGroup, InspectedGroups};
@@ -52,4 +52,5 @@ pub use timeline::{Bucket, Scale, Timeline};
 pub use topic::{DueByPriority, InspectedNode, InspectedTopic, TopicsPage};
 pub use why::Why;
 
-pub use crate::store::Cursor;
+#[doc(no_inline)]
+pub use crate::provider::Cursor;

@@ -13,6 +13,7 @@ mod id;
 mod ident;
 mod json;
 mod kept;
+#[doc(hidden)]
 pub mod limits;
 mod metadata;
 mod node;
@@ -39,7 +40,6 @@ pub use limits::OverLimit;
 pub use metadata::{BadRecord, Cause, Metadata};
 pub use priority::Priority;
 pub use progress::Progress;
-pub use record::Record;
 pub use state::State;
 pub use weight::Weight;
 
@@ -49,3 +49,5 @@ pub use crashes::{Charge, Isolation, Suspicion};
 pub use delay_job::{DelayJob, JobDefaults, Payload};
 #[doc(hidden)]
 pub use ident::{BadToken, NodeId, ProducerId, Sequence, Token, TopicKey};
+#[doc(hidden)]
+pub use record::Record;

@@ -57,7 +57,9 @@ pub use buffer::BufferHealth;
 pub(crate) use buffer::{Bounds, Buffer};
 pub use call::{Call, Verb};
 pub use change::{Change, ChangeMany, Changed, JobOptions};
-pub use command::{AckedOrRequeued, CommandAnswer, JobCommand};
+#[doc(hidden)]
+pub use command::CommandAnswer;
+pub use command::{AckedOrRequeued, JobCommand};
 pub(crate) use define::CodeSchedule;
 pub use error::{CallError, Invalid, Reason, Refusal, Target};
 pub use events::{Event, Events};
@@ -75,7 +77,7 @@ pub(crate) use refused::{MOST_SHOWN, show_last};
 pub use schedule::{AddSchedule, ScheduleAdded};
 pub use schedule_change::ChangeSchedule;
 pub use seen::{ScheduleDetails, ScheduleOrigin, Seen, SeenSchedule, UnreadablePayload};
-pub use setting::{ChangeTopic, TopicChanged, TopicSetting};
+pub use setting::{ChangeTopic, TopicChanged};
 pub use topic::TopicProvider;
 #[doc(hidden)] // documented at the root
 pub use typed::Provider;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::command::command_many;
 use super::error::{CallError, Doing};
 use super::inputs::read_within;
@@ -65,13 +67,15 @@ pub struct Pages<P> {
     payload: PhantomData<fn() -> P>,
 }
 
-/// The result of a command for a whole page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What became of the jobs of a page, or of those that a [bulk change](crate::inspect::Bulk) has come to so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Swept {
-    /// Jobs that were requeued or deleted, or that have a pending command to do so when their run ends.
+    /// Jobs that were looked at; in a bulk change those that have the time of a reschedule already do not count.
+    pub looked_at: usize,
+    /// Jobs that were changed, or that have a pending command for the end of their run.
     pub changed: usize,
-    /// Jobs that had gone or moved since the page was read, so that nothing was done to them.
+    /// Jobs that had gone or moved since they were read, so that nothing was done to them.
     pub untouched: usize,
 }
 
@@ -157,7 +161,7 @@ impl<P> Pages<P> {
         let page = self.read().await?;
         let (caller, within) = self.list.caller()?;
         let ids: Vec<_> = page.jobs.into_iter().map(|job| job.id).collect();
-        let mut swept = Swept::default();
+        let mut swept = Swept { looked_at: ids.len(), ..Swept::default() };
         for outcome in command_many(caller, verb, ids, within).await {
             match outcome?.changed {
                 true => swept.changed += 1,

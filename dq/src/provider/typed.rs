@@ -373,6 +373,7 @@ impl Provider {
     ///
     /// Each root has its own producers and its own bound on unanswered requests. It costs nothing until it is used; then it
     /// runs one task for each topic, which sleeps while there is nothing to send.
+    #[doc(hidden)]
     pub fn root(app: AppName, store: Arc<dyn Store>, environment: Environment, settings: NodeSettings) -> Self {
         Self(Arc::new(Root::new(app, store, environment, settings)), None)
     }

@@ -28,9 +28,8 @@ pub use dq_grammar::{BadCron, Cron, RepeatedTime, SkippedTime};
 pub use missed::OnMissed;
 #[doc(hidden)]
 pub use missed::{Fired, LATE};
-pub use periodic::HasSchedules;
 #[doc(hidden)]
-pub use periodic::{Made, PayloadOf, Periodic, PeriodicSet, PeriodicTimes, encoded, made};
+pub use periodic::{HasSchedules, Made, PayloadOf, Periodic, PeriodicSet, PeriodicTimes, encoded, made};
 #[doc(hidden)]
 pub use times::Ticks;
 pub use times::Times;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 use dq::Provider;
-use dq::inspect::{Bulk, BulkAction, BulkProgress, Inspector};
+use dq::inspect::{Bulk, BulkAction, Inspector};
 use dq::job::State;
-use dq::provider::{CallError, CommandOutcome, Refusal};
+use dq::provider::{CallError, CommandOutcome, Refusal, Swept};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -136,7 +136,7 @@ struct OneChanged<'a> {
 #[derive(Debug, Serialize)]
 struct ManyChanged {
     #[serde(flatten)]
-    progress: BulkProgress,
+    progress: Swept,
     is_done: bool,
     next: Option<String>,
 }

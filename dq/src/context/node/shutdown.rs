@@ -7,7 +7,6 @@ use std::pin::pin;
 use std::time::Duration;
 
 use super::handle::Context;
-use super::signals::StopSignal;
 use crate::context::error::Error;
 use crate::context::topic::stats::Stopped;
 
@@ -27,14 +26,14 @@ impl Context {
     /// to [`run_until`](Self::run_until): one signal then stops both, and the server finishes its requests.
     ///
     /// It also resolves for a signal that came since the first call. From the first call on, these signals no longer end the
-    /// program by themselves. Cheap to clone and cancel safe.
+    /// program by themselves. Cheap to clone and cancel safe; all clones resolve together.
     ///
     /// # Errors
     /// When the operating system refuses to deliver signals.
     ///
     /// # Panics
     /// Outside of a tokio runtime with its IO driver.
-    pub fn signals(&self) -> Result<StopSignal, Error> {
+    pub fn signals(&self) -> Result<impl Future<Output = ()> + Clone + Send + Sync + Unpin + use<>, Error> {
         Ok(self.signals.count(&self.running.environment)?.first())
     }
 

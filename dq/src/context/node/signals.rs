@@ -3,10 +3,8 @@
 //! A node counts them in one place, for itself and for whatever the program runs beside it. So the signal that ends a web server is
 //! never taken for a second one.
 
-use std::fmt;
 use std::future::{Future, pending};
 use std::io;
-use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{self, Poll};
 
@@ -18,26 +16,6 @@ use tokio::sync::watch;
 use crate::context::error::Error;
 use crate::environment::{Environment, Runtime};
 
-/// Resolves at the first signal that ends the program. Made by
-/// [`Context::signals`](crate::context::Context::signals). All clones resolve together.
-#[derive(Clone)]
-#[must_use = "it does nothing until something waits for it"]
-pub struct StopSignal(Shared<BoxFuture<'static, ()>>);
-
-impl Future for StopSignal {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.0).poll(cx)
-    }
-}
-
-impl fmt::Debug for StopSignal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StopSignal").finish_non_exhaustive()
-    }
-}
-
 /// The signal that ends a program without a node, as a future: SIGTERM or SIGINT on Unix, Ctrl-C elsewhere. A node has
 /// [`Context::signals`](crate::context::Context::signals), which it counts as its own.
 ///
@@ -48,9 +26,9 @@ impl fmt::Debug for StopSignal {
 ///
 /// # Panics
 /// Outside of a tokio runtime with its IO driver.
-pub fn signals() -> Result<StopSignal, Error> {
+pub fn signals() -> Result<impl Future<Output = ()> + Clone + Send + Sync + Unpin + 'static, Error> {
     let mut signals = termination_signals()?;
-    Ok(StopSignal(async move { _ = signals.next().await }.boxed().shared()))
+    Ok(async move { _ = signals.next().await }.boxed().shared())
 }
 
 /// Where a node keeps its count, once it has one.
@@ -90,9 +68,9 @@ impl SignalCount {
         Ok(Self(seen))
     }
 
-    /// Resolves at the first signal.
-    pub(super) fn first(mut self) -> StopSignal {
-        StopSignal(async move { _ = self.reaches(1).await }.boxed().shared())
+    /// Resolves at the first signal, and so do all clones.
+    pub(super) fn first(mut self) -> Shared<BoxFuture<'static, ()>> {
+        async move { _ = self.reaches(1).await }.boxed().shared()
     }
 
     /// Waits until so many signals have come, and returns the name of the last. Cancel safe.
