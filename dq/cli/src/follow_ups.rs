@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use bytes::Bytes;
 use dq::job::{AppName, TopicKey, TopicName};
 use dq::store::{BatchAnswer, FollowUpOutcome, MOST_READ, OutboxEntry, Packed, Producer, Store, relay_of};
 use serde::{Deserialize, Serialize};
 
 use crate::ask::Repeating;
 use crate::failure::Failure;
+use crate::job_line::decoded;
 
 /// Follow-ups of one outcome for one topic that have not arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,9 +39,7 @@ impl FollowUpLine {
     /// # Errors
     /// What is wrong with the line.
     pub(crate) fn into_entry(self) -> Result<(TopicName, OutboxEntry), String> {
-        let batch = BASE64_STANDARD.decode(&self.batch_base64);
-        let batch =
-            Packed::from_bytes(Bytes::from(batch.map_err(|error| format!("`batch_base64` is no base64: {error}"))?));
+        let batch = Packed::from_bytes(decoded("batch_base64", &self.batch_base64)?);
         let entry = OutboxEntry { target: self.target, position: self.position, after: self.after, batch };
         entry.batch().map_err(|error| error.to_string())?;
         Ok((self.topic, entry))

@@ -158,9 +158,7 @@ impl JobLine {
         let record = match (self.payload, self.payload_base64, self.record_base64) {
             (Some(raw), None, None) => record_of(at, &metadata, raw.get().as_bytes())?,
             (None, Some(text), None) => record_of(at, &metadata, &decoded("payload_base64", &text)?)?,
-            (None, None, Some(text)) if is_default(&metadata) => {
-                Record::from_bytes(Bytes::from(decoded("record_base64", &text)?))
-            }
+            (None, None, Some(text)) if is_default(&metadata) => Record::from_bytes(decoded("record_base64", &text)?),
             (None, None, Some(text)) => {
                 let bytes = text.len();
                 return Err(format!(
@@ -212,8 +210,9 @@ fn as_json(payload: &[u8]) -> Option<Box<RawValue>> {
     (raw.get() == text).then_some(raw)
 }
 
-fn decoded(field: &str, text: &str) -> Result<Vec<u8>, String> {
-    BASE64_STANDARD.decode(text).map_err(|error| format!("`{field}` is no base64: {error}"))
+/// The bytes of a field that has them as base64.
+pub(crate) fn decoded(field: &str, text: &str) -> Result<Bytes, String> {
+    BASE64_STANDARD.decode(text).map(Bytes::from).map_err(|error| format!("`{field}` is no base64: {error}"))
 }
 
 fn ms(period: Duration) -> u64 {
