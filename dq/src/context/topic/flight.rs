@@ -1,7 +1,7 @@
 //! Flight: which requests of a topic are in flight, in order, and when one of each kind may be sent again.
 //!
-//! It is the pipeline without I/O: the owners hand their requests over here, and the [wire](super::wire) sends what is in `outbox`
-//! and reads the answers in the order of `in_flight`. Only `renew` is apart, because it must not wait behind a large answer: it may
+//! It is the pipeline without I/O: the owners hand their requests over here, and the wire of the task (in `event_loop.rs`) sends what is
+//! in `outbox` and reads the answers in the order of `in_flight`. Only `renew` is apart, because it must not wait behind a large answer: it may
 //! use another connection, and its answer is read when it arrives.
 //!
 //! When an answer does not arrive in time, everything in flight is forgotten. The store may execute it later, or never (rule 6).

@@ -16,18 +16,18 @@
 //!
 //! | beside the owners | |
 //! |---|---|
-//! | [`flight`], [`wire`] | the requests in flight, and the link that carries them |
+//! | [`flight`] | the requests in flight |
 //! | [`slab`] | the numbers of held jobs and of runs |
 //! | [`relay`] | the task that brings follow-ups to their topics |
 //! | [`run`] | what runs on the user's runtime |
 //! | [`window`] | how much a request asks for |
 //! | [`stats`] | what `health()` and the metrics show |
 //!
-//! The way of a job through these files: [`event_loop`] and [`wire`] bring an answer, `machine/answers.rs` takes it in, `claims/mod.rs`
-//! asks for more and says how many may start, and `outcomes/mod.rs` admits the job, which is in [`held`] from then on.
-//! `runs/listener.rs` makes the run, `runs/table.rs` keeps it, `run/runners.rs` and `run/task.rs` execute it, and `runs/ends.rs` takes in how
-//! it ended. `outcomes/decide.rs` says what becomes of the job, and `outcomes/mod.rs` sends that through the [`flight`] until the store has
-//! judged it. The job leaves [`held`].
+//! The way of a job through these files: [`event_loop`] brings an answer, `machine/answers.rs` takes it in, `claims/transfer.rs` asks for
+//! more, as many as `claims/permits.rs` says, and `outcomes/mod.rs` admits the job, which is in [`held`] from then on. `runs/listener.rs`
+//! makes the run, `runs/table.rs` keeps it, `run/runners.rs` and `run/task.rs` execute it, and `runs/ends.rs` takes in how it ended.
+//! `outcomes/decide.rs` says what becomes of the job, and `outcomes/ack.rs` sends that through the [`flight`] until the store has judged
+//! it. The job leaves [`held`].
 //!
 //! Outside of this folder only [`Parts`], [`Topic`], [`StopOrder`], [`stats`] and [`takeover`] are visible: the supervisor makes a topic
 //! from its parts and runs it, `health()` reads its counters, and the log of a start says within which time others take over.
@@ -54,7 +54,6 @@ mod slab;
 mod stage;
 pub(super) mod stats;
 mod window;
-mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
