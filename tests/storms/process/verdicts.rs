@@ -42,7 +42,7 @@ const LEASES: &str = "dq::context::topic::lease";
 
 /// Whether an event may be one of them.
 pub fn is_wanted(metadata: &Metadata<'_>) -> bool {
-    let is_verdict = *metadata.level() == Level::DEBUG && metadata.target() == "dq::context::topic::outcomes::report";
+    let is_verdict = *metadata.level() == Level::DEBUG && metadata.target() == "dq::context::topic::outcomes::ack";
     let others = ["dq::context::topic::runs::isolation", LEASES];
     metadata.is_event() && (is_verdict || others.contains(&metadata.target()))
 }

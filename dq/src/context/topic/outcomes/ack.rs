@@ -1,7 +1,8 @@
 //! Ack: sends the outcomes of runs, many in one request, and acts on the verdicts.
 //!
 //! Outcomes that arrive while a request is in flight go with the next one; there is no timer. The node sends an outcome until
-//! the store has judged it, over any number of links; its token makes a repeat harmless.
+//! the store has judged it, over any number of links; its token makes a repeat harmless. The log has a line for each verdict, and one more
+//! for a DEAD job; `docs/guide/logs.md` has the table of levels.
 
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use crate::context::topic::flight::Subject;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
 use crate::context::topic::slab::HeldId;
-use crate::context::topic::stage::Stage;
-use crate::job::{JobId, Metadata};
+use crate::context::topic::stage::{HeldJob, Stage};
+use crate::job::{Cause, JobId, Metadata};
+use crate::listener::log_text;
 use crate::store::step::{Change, Settle, Verdict};
 use crate::store::{FollowUps, RequestKind};
 
@@ -22,6 +24,20 @@ const FEWEST_BESIDE: usize = 100;
 
 /// How long an outcome that the store could not settle waits. The others of its request are settled.
 const UNSETTLED_PAUSE: Duration = Duration::from_secs(1);
+
+/// What became of a job, in a word.
+const fn word(change: &Change) -> &'static str {
+    match change.alone() {
+        Change::Ack | Change::Then(..) => "acked",
+        Change::Rejoin(_) => "rejoined",
+        Change::Retry(_) => "retried",
+        Change::Rollback => "given back",
+        Change::Park => "parked",
+        Change::Dead => "DEAD",
+        Change::Drop => "dropped",
+        Change::Tick(_) => "ticked",
+    }
+}
 
 impl Outcomes {
     /// Sends the outcomes that are ready, as many as the budget allows in a request. While a request is in flight, a second one goes
@@ -118,4 +134,55 @@ impl Outcomes {
         }
         held.remove(id);
     }
+
+    /// Logs the verdict on an outcome.
+    fn report_verdict(&self, job: &HeldJob, change: &Change, verdict: &Verdict) {
+        let (topic, id, fence) = (&self.parts.key.topic, &job.id, job.token.fence.0);
+        let (attempt, outcome) = (job.metadata.attempts, word(change));
+        let verdict = match verdict {
+            Verdict::Done => {
+                tracing::debug!(%topic, job.id = %id, attempt, fence, outcome, verdict = "taken", "{outcome}");
+                if *change.alone() == Change::Dead {
+                    self.report_dead(job);
+                }
+                return;
+            }
+            Verdict::Stale => "stale",
+            Verdict::Dropped => "dropped",
+            Verdict::Later => "later",
+            Verdict::Failed(_) => "failed",
+        };
+        tracing::debug!(%topic, job.id = %id, attempt, fence, outcome, verdict, "the store did not take an outcome");
+    }
+
+    /// Logs the end of a job that was given up.
+    fn report_dead(&self, job: &HeldJob) {
+        let (attempts, cause, error) = end(job);
+        let (topic, id, fence) = (&self.parts.key.topic, &job.id, job.token.fence.0);
+        let crashes = Some(job.crashes).filter(|crashes| *crashes > 0);
+        tracing::error!(%topic, job.id = %id, attempts, crashes, fence, %cause, error, "the job is DEAD");
+    }
+
+    /// Logs that it is unknown whether an outcome took effect: an earlier sending of it had no answer (rule 10).
+    fn report_unknown(&self, job: &HeldJob, change: &Change, was_to_run: bool) {
+        let (topic, id, fence) = (&self.parts.key.topic, &job.id, job.token.fence.0);
+        match change.alone() {
+            _ if was_to_run => {
+                tracing::error!(%topic, job.id = %id, fence, "the ack on claim of this job had no answer; its handler does not start, and the job may be lost");
+            }
+            Change::Dead => {
+                let (attempts, cause, error) = end(job);
+                tracing::error!(%topic, job.id = %id, attempts, fence, %cause, error, "the job is DEAD, or another run has it: the store's answer was lost");
+            }
+            other => {
+                tracing::debug!(%topic, job.id = %id, fence, outcome = word(other), "it is unknown whether this outcome counted: the store has taken it before, or another run has the job");
+            }
+        }
+    }
+}
+
+/// The attempts, the cause and the last error of a job that was given up.
+fn end(job: &HeldJob) -> (u16, Cause, &str) {
+    let (cause, error) = job.last_failure();
+    (job.metadata.attempts, cause, log_text(cause, error))
 }

@@ -3,37 +3,42 @@
 //!
 //! The store learns that a job is exhausted before `final_retry` is called (rule 15). If the node dies in between, the next
 //! claim calls `final_retry` again and never `on_due`.
+//!
+//! The log has one line for a failed attempt, when it is known what follows, and one for a batch that fails as a whole. A decoder's text
+//! quotes the payload, so it is kept with the job and stays out of the log. `docs/guide/logs.md` has the table of levels.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use humantime::format_duration;
+
 use super::Outcomes;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
-use crate::context::topic::run::{Ended, Failed, RunJobs, change, paced, wanted_retry};
+use crate::context::topic::run::{Ended, Failed, RunJobs, change, wanted_retry};
 use crate::context::topic::slab::HeldId;
 use crate::context::topic::stage::{HeldJob, Mode, Stage};
+use crate::environment::Environment;
 use crate::job::{Cause, JobId, Token};
-use crate::listener::Returned;
-use crate::listener::{Drafts, Failure, OnTimeout, RetryDelay, UnackedDecision};
+use crate::listener::{Decision, Drafts, Failure, OnTimeout, RetryDelay, Returned, UnackedDecision, log_text};
 use crate::store::RequestKind;
-use crate::store::step::{Change, Ending, Exhaust, NoteVerdict};
+use crate::store::step::{Change, Ending, Exhaust, NoteVerdict, RejoinDue};
 use crate::time::LONGEST_DELAY;
 
 /// What follows a failure.
 #[derive(Debug)]
-pub(super) struct Next {
+struct Next {
     /// The delay before the next attempt; `None`: there is none.
-    pub(super) delay: Option<Duration>,
+    delay: Option<Duration>,
     /// How many attempts there are in all; `None`: only the listener's `retry_delay` knows.
-    pub(super) attempts: Option<u32>,
+    attempts: Option<u32>,
     /// The handler has given the job up.
-    pub(super) is_fatal: bool,
+    is_fatal: bool,
 }
 
 impl Next {
     /// How many attempts are left after this failed one; `None`: only `retry_delay` knows.
-    pub(super) fn attempts_left(&self, attempt: u16) -> Option<u32> {
+    fn attempts_left(&self, attempt: u16) -> Option<u32> {
         self.delay.map_or(Some(0), |_| self.attempts.map(|of| of.saturating_sub(attempt.into())))
     }
 }
@@ -41,11 +46,62 @@ impl Next {
 /// How many `exhaust` requests may be in flight.
 const MOST_EXHAUSTS: usize = 32;
 
+/// The least time until a job runs again that a rejoin would run at once.
+const REJOINS_AFTER: Duration = Duration::from_secs(1);
+
+/// What a decision asks of the store. A job without a delay of its own (`as_added`) that would run again at once, for ever, waits for a
+/// second.
+fn paced(decision: &Decision, as_added: Duration, environment: &Environment) -> Result<Change, Failure> {
+    let due = match change(decision, environment)? {
+        Change::Rejoin(due) => due,
+        other => return Ok(other),
+    };
+    let wall = environment.wall();
+    Ok(Change::Rejoin(match due {
+        RejoinDue::AsAdded if as_added.is_zero() => RejoinDue::After(REJOINS_AFTER),
+        RejoinDue::After(delay) if delay.is_zero() => RejoinDue::After(REJOINS_AFTER),
+        RejoinDue::BackOff(delay) => RejoinDue::BackOff(delay.max(REJOINS_AFTER)),
+        // Not `After`: the clock of the store may be behind, and it must not run before the time.
+        RejoinDue::At(at) if as_added.is_zero() && at <= wall => RejoinDue::At(wall.after(REJOINS_AFTER)),
+        due => due,
+    }))
+}
+
+/// How many of its jobs the line about a batch names.
+const MOST_NAMED: usize = 3;
+
+/// The failures of the jobs of a batch.
+#[derive(Debug, Default)]
+struct Together {
+    jobs: usize,
+    /// The first of them.
+    named: Vec<JobId>,
+    /// The fewest that a job has; `None`: only `retry_delay` knows.
+    attempts_left: Option<u32>,
+    /// Those of the first; `None`: no job has failed.
+    cause: Option<Cause>,
+    error: String,
+}
+
+impl Together {
+    /// Notes that a job failed.
+    fn add(&mut self, id: &JobId, attempts_left: Option<u32>, cause: Cause, error: &str) {
+        if self.cause.is_none() {
+            (self.cause, self.error) = (Some(cause), error.to_owned());
+        }
+        if self.named.len() < MOST_NAMED {
+            self.named.push(id.clone());
+        }
+        self.jobs += 1;
+        self.attempts_left = self.attempts_left.into_iter().chain(attempts_left).min();
+    }
+}
+
 impl Outcomes {
     /// A run has ended, or is given up: decides for each of these jobs that is still held. `failed` is what its task has reported
-    /// before. The log has one line for jobs that end `together`.
+    /// before. The log has one line for what jobs share that end `together`.
     pub(crate) fn decide_run(
-        &mut self,
+        &self,
         jobs: RunJobs,
         together: usize,
         failed: Option<Failed>,
@@ -53,17 +109,26 @@ impl Outcomes {
         held: &mut Held,
     ) {
         if let RunJobs::One(job) = jobs {
-            return self.decide(job.held, failed, ended, held);
+            return self.decide(job.held, failed, ended, None, held);
         }
-        self.begin_together(together);
+        let mut together = (together > 1).then(Together::default);
         for (place, job) in jobs.into_list() {
-            self.decide(job.held, failed.clone(), ended.for_job(place), held);
+            self.decide(job.held, failed.clone(), ended.for_job(place), together.as_mut(), held);
         }
-        self.report_together();
+        if let Some(together) = together {
+            self.report_together(together);
+        }
     }
 
     /// What follows from the end of a run, if its job is still held. `failed` is what its task has reported before.
-    fn decide(&mut self, id: HeldId, failed: Option<Failed>, ended: Ended, held: &mut Held) {
+    fn decide(
+        &self,
+        id: HeldId,
+        failed: Option<Failed>,
+        ended: Ended,
+        together: Option<&mut Together>,
+        held: &mut Held,
+    ) {
         let Some(job) = held.at(id) else { return };
         let asked = match &ended {
             Ended::Asked(Some(delay)) => delay.clone(),
@@ -85,12 +150,10 @@ impl Outcomes {
             (None, Ended::Dropped | Ended::TakenBack | Ended::Asked(_) | Ended::AskedEach(_)) => Ok(Change::Rollback),
             (None, Ended::Panicked(message)) => Err(Failure::new(Cause::Panic, message)),
             (None, Ended::Returned(Returned::Failed(failure))) => Err(failure),
-            (None, Ended::Returned(Returned::Decided(decision))) => {
-                change(&decision, environment).map(|change| paced(change, as_added, environment))
-            }
+            (None, Ended::Returned(Returned::Decided(decision))) => paced(&decision, as_added, environment),
             (None, Ended::Returned(Returned::Keeping(decision, state))) => {
                 kept = Some(state);
-                change(&decision, environment).map(|change| paced(change, as_added, environment))
+                paced(&decision, as_added, environment)
             }
             (None, Ended::Returned(Returned::Followed(next, result))) => {
                 kept = result;
@@ -111,7 +174,7 @@ impl Outcomes {
                 if is_wanted || (!is_final && job.mode == Mode::Due) {
                     let next = self.spend_attempt(id, failure, asked, held);
                     if let (Some(next), Some(job)) = (next.filter(|_| !is_wanted), held.get(id)) {
-                        self.report_failure(job, &next);
+                        self.report_failure(job, &next, together);
                     }
                     return;
                 }
@@ -206,6 +269,59 @@ impl Outcomes {
             NoteVerdict::Stale => moment.held.remove(id),
             NoteVerdict::Done if may_start => moment.push(Effect::FinalRetry(id)),
             NoteVerdict::Done | NoteVerdict::Ended | NoteVerdict::Cancelled => moment.held.roll_back(id),
+        }
+    }
+
+    /// Logs in one line what the jobs share that have failed together.
+    fn report_together(&self, together: Together) {
+        let Together { jobs, named, attempts_left, cause: Some(cause), error } = together else { return };
+        let (topic, named) = (&self.parts.key.topic, named.iter().map(JobId::as_str).collect::<Vec<_>>());
+        if attempts_left.is_some_and(|left| left <= 1) {
+            tracing::warn!(%topic, jobs, first = ?named, attempts_left, %cause, error, "a batch failed, and jobs of it have one attempt left, or none");
+        } else {
+            tracing::info!(%topic, jobs, first = ?named, attempts_left, %cause, error, "a batch failed, and its jobs are retried");
+        }
+    }
+
+    /// Logs a failed attempt: the last but one, and what follows it, at WARN. The job has its new metadata. What it shares with
+    /// other jobs of its batch is one line for all of them, in [`report_together`](Self::report_together).
+    fn report_failure(&self, job: &HeldJob, next: &Next, together: Option<&mut Together>) {
+        let (topic, id, fence, metadata) = (&self.parts.key.topic, &job.id, job.token.fence.0, &job.metadata);
+        let (attempt, of, cause) = (metadata.attempts, next.attempts, metadata.cause.unwrap_or(Cause::Error));
+        let error = log_text(cause, metadata.error.as_deref().unwrap_or_default());
+        let retry_in = next.delay.map(format_duration);
+        if let Some(together) = together {
+            together.add(id, next.attempts_left(attempt), cause, error);
+            let retry_in = retry_in.as_ref().map(tracing::field::display);
+            tracing::debug!(%topic, job.id = %id, attempt, of, retry_in, fence, %cause, "the handler of the batch failed");
+            return;
+        }
+        let Some(retry_in) = retry_in else {
+            if cause == Cause::Decode {
+                return; // no handler ran: the line about the DEAD job says all
+            }
+            if next.is_fatal {
+                tracing::warn!(%topic, job.id = %id, attempt, fatal = true, fence, %cause, error, "the handler failed, and gave the job up: `final_retry` follows");
+            } else {
+                tracing::warn!(%topic, job.id = %id, attempt, of, fence, %cause, error, "the handler failed, and no attempt is left: `final_retry` follows");
+            }
+            return;
+        };
+        if next.attempts_left(attempt).is_some_and(|left| left <= 1) {
+            tracing::warn!(%topic, job.id = %id, attempt, of, %retry_in, fence, %cause, error, "the handler failed, and one attempt is left");
+        } else {
+            tracing::info!(%topic, job.id = %id, attempt, of, %retry_in, fence, %cause, error, "the handler failed, and is retried");
+        }
+    }
+
+    /// Logs that `final_retry` or `process_unacked` failed.
+    fn report_other_failure(&self, job: &HeldJob, failure: &Failure, is_final: bool) {
+        let (topic, id, fence, cause) = (&self.parts.key.topic, &job.id, job.token.fence.0, failure.cause);
+        let error = failure.log_text();
+        if is_final {
+            tracing::warn!(%topic, job.id = %id, fence, %cause, error, "`final_retry` failed; the job becomes DEAD all the same");
+        } else {
+            tracing::info!(%topic, job.id = %id, fence, %cause, error, "`process_unacked` failed; the job stays UNACKED for another period");
         }
     }
 }

@@ -2,11 +2,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`decide`] | what the end of a run means for its job, and when a failed one runs again |
-//! | [`ack`] | sends the outcomes, and acts on the verdicts |
+//! | [`decide`] | what the end of a run means for its job, when a failed one runs again, and what the log says of that |
+//! | [`ack`] | sends the outcomes, acts on the verdicts and logs them |
 //! | [`notes`] | saves the checkpoints of running handlers, and their progress |
 //! | [`ticks`] | a claimed job that is a schedule |
-//! | [`report`] | what the log says of all this |
 //!
 //! The fields are private to this folder. All owners borrow the jobs ([`Held`](super::held::Held)), which keep their own counters and
 //! queues.
@@ -14,7 +13,6 @@
 mod ack;
 mod decide;
 mod notes;
-mod report;
 mod ticks;
 
 use std::collections::BTreeMap;
@@ -30,13 +28,10 @@ use crate::schedule::checked;
 use crate::store::step::{Change, Claim};
 use crate::time::Timestamp;
 use notes::Notes;
-use report::Together;
 
 /// What becomes of the held jobs.
 pub(super) struct Outcomes {
     parts: Arc<Parts>,
-    /// The jobs of a batch fail together, just now.
-    together: Option<Together>,
     /// When the log last named a schedule that no code of this program defines.
     strangers: BTreeMap<String, Duration>,
     notes: Notes,
@@ -44,7 +39,7 @@ pub(super) struct Outcomes {
 
 impl Outcomes {
     pub(super) fn new(parts: Arc<Parts>) -> Self {
-        Self { parts, together: None, strangers: BTreeMap::new(), notes: Notes::default() }
+        Self { parts, strangers: BTreeMap::new(), notes: Notes::default() }
     }
 
     /// Takes in a claimed job, which starts then if it is not yet due. Undecodable and expired ones go to DEAD without a run.

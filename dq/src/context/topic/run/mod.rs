@@ -14,7 +14,7 @@ mod task;
 pub(super) use jobs::{BatchJobs, RunJob, RunJobs};
 pub(super) use making::{PayloadFunction, making};
 pub(super) use report::{
-    BEGINS_WITHIN, Checkpoint, Ended, Failed, LeaseEnd, RunEvent, Tasks, change, paced, wanted_retry,
+    BEGINS_WITHIN, Checkpoint, Ended, Failed, LeaseEnd, RunEvent, Tasks, change, wanted_retry,
 };
 pub(super) use runners::Runners;
 pub(super) use task::{BatchReport, BatchWork, PreparedRun, RunTask, Work};

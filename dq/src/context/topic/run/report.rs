@@ -205,7 +205,7 @@ pub(crate) fn change(decision: &Decision, environment: &Environment) -> Result<C
         Decision::Ack => return Ok(Change::Ack),
         Decision::Rejoin => return Ok(Change::Rejoin(RejoinDue::AsAdded)),
         Decision::RejoinAfter(delay) => return Ok(Change::Rejoin(RejoinDue::After(*delay))),
-        Decision::BackOff(delay) => return Ok(Change::Rejoin(RejoinDue::BackOff((*delay).max(REJOINS_AFTER)))),
+        Decision::BackOff(delay) => return Ok(Change::Rejoin(RejoinDue::BackOff(*delay))),
         Decision::RejoinAt(time) => {
             let at = Timestamp::from(*time);
             if at.since(environment.wall()) <= LONGEST_DELAY {
@@ -218,25 +218,6 @@ pub(crate) fn change(decision: &Decision, environment: &Environment) -> Result<C
         Decision::BadDelay(text) => text,
     };
     Err(Failure::new(Cause::Error, text))
-}
-
-/// The least time until a job runs again that a rejoin would run at once.
-pub(crate) const REJOINS_AFTER: Duration = Duration::from_secs(1);
-
-/// The change, or one that waits for a second: a job without a delay of its own (`as_added`) would run again at once, for ever.
-pub(crate) fn paced(change: Change, as_added: Duration, environment: &Environment) -> Change {
-    let due = match change {
-        Change::Rejoin(due) => due,
-        other => return other,
-    };
-    let wall = environment.wall();
-    Change::Rejoin(match due {
-        RejoinDue::AsAdded if as_added.is_zero() => RejoinDue::After(REJOINS_AFTER),
-        RejoinDue::After(delay) if delay.is_zero() => RejoinDue::After(REJOINS_AFTER),
-        // Not `After`: the clock of the store may be behind, and it must not run before the time.
-        RejoinDue::At(at) if as_added.is_zero() && at <= wall => RejoinDue::At(wall.after(REJOINS_AFTER)),
-        due => due,
-    })
 }
 
 /// The failure of a parked job for which `process_unacked` wants a retry.
