@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture, abortable};
 
-use super::report::{RunEvent, Tasks};
+use super::{RunEvent, Tasks};
 use crate::environment::Runtime;
 use crate::job::{JobId, Token};
 use crate::schedule::Made;

@@ -17,8 +17,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::report::text;
 use super::task::PreparedRun;
+use super::text;
 use crate::environment::Environment;
 
 /// How many handlers a runner runs before it lets other tasks of its runtime run, if none of them waits for anything.

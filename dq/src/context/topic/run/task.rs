@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tracing::{Instrument, Span};
 
-use super::report::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of, text, wanted_retry};
+use super::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of, text, wanted_retry};
 use crate::context::topic::slab::RunId;
 use crate::environment::Entry;
 use crate::job::Record;
@@ -274,7 +274,7 @@ mod tests {
     use futures_util::future::BoxFuture;
     use tokio::sync::mpsc;
 
-    use super::super::report::LeaseEnd;
+    use super::super::LeaseEnd;
     use super::*;
     use crate::environment::{Environment, Outlook, Seeded};
     use crate::job::{Codec, Fence, JobId, Metadata, TopicName};

@@ -116,7 +116,7 @@ impl Counts {
         change(&mut self.detached, usize::from(run.detached));
         if let RunJobs::Batch(batch) = &run.jobs {
             change(&mut self.batches, 1);
-            change(&mut self.batched, batch.left());
+            change(&mut self.batched, run.jobs.left());
             change(&mut self.batched_bytes, batch.bytes);
         }
     }
@@ -161,8 +161,9 @@ impl Table {
 
     /// Fires the cancellation token of a job of a run. Whether the handler stops is up to the handler.
     pub(super) fn ask_to_stop(&self, run_id: RunId, id: HeldId) {
-        if let Some(run) = self.running.get(run_id) {
-            run.jobs.cancel_job(id);
+        let run = self.running.get(run_id);
+        if let Some(job) = run.and_then(|run| run.jobs.jobs().find(|job| job.held == id)) {
+            job.control.cancel();
         }
     }
 
@@ -186,7 +187,7 @@ impl Table {
         let Some(place) = self.batch_mut(run_id).and_then(|batch| batch.place(id)) else { return false };
         let Some(job) = self.take_job(run_id, place) else { return false };
         job.control.cancel();
-        if self.batch_mut(run_id).is_some_and(|batch| batch.left() == 0) {
+        if self.running.get(run_id).is_some_and(|run| run.jobs.left() == 0) {
             self.give_up(run_id);
         }
         true
