@@ -4,13 +4,11 @@
 //! decides is reported at once, so the end of its task concerns only the others. [`BatchReport`] knows which these are, because the
 //! batch may outlive the handler and decide from another task.
 
-use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use tracing::{Instrument, Span};
 
 use super::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of, text, wanted_retry};
@@ -44,29 +42,23 @@ impl RunTask {
         Self { tasks, run, control, entry: Some(entry), needs_lease, ended: Ended::Dropped }
     }
 
-    /// Begins the run, and makes the future of its handler. `None`: the run was taken back.
-    fn begin(&mut self, work: Work) -> Option<Handler> {
+    /// Runs the handler, unless the run was taken back. If the handler fails, asks `retry_delay` for each job that has no outcome and whose
+    /// number of failed runs is known. Dropping what this returns reports how the run ended; `None`: it was given up, and that is reported.
+    async fn run(mut self, work: Work) -> Option<Self> {
         if !self.begins() {
-            return None;
+            return Some(self);
         }
         let (name, is_swept, batch, failed) = match &work {
             Work::One { call, failed, .. } => (name(call), *call == HandlerCall::ProcessUnacked, None, *failed),
             Work::Batch(batch) => ("the handler", false, Some(batch.report.clone()), None),
         };
         let listener = Arc::clone(&self.tasks.listener);
-        let future = catch_unwind(AssertUnwindSafe(|| match work {
+        let handler = catch_unwind(AssertUnwindSafe(|| match work {
             Work::One { call, record, delivery, .. } => listener.call(call, record, delivery),
             Work::Batch(BatchWork { listener, jobs, report, control }) => listener.call_batch(jobs, report, control),
         }));
-        Some(Handler { future, name, is_swept, batch, failed })
-    }
-
-    /// Waits for the handler. If it fails, asks `retry_delay` for each job that has no outcome and whose number of failed runs is known.
-    /// `None`: the run was given up.
-    async fn end(mut self, handler: Handler) -> Option<Self> {
-        let Handler { future, name, is_swept, batch, failed } = handler;
-        let returned = match future {
-            Ok(future) => self.control.until_given_up(AssertUnwindSafe(future).catch_unwind()).await,
+        let returned = match handler {
+            Ok(handler) => self.control.until_given_up(AssertUnwindSafe(handler).catch_unwind()).await,
             Err(panic) => Some(Err(panic)),
         };
         self.ended = match returned {
@@ -175,25 +167,11 @@ pub(crate) enum Work {
     Batch(BatchWork),
 }
 
-/// A handler that has begun.
-struct Handler {
-    future: Result<BoxFuture<'static, Returned>, Box<dyn Any + Send>>,
-    name: &'static str,
-    is_swept: bool,
-    batch: Option<Arc<BatchReport>>,
-    /// As in [`Work::One`].
-    failed: Option<u32>,
-}
-
 impl PreparedRun {
-    /// Runs the handler, unless the run was taken back. Dropping what this returns reports how the run ended; `None`: it was
-    /// given up, and that is reported.
+    /// As [`RunTask::run`].
     pub(crate) async fn run(self) -> Option<RunTask> {
-        let Self { mut task, work, span } = self;
-        match span.in_scope(|| task.begin(work)) {
-            Some(handler) => task.end(handler).instrument(span).await,
-            None => Some(task),
-        }
+        let Self { task, work, span } = self;
+        task.run(work).instrument(span).await
     }
 }
 
