@@ -1,5 +1,4 @@
 //! A batch of jobs, as its handler receives it: the jobs, and what decides each of them.
-#![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows `Outcomes` to `dq-testing`
 
 use std::fmt;
 use std::future::Future;
@@ -12,18 +11,12 @@ use serde::Serialize;
 
 use super::channel::{Channel, Decided};
 use super::control::RunControl;
+use super::erased::{Outcomes, Returned, returned};
 use super::failure::JobError;
 use super::job::Job;
 use super::notes::CheckpointError;
-use super::returned::{Returned, returned};
 use crate::job::StateError;
 use crate::time::IntoDelay;
-
-/// Takes in how each job of a batch ends before its handler returns.
-pub trait Outcomes: fmt::Debug + Send + Sync {
-    /// This is the outcome of the job at this place of the batch. `false`: the job has one already, or the batch is over.
-    fn ended(&self, place: usize, returned: Returned) -> bool;
-}
 
 /// The jobs that one call of a handler takes: a slice of [`Job`]s, and the methods that decide each of them.
 ///

@@ -1,4 +1,4 @@
-//! A listener without its payload type: the code behind this needs no generics.
+//! A listener without its payload type, and how its calls end: the code behind this needs no generics.
 #![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
 
 use std::fmt;
@@ -8,15 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use super::batch::Outcomes;
-use super::channel::Channel;
+use super::channel::{Channel, Decided, Decision};
 use super::control::RunControl;
-use super::delay_listener::{DelayListener, RetryDelay};
-use super::failure::Failure;
+use super::delay_listener::{DelayListener, RetryDelay, UnackedDecision};
+use super::failure::{Failure, JobError};
 use super::job::{Delivery, Job};
-pub use super::returned::Returned;
-use super::returned::{returned, unacked};
-use crate::job::{Cause, Codec, Record};
+use super::next::Drafts;
+use crate::job::{Cause, Codec, KeptState, Record};
 
 /// The handler to call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +25,45 @@ pub enum HandlerCall {
     FinalRetry(Failure),
     /// `process_unacked`.
     ProcessUnacked,
+}
+
+/// How a call ended, short of a panic or a timeout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Returned {
+    /// `on_due` decided.
+    Decided(Decision),
+    /// `on_due` decided, and keeps a state for the next run, or with an ack a result for callers.
+    Keeping(Decision, KeptState),
+    /// `on_due` acked, perhaps with a result, and this follows.
+    Followed(Drafts, Option<KeptState>),
+    /// `final_retry` returned, and this follows.
+    FinalRetried(Option<Drafts>),
+    /// `process_unacked` decided.
+    Unacked(UnackedDecision),
+    /// The handler returned an error; or the payload did not decode, then the cause is [`Cause::Decode`].
+    Failed(Failure),
+}
+
+/// How the result of a handler ends a job.
+pub(crate) fn returned(result: Result<Decided, JobError>) -> Returned {
+    match result.map(Decided::into_parts) {
+        Ok((Decision::BadDelay(text), ..)) => Returned::Failed(Failure::new(Cause::Error, text)),
+        Ok((Decision::Dead(reason), state, next)) => {
+            Returned::Failed(Failure::fatal(Cause::Error, reason).keeping(state).followed_by(next))
+        }
+        Ok((Decision::Ack, result, Some(next))) => Returned::Followed(next, result),
+        Ok((decision, Some(state), _)) => Returned::Keeping(decision, state),
+        Ok((decision, None, _)) => Returned::Decided(decision),
+        Err(error) => Returned::Failed(Failure::of(error)),
+    }
+}
+
+/// How the result of `process_unacked` ends a job.
+pub(super) fn unacked(result: Result<UnackedDecision, JobError>) -> Returned {
+    match result {
+        Ok(decision) => Returned::Unacked(decision),
+        Err(error) => Returned::Failed(Failure::of(error)),
+    }
 }
 
 /// A listener of any payload type.
@@ -58,6 +95,12 @@ pub trait ErasedBatches: fmt::Debug + Send + Sync + 'static {
         outcomes: Arc<dyn Outcomes>,
         run: Arc<RunControl>,
     ) -> BoxFuture<'static, Returned>;
+}
+
+/// Takes in how each job of a batch ends before its handler returns.
+pub trait Outcomes: fmt::Debug + Send + Sync {
+    /// This is the outcome of the job at this place of the batch. `false`: the job has one already, or the batch is over.
+    fn ended(&self, place: usize, returned: Returned) -> bool;
 }
 
 /// What is known of a listener's `retry_delay`. For a struct, only its first answer tells that nobody wrote it.

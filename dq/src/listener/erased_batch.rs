@@ -5,15 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 
-use super::batch::{Batch, Outcomes};
+use super::batch::Batch;
 use super::batch_listener::BatchListener;
 use super::channel::Decision;
 use super::control::RunControl;
 use super::delay_listener::RetryDelay;
-use super::erased::{Asked, ErasedBatches, ErasedListener, HandlerCall, decode};
+use super::erased::{Asked, ErasedBatches, ErasedListener, HandlerCall, Outcomes, Returned, decode, returned, unacked};
 use super::failure::Failure;
 use super::job::{Delivery, Job};
-use super::returned::{Returned, returned, unacked};
 use crate::job::Record;
 
 pub(super) struct ErasedBatch<L>(L, Asked);

@@ -18,7 +18,6 @@ mod job;
 mod next;
 mod notes;
 mod registry;
-mod returned;
 mod settings;
 mod topic_check;
 
@@ -31,7 +30,7 @@ pub use notes::CheckpointError;
 pub use settings::{AckMode, OnTimeout};
 
 #[doc(hidden)]
-pub use batch::{Batch, Outcomes};
+pub use batch::Batch;
 #[doc(hidden)]
 pub use batch_listener::BatchListener;
 #[doc(hidden)]
@@ -42,7 +41,7 @@ pub use control::RunControl;
 pub use delay_listener::{Declared, DelayListener, UnackedDecision};
 pub(crate) use erased::decode;
 #[doc(hidden)]
-pub use erased::{ErasedBatches, ErasedListener, HandlerCall, Returned};
+pub use erased::{ErasedBatches, ErasedListener, HandlerCall, Outcomes, Returned};
 pub(crate) use failure::log_text;
 #[doc(hidden)]
 pub use failure::{Failure, JobError, LONGEST_ERROR};
@@ -57,6 +56,6 @@ pub use notes::Notes;
 #[doc(hidden)]
 pub use registry::{ListenerKind, Registration};
 
-pub(crate) use registry::{Build, Built};
 #[cfg(feature = "testing")]
-pub(crate) use returned::returned;
+pub(crate) use erased::returned;
+pub(crate) use registry::{Build, Built};
