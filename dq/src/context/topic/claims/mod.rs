@@ -20,11 +20,10 @@ mod transfer;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Parts;
 use super::held::Counts;
 use super::moment::Moment;
-use super::stage::Mode;
 use super::window::{Prefetch, WaitingShare};
-use super::{DRIFT, Parts};
 use crate::context::node_permits::Permits;
 use crate::store::RequestKind;
 use crate::store::step::{Role, Transfer, Wake};
@@ -116,15 +115,6 @@ impl Claims {
     /// So many jobs have ended.
     pub(super) fn ended(&mut self, jobs: usize, now: Duration) {
         self.prefetch.ended(jobs, now);
-    }
-
-    /// When a job that was just claimed may start, by the node's clock; `None`: it is due.
-    pub(super) fn starts_at(&self, due: Timestamp, mode: Mode, clock: Timestamp) -> Option<Duration> {
-        if mode == Mode::Swept || due <= clock {
-            return None;
-        }
-        let at = self.sleep.reaches(due).expect("an answer has brought the job");
-        Some(at + due.since(clock) / DRIFT)
     }
 
     /// Requests (of one kind, or all) will not be answered.

@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use super::{Claims, Load};
 use crate::config::TopicSettings;
+use crate::context::topic::DRIFT;
 use crate::context::topic::flight::CLAIMS;
 use crate::context::topic::moment::Moment;
+use crate::context::topic::stage::Mode;
 use crate::store::RequestKind;
 use crate::store::step::{Role, Sweep, Swept, Transfer, Transferred};
+use crate::time::Timestamp;
 
 /// The pause between two sweeps. Ages are days, and an idle topic must cost next to nothing.
 pub(super) const SWEEP_PERIOD: Duration = Duration::from_secs(300);
@@ -91,6 +94,15 @@ impl Claims {
         if limit > 0 {
             self.send_transfer(limit, moment);
         }
+    }
+
+    /// When a job that was just claimed may start, by the node's clock; `None`: it is due.
+    pub(crate) fn starts_at(&self, due: Timestamp, mode: Mode, clock: Timestamp) -> Option<Duration> {
+        if mode == Mode::Swept || due <= clock {
+            return None;
+        }
+        let at = self.sleep.reaches(due).expect("an answer has brought the job");
+        Some(at + due.since(clock) / DRIFT)
     }
 
     /// The claims of an answer are taken in. If more was due and there is no room for it, others should claim it.

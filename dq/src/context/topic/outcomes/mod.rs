@@ -24,7 +24,7 @@ use super::moment::Moment;
 use super::stage::{HeldJob, Mode, Stage};
 use crate::job::{Cause, Metadata, Suspicion};
 use crate::listener::{AckMode, Failure};
-use crate::schedule::checked;
+use crate::schedule::{checked, schedule_name};
 use crate::store::step::{Change, Claim};
 use crate::time::Timestamp;
 use notes::Notes;
@@ -73,7 +73,10 @@ impl Outcomes {
                 give_up(metadata, Cause::Expired, error)
             }
             Ok(metadata) if is_over && self.parts.node.crash_rollback => (metadata, Stage::settling(Change::Rollback)),
-            Ok(metadata) => (metadata, self.tick_of(&claim, now, moment).unwrap_or(Stage::Waiting)),
+            Ok(metadata) => {
+                let schedule = schedule_name(&claim.id);
+                (metadata, schedule.map_or(Stage::Waiting, |name| self.tick(name, &claim, now, moment)))
+            }
         };
         tracing::debug!(job.id = %claim.id, attempt = metadata.attempts, fence = claim.token.fence.0, "claimed");
         self.parts.stats.claimed(clock.since(claim.token.due));

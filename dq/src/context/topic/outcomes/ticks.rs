@@ -29,9 +29,8 @@ const STRANGER_PAUSE: Duration = Duration::from_secs(24 * 3_600);
 const MOST_STRANGERS: usize = 1_000;
 
 impl Outcomes {
-    /// What becomes of a claimed schedule at `clock`, the time of the store; `None` if the job is an ordinary one.
-    pub(super) fn tick_of(&mut self, claim: &Claim, clock: Timestamp, moment: &mut Moment) -> Option<Stage> {
-        let name = schedule_name(&claim.id)?;
+    /// What becomes of a claimed schedule at `clock`, the time of the store.
+    pub(super) fn tick(&mut self, name: &str, claim: &Claim, clock: Timestamp, moment: &mut Moment) -> Stage {
         let topic = &self.parts.key.topic;
         // A tick is a change, so one that was begun before it does nothing behind it (rule 30).
         let version = claim.record.fixed().version.saturating_add(1);
@@ -44,7 +43,7 @@ impl Outcomes {
             Ok(run) => run,
             Err(error) => {
                 tracing::error!(%topic, schedule = name, %error, "this node cannot read the schedule, and gives it back for a minute: use the version of dq that wrote it, or add the schedule again");
-                return Some(again_after(UNREADABLE_PAUSE));
+                return again_after(UNREADABLE_PAUSE);
             }
         };
         let code = self.parts.schedules.iter().find(|code| code.name == name).copied();
@@ -60,9 +59,9 @@ impl Outcomes {
             tracing::info!(%topic, schedule = name, "the schedule had its last tick, and is removed");
         }
         if schedule.made && !tick.jobs.is_empty() {
-            return Some(self.make(claim, name, code, tick, moment));
+            return self.make(claim, name, code, tick, moment);
         }
-        Some(Stage::settling(Change::Tick(Box::new(tick))))
+        Stage::settling(Change::Tick(Box::new(tick)))
     }
 
     /// Calls the function that makes the payload.

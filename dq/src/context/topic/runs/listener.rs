@@ -1,4 +1,4 @@
-//! Start: makes the run of the handler that a job needs, or of a batch.
+//! Start: makes the run of the handler that a job needs, or of a batch, and hands it to the runners.
 //!
 //! A batch is one run of a handler for many jobs, of a listener that takes batches. It has the jobs that wait when a permit is free, up to
 //! a count and a number of bytes; it waits for nothing to fill up. It has one permit, one timeout and one place in the process, and each
@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::future::BoxFuture;
 
 use super::table::Run;
 use super::{Runs, longest_wait};
@@ -196,5 +198,15 @@ impl Runs {
     ) -> (Run, RunTask) {
         let task = RunTask::new(self.tasks.clone(), run_id, jobs.control().clone(), entry, needs_lease);
         (Run::new(jobs, now, self.parts.topic.max_runtime_warning), task)
+    }
+
+    /// Takes all new runs, in one piece: each crossing to the user's runtime wakes a thread, which costs more than a start.
+    /// At most `permits` handlers run at a time.
+    pub(crate) fn hand_over(&mut self, permits: usize) -> Vec<BoxFuture<'static, ()>> {
+        let mut tasks = std::mem::take(&mut self.asking);
+        if !self.starting.is_empty() || self.runners.queued() > 0 {
+            tasks.extend(self.runners.hand_over(&mut self.starting, permits));
+        }
+        tasks
     }
 }

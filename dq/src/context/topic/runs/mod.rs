@@ -103,14 +103,4 @@ impl Runs {
     pub(super) fn queued(&self) -> usize {
         self.runners.queued()
     }
-
-    /// Takes all new runs, in one piece: each crossing to the user's runtime wakes a thread, which costs more than a start.
-    /// At most `permits` handlers run at a time.
-    pub(super) fn hand_over(&mut self, permits: usize) -> Vec<BoxFuture<'static, ()>> {
-        let mut tasks = std::mem::take(&mut self.asking);
-        if !self.starting.is_empty() || self.runners.queued() > 0 {
-            tasks.extend(self.runners.hand_over(&mut self.starting, permits));
-        }
-        tasks
-    }
 }
