@@ -28,7 +28,7 @@ use crate::time::{LONGEST_DELAY, Timestamp};
 
 pub(super) use making::{PayloadFunction, making};
 pub(super) use runners::Runners;
-pub(super) use task::{BatchReport, BatchWork, PreparedRun, RunTask, Work};
+pub(super) use task::{BatchReport, PreparedRun, RunTask, Work};
 
 /// A job of a run.
 #[derive(Debug)]

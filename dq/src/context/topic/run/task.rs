@@ -50,12 +50,12 @@ impl RunTask {
         }
         let (name, is_swept, batch, failed) = match &work {
             Work::One { call, failed, .. } => (name(call), *call == HandlerCall::ProcessUnacked, None, *failed),
-            Work::Batch(batch) => ("the handler", false, Some(batch.report.clone()), None),
+            Work::Batch { report, .. } => ("the handler", false, Some(report.clone()), None),
         };
         let listener = Arc::clone(&self.tasks.listener);
         let handler = catch_unwind(AssertUnwindSafe(|| match work {
             Work::One { call, record, delivery, .. } => listener.call(call, record, delivery),
-            Work::Batch(BatchWork { listener, jobs, report, control }) => listener.call_batch(jobs, report, control),
+            Work::Batch { listener, jobs, report } => listener.call_batch(jobs, report, self.control.clone()),
         }));
         let returned = match handler {
             Ok(handler) => self.control.until_given_up(AssertUnwindSafe(handler).catch_unwind()).await,
@@ -164,7 +164,12 @@ pub(crate) enum Work {
         failed: Option<u32>,
     },
     /// The handler of a batch.
-    Batch(BatchWork),
+    Batch {
+        listener: Arc<dyn ErasedBatches>,
+        /// By their places.
+        jobs: Vec<(Record, Delivery)>,
+        report: Arc<BatchReport>,
+    },
 }
 
 impl PreparedRun {
@@ -182,15 +187,6 @@ const fn name(call: &HandlerCall) -> &'static str {
         HandlerCall::FinalRetry(_) => "`final_retry`",
         HandlerCall::ProcessUnacked => "`process_unacked`",
     }
-}
-
-/// A batch that waits for a runner.
-pub(crate) struct BatchWork {
-    pub(crate) listener: Arc<dyn ErasedBatches>,
-    /// By their places.
-    pub(crate) jobs: Vec<(Record, Delivery)>,
-    pub(crate) report: Arc<BatchReport>,
-    pub(crate) control: Arc<RunControl>,
 }
 
 /// What a batch has reported to the topic.

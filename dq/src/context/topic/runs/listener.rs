@@ -14,7 +14,7 @@ use super::table::Run;
 use super::{Runs, longest_wait};
 use crate::context::topic::moment::Moment;
 use crate::context::topic::run::{
-    BatchReport, BatchWork, PayloadFunction, PreparedRun, RunJob, RunJobs, RunTask, Work, making,
+    BatchReport, PayloadFunction, PreparedRun, RunJob, RunJobs, RunTask, Work, making,
 };
 use crate::context::topic::slab::{HeldId, RunId};
 use crate::context::topic::stage::{HeldJob, Mode, Stage};
@@ -180,7 +180,7 @@ impl Runs {
         );
         telemetry::link(&span, work.iter().map(|(_, delivery)| &delivery.headers[..]));
         let report = Arc::new(BatchReport::new(self.tasks.clone(), run_id, failed));
-        let work = Work::Batch(BatchWork { listener, jobs: work, report, control: control.clone() });
+        let work = Work::Batch { listener, jobs: work, report };
         let jobs = RunJobs::batch(jobs, bytes, control);
         let (run, task) = self.new_run(run_id, jobs, entry, true, moment.now);
         self.table.insert(run_id, run);
