@@ -7,7 +7,7 @@
 //! | owner | what it owns | its subsystems |
 //! |---|---|---|
 //! | [`claims`] | smart sleep, prefetch, permits, pause | transfer, sweep |
-//! | [`runs`] | handlers and their deadlines | listener, isolation, ends, rollback |
+//! | [`runs`] | handlers and their deadlines | listener, isolation, timeouts, rollback |
 //! | [`outcomes`] | what becomes of held jobs | retry (in `decide`), ack, ticks |
 //! | [`lease`] | the lease, and what is known of those of others | renew, reconcile, reclaim, audit |
 //!
@@ -25,7 +25,7 @@
 //!
 //! The way of a job through these files: [`event_loop`] brings an answer, `machine/answers.rs` takes it in, `claims/transfer.rs` asks for
 //! more, as many as `claims/permits.rs` says, and `outcomes/mod.rs` admits the job, which is in [`held`] from then on. `runs/listener.rs`
-//! makes the run, `runs/table.rs` keeps it, `run/runners.rs` and `run/task.rs` execute it, and `runs/ends.rs` takes in how it ended.
+//! makes the run, `runs/table.rs` keeps it, `run/runners.rs` and `run/task.rs` execute it, and `runs/listener.rs` takes in how it ended.
 //! `outcomes/decide.rs` says what becomes of the job, and `outcomes/ack.rs` sends that through the [`flight`] until the store has judged
 //! it. The job leaves [`held`].
 //!

@@ -1,4 +1,5 @@
-//! Start: makes the run of the handler that a job needs, or of a batch, and hands it to the runners.
+//! Listener: makes the run of the handler that a job needs, or of a batch, hands it to the runners, and takes in how it ends: the handler
+//! returns, panics or is dropped. If its time is over first, `timeouts.rs` gives it up.
 //!
 //! A batch is one run of a handler for many jobs, of a listener that takes batches. It has the jobs that wait when a permit is free, up to
 //! a count and a number of bytes; it waits for nothing to fill up. It has one permit, one timeout and one place in the process, and each
@@ -12,16 +13,15 @@ use futures_util::future::BoxFuture;
 
 use super::table::Run;
 use super::{Runs, longest_wait};
-use crate::context::topic::moment::Moment;
+use crate::context::topic::moment::{Effect, Moment};
 use crate::context::topic::run::{
-    BatchReport, PayloadFunction, PreparedRun, RunJob, RunJobs, RunTask, Work, making,
+    BatchReport, Ended, Failed, PayloadFunction, PreparedRun, RunJob, RunJobs, RunTask, Work, making,
 };
 use crate::context::topic::slab::{HeldId, RunId};
 use crate::context::topic::stage::{HeldJob, Mode, Stage};
 use crate::environment::Entry;
-use crate::job::{JobId, Suspicion, Token};
-use crate::listener::HandlerCall;
-use crate::listener::{AckMode, Delivery, RunControl};
+use crate::job::{Cause, JobId, Suspicion, Token};
+use crate::listener::{AckMode, Decision, Delivery, HandlerCall, Returned, RunControl};
 use crate::store::step::Change;
 use crate::telemetry;
 
@@ -208,5 +208,80 @@ impl Runs {
             tasks.extend(self.runners.hand_over(&mut self.starting, permits));
         }
         tasks
+    }
+
+    /// A job of a batch has its outcome, and the batch continues.
+    pub(crate) fn on_job_end(
+        &mut self,
+        run: RunId,
+        place: usize,
+        failed: Option<Failed>,
+        ended: Ended,
+        moment: &mut Moment,
+    ) {
+        let Some(job) = self.table.take_job(run, place) else { return self.report_late(run, moment.now) };
+        moment.push(Effect::Returned(1));
+        moment.push(Effect::Decide { jobs: RunJobs::One(job), together: 1, failed, ended });
+    }
+
+    pub(crate) fn on_run_end(&mut self, run_id: RunId, ended: Ended, moment: &mut Moment) {
+        let dropped = matches!(ended, Ended::Dropped);
+        let Some(mut run) = self.table.remove(run_id) else {
+            if self.table.taken_back_ended(run_id) {
+                return if dropped { self.on_handlers_gone(moment) } else { self.on_began(moment.now, moment) };
+            }
+            if !dropped && !matches!(ended, Ended::Asked(_) | Ended::AskedEach(_)) {
+                self.report_late(run_id, moment.now);
+            }
+            self.table.abandoned_returned(run_id);
+            return;
+        };
+        if dropped {
+            self.on_handlers_gone(moment);
+        } else {
+            let began = run.began_at().unwrap_or(moment.now);
+            self.parts.stats.ran(moment.now.saturating_sub(began));
+            self.on_began(began, moment);
+        }
+        let together = run.jobs.left();
+        moment.push(Effect::Returned(together));
+        match &run.jobs {
+            RunJobs::One(job) if run.detached => self.on_detached_end(&job.id, &ended),
+            _ => {
+                let failed = run.asking.take().map(|asking| asking.0);
+                moment.push(Effect::Decide { jobs: run.jobs, together, failed, ended });
+            }
+        }
+    }
+
+    /// The handler of a job that was acked on claim has ended.
+    fn on_detached_end(&self, id: &JobId, ended: &Ended) {
+        let (failure, cause) = match ended {
+            Ended::Returned(Returned::Failed(failure)) => (failure.log_text(), Some(failure.cause)),
+            Ended::Panicked(message) => (&**message, Some(Cause::Panic)),
+            Ended::Dropped => ("its runtime has shut down", None),
+            Ended::Returned(Returned::Keeping(Decision::Ack, _)) => {
+                tracing::warn!(topic = %self.parts.key.topic, job.id = %id, "a job that is acked on claim keeps no result: keep it in a store of your own, or set `ack = \"on_return\"`");
+                return;
+            }
+            Ended::Returned(_) | Ended::Asked(_) | Ended::AskedEach(_) | Ended::TakenBack => return,
+        };
+        self.parts.report_lost(id, failure, cause);
+    }
+
+    /// Logs and counts a handler that returned, or decided a job of its batch, after its run was given up.
+    pub(super) fn report_late(&mut self, run: RunId, now: Duration) {
+        let Some(late) = self.table.abandoned(run) else { return };
+        self.parts.stats.count.late_outcomes.add(1);
+        let (topic, id) = (&self.parts.key.topic, late.job.as_ref().map_or("a batch", JobId::as_str));
+        match late.blocked_for(now).filter(|_| self.blocked.is_due(now)) {
+            Some(beyond) => {
+                let beyond = humantime::format_duration(beyond);
+                tracing::warn!(%topic, job.id = %id, %beyond, "a handler blocked its thread beyond its timeout, so its job may run twice at a time; its outcome is refused. Put blocking work into `spawn_blocking`");
+            }
+            None => {
+                tracing::info!(%topic, job.id = %id, "a handler returned after dq had given its run up; its outcome is refused");
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
-//! Ends: a run ends when its handler returns, panics or is dropped, or when its time is over.
+//! Timeouts: runs whose time is over, to begin, to return, or to say when their jobs run again.
 //!
-//! Timeouts are kept here, on dq's own thread, because a handler that blocks its thread cannot stop its own. A run that
+//! They are kept here, on dq's own thread, because a handler that blocks its thread cannot stop its own. A run that
 //! times out is given up: its token fires, its future is dropped at its next `await`, and the job is settled as timed out. A
 //! handler that blocks its thread keeps running, keeps its permit until it returns, and its outcome is refused.
 //!
@@ -23,7 +23,7 @@ use crate::context::topic::run::{BEGINS_WITHIN, Ended, Failed, RunJob, RunJobs};
 use crate::context::topic::slab::RunId;
 use crate::context::topic::stage::{Mode, Stage};
 use crate::job::{Cause, JobId};
-use crate::listener::{Decision, Failure, HandlerCall, Returned, RunControl};
+use crate::listener::{Failure, HandlerCall, Returned, RunControl};
 
 /// How long `retry_delay` may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -33,81 +33,6 @@ impl Runs {
     pub(crate) fn on_failed(&mut self, run: RunId, failed: Failed, now: Duration) {
         if !self.table.asks(run, failed, now + ANSWERS_WITHIN) {
             self.report_late(run, now);
-        }
-    }
-
-    /// A job of a batch has its outcome, and the batch continues.
-    pub(crate) fn on_job_end(
-        &mut self,
-        run: RunId,
-        place: usize,
-        failed: Option<Failed>,
-        ended: Ended,
-        moment: &mut Moment,
-    ) {
-        let Some(job) = self.table.take_job(run, place) else { return self.report_late(run, moment.now) };
-        moment.push(Effect::Returned(1));
-        moment.push(Effect::Decide { jobs: RunJobs::One(job), together: 1, failed, ended });
-    }
-
-    pub(crate) fn on_run_end(&mut self, run_id: RunId, ended: Ended, moment: &mut Moment) {
-        let dropped = matches!(ended, Ended::Dropped);
-        let Some(mut run) = self.table.remove(run_id) else {
-            if self.table.taken_back_ended(run_id) {
-                return if dropped { self.on_handlers_gone(moment) } else { self.on_began(moment.now, moment) };
-            }
-            if !dropped && !matches!(ended, Ended::Asked(_) | Ended::AskedEach(_)) {
-                self.report_late(run_id, moment.now);
-            }
-            self.table.abandoned_returned(run_id);
-            return;
-        };
-        if dropped {
-            self.on_handlers_gone(moment);
-        } else {
-            let began = run.began_at().unwrap_or(moment.now);
-            self.parts.stats.ran(moment.now.saturating_sub(began));
-            self.on_began(began, moment);
-        }
-        let together = run.jobs.left();
-        moment.push(Effect::Returned(together));
-        match &run.jobs {
-            RunJobs::One(job) if run.detached => self.on_detached_end(&job.id, &ended),
-            _ => {
-                let failed = run.asking.take().map(|asking| asking.0);
-                moment.push(Effect::Decide { jobs: run.jobs, together, failed, ended });
-            }
-        }
-    }
-
-    /// The handler of a job that was acked on claim has ended.
-    fn on_detached_end(&self, id: &JobId, ended: &Ended) {
-        let (failure, cause) = match ended {
-            Ended::Returned(Returned::Failed(failure)) => (failure.log_text(), Some(failure.cause)),
-            Ended::Panicked(message) => (&**message, Some(Cause::Panic)),
-            Ended::Dropped => ("its runtime has shut down", None),
-            Ended::Returned(Returned::Keeping(Decision::Ack, _)) => {
-                tracing::warn!(topic = %self.parts.key.topic, job.id = %id, "a job that is acked on claim keeps no result: keep it in a store of your own, or set `ack = \"on_return\"`");
-                return;
-            }
-            Ended::Returned(_) | Ended::Asked(_) | Ended::AskedEach(_) | Ended::TakenBack => return,
-        };
-        self.parts.report_lost(id, failure, cause);
-    }
-
-    /// Logs and counts a handler that returned, or decided a job of its batch, after its run was given up.
-    fn report_late(&mut self, run: RunId, now: Duration) {
-        let Some(late) = self.table.abandoned(run) else { return };
-        self.parts.stats.count.late_outcomes.add(1);
-        let (topic, id) = (&self.parts.key.topic, late.job.as_ref().map_or("a batch", JobId::as_str));
-        match late.blocked_for(now).filter(|_| self.blocked.is_due(now)) {
-            Some(beyond) => {
-                let beyond = humantime::format_duration(beyond);
-                tracing::warn!(%topic, job.id = %id, %beyond, "a handler blocked its thread beyond its timeout, so its job may run twice at a time; its outcome is refused. Put blocking work into `spawn_blocking`");
-            }
-            None => {
-                tracing::info!(%topic, job.id = %id, "a handler returned after dq had given its run up; its outcome is refused");
-            }
         }
     }
 
@@ -269,7 +194,7 @@ impl Runs {
     }
 
     /// The runtime began a run then, or ended one that was taken back.
-    fn on_began(&mut self, began: Duration, moment: &mut Moment) {
+    pub(super) fn on_began(&mut self, began: Duration, moment: &mut Moment) {
         if self.starving_since.is_some_and(|since| began >= since) {
             self.starving_since = None;
             self.parts.stats.set_starved(false);
