@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::flight::{Flight, Subject};
 use super::held::Held;
-use super::run::{Ended, Failed, PayloadFunction, RunJobs};
+use super::run::{PayloadFunction, RunEnd};
 use super::slab::HeldId;
 use crate::job::{JobId, Token};
 use crate::store::{Request, RequestKind};
@@ -14,11 +14,8 @@ use crate::store::{Request, RequestKind};
 /// What an owner wants another owner to do. The machine hands each on as soon as the owner has returned.
 #[derive(Debug)]
 pub(super) enum Effect {
-    /// So many jobs have ended just now, and as many others may be claimed ahead.
-    Returned(usize),
-    /// A run has ended, or is given up: what follows for each of these jobs, which end together with others of it, `together` in all.
-    /// `failed` is what its task has reported before.
-    Decide { jobs: RunJobs, together: usize, failed: Option<Failed>, ended: Ended },
+    /// A run is given up: what follows for each of these jobs.
+    Decide(RunEnd),
     /// The ack on claim of this job was taken: its handler starts, and the job is no longer held.
     RunAcked(HeldId),
     /// The store has noted that no attempt of this job is left.

@@ -225,10 +225,7 @@ impl Machine {
         while let Some(effect) = self.moment.effects.pop_front() {
             let Self { runs, outcomes, moment, .. } = self;
             match effect {
-                Effect::Returned(jobs) => self.claims.ended(jobs, moment.now),
-                Effect::Decide { jobs, together, failed, ended } => {
-                    outcomes.decide_run(jobs, together, failed, ended, &mut moment.held);
-                }
+                Effect::Decide(end) => outcomes.decide_run(end, &mut moment.held),
                 Effect::RunAcked(id) => {
                     runs.start_acked(id, self.stopping.is_cancelling(), moment);
                     moment.held.remove(id);
@@ -407,14 +404,18 @@ impl Machine {
     }
 
     fn on_run(&mut self, event: RunEvent) {
-        let Self { runs, outcomes, moment, .. } = self;
-        match event {
-            RunEvent::Failed(run, failed) => runs.on_failed(run, failed, moment.now),
-            RunEvent::JobEnded(run, place, failed, ended) => runs.on_job_end(run, place, failed, ended, moment),
+        let Self { claims, runs, outcomes, moment, .. } = self;
+        let end = match event {
+            RunEvent::JobEnded(run, place, failed, ended) => runs.on_job_end(run, place, failed, ended, moment.now),
             RunEvent::Ended(run, ended) => runs.on_run_end(run, ended, moment),
-            RunEvent::Checkpoint(checkpoint) => outcomes.on_checkpoint(checkpoint, moment.now),
-            RunEvent::Progress(id, token, run) => outcomes.on_progress(id, token, run, moment.now),
-            RunEvent::Made(id, token, made) => outcomes.on_made(&id, token, made, &mut moment.held),
+            RunEvent::Failed(run, failed) => return runs.on_failed(run, failed, moment.now),
+            RunEvent::Checkpoint(checkpoint) => return outcomes.on_checkpoint(checkpoint, moment.now),
+            RunEvent::Progress(id, token, run) => return outcomes.on_progress(id, token, run, moment.now),
+            RunEvent::Made(id, token, made) => return outcomes.on_made(&id, token, made, &mut moment.held),
+        };
+        if let Some(end) = end {
+            claims.ended(end.together, moment.now);
+            outcomes.decide_run(end, &mut moment.held);
         }
     }
 

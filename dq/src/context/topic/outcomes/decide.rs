@@ -15,7 +15,7 @@ use humantime::format_duration;
 use super::Outcomes;
 use crate::context::topic::held::Held;
 use crate::context::topic::moment::{Effect, Moment};
-use crate::context::topic::run::{Ended, Failed, RunJobs, change, wanted_retry};
+use crate::context::topic::run::{Ended, Failed, RunEnd, RunJobs, change, wanted_retry};
 use crate::context::topic::slab::HeldId;
 use crate::context::topic::stage::{HeldJob, Mode, Stage};
 use crate::environment::Environment;
@@ -98,16 +98,9 @@ impl Together {
 }
 
 impl Outcomes {
-    /// A run has ended, or is given up: decides for each of these jobs that is still held. `failed` is what its task has reported
-    /// before. The log has one line for what jobs share that end `together`.
-    pub(crate) fn decide_run(
-        &self,
-        jobs: RunJobs,
-        together: usize,
-        failed: Option<Failed>,
-        ended: Ended,
-        held: &mut Held,
-    ) {
+    /// A run has ended, or is given up: decides for each of these jobs that is still held. One that was acked on claim is not. The log has
+    /// one line for what jobs share that end together.
+    pub(crate) fn decide_run(&self, RunEnd { jobs, together, failed, ended }: RunEnd, held: &mut Held) {
         if let RunJobs::One(job) = jobs {
             return self.decide(job.held, failed, ended, None, held);
         }

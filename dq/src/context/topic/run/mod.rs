@@ -169,6 +169,17 @@ impl Ended {
     }
 }
 
+/// The end of a run for these jobs of it.
+#[derive(Debug)]
+pub(crate) struct RunEnd {
+    pub(crate) jobs: RunJobs,
+    /// How many jobs of the run end now, these among them.
+    pub(crate) together: usize,
+    /// What its task has reported before.
+    pub(crate) failed: Option<Failed>,
+    pub(crate) ended: Ended,
+}
+
 /// A failure after which a task asks `retry_delay`.
 #[derive(Debug, Clone)]
 pub(crate) struct Failed {

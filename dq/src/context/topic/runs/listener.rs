@@ -13,9 +13,9 @@ use futures_util::future::BoxFuture;
 
 use super::table::Run;
 use super::{Runs, longest_wait};
-use crate::context::topic::moment::{Effect, Moment};
+use crate::context::topic::moment::Moment;
 use crate::context::topic::run::{
-    BatchReport, Ended, Failed, PayloadFunction, PreparedRun, RunJob, RunJobs, RunTask, Work, making,
+    BatchReport, Ended, Failed, PayloadFunction, PreparedRun, RunEnd, RunJob, RunJobs, RunTask, Work, making,
 };
 use crate::context::topic::slab::{HeldId, RunId};
 use crate::context::topic::stage::{HeldJob, Mode, Stage};
@@ -217,24 +217,32 @@ impl Runs {
         place: usize,
         failed: Option<Failed>,
         ended: Ended,
-        moment: &mut Moment,
-    ) {
-        let Some(job) = self.table.take_job(run, place) else { return self.report_late(run, moment.now) };
-        moment.push(Effect::Returned(1));
-        moment.push(Effect::Decide { jobs: RunJobs::One(job), together: 1, failed, ended });
+        now: Duration,
+    ) -> Option<RunEnd> {
+        let Some(job) = self.table.take_job(run, place) else {
+            self.report_late(run, now);
+            return None;
+        };
+        Some(RunEnd { jobs: RunJobs::One(job), together: 1, failed, ended })
     }
 
-    pub(crate) fn on_run_end(&mut self, run_id: RunId, ended: Ended, moment: &mut Moment) {
+    /// The task of a run has ended. `None`: the run was taken back or given up before.
+    pub(crate) fn on_run_end(&mut self, run_id: RunId, ended: Ended, moment: &mut Moment) -> Option<RunEnd> {
         let dropped = matches!(ended, Ended::Dropped);
         let Some(mut run) = self.table.remove(run_id) else {
             if self.table.taken_back_ended(run_id) {
-                return if dropped { self.on_handlers_gone(moment) } else { self.on_began(moment.now, moment) };
+                if dropped {
+                    self.on_handlers_gone(moment);
+                } else {
+                    self.on_began(moment.now, moment);
+                }
+                return None;
             }
             if !dropped && !matches!(ended, Ended::Asked(_) | Ended::AskedEach(_)) {
                 self.report_late(run_id, moment.now);
             }
             self.table.abandoned_returned(run_id);
-            return;
+            return None;
         };
         if dropped {
             self.on_handlers_gone(moment);
@@ -243,15 +251,11 @@ impl Runs {
             self.parts.stats.ran(moment.now.saturating_sub(began));
             self.on_began(began, moment);
         }
-        let together = run.jobs.left();
-        moment.push(Effect::Returned(together));
-        match &run.jobs {
-            RunJobs::One(job) if run.detached => self.on_detached_end(&job.id, &ended),
-            _ => {
-                let failed = run.asking.take().map(|asking| asking.0);
-                moment.push(Effect::Decide { jobs: run.jobs, together, failed, ended });
-            }
+        if let (RunJobs::One(job), true) = (&run.jobs, run.detached) {
+            self.on_detached_end(&job.id, &ended);
         }
+        let failed = run.asking.take().map(|asking| asking.0);
+        Some(RunEnd { together: run.jobs.left(), jobs: run.jobs, failed, ended })
     }
 
     /// The handler of a job that was acked on claim has ended.

@@ -5,7 +5,7 @@
 //! 2. [`hand_over`](Runs::hand_over) puts all new runs into the queue of the runners on the user's runtime (`run/runners.rs`).
 //! 3. A runner takes the run: it begins, and its timeout counts. If that takes too long although permits are free, its job goes
 //!    back.
-//! 4. The run ends, or its timeout passes first ([`timeouts`]): [`Effect::Decide`](super::moment::Effect::Decide) tells the outcomes.
+//! 4. The run ends, or its timeout passes first ([`timeouts`]): a [`RunEnd`](super::run::RunEnd) tells the outcomes.
 //! 5. A stop, a command, a pause or a lost lease takes runs back ([`rollback`]).
 //!
 //! The fields are private to this folder. The jobs are in the [`moment`](super::moment), which all owners borrow.

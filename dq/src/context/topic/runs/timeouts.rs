@@ -19,7 +19,7 @@ use std::time::Duration;
 use super::table::{Check, first_check};
 use super::{Runs, longest_wait};
 use crate::context::topic::moment::{Effect, Moment};
-use crate::context::topic::run::{BEGINS_WITHIN, Ended, Failed, RunJob, RunJobs};
+use crate::context::topic::run::{BEGINS_WITHIN, Ended, Failed, RunEnd, RunJob, RunJobs};
 use crate::context::topic::slab::RunId;
 use crate::context::topic::stage::{Mode, Stage};
 use crate::job::{Cause, JobId};
@@ -91,7 +91,7 @@ impl Runs {
             }
         }
         let ended = Ended::Returned(Returned::Failed(failure.clone()));
-        moment.push(Effect::Decide { jobs: RunJobs::all(others), together, failed: None, ended });
+        moment.push(Effect::Decide(RunEnd { jobs: RunJobs::all(others), together, failed: None, ended }));
         self.ask_beside(asked, failure, moment);
     }
 
@@ -110,7 +110,7 @@ impl Runs {
         let Some(entry) = entry else {
             // A job of this process runs alone.
             let (failed, ended) = (Some(failed_run), Ended::Dropped);
-            return moment.push(Effect::Decide { jobs: asked, together, failed, ended });
+            return moment.push(Effect::Decide(RunEnd { jobs: asked, together, failed, ended }));
         };
         let run_id = self.table.next_id();
         for job in asked.jobs() {
@@ -152,7 +152,7 @@ impl Runs {
         let mut run = self.table.give_up(run_id)?;
         let failed = run.asking.take().map(|asking| asking.0);
         let (first, together) = (run.jobs.jobs().next().map(|job| job.id.clone()), run.jobs.left());
-        moment.push(Effect::Decide { jobs: run.jobs, together, failed, ended: Ended::Dropped });
+        moment.push(Effect::Decide(RunEnd { jobs: run.jobs, together, failed, ended: Ended::Dropped }));
         first
     }
 
