@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{AbortHandle, Abortable, BoxFuture, abortable};
+use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 
 use super::{RunEvent, Tasks};
-use crate::environment::Runtime;
+use crate::environment::{Runtime, Task};
 use crate::job::{JobId, Token};
 use crate::schedule::Made;
 
@@ -25,16 +25,13 @@ pub(crate) fn making(
     let (abort, registration) = AbortHandle::new_pair();
     let timer = timeout.filter(|timeout| !timeout.is_zero()).map(|timeout| {
         let over = tasks.environment.sleep_until(tasks.environment.now().saturating_add(timeout));
-        let (tasks, id) = (tasks.clone(), id.clone());
-        let environment = tasks.environment.clone();
-        let (waiting, timer) = abortable(async move {
+        let (reports, id) = (tasks.clone(), id.clone());
+        tasks.environment.spawn(Runtime::Own, async move {
             over.await;
             // If it has returned just now, this comes too late and counts for nothing.
-            tasks.send(RunEvent::Made(id, token, Err("it took longer than the `timeout` of the topic".into())));
+            reports.send(RunEvent::Made(id, token, Err("it took longer than the `timeout` of the topic".into())));
             abort.abort();
-        });
-        environment.spawn(Runtime::Own, waiting.map(drop));
-        timer
+        })
     });
     let mut report = Report { made: Some((tasks.clone(), id, token)), timer };
     Box::pin(Abortable::new(async move { report.send(function().await) }, registration).map(drop))
@@ -44,7 +41,7 @@ pub(crate) fn making(
 struct Report {
     made: Option<(Arc<Tasks>, JobId, Token)>,
     /// Stops the timer of the function.
-    timer: Option<AbortHandle>,
+    timer: Option<Task>,
 }
 
 impl Report {
