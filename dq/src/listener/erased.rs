@@ -49,7 +49,9 @@ pub(crate) fn returned(result: Result<Decided, JobError>) -> Returned {
     match result.map(Decided::into_parts) {
         Ok((Decision::BadDelay(text), ..)) => Returned::Failed(Failure::new(Cause::Error, text)),
         Ok((Decision::Dead(reason), state, next)) => {
-            Returned::Failed(Failure::fatal(Cause::Error, reason).keeping(state).followed_by(next))
+            let mut failure = Failure::fatal(Cause::Error, reason);
+            (failure.state, failure.next) = (state, next);
+            Returned::Failed(failure)
         }
         Ok((Decision::Ack, result, Some(next))) => Returned::Followed(next, result),
         Ok((decision, Some(state), _)) => Returned::Keeping(decision, state),

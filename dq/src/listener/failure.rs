@@ -130,9 +130,9 @@ pub struct Failure {
     pub message: String,
     is_fatal: bool,
     /// What the run keeps for the next one.
-    state: Option<KeptState>,
+    pub(super) state: Option<KeptState>,
     /// What follows the job, which this failure ends.
-    next: Option<Drafts>,
+    pub(super) next: Option<Drafts>,
     /// The error of the handler, as long as the failure is on the user's runtime: its `Drop` is the user's code.
     error: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -167,16 +167,6 @@ impl Failure {
     pub(crate) fn of(error: JobError) -> Self {
         let (text, is_fatal) = (error.to_string(), error.is_fatal);
         Self { is_fatal, state: error.state, error: Some(error.error.into()), ..Self::new(Cause::Error, text) }
-    }
-
-    /// The same failure of a run that keeps this state.
-    pub(super) fn keeping(self, state: Option<KeptState>) -> Self {
-        Self { state, ..self }
-    }
-
-    /// The same failure, with what follows.
-    pub(super) fn followed_by(self, next: Option<Drafts>) -> Self {
-        Self { next, ..self }
     }
 
     /// Takes out what follows.

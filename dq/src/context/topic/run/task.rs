@@ -69,7 +69,9 @@ impl RunTask {
                 return None;
             }
         };
-        self.trace_end();
+        if let Some(cause) = self.ended.cause() {
+            telemetry::mark_failed(cause.word()); // the cause alone, because an error may quote the payload
+        }
         let left = batch.as_ref().map(|report| report.close());
         if (failed.is_some() || left.as_ref().is_some_and(|left| !left.is_empty()))
             && !self.control.is_given_up()
@@ -82,13 +84,6 @@ impl RunTask {
         }
         drop_here(self.ended.take_error());
         Some(self)
-    }
-
-    /// Marks the span of a run that failed. Its text is the cause alone, because an error may quote the payload.
-    fn trace_end(&self) {
-        if let Some(cause) = self.ended.cause() {
-            telemetry::mark_failed(cause.word());
-        }
     }
 
     /// Only asks `retry_delay` for jobs by their places, in place of a task that is gone or blocked.

@@ -23,20 +23,13 @@ use crate::store::step::{Isolate, MOST_JOBS, NoteVerdict};
 #[derive(Debug, Default)]
 pub(super) struct Isolations {
     /// The place in the queue of its next job that must run alone.
-    ticket: Option<Ticket>,
+    pub(super) ticket: Option<Ticket>,
     /// The job that is alone in the process, unless it is gone since.
     alone: Option<HeldId>,
     /// With one permit, quarantined and ordinary jobs alternate.
     pub(super) quarantined_was_last: bool,
     /// What `health()` shows: how many wait, how many run, and which is alone.
     shown: (usize, usize, Option<JobId>),
-}
-
-impl Isolations {
-    /// The next job that must run alone queues again.
-    pub(super) fn forget_ticket(&mut self) {
-        self.ticket = None;
-    }
 }
 
 impl Runs {

@@ -108,7 +108,7 @@ impl Runs {
     /// The task has panicked: what was derived from the runs may be wrong, so it is made again.
     pub(crate) fn recover(&mut self) {
         self.table.recount();
-        self.isolations.forget_ticket();
+        self.isolations.ticket = None; // the next job that must run alone queues again
     }
 
     /// Gives up a run of which a report was lost.
