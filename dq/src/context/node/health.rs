@@ -116,7 +116,7 @@ impl HealthRegistry {
 }
 
 /// The state of one broadcast channel on this node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct ChannelHealth {
     /// The broadcast channel.
@@ -152,18 +152,7 @@ pub(super) struct ChannelStats {
 impl ChannelStats {
     pub(super) fn new(channel: String, listeners: String, outage: &Outage) -> Self {
         let condition = LiveCondition::new(channel.clone(), outage);
-        let [published, received, failed, missed, expired, restarts] = [0; 6];
-        let counted = ChannelHealth {
-            channel,
-            listeners,
-            condition: condition.read(),
-            published,
-            received,
-            failed,
-            missed,
-            expired,
-            restarts,
-        };
+        let counted = ChannelHealth { channel, listeners, ..ChannelHealth::default() };
         Self { condition, counted: Mutex::new(counted) }
     }
 
