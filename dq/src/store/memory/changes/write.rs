@@ -61,7 +61,9 @@ impl<'a> Writer<'a> {
 
     pub(super) fn push(&mut self, change: &Change<'_>) {
         postcard::serialize_with_flavor(change, Behind(self.into)).expect("every change has an encoding");
-        if self.into.len() - self.part >= PART_BYTES {
+        // An origin or a claim is about what follows it, so both are in one part.
+        let is_whole = !matches!(change, Change::Origin(_) | Change::Claim(..));
+        if is_whole && self.into.len() - self.part >= PART_BYTES {
             (self.origin, self.claim, self.part) = (None, None, self.into.len());
             self.cuts.push(self.part);
         }
@@ -165,4 +167,44 @@ impl<'a> Writer<'a> {
 
 fn notes(run: &Run) -> Notes<'_> {
     Notes { isolation: run.isolation, pending: run.pending.as_ref().map(Cow::Borrowed) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::ends_of;
+    use super::*;
+    use crate::job::Token;
+
+    /// The kinds of the changes of each part, if so many bytes are left in the first part when `write` begins.
+    fn parts(left: usize, write: impl Fn(&mut Writer<'_>)) -> Vec<Vec<String>> {
+        let (mut bytes, filler) = (Vec::new(), "x".repeat(PART_BYTES - left - 4));
+        let mut writer = Writer::new(&mut bytes);
+        writer.push(&Change::Gone(&filler));
+        write(&mut writer);
+        let mut from = 0;
+        let ends = writer.end().into_iter().chain([usize::MAX]).map(|end| end.min(bytes.len())).collect::<Vec<_>>();
+        let kinds = |end| ends_of(&bytes[std::mem::replace(&mut from, end)..end]).into_iter().map(|(_, kind)| kind);
+        ends.into_iter().map(kinds).map(Iterator::collect).collect()
+    }
+
+    /// Each part is a frame of its own, which may be the only one that is read before the next origin and claim.
+    #[test]
+    fn a_part_has_the_origin_of_its_times_and_the_claim_of_its_jobs() {
+        let (id, at) = (JobId::new("a").unwrap(), Timestamp::from_millis(1_763_000_000_000));
+        let run = Run::new(NodeId::new("n"), Token { fence: Fence(7), due: at });
+        let claim = |writer: &mut Writer<'_>| (0..2).for_each(|_| writer.claim(&id, &run));
+        let broadcast =
+            |writer: &mut Writer<'_>| (0..2).for_each(|_| writer.broadcast(&id, Some((at, &Raw(&[]).record()))));
+        for left in 1..64 {
+            for part in parts(left, claim).into_iter().chain(parts(left, broadcast)) {
+                let place = |wanted: &str| part.iter().position(|kind| kind == wanted);
+                for (of, needed) in [("Claimed", "Claim"), ("Claimed", "Origin"), ("Broadcast", "Origin")] {
+                    assert!(
+                        place(of).is_none_or(|at| place(needed).is_some_and(|before| before < at)),
+                        "{left}: {part:?}"
+                    );
+                }
+            }
+        }
+    }
 }
