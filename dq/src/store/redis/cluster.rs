@@ -14,14 +14,13 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use redis::{Cmd, RedisError, RedisResult, Value, make_extension_error};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::sentinel::Host;
+use super::sentinel::{Host, next_in_time};
 use super::slots::{Slot, SlotMap, moved};
 use crate::environment::{Boottime, Clock};
 
@@ -140,10 +139,10 @@ impl Cluster {
 
     async fn ask_all(&self) -> RedisResult<()> {
         let hosts: BTreeSet<Host> = self.seeds.iter().chain(self.map.borrow().nodes()).cloned().collect();
-        let asked: FuturesUnordered<_> = hosts.iter().map(|host| self.ask(host)).collect();
-        let mut answers = asked.take_until(Boottime.sleep_until(Boottime.now() + ANSWERED_WITHIN));
+        let mut asked: FuturesUnordered<_> = hosts.iter().map(|host| self.ask(host)).collect();
+        let mut too_late = Boottime.sleep_until(Boottime.now() + ANSWERED_WITHIN);
         let (mut maps, mut why) = (Vec::new(), None);
-        while let Some(answer) = answers.next().await {
+        while let Some(answer) = next_in_time(&mut asked, &mut too_late).await {
             match answer {
                 Ok(map) => maps.push(map),
                 Err(error) => drop(why.get_or_insert(error)),

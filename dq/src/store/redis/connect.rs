@@ -7,7 +7,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::future::select_ok;
 use futures_util::stream::FuturesUnordered;
 use redis::aio::MultiplexedConnection;
@@ -19,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cluster::{Node, Place};
 use super::errors::of_connecting;
-use super::sentinel::{Host, Sentinels, Votes};
+use super::sentinel::{Host, Sentinels, Votes, next_in_time};
 use super::source::{Source, Stream};
 use super::stream::{LastByte, timed};
 use super::url::Address;
@@ -155,10 +154,10 @@ impl Connector {
     async fn master(&self, sentinels: &Sentinels) -> io::Result<Host> {
         let question = sentinels.question();
         let ask = |host| self.ask(&sentinels.settings, host, &question);
-        let asked: FuturesUnordered<_> = sentinels.hosts.iter().map(ask).collect();
-        let mut answers = asked.take_until(Boottime.sleep_until(Boottime.now() + SENTINELS_WITHIN));
+        let mut asked: FuturesUnordered<_> = sentinels.hosts.iter().map(ask).collect();
+        let mut too_late = Boottime.sleep_until(Boottime.now() + SENTINELS_WITHIN);
         let mut votes = Votes::new(sentinels);
-        while let Some(answer) = answers.next().await {
+        while let Some(answer) = next_in_time(&mut asked, &mut too_late).await {
             if let Some(master) = votes.count(answer) {
                 return Ok(master);
             }

@@ -6,6 +6,9 @@
 
 use std::io;
 
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use redis::{Cmd, RedisConnectionInfo, RedisResult};
 
 /// A host and its port.
@@ -18,6 +21,18 @@ pub(super) struct Sentinels {
     pub(super) service: String,
     /// Who asks the sentinels.
     pub(super) settings: RedisConnectionInfo,
+}
+
+/// The next answer of several servers; `None` if there is none, or it is too late. One that is there when it is too late comes first.
+pub(super) async fn next_in_time<A: Future>(
+    asked: &mut FuturesUnordered<A>,
+    too_late: &mut BoxFuture<'_, ()>,
+) -> Option<A::Output> {
+    tokio::select! {
+        biased;
+        answer = asked.next() => answer,
+        () = too_late => None,
+    }
 }
 
 impl Sentinels {
@@ -70,6 +85,14 @@ impl<'a> Votes<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_is_there_when_it_is_too_late_counts() {
+        let mut asked: FuturesUnordered<_> = [std::future::ready(1)].into_iter().collect();
+        let mut too_late: BoxFuture<'_, ()> = Box::pin(async {});
+        assert_eq!(next_in_time(&mut asked, &mut too_late).await, Some(1));
+        assert_eq!(next_in_time(&mut asked, &mut too_late).await, None);
+    }
 
     #[test]
     fn the_master_is_the_one_that_more_than_half_of_the_sentinels_name() {
