@@ -219,6 +219,27 @@ async fn a_sweep_names_every_key_of_a_wrong_type_before_it_writes() {
 }
 
 #[tokio::test]
+async fn a_query_names_a_key_of_a_wrong_type_that_it_reads_without_a_script() {
+    let server = RedisServer::start();
+    let Topic { store, key: topic, .. } = &Topic::on(&server.url());
+    for (key, kind) in
+        [("history", "hash"), ("statistics", "hash"), ("schedules", "zset"), ("taken", "zset"), ("outbox", "zset")]
+    {
+        let name = format!("dq:{{shop:t}}:{key}");
+        server.command(&["SET", &name, "mine"]);
+        let error = match key {
+            "history" => store.history(topic, &id("a")).await.unwrap_err(),
+            "statistics" => store.statistics(topic, 1, 2).await.unwrap_err(),
+            "schedules" => store.schedules(topic, None, 10).await.unwrap_err(),
+            "taken" => store.taken(topic, &id("a")).await.unwrap_err(),
+            _ => store.follow_ups(topic, None, 10).await.unwrap_err(),
+        };
+        let StoreError::WrongType { key, expected } = &error else { panic!("{name}: {error:?}") };
+        assert_eq!((key, *expected), (&name, kind));
+    }
+}
+
+#[tokio::test]
 async fn a_topic_of_another_protocol_version_is_refused_naming_both() {
     let server = RedisServer::start();
     server.command(&["HSET", "dq:{shop:t}:meta", "protocol", "7"]);

@@ -9,7 +9,7 @@
 //! | `OOM`, `MISCONF` | `Full` | the same; it lasts until somebody makes room, or jobs that end free some |
 //! | `MOVED`, `ASK` with `redis://`; `CROSSSLOT` | `Unsupported` | refused before the script began; the URL must be another one |
 //! | `NOSCRIPT` | – | the script is sent in full; the caller never sees it |
-//! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script checked before it wrote; for `WRONGTYPE` a second script finds the key |
+//! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script checked before it wrote; for `WRONGTYPE` a second script finds the key, unless the command reads only one |
 //! | `DQVERSION` (another protocol version) | `Version` | the script checked before it wrote |
 //! | `DQFULL` (follow-ups or copies have no room) | `TopicFull`, `GroupFull` | the same |
 //! | `DQHEAVY` (a copy is heavier than its rate allows) | `TooHeavy` | the same |
@@ -24,6 +24,7 @@
 
 use redis::RedisError;
 
+use super::keys::Key;
 use super::scripts::{Form, ScriptCall};
 use super::topic_state::draining;
 use crate::job::{GroupName, JobId};
@@ -148,6 +149,14 @@ pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error
         return Failure::Broken(StoreError::Unavailable { operation, reason: reason_of(&error) });
     }
     Failure::Answered(StoreError::Other { operation, source: reason_of(&error).into() })
+}
+
+/// The same for the error of a command that is no script, and reads the key of this name.
+pub(super) fn classify_read(operation: &'static str, (key, name): (Key, &str), error: RedisError) -> Failure {
+    if code(&error) == "WRONGTYPE" {
+        return Failure::Answered(StoreError::WrongType { key: name.to_owned(), expected: key.redis_type() });
+    }
+    classify(operation, None, error)
 }
 
 /// The error in the words of the server, or of the client where the server said nothing, and what to do about it.

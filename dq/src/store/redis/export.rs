@@ -55,10 +55,9 @@ impl RedisStore {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let mut command = redis::cmd("ZMSCORE");
-        command.arg(self.keyspace.of(topic).name(Key::Taken, ""));
-        ids.iter().for_each(|id| _ = command.arg(id.as_str()));
-        let mut ends = self.shards.list("taken", &command).await?;
+        let (key, names) =
+            ((&self.keyspace.of(topic), Key::Taken), ids.iter().map(|id| id.as_str()).collect::<Vec<_>>());
+        let mut ends = Reply::list("taken", self.shards.read_key("taken", key, "ZMSCORE", names).await?)?;
         // The half millisecond of a deleted job is no part of the time.
         ids.iter().map(|_| Ok(ends.score_or_nothing()?.map(|score| Timestamp::from_millis(score as u64)))).collect()
     }

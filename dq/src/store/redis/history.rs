@@ -18,9 +18,8 @@ impl RedisStore {
     }
 
     pub(super) async fn history_of(&self, topic: &TopicKey, id: &JobId) -> Result<Option<JobHistory>, StoreError> {
-        let mut cmd = redis::cmd("HGET");
-        cmd.arg(self.keyspace.of(topic).name(Key::History, "")).arg(id.as_str());
-        Ok(match self.shards.command("history", &cmd).await? {
+        let key = (&self.keyspace.of(topic), Key::History);
+        Ok(match self.shards.read_key("history", key, "HGET", id.as_str()).await? {
             Value::BulkString(text) => Some(read(&String::from_utf8_lossy(&text))),
             _ => None,
         })

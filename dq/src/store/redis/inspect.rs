@@ -115,11 +115,11 @@ impl RedisStore {
         limit: usize,
     ) -> Result<Vec<JobId>, StoreError> {
         let from = after.map_or_else(|| "-".to_owned(), |id| format!("({id}"));
-        let mut cmd = redis::cmd("ZRANGE");
-        cmd.arg(self.keyspace.of(topic).name(Key::Schedules, "")).arg(from).arg("+");
-        cmd.arg("BYLEX").arg("LIMIT").arg(0).arg(limit.max(1));
+        let key = (&self.keyspace.of(topic), Key::Schedules);
+        let page = (from, "+", "BYLEX", "LIMIT", 0, limit.max(1));
+        let ids = Reply::list("schedules", self.shards.read_key("schedules", key, "ZRANGE", page).await?)?;
         // Only another program enters what is no id.
-        self.shards.list("schedules", &cmd).await?.each(|ids| Ok(ids.id()?.ok()))
+        ids.each(|ids| Ok(ids.id()?.ok()))
     }
 
     async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {

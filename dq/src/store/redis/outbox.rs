@@ -49,10 +49,9 @@ impl RedisStore {
     ) -> Result<Vec<OutboxEntry>, StoreError> {
         // Behind the entry at this position, whatever it says.
         let from = after.map_or_else(|| "-".into(), |(target, position)| format!("({target}\0{position:016}\u{1}"));
-        let mut cmd = redis::cmd("ZRANGE");
-        cmd.arg(self.keyspace.of(topic).name(Key::Outbox, "")).arg(from).arg("+");
-        cmd.arg("BYLEX").arg("LIMIT").arg(0).arg(limit.max(1));
-        entries_in(self.shards.list("follow_ups", &cmd).await?)
+        let key = (&self.keyspace.of(topic), Key::Outbox);
+        let page = (from, "+", "BYLEX", "LIMIT", 0, limit.max(1));
+        entries_in(Reply::list("follow_ups", self.shards.read_key("follow_ups", key, "ZRANGE", page).await?)?)
     }
 
     pub(super) async fn arrived_in(&self, topic: &TopicKey, source: &TopicName) -> Result<u64, StoreError> {

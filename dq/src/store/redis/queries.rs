@@ -9,10 +9,11 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use redis::{Arg, Cmd, Pipeline, Value};
+use redis::{Arg, Cmd, Pipeline, ToRedisArgs, Value};
 
 use super::connect::{Connection, send, send_all};
-use super::errors::{Failure, classify, server_changed};
+use super::errors::{Failure, classify, classify_read, server_changed};
+use super::keys::{Key, Keys};
 use super::reply::{Reply, malformed};
 use super::scripts::{Form, ScriptCall};
 use super::shards::{Server, Shards};
@@ -29,6 +30,23 @@ impl Shards {
     /// The same for a command whose answer is a list.
     pub(super) async fn list(&self, operation: &'static str, cmd: &Cmd) -> Result<Reply, StoreError> {
         Reply::list(operation, self.command(operation, cmd).await?)
+    }
+
+    /// Sends a command that reads this key of a topic, whose name comes before these arguments. The server may execute it twice.
+    pub(super) async fn read_key(
+        &self,
+        operation: &'static str,
+        (keys, key): (&Keys, Key),
+        command: &str,
+        arguments: impl ToRedisArgs,
+    ) -> Result<Value, StoreError> {
+        let (mut cmd, name) = (redis::cmd(command), keys.name(key, ""));
+        cmd.arg(&name).arg(arguments);
+        let (cmd, name, server) = (&cmd, &name, self.known(operation, Some(keys.slot())).await?);
+        let send = |mut connection: Connection| async move {
+            send(&mut connection, cmd).await.map_err(|error| classify_read(operation, (key, name), error))
+        };
+        server.sent(operation, send).await
     }
 
     /// Sends commands that may be executed twice, in one write to each server that has keys of them. Each has an answer; an error of one is an

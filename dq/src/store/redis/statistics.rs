@@ -15,12 +15,10 @@ impl RedisStore {
         from: u64,
         to: u64,
     ) -> Result<Vec<MinuteCounts>, StoreError> {
-        let mut cmd = redis::cmd("HMGET");
-        cmd.arg(self.keyspace.of(topic).name(Key::Statistics, ""));
-        (from..=to).for_each(|minute| {
-            cmd.arg(minute % MOST_MINUTES);
-        });
-        let mut minutes = minutes_in(self.shards.list("statistics", &cmd).await?)?;
+        let key = (&self.keyspace.of(topic), Key::Statistics);
+        let places: Vec<_> = (from..=to).map(|minute| minute % MOST_MINUTES).collect();
+        let found = self.shards.read_key("statistics", key, "HMGET", places).await?;
+        let mut minutes = minutes_in(Reply::list("statistics", found)?)?;
         // In the place of a minute may be that of another day.
         minutes.retain(|counts| (from..=to).contains(&counts.minute));
         Ok(minutes)
