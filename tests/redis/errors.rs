@@ -11,7 +11,7 @@ use dq::store::{Due, NewJob, Store, StoreError};
 use dq_tests::redis::{RedisServer, ask};
 
 use super::scripted::{Behaviour, start, start_counted};
-use super::topic::{LEASE, Topic, generated, job};
+use super::topic::{LEASE, Topic, generated, id, job};
 
 async fn error_of_add(topic: &Topic) -> StoreError {
     topic.try_add(vec![job("a")]).await.unwrap_err()
