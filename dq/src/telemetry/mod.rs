@@ -16,7 +16,6 @@ mod trace_context;
 
 pub(crate) use handles::{Counter, Gauge, Histogram, counter, describe, gauge, histogram};
 pub(crate) use label::label;
-#[doc(hidden)]
 pub use spans::{SPANS, Span};
 pub use table::{METRICS, Metric, MetricKind};
 pub(crate) use trace_context::{carry, link, mark_failed};

@@ -71,14 +71,23 @@ impl Entry {
         lock(&self.waits_since).upgrade().map_or(Duration::ZERO, |since| Boottime.now().saturating_sub(*since))
     }
 
+    /// The time from which on an answer waits, which all that wait have together: that of the first.
+    fn waits_since(&self, now: Duration) -> Arc<Duration> {
+        let mut since = lock(&self.waits_since);
+        since.upgrade().unwrap_or_else(|| {
+            let first = Arc::new(now);
+            *since = Arc::downgrade(&first);
+            first
+        })
+    }
+
     /// Enters the topic if that is due, before this answer to a batch of jobs goes to its caller; an error means that there is none, or that
     /// the batch comes again. None fails because the directory cannot be reached, but lists may not show the topic meanwhile.
     pub(super) async fn before<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Some(now) = self.due()
             && matches!(answer, Ok(_) | Err(StoreError::NotReplicated { .. }))
         {
-            let waits_since = Arc::new(now);
-            *lock(&self.waits_since) = Arc::downgrade(&waits_since);
+            let _waits = self.waits_since(now);
             let is_entered = tokio::select! {
                 biased;
                 entered = self.shards.command("enter", &self.command) => !entered.is_err_and(|error| error.is_outage()),
