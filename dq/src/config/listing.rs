@@ -53,7 +53,7 @@ impl Listing {
     }
 
     /// Every setting, in the order of the methods of [`ContextFactory`](crate::ContextFactory) or [`TopicOverrides`](super::TopicOverrides).
-    /// That of a node begins with the `store`, if a URL chose it.
+    /// The listing of a node begins with the `store`, if a URL chose it.
     pub fn all(&self) -> &[Listed] {
         &self.0
     }

@@ -226,7 +226,7 @@ pub(super) struct Wire {
     link: Option<Arc<dyn Link>>,
     answers: VecDeque<Pending<Answer>>,
     renewal: Option<Pending<Answer>>,
-    /// Reading an answer has panicked: whether it was that of the `renew`.
+    /// Reading an answer has panicked: whether it was the answer to `renew`.
     panicked: Option<bool>,
 }
 
@@ -274,12 +274,12 @@ impl Wire {
         sends
     }
 
-    /// Which answer the task was reading when it panicked: whether it is that of the `renew`. `None`: none.
+    /// Whether the task was reading the answer to `renew` when it panicked, or another one. `None`: it was reading no answer.
     pub(super) const fn take_reading(&mut self) -> Option<bool> {
         self.panicked.take()
     }
 
-    /// Returns the next answer, and whether it is that of the `renew`. Waits forever while nothing is in flight. Cancel safe.
+    /// Returns the next answer, and whether it answers `renew`. Waits forever while nothing is in flight. Cancel safe.
     pub(super) async fn next_answer(&mut self) -> (bool, Result<Answer, StoreError>) {
         let (is_renewal, read) = tokio::select! {
             biased;

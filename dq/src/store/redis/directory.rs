@@ -71,7 +71,7 @@ impl Entry {
         lock(&self.waits_since).upgrade().map_or(Duration::ZERO, |since| Boottime.now().saturating_sub(*since))
     }
 
-    /// The time from which on an answer waits, which all that wait have together: that of the first.
+    /// When the first of the answers that wait now began to wait. All of them share this time.
     fn waits_since(&self, now: Duration) -> Arc<Duration> {
         let mut since = lock(&self.waits_since);
         since.upgrade().unwrap_or_else(|| {

@@ -78,7 +78,7 @@ struct Together {
     named: Vec<JobId>,
     /// The fewest that a job has; `None`: only `retry_delay` knows.
     attempts_left: Option<u32>,
-    /// Those of the first; `None`: no job has failed.
+    /// The cause of the first failed job, and its error; `None`: no job has failed.
     cause: Option<Cause>,
     error: String,
 }

@@ -113,7 +113,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Takes a frame that ends at this offset of a file. The user gets all of a snapshot, and those of the journal that end after it began.
+    /// Takes a frame that ends at this offset of a file. The user gets every frame of a snapshot, and each frame of the journal that ends after the snapshot began.
     pub(super) fn frame(
         &mut self,
         of: &FileHeader,
