@@ -325,7 +325,7 @@ pub fn broadcast_listener(arguments: TokenStream, item: TokenStream) -> TokenStr
 /// | `on_missed = "once"` | what becomes of ticks for which no node came: `"skip"`, `"once"` (one job a gap) or `"all"` | `"once"` |
 /// | `overlap = "skip"` | adds no job while that of the last tick is not done; or `"allow"` | `"allow"` |
 /// | `jitter = "5m"` | each job is due up to that long after its tick | none |
-/// | `start = "2026-12-01T00:00:00Z"` | no tick is before it | none |
+/// | `start = "2026-12-01T00:00:00Z"` | no tick is before this time, which has a `Z` or an offset such as `+05:30` | none |
 /// | `end = "2027-01-01T00:00:00Z"` | no tick is after it | none |
 /// | `skipped = "later"` | a time that the clock of the zone skips: `"later"`, `"never"` | by the line |
 /// | `repeated = "first"` | a time that it shows twice: `"first"`, `"second"`, `"both"` | by the line |

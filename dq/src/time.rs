@@ -4,7 +4,10 @@
 //! rounding never makes a job early.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use dq_grammar::{BadValue, parse_time};
 
 mod delay;
 pub(crate) mod in_millis;
@@ -97,6 +100,17 @@ impl From<Timestamp> for SystemTime {
     }
 }
 
+/// Reads RFC 3339 with its offset, such as `2026-12-01T12:00:00+05:30`; a part of a millisecond rounds up. A space may stand for the `T`, and
+/// ` UTC` for the `Z`. A number is milliseconds since the Unix epoch, from 10<sup>11</sup> on: a smaller one would be seconds, and is
+/// an error.
+impl FromStr for Timestamp {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        parse_time(text).map(Self)
+    }
+}
+
 /// Shows RFC 3339 in UTC with milliseconds, for example `2026-11-21T12:00:00.250Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -129,5 +143,14 @@ mod tests {
         assert_eq!(Timestamp::from_millis(1_500).to_string(), "1970-01-01T00:00:01.500Z");
         assert_eq!(format!("{:?}", Some(Timestamp::from_millis(1_500))), "Some(1970-01-01T00:00:01.500Z)");
         assert!(Timestamp::from_millis(u64::MAX).to_string().starts_with("9999"));
+    }
+
+    #[test]
+    fn a_timestamp_is_read_as_it_is_shown() {
+        for at in [0, 1_500, 1_796_126_400_123, 253_402_300_799_999].map(Timestamp::from_millis) {
+            assert_eq!(at.to_string().parse(), Ok(at));
+        }
+        assert_eq!("2026-12-01T12:00:00.500000+05:30".parse(), Ok(Timestamp::from_millis(1_796_106_600_500)));
+        assert!("1796126400".parse::<Timestamp>().unwrap_err().to_string().contains("seconds since 1970"));
     }
 }

@@ -61,7 +61,7 @@ pub fn words(draw: &Draw, found: &mut Found) {
     let is_store = (text.starts_with("redis") || text.starts_with("memory:")) && open_store(&text).is_ok();
     let read = [
         parse_duration(&text).is_ok(),
-        parse_time(&text).is_some(),
+        parse_time(&text).is_ok(),
         is_read_again::<RetryPolicy>(&text),
         AppName::new(&text).is_ok(),
         TopicName::new(&text).is_ok(),

@@ -1,6 +1,6 @@
 //! Durations in the form that people write.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::bad_value::BadValue;
 
@@ -28,12 +28,6 @@ pub fn parse_duration(text: &str) -> Result<Duration, BadValue> {
     })
 }
 
-/// A time such as `2026-12-01T00:00:00Z`, in milliseconds since the Unix epoch; `None` if the text is not one, or is before that.
-pub fn parse_time(text: &str) -> Option<u64> {
-    let since = humantime::parse_rfc3339(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
-    u64::try_from(since.as_millis()).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,15 +39,6 @@ mod tests {
         for bad in ["5x", "", "15", "-1s"] {
             let error = parse_duration(bad).unwrap_err().to_string();
             assert!(error.starts_with(&format!("`{bad}` is not a duration: write")), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_time_is_a_date_and_a_time_in_utc() {
-        assert_eq!(parse_time("1970-01-01T00:00:01.5Z"), Some(1_500));
-        assert_eq!(parse_time("2026-12-01T00:00:00Z"), Some(1_796_083_200_000));
-        for bad in ["2026-12-01", "", "1969-12-31T00:00:00Z", "2026-13-01T00:00:00Z"] {
-            assert_eq!(parse_time(bad), None, "{bad}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The rules for the texts that dq reads: names, durations, rates, retry policies, what blocks a group, and settings.
+//! The rules for the texts that dq reads: names, durations, times, rates, retry policies, what blocks a group, and settings.
 //!
 //! The library reads them at run time, the macros at compile time, and both by these rules. Use this crate through
 //! `dq`.
@@ -12,13 +12,15 @@ mod name;
 mod rate;
 mod retry;
 mod settings;
+mod time;
 
 pub use bad_value::BadValue;
 pub use blocked::{BlockedBy, OnBlocked};
 #[cfg(feature = "cron")]
 pub use cron::{BadCron, Cron, RepeatedTime, SkippedTime};
-pub use duration::{LONGEST_DELAY, LONGEST_UNIQUE, SHORTEST_INTERVAL, SHORTEST_UNIQUE, parse_duration, parse_time};
+pub use duration::{LONGEST_DELAY, LONGEST_UNIQUE, SHORTEST_INTERVAL, SHORTEST_UNIQUE, parse_duration};
 pub use name::{BadName, LONGEST_ID, LONGEST_NAME, LONGEST_SCHEDULE, check_app, check_id, check_schedule, check_topic};
 pub use rate::Rate;
 pub use retry::RetryPolicy;
 pub use settings::{ATTRIBUTE_KEYS, AttributeKey, DAY, HOUR, Kind, MINUTE, MS, SECOND};
+pub use time::parse_time;

@@ -117,12 +117,13 @@ fn name(argument: &Argument, errors: &mut Errors) -> Option<LitStr> {
 /// A time in ms since the Unix epoch.
 fn time(argument: &Argument, errors: &mut Errors) -> Option<u64> {
     let text = argument.text(errors)?;
-    let time = dq_grammar::parse_time(&text.value());
-    if time.is_none() {
-        let text = format!("`{}` is not a time in UTC: write `{}`", text.value(), argument.example);
-        errors.at(argument.place(), text);
+    match dq_grammar::parse_time(&text.value()) {
+        Ok(time) => Some(time),
+        Err(bad) => {
+            errors.at(argument.place(), bad);
+            None
+        }
     }
-    time
 }
 
 fn times(arguments: &Arguments, item: &Ident, errors: &mut Errors) -> Option<Times> {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use dq::job::BadValue;
 use dq::time::{Delay, Timestamp};
 
 /// Reads a duration such as `15m`.
@@ -12,7 +13,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Delay::parse(text).duration().map_err(|bad| bad.to_string())
 }
 
-/// Reads a time: `now`, `+15m` or `-2h` from now by the clock of this machine, or RFC 3339 such as `2026-11-23T03:00:00Z`.
+/// Reads a time: `now`, `+15m` or `-2h` from now by the clock of this machine, or what a [`Timestamp`] is read
+/// from, such as `2026-11-23T03:00:00Z`.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -28,10 +30,7 @@ pub fn time(text: &str) -> Result<Timestamp, String> {
         let earlier = |ago| SystemTime::now().checked_sub(ago).map(Timestamp::from);
         return duration(ago).and_then(|ago| earlier(ago).ok_or_else(|| "it is before 1970".into()));
     }
-    let advice = "write `now`, `+15m`, `-2h` or a time with its zone such as `2026-11-23T03:00:00Z`";
-    let at: jiff::Timestamp = text.parse().map_err(|error| format!("{error}: {advice}"))?;
-    let millis = u64::try_from(at.as_millisecond()).map_err(|_| "it is before 1970".to_owned())?;
-    Ok(Timestamp::from_millis(millis))
+    text.parse().map_err(|bad: BadValue| format!("{bad}; or write `now`, `+15m` or `-2h`"))
 }
 
 /// A duration as people read it: its two largest units.
@@ -73,9 +72,14 @@ mod tests {
         assert_eq!(time("2026-11-23T05:00:00+02:00"), time("2026-11-23T03:00:00Z"));
         assert!(time("-2h").unwrap() < time("now").unwrap());
         assert!(time("+2h").unwrap() > time("now").unwrap());
-        for bad in ["tomorrow", "2026-11-23T03:00:00", "+2", "1960-01-01T00:00:00Z"] {
+        assert_eq!(time("1795402800000"), time("2026-11-23T03:00:00Z"));
+        for bad in
+            ["tomorrow", "2026-11-23T03:00:00", "+2", "1960-01-01T00:00:00Z", "1795402800", "2026-11-23T03:00:00Zjunk"]
+        {
             assert!(time(bad).is_err(), "{bad}");
         }
+        let error = time("2026-11-23T03:00:00").unwrap_err();
+        assert!(error.contains("has no offset from UTC: write") && error.contains("`+15m`"), "{error}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(crate) struct Asked {
     pub(crate) error: String,
     /// It has failed this often at least.
     pub(crate) attempts: String,
-    /// Its time is this or later: RFC 3339, or milliseconds.
+    /// Its time is this or later: RFC 3339 with its offset, or milliseconds since the Unix epoch.
     pub(crate) from: String,
     /// Its time is earlier.
     pub(crate) until: String,
@@ -51,18 +51,6 @@ pub(crate) fn state(word: &str) -> Result<job::State, Failure> {
     found.map(|(_, state, _)| *state).ok_or_else(unknown)
 }
 
-/// A time as RFC 3339, as a form's field, or in ms.
-pub(crate) fn time(text: &str) -> Result<Timestamp, Failure> {
-    if let Ok(millis) = text.parse() {
-        return Ok(Timestamp::from_millis(millis));
-    }
-    let text = text.trim_end_matches(" UTC");
-    let with_seconds = if text.len() == 16 { format!("{text}:00") } else { text.to_owned() };
-    let time = humantime::parse_rfc3339_weak(&with_seconds);
-    let bad = |_| Failure::Bad(format!("`{text}` is no time: write one like 2026-11-23T14:05:00Z"));
-    time.map(Timestamp::from).map_err(bad)
-}
-
 impl Asked {
     pub(crate) fn filter(&self) -> Result<JobFilter, Failure> {
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
@@ -77,8 +65,8 @@ impl Asked {
             header: header.transpose()?,
             error: some(&self.error),
             attempts: attempts.transpose()?,
-            from: some(&self.from).as_deref().map(time).transpose()?,
-            until: some(&self.until).as_deref().map(time).transpose()?,
+            from: some(self.from.trim()).map(|from| from.parse()).transpose()?,
+            until: some(self.until.trim()).map(|until| until.parse()).transpose()?,
         })
     }
 

@@ -33,9 +33,7 @@ pub(crate) fn bulk_action(word: &str, due: &str) -> Result<BulkAction, Failure> 
         "run_now" => BulkAction::RunNow,
         "reschedule" => BulkAction::Reschedule(match When::read(due)? {
             When::At(at) => at,
-            When::After(delay) => {
-                now().after(humantime::parse_duration(&delay).map_err(|error| Failure::Bad(error.to_string()))?)
-            }
+            When::After(delay) => now().after(delay),
         }),
         _ => return Err(Failure::Bad(format!("`{word}` cannot be done to many jobs"))),
     })

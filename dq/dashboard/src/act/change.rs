@@ -1,16 +1,17 @@
 //! One change, done and audited.
 
+use std::time::Duration;
+
 use dq::Provider;
 use dq::job::BadValue;
 use dq::provider::{
     Call, CallError, ChangeTopic, CommandAnswer, CommandOutcome, JobCommand, JobPlace, LimitKind, Pause, TopicProvider,
 };
-use dq::time::Timestamp;
+use dq::time::{Delay, Timestamp};
 use serde::Serialize;
 
 use super::Order;
 use crate::app::App;
-use crate::asked::time;
 use crate::audit::audit;
 use crate::failure::Failure;
 use crate::user::{Role, User};
@@ -18,7 +19,7 @@ use crate::user::{Role, User};
 /// When a job is to be due.
 #[derive(Debug, Clone)]
 pub(crate) enum When {
-    After(String),
+    After(Duration),
     At(Timestamp),
 }
 
@@ -79,10 +80,10 @@ impl When {
         if text.is_empty() {
             return Err(Failure::Bad("say when: a delay such as 15m, or a time such as 2026-11-23T14:05:00Z".into()));
         }
-        if humantime::parse_duration(text).is_ok() {
-            return Ok(Self::After(text.to_owned()));
+        match Delay::parse(text).duration() {
+            Ok(delay) => Ok(Self::After(delay)),
+            Err(_) => Ok(Self::At(text.parse()?)),
         }
-        time(text).map(Self::At)
     }
 }
 

@@ -131,7 +131,7 @@ async fn many(app: &Shared, frame: &Frame, visit: &Visit, mut order: Order) -> R
     let (state, filter, after) = (state(&order.jobs.state)?, order.jobs.filter()?, order.jobs.cursor()?);
     let action = bulk_action(&order.action, &order.due)?;
     if let dq::inspect::BulkAction::Reschedule(due) = action {
-        order.due = due.as_millis().to_string();
+        order.due = due.to_string();
     }
     let stepped = match step(app, &visit.user, &order.jobs.topic, state, filter, action, after).await {
         Ok(stepped) => stepped,

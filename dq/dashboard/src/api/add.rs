@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use dq::job::{GroupName, Priority, Weight};
 use dq::provider::{Add, Addition, Call, CallError, OnDead};
+use dq::time::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -14,7 +15,6 @@ use utoipa::ToSchema;
 use super::answers::Added;
 use super::{Answer, body, failed, json};
 use crate::app::Shared;
-use crate::asked::time;
 use crate::audit::audit;
 use crate::failure::{Failure, Problem};
 use crate::user::Role;
@@ -31,7 +31,7 @@ pub(super) struct NewJob {
     id: Option<String>,
     /// The delay, such as `15m`. Give this or `at`; without either, the topic's default delay counts.
     after: Option<String>,
-    /// The due time: RFC 3339, or milliseconds since the Unix epoch as a text.
+    /// The due time: RFC 3339 with its offset, or milliseconds since the Unix epoch as a text.
     at: Option<String>,
     /// What becomes of a job with the same id: `fail` (the default), `keep` (the default with the header `Idempotency-Key`) or `replace`.
     on_duplicate: Option<String>,
@@ -227,7 +227,7 @@ impl NewJob {
             add = add.after(after);
         }
         if let Some(at) = self.at {
-            add = add.at(time(&at)?);
+            add = add.at(at.parse::<Timestamp>()?);
         }
         if let Some(delay) = self.expires_after {
             add = add.expires_after(delay);

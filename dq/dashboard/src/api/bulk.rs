@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::{Answer, body, failed, json};
 use crate::act::{Stepped, bulk_action, step as take};
 use crate::app::Shared;
-use crate::asked::{self, time};
+use crate::asked;
 use crate::failure::{Failure, Problem};
 use crate::visit::Visit;
 
@@ -31,7 +31,7 @@ pub(super) struct Step {
     error: Option<String>,
     /// It has failed this often at least.
     attempts: Option<u16>,
-    /// Its time is this or later: RFC 3339, or milliseconds as a text.
+    /// Its time is this or later: RFC 3339 with its offset, or milliseconds since the Unix epoch as a text.
     from: Option<String>,
     /// Its time is earlier.
     until: Option<String>,
@@ -59,8 +59,8 @@ pub(super) async fn step(
             header: asked.header,
             error: asked.error,
             attempts: asked.attempts,
-            from: asked.from.as_deref().map(time).transpose()?,
-            until: asked.until.as_deref().map(time).transpose()?,
+            from: asked.from.map(|from| from.parse()).transpose()?,
+            until: asked.until.map(|until| until.parse()).transpose()?,
         };
         let after = asked.after.map(|(at, id)| Cursor { at: Timestamp::from_millis(at), id });
         take(&app, &visit.user, &topic, state, filter, action, after).await

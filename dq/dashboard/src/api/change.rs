@@ -27,7 +27,7 @@ pub(super) struct ReasonGiven {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Due {
-    /// A delay such as `15m`, an RFC 3339 time, or milliseconds since the Unix epoch.
+    /// A delay such as `15m`, an RFC 3339 time with its offset, or milliseconds since the Unix epoch.
     when: String,
     /// The version that the job must have; otherwise nothing is done, and the answer is 409.
     if_version: Option<u32>,

@@ -73,8 +73,8 @@ fn filters(frame: &Frame, asked: &Asked, is_used: bool) -> Markup {
                 (field("header", "Header", "name=value", &asked.header))
                 (field("error", "Error has", "timed out", &asked.error))
                 (field("attempts", "Failed at least", "1", &asked.attempts))
-                (field("from", "Time from", "2026-11-23T14:00Z", &asked.from))
-                (field("until", "Time before", "2026-11-23T15:00Z", &asked.until))
+                (field("from", "Time from", "2026-11-23 14:00:00 UTC", &asked.from))
+                (field("until", "Time before", "2026-11-23 15:00:00 UTC", &asked.until))
                 button { "Filter" }
                 @if is_used { a href=(frame.to("jobs", &[("topic", &asked.topic), ("state", &asked.state)])) { "Clear" } }
             }

@@ -188,6 +188,50 @@ async fn bulk_changes_go_step_by_step() {
     assert_eq!((changed, topic.counts().await.unwrap().delayed), (150, 0));
 }
 
+/// A time with a fraction lost its offset: a job was due hours late, and a bulk delete took jobs that did not match.
+#[tokio::test]
+async fn a_time_keeps_its_offset_and_one_without_an_offset_is_refused() {
+    let mut program = Visitor::free(provider("times").await);
+    for (n, at, due) in [
+        (0, "2027-01-01T12:00:00.500000+05:30", 1_798_785_000_500_u64),
+        (1, "2027-01-01T12:00:00-08:00", 1_798_833_600_000),
+        (2, "2027-01-01 12:00:00 UTC", 1_798_804_800_000),
+        (3, "1798804800001", 1_798_804_800_001),
+    ] {
+        let job = json!({ "payload": n, "id": format!("t{n}"), "at": at });
+        assert_eq!(program.call(Method::POST, "/topics/mail/jobs", &job).await.status, StatusCode::CREATED, "{at}");
+        let seen = program.get(&format!("/api/v1/topics/mail/jobs/t{n}")).await;
+        assert!(seen.body.contains(&due.to_string()), "{at}: {}", seen.body);
+    }
+    let until = |until: &str| json!({ "action": "delete", "state": "delayed", "until": until });
+    let deleted = program.call(Method::POST, "/topics/mail/bulk", &until("2027-01-01T12:00:00.000+02:00")).await;
+    assert_eq!(deleted.json()["changed"], 1, "{}", deleted.body);
+    for (text, says) in [
+        ("2027-01-01T12:00:00", "has no offset from UTC: write"),
+        ("2027-01-01T12:00:00Zjunk", "is not a time with an offset"),
+        ("1798804800", "write milliseconds, `1798804800000`, or `2027-01-01T12:00:00Z`"),
+        ("1798804800000000", "too large for milliseconds"),
+    ] {
+        let pages = ["/api/v1/topics/mail/jobs", "/jobs"].map(|path| {
+            let text = text.replace(':', "%3A");
+            format!("{path}?topic=mail&state=delayed&until={text}")
+        });
+        let mut answers = vec![
+            program.call(Method::POST, "/topics/mail/jobs", &json!({ "payload": 1, "at": text })).await,
+            program.call(Method::POST, "/topics/mail/jobs/t1/reschedule", &json!({ "when": text })).await,
+            program.call(Method::POST, "/topics/mail/bulk", &until(text)).await,
+            program.get(&pages[0]).await,
+            program.get(&pages[1]).await,
+        ];
+        for answer in answers.drain(..) {
+            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{text}: {}", answer.body);
+            assert!(answer.body.contains(says), "{text}: {}", answer.body);
+        }
+    }
+    let form = program.get("/jobs?topic=mail&state=delayed&from=+2027-01-01+12%3A00%3A00+UTC+").await;
+    assert!(form.status == StatusCode::OK && form.body.contains("t3") && !form.body.contains("t0"), "{}", form.body);
+}
+
 #[tokio::test]
 async fn a_request_that_makes_no_sense_is_told_what_is_wrong() {
     let mut program = Visitor::free(provider("nonsense").await);

@@ -22,7 +22,7 @@ const EVERY_PAGE: [&str; 17] = [
     "/?scale=days&sort=dead",
     "/topic?topic=mail",
     "/jobs?topic=mail&state=delayed",
-    "/jobs?topic=mail&state=dead&error=x&attempts=1&id_prefix=a&header=a%3Db&from=2026-11-23T14:05",
+    "/jobs?topic=mail&state=dead&error=x&attempts=1&id_prefix=a&header=a%3Db&from=2026-11-23T14:05:00Z",
     "/job?topic=mail&id=hostile",
     "/dead",
     "/unacked",
