@@ -42,6 +42,29 @@ async fn each_policy_retries_as_often_and_as_late_as_it_says() {
     }
 }
 
+/// The maximum that a policy does not state cut the first delay, which it states, to an hour.
+#[tokio::test(start_paused = true)]
+async fn a_first_delay_of_hours_is_waited_for_in_full() {
+    let script = Script::fails("no");
+    let dq = script.start(|topic| topic.retry("exponential 6h x 2, jitter 0%")).await;
+    dq.provider().add(test_job("a")).await.unwrap();
+    dq.settle().await;
+    for retry in 1..=2 {
+        dq.advance(6 * HOUR - SECOND).await;
+        assert_eq!(dq.counts::<TestJob>().await.delayed, 1);
+        dq.advance(SECOND).await;
+        assert_eq!(script.log.take().iter().filter(|line| line.contains("due a")).count(), 1 + usize::from(retry == 1));
+    }
+    assert_eq!(stored_job(&dq, "a").await.state, State::Dead);
+    for (policy, says) in [
+        ("3651d x 1", "longer than ten years"),
+        ("exponential 6h x 3, max 1h", "`max 1h` is shorter than the first delay, which is 6h"),
+    ] {
+        let refused = dq.provider().add(test_job("b")).retry(policy).await.unwrap_err().to_string();
+        assert!(refused.contains(says), "{refused}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_retry_means_one_run_and_the_topic_keeps_working() {
     let script = Script::fails("no");

@@ -6,7 +6,7 @@
 //! | `immediate x 3` | three retries, each at once; `immediate` alone means five |
 //! | `30s x 5` | five retries, each after 30 s |
 //! | `1m, 5m, 10m, 30m, 1h` | a ladder: one retry after each step; `30s` alone is a ladder of one step |
-//! | `exponential 10s x 5, factor 3, max 1h, jitter 10%` | retries after 10 s, 30 s, 90 s …; the parts behind the first comma are optional |
+//! | `exponential 10s x 5, factor 3, max 1h, jitter 10%` | retries after 10 s, 30 s, 90 s …; the parts behind the first comma are optional, and without `max` it is 1 h or the first delay, the longer of the two |
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,12 +15,14 @@ use std::time::Duration;
 use humantime::format_duration;
 
 use crate::bad_value::BadValue;
-use crate::duration::parse_duration;
+use crate::duration::{LONGEST_DELAY, parse_duration};
 
 /// The limit of retries.
 const MOST_RETRIES: u32 = 1_000;
 /// The retries of `immediate` and `exponential 10s` without a number.
 const USUAL_RETRIES: u32 = 5;
+/// The longest delay of a policy that says none, unless its first delay is longer.
+const USUAL_LONGEST: Duration = Duration::from_secs(3600);
 /// The limit of steps of a ladder.
 const MOST_STEPS: usize = 64;
 
@@ -66,8 +68,35 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    const fn exponential(first: Duration, times: u32) -> Self {
-        Self::Exponential { first, times, factor: 3, longest: Duration::from_secs(3600), jitter: 10 }
+    fn exponential(first: Duration, times: u32) -> Self {
+        Self::Exponential { first, times, factor: 3, longest: first.max(USUAL_LONGEST), jitter: 10 }
+    }
+
+    /// Reads the policy of a job that a store has: an older version of dq may have added it, with delays that are refused today.
+    #[doc(hidden)]
+    pub fn stored(text: &str) -> Option<Self> {
+        read(text.trim()).ok()
+    }
+
+    /// Checks that every delay is what the policy says, and at most ten years.
+    ///
+    /// # Errors
+    /// [`BadValue`]: what is wrong, and what to write.
+    pub fn check(&self) -> Result<(), BadValue> {
+        if let Self::Exponential { first, longest, .. } = self
+            && longest < first
+        {
+            let (first, longest) = (format_duration(*first), format_duration(*longest));
+            return Err(BadValue::new(format!(
+                "`max {longest}` is shorter than the first delay, which is {first}: write `max {first}` or more"
+            )));
+        }
+        match self.longest_delay() {
+            Some(delay) if delay > LONGEST_DELAY => Err(BadValue::new(
+                "a delay of the policy is longer than ten years, with its jitter: write 3650d at most".to_string(),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The largest number of retries.
@@ -103,7 +132,8 @@ impl RetryPolicy {
                 let delay = first.saturating_mul(times).min(*longest);
                 let spread = u64::from(*jitter) * 2 * 1000 + 1; // in parts of 100,000
                 let parts = 100_000 + random % spread - u64::from(*jitter) * 1000;
-                Some(Duration::from_nanos((delay.as_nanos() * u128::from(parts) / 100_000) as u64))
+                let nanos = delay.as_nanos().saturating_mul(u128::from(parts)) / 100_000;
+                Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
             }
         }
     }
@@ -169,28 +199,34 @@ fn unknown(text: &str) -> BadValue {
     ))
 }
 
+/// Reads a policy, whatever its delays are.
+fn read(text: &str) -> Result<RetryPolicy, BadValue> {
+    if text.is_empty() {
+        return Err(BadValue::new("the retry policy is empty: write `none` for no retry"));
+    }
+    if text == "none" {
+        return Ok(RetryPolicy::None);
+    }
+    if let Some(rest) = text.strip_prefix("exponential ") {
+        return parse_exponential(rest);
+    }
+    if text.contains(',') {
+        return parse_ladder(text);
+    }
+    Ok(match split_times(text)? {
+        ("immediate", number) => RetryPolicy::Immediate { times: number.unwrap_or(USUAL_RETRIES) },
+        (delay, Some(times)) => RetryPolicy::Fixed { delay: duration("delay", delay)?, times },
+        (delay, None) => RetryPolicy::Ladder(vec![parse_duration(delay).map_err(|_| unknown(delay))?]),
+    })
+}
+
 impl FromStr for RetryPolicy {
     type Err = BadValue;
 
     fn from_str(text: &str) -> Result<Self, BadValue> {
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(BadValue::new("the retry policy is empty: write `none` for no retry"));
-        }
-        if text == "none" {
-            return Ok(Self::None);
-        }
-        if let Some(rest) = text.strip_prefix("exponential ") {
-            return parse_exponential(rest);
-        }
-        if text.contains(',') {
-            return parse_ladder(text);
-        }
-        Ok(match split_times(text)? {
-            ("immediate", number) => Self::Immediate { times: number.unwrap_or(USUAL_RETRIES) },
-            (delay, Some(times)) => Self::Fixed { delay: duration("delay", delay)?, times },
-            (delay, None) => Self::Ladder(vec![parse_duration(delay).map_err(|_| unknown(delay))?]),
-        })
+        let policy = read(text.trim())?;
+        policy.check()?;
+        Ok(policy)
     }
 }
 
@@ -221,7 +257,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn read(text: &str) -> RetryPolicy {
+    fn parsed(text: &str) -> RetryPolicy {
         text.parse().unwrap_or_else(|bad| panic!("{text}: {bad}"))
     }
 
@@ -236,20 +272,20 @@ mod tests {
             "30s",
             "exponential 2s x 7, factor 2, max 5m, jitter 0%",
         ];
-        for policy in texts.map(read).into_iter().chain([RetryPolicy::default()]) {
-            assert_eq!(read(&policy.to_string()), policy);
+        for policy in texts.map(parsed).into_iter().chain([RetryPolicy::default()]) {
+            assert_eq!(parsed(&policy.to_string()), policy);
         }
-        assert_eq!(read("exponential 10s"), RetryPolicy::default());
+        assert_eq!(parsed("exponential 10s"), RetryPolicy::default());
     }
 
     #[test]
     fn a_policy_has_one_delay_per_retry_and_then_no_more() {
-        let ladder = read("1m, 5m");
+        let ladder = parsed("1m, 5m");
         assert_eq!(ladder.delay(1, 0), Some(60 * SECOND));
         assert_eq!(ladder.delay(2, 0), Some(300 * SECOND));
         assert_eq!(ladder.delay(3, 0), None);
-        assert_eq!(read("none").delay(1, 0), None);
-        assert_eq!(read("immediate x 2").delay(2, 9), Some(Duration::ZERO));
+        assert_eq!(parsed("none").delay(1, 0), None);
+        assert_eq!(parsed("immediate x 2").delay(2, 9), Some(Duration::ZERO));
     }
 
     #[test]
@@ -264,15 +300,56 @@ mod tests {
                 );
             }
         }
-        assert_eq!(read("exponential 1s x 40, factor 10, jitter 0%").delay(40, 0), Some(3600 * SECOND));
+        assert_eq!(parsed("exponential 1s x 40, factor 10, jitter 0%").delay(40, 0), Some(3600 * SECOND));
+    }
+
+    #[test]
+    fn the_usual_maximum_does_not_shorten_a_first_delay() {
+        let policy = parsed("exponential 6h x 3, jitter 0%");
+        assert_eq!([1, 2, 3].map(|retry| policy.delay(retry, 0)), [Some(6 * 3600 * SECOND); 3]);
+        assert_eq!(parsed("exponential 6h x 3").longest_delay(), Some(6 * 3600 * SECOND * 11 / 10));
+        assert_eq!(parsed("exponential 30m x 3, jitter 0%").delay(2, 0), Some(3600 * SECOND));
+        assert_eq!(parsed("exponential 6h x 3, factor 2, max 1d, jitter 0%").delay(3, 0), Some(24 * 3600 * SECOND));
+    }
+
+    #[test]
+    fn a_stated_maximum_below_the_first_delay_and_a_delay_of_more_than_ten_years_are_refused() {
+        let bad = |text: &str| text.parse::<RetryPolicy>().expect_err(text).to_string();
+        for text in ["exponential 6h x 3, max 1h", "exponential 6h, max 1h, factor 1"] {
+            assert_eq!(bad(text), "`max 1h` is shorter than the first delay, which is 6h: write `max 6h` or more");
+        }
+        assert!("exponential 6h x 3, max 6h".parse::<RetryPolicy>().is_ok());
+        for text in [
+            "3651d",
+            "3651d x 2",
+            "1m, 3651d",
+            "exponential 3651d x 1, jitter 0%",
+            "exponential 3650d x 1",
+            "exponential 1d x 9, factor 100, max 3651d, jitter 0%",
+            "exponential 600y x 1",
+            "exponential 500000000000y x 1, jitter 100%",
+        ] {
+            assert!(bad(text).contains("is longer than ten years"), "{text}: {}", bad(text));
+        }
+        for text in ["3650d", "1m, 3650d", "exponential 3650d x 1, jitter 0%", "exponential 1s x 2, max 20y"] {
+            parsed(text);
+        }
+    }
+
+    #[test]
+    fn the_policy_of_a_job_of_an_older_version_is_still_read() {
+        let stored = |text| RetryPolicy::stored(text).unwrap().delay(1, 1_000_000_000);
+        assert!(stored("exponential 6h x 3, factor 3, max 1h, jitter 10%") < Some(2 * 3600 * SECOND));
+        assert_eq!(stored("3651d x 2"), Some(3651 * 24 * 3600 * SECOND));
+        assert_eq!(RetryPolicy::stored("often"), None);
     }
 
     #[test]
     fn the_longest_delay_has_all_of_the_jitter() {
-        assert_eq!(read("exponential 10s x 2, factor 3, jitter 10%").longest_delay(), Some(33 * SECOND));
-        assert_eq!(read("exponential 1h x 9, max 2h, jitter 100%").longest_delay(), Some(4 * 3600 * SECOND));
-        assert_eq!(read("1m, 5m, 2m").longest_delay(), Some(300 * SECOND));
-        assert_eq!(read("none").longest_delay(), None);
+        assert_eq!(parsed("exponential 10s x 2, factor 3, jitter 10%").longest_delay(), Some(33 * SECOND));
+        assert_eq!(parsed("exponential 1h x 9, max 2h, jitter 100%").longest_delay(), Some(4 * 3600 * SECOND));
+        assert_eq!(parsed("1m, 5m, 2m").longest_delay(), Some(300 * SECOND));
+        assert_eq!(parsed("none").longest_delay(), None);
     }
 
     #[test]

@@ -172,12 +172,14 @@ impl Limits<'_, TopicSettings> {
         }
     }
 
-    /// No retry waits longer than a job may.
+    /// A policy that is no text was not checked when it was read.
     fn retries(&mut self) {
-        let longest = self.resolved.settings.retry.longest_delay();
-        if longest.is_some_and(|delay| delay > LONGEST_DELAY) {
-            let limit = format!("a policy whose delays are at most {}", show_duration(LONGEST_DELAY));
-            self.refuse("retry", limit, "shorter delays".into());
+        if self.resolved.settings.retry.check().is_err() {
+            let limit = format!(
+                "a policy whose delays are at most {}, and whose `max` is no shorter than its first delay",
+                show_duration(LONGEST_DELAY)
+            );
+            self.refuse("retry", limit, "other delays".into());
         }
     }
 }
@@ -188,6 +190,7 @@ mod tests {
     use crate::config::layer::SettingChange;
     use crate::config::source::Source;
     use crate::config::value::Written;
+    use crate::job::RetryPolicy;
 
     fn node(pairs: &[(&'static str, &str)]) -> Vec<String> {
         let changes = changes::<NodeSettings>(pairs);
@@ -380,10 +383,23 @@ mod tests {
     }
 
     #[test]
-    fn no_retry_waits_longer_than_ten_years() {
-        assert_eq!(topic(&[("retry", "1m, 3650d")]), [""; 0]);
-        assert_eq!(topic(&[("retry", "1m, 3651d")]).len(), 1);
-        assert_eq!(topic(&[("retry", "exponential 3600d x 1, max 3600d, jitter 1%")]), [""; 0]);
-        assert_eq!(topic(&[("retry", "exponential 3600d x 1, max 3600d, jitter 2%")]).len(), 1, "with its jitter");
+    fn a_policy_that_is_no_text_has_no_delay_over_ten_years_and_no_maximum_below_the_first_one() {
+        let problems = |retry: RetryPolicy| {
+            let mut resolved = Resolved::from_changes(&[]);
+            resolved.settings = TopicSettings { retry, ..TopicSettings::default() };
+            check_topic("t", &resolved).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let fixed = |days: u32| RetryPolicy::Fixed { delay: DAY * days, times: 1 };
+        let exponential = |first: u32, longest: u32, jitter| {
+            let (first, longest) = (DAY * first, DAY * longest);
+            RetryPolicy::Exponential { first, times: 1, factor: 3, longest, jitter }
+        };
+        for good in [fixed(3650), exponential(3600, 3600, 1)] {
+            assert_eq!(problems(good), [""; 0]);
+        }
+        for bad in [fixed(3651), exponential(3600, 3600, 2), exponential(2, 1, 0)] {
+            let found = problems(bad).join("; ");
+            assert!(found.contains("at most 3650d, and whose `max` is no shorter than its first delay"), "{found}");
+        }
     }
 }

@@ -123,7 +123,7 @@ impl HeldJob {
 
     /// The retry policy that the job was added with.
     pub(super) fn own_policy(&self) -> Option<RetryPolicy> {
-        self.metadata.retry.as_deref()?.parse().ok()
+        RetryPolicy::stored(self.metadata.retry.as_deref()?)
     }
 
     /// Why no attempt is left; `None` if one is.

@@ -221,7 +221,7 @@ impl Outcomes {
         let policy = match (job.own_policy(), asked) {
             (Some(policy), _) | (None, RetryDelay::By(policy)) => Ok(policy),
             (None, RetryDelay::BySettings | RetryDelay::NotWritten) => Ok(self.parts.topic.retry.clone()),
-            (None, RetryDelay::After(delay)) => Err(Some(delay.min(LONGEST_DELAY))),
+            (None, RetryDelay::After(delay)) => Err(Some(delay)),
             (None, RetryDelay::Exhausted) => Err(None),
         };
         let (delay, attempts) = match policy {
@@ -230,6 +230,7 @@ impl Outcomes {
             }
             Err(delay) => (delay, None),
         };
+        let delay = delay.map(|delay| delay.min(LONGEST_DELAY));
         let at_once = cause == Cause::Timeout && self.parts.topic.on_timeout == OnTimeout::Immediate;
         Next { delay: if at_once { delay.map(|_| Duration::ZERO) } else { delay }, attempts, is_fatal: false }
     }
