@@ -18,7 +18,9 @@ use croner::Cron as Line;
 use croner::errors::CronError;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::tz::{Offset, TimeZone, db};
+use jiff::tz::{Offset, TimeZone};
+
+mod zones;
 
 #[cfg(test)]
 mod tests;
@@ -27,12 +29,8 @@ mod tests;
 const MORE_THAN_ANY_SHIFT: i64 = 2 * 24 * 3600;
 /// More transitions than a zone has between two local times of a line; a leap day on a given weekday comes every 40 years.
 const MOST_TRANSITIONS: usize = 1_000;
-/// How many zones an error proposes.
-const PROPOSALS: usize = 3;
 /// The most bytes of a line: a list of every second of a minute, minute of an hour and so on has fewer.
 const LONGEST_LINE: usize = 1_000;
-/// A zone with more bytes resembles none, and to compare it would take long: the time grows with the square.
-const LONGEST_ZONE: usize = 64;
 
 /// A cron line and the zone of its local times.
 #[derive(Clone)]
@@ -168,7 +166,7 @@ impl Cron {
             false => (SkippedTime::Later, RepeatedTime::First),
         };
         let zone_name = zone.trim().to_owned();
-        let zone = TimeZone::get(&zone_name).map_err(|_| unknown_zone(&zone_name))?;
+        let zone = zones::named(&zone_name)?;
         let cron = Self { line: Arc::new(parsed), text: text.into(), zone, zone_name, skipped, repeated };
         match cron.line.find_next_occurrence(&DateTime::constant(2000, 1, 1, 0, 0, 0, 0), true) {
             Ok(_) => Ok(cron),
@@ -302,26 +300,6 @@ fn reason(error: &CronError) -> String {
         error => error.to_string(),
     };
     text.trim_end_matches('.').to_owned()
-}
-
-/// The error of a zone that does not exist, with the names that are closest to it.
-fn unknown_zone(zone: &str) -> BadCron {
-    let wanted = zone.to_lowercase();
-    let likeness = |name: &str| {
-        let name = name.to_lowercase();
-        let city = name.rsplit('/').next().unwrap_or(&name);
-        strsim::jaro_winkler(&wanted, &name).max(strsim::jaro_winkler(&wanted, city))
-    };
-    let known = (zone.len() <= LONGEST_ZONE).then(|| db().available());
-    let mut names: Vec<_> = known
-        .into_iter()
-        .flatten()
-        .map(|name| (likeness(name.as_str()), name.to_string()))
-        .filter(|(like, _)| *like > 0.85)
-        .collect();
-    names.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    let proposals = names.into_iter().take(PROPOSALS).map(|(_, name)| name).collect();
-    BadCron::Zone { zone: zone.chars().take(140).flat_map(char::escape_debug).collect(), proposals }
 }
 
 impl PartialEq for Cron {
