@@ -9,7 +9,7 @@
 //! | fires in every hour, such as `*/15 * * * *` | does not fire: time itself goes on | fires both times |
 //! | names hours, such as `30 2 * * *` or `0 */2 * * *` | fires once, when the clock has skipped | fires the first time |
 //!
-//! croner reads the lines and finds the local times; jiff knows the zones.
+//! dq reads the fields, so that all of a line is understood or the line is refused; croner finds the local times, and jiff knows the zones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,8 +20,11 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
 
+mod fields;
 mod zones;
 
+#[cfg(test)]
+mod lines;
 #[cfg(test)]
 mod tests;
 
@@ -145,22 +148,22 @@ impl Cron {
     }
 
     /// Reads a line and the name of a zone. A line has five fields (minute, hour, day of the month, month, weekday), or six with
-    /// seconds before them. A line that names both a day of the month and a weekday fires on either.
+    /// seconds before them, or is a short form such as `@daily`. If it names both a day of the month and a weekday, it fires on either; if one of
+    /// the two begins with `*`, or the weekday with `+`, on days that are both.
     ///
     /// # Errors
     /// [`BadCron`], also if no date matches the line.
     pub fn parse(line: &str, zone: &str) -> Result<Self, BadCron> {
         let text = line.trim();
-        let bad = |reason: String| BadCron::Line { line: text.chars().take(140).collect(), reason };
+        let bad = |reason: String| {
+            let line = text.chars().take(140).flat_map(char::escape_debug).collect();
+            BadCron::Line { line, reason }
+        };
         if text.len() > LONGEST_LINE {
             return Err(bad(format!("it is {} bytes long; the limit is {LONGEST_LINE}", text.len())));
         }
-        let fields = text.split_whitespace().count();
-        if !(text.starts_with('@') && fields == 1 || fields == 5 || fields == 6) {
-            return Err(bad(format!("it has {fields} fields")));
-        }
-        let parsed: Line = text.parse().map_err(|error| bad(reason(&error)))?;
-        let in_every_hour = parsed.pattern.hours.values().len() == 24;
+        let fields::Fields { numbers, in_every_hour } = fields::read(text).map_err(bad)?;
+        let parsed: Line = numbers.parse().map_err(|error: CronError| bad(error.to_string()))?;
         let (skipped, repeated) = match in_every_hour {
             true => (SkippedTime::Never, RepeatedTime::Both),
             false => (SkippedTime::Later, RepeatedTime::First),
@@ -288,18 +291,6 @@ impl Period {
             offset_behind: end.map_or(offset, |end| zone.to_offset(end)),
         }
     }
-}
-
-/// The text of croner without its internal words.
-fn reason(error: &CronError) -> String {
-    let text = match error {
-        CronError::InvalidPattern(text) | CronError::IllegalCharacters(text) | CronError::ComponentError(text) => {
-            text.clone()
-        }
-        CronError::EmptyPattern => "it is empty".into(),
-        error => error.to_string(),
-    };
-    text.trim_end_matches('.').to_owned()
 }
 
 impl PartialEq for Cron {
