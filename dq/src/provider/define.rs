@@ -21,7 +21,7 @@ use super::schedule_change::{align, comes_between, send};
 use super::sending::{call_one, passed};
 use super::typed::Provider;
 use crate::job::{JobId, State, TopicName};
-use crate::schedule::{Definition, Origin, PayloadOf, Periodic, Ticks, schedule_id};
+use crate::schedule::{BadSchedule, Definition, Origin, PayloadOf, Periodic, Ticks, schedule_id};
 use crate::store::step::MOST_JOBS;
 use crate::store::{ChangeKind, JobPlace, OnDuplicate, Stored};
 use crate::time::Timestamp;
@@ -173,8 +173,11 @@ impl CodeSchedule {
         let version = found.record.fixed().version;
         let there = match Definition::read(&found.record) {
             Ok(there) => there,
+            // The line of the code takes the place of one that this version does not read.
+            Err(BadSchedule::Times { rest, .. }) if matches!(rest.origin, Origin::Code { .. }) => *rest,
             Err(error) => {
-                tracing::error!(%topic, schedule = self.name, %error, "this node cannot read the schedule of this name in the store, and leaves it: remove it, or use the version of dq that wrote it");
+                let advice = error.advice();
+                tracing::error!(%topic, schedule = self.name, %error, "this node cannot read the schedule of this name in the store, and leaves it: {advice}");
                 return Step::Nothing;
             }
         };

@@ -12,7 +12,7 @@ use super::missed::OnMissed;
 use super::times::{Ticks, Times};
 use crate::job::{BadName, Codec, Deliver, JobId, Metadata, Record, SCHEDULE_PREFIX};
 use crate::store::step::{Tick, TickJob};
-use crate::time::{Timestamp, millis_ceil};
+use crate::time::{LONGEST_DELAY, Timestamp, millis_ceil};
 
 /// What the ids of dq's own jobs begin with, and no id that a program chooses.
 const RESERVED: &str = "dq:";
@@ -197,9 +197,12 @@ impl Definition {
         let unreadable = |bad: &dyn std::fmt::Display| BadSchedule::Unreadable(bad.to_string());
         let (_, payload) = record.payload().map_err(|bad| unreadable(&bad))?;
         let written = serde_json::from_slice::<Written>(payload).map_err(|bad| unreadable(&bad))?;
-        let schedule = written.read().map_err(BadSchedule::Unreadable)?;
+        let (schedule, unread) = written.read().map_err(BadSchedule::Unreadable)?;
         schedule.check()?;
-        Ok(schedule)
+        match unread {
+            Some(why) => Err(BadSchedule::Times { why, rest: Box::new(schedule) }),
+            None => Ok(schedule),
+        }
     }
 }
 
@@ -279,16 +282,20 @@ impl Written {
         }
     }
 
-    fn read(self) -> Result<Definition, String> {
-        let times = match (self.every_ms, self.cron) {
-            (Some(ms), None) => Times::Every(Duration::from_millis(ms)),
-            (None, Some(cron)) => cron.read()?,
+    /// The schedule, and why its cron line cannot be read here. Then it has an interval that no schedule has.
+    fn read(self) -> Result<(Definition, Option<String>), String> {
+        let (times, unread) = match (self.every_ms, self.cron) {
+            (Some(ms), None) => (Times::Every(Duration::from_millis(ms)), None),
+            (None, Some(cron)) => match cron.read() {
+                Ok(times) => (times, None),
+                Err(why) => (Times::Every(LONGEST_DELAY), Some(why)),
+            },
             _ => return Err("it has neither an interval nor a cron line".into()),
         };
         let record = STANDARD_NO_PAD.decode(&self.record).map_err(|bad| format!("its job is damaged: {bad}"))?;
         let deliver = Deliver::of_letter(self.deliver).ok_or_else(|| format!("its job goes to `{}`", self.deliver))?;
         let at = Timestamp::from_millis;
-        Ok(Definition {
+        let schedule = Definition {
             ticks: Ticks { times, start: self.start.map(at), end: self.end.map(at) },
             on_missed: self.on_missed,
             overlap: self.overlap,
@@ -306,7 +313,8 @@ impl Written {
             },
             made: self.made,
             pause: self.pause,
-        })
+        };
+        Ok((schedule, unread))
     }
 }
 

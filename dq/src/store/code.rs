@@ -127,6 +127,9 @@ codes! {
     NotInGroup "not-in-group" Error "let it wait in its group again" EVICTED;
     /// A schedule is missing in the list of schedules.
     ScheduleNotListed "schedule-not-listed" Warning "enter it into the list" FIND_WHO;
+    /// The program that looks cannot read a schedule, so it does not tick.
+    ScheduleUnreadable "schedule-unreadable" Error ""
+        "add the schedule again with a line and a zone that this version of dq reads, or use the version that wrote it";
     /// A key keeps something of a job that does not exist. The detail has the keys.
     LeftoverEntry "leftover-entry" Warning "remove that field" FIND_WHO;
     /// A key that should expire does not. The id is the key.

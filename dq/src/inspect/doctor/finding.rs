@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::job::{JobId, TopicName};
+use crate::schedule::BadSchedule;
 use crate::store::{FindingCode, GiveUp, Mismatch, Repair, Severity};
 
 /// Something that the doctor found.
@@ -69,6 +70,13 @@ impl Finding {
     pub(super) fn of_defect(topic: TopicName, id: &JobId, error: &str) -> Self {
         let text = format!("dq gave the job up, because of a defect of its own: {error}");
         Self { id: Some(id.to_string()), ..Self::new(FindingCode::DefectiveJob, Some(topic), text) }
+    }
+
+    /// A schedule that this program cannot read.
+    pub(super) fn of_schedule(topic: TopicName, id: &JobId, bad: &BadSchedule) -> Self {
+        let text = format!("this program cannot read the schedule, so it does not tick here: {bad}");
+        let finding = Self::new(FindingCode::ScheduleUnreadable, Some(topic), text);
+        Self { id: Some(id.to_string()), advice: bad.advice().to_owned(), ..finding }
     }
 
     /// A job whose record or payload does not decode.

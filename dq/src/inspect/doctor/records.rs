@@ -1,8 +1,8 @@
-//! Whether records and payloads decode, and whether dq has panicked at a job.
+//! Whether records, payloads and schedules can be read, and whether dq has panicked at a job.
 
 use super::finding::Finding;
 use crate::job::{BadRecord, Cause, Codec, State, TopicName, check_json};
-use crate::schedule::checked;
+use crate::schedule::{Definition, checked, schedule_name};
 use crate::store::{FindingCode, GiveUp, Stored};
 
 /// What does not decode in a job, if anything. The payload of a DEAD job may be what made it DEAD.
@@ -10,9 +10,16 @@ pub(super) fn examined(topic: &TopicName, stored: Stored) -> Option<Finding> {
     if let Some(error) = defect_of(&stored) {
         return Some(Finding::of_defect(topic.clone(), &stored.id, &error));
     }
-    let (code, error) = wrong_in(&stored)?;
+    let Some((code, error)) = wrong_in(&stored) else { return unread_schedule(topic, &stored) };
     let job = GiveUp { id: stored.id, record: stored.record, error };
     Some(Finding::of_job(code, topic.clone(), job))
+}
+
+/// A schedule that this program cannot read; `None`: it can, or it is no schedule.
+fn unread_schedule(topic: &TopicName, stored: &Stored) -> Option<Finding> {
+    let is_schedule = schedule_name(&stored.id).is_some() && stored.place.state() != State::Dead;
+    let bad = is_schedule.then(|| Definition::read(&stored.record).err()).flatten()?;
+    Some(Finding::of_schedule(topic.clone(), &stored.id, &bad))
 }
 
 /// Where dq panicked at this DEAD job; `None`: it did not.

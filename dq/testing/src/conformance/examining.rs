@@ -158,6 +158,19 @@ pub async fn doctor_names_dead_jobs_whose_json_no_node_decoded(t: &Topic) {
     assert_eq!(findings(t).await.1, []);
 }
 
+/// A schedule that this version cannot read is an error with what to do, and no repair touches it; one that it reads is none (query `page`).
+pub async fn doctor_names_a_schedule_that_cannot_be_read(t: &Topic) {
+    let schedule = |name: &str, text: &str| NewJob { due: Due::After(secs(60)), ..with_payload(name, text) };
+    t.add_all(vec![schedule("dq:schedule:newer", "{\"of\":\"a later version\"}")]).await;
+    let (mut doctor, found) = findings(t).await;
+    assert_eq!(found, [(FindingCode::ScheduleUnreadable, "dq:schedule:newer".to_owned())]);
+    let advice = doctor.findings().iter().find(|finding| finding.topic.is_some()).map(|finding| &*finding.advice);
+    assert_eq!(advice, Some("use the version of dq that wrote it, or add the schedule again"));
+    assert!(doctor.repair().await.expect("the repair is answered").is_none());
+    t.delete("dq:schedule:newer").await;
+    assert_eq!(findings(t).await.1, []);
+}
+
 /// Nodes of two versions that hold jobs are a finding, until the lease of one of them has ended (query `overview`).
 pub async fn doctor_names_the_versions_of_the_nodes_that_live(t: &Topic) {
     t.running("web-1-4711-v1.2.0-6923d0f1-012ec2040ea64cf6", "a").await;

@@ -42,7 +42,8 @@ impl Outcomes {
         let (schedule, (tick, has_missed)) = match run {
             Ok(run) => run,
             Err(error) => {
-                tracing::error!(%topic, schedule = name, %error, "this node cannot read the schedule, and gives it back for a minute: use the version of dq that wrote it, or add the schedule again");
+                let advice = error.advice();
+                tracing::error!(%topic, schedule = name, %error, "this node cannot read the schedule, and gives it back for a minute: {advice}");
                 return again_after(UNREADABLE_PAUSE);
             }
         };
