@@ -24,8 +24,6 @@ mod fields;
 mod zones;
 
 #[cfg(test)]
-mod lines;
-#[cfg(test)]
 mod tests;
 
 /// A day longer than the clock of any zone has ever skipped, in seconds.

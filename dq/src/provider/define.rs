@@ -21,7 +21,7 @@ use super::schedule_change::{align, comes_between, send};
 use super::sending::{call_one, passed};
 use super::typed::Provider;
 use crate::job::{JobId, State, TopicName};
-use crate::schedule::{BadSchedule, Definition, Origin, PayloadOf, Periodic, Ticks, schedule_id};
+use crate::schedule::{Definition, Origin, PayloadOf, Periodic, Ticks, schedule_id};
 use crate::store::step::MOST_JOBS;
 use crate::store::{ChangeKind, JobPlace, OnDuplicate, Stored};
 use crate::time::Timestamp;
@@ -171,10 +171,11 @@ impl CodeSchedule {
 
     fn step(&self, found: &Stored, now: Timestamp, topic: &TopicName) -> Step {
         let version = found.record.fixed().version;
-        let there = match Definition::read(&found.record) {
+        // The line of the code takes the place of one that this version does not read.
+        let by_code = |there: &Definition| matches!(there.origin, Origin::Code { .. });
+        let unread = |error| Definition::with_unread_times(&found.record).filter(by_code).ok_or(error);
+        let there = match Definition::read(&found.record).or_else(unread) {
             Ok(there) => there,
-            // The line of the code takes the place of one that this version does not read.
-            Err(BadSchedule::Times { rest, .. }) if matches!(rest.origin, Origin::Code { .. }) => *rest,
             Err(error) => {
                 let advice = error.advice();
                 tracing::error!(%topic, schedule = self.name, %error, "this node cannot read the schedule of this name in the store, and leaves it: {advice}");

@@ -194,15 +194,24 @@ impl Definition {
     /// # Errors
     /// [`BadSchedule`].
     pub fn read(record: &Record) -> Result<Self, BadSchedule> {
+        match Self::parse(record)? {
+            (schedule, None) => Ok(schedule),
+            (_, Some(why)) => Err(BadSchedule::Times(why)),
+        }
+    }
+
+    /// What a schedule says besides its cron line, if only that cannot be read.
+    pub fn with_unread_times(record: &Record) -> Option<Self> {
+        Self::parse(record).ok().filter(|(_, unread)| unread.is_some()).map(|(schedule, _)| schedule)
+    }
+
+    fn parse(record: &Record) -> Result<(Self, Option<String>), BadSchedule> {
         let unreadable = |bad: &dyn std::fmt::Display| BadSchedule::Unreadable(bad.to_string());
         let (_, payload) = record.payload().map_err(|bad| unreadable(&bad))?;
         let written = serde_json::from_slice::<Written>(payload).map_err(|bad| unreadable(&bad))?;
         let (schedule, unread) = written.read().map_err(BadSchedule::Unreadable)?;
         schedule.check()?;
-        match unread {
-            Some(why) => Err(BadSchedule::Times { why, rest: Box::new(schedule) }),
-            None => Ok(schedule),
-        }
+        Ok((schedule, unread))
     }
 }
 

@@ -5,6 +5,8 @@ use jiff::{Timestamp, ToSpan, Zoned};
 
 use super::{BadCron, Cron, RepeatedTime, SkippedTime};
 
+mod lines;
+
 fn cron(line: &str, zone: &str) -> Cron {
     Cron::parse(line, zone).unwrap()
 }
