@@ -1,6 +1,8 @@
 //! The connections of a server, and which of them goes when there are too many.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -58,8 +60,8 @@ impl Drop for Answering {
 
 #[derive(Debug, Default)]
 struct Open {
-    /// The oldest first.
-    connections: BTreeMap<u64, Arc<Connection>>,
+    /// Those of each address, the oldest first.
+    connections: HashMap<IpAddr, BTreeMap<u64, Arc<Connection>>>,
     next: u64,
 }
 
@@ -74,6 +76,7 @@ pub(super) struct Connections {
 
 /// The place of a connection, until it is dropped.
 pub(super) struct Place {
+    address: IpAddr,
     number: u64,
     connection: Arc<Connection>,
     open: Arc<Mutex<Open>>,
@@ -89,18 +92,18 @@ impl Connections {
         Self { open: Arc::default(), most, runs: watch::Sender::new(()), places: watch::Sender::new(()) }
     }
 
-    /// Gives a place to another connection. `None`: all places have connections that answer users.
-    pub(super) fn enter(&self) -> Option<Place> {
+    /// Gives a place to another connection of an address. `None`: all places have connections that answer users.
+    pub(super) fn enter(&self, address: IpAddr) -> Option<Place> {
         let mut open = lock(&self.open);
-        if open.connections.len() >= self.most && !open.make_room() {
+        if open.many() >= self.most && !open.make_room() {
             return None;
         }
         let number = open.next;
         open.next += 1;
         let (does, goes) = (AtomicU8::new(IDLE), Notify::new());
         let connection = Arc::new(Connection { does, goes, runs: self.runs.subscribe() });
-        open.connections.insert(number, Arc::clone(&connection));
-        Some(Place { number, connection, open: Arc::clone(&self.open), _place: self.places.subscribe() })
+        open.connections.entry(address).or_default().insert(number, Arc::clone(&connection));
+        Some(Place { address, number, connection, open: Arc::clone(&self.open), _place: self.places.subscribe() })
     }
 
     /// Ends the connection that can be spared most, if there is one.
@@ -116,13 +119,38 @@ impl Connections {
 }
 
 impl Open {
+    fn many(&self) -> usize {
+        self.connections.values().map(BTreeMap::len).sum()
+    }
+
+    /// Ends a connection of the address that has the most which answer no user, so a flood takes no place of another address. Of addresses
+    /// with equally many, an idle one goes first, then the oldest one.
     fn make_room(&mut self) -> bool {
-        let oldest = |does: u8| {
-            let found = self.connections.iter().find(|(_, open)| open.does.load(Ordering::Relaxed) == does);
-            found.map(|(number, _)| *number)
-        };
-        let spared = oldest(IDLE).or_else(|| oldest(ANSWERS)).and_then(|number| self.connections.remove(&number));
-        spared.inspect(|connection| connection.goes.notify_one()).is_some()
+        let spared = self.connections.iter().filter_map(|(address, open)| {
+            let (mut many, mut spared): (_, Option<(bool, Reverse<u64>)>) = (0, None);
+            for (number, connection) in open {
+                let does = connection.does.load(Ordering::Relaxed);
+                if does == ANSWERS_A_USER {
+                    continue;
+                }
+                many += 1;
+                if spared.is_none_or(|(is_idle, _)| does == IDLE && !is_idle) {
+                    spared = Some((does == IDLE, Reverse(*number)));
+                }
+            }
+            spared.map(|oldest| ((many, oldest), *address))
+        });
+        let Some(((_, (_, Reverse(number))), address)) = spared.max() else { return false };
+        self.remove(address, number).inspect(|connection| connection.goes.notify_one()).is_some()
+    }
+
+    fn remove(&mut self, address: IpAddr, number: u64) -> Option<Arc<Connection>> {
+        let of_address = self.connections.get_mut(&address)?;
+        let removed = of_address.remove(&number);
+        if of_address.is_empty() {
+            self.connections.remove(&address);
+        }
+        removed
     }
 }
 
@@ -134,7 +162,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        lock(&self.open).connections.remove(&self.number);
+        lock(&self.open).remove(self.address, self.number);
     }
 }
 
@@ -153,7 +181,12 @@ fn most_files() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
+
+    const ONE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 
     async fn is_sent_away(place: &Place) -> bool {
         tokio::select! {
@@ -166,29 +199,53 @@ mod tests {
     #[tokio::test]
     async fn the_oldest_idle_connection_goes_then_the_oldest_without_a_user_and_no_other() {
         let connections = Connections::of(3);
-        let [user, stranger, idle] = [(); 3].map(|()| connections.enter().unwrap());
+        let enter = || connections.enter(ONE);
+        let [user, stranger, idle] = [(); 3].map(|()| enter().unwrap());
         let answering = [&user, &stranger].map(|place| place.connection.answers());
         user.connection.serves_a_user();
-        let fourth = connections.enter().unwrap();
+        let fourth = enter().unwrap();
         assert!(is_sent_away(&idle).await);
         drop(idle);
         let _held = fourth.connection.answers();
-        let fifth = connections.enter().unwrap();
+        let fifth = enter().unwrap();
         assert!(is_sent_away(&stranger).await && !is_sent_away(&fourth).await && !is_sent_away(&user).await);
         for place in [&fourth, &fifth] {
             std::mem::forget(place.connection.answers());
             place.connection.serves_a_user();
         }
-        assert!(connections.enter().is_none());
+        assert!(enter().is_none());
         drop(answering);
-        assert!(connections.enter().is_some(), "the user's request was answered");
+        assert!(enter().is_some(), "the user's request was answered");
         assert!(is_sent_away(&user).await);
+    }
+
+    #[tokio::test]
+    async fn a_flood_ends_connections_of_its_own_address_and_none_of_another_one() {
+        let connections = Connections::of(8);
+        let [idle, stranger, user] = [(); 3].map(|()| connections.enter(ONE).unwrap());
+        let _answering = [&stranger, &user].map(|place| place.connection.answers());
+        user.connection.serves_a_user();
+        let mut flood: Vec<_> = (0..5).map(|_| connections.enter(OTHER).unwrap()).collect();
+        let answering: Vec<_> = flood.iter().map(|place| place.connection.answers()).collect();
+        for _ in 0..9_000 {
+            let place = connections.enter(OTHER).unwrap();
+            std::mem::forget(place.connection.answers());
+            flood.push(place);
+        }
+        for honest in [&idle, &stranger, &user] {
+            assert!(!is_sent_away(honest).await);
+        }
+        for sent_away in &flood[..9_000] {
+            assert!(is_sent_away(sent_away).await);
+        }
+        drop((answering, flood));
+        assert_eq!(lock(&connections.open).many(), 3);
     }
 
     #[tokio::test]
     async fn a_server_ends_when_its_last_connection_has_gone() {
         let connections = Connections::of(3);
-        let place = connections.enter().unwrap();
+        let place = connections.enter(ONE).unwrap();
         let mut end = std::pin::pin!(connections.end());
         tokio::select! {
             biased;

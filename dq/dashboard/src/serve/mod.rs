@@ -25,6 +25,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::late::Timely;
+use crate::rate::network;
 use connections::{Answering, Connections, Place};
 use stall::Stalling;
 
@@ -49,8 +50,8 @@ const FULL: Duration = Duration::from_millis(20);
 ///
 /// Use it instead of `axum::serve`, which has no limits of its own, where strangers reach the app:
 /// * A request has 15 s for its head, and an idle connection the same; a body or an answer that makes no progress for 30 s ends.
-/// * There are at most 512 connections, or half of the files that the process may open. One more ends the oldest idle one; without
-///   an idle one, the oldest that answers no user of a [`Dashboard`](crate::Dashboard).
+/// * There are at most 512 connections, or half of the files that the process may open. One more ends one of the address that has the most:
+///   its oldest idle one; without an idle one, its oldest that answers no user of a [`Dashboard`](crate::Dashboard).
 /// * A connection that a handler upgrades, for example to a WebSocket, is the handler's to bound.
 /// * Handlers find the address of the sender as `ConnectInfo<SocketAddr>`. The dashboard bounds the rate of each.
 ///
@@ -76,7 +77,7 @@ pub async fn serve(listener: TcpListener, app: Router, stop: impl Future<Output 
         };
         match accepted {
             Ok((stream, address)) => {
-                if let Some(place) = connections.enter() {
+                if let Some(place) = connections.enter(network(address.ip())) {
                     tokio::spawn(answer(stream, address, app.clone(), place));
                 }
             }

@@ -90,6 +90,27 @@ async fn half_requests_idle_connections_and_floods_leave_room_for_users_and_prob
     .unwrap();
 }
 
+/// A flood takes the places of its own address, not that of an honest visitor who is slow.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_from_one_address_takes_no_place_of_another() {
+    let address = served("flood-of-one").await;
+    let honest = tokio::net::TcpSocket::new_v4().unwrap();
+    honest.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut honest = honest.connect(address).await.unwrap();
+    honest.write_all(b"GET /healthz HTTP/1.1\r\nhost: local").await.unwrap();
+    let flood = move || {
+        let idle: Vec<_> = (0..2_000).map(|_| sent(address, "")).collect();
+        // The server takes connections in their order, so its answer to the last one says that it has taken all.
+        let mut last = sent(address, "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        (idle, last.read_to_string(&mut String::new()).unwrap())
+    };
+    tokio::task::spawn_blocking(flood).await.unwrap();
+    honest.write_all(b"host\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut text = String::new();
+    honest.read_to_string(&mut text).await.unwrap();
+    assert!(text.starts_with("HTTP/1.1 200"), "{text:?}");
+}
+
 /// The clock jumps to the next limit whenever nothing else happens.
 #[tokio::test(start_paused = true)]
 async fn a_half_head_an_idle_connection_and_a_half_body_end_after_their_time() {
