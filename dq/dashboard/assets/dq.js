@@ -1,5 +1,23 @@
 // Goes on with bulk changes, step by step, and says whether a page is live.
 document.querySelectorAll("form[data-go-on]").forEach((form) => setTimeout(() => form.requestSubmit(), 400));
+// Other ports of this host get the cookie, but not what this origin stores: a key, which is made at the login and sent with each change.
+// Where a browser stores nothing, the session has no key.
+const place = `dq-key:${new URL(document.currentScript.src).pathname}`;
+const stored = (key) => {
+  try {
+    if (key) localStorage.setItem(place, key);
+    return localStorage.getItem(place);
+  } catch {
+    return null;
+  }
+};
+const newKey = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))));
+addEventListener("submit", ({ target: form }) => {
+  if (form.method !== "post") return;
+  const key = stored(form.elements.token ? newKey() : null);
+  const field = form.elements.key ?? form.appendChild(document.createElement("input"));
+  Object.assign(field, { type: "hidden", name: "key", value: key ?? "" });
+});
 // A link with a token logs in, and the address bar forgets the token.
 const login = document.querySelector("form[data-log-in]");
 const logIn = () => {

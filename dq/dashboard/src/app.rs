@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::live::Live;
 use crate::outlooks::Outlooks;
 use crate::rate::Rates;
+use crate::reached::Reached;
 use crate::ready::Ready;
 use crate::session::Sessions;
 use crate::user::{Role, User};
@@ -34,13 +35,16 @@ pub(crate) struct App {
     pub(crate) outlooks: Outlooks,
     pub(crate) live: Live,
     pub(crate) sessions: Sessions,
-    /// Whether a proxy says who comes.
+    /// Whether a proxy says who comes, and which prefix it stripped.
     pub(crate) behind_proxy: bool,
+    /// The prefix that a proxy strips, without a slash at its end; `None`: the proxy may name it.
+    pub(crate) prefix: Option<String>,
     /// Of users who were let in, and of all others.
     pub(crate) known_rate: Rates<(Option<IpAddr>, Arc<str>)>,
     pub(crate) other_rate: Rates<Option<IpAddr>>,
     pub(crate) wrong_tokens: Rates<Option<IpAddr>>,
     pub(crate) ready: Ready,
+    pub(crate) reached: Reached,
 }
 
 impl App {

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 /// Changes whenever a file does, so that browsers may keep them.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-3");
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-4");
 
 /// All scripts in one file. htmx looks at the page in the first pause after it was executed: in files of their own its extension and our
 /// listeners came too late for that, now and then, and the page was not live.

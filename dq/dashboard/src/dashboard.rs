@@ -11,9 +11,11 @@ use dq::config::Listing;
 use crate::access::{Access, Kind};
 use crate::app::{App, Redact};
 use crate::error::{DashboardError, SHORTEST_KEY, SHORTEST_TOKEN};
+use crate::host::prefix_in;
 use crate::live::Live;
 use crate::outlooks::Outlooks;
 use crate::rate::Rates;
+use crate::reached::Reached;
 use crate::ready::Ready;
 use crate::session::{Key, Sessions};
 
@@ -35,6 +37,7 @@ pub struct Dashboard {
     read_only: bool,
     secure: bool,
     behind_proxy: bool,
+    prefix: Option<String>,
     key: Option<Key>,
     hosts: Vec<String>,
     redact: Option<Redact>,
@@ -51,6 +54,7 @@ impl Dashboard {
             read_only: false,
             secure: false,
             behind_proxy: false,
+            prefix: None,
             key: None,
             hosts,
             redact: None,
@@ -85,10 +89,18 @@ impl Dashboard {
         self
     }
 
-    /// Takes the address of a visitor from the last entry of `X-Forwarded-For`, which the proxy in front of the dashboard writes. Only
-    /// for a dashboard that cannot be reached without that proxy: other visitors could write any address.
+    /// Takes the address of a visitor from the last entry of `X-Forwarded-For`, which the proxy in front of the dashboard writes, and
+    /// the path that this proxy strips from `X-Forwarded-Prefix`. Only for a dashboard that cannot be reached without that proxy: other
+    /// visitors could write any address.
     pub fn behind_proxy(mut self) -> Self {
         self.behind_proxy = true;
+        self
+    }
+
+    /// Says which path a proxy in front of the dashboard strips from each request, such as `/ops/dq`: links, forms and the cookie have it
+    /// before their paths. It overrides the header of [`behind_proxy`](Self::behind_proxy).
+    pub fn prefix(mut self, path: impl Into<String>) -> Self {
+        self.prefix = Some(path.into());
         self
     }
 
@@ -114,8 +126,12 @@ impl Dashboard {
     /// not at `/admin/dq/`; [`at`](Self::at) does both.
     ///
     /// # Errors
-    /// [`DashboardError`]: a token or the key is too short, or the system has no random bytes.
+    /// [`DashboardError`]: a token or the key is too short, the prefix is not a path, or the system has no random bytes.
     pub fn router(self) -> Result<Router, DashboardError> {
+        Ok(crate::routes::router(&self.into_app()?))
+    }
+
+    pub(crate) fn into_app(self) -> Result<Arc<App>, DashboardError> {
         if let Kind::Tokens(tokens) = &self.access.0
             && let Some(short) = tokens.iter().find(|token| token.secret.len() < SHORTEST_TOKEN)
         {
@@ -126,16 +142,20 @@ impl Dashboard {
             Some(key) => key,
             None => Key::random().map_err(|_| DashboardError::NoRandomness)?,
         };
+        let read = |path: String| prefix_in(&path).map(str::to_owned).ok_or(DashboardError::BadPath { path });
+        let prefix = self.prefix.map(read).transpose()?;
         let app = App {
             inspector: self.provider.inspect(),
             outlooks: Outlooks::default(),
             live: Live::default(),
             sessions: Sessions::new(key),
             behind_proxy: self.behind_proxy,
+            prefix,
             known_rate: Rates::new(REQUESTS.0, REQUESTS.1),
             other_rate: Rates::new(OTHER_REQUESTS.0, OTHER_REQUESTS.1),
             wrong_tokens: Rates::per_minute(WRONG_TOKENS),
             ready: Ready::default(),
+            reached: Reached::default(),
             provider: self.provider,
             access: self.access,
             read_only: self.read_only,
@@ -144,7 +164,7 @@ impl Dashboard {
             redact: self.redact,
             settings: self.settings,
         };
-        Ok(crate::routes::router(&Arc::new(app)))
+        Ok(Arc::new(app))
     }
 
     /// Makes a router that serves the dashboard at a path, with and without a slash at its end: `app.merge(dashboard.at("/admin/dq")?)`.

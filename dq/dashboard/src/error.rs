@@ -27,7 +27,7 @@ pub enum DashboardError {
     /// The system has no random bytes for a key.
     #[error("the system has no random bytes for the key of the dashboard")]
     NoRandomness,
-    /// The path does not begin with `/`, ends with one, or has a parameter.
+    /// The path does not begin with `/`, or has more in it than a path may have.
     #[error("`{path}` is no path for a dashboard: write one like `/admin/dq`")]
     BadPath {
         /// The path.

@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use dq::provider::{CallError, Invalid, Refusal};
 use serde::Serialize;
 
+use crate::reached::MOST_TOPICS;
 use crate::user::Role;
 
 /// Why a request did not do what it was for.
@@ -21,6 +22,14 @@ pub(crate) enum Failure {
     ReadOnly,
     #[error("you lack the role `{}`", .0.word())]
     NotAllowed(Role),
+    #[error("you may only add: `replace` and `set` need the role `operate` too")]
+    OnlyAppends,
+    #[error(
+        "you may only add, and to {MOST_TOPICS} topics at most: use one of these, or a token that has the role `operate` too"
+    )]
+    TooManyTopics,
+    #[error("this browser does not have the key that it made when you logged in: log in again")]
+    NoKey,
     #[error("the request took too long")]
     Slow,
     #[error("too many pages are live at once: close some")]
@@ -51,7 +60,12 @@ impl Failure {
             Self::Body { status, .. } => *status,
             Self::NotThere(_) => StatusCode::NOT_FOUND,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
-            Self::Forged | Self::ReadOnly | Self::NotAllowed(_) => StatusCode::FORBIDDEN,
+            Self::Forged
+            | Self::NoKey
+            | Self::ReadOnly
+            | Self::NotAllowed(_)
+            | Self::OnlyAppends
+            | Self::TooManyTopics => StatusCode::FORBIDDEN,
             Self::TooMany | Self::TooManyLive => StatusCode::TOO_MANY_REQUESTS,
             Self::Unknown => StatusCode::UNAUTHORIZED,
             Self::OtherHost => StatusCode::MISDIRECTED_REQUEST,

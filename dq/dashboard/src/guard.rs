@@ -18,11 +18,12 @@ use axum::response::{IntoResponse, Response};
 
 use crate::access::Kind;
 use crate::app::{App, Shared};
-use crate::audit::refused;
+use crate::audit::{audit, refused};
 use crate::failure::{Failure, Problem};
 use crate::frame::{self, Frame};
 use crate::host::{Address, came_by_https, is_foreign, is_ours};
 use crate::late::Timely;
+use crate::needs::{Needs, Row};
 use crate::ready::is_probe;
 use crate::serve::Connection;
 use crate::session::{COOKIE_NAME, LASTS, Session};
@@ -128,23 +129,20 @@ fn with_bearer(kind: &Kind, parts: &Parts) -> Option<Known> {
 /// Of the pages: refuses requests without a user, and gives each browser a session.
 pub(crate) async fn browser(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let base = base(parts.extensions.get::<OriginalUri>(), &parts.uri);
+    let base = base(&app, &parts.headers, parts.extensions.get::<OriginalUri>(), &parts.uri);
     let kind = &app.access.0;
     let Some(Known { user, session: known }) = parts.extensions.remove::<Known>() else {
-        let is_page = parts.method == Method::GET && !parts.uri.path().starts_with("/live/");
+        let is_page = only_reads(&parts.method) && !parts.uri.path().starts_with("/live/");
         if is_page && matches!(kind, Kind::Tokens(_)) {
             return (StatusCode::SEE_OTHER, [(LOCATION, format!("{base}/login"))]).into_response();
         }
         return frame::failure(&Frame::bare(&base), &Failure::Unknown);
     };
-    if parts.method != Method::GET && is_foreign(&app, &parts.headers, &parts.uri) {
+    if !only_reads(&parts.method) && is_foreign(&app, &parts.headers, &parts.uri) {
         return frame::failure(&Frame::bare(&base), &Failure::Forged);
     }
-    if parts.method == Method::GET && !user.may(Role::Look) {
-        return frame::failure(&Frame::bare(&base), &Failure::NotAllowed(Role::Look));
-    }
     let fresh = known.is_none();
-    let session = match known.map_or_else(|| app.sessions.begin(kind, 0), Ok) {
+    let session = match known.map_or_else(|| app.sessions.begin(kind, 0, ""), Ok) {
         Ok(session) => session,
         Err(failure) => return frame::failure(&Frame::bare(&base), &failure.into()),
     };
@@ -167,15 +165,9 @@ pub(crate) async fn program(State(app): State<Shared>, request: Request, next: N
             false => Failure::Unknown,
         });
     };
-    if parts.method == Method::GET && !user.may(Role::Look) {
-        return problem(&Failure::NotAllowed(Role::Look));
-    }
-    if parts.method != Method::GET {
+    if !only_reads(&parts.method) {
         if is_foreign(&app, &parts.headers, &parts.uri) {
             return problem(&Failure::Forged);
-        }
-        if app.read_only {
-            return problem(&Failure::ReadOnly);
         }
         // A form of another site cannot send this type.
         let content = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -185,6 +177,29 @@ pub(crate) async fn program(State(app): State<Shared>, request: Request, next: N
     }
     parts.extensions.insert(Visit { base: String::new(), user, session: None });
     in_json(next.run(Request::from_parts(parts, body)).await).await
+}
+
+/// Of every route: refuses a visitor without what its row needs. A change that was refused leaves a line.
+pub(crate) async fn row(State((app, row)): State<(Shared, Row)>, request: Request, next: Next) -> Response {
+    let Needs::Roles(roles) = row.needs else { return next.run(request).await };
+    let Some(visit) = request.extensions().get::<Visit>() else { return problem(&Failure::Unknown) };
+    let Some(failure) = roles.iter().find_map(|role| app.allows(&visit.user, *role).err()) else {
+        return next.run(request).await;
+    };
+    if !only_reads(request.method()) {
+        let action = format!("{} {}", request.method(), row.path);
+        audit(&visit.user, &action, "", "", &format!("refused: {failure}"));
+    }
+    match visit.session {
+        None => problem(&failure),
+        Some(_) if visit.user.may(Role::Look) => frame::failure(&Frame::new(&app, visit), &failure),
+        Some(_) => frame::failure(&Frame::bare(&visit.base), &failure),
+    }
+}
+
+/// Whether requests with a method change nothing. `axum` answers `HEAD` by the handler of `GET`.
+fn only_reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// The answer to a wrong token. The log names the address, 20 times a minute at most. A right token is accepted even then, so wrong

@@ -12,6 +12,9 @@ use crate::access::Kind;
 use crate::app::App;
 use crate::rate::network;
 
+/// The most bytes of a prefix.
+const LONGEST_PREFIX: usize = 200;
+
 /// The address of the sender, as buckets have it. `None`: the program does not tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address(pub(crate) Option<IpAddr>);
@@ -29,6 +32,25 @@ impl Address {
     pub(crate) fn word(self) -> String {
         self.0.map_or_else(|| "unknown".into(), |address| address.to_string())
     }
+}
+
+/// The path of a prefix such as `/ops/dq`, without a slash at its end. `None`: it is no path, or has more in it than plain segments, so it
+/// could lead to another host or add to the cookie.
+pub(crate) fn prefix_in(text: &str) -> Option<&str> {
+    let path = text.strip_suffix('/').unwrap_or(text);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte);
+    let is_segment = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(is_plain);
+    let fits = path.is_empty() || path.strip_prefix('/').is_some_and(|path| path.split('/').all(is_segment));
+    (fits && path.len() <= LONGEST_PREFIX).then_some(path)
+}
+
+/// What the proxy stripped from the path: what the program says, or else what the nearest trusted proxy wrote last.
+pub(crate) fn prefix<'a>(app: &'a App, headers: &'a HeaderMap) -> &'a str {
+    if let Some(prefix) = &app.prefix {
+        return prefix;
+    }
+    let sent = headers.get_all("x-forwarded-prefix").into_iter().next_back().filter(|_| app.behind_proxy);
+    sent.and_then(|sent| prefix_in(sent.to_str().ok()?)).unwrap_or_default()
 }
 
 pub(crate) fn came_by_https(headers: &HeaderMap) -> bool {
@@ -75,4 +97,39 @@ pub(crate) fn is_foreign(app: &App, headers: &HeaderMap, uri: &Uri) -> bool {
     let forwarded = text(headers, &HeaderName::from_static("x-forwarded-host"));
     let is_named = names(headers, uri).chain(forwarded).any(|name| name.eq_ignore_ascii_case(authority));
     !is_named && !app.hosts.iter().any(|host| host == without_port(authority))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_a_path_of_plain_segments() {
+        for (text, path) in [
+            ("/ops/dq/", "/ops/dq"),
+            ("/ops/dq", "/ops/dq"),
+            ("/a%20b/~c-d_e.f", "/a%20b/~c-d_e.f"),
+            ("/", ""),
+            ("", ""),
+        ] {
+            assert_eq!(prefix_in(text), Some(path), "{text}");
+        }
+        let long = format!("/{}", "a".repeat(LONGEST_PREFIX));
+        let bad = [
+            "ops",
+            "//evil.example",
+            "/a//b",
+            "/a/../b",
+            "/./a",
+            "/a;Domain=b",
+            "/a b",
+            "/a\"b",
+            "/a\\b",
+            "/a?b",
+            "/a#b",
+            "/é",
+            &long,
+        ];
+        assert!(bad.iter().all(|text| prefix_in(text).is_none()));
+    }
 }

@@ -1,16 +1,20 @@
 //! Sessions and the tokens of forms. A session proves itself; only those that were ended before their time are kept.
+//!
+//! Browsers send a cookie to every port of its host. So the script of the login page makes a key, which it stores for its origin and sends
+//! with the login and each change; the session has only its hash.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
 use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use crate::access::Kind;
+use crate::failure::Failure;
 use crate::secret::{random, same, text_of};
 use crate::user::User;
 
@@ -20,22 +24,27 @@ pub(crate) const COOKIE_NAME: &str = "dq_session";
 /// How long a session lasts, in seconds.
 pub(crate) const LASTS: u64 = 12 * 3_600;
 
-/// The most sessions that are kept as ended. One more ends all sessions that began before.
-const MOST_ENDED: usize = 10_000;
+/// The most sessions of a token that are kept as ended. One more takes the place of the one that began first, and all sessions of the
+/// token that began before that one have ended then.
+const MOST_ENDED: usize = 1_000;
 
-/// A session: when it began in ms, the number of its token, 16 random bytes, and what proves that this dashboard made it.
+/// A session: when it began in ms, the number of its token, the hash of its key, 16 random bytes, and what proves that this dashboard
+/// made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Session {
     text: String,
     began: u64,
     token: usize,
+    /// Empty for a browser without scripts, which changes things without a key.
+    key_hash: String,
 }
 
 /// The sessions of a dashboard: the key that makes them, and which of them have ended.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     key: Key,
-    ended: Mutex<Ended>,
+    /// Of each token.
+    ended: Mutex<HashMap<usize, Ended>>,
     /// Wakes the live pages when a session ends.
     changes: watch::Sender<()>,
 }
@@ -44,14 +53,13 @@ pub(crate) struct Sessions {
 #[derive(Clone)]
 pub(crate) struct Key(Vec<u8>);
 
+/// The sessions of a token that were ended.
 #[derive(Debug, Default)]
 struct Ended {
-    /// Each session with its begin.
-    alone: HashMap<String, u64>,
-    /// For each token the time up to which its sessions have ended.
-    until: HashMap<usize, u64>,
-    /// The same for all tokens.
-    all_until: u64,
+    /// The time up to which all have ended.
+    until: u64,
+    /// Later ones, each with its begin.
+    alone: BTreeSet<(u64, String)>,
 }
 
 impl Key {
@@ -77,8 +85,15 @@ impl std::fmt::Debug for Key {
 
 impl Ended {
     fn has(&self, session: &Session) -> bool {
-        let until = self.until.get(&session.token).copied().unwrap_or_default().max(self.all_until);
-        session.began <= until || self.alone.contains_key(&session.text)
+        session.began <= self.until || self.alone.contains(&(session.began, session.text.clone()))
+    }
+
+    fn end(&mut self, session: &Session) {
+        self.alone.insert((session.began, session.text.clone()));
+        while self.alone.len() > MOST_ENDED {
+            let first = self.alone.pop_first();
+            self.until = first.map_or(self.until, |(began, _)| self.until.max(began));
+        }
     }
 }
 
@@ -87,16 +102,16 @@ impl Sessions {
         Self { key, ended: Mutex::default(), changes: watch::Sender::new(()) }
     }
 
-    /// Begins a session of the token with this number; without tokens it is 0.
-    pub(crate) fn begin(&self, kind: &Kind, token: usize) -> Result<Session, getrandom::Error> {
+    /// Begins a session of the token with this number; without tokens it is 0. `key` is what the browser made, if it did.
+    pub(crate) fn begin(&self, kind: &Kind, token: usize, key: &str) -> Result<Session, getrandom::Error> {
         let began = {
             let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-            let until = ended.until.get(&token).copied().unwrap_or_default().max(ended.all_until);
-            now().max(until + 1)
+            now().max(ended.get(&token).map_or(0, |ended| ended.until + 1))
         };
-        let plain = format!("{began}.{token}.{}", text_of(random::<16>()?));
+        let key_hash = hash_of(key);
+        let plain = format!("{began}.{token}.{key_hash}.{}", text_of(random::<16>()?));
         let text = format!("{plain}.{}", self.proof(kind, token, "session", &plain));
-        Ok(Session { text, began, token })
+        Ok(Session { text, began, token, key_hash })
     }
 
     /// The session of a request, if this dashboard made it and it has not ended.
@@ -114,36 +129,28 @@ impl Sessions {
         let (plain, proven) = text.rsplit_once('.')?;
         let mut parts = plain.split('.');
         let (began, token) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let key_hash = parts.next()?.to_owned();
         let is_ours = same(&self.proof(kind, token, "session", plain), proven);
-        is_ours.then(|| Session { text: text.to_owned(), began, token })
+        is_ours.then(|| Session { text: text.to_owned(), began, token, key_hash })
     }
 
     /// Whether a session has not ended.
     pub(crate) fn lasts(&self, session: &Session) -> bool {
         let age = now().saturating_sub(session.began);
-        age < LASTS * 1_000 && !self.ended.lock().unwrap_or_else(PoisonError::into_inner).has(session)
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        age < LASTS * 1_000 && !ended.get(&session.token).is_some_and(|ended| ended.has(session))
     }
 
     /// Ends a session.
     pub(crate) fn end(&self, session: &Session) {
-        {
-            let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-            let oldest = now().saturating_sub(LASTS * 1_000);
-            if ended.alone.len() >= MOST_ENDED {
-                ended.alone.retain(|_, began| *began >= oldest);
-            }
-            if ended.alone.len() >= MOST_ENDED {
-                ended.all_until = now();
-                ended.alone.clear();
-            }
-            ended.alone.insert(session.text.clone(), session.began);
-        }
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).entry(session.token).or_default().end(session);
         self.changes.send_replace(());
     }
 
     /// Ends all sessions of the token of this one.
     pub(crate) fn end_all(&self, session: &Session) {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).until.insert(session.token, now().max(session.began));
+        let all = Ended { until: now().max(session.began), alone: BTreeSet::new() };
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).insert(session.token, all);
         self.changes.send_replace(());
     }
 
@@ -157,8 +164,20 @@ impl Sessions {
         self.proof(kind, session.token, "form", &session.text)
     }
 
-    pub(crate) fn sent(&self, kind: &Kind, session: &Session, form_token: &str) -> bool {
-        same(&self.form_token(kind, session), form_token)
+    /// Refuses a form that no page of the session has sent, or that has not the key of the session.
+    pub(crate) fn sent(
+        &self,
+        kind: &Kind,
+        session: Option<&Session>,
+        form_token: &str,
+        key: &str,
+    ) -> Result<(), Failure> {
+        let session = session.ok_or(Failure::Forged)?;
+        if !same(&self.form_token(kind, session), form_token) {
+            return Err(Failure::Forged);
+        }
+        let has_key = session.key_hash.is_empty() || same(&session.key_hash, &hash_of(key));
+        if has_key { Ok(()) } else { Err(Failure::NoKey) }
     }
 
     /// It needs the key, and the token of the session: another token ends its sessions.
@@ -189,6 +208,11 @@ impl Session {
     }
 }
 
+/// What a session has of its key: nothing where there is none.
+fn hash_of(key: &str) -> String {
+    if key.is_empty() { String::new() } else { text_of(Sha256::digest(key)) }
+}
+
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
 }
@@ -203,7 +227,7 @@ mod tests {
     }
 
     fn begin(sessions: &Sessions, kind: &Kind, token: usize) -> Session {
-        sessions.begin(kind, token).ok().unwrap()
+        sessions.begin(kind, token, "").ok().unwrap()
     }
 
     #[test]
@@ -217,11 +241,15 @@ mod tests {
         let later = Access::token("ann", "one-token-of-many").or_token("bob", "a-new-token-of-bob").0;
         assert!(sessions.read(&later, session.cookie()).is_none(), "a new token ends the sessions of the old one");
         let [began, token, rest] = session.cookie().splitn(3, '.').collect::<Vec<_>>()[..] else { panic!() };
+        let keyed = sessions.begin(&kind, 1, "a-key-of-a-browser").ok().unwrap();
+        let without_its_key = keyed.cookie().replace(&keyed.key_hash, "");
+        assert!(sessions.read(&kind, keyed.cookie()).is_some() && sessions.read(&kind, &without_its_key).is_none());
         for forged in [format!("9{began}.{token}.{rest}"), format!("{began}.0.{rest}"), format!("{began}.{token}")] {
             assert!(sessions.read(&kind, &forged).is_none(), "{forged}");
         }
         let form = sessions.form_token(&kind, &session);
-        assert!(sessions.sent(&kind, &session, &form) && !sessions.sent(&kind, &begin(&sessions, &kind, 1), &form));
+        let sent = |session: &Session, key| sessions.sent(&kind, Some(session), &form, key);
+        assert!(sent(&session, "").is_ok() && sent(&begin(&sessions, &kind, 1), "").is_err());
     }
 
     #[test]
@@ -241,15 +269,22 @@ mod tests {
     }
 
     #[test]
-    fn ended_sessions_are_bounded_and_none_comes_back() {
-        let (kind, sessions) = (Access::token("ann", "one-token-of-many").0, made("key"));
-        let first = begin(&sessions, &kind, 0);
-        sessions.end(&first);
-        for n in 0..MOST_ENDED {
-            sessions.end(&Session { text: n.to_string(), ..first.clone() });
+    fn many_ended_sessions_are_bounded_none_comes_back_and_no_other_token_loses_its_sessions() {
+        let kind = Access::token("ann", "one-token-of-many").or_token("bob", "another-token-yet").0;
+        let sessions = made("key");
+        let [old, other] = [0, 1].map(|token| begin(&sessions, &kind, token));
+        let before = Session { began: old.began - 1, ..other.clone() };
+        for n in 0..10_001 {
+            sessions.end(&Session { text: n.to_string(), began: old.began + n, ..old.clone() });
         }
-        assert!(sessions.ended.lock().unwrap().alone.len() <= MOST_ENDED);
-        assert!(!sessions.lasts(&first));
+        let later = Session { began: old.began + 20_000, ..old.clone() };
+        assert!([&other, &before, &later].into_iter().all(|session| sessions.lasts(session)));
+        assert!(!sessions.lasts(&old), "it began before one that the list has forgotten");
+        for n in 0..10_001 {
+            let ended = Session { text: n.to_string(), began: old.began + n, ..old.clone() };
+            assert!(!sessions.lasts(&ended), "{n}");
+        }
+        assert!(sessions.ended.lock().unwrap().values().all(|ended| ended.alone.len() <= MOST_ENDED));
         assert!(sessions.lasts(&begin(&sessions, &kind, 0)));
     }
 }

@@ -13,7 +13,8 @@ pub enum Role {
     Look,
     /// Change jobs, topics and schedules, and see them.
     Operate,
-    /// Add jobs through the JSON API, and nothing else.
+    /// Append jobs through the JSON API, and nothing else: `replace` and job sets need [`Operate`](Self::Operate) too, and there is a bound
+    /// on the topics.
     Add,
 }
 

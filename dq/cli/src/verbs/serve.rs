@@ -41,9 +41,13 @@ pub struct ServeArguments {
     /// Browsers reach it by HTTPS, through a proxy: their cookies travel over nothing else
     #[arg(long)]
     pub https: bool,
-    /// Take the address of a visitor from the last entry of `X-Forwarded-For`; only if a proxy that writes it is the only way here
+    /// Take the address of a visitor from the last entry of `X-Forwarded-For`, and the path that the proxy strips from
+    /// `X-Forwarded-Prefix`; only if a proxy that writes them is the only way here
     #[arg(long)]
     pub behind_proxy: bool,
+    /// The path that a proxy strips from each request, such as `/ops/dq`: links have it before their paths
+    #[arg(long, value_name = "PATH")]
+    pub prefix: Option<String>,
 }
 
 /// Serves until a signal comes.
@@ -70,6 +74,9 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ServeArguments) -
     if arguments.behind_proxy {
         dashboard = dashboard.behind_proxy();
     }
+    if let Some(prefix) = &arguments.prefix {
+        dashboard = dashboard.prefix(prefix);
+    }
     let router = dashboard.router().map_err(|error| Failure::Usage(error.to_string()))?;
     let failed = |error| Failure::Refused(format!("cannot serve at {}: {error}", arguments.listen));
     let listener = TcpListener::bind(arguments.listen).await.map_err(failed)?;
@@ -82,7 +89,13 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &ServeArguments) -
     }
     // Browsers send no server what follows the `#`; the page reads it.
     let place = tokens.made.map_or_else(String::new, |token| format!("login#{token}"));
-    session.screen.say(format_args!("the dashboard is at http://{address}/{place}"));
+    match arguments.prefix.as_deref().map(|prefix| prefix.trim_end_matches('/')) {
+        None => session.screen.say(format_args!("the dashboard is at http://{address}/{place}")),
+        // Its links lead through the proxy.
+        Some(prefix) => session
+            .screen
+            .say(format_args!("the dashboard is at http://{address}/, and through the proxy at {prefix}/{place}")),
+    }
     tokio::select! {
         biased;
         () = serve(listener, router, ended()) => {}

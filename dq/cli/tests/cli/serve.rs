@@ -141,6 +141,18 @@ fn serve_takes_its_tokens_from_a_file_with_names_and_roles() {
 }
 
 #[test]
+fn serve_has_links_with_the_prefix_that_a_proxy_strips() {
+    let served = served("127.0.0.1:0", &["--prefix", "/ops/dq/"], |_| gets(&["/nodes", "/login"], ""));
+    assert!(served.link.contains("through the proxy at /ops/dq/login#"), "{}", served.link);
+    for (answer, says) in served.answers.iter().zip(["location: /ops/dq/login", "action=\"/ops/dq/login\""]) {
+        assert!(answer.contains(says), "{says}: {answer}");
+    }
+    let server = RedisServer::start();
+    let odd = ["serve", "--store", &server.url(), "--app", "shop", "--prefix", "//evil.example"];
+    fails(2, &odd, "", &["`//evil.example` is no path"]);
+}
+
+#[test]
 fn serve_warns_beyond_loopback_without_tls() {
     let of = |arguments: &[&str]| served("0.0.0.0:0", arguments, |_| Vec::new()).said.join("\n");
     assert!(of(&[]).contains("warning: 0.0.0.0:0 can be reached from elsewhere without TLS"));

@@ -16,15 +16,11 @@ use crate::audit::audit;
 use crate::failure::Failure;
 use crate::frame::{Frame, confirmed, failure, html};
 use crate::show::{jobs, number};
-use crate::user::Role;
 use crate::visit::Visit;
 
 /// Asks.
 pub(crate) async fn confirm(State(app): State<Shared>, visit: Visit, Query(order): Query<Order>) -> Response {
     let frame = Frame::new(&app, &visit);
-    if let Err(error) = app.allows(&visit.user, Role::Operate) {
-        return failure(&frame, &error);
-    }
     let Some(word) = Word::of(&order.action) else {
         return failure(&frame, &Failure::NotThere("such action"));
     };
@@ -105,11 +101,10 @@ fn back(frame: &Frame, order: &Order) -> String {
 /// Does it.
 pub(crate) async fn act(State(app): State<Shared>, visit: Visit, Form(order): Form<Order>) -> Response {
     let frame = Frame::new(&app, &visit);
-    let is_ours =
-        visit.session.as_ref().is_some_and(|session| app.sessions.sent(&app.access.0, session, &order.form_token));
-    if !is_ours {
-        audit(&visit.user, &order.action, &order.jobs.topic, &order.id, "refused: the form has no valid token");
-        return failure(&frame, &Failure::Forged);
+    if let Err(error) = app.sessions.sent(&app.access.0, visit.session.as_ref(), &order.form_token, &order.key) {
+        let outcome = format!("refused: {error}");
+        audit(&visit.user, &order.action, &order.jobs.topic, &order.id, &outcome);
+        return failure(&frame, &error);
     }
     let done =
         if order.is_bulk() { many(&app, &frame, &visit, order).await } else { one(&app, &frame, &visit, &order).await };

@@ -39,6 +39,8 @@ pub(crate) struct Order {
     pub(crate) changed: String,
     pub(crate) looked_at: String,
     pub(crate) form_token: String,
+    /// The key of the session, which the script of a page fills in.
+    pub(crate) key: String,
     /// The version that the job must have; empty: any.
     pub(crate) version: String,
 }

@@ -5,7 +5,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use dq::job::{GroupName, Priority, Weight};
+use dq::job::{GroupName, Priority, TopicName, Weight};
 use dq::provider::{Add, Addition, Call, CallError, OnDead};
 use dq::time::Timestamp;
 use serde::Deserialize;
@@ -14,10 +14,10 @@ use utoipa::ToSchema;
 
 use super::answers::Added;
 use super::{Answer, body, failed, json};
-use crate::app::Shared;
+use crate::app::{App, Shared};
 use crate::audit::audit;
 use crate::failure::{Failure, Problem};
-use crate::user::Role;
+use crate::user::{Role, User};
 use crate::visit::Visit;
 
 /// A job to add.
@@ -33,7 +33,8 @@ pub(super) struct NewJob {
     after: Option<String>,
     /// The due time: RFC 3339 with its offset, or milliseconds since the Unix epoch as a text.
     at: Option<String>,
-    /// What becomes of a job with the same id: `fail` (the default), `keep` (the default with the header `Idempotency-Key`) or `replace`.
+    /// What becomes of a job with the same id: `fail` (the default), `keep` (the default with the header `Idempotency-Key`) or `replace`,
+    /// which needs the role `operate` too.
     on_duplicate: Option<String>,
     /// After this delay the job becomes DEAD without a run.
     expires_after: Option<String>,
@@ -53,7 +54,7 @@ pub(super) struct NewJob {
     /// Headers as pairs of name and value, up to 8 KiB in all, with 4 bytes for each; without NUL, CR, LF and ESC.
     #[serde(default)]
     headers: Vec<(String, String)>,
-    /// The job set of which the job becomes a member; the set adds it to its topic. Needs an `id`.
+    /// The job set of which the job becomes a member; the set adds it to its topic. Needs an `id`, and the role `operate` too.
     set: Option<MemberOf>,
 }
 
@@ -85,14 +86,16 @@ pub(super) async fn add(
     headers: HeaderMap,
     sent: Result<Json<NewJob>, JsonRejection>,
 ) -> Answer {
-    app.allows(&visit.user, Role::Add).map_err(failed)?;
     let job = body(sent).and_then(|job| match key_in(&headers)? {
         Some(key) => job.under_key(key),
         None => Ok(job),
     });
     let job = job.map_err(failed)?;
     let wanted = job.id.clone().unwrap_or_default();
-    let added = put(&app, &topic, job).await;
+    let added = match job.is_allowed(&app, &visit.user, &topic) {
+        Ok(()) => put(&app, &topic, job).await,
+        Err(failure) => Err(failure),
+    };
     match added {
         Ok(added) => {
             audit(&visit.user, "add", &topic, &added.id, added.how);
@@ -206,6 +209,18 @@ async fn put_member(
 }
 
 impl NewJob {
+    /// A user who may only add appends, to a bounded number of topics: no job says who added it, and no set who opened it.
+    fn is_allowed(&self, app: &App, user: &User, topic: &str) -> Result<(), Failure> {
+        if user.may(Role::Operate) {
+            return Ok(());
+        }
+        if self.set.is_some() || self.on_duplicate.as_deref() == Some("replace") {
+            return Err(Failure::OnlyAppends);
+        }
+        let topic = TopicName::new(topic).map_err(CallError::from)?;
+        if app.reached.has_room(user, topic.as_str()) { Ok(()) } else { Err(Failure::TooManyTopics) }
+    }
+
     /// The last job of a set.
     pub(super) fn into_last(self, app: &Shared, topic: &str) -> Result<Call<Add>, Failure> {
         match (&self.set, &self.on_duplicate) {

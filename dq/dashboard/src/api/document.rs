@@ -1,27 +1,34 @@
 //! The description of the API, with what holds for all routes and all answers.
 
+use axum::routing::MethodFilter;
 use serde_json::{Value, json};
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Server};
 
+use crate::needs::{Needs, Row};
+use crate::user::Role;
+
 /// The refusals of every route.
-const ALL: [(&str, &str); 3] =
-    [("400", "The request makes no sense"), ("401", "No token, or a wrong one"), ("429", "Too many requests")];
+const ALL: [(&str, &str); 4] = [
+    ("400", "The request makes no sense"),
+    ("401", "No token, or a wrong one"),
+    ("403", "The role is missing, the dashboard is read-only, or a page of another site sent this"),
+    ("429", "Too many requests"),
+];
 
 /// Of those that change something.
-const OF_CHANGES: [(&str, &str); 2] = [
-    ("403", "The dashboard is read-only, or a page of another site sent this"),
-    ("422", "The body has a field that is not known, or lacks one"),
-];
+const OF_CHANGES: [(&str, &str); 1] = [("422", "The body has a field that is not known, or lacks one")];
 
 /// Answers that have only the properties of their kind.
 const OF_A_KIND: [&str; 5] = ["Added", "Applied", "Ended", "PastMove", "Schedule"];
 
 /// The document that programs get.
-pub(super) fn finished(mut document: OpenApi) -> Value {
+pub(super) fn finished(mut document: OpenApi, rows: &[Row]) -> Value {
     let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     document.components.get_or_insert_default().add_security_scheme("token", token);
     refusals(&mut document);
+    roles(&mut document, rows);
     document.servers = Some(vec![Server::new(".")]);
     let mut document = serde_json::to_value(document).unwrap_or(Value::Null);
     for (name, schema) in document["components"]["schemas"].as_object_mut().into_iter().flatten() {
@@ -72,6 +79,24 @@ fn refusals(document: &mut OpenApi) {
             for (status, text) in ALL.iter().chain(more) {
                 operation.responses.responses.entry((*status).to_owned()).or_insert_with(|| problem(text));
             }
+        }
+    }
+}
+
+/// Names the roles that a token needs for each route.
+fn roles(document: &mut OpenApi, rows: &[Row]) {
+    for row in rows {
+        let Some(item) = document.paths.paths.get_mut(row.path) else { continue };
+        let all: [(_, &mut Option<Operation>); 3] = [
+            (MethodFilter::GET, &mut item.get),
+            (MethodFilter::POST, &mut item.post),
+            (MethodFilter::DELETE, &mut item.delete),
+        ];
+        let of_row = all.into_iter().filter(|(method, _)| *method == row.method).filter_map(|(_, item)| item.as_mut());
+        for operation in of_row {
+            let Needs::Roles(roles) = row.needs else { continue };
+            let words = roles.iter().map(|role| Role::word(*role));
+            operation.security = Some(vec![SecurityRequirement::new("token", words)]);
         }
     }
 }

@@ -21,10 +21,13 @@ use crate::visit::{Visit, base};
 #[derive(Deserialize)]
 pub(crate) struct Login {
     token: String,
+    /// What the script of the page has made, and keeps for this origin; empty without scripts.
+    #[serde(default)]
+    key: String,
 }
 
-pub(crate) async fn show(original: OriginalUri, uri: Uri) -> Response {
-    form(Frame::bare(&base(Some(&original), &uri)), false)
+pub(crate) async fn show(State(app): State<Shared>, original: OriginalUri, uri: Uri, headers: HeaderMap) -> Response {
+    form(Frame::bare(&base(&app, &headers, Some(&original), &uri)), false)
 }
 
 /// The script fills in the token of a link such as `/login#TOKEN`: browsers send no such part to a server.
@@ -53,7 +56,7 @@ pub(crate) async fn log_in(
     headers: HeaderMap,
     Form(login): Form<Login>,
 ) -> Response {
-    let base = base(Some(&original), &uri);
+    let base = base(&app, &headers, Some(&original), &uri);
     let frame = Frame::bare(&base);
     let kind = &app.access.0;
     if !matches!(kind, Kind::Tokens(_)) {
@@ -68,7 +71,7 @@ pub(crate) async fn log_in(
             error => failure(&frame, &error),
         };
     };
-    match app.sessions.begin(kind, token) {
+    match app.sessions.begin(kind, token, &login.key) {
         Err(error) => failure(&frame, &error.into()),
         Ok(session) => {
             logged_in(&user, address);
@@ -81,6 +84,8 @@ pub(crate) async fn log_in(
 #[derive(Deserialize)]
 pub(crate) struct Logout {
     form_token: String,
+    #[serde(default)]
+    key: String,
     /// Set: all sessions of the token end.
     #[serde(default)]
     everywhere: String,
@@ -88,9 +93,14 @@ pub(crate) struct Logout {
 
 pub(crate) async fn log_out(State(app): State<Shared>, visit: Visit, Form(logout): Form<Logout>) -> Response {
     let frame = Frame::new(&app, &visit);
+    if !frame.may_log_out {
+        return failure(&frame, &Failure::NotThere("logout"));
+    }
     let session = visit.session.as_ref();
-    let ours = session.filter(|session| app.sessions.sent(&app.access.0, session, &logout.form_token));
-    let Some(session) = ours else { return failure(&frame, &Failure::Forged) };
+    if let Err(error) = app.sessions.sent(&app.access.0, session, &logout.form_token, &logout.key) {
+        return failure(&frame, &error);
+    }
+    let Some(session) = session else { return failure(&frame, &Failure::Forged) };
     if logout.everywhere.is_empty() {
         app.sessions.end(session);
     } else {

@@ -58,6 +58,7 @@ async fn people_use_it_in_a_browser() {
     use_the_keyboard(&stage, &browser).await;
     assert_eq!(browser.console().await, [""; 0], "the console says nothing");
     scenes::meet_a_foreign_page(&stage, &browser).await;
+    scenes::lend_the_cookie_to_another_port(&stage, &browser).await;
     scenes::come_by_another_name(&stage, &browser).await;
     scenes::lose_the_session(&stage, &browser).await;
 }

@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 
 use axum::Router;
+use axum::http::{HeaderMap, Request, StatusCode};
 use axum::response::Html;
 use axum::routing::get;
 use dq::Provider;
+use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -52,6 +54,41 @@ pub(crate) async fn meet_a_foreign_page(stage: &Stage, browser: &Chromium) {
         browser.console().await;
     }
     assert!(!is_paused(&stage.provider).await);
+}
+
+/// Sends a request with a cookie, as a program can, and returns the status and the page.
+async fn sent(url: &str, cookie: &str, form: Option<String>) -> (StatusCode, String) {
+    let plain =
+        hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http::<String>();
+    let request = Request::builder().uri(url).method(if form.is_some() { "POST" } else { "GET" });
+    let request = request.header("cookie", cookie).header("content-type", "application/x-www-form-urlencoded");
+    let answer = plain.request(request.body(form.unwrap_or_default()).unwrap()).await.unwrap();
+    let status = answer.status();
+    let page = answer.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(page.to_vec()).unwrap())
+}
+
+/// A program on another port of the host gets the cookie of the browser, which is logged in. It can read, and change nothing.
+pub(crate) async fn lend_the_cookie_to_another_port(stage: &Stage, browser: &Chromium) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (cookies, mut taken) = tokio::sync::mpsc::unbounded_channel();
+    let take = move |headers: HeaderMap| {
+        let cookie = headers.get("cookie").map(|cookie| cookie.to_str().unwrap().to_owned());
+        cookies.send(cookie).unwrap();
+        std::future::ready(Html("<h1>Hello</h1>"))
+    };
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(take)).await });
+    browser.client.goto(&format!("http://{address}/admin/dq/x")).await.unwrap();
+    let cookie = taken.recv().await.flatten().expect("browsers send a cookie to every port");
+    let (status, page) = sent(&stage.page("/confirm?action=pause&topic=close-order"), &cookie, None).await;
+    assert_eq!(status, StatusCode::OK, "{page}");
+    let token = page.split_once("name=\"form_token\" value=\"").unwrap().1.split('"').next().unwrap();
+    let form = format!("action=pause&topic=close-order&reason=x&form_token={token}");
+    let (status, page) = sent(&stage.page("/act"), &cookie, Some(form)).await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{page}");
+    assert!(!is_paused(&stage.provider).await);
+    browser.console().await; // it has no icon
 }
 
 /// A name of another site leads to this machine.
