@@ -173,12 +173,14 @@ fn what_was_confirmed_and_nothing_else_counts_when_a_directory_is_opened_many_ti
 #[test]
 fn files_and_changes_of_another_version_are_refused() {
     let name = format!("journal-{:020}.dq", 0);
-    for (at, part) in [(12, "format"), (16, "content")] {
-        for (version, told) in [(1, "reads version 2"), (3, "knows 2 at most")] {
+    for (at, part, known) in [(12, "format", 3), (16, "content", 2)] {
+        for (version, told) in
+            [(known - 1, format!("reads version {known}")), (known + 1, format!("knows {known} at most"))]
+        {
             let disk = SimulatedDisk::new();
             Rig::open(&disk).added(&["a"]);
             let mut bytes = disk.file(&name);
-            assert_eq!(std::mem::replace(&mut bytes[at], version), 2);
+            assert_eq!(std::mem::replace(&mut bytes[at], version), known);
             let crc = crc32fast::hash(&bytes[12..512]);
             bytes[8..12].copy_from_slice(&crc.to_le_bytes());
             disk.put(&name, &bytes);

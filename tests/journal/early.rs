@@ -23,14 +23,18 @@ pub struct Early {
 }
 
 impl Early {
-    /// Follows the directory as it was when one of its segments had only so many bytes and there were no later segments. `None` if
-    /// there was no journal that could be read.
+    /// Follows the directory as it was when so many bytes of one of its segments were written, with zeros after them, and there were no
+    /// later segments. `None` if there was no journal that could be read.
     pub fn follow(files: &Files, segment: &str, length: usize) -> Option<Self> {
         let disk = SimulatedDisk::new();
         for (name, bytes) in files {
             let is_later = name.starts_with("newest-") || (name.starts_with("journal-") && name.as_str() > segment);
             if !is_later {
-                disk.put(name, if name == segment { &bytes[..length.min(bytes.len())] } else { bytes });
+                let mut bytes = bytes.clone();
+                if name == segment && length < bytes.len() {
+                    bytes[length..].fill(0);
+                }
+                disk.put(name, &bytes);
             }
         }
         let mut frames = Vec::new();

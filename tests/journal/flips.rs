@@ -147,7 +147,7 @@ fn foreign_files_and_newer_versions_are_refused_with_what_to_do() {
     newer[8..12].copy_from_slice(&crc.to_le_bytes());
     disk.put(&name, &newer);
     let text = format!(
-        "simulated/{name} has version 9 of the format, and this program knows 2 at most: use a newer version of dq"
+        "simulated/{name} has version 9 of the format, and this program knows 3 at most: use a newer version of dq"
     );
     assert_eq!(refusal(&disk), text);
 

@@ -10,7 +10,7 @@ use crate::opened;
 const CONTENT: usize = 123;
 
 #[test]
-fn a_commit_of_one_frame_is_one_write_of_a_unit_and_one_sync() {
+fn a_commit_of_one_frame_is_one_write_of_a_unit_and_one_sync_and_each_256th_lengthens_the_file_first() {
     let disk = SimulatedDisk::new();
     let usual = Options { segment_bytes: 64 << 20, ahead_bytes: 1 << 20, ..options() };
     let (journal, ..) = open(&disk, &usual).unwrap();
@@ -25,10 +25,11 @@ fn a_commit_of_one_frame_is_one_write_of_a_unit_and_one_sync() {
         (after.0 - before.0, after.1 - before.1, after.2 - before.2)
     };
     let unit = UNIT as u64;
-    // The first writes a mebibyte of zeros ahead, in 16 writes, and 256 more fill them.
-    assert_eq!(commit(1), (unit + (1 << 20), 1 + 16, 1));
-    assert_eq!(commit(256), (256 * unit, 256, 256));
-    assert_eq!(commit(1), (unit + (1 << 20), 1 + 16, 1));
+    // The first writes a mebibyte of zeros ahead and syncs it; 255 more leave one unit of that.
+    let lengthening = (unit + (1 << 20), 1 + 1 + 16, 2);
+    assert_eq!(commit(1), lengthening);
+    assert_eq!(commit(255), (255 * unit, 255, 255));
+    assert_eq!(commit(1), lengthening);
 }
 
 #[test]

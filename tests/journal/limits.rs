@@ -6,17 +6,22 @@ use dq_testing::disk::SimulatedDisk;
 use crate::fixture::{UNIT, content, numbers, open, options, read};
 use crate::opened;
 
+/// The bytes in front of the frames of a group.
+const GROUP_HEADER: usize = 56;
+
 fn name() -> String {
     format!("journal-{:020}.dq", 0)
 }
 
-/// The bytes of a journal of one frame.
+/// The bytes of a journal of one frame, which say that this is all that was ever synced.
 fn one_frame() -> Vec<u8> {
     let (disk, journal) = opened();
     journal.append(TopicNumber::NONE, 0, &content(0)).unwrap();
     journal.commit().unwrap();
-    let bytes = disk.file(&name());
-    bytes[..bytes.len().min(2 * UNIT)].to_vec()
+    let mut bytes = disk.file(&name());
+    bytes.truncate(2 * UNIT);
+    bytes[UNIT + 48..UNIT + GROUP_HEADER].fill(0);
+    bytes
 }
 
 fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
@@ -27,10 +32,10 @@ fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
 fn with_frame_of(length: usize) -> SimulatedDisk {
     let mut bytes = one_frame();
     let body = 13 + length;
-    bytes.resize((UNIT + 48 + body).next_multiple_of(UNIT), 0);
-    put_u32(&mut bytes, UNIT + 48 + 4, length as u32);
-    let frame = crc32fast::hash(&bytes[UNIT + 48 + 4..UNIT + 48 + body]);
-    put_u32(&mut bytes, UNIT + 48, frame);
+    bytes.resize((UNIT + GROUP_HEADER + body).next_multiple_of(UNIT), 0);
+    put_u32(&mut bytes, UNIT + GROUP_HEADER + 4, length as u32);
+    let frame = crc32fast::hash(&bytes[UNIT + GROUP_HEADER + 4..UNIT + GROUP_HEADER + body]);
+    put_u32(&mut bytes, UNIT + GROUP_HEADER, frame);
     seal(&mut bytes, body);
     let disk = SimulatedDisk::new();
     disk.put(&name(), &bytes);
@@ -39,11 +44,11 @@ fn with_frame_of(length: usize) -> SimulatedDisk {
 
 /// Puts the length of the body into the header of the group, and CRCs that fit.
 fn seal(bytes: &mut [u8], body: usize) {
-    let end = bytes.len().min(UNIT + 48 + body);
+    let end = bytes.len().min(UNIT + GROUP_HEADER + body);
     put_u32(bytes, UNIT + 32, body as u32);
-    let crc = crc32fast::hash(&bytes[UNIT + 48..end]);
+    let crc = crc32fast::hash(&bytes[UNIT + GROUP_HEADER..end]);
     put_u32(bytes, UNIT + 40, crc);
-    let crc = crc32fast::hash(&bytes[UNIT + 8..UNIT + 48]);
+    let crc = crc32fast::hash(&bytes[UNIT + 8..UNIT + GROUP_HEADER]);
     put_u32(bytes, UNIT + 4, crc);
 }
 

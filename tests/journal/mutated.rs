@@ -20,7 +20,7 @@ fn no_mutation_panics_or_leads_to_a_wrong_state() {
 
 #[test]
 fn the_kept_directory_of_this_version_opens_and_goes_on() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("journal/fixtures/v2");
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("journal/fixtures/v3");
     let disk = SimulatedDisk::new();
     for file in std::fs::read_dir(fixture).unwrap() {
         let path = file.unwrap().path();

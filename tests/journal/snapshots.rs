@@ -97,8 +97,9 @@ fn a_journal_that_ends_before_its_snapshot_did_is_refused() {
     writer.finish().unwrap();
     drop(journal);
     let name = names(&disk, "journal-").pop().unwrap();
-    let bytes = disk.file(&name);
-    disk.put(&name, &bytes[..4 * UNIT]);
+    let mut bytes = disk.file(&name);
+    bytes[4 * UNIT..].fill(0);
+    disk.put(&name, &bytes);
     let error = read(&disk).unwrap_err();
     assert!(error.to_string().contains("but the snapshot needs it up to"), "{error}");
 }
@@ -153,7 +154,7 @@ fn a_snapshot_whose_end_counts_other_frames_is_refused() {
     let mut bytes = disk.file(&name);
     // All is in one group, whose last frame is the end: 13 bytes of header, the position, the count.
     let length = u32::from_le_bytes(bytes[UNIT + 32..UNIT + 36].try_into().unwrap()) as usize;
-    let (group, body) = (UNIT, UNIT + 48);
+    let (group, body) = (UNIT, UNIT + 56);
     let frame = body + length - 29;
     bytes[frame + 21] += 1;
     let fix = |bytes: &mut Vec<u8>, at: usize, range: std::ops::Range<usize>| {
@@ -162,7 +163,7 @@ fn a_snapshot_whose_end_counts_other_frames_is_refused() {
     };
     fix(&mut bytes, frame, frame + 4..body + length);
     fix(&mut bytes, group + 40, body..body + length);
-    fix(&mut bytes, group + 4, group + 8..group + 48);
+    fix(&mut bytes, group + 4, group + 8..body);
     disk.put(&name, &bytes);
     let error = read(&disk).unwrap_err().to_string();
     assert!(error.contains("its end does not fit what is before it"), "{error}");

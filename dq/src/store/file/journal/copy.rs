@@ -28,16 +28,16 @@ impl Journal {
         }
         let mut copied = 0;
         recover(from, &files, (&mut Replay::default(), &mut nothing), &mut |file| {
-            copied += file.offset;
-            Ok(copy_file(file, to)?)
+            copied += copy_file(file, to)?;
+            Ok(())
         })?;
         tried("sync", to, "", to.sync())?;
         Ok(copied)
     }
 }
 
-/// Copies what was read of a file.
-fn copy_file(file: &mut Groups, to: &dyn Disk) -> Result<(), Fault> {
+/// Copies what was read of a file, with as many zeros after it as its groups say. Returns the bytes of the copy.
+fn copy_file(file: &mut Groups, to: &dyn Disk) -> Result<u64, Fault> {
     let name = FileName::holding(file.header.holds, file.header.first);
     let unfinished = FileName::unfinished(&name);
     let copy = tried("create", to, &unfinished, to.create(&unfinished))?;
@@ -51,6 +51,11 @@ fn copy_file(file: &mut Groups, to: &dyn Disk) -> Result<(), Fault> {
         tried("write", to, &unfinished, copy.write_at(offset, bytes))?;
         offset += bytes.len() as u64;
     }
+    if offset < file.durable_length {
+        offset = file.durable_length;
+        tried("write", to, &unfinished, copy.write_at(offset - 1, &[0]))?;
+    }
     tried("sync", to, &unfinished, copy.sync())?;
-    tried("rename", to, &unfinished, to.rename(&unfinished, &name))
+    tried("rename", to, &unfinished, to.rename(&unfinished, &name))?;
+    Ok(offset)
 }

@@ -83,6 +83,6 @@ impl Follower {
                 Next::Nothing { at, later } => return self.file.must_be_torn(at, later),
             }
         }
-        Ok(())
+        self.file.must_be_whole()
     }
 }

@@ -6,7 +6,7 @@ use super::frame::{
 use super::header::Holds;
 
 /// The bytes in front of the frames of each group.
-pub(super) const GROUP_HEADER: usize = 48;
+pub(super) const GROUP_HEADER: usize = 56;
 
 /// A group to which no further frame is added.
 pub(super) const USUAL_GROUP: usize = 4 << 20;
@@ -32,6 +32,15 @@ impl Stamp {
     }
 }
 
+/// What was synced before a group was written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Written {
+    /// Everything before this position.
+    pub(super) synced: u64,
+    /// So many bytes of the segment, with the zeros that it ends with.
+    pub(super) length: u64,
+}
+
 /// The header of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GroupHeader {
@@ -45,6 +54,8 @@ pub(super) struct GroupHeader {
     body_crc: u32,
     /// What the state of the user took in memory when the group was written, in KiB; 0: that is not known.
     pub(super) memory: u32,
+    /// Of a group in a segment: so many bytes of the file were synced before the group was written.
+    pub(super) length: u64,
 }
 
 impl GroupHeader {
@@ -62,6 +73,7 @@ impl GroupHeader {
             frames: u32_at(bytes, 36),
             body_crc: u32_at(bytes, 40),
             memory: u32_at(bytes, 44),
+            length: u64_at(bytes, 48),
         };
         let fits = header.frames >= 1 && header.frames as usize <= header.bytes as usize / FRAME_HEADER;
         (fits && header.synced <= position).then_some(header)
@@ -77,13 +89,14 @@ impl GroupHeader {
         bytes[36..40].copy_from_slice(&self.frames.to_le_bytes());
         bytes[40..44].copy_from_slice(&self.body_crc.to_le_bytes());
         bytes[44..48].copy_from_slice(&self.memory.to_le_bytes());
+        bytes[48..56].copy_from_slice(&self.length.to_le_bytes());
         let crc = crc32fast::hash(&bytes[8..]);
         bytes[4..8].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
     /// The bytes of the whole group, with the zeros up to the next.
-    pub(super) fn length(&self) -> u64 {
+    pub(super) fn padded(&self) -> u64 {
         padded(GROUP_HEADER as u64 + u64::from(self.bytes))
     }
 
@@ -182,18 +195,19 @@ impl Building {
     }
 
     /// Writes the header and the zeros behind the frames. Returns the bytes of the group. May be called again.
-    pub(super) fn finish(&mut self, stamp: Stamp, synced: u64, memory: u32) -> &[u8] {
+    pub(super) fn finish(&mut self, stamp: Stamp, written: Written, memory: u32) -> &[u8] {
         let body = &self.bytes[GROUP_HEADER..self.filled];
         let header = GroupHeader {
             position: self.position,
-            synced,
+            synced: written.synced,
+            length: written.length,
             bytes: u32::try_from(body.len()).expect("at most MOST_GROUP"),
             frames: self.frames,
             body_crc: crc32fast::hash(body),
             memory,
         };
         self.bytes[..GROUP_HEADER].copy_from_slice(&header.encode(stamp));
-        self.bytes.resize(header.length() as usize, 0);
+        self.bytes.resize(header.padded() as usize, 0);
         &self.bytes
     }
 

@@ -19,6 +19,8 @@ pub(super) struct Groups {
     pub(super) header: FileHeader,
     pub(super) length: u64,
     pub(super) offset: u64,
+    /// So many bytes of it were synced, as its header and its groups say.
+    pub(super) durable_length: u64,
     window: Vec<u8>,
     window_start: u64,
 }
@@ -52,7 +54,7 @@ impl Groups {
                 Err(OpenError::Foreign { file: path, what })
             }
             Ok(header) => {
-                opened.header = header;
+                (opened.header, opened.durable_length) = (header, header.length);
                 Ok(opened)
             }
             Err(error) => Err(refuse(error, path, read, &start)),
@@ -75,8 +77,9 @@ impl Groups {
         let name = FileName::holding(holds, first);
         let file = tried("open", disk, &name, disk.open(&name, Access::Read))?;
         let (length, path) = (tried("read", disk, &name, file.length())?, path_of(disk, &name));
-        let header = FileHeader { holds, identity: 0, first, synced: first };
-        Ok(Self { file, path, header, length, offset: UNIT as u64, window: Vec::new(), window_start: 0 })
+        let header = FileHeader { holds, identity: 0, first, synced: first, length: 0 };
+        let (offset, window) = (UNIT as u64, Vec::new());
+        Ok(Self { file, path, header, length, offset, durable_length: 0, window, window_start: 0 })
     }
 
     fn first_identity(&mut self) -> Result<u64, Fault> {
@@ -107,9 +110,14 @@ impl Groups {
 
     /// Forgets what it has of the file, which may have grown since.
     pub(super) fn refresh(&mut self) -> Result<(), Fault> {
+        self.measure()?;
+        self.window.clear();
+        Ok(())
+    }
+
+    fn measure(&mut self) -> Result<(), Fault> {
         let length = self.file.length();
         self.length = length.map_err(|source| Fault { file: self.path.clone(), doing: "read", source })?;
-        self.window.clear();
         Ok(())
     }
 
@@ -136,7 +144,7 @@ impl Groups {
             }
         }
         if let Next::Group(_, header) = found {
-            self.offset += header.length();
+            self.offset += header.padded();
         }
         Ok(found)
     }
@@ -153,6 +161,7 @@ impl Groups {
         let Some(header) = GroupHeader::decode(self.bytes(offset, GROUP_HEADER)?, stamp, position) else {
             return Ok(Next::Nothing { at: offset, later: None });
         };
+        self.durable_length = self.durable_length.max(header.length);
         if header.bytes as usize > MOST_GROUP {
             return Err(self.beyond(offset, "group", header.bytes.into(), MOST_GROUP));
         }
@@ -179,8 +188,28 @@ impl Groups {
         self.later_header(self.offset, |header| header.synced > position)
     }
 
+    /// How many bytes are missing at the end of the file. A crash takes nothing that was synced, so another hand has cut it.
+    pub(super) fn missing_bytes(&mut self) -> Result<u64, Fault> {
+        if self.length < self.durable_length {
+            // A program that writes at this moment has made it longer.
+            self.measure()?;
+        }
+        Ok(self.durable_length.saturating_sub(self.length))
+    }
+
+    /// Refuses the file if its end is missing.
+    pub(super) fn must_be_whole(&mut self) -> Result<(), OpenError> {
+        if self.missing_bytes()? == 0 {
+            return Ok(());
+        }
+        let what =
+            format!("the file ends here, but {} bytes of it were synced: its end was cut off", self.durable_length);
+        self.damaged(self.length, what)
+    }
+
     /// Refuses the file if it says that what is here was synced, where [`next`](Self::next) has found no group.
-    pub(super) fn must_be_torn(&self, at: u64, later: Option<u64>) -> Result<(), OpenError> {
+    pub(super) fn must_be_torn(&mut self, at: u64, later: Option<u64>) -> Result<(), OpenError> {
+        self.must_be_whole()?;
         if self.position(self.offset) < self.header.synced {
             return self.damaged(at, "there is no sound group, but its header says that it was synced");
         }

@@ -4,7 +4,7 @@ use super::frame::{UNIT, u32_at, u64_at};
 use crate::store::memory::CHANGES_VERSION;
 
 /// The version of files, groups and frames.
-const FORMAT: u16 = 2;
+const FORMAT: u16 = 3;
 
 /// The bytes of the header, in every version of the format. Zeros fill its unit up.
 pub(super) const HEADER: usize = 512;
@@ -29,6 +29,8 @@ pub(super) struct FileHeader {
     pub(super) first: u64,
     /// Of a segment: everything before this position was synced when the file got its name.
     pub(super) synced: u64,
+    /// Of a segment: the bytes that the file had then, which were synced.
+    pub(super) length: u64,
 }
 
 /// Why the first bytes of a file are not a header.
@@ -56,6 +58,7 @@ impl FileHeader {
         bytes[24..32].copy_from_slice(&self.identity.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.first.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.synced.to_le_bytes());
+        bytes[48..56].copy_from_slice(&self.length.to_le_bytes());
         let crc = crc32fast::hash(&bytes[12..HEADER]);
         bytes[8..12].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -81,7 +84,7 @@ impl FileHeader {
             return Err(HeaderError::Other("content", changes, CHANGES_VERSION));
         }
         let identity = u64_at(bytes, 24);
-        let (first, synced) = (u64_at(bytes, 32), u64_at(bytes, 40));
-        Ok(Self { holds, identity, first, synced })
+        let (first, synced, length) = (u64_at(bytes, 32), u64_at(bytes, 40), u64_at(bytes, 48));
+        Ok(Self { holds, identity, first, synced, length })
     }
 }

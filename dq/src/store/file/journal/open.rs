@@ -51,7 +51,7 @@ impl Journal {
             stamp: Stamp::of(Holds::Journal, identity),
             segment,
             file: start.file,
-            zeroed: start.zeroed,
+            length: start.length,
             segment_bytes: options.segment_bytes,
             ahead_bytes: options.ahead_bytes,
             synced: end,

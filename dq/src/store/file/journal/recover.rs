@@ -168,6 +168,10 @@ fn read_segment(
             }
             Next::Nothing { at, later } => {
                 if let Some(next) = next {
+                    if file.bytes_behind(file.offset)? == 0 {
+                        // It ends here, before the next one starts.
+                        break;
+                    }
                     let what = format!("the next segment says that everything before position {next} was synced");
                     return file.damaged(at, format!("there is no sound group, but {what}"));
                 }
@@ -178,6 +182,9 @@ fn read_segment(
                 break;
             }
         }
+    }
+    if next.is_none() {
+        file.must_be_whole()?;
     }
     Ok(Last { file, group, torn })
 }

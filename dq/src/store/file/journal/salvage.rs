@@ -148,6 +148,10 @@ impl<'a> Walk<'a> {
     fn segment(&mut self, first: u64, next: Option<u64>, apply: &mut Apply<'_>) -> Result<u64, OpenError> {
         let mut file = self.open(Holds::Journal, first)?;
         self.groups(&mut file, next.map_or(u64::MAX, |next| next - first), apply)?;
+        let missing = if next.is_none() { file.missing_bytes()? } else { 0 };
+        if missing > 0 {
+            self.note(&FileName::segment(first), file.length, missing, "the end of the file was cut off");
+        }
         Ok(file.position(file.offset))
     }
 
@@ -157,7 +161,7 @@ impl<'a> Walk<'a> {
         while file.offset < end {
             let offset = file.offset;
             match file.next()? {
-                Next::Group(_, header) => _ = self.frames(file, offset, header.length(), apply)?,
+                Next::Group(_, header) => _ = self.frames(file, offset, header.padded(), apply)?,
                 Next::Nothing { .. } => {
                     let later = file.later_header(offset, |_| true)?;
                     let stop = later.unwrap_or(end).min(end);

@@ -8,7 +8,7 @@ use super::appending::{Journal, check_frame};
 use super::error::{Fault, JournalError, SnapshotError, path_of, tried};
 use super::files::Files;
 use super::frame::{END, NAME, RESERVATION, TopicNumber, UNIT};
-use super::group::{Building, Stamp};
+use super::group::{Building, Stamp, Written};
 use super::header::{FileHeader, Holds};
 use super::position::{FileName, Position};
 use super::tail::LastSnapshot;
@@ -76,7 +76,8 @@ impl Journal {
             let tail = self.tail()?;
             (tail.appended.0, tail.reserved, tail.frame_bytes())
         };
-        let header = FileHeader { holds: Holds::Snapshot, identity: self.identity, first: begin, synced: begin };
+        let header =
+            FileHeader { holds: Holds::Snapshot, identity: self.identity, first: begin, synced: begin, length: 0 };
         let name = FileName::snapshot(begin);
         let file = create_unfinished(&*self.disk, &FileName::unfinished(&name), &header)?;
         let group = Building::start(begin + UNIT as u64, Vec::new());
@@ -128,7 +129,8 @@ impl SnapshotWriter {
 
     fn write(&mut self) -> Result<(), Fault> {
         let offset = self.group.position - self.begin;
-        let bytes = self.group.finish(Stamp::of(Holds::Snapshot, self.journal.identity), self.begin, 0);
+        let written = Written { synced: self.begin, length: 0 };
+        let bytes = self.group.finish(Stamp::of(Holds::Snapshot, self.journal.identity), written, 0);
         let unfinished = FileName::unfinished(&self.name);
         tried("write", &*self.journal.disk, &unfinished, self.file.write_at(offset, bytes))?;
         self.unsynced += bytes.len();

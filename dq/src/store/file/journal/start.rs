@@ -5,7 +5,7 @@ use std::mem;
 use super::error::{Fault, OpenError, tried};
 use super::files::Files;
 use super::frame::{NAME, RESERVATION, UNIT, frame_header, u64_at};
-use super::group::{GroupHeader, Stamp, frames};
+use super::group::{GroupHeader, Stamp, Written, frames};
 use super::groups::Groups;
 use super::header::{FileHeader, Holds};
 use super::options::Options;
@@ -22,8 +22,8 @@ use crate::store::file::disk::{Access, Disk, DiskFile};
 pub(super) struct Start {
     pub(super) header: FileHeader,
     pub(super) file: Box<dyn DiskFile>,
-    /// Up to this offset the file has bytes.
-    pub(super) zeroed: u64,
+    /// So many bytes of the file are durable.
+    pub(super) length: u64,
     /// The position where the next group comes.
     pub(super) end: u64,
     pub(super) tail: Tail,
@@ -33,7 +33,7 @@ impl Start {
     /// Makes the first segment of a journal.
     pub(super) fn new_journal(disk: &dyn Disk, files: &Files, options: &Options) -> Result<Self, Fault> {
         remove_all(disk, &files.unfinished)?;
-        let header = FileHeader { holds: Holds::Journal, identity: options.identity, first: 0, synced: 0 };
+        let header = FileHeader { holds: Holds::Journal, identity: options.identity, first: 0, synced: 0, length: 0 };
         let tail = Tail::new(options.segment_bytes, (0, 0, true), Topics::default(), 0);
         let start = Self::segment(disk, header, tail, 0)?;
         watermark(disk, 0, &[])?;
@@ -86,26 +86,23 @@ impl Start {
         let (header, end) = (last.file.header, last.end());
         let name = FileName::segment(header.first);
         let file = tried("open", disk, &name, disk.open(&name, Access::Write))?;
-        let length = tried("read", disk, &name, file.length())?;
         // The names of the segment and of the snapshot may be in memory only.
         tried("sync", disk, "", disk.sync())?;
-        Ok(Self { header, file, zeroed: length.max(last.file.offset), end, tail })
+        Ok(Self { header, file, length: last.file.durable_length, end, tail })
     }
 
     /// Makes a segment with all that was appended again.
     fn segment(disk: &dyn Disk, header: FileHeader, mut tail: Tail, memory: u32) -> Result<Self, Fault> {
         let (mut groups, mut end) = (Vec::new(), header.first + UNIT as u64);
         while let Some(mut closed) = tail.take() {
-            groups.extend_from_slice(closed.group.finish(
-                Stamp::of(Holds::Journal, header.identity),
-                header.first,
-                memory,
-            ));
+            // The header of the file has its length.
+            let written = Written { synced: header.first, length: 0 };
+            groups.extend_from_slice(closed.group.finish(Stamp::of(Holds::Journal, header.identity), written, memory));
             end = closed.group.next();
         }
         let header = FileHeader { synced: end, ..header };
-        let (file, zeroed) = create_segment(disk, &header, &groups, 0)?;
-        Ok(Self { header, file, zeroed, end, tail })
+        let (file, length) = create_segment(disk, header, &groups)?;
+        Ok(Self { header, file, length, end, tail })
     }
 }
 
