@@ -57,6 +57,47 @@ async fn a_link_in_place_of_a_file_is_refused_and_its_target_stays_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_hard_link_in_place_of_the_lock_is_refused_and_its_target_stays_as_it_is() {
+    for content in [&b"what another program keeps"[..], b"", &[0; 100]] {
+        let (folder, target) = (Folder::unmade(), Folder::unmade());
+        fs::create_dir(folder.path()).unwrap();
+        fs::write(target.path(), content).unwrap();
+        fs::hard_link(target.path(), folder.path().join("LOCK")).unwrap();
+        let text = refused(Arc::new(FileStore::new(folder.path()))).await;
+        assert!(text.contains("LOCK: it is not a lock file of dq: move it away"), "{text}");
+        assert_eq!(fs::read(target.path()).unwrap(), content);
+        fs::remove_file(target.path()).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_another_program_in_place_of_the_lock_is_refused_and_stays_as_it_is() {
+    let (folder, _) = closed();
+    let lock = folder.path().join("LOCK");
+    fs::write(&lock, "what another program keeps").unwrap();
+    let text = refused(Arc::new(FileStore::new(folder.path()))).await;
+    assert!(text.contains("LOCK: it is not a lock file of dq: move it away"), "{text}");
+    assert_eq!(fs::read(&lock).unwrap(), b"what another program keeps");
+}
+
+/// Copies with hard links are a way to back up a directory, and a power cut may leave zeros in a file that was not synced.
+#[test]
+fn a_lock_that_dq_has_left_is_taken_whatever_its_length_and_its_links() {
+    let (folder, _) = closed();
+    let lock = folder.path().join("LOCK");
+    let copy = Folder::unmade();
+    fs::hard_link(&lock, copy.path()).unwrap();
+    dq::store::file::compact(folder.path()).unwrap();
+    fs::remove_file(copy.path()).unwrap();
+    for left in ["", "\0\0\0", "pid 1\nsince 1\nhost a\nprocess 1\n", &format!("pid 1\nhost {}\n", "x".repeat(5_000))] {
+        fs::write(&lock, left).unwrap();
+        dq::store::file::compact(folder.path()).unwrap();
+        let text = fs::read_to_string(&lock).unwrap();
+        assert!(text.starts_with(&format!("pid {}\n", std::process::id())) && text.len() < 300, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_pipe_in_place_of_a_file_is_refused_and_stops_no_start() {
     let (folder, journal) = closed();
     fs::remove_file(&journal).unwrap();

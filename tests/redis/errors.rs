@@ -275,3 +275,32 @@ async fn a_server_that_speaks_something_else_is_said_to_be_no_redis_server() {
     assert!(matches!(error, StoreError::Unsupported { .. }), "{error:?}");
     assert!(error.to_string().ends_with("is no Redis server: are host and port in the URL right?"), "{error}");
 }
+
+/// A server may say anything, and a start shows it on a terminal.
+#[tokio::test]
+async fn what_a_server_says_is_cut_and_has_no_control_character() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let said = format!("-ERR \x1b[2J \u{202e}it's {}\r\n", "x".repeat(10_000_000));
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            let said = said.clone();
+            std::thread::spawn(move || {
+                let _ = std::io::Read::read(&mut client, &mut [0; 512]);
+                let _ = std::io::Write::write_all(&mut client, said.as_bytes());
+            });
+        }
+    });
+    let url = format!("redis://127.0.0.1:{port}");
+    let contact = RedisStore::new(&url).unwrap().contact().await.unwrap_err().to_string();
+    let start = dq::Provider::connect("shop", &*url).await.unwrap_err().to_string();
+    for text in [contact, start] {
+        assert!(
+            text.contains(r"ERR \u{1b}[2J \u{202e}it's xxx") && text.len() < 5_000,
+            "{} bytes: {text:.300}",
+            text.len()
+        );
+        assert!(!text.contains(['\x1b', '\u{202e}']), "{text:.300}");
+    }
+}

@@ -49,13 +49,38 @@ async fn a_service_that_the_sentinels_do_not_know_is_named() {
     );
 }
 
-/// One sentinel is enough for a start, and a URL that names others that do not exist.
-#[tokio::test]
-async fn one_sentinel_of_three_that_answers_names_the_master() {
-    let servers = SentinelServers::start();
+/// The URL with the first sentinels of these servers only, and others that do not exist in the places of the rest.
+fn url_of_first(servers: &SentinelServers, first: usize) -> String {
     let url = servers.url();
-    let (one, rest) = url.split_once(',').unwrap();
-    let url = format!("{one},127.0.0.1:1,127.0.0.1:2/{}", rest.rsplit_once('/').unwrap().1);
-    let provider = dq::Provider::connect("shop", &*url).await.unwrap();
+    let (hosts, service) = url.rsplit_once('/').unwrap();
+    let silent = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"];
+    let hosts: Vec<_> = hosts.split(',').take(first).chain(silent.into_iter().take(3 - first)).collect();
+    format!("{}/{service}", hosts.join(","))
+}
+
+#[tokio::test]
+async fn two_sentinels_of_three_that_answer_name_the_master() {
+    let servers = SentinelServers::start();
+    let provider = dq::Provider::connect("shop", &*url_of_first(&servers, 2)).await.unwrap();
     assert!(matches!(provider.add(Count { n: 1 }).await.unwrap(), Added { .. }));
+}
+
+#[tokio::test]
+async fn a_first_start_with_one_sentinel_of_three_says_who_did_not_answer() {
+    let servers = SentinelServers::start();
+    let error = dq::Provider::connect("shop", &*url_of_first(&servers, 1)).await.unwrap_err().to_string();
+    let says = "1 of 3 sentinels name the same master, and more than half of them must; no answer in time from 127.0.0.1:1, \
+                127.0.0.1:2";
+    assert!(error.contains(says), "{error}");
+}
+
+#[tokio::test]
+async fn one_sentinel_of_three_confirms_the_server_that_was_used_last() {
+    let mut servers = SentinelServers::start();
+    let provider = dq::Provider::connect("shop", &*servers.url()).await.unwrap();
+    assert!(matches!(provider.add(Count { n: 1 }).await.unwrap(), Added { .. }));
+    servers.kill_sentinels(2);
+    // Every connection of the provider is gone, so the next request makes a new one.
+    servers.known_master().command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    assert!(matches!(provider.add(Count { n: 2 }).await.unwrap(), Added { .. }));
 }

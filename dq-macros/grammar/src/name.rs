@@ -37,6 +37,8 @@ fn check_name(what: &'static str, name: &str, allowed: &str) -> Result<(), BadNa
     check_length(what, name, LONGEST_NAME)?;
     match name.chars().find(|&c| !(c.is_ascii_alphanumeric() || allowed.contains(c))) {
         Some(wrong) => bad(what, name, format!("contains {wrong:?}, allowed are A-Z a-z 0-9 {}", spaced(allowed))),
+        // A browser takes it out of the path of a page.
+        None if matches!(name, "." | "..") => bad(what, name, "stands for a directory: add a letter or a digit".into()),
         None => Ok(()),
     }
 }
@@ -45,7 +47,7 @@ fn spaced(allowed: &str) -> String {
     allowed.chars().map(String::from).collect::<Vec<_>>().join(" ")
 }
 
-/// Checks the name of an app: 1 to 128 bytes of `A-Z a-z 0-9 . _ -`.
+/// Checks the name of an app: 1 to 128 bytes of `A-Z a-z 0-9 . _ -`, and neither `.` nor `..`.
 ///
 /// # Errors
 /// [`BadName`].
@@ -53,7 +55,7 @@ pub fn check_app(name: &str) -> Result<(), BadName> {
     check_name("app name", name, "._-")
 }
 
-/// Checks the name of a topic: 1 to 128 bytes of `A-Z a-z 0-9 . _ : -`.
+/// Checks the name of a topic: 1 to 128 bytes of `A-Z a-z 0-9 . _ : -`, and neither `.` nor `..`.
 ///
 /// # Errors
 /// [`BadName`].
@@ -97,6 +99,16 @@ mod tests {
         let colon = check_app("a:b").unwrap_err().to_string();
         assert_eq!(colon, "the app name `a:b` contains ':', allowed are A-Z a-z 0-9 . _ -");
         assert!(check_topic("").unwrap_err().to_string().contains("is empty: write 1 to 128 bytes"));
+    }
+
+    #[test]
+    fn a_name_of_dots_that_stands_for_a_directory_is_refused() {
+        for name in [".", ".."] {
+            let refused = check_topic(name).unwrap_err().to_string();
+            assert_eq!(refused, format!("the topic `{name}` stands for a directory: add a letter or a digit"));
+            assert!(check_app(name).is_err());
+        }
+        assert_eq!((check_topic("..."), check_topic(".a"), check_app("a..")), (Ok(()), Ok(()), Ok(())));
     }
 
     #[test]

@@ -1,26 +1,22 @@
 //! `dq check`, `dq compact` and `dq backup`: the directory of a `file:` store.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use dq::context::directory_of;
 use dq::store::file::{CheckError, Checked, FileView, NewDirectory, Saved, backup, check, compact, salvage};
 
 use crate::failure::Failure;
-
-/// The directory of a `file:` URL; `None` for another URL.
-pub(crate) fn directory_of(url: &str) -> Option<PathBuf> {
-    let path = url.strip_prefix("file:")?;
-    Some(PathBuf::from(path.strip_prefix("//").unwrap_or(path)))
-}
+use crate::safe::safe;
 
 /// The new directory that a URL names, to be filled; `None` for another URL, and for a directory that has a store.
 pub(crate) fn new_directory(url: &str) -> Result<Option<NewDirectory>, Failure> {
-    Ok(directory_of(url).map(NewDirectory::at).transpose()?.flatten())
+    Ok(directory_of(url)?.map(NewDirectory::at).transpose()?.flatten())
 }
 
 /// A view of the directory of this URL, which `holder` uses. It tells the user on stderr.
 pub(crate) fn view(url: &str, holder: &str) -> Result<FileView, Failure> {
-    let path = directory_of(url).unwrap_or_default();
+    let path = directory_of(url)?.unwrap_or_default();
     crate::say(format_args!(
         "{holder} uses {}: this is what its files have now. They have no leases, statistics and signals, and changes are refused",
         path.display()
@@ -30,7 +26,7 @@ pub(crate) fn view(url: &str, holder: &str) -> Result<FileView, Failure> {
 
 /// A verb that looks at a directory does not make one.
 pub(crate) fn must_exist(url: &str) -> Result<(), Failure> {
-    match directory_of(url) {
+    match directory_of(url)? {
         Some(path) if !path.is_dir() => Err(CheckError::NoDirectory { path: path.display().to_string() }.into()),
         _ => Ok(()),
     }
@@ -66,11 +62,14 @@ fn report_saved(to: &Path, saved: &Saved, out: &mut impl Write) -> io::Result<()
         writeln!(
             out,
             "not sound: {} from offset {} on, {} bytes: {}",
-            range.file, range.offset, range.bytes, range.what
+            range.file,
+            range.offset,
+            range.bytes,
+            safe(&range.what)
         )?;
     }
     for (topic, id) in &saved.lost {
-        writeln!(out, "lost: job {:?} of {topic}", id.as_str())?;
+        writeln!(out, "lost: job {} of {topic}", safe(id.as_str()))?;
     }
     out.flush()
 }
@@ -95,6 +94,8 @@ fn report(path: &Path, checked: &Checked, out: &mut impl Write) -> io::Result<()
         )?;
     }
     for (topic, id, over) in &checked.over_limit {
+        // An id, and what a header says, are somebody else's text.
+        let (id, over) = (safe(id.as_str()), safe(&over.to_string()));
         writeln!(out, "job {id} of {topic} will be DEAD with the cause `decode`: {over}")?;
     }
     if let Some(fence) = checked.large_fence {
@@ -116,4 +117,37 @@ pub(crate) fn run_compact(path: &Path) -> Result<(), Failure> {
 pub(crate) fn run_backup(path: &Path, to: &Path) -> Result<(), Failure> {
     let bytes = backup(path, to)?;
     crate::say(format_args!("copied {} to {}: {bytes} bytes", path.display(), to.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use dq::context::open_store;
+    use dq::job::{AppName, JobId, TopicKey, TopicName, limits};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_check_prints_has_no_character_that_a_terminal_obeys() {
+        let path = std::env::temp_dir().join(format!("dq-check-{}", std::process::id()));
+        let store = open_store(&format!("file:{}", path.display())).unwrap();
+        store.prepare().await.unwrap();
+        drop(store);
+        let mut checked = check(&path).unwrap();
+        let topic = TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("t").unwrap() };
+        let over = limits::ID.check(1_000).unwrap_err();
+        checked.over_limit.push((topic, JobId::new("a\u{202e}b").unwrap(), over));
+        let mut out = Vec::new();
+        report(&path, &checked, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(r"job a\u{202e}b of shop:t will be DEAD") && !text.contains('\u{202e}'), "{text}");
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_url_that_a_shell_has_not_expanded_names_no_directory() {
+        for url in ["file:$HOME/x", "file:~/x", "file:///a/my%20shop"] {
+            assert!(matches!(must_exist(url), Err(Failure::Url(_))), "{url}");
+            assert!(matches!(new_directory(url), Err(Failure::Url(_))), "{url}");
+        }
+    }
 }

@@ -129,7 +129,7 @@ async fn run_export(common: &Common, arguments: &ExportArguments) -> Result<(), 
     // On a terminal the lines themselves show how far it is.
     let progress = if out.is_terminal() { Progress::hidden() } else { Progress::of_jobs() };
     let mut out = io::BufWriter::new(out.lock());
-    let done = match files::directory_of(&url) {
+    let done = match dq::context::directory_of(&url)? {
         Some(path) => export::export_directory(&path, &app, &arguments.choice, &mut out, &progress).await,
         None => {
             let (store, repeating) = (open(&url).await?, Repeating(common.long_wait()));

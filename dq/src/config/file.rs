@@ -189,6 +189,14 @@ mod tests {
     }
 
     #[test]
+    fn a_url_under_a_wrong_key_is_shown_without_its_secrets() {
+        for key in ["lease = ", "concurrency = ", "[topic]\nstore = ", "[topic.a]\nretry = ", "stroe = "] {
+            let problems = problems(&format!("{key}\"redis://me:secret@host\"\n"));
+            assert!(problems.len() == 1 && !problems[0].contains("secret"), "{problems:?}");
+        }
+    }
+
+    #[test]
     fn a_key_in_the_wrong_place_says_where_it_belongs() {
         let text = "concurrency = 5\n[topic.a]\ndelay = \"5m\"\nlease = \"30s\"\n";
         assert_eq!(

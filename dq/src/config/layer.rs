@@ -12,6 +12,7 @@ use super::settings::{Key, Keyed, NodeSettings, Put, TopicSettings};
 use super::source::Source;
 use super::unused::Unused;
 use super::value::Written;
+use crate::store::masked_url;
 
 /// A setting that a source changes.
 pub(crate) struct SettingChange<S: 'static> {
@@ -52,6 +53,15 @@ impl<S> SettingChange<S> {
         written: Written<'_>,
         source: Source,
     ) -> Result<Self, Box<SettingProblem>> {
+        // No setting but the store is a URL, and the error shows the value.
+        let masked;
+        let written = match written {
+            Written::Text(url) if url.contains("://") => {
+                masked = masked_url(url);
+                Written::Text(&masked)
+            }
+            other => other,
+        };
         Self::checked(key.name, topic, source, (key.read)(written))
     }
 
@@ -108,7 +118,7 @@ impl<S: Keyed> Resolved<S> {
 }
 
 /// The settings of one source: the builder, the config file or the environment.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Layer {
     /// The URL of the store.
     pub(crate) store: Option<(String, Source)>,
@@ -121,6 +131,16 @@ pub(crate) struct Layer {
     pub(super) unused_variables: Vec<Unused>,
     /// Variables of topics that have no listener in this program.
     pub(super) of_other_programs: Vec<Unused>,
+}
+
+/// Shows no secret of the URL.
+impl fmt::Debug for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let store = self.store.as_ref().map(|(url, at)| (masked_url(url), at));
+        let mut shown = f.debug_struct("Layer");
+        shown.field("store", &store).field("node", &self.node).field("topics", &self.topics);
+        shown.field("problems", &self.problems).finish_non_exhaustive()
+    }
 }
 
 impl Layer {

@@ -6,7 +6,7 @@ use dq_grammar::parse_duration;
 
 use crate::job::RetryPolicy;
 use crate::listener::{AckMode, OnBlocked, OnTimeout};
-use crate::store::{Durability, Rate};
+use crate::store::{Durability, Rate, masked_url};
 
 /// A value in a config file or in an environment variable, where every value is a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ impl Written<'_> {
     /// The value, for messages.
     pub(crate) fn shown(self) -> String {
         match self {
+            // A URL in a wrong place may have a password.
+            Self::Text(url) if url.contains("://") => masked_url(url),
             Self::Text(text) => text.chars().take(100).flat_map(char::escape_debug).collect(),
             Self::Number(number) => number.to_string(),
             Self::Flag(flag) => flag.to_string(),

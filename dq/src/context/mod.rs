@@ -36,7 +36,7 @@ pub use error::Error;
 #[doc(hidden)] // documented at the root
 pub use factory::ContextFactory;
 #[doc(hidden)]
-pub use factory::{IntoStore, StoreChoice, open_store};
+pub use factory::{IntoStore, StoreChoice, directory_of, open_store};
 #[doc(hidden)] // documented at the root
 pub use node::handle::Context;
 #[cfg(feature = "testing")]

@@ -351,6 +351,15 @@ pub enum BadStoreUrl {
         /// The text after `file:`.
         given: String,
     },
+    /// What follows `file:` is meant for a shell, or is encoded as in a URL. dq takes it as it is, so it would make a directory of this name.
+    #[error(
+        "`file:{given}` names no directory: dq expands neither `~` nor variables such as `$HOME`, and decodes no `%20`; write the \
+         path itself, as in `file:/var/lib/my shop`"
+    )]
+    Unexpanded {
+        /// The text after `file:`.
+        given: String,
+    },
     /// `Provider::connect("memory:")`: a store that no node could reach.
     #[error(
         "no node could run its jobs: name it as `memory:NAME`, and give that to a `ContextFactory` of this process too"

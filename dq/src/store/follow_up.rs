@@ -239,7 +239,7 @@ impl Reader<'_> {
     }
 
     fn topic(&mut self) -> Option<TopicName> {
-        TopicName::new(std::str::from_utf8(&self.text()?).ok()?).ok()
+        TopicName::stored(std::str::from_utf8(&self.text()?).ok()?).ok()
     }
 
     fn on_dead(&mut self) -> Option<OnDead> {

@@ -88,7 +88,9 @@ pub use limit::{
 #[cfg(feature = "redis")]
 pub(crate) use limit::{rate_in, stored_rate};
 pub use link::{Link, LinkOptions, Pending};
-pub(crate) use masked::masked_server;
+#[cfg(test)]
+pub(crate) use masked::SECRETS as SECRET_URLS;
+pub(crate) use masked::{is_word, masked_url};
 pub use memory_use::MemoryUse;
 pub use moves::{JobMove, LISTENING, MOST_MOVES, MOVES_BYTES, Moves};
 #[cfg(feature = "redis")]

@@ -66,6 +66,20 @@ impl SentinelServers {
 }
 
 impl SentinelServers {
+    /// Kills sentinels, the last ones of the URL first.
+    pub fn kill_sentinels(&mut self, count: usize) {
+        for sentinel in self.sentinels.iter_mut().rev().take(count) {
+            let _ = sentinel.child.kill();
+            let _ = sentinel.child.wait();
+        }
+    }
+
+    /// The server that the first sentinel calls the master.
+    pub fn known_master(&self) -> &RedisServer {
+        let named = self.sentinels[0].master();
+        self.servers.iter().find(|server| Some(server.port()) == named).expect("it is one of them")
+    }
+
     /// Kills the master, and starts it again as a replica once the sentinels agree on another one.
     pub fn fail_over(&mut self) {
         let mut events = TcpStream::connect(("127.0.0.1", self.sentinels[0].port)).expect("the sentinel is reachable");

@@ -30,7 +30,7 @@ mod stores;
 #[cfg(test)]
 mod tests;
 
-pub use stores::{IntoStore, StoreChoice, open_store};
+pub use stores::{IntoStore, StoreChoice, directory_of, open_store};
 
 use contact::Unreachable;
 use discover::{Named, Selection};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::ContextFactory;
 use super::contact::{FirstContact, Unreachable};
 use super::discover::{Listeners, listener_at};
-use super::stores::{self, IntoStore, without_secrets};
+use super::stores::{self, IntoStore};
 use crate::config::{
     Layers, Listing, NodeSettings, Resolved, Setting, SettingProblem, SourceLocation, TopicSettings, check_batches,
     check_node, check_topic, of_this_process, read_file, read_variables,
@@ -24,7 +24,7 @@ use crate::job::{AppName, TopicKey, TopicName};
 use crate::listener::{Build, Built, Injector, Registration};
 use crate::provider::{Bounds, Buffer, CodeSchedule, Provider};
 use crate::schedule::{Periodic, Ticks};
-use crate::store::{Durability, Store};
+use crate::store::{Durability, Store, masked_url};
 
 /// The longest time that a call may take.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
@@ -212,17 +212,17 @@ fn check_durability(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) 
             "it where that store is made: `.with_durability(..)`".to_owned(),
         ),
         (Durability::Wait { .. }, Some(url)) if stores::is_alone(url) => (
-            format!("\"local\" on `{}`, which has no replicas", without_secrets(url)),
+            format!("\"local\" on `{}`, which has no replicas", masked_url(url)),
             "`durability = \"local\"`, or take a `redis:` store".to_owned(),
         ),
         (Durability::Sync, Some(url)) if !stores::is_file(url) => {
             let server = "`durability = \"local\"`, and let the server sync each write with `appendfsync always`";
             let write =
                 if stores::is_alone(url) { "`durability = \"local\"`, or take a `file:` store" } else { server };
-            (format!("\"local\" on `{}`, where dq syncs no files", without_secrets(url)), write.to_owned())
+            (format!("\"local\" on `{}`, where dq syncs no files", masked_url(url)), write.to_owned())
         }
         (Durability::Interval(_), Some(url)) if !stores::is_file(url) => (
-            format!("\"local\" on `{}`, which syncs no files of its own", without_secrets(url)),
+            format!("\"local\" on `{}`, which syncs no files of its own", masked_url(url)),
             "`durability = \"local\"`, or take a `file:` store".to_owned(),
         ),
         _ => return None,
@@ -236,7 +236,7 @@ fn check_memory_limit(node: &Resolved<NodeSettings>, made: bool, layers: &Layers
     let (limit, write) = match layers.store() {
         _ if made => ("unset beside a store that was made by hand".to_owned(), "it where that store is made"),
         Some((url, _)) if !stores::is_file(url) => {
-            (format!("unset on `{}`", without_secrets(url)), "no `memory_limit`: it is for `file:`")
+            (format!("unset on `{}`", masked_url(url)), "no `memory_limit`: it is for `file:`")
         }
         _ => return None,
     };
@@ -276,7 +276,7 @@ fn choose_store(
     }
     let (url, at) = layers.store().ok_or(Problem::NoStore)?;
     stores::open(url, shared, settings)
-        .map_err(|why| Box::new(Problem::StoreUrl { at: at.clone(), url: without_secrets(url), why }))
+        .map_err(|why| Box::new(Problem::StoreUrl { at: at.clone(), url: masked_url(url), why }))
 }
 
 /// Makes the listeners. The only problems left are listeners that need more than they declared, and schedules without a payload.

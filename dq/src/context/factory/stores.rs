@@ -1,5 +1,6 @@
 //! From a URL to a store.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,16 +10,26 @@ use crate::environment::{StoreClock, TokioClock, WallClock};
 use crate::job::AppName;
 use crate::store::file::{Commits, FileStore};
 use crate::store::memory::MemoryStore;
-use crate::store::{Store, masked_server};
+use crate::store::{Store, is_word, masked_url};
 
 /// The store of a factory: a URL, or a store that the program made.
 #[derive(Debug, Clone)]
 pub struct StoreChoice(pub(crate) Chosen);
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum Chosen {
     Url(String),
     Made(Arc<dyn Store>),
+}
+
+/// Shows no secret of a URL.
+impl fmt::Debug for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(url) => f.debug_tuple("Url").field(&masked_url(url)).finish(),
+            Self::Made(store) => f.debug_tuple("Made").field(store).finish(),
+        }
+    }
 }
 
 /// What [`ContextFactory::store`](crate::context::ContextFactory::store) accepts: a URL, or an `Arc` of a store.
@@ -135,37 +146,49 @@ const REDIS: [&str; 6] =
 fn directory(rest: &str) -> Result<PathBuf, BadStoreUrl> {
     let path = match rest.strip_prefix("//") {
         Some(absolute) if absolute.starts_with('/') => absolute,
-        Some(_) => return Err(BadStoreUrl::Directory { given: rest.to_owned() }),
+        // It may be a server with a password.
+        Some(_) => return Err(BadStoreUrl::Directory { given: masked_url(&format!("file:{rest}")).split_off(5) }),
         None => rest,
     };
     if path.is_empty() || path.contains(['?', '#', '\0']) {
         return Err(BadStoreUrl::Directory { given: rest.to_owned() });
     }
+    if is_unexpanded(path) {
+        return Err(BadStoreUrl::Unexpanded { given: rest.to_owned() });
+    }
     Ok(PathBuf::from(path))
+}
+
+/// Whether a path has what a shell expands, or an encoded byte of a URL.
+fn is_unexpanded(path: &str) -> bool {
+    let follows = |sign: char, is_so: fn(&[u8]) -> bool| path.split(sign).skip(1).any(|rest| is_so(rest.as_bytes()));
+    let is_variable =
+        |rest: &[u8]| rest.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"_{(".contains(byte));
+    let is_byte = |rest: &[u8]| rest.len() >= 2 && rest[..2].iter().all(u8::is_ascii_hexdigit);
+    path.starts_with('~') || follows('$', is_variable) || follows('%', is_byte)
+}
+
+/// The directory of the store behind a URL; `None` if the store is no directory.
+///
+/// # Errors
+/// [`BadStoreUrl`] if the URL of a directory names none.
+pub fn directory_of(url: &str) -> Result<Option<PathBuf>, BadStoreUrl> {
+    url.strip_prefix("file:").map(directory).transpose()
 }
 
 fn unknown(scheme: &str, url: &str) -> BadStoreUrl {
     let schemes = REDIS.into_iter().chain(["memory:", "file:"]);
-    let is_path = url.starts_with(['.', '/']) && !url.contains("://");
+    let is_path = url.starts_with(['.', '/']) && is_word(url);
     let is_server = url.split_once(':').and_then(|(_, port)| port.split('/').next()?.parse::<u16>().ok()).is_some();
     let suggestion = if is_server && cfg!(feature = "redis") {
-        Some(format!("redis://{}", without_secrets(url)))
+        Some(masked_url(&format!("redis://{url}")))
     } else if is_path {
         Some(format!("file:{url}"))
     } else {
         nearest(scheme, schemes.map(|s| s.trim_end_matches(':')))
     };
     let suggestion = suggestion.map(|near| if near.contains(':') { near } else { format!("{near}:") });
-    BadStoreUrl::UnknownScheme { scheme: without_secrets(scheme), suggestion }
-}
-
-/// `redis://user:secret@host?options` as `redis://***@host`.
-pub(crate) fn without_secrets(url: &str) -> String {
-    let start = url.find("://").map_or(0, |at| at + 3);
-    let (who, rest) = url[start..].rsplit_once('@').map_or(("", &url[start..]), |(_, rest)| ("***@", rest));
-    let server = rest.split(['?', '#']).next().unwrap_or_default();
-    let is_server = start > 0 && !server.starts_with('/');
-    format!("{}{who}{}", &url[..start], if is_server { masked_server(server) } else { server.to_owned() })
+    BadStoreUrl::UnknownScheme { scheme: masked_url(scheme), suggestion }
 }
 
 #[cfg(test)]
@@ -233,11 +256,36 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_shown_without_its_secrets() {
-        assert_eq!(without_secrets("redis://me:se@cret@host:1/2"), "redis://***@host:1/2");
-        assert_eq!(without_secrets("redis://me:secret"), "redis://***");
-        assert_eq!(without_secrets("memory:jobs"), "memory:jobs");
-        assert_eq!(without_secrets("file:///srv/dq:1"), "file:///srv/dq:1");
-        assert_eq!(without_secrets("redis://host/1?password=secret"), "redis://host/1");
+    fn what_a_shell_expands_and_what_a_url_encodes_makes_no_directory() {
+        for path in [
+            "$HOME/x",
+            "${HOME}/x",
+            "/data/$APP",
+            "/data/x-$(hostname)",
+            "~/x",
+            "~shop/x",
+            "///a/my%20shop",
+            "/a/my%20shop",
+            "a%2fb",
+        ] {
+            let url = format!("file:{path}");
+            let says = format!("`{url}` names no directory: dq expands neither `~` nor variables such as `$HOME`");
+            assert!(refused(&url).starts_with(&says), "{}", refused(&url));
+            assert!(directory_of(&url).is_err());
+        }
+        for path in ["/a/my shop", "/a/100%", "/a/100% sure", "/a/cash$", "/a/x~", "/a/5$5"] {
+            assert_eq!(directory_of(&format!("file:{path}")).unwrap(), Some(PathBuf::from(path)));
+        }
+        assert_eq!(directory_of("redis://host").unwrap(), None);
+    }
+
+    #[test]
+    fn no_error_of_a_url_has_its_secrets() {
+        for url in crate::store::SECRET_URLS {
+            if let Err(error) = open(url, false, &NodeSettings::default()) {
+                assert!(!error.to_string().contains("secret"), "{url}: {error}");
+            }
+            assert!(!format!("{:?}", url.into_store()).contains("secret"), "{url}");
+        }
     }
 }

@@ -20,6 +20,7 @@ use redis::{Cmd, RedisError, RedisResult, Value, make_extension_error};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+use super::errors::words_of;
 use super::sentinel::{Host, next_in_time};
 use super::slots::{Slot, SlotMap, moved};
 use crate::environment::{Boottime, Clock};
@@ -106,7 +107,7 @@ impl Cluster {
     async fn ask_while_open(self: Arc<Self>, _task: Arc<()>) {
         while let Some(named) = self.next_question() {
             if let Err(error) = self.ask_again(named).await {
-                tracing::debug!(%error, "no server of the cluster says which one has which slot");
+                tracing::debug!(error = words_of(&error), "no server of the cluster says which one has which slot");
             }
             Boottime.sleep_until(Boottime.now() + PAUSE).await;
         }

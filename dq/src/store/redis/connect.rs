@@ -105,7 +105,7 @@ impl Connector {
 
     async fn open(&self, config: AsyncConnectionConfig, last_byte: LastByte) -> RedisResult<Connection> {
         let settings = self.settings().await?;
-        let mut node = self.node.clone();
+        let (mut node, mut named) = (self.node.clone(), None);
         let stream = match self.source.stream().await? {
             Some(_) if node.is_some() => return Err(io::Error::other(STREAMS_OF_A_CLUSTER).into()),
             Some(stream) => Box::new(timed(stream, last_byte)),
@@ -116,7 +116,7 @@ impl Connector {
                         node.place = Place::At(host.clone());
                         host
                     }
-                    (None, Some(sentinels)) => self.master(sentinels).await?,
+                    (None, Some(sentinels)) => named.insert(self.master(sentinels).await?).clone(),
                     (None, None) => self.address.host.clone(),
                 };
                 self.stream_to_host(&host, port, &last_byte).await?
@@ -134,8 +134,9 @@ impl Connector {
             }
         });
         let mut connection = Connection { client, ended, node, _driver: Arc::new(Driver(driver)) };
-        if self.address.sentinels.is_some() {
+        if let Some(sentinels) = &self.address.sentinels {
             check_master(&mut connection).await?;
+            named.into_iter().for_each(|master| sentinels.used(master));
         }
         Ok(connection)
     }
@@ -153,16 +154,19 @@ impl Connector {
     /// The master that the sentinels name now.
     async fn master(&self, sentinels: &Sentinels) -> io::Result<Host> {
         let question = sentinels.question();
-        let ask = |host| self.ask(&sentinels.settings, host, &question);
+        let ask = |host| {
+            let answer = self.ask(&sentinels.settings, host, &question);
+            async move { (host, answer.await) }
+        };
         let mut asked: FuturesUnordered<_> = sentinels.hosts.iter().map(ask).collect();
         let mut too_late = Boottime.sleep_until(Boottime.now() + SENTINELS_WITHIN);
         let mut votes = Votes::new(sentinels);
-        while let Some(answer) = next_in_time(&mut asked, &mut too_late).await {
-            if let Some(master) = votes.count(answer) {
+        while let Some((sentinel, answer)) = next_in_time(&mut asked, &mut too_late).await {
+            if let Some(master) = votes.count(sentinel, answer) {
                 return Ok(master);
             }
         }
-        votes.most()
+        votes.confirmed()
     }
 
     /// Asks a server one question over a connection of its own.

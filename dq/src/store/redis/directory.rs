@@ -124,7 +124,7 @@ impl RedisStore {
         while read.len() > 0 {
             let name = read.text()?;
             // Only another program enters what is no name.
-            known.extend(TopicName::new(name.as_str()).ok());
+            known.extend(TopicName::stored(&name).ok());
             last = Some(name);
         }
         let limit = limit.max(1);

@@ -27,6 +27,7 @@ use redis::RedisError;
 use super::keys::Key;
 use super::scripts::{Form, ScriptCall};
 use super::topic_state::draining;
+use crate::job::limits::cut;
 use crate::job::{GroupName, JobId};
 use crate::store::{OUT_OF_ORDER, PROTOCOL_VERSION, StoreError, TooHeavy, TopicFull, rate_in};
 
@@ -66,7 +67,7 @@ impl Failure {
 
 /// The error of connecting: nothing was sent.
 pub(super) fn of_connecting(operation: &'static str, is_tls: bool, error: RedisError) -> StoreError {
-    let (reason, certificate) = (reason_of(&error), advice_in(&CERTIFICATES, &error.to_string()));
+    let (reason, certificate) = (reason_of(&error), advice_in(&CERTIFICATES, &words_of(&error)));
     let port = match is_tls {
         true => error.is_timeout().then_some("is that the server's TLS port?"),
         false if error.is_connection_refusal() => None,
@@ -159,12 +160,32 @@ pub(super) fn classify_read(operation: &'static str, (key, name): (Key, &str), e
     classify(operation, None, error)
 }
 
-/// The error in the words of the server, or of the client where the server said nothing, and what to do about it.
-fn reason_of(error: &RedisError) -> String {
-    let text = match (error.code(), error.detail()) {
-        (Some(code), Some(detail)) => format!("{code} {detail}"),
+/// The most bytes of an error that a server's words have.
+const MOST_WORDS: usize = 1_024;
+
+/// The error in the words of the server, or of the client where the server said nothing. A server may say anything, so this is where its words
+/// are cut and every character that a terminal does not show is escaped.
+pub(super) fn words_of(error: &RedisError) -> String {
+    let said = match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{} {}", cut(code, MOST_WORDS), cut(detail, MOST_WORDS + 1)),
         _ => error.to_string(),
     };
+    let mut words = String::new();
+    for c in cut(&said, MOST_WORDS).chars() {
+        match c {
+            '\'' | '"' | '\\' => words.push(c),
+            c => words.extend(c.escape_debug()),
+        }
+    }
+    if said.len() > MOST_WORDS {
+        words.push('…');
+    }
+    words
+}
+
+/// The words of an error, and what to do about it.
+fn reason_of(error: &RedisError) -> String {
+    let text = words_of(error);
     let refusal = "is the server running, and are host and port in the URL right?";
     let advice = advice(&code(error))
         .or_else(|| advice_in(&SIGNS, &text))
@@ -262,7 +283,7 @@ fn too_heavy(operation: &'static str, error: RedisError) -> StoreError {
         let heavy = TooHeavy { weight, rate, group: GroupName::new(parts.next()?).ok() };
         Some(StoreError::TooHeavy { id: JobId::new(id).ok()?, heavy })
     };
-    heavy().unwrap_or_else(|| StoreError::Other { operation, source: Box::new(error) })
+    heavy().unwrap_or_else(|| StoreError::Other { operation, source: reason_of(&error).into() })
 }
 
 fn wrong_type(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> StoreError {
@@ -270,13 +291,43 @@ fn wrong_type(operation: &'static str, call: Option<&ScriptCall>, error: RedisEr
     let key = call.zip(at).and_then(|(call, at)| Some((call.name_of_key(at)?, call.step.keys().get(at)?)));
     match key {
         Some((name, key)) => StoreError::WrongType { key: name, expected: key.redis_type() },
-        None => StoreError::Other { operation, source: Box::new(error) },
+        None => StoreError::Other { operation, source: reason_of(&error).into() },
     }
 }
 
 fn version(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> StoreError {
     match call.zip(number(&error).and_then(|found| u32::try_from(found).ok())) {
         Some((call, found)) => StoreError::Version { topic: call.keys.topic().clone(), found, ours: PROTOCOL_VERSION },
-        None => StoreError::Other { operation, source: Box::new(error) },
+        None => StoreError::Other { operation, source: reason_of(&error).into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(detail: &str) -> RedisError {
+        redis::make_extension_error("ERR".into(), Some(detail.into()))
+    }
+
+    #[test]
+    fn the_words_of_a_server_are_cut_and_escaped_wherever_they_come_in() {
+        assert_eq!(words_of(&said("unknown command 'HELLO' \"a\\b\" ü")), "ERR unknown command 'HELLO' \"a\\b\" ü");
+        let hostile = || said(&format!("a\x1b[2J\n\u{202e}{}", "ü".repeat(5_000_000)));
+        for words in [
+            words_of(&hostile()),
+            of_command("add", hostile()).to_string(),
+            of_connecting("add", false, hostile()).to_string(),
+            wrong_type("add", None, hostile()).to_string(),
+            version("add", None, hostile()).to_string(),
+            too_heavy("add", hostile()).to_string(),
+            std::error::Error::source(&of_command("add", hostile())).map(ToString::to_string).unwrap_or_default(),
+        ] {
+            assert!(!words.contains(['\x1b', '\n', '\u{202e}']), "{words:.100}");
+            assert!(words.len() < 2_000, "{} bytes", words.len());
+        }
+        assert!(
+            words_of(&hostile()).starts_with(r"ERR a\u{1b}[2J\n\u{202e}üü") && words_of(&hostile()).ends_with("ü…")
+        );
     }
 }

@@ -100,7 +100,7 @@ impl RedisStore {
             while !name.is_empty() && reply.len() > 0 {
                 let member = reply.text()?;
                 let (topic, id) = member.split_once('\0').ok_or_else(bad)?;
-                let (topic, id) = (TopicName::new(topic).map_err(|_| bad())?, JobId::new(id).map_err(|_| bad())?);
+                let (topic, id) = (TopicName::stored(topic).map_err(|_| bad())?, JobId::new(id).map_err(|_| bad())?);
                 set.waits_for.push((topic, id));
             }
             sets.push(set);

@@ -63,7 +63,7 @@ impl RedisStore {
     /// What a key of a topic of this app is; `None` if it is none.
     fn owned(&self, app: &AppName, name: String) -> Option<Owned> {
         let (tag, rest) = name.strip_prefix(self.keyspace.prefix())?.strip_prefix('{')?.split_once("}:")?;
-        let topic = TopicName::new(tag.strip_prefix(app.as_str())?.strip_prefix(':')?).ok()?;
+        let topic = TopicName::stored(tag.strip_prefix(app.as_str())?.strip_prefix(':')?).ok()?;
         let (suffix, owner) = rest.split_once(':').unwrap_or((rest, ""));
         let mut known = Step::ALL.iter().flat_map(|step| step.keys()).copied();
         let key = known.find(|key| key.suffix() == suffix && key.redis_type() != "channel")?;

@@ -73,7 +73,7 @@ impl RedisStore {
     ) -> Result<Vec<OutboxSeen>, StoreError> {
         let call = self.scripts_of(topic).call(Step::Outbox).arg(after.map_or("", TopicName::as_str)).arg(limit.max(1));
         self.shards.ask_list(call).await?.each(|reply| {
-            let target = TopicName::new(reply.text()?).map_err(|_| malformed("outbox", "a name is no topic"))?;
+            let target = TopicName::stored(&reply.text()?).map_err(|_| malformed("outbox", "a name is no topic"))?;
             Ok(Some(OutboxSeen { target, waiting: reply.count()?, oldest: reply.count()? as u64 }))
         })
     }
@@ -101,7 +101,7 @@ fn entry_of(bytes: &Bytes) -> Option<OutboxEntry> {
         at += length + 1;
         text
     };
-    let target = TopicName::new(text()?).ok()?;
+    let target = TopicName::stored(text()?).ok()?;
     let (position, after) = (text()?.parse().ok()?, text()?.parse().ok()?);
     Some(OutboxEntry { target, position, after, batch: Packed::from_bytes(bytes.slice(at..)) })
 }

@@ -1,6 +1,6 @@
 //! Slots: in which of the 16,384 slots of a cluster a key is, and which server has it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use redis::Value;
@@ -50,28 +50,62 @@ impl SlotMap {
     pub(super) fn read(answer: &Value, asked: &Host) -> Option<Self> {
         let Value::Array(ranges) = answer else { return None };
         let mut map = Self { nodes: BTreeSet::from([asked.clone()]), ..Self::default() };
+        let mut places = BTreeMap::new();
         for range in ranges {
             let Value::Array(parts) = range else { return None };
             let [Value::Int(first), Value::Int(last), nodes @ ..] = parts.as_slice() else { return None };
             let (first, last) =
                 (Slot::try_from(*first).ok()?, Slot::try_from(*last).ok().filter(|slot| *slot < SLOTS)?);
+            if first > last {
+                return None;
+            }
             map.nodes.extend(nodes.iter().filter_map(|node| host_in(node, asked)));
             let Some(master) = nodes.first().and_then(|node| host_in(node, asked)) else { continue };
+            let place = map.place_of(&mut places, &master)?;
             for slot in first..=last {
-                map.give(slot, &master);
+                // A slot has one owner: so all ranges of an answer have no more slots than there are.
+                if map.owners[usize::from(slot)].replace(place).is_some() {
+                    return None;
+                }
             }
         }
         (!map.is_empty()).then_some(map)
     }
 
+    /// The place of a server among the masters, where each has one.
+    fn place_of(&mut self, places: &mut BTreeMap<Host, u16>, master: &Host) -> Option<u16> {
+        self.owners.resize(usize::from(SLOTS), None);
+        if let Some(place) = places.get(master) {
+            return Some(*place);
+        }
+        let place = u16::try_from(self.masters.len()).ok()?;
+        self.masters.push(master.clone());
+        places.insert(master.clone(), place);
+        Some(place)
+    }
+
     /// For each slot the owner that most of these maps name, and the first of several.
     pub(super) fn most_named(maps: &[Self]) -> Self {
-        let mut named = Self::default();
-        for slot in 0..SLOTS {
-            let votes = |owner: &Host| maps.iter().filter(|map| map.owner(slot) == Some(owner)).count();
+        // Each server gets one number, whichever map names it, so that counting the votes of a slot compares no names.
+        let (mut hosts, mut known) = (Vec::new(), BTreeMap::new());
+        let mut number = |master| {
+            *known.entry(master).or_insert_with(|| {
+                hosts.push(master);
+                hosts.len() - 1
+            })
+        };
+        let numbers: Vec<Vec<usize>> = maps.iter().map(|map| map.masters.iter().map(&mut number).collect()).collect();
+        let (mut named, mut places, mut votes) = (Self::default(), BTreeMap::new(), vec![0_usize; hosts.len()]);
+        for slot in 0..usize::from(SLOTS) {
+            let owner_in =
+                |(map, numbers): (&Self, &Vec<usize>)| numbers.get(usize::from((*map.owners.get(slot)?)?)).copied();
+            let owners = || maps.iter().zip(&numbers).filter_map(owner_in);
+            owners().for_each(|owner| votes[owner] += 1);
             // `max_by_key` takes the last one of several.
-            if let Some(owner) = maps.iter().rev().filter_map(|map| map.owner(slot)).max_by_key(|owner| votes(owner)) {
-                named.give(slot, owner);
+            let most = owners().rev().max_by_key(|owner| votes[*owner]);
+            owners().for_each(|owner| votes[owner] = 0);
+            if let Some(place) = most.and_then(|most| named.place_of(&mut places, hosts[most])) {
+                named.owners[slot] = Some(place);
             }
         }
         named.nodes = maps.iter().flat_map(|map| map.nodes.iter().cloned()).collect();
@@ -185,6 +219,21 @@ mod tests {
         let maps = [whole("old"), map(vec![range(0, 9, &["new"])]), whole("new")];
         let named = SlotMap::most_named(&maps);
         assert_eq!((named.owner(3), named.owner(10)), (Some(&host("new")), Some(&host("old"))));
+    }
+
+    /// 400 ranges of all slots took half a minute of a program without optimization, which no deadline of its caller ended.
+    #[test]
+    fn an_answer_costs_no_more_than_there_are_slots() {
+        let names: Vec<_> = (0..i64::from(SLOTS)).map(|slot| format!("node-{slot}")).collect();
+        let repeated = names[..400].iter().map(|name| range(0, 16_383, &[name])).collect();
+        assert_eq!(SlotMap::read(&Value::Array(repeated), &host("asked")), None, "a slot has one owner");
+        for wrong in [vec![range(0, 9, &["a"]), range(9, 20, &["a"])], vec![range(9, 0, &["a"])]] {
+            assert_eq!(SlotMap::read(&Value::Array(wrong), &host("asked")), None);
+        }
+        let one_each = map((0..).zip(&names).map(|(slot, name)| range(slot, slot, &[name])).collect());
+        assert_eq!(one_each.masters().len(), names.len());
+        let named = SlotMap::most_named(&vec![one_each; 20]);
+        assert!((0..SLOTS).zip(&names).all(|(slot, name)| named.owner(slot) == Some(&host(name))));
     }
 
     #[test]

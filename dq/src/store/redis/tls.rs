@@ -41,11 +41,14 @@ impl Certificates {
         for pair in options.split('&').filter(|pair| !pair.is_empty()) {
             let (name, path) = pair.split_once('=').unwrap_or((pair, ""));
             let Some(place) = OPTIONS.iter().position(|known| *known == name) else {
-                return Err(format!("`{}` is not an option", name.escape_debug()));
+                // Not quoted: it may be the end of a password with a `?` whose `@HOST` is missing.
+                return Err("one of them is not an option".to_owned());
             };
-            let text = std::fs::read(path).map_err(|error| format!("`{name}`: `{path}` cannot be read: {error}"))?;
+            // A key itself in place of its file must not be shown.
+            let file = if name == "key" { "its file".to_owned() } else { format!("`{path}`") };
+            let text = std::fs::read(path).map_err(|error| format!("`{name}`: {file} cannot be read: {error}"))?;
             if !text.windows(11).any(|window| window == b"-----BEGIN ") {
-                return Err(format!("`{name}`: `{path}` is not a PEM file"));
+                return Err(format!("`{name}`: {file} is not a PEM file"));
             }
             files[place] = Some(text);
         }

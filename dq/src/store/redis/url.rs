@@ -6,7 +6,7 @@ use redis::{ConnectionAddr, IntoConnectionInfo, ProtocolVersion, RedisConnection
 use super::sentinel::{Host, Sentinels};
 #[cfg(feature = "tls")]
 use super::tls::Certificates;
-use crate::store::masked_server;
+use crate::store::masked_url;
 
 /// A URL that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -81,7 +81,7 @@ pub(super) struct Address {
 impl Address {
     /// Parses a URL.
     pub(super) fn parse(url: &str) -> Result<Self, BadRedisUrl> {
-        let malformed = |reason| BadRedisUrl::Malformed { url: masked(url), reason };
+        let malformed = |reason| BadRedisUrl::Malformed { url: masked_url(url), reason };
         let parts = url.split_once("://").and_then(|(scheme, rest)| Some((scheme.split_once('+')?, rest)));
         match parts {
             Some(((scheme, "sentinel"), rest)) => {
@@ -92,7 +92,7 @@ impl Address {
                 let (seeds, server) = cluster_in(scheme, rest).map_err(malformed)?;
                 Ok(Self { seeds: Some(seeds), ..Self::of_server(&server.url, server.masked)? })
             }
-            _ => Self::of_server(url, masked(url)),
+            _ => Self::of_server(url, masked_url(url)),
         }
     }
 
@@ -116,8 +116,9 @@ impl Address {
         }
         let bad_option = |reason| BadRedisUrl::Option { url: masked.clone(), reason };
         let (prefix, options) = prefix_of(options).map_err(bad_option)?;
-        if let Some(option) = options.split(['=', '&']).find(|_| scheme == "redis" && !options.is_empty()) {
-            return Err(bad_option(format!("`redis` has no option `{}`", option.escape_debug())));
+        // Not quoted: it may be the end of a password with a `?` whose `@HOST` is missing.
+        if scheme == "redis" && !options.is_empty() {
+            return Err(bad_option("one of them is not an option of `redis`".to_owned()));
         }
         if scheme == "rediss" && !cfg!(feature = "tls") {
             return Err(BadRedisUrl::NoTls { url: masked });
@@ -210,7 +211,7 @@ fn sentinels_in(scheme: &str, rest: &str) -> Result<(Sentinels, ServerUrl), Stri
         masked: format!("{scheme}+sentinel://{}/{service}", url.masked()),
     };
     let settings = asker.redis_settings().clone();
-    Ok((Sentinels { hosts: url.hosts, service: service.to_owned(), settings }, server))
+    Ok((Sentinels::new(url.hosts, service, settings), server))
 }
 
 /// Reads what follows `redis+cluster://` or, for TLS, `rediss+cluster://`: the servers to ask for the others.
@@ -233,7 +234,14 @@ fn hosts_in(text: &str, usual_port: u16, what: &str) -> Result<Vec<Host>, String
             }
             _ => (text, usual_port),
         };
-        if host.is_empty() { Err(format!("a {what} has no host")) } else { Ok((host.to_owned(), port)) }
+        match host {
+            "" => Err(format!("a {what} has no host")),
+            // Not quoted: it may be a password whose `@HOST` is missing.
+            host if host.contains(':') && !host.starts_with('[') => {
+                Err(format!("the host of a {what} has a colon: write an IPv6 address in brackets"))
+            }
+            host => Ok((host.to_owned(), port)),
+        }
     };
     text.split(',').map(host).collect()
 }
@@ -252,20 +260,6 @@ fn prefix_of(options: &str) -> Result<(Option<String>, String), String> {
         }
         _ => Ok((prefix, others.join("&"))),
     }
-}
-
-/// The URL with `***` for user and password, and without anything behind the path, which may be a secret in the wrong
-/// place. Of a text without `://` nobody knows what is a secret, so only the scheme and the slashes behind it remain.
-fn masked(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
-        let colon = if scheme.is_empty() { "" } else { ":" };
-        let slashes = rest.len() - rest.trim_start_matches('/').len();
-        return format!("{scheme}{colon}{}***", &rest[..slashes]);
-    };
-    // A password may contain any of these characters, so user and password end at the last `@`.
-    let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("***@", rest));
-    format!("{scheme}://{user}{}", masked_server(rest.split(['?', '#']).next().unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -289,13 +283,14 @@ mod tests {
         let said = |url: &str| Address::parse(url).unwrap_err().to_string();
         let error = said("redis://me:secret@host/2?y=secret");
         assert!(!error.contains("secret") && error.contains("redis://***@host/2"), "{error}");
-        assert!(error.contains("`redis` has no option `y`"), "{error}");
+        assert!(error.contains("one of them is not an option of `redis`"), "{error}");
         for url in ["redis://me:se?cret@host/x", "rediss://me:se?cret=x@host"] {
             let error = said(url);
             assert!(!error.contains("cret") && error.contains("write `?` in a user or password as `%3F`"), "{error}");
         }
-        for url in ["redis://me:se?cret@host/x", "redis://me:se#cret@host", "redis://me:s/e@cret@host"] {
-            assert!(masked(url).starts_with("redis://***@host"), "{}", masked(url));
+        for url in crate::store::SECRET_URLS {
+            let said = Address::parse(url).map_or_else(|error| error.to_string(), |address| address.masked);
+            assert!(!said.contains("secret"), "{url}: {said}");
         }
     }
 
@@ -339,9 +334,9 @@ mod tests {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(!error.contains("secret") && error.contains("where only HOST is required"), "{url}: {error}");
         }
-        assert_eq!(masked("redis://me:1234567"), "redis://***");
-        assert_eq!(masked("redis://[::1]:6379/3"), "redis://[::1]:6379/3");
-        assert_eq!(masked("redis://[::1]"), "redis://[::1]");
+        assert_eq!(masked_url("redis://me:1234567"), "redis://***");
+        assert_eq!(masked_url("redis://[::1]:6379/3"), "redis://[::1]:6379/3");
+        assert_eq!(masked_url("redis://[::1]"), "redis://[::1]");
     }
 
     #[test]
@@ -372,7 +367,7 @@ mod tests {
             );
             assert!(said.ends_with("(a client certificate), each a PEM file") && !said.contains("secret"), "{said}");
         };
-        is("insecure=yes", "`insecure` is not an option");
+        is("insecure=yes", "one of them is not an option");
         is("ca=/no/such/file", "`ca`: `/no/such/file` cannot be read: No such file");
         is("ca=Cargo.toml", "`ca`: `Cargo.toml` is not a PEM file");
         is("ca", "`ca`: `` cannot be read");
@@ -407,6 +402,7 @@ mod tests {
             ("one/a b", "names no service"),
             ("one,/shop", "a sentinel has no host"),
             ("one:x/shop", "the port of a sentinel is not a number"),
+            ("one:x:1/shop", "the host of a sentinel has a colon"),
         ] {
             let error = sentinels_in("redis", rest).err().unwrap_or_default();
             assert!(error.contains(says), "{rest}: {error}");

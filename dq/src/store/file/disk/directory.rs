@@ -1,7 +1,7 @@
 //! A real directory. All files are opened through its handle, so a directory that takes its place is never written.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -99,6 +99,21 @@ impl Directory {
     }
 }
 
+/// What the text of a lock file begins with.
+const OF_A_LOCK: &[u8] = b"pid ";
+
+/// Refuses what dq did not write, perhaps a file of another program that has this name too: nothing of it is overwritten. A file that is
+/// empty, or has zeros after a power cut, is dq's own unless it has another name.
+fn must_be_a_lock(file: &File) -> io::Result<()> {
+    let mut start = Vec::new();
+    file.take(1_024).read_to_end(&mut start)?;
+    let is_blank = start.iter().all(|byte| *byte == 0);
+    if start.starts_with(OF_A_LOCK) || (is_blank && file.metadata()?.nlink() == 1) {
+        return Ok(());
+    }
+    Err(io::Error::new(ErrorKind::InvalidInput, "it is not a lock file of dq: move it away"))
+}
+
 /// Makes a directory and its parents, as far as they are missing, and syncs the parent of each.
 fn make(path: &Path) -> io::Result<()> {
     if path.is_dir() {
@@ -165,7 +180,7 @@ impl Disk for Directory {
     }
 
     fn lock(&self, name: &str, holder: &str) -> io::Result<Locked> {
-        let mut file = self.regular(name, OFlags::RDWR | OFlags::CREATE)?;
+        let file = self.regular(name, OFlags::RDWR | OFlags::CREATE)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
@@ -176,8 +191,10 @@ impl Disk for Directory {
             }
             Err(error) => return Err(error.into()),
         }
-        file.set_len(0)?;
-        file.write_all(holder.as_bytes())?;
+        must_be_a_lock(&file)?;
+        file.write_all_at(holder.as_bytes(), 0)?;
+        // What a longer text before it has left.
+        file.set_len(holder.len() as u64)?;
         // The lock lasts as long as the file is open.
         Ok(Locked::Held(Box::new(file)))
     }
