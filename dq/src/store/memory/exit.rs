@@ -183,8 +183,10 @@ impl Topic {
         &tick.schedule
     }
 
+    /// Whether a part of the job waits, runs or is UNACKED: its broadcast may wait although the other part is DEAD.
     fn has_not_ended(&self, id: &JobId) -> bool {
-        matches!(self.state(id), Some(State::Delayed | State::Running | State::Unacked))
+        self.broadcasts.contains(id)
+            || matches!(self.jobs.state(id), Some(State::Delayed | State::Running | State::Unacked))
     }
 
     fn due_again(&self, now: Now, id: &JobId, again: RejoinDue) -> Timestamp {
