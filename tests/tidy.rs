@@ -169,8 +169,8 @@ fn dependencies_between_folders_go_one_way() {
     let floors: [&[&str]; 9] = [
         &["time", "telemetry"],
         &["environment", "job"],
-        &["store"],
         &["schedule"],
+        &["store"],
         &["listener", "broadcast"],
         &["config"],
         &["provider", "inspect"],

@@ -23,9 +23,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::topic::{factory, job, key, provider};
 
-/// The limits that a store itself checks: what a schedule says is decoded only by those who know schedules.
+/// The limits that a new job can break.
 fn is_of_store(sample: &Sample) -> bool {
-    !matches!(sample.limit.name, "INTERVAL" | "SCHEDULE_PAYLOAD" | "TIME" | "FENCE")
+    !matches!(sample.limit.name, "TIME" | "FENCE" | "POSITION")
 }
 
 fn is_refused<T: std::fmt::Debug>(answer: &Result<T, StoreError>) -> bool {
@@ -40,12 +40,15 @@ async fn batches_keep_to(store: &dyn Store) {
             assert!(!sample.is_within(), "{sample:?}");
             continue;
         };
-        let new = dq::store::NewJob { id: id.clone(), record: sample.record(), ..job("x") };
+        let new = sample.job(id.clone());
         number += 1;
         let added = producer.add(Numbered { number, items: vec![job(&format!("other{number}")), new] }).await;
         match sample.is_within() {
             true => assert_eq!(added.unwrap(), BatchAnswer::Done(vec![AddOutcome::Added; 2]), "{sample:?}"),
             false => assert!(is_refused(&added), "{sample:?}: {added:?}"),
+        }
+        if !sample.is_of_record() {
+            continue;
         }
         let what = ChangeKind::Update(sample.record());
         let id_of_change = if sample.is_within() { id.clone() } else { job("other1").id };
@@ -126,8 +129,8 @@ async fn adds_and_verbs_keep_to_every_limit_that_a_caller_can_reach() {
         let topic = provider.topic("t").unwrap();
         topic.add_json("1").id("there").after("1h").await.unwrap();
         for sample in samples() {
-            // No caller names a fence, a time in a record, an error or a state, and a retry policy of 4 KiB is none.
-            if matches!(sample.limit.name, "FENCE" | "TIME" | "ERROR" | "STATE" | "RETRY") {
+            // No caller names a number that the store gives, an error or a state, delays have a test of their own, and a retry policy of 4 KiB is none.
+            if !sample.is_of_record() || matches!(sample.limit.name, "ORDER" | "ERROR" | "STATE" | "RETRY") {
                 continue;
             }
             let [added, updated] = called(&topic, &sample).await;
@@ -200,14 +203,14 @@ async fn what_another_program_wrote_runs_within_a_limit_and_is_dead_with_its_pay
     let server = RedisServer::start();
     let (node, mut ran) = node(&server).await;
     let topic = node.provider().topic("t").unwrap();
-    for sample in samples().into_iter().filter(|sample| !matches!(sample.limit.name, "FENCE" | "TIME")) {
+    for sample in samples().into_iter().filter(Sample::is_of_record) {
         let (id, record) = (sample.id(), sample.record());
         if id.is_empty() {
             continue; // Redis has such a field, and no dq reads it: that is the same as an id that is too long.
         }
         write(&server, &id, record.as_bytes());
         // A header with a control character runs: it breaks nothing.
-        if sample.is_within() || sample.limit == limits::CONTROLS {
+        if sample.is_kept() || sample.limit == limits::CONTROLS {
             let got = ran.recv().await.unwrap();
             let name = id.strip_prefix("dq:schedule:").map(|name| format!("dq:tick:{name}@"));
             assert!(got.starts_with(&name.unwrap_or(id.clone())), "{got} for {}", sample.name());
@@ -245,7 +248,7 @@ async fn the_doctor_names_a_job_that_is_over_a_limit_and_makes_it_dead_with_its_
     let provider = provider(&server.url());
     let topic = provider.topic("t").unwrap();
     let wanted =
-        |sample: &Sample| !sample.is_within() && !matches!(sample.limit.name, "FENCE" | "TIME" | "ID" | "CONTROLS");
+        |sample: &Sample| sample.is_of_record() && !sample.is_kept() && !matches!(sample.limit, limits::ID | limits::CONTROLS);
     for sample in samples().into_iter().filter(wanted) {
         topic.add_json("1").id("sound").after("1h").replace_existing().await.unwrap();
         write(&server, &sample.id(), sample.record().as_bytes());

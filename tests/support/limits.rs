@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use dq::job::limits::{self, Limit};
-use dq::job::{Codec, Deliver, Metadata, Record};
+use dq::job::{Codec, Deliver, JobId, Metadata, Record};
 use dq::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times};
+use dq::store::{Due, NewJob};
 use dq::time::Timestamp;
 
 /// A job with as much of what a limit bounds as `size` says.
@@ -29,11 +30,12 @@ pub struct Texts {
     pub state: Option<String>,
 }
 
-/// Samples of each limit: the least and the most that is allowed, and one less and one more.
+/// Samples of each limit: the least and the most that is allowed, and one less and one more; and the same of the most that steps make of it.
 pub fn samples() -> Vec<Sample> {
-    let sizes = |limit: &Limit| [limit.least.checked_sub(1), Some(limit.least), Some(limit.most), Some(limit.most + 1)];
     let of = |limit: &Limit| {
-        let mut sizes: Vec<_> = sizes(limit).into_iter().flatten().collect();
+        let ends = [limit.least.checked_sub(1), Some(limit.least), Some(limit.most), Some(limit.most + 1)];
+        let made = [limit.last(), limit.last() + 1].map(|size| Some(size).filter(|_| limit.room > 0));
+        let mut sizes: Vec<_> = ends.into_iter().chain(made).flatten().collect();
         sizes.dedup();
         sizes.into_iter().map(|size| Sample { limit: *limit, size }).collect::<Vec<_>>()
     };
@@ -52,6 +54,28 @@ impl Sample {
     /// Whether the limit allows it.
     pub fn is_within(&self) -> bool {
         self.limit.check(self.size).is_ok()
+    }
+
+    /// Whether a store may have it.
+    pub fn is_kept(&self) -> bool {
+        self.limit.check_kept(self.size).is_ok()
+    }
+
+    /// Whether the id or the record of a job says it.
+    pub fn is_of_record(&self) -> bool {
+        !matches!(self.limit.name, "FENCE" | "TIME" | "POSITION" | "DUE" | "DELAY" | "UNIQUE")
+    }
+
+    /// A new job with it.
+    pub fn job(&self, id: JobId) -> NewJob {
+        let period = Duration::from_millis(self.size);
+        let plain = NewJob::new(id, self.record());
+        match self.limit {
+            limits::DUE => NewJob { due: Due::At(Timestamp::from_millis(self.size)), ..plain },
+            limits::DELAY => NewJob { due: Due::After(period), expires_after: Some(period), ..plain },
+            limits::UNIQUE => NewJob { unique_for: Some(period), ..plain },
+            _ => plain,
+        }
     }
 
     /// Its id; perhaps not a valid one.
@@ -103,7 +127,8 @@ impl Sample {
 
     /// Its record, as another program might write it.
     pub fn record(&self) -> Record {
-        let Some(every) = self.every() else { return raw(&self.texts(), self.payload().as_bytes()) };
+        let order = Some(self.size).filter(|_| self.is(limits::ORDER));
+        let Some(every) = self.every() else { return raw(&self.texts(), order, self.payload().as_bytes()) };
         let definition = Definition {
             ticks: Ticks { times: Times::Every(every), start: None, end: None },
             on_missed: OnMissed::Once,
@@ -124,8 +149,8 @@ impl Sample {
     }
 }
 
-/// A record with these texts, whatever their sizes.
-fn raw(texts: &Texts, payload: &[u8]) -> Record {
+/// A record with these texts, whatever their sizes, and this order in the group `g`.
+fn raw(texts: &Texts, order: Option<u64>, payload: &[u8]) -> Record {
     let mut block = Vec::new();
     let put = |to: &mut Vec<u8>, bytes: &[u8]| {
         to.extend_from_slice(&u16::try_from(bytes.len()).expect("a text of a record is short").to_le_bytes());
@@ -156,6 +181,12 @@ fn raw(texts: &Texts, payload: &[u8]) -> Record {
         block.extend_from_slice(state.as_bytes());
     }
     let mut bytes = vec![9 << 4, flags];
+    if let Some(order) = order {
+        bytes[0] |= 8;
+        bytes.push(1);
+        bytes.extend_from_slice(&order.to_le_bytes());
+        bytes.push(b'g');
+    }
     match u16::try_from(block.len()) {
         Ok(0) => {}
         Ok(u16::MAX) | Err(_) => {

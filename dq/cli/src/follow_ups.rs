@@ -8,6 +8,7 @@ use dq::job::{AppName, TopicKey, TopicName};
 use dq::store::{BatchAnswer, FollowUpOutcome, MOST_READ, OutboxEntry, Packed, Producer, Store, relay_of};
 use serde::{Deserialize, Serialize};
 
+use crate::ahead::Ahead;
 use crate::ask::Repeating;
 use crate::failure::Failure;
 use crate::job_line::decoded;
@@ -38,10 +39,11 @@ impl FollowUpLine {
     ///
     /// # Errors
     /// What is wrong with the line.
-    pub(crate) fn into_entry(self) -> Result<(TopicName, OutboxEntry), String> {
+    pub(crate) fn into_entry(self, ahead: &mut Ahead) -> Result<(TopicName, OutboxEntry), String> {
         let batch = Packed::from_bytes(decoded("batch_base64", &self.batch_base64)?);
         let entry = OutboxEntry { target: self.target, position: self.position, after: self.after, batch };
         entry.batch().map_err(|error| error.to_string())?;
+        let entry = ahead.entry(&self.topic, entry)?;
         Ok((self.topic, entry))
     }
 }

@@ -6,10 +6,10 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 use clap::Args;
-use dq::job::limits::FENCE;
-use dq::job::{AppName, Fence, JobId, ProducerId, State, TopicKey, TopicName};
+use dq::job::{AppName, JobId, ProducerId, State, TopicKey, TopicName};
 use dq::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, OutboxEntry, Producer, Store};
 
+use crate::ahead::{Ahead, Cut};
 use crate::ask::Repeating;
 use crate::batch::Batch;
 use crate::failure::{Failure, so_far};
@@ -36,6 +36,10 @@ pub struct ImportArguments {
     /// Accepts an export without its last line: one that was cut off, or that you filtered
     #[arg(long)]
     pub partial: bool,
+    /// Cuts back fences, positions of follow-ups and orders in groups that are more than a day ahead of the store's clock, as those of a store
+    /// whose clock was ahead, and reports it
+    #[arg(long)]
+    pub cut_ahead: bool,
 }
 
 impl ImportArguments {
@@ -68,6 +72,8 @@ pub struct Options {
     pub on_duplicate: OnDuplicate,
     /// The last line may be missing.
     pub partial: bool,
+    /// Numbers that are ahead of the store's clock are cut back.
+    pub cut_ahead: bool,
     /// For how long requests are repeated.
     pub repeating: Repeating,
     /// Who imports: a new identity.
@@ -87,6 +93,8 @@ pub struct Report {
     pub follow_ups: u64,
     /// Follow-ups that their topics refuse for good, with the cause.
     pub refused: Vec<String>,
+    /// Numbers that were cut back.
+    pub cut: Cut,
     /// RUNNING jobs that were to be replaced and were not; at most ten.
     pub running: Vec<(TopicName, JobId)>,
 }
@@ -104,6 +112,9 @@ impl fmt::Display for Report {
         }
         if self.follow_ups > 0 {
             write!(f, "; and the follow-ups of {}", many(self.follow_ups as usize, "outcome"))?;
+        }
+        if self.cut.numbers > 0 {
+            write!(f, "\nwarning: {}", self.cut)?;
         }
         for refused in &self.refused {
             write!(f, "\nwarning: a follow-up was passed over: {refused}")?;
@@ -138,12 +149,14 @@ pub async fn import(
         progress.bytes(reader.size);
         match line {
             Line::Topic(TopicLine { topic, fence }) => {
-                FENCE.check(fence).map_err(|over| wrong(&importer, over.to_string()))?;
-                importer.send(&app, batch.replace(Batch::new(topic, Fence(fence)))).await?;
+                let fence = importer.ahead(&app, &topic).await?.fence(fence).map_err(|why| wrong(&importer, why))?;
+                importer.send(&app, batch.replace(Batch::new(topic, fence))).await?;
             }
-            Line::Job(job) => {
+            Line::Job(mut job) => {
                 let topic = job.topic.clone();
-                let copy = job.into_copy().map_err(|why| wrong(&importer, why))?;
+                let ahead = importer.ahead(&app, &topic).await?;
+                let checked = ahead.metadata(&mut job.metadata);
+                let copy = checked.and_then(|()| job.into_copy()).map_err(|why| wrong(&importer, why))?;
                 let Some(open) = batch.take().filter(|batch| batch.topic == topic) else {
                     let why =
                         format!("no line for topic `{topic}` comes before this job, or another topic began in between");
@@ -152,7 +165,8 @@ pub async fn import(
                 batch = Some(importer.push(&app, open, reader.number, copy).await?);
             }
             Line::FollowUps(line) => {
-                let (source, entry) = line.into_entry().map_err(|why| wrong(&importer, why))?;
+                let ahead = importer.ahead(&app, &line.target).await?;
+                let (source, entry) = line.into_entry(ahead).map_err(|why| wrong(&importer, why))?;
                 importer.send(&app, batch.take()).await?;
                 importer.bring(&app, reader.number, &source, &entry).await?;
             }
@@ -160,6 +174,7 @@ pub async fn import(
         }
     }
     importer.send(&app, batch).await?;
+    importer.report.cut = importer.ahead.as_ref().map(Ahead::cut).unwrap_or_default();
     match reader.is_over || options.partial {
         true => Ok(importer.report),
         false => Err(Failure::CutOff { report: importer.report.to_string() }),
@@ -173,6 +188,8 @@ struct Importer<'a> {
     progress: &'a Progress,
     /// The number of the last batch of each topic: each topic has a producer.
     numbers: BTreeMap<TopicName, u64>,
+    /// What checks numbers by the store's clock.
+    ahead: Option<Ahead>,
     /// The last line that is imported.
     imported: u64,
     report: Report,
@@ -180,7 +197,22 @@ struct Importer<'a> {
 
 impl<'a> Importer<'a> {
     fn new(store: &'a dyn Store, options: &'a Options, progress: &'a Progress) -> Self {
-        Self { store, options, progress, numbers: BTreeMap::new(), imported: 0, report: Report::default() }
+        Self { store, options, progress, numbers: BTreeMap::new(), ahead: None, imported: 0, report: Report::default() }
+    }
+
+    /// What checks numbers by the store's clock, which is asked for once.
+    async fn ahead(&mut self, app: &AppName, topic: &TopicName) -> Result<&mut Ahead, Failure> {
+        let known = self.ahead.take();
+        let ahead = match known {
+            Some(ahead) => ahead,
+            None => {
+                let key = TopicKey { app: app.clone(), topic: topic.clone() };
+                let what = "cannot read the store's clock";
+                let counts = self.options.repeating.ask(what, |_| self.store.counts(&key)).await?;
+                Ahead::new(counts.clock.as_millis().saturating_mul(1_000), self.options.cut_ahead)
+            }
+        };
+        Ok(self.ahead.insert(ahead))
     }
 
     /// Puts a copy into a batch, which is sent first if the copy does not fit.

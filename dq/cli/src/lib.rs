@@ -8,6 +8,7 @@
 //! [`export`] writes everything that a store keeps of an app's topics as JSON lines, and [`import`] puts such lines into a
 //! store of any kind. [`line`](mod@line) has their form, [`job_line`] that of a job.
 
+mod ahead;
 pub mod arguments;
 mod ask;
 mod batch;
@@ -167,6 +168,7 @@ async fn run_import(common: &Common, arguments: &ImportArguments) -> Result<(), 
         app: common.app.clone(),
         on_duplicate: arguments.on_duplicate,
         partial: arguments.partial,
+        cut_ahead: arguments.cut_ahead,
         repeating: Repeating(common.long_wait()),
         producer,
     };

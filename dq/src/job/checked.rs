@@ -1,14 +1,15 @@
 //! The checks of metadata and records by the table of [limits](super::limits).
 
-use super::limits::{CONTROLS, ERROR, FENCE, HEADERS, OverLimit, PAYLOAD, RETRY, STATE};
+use super::limits::{CONTROLS, ERROR, FENCE, HEADERS, ORDER, OverLimit, PAYLOAD, RETRY, STATE};
 use super::metadata::{BadRecord, Metadata};
 use super::record::Record;
 use super::state::State;
 
 impl Metadata {
-    /// Checks the texts and the state. [`decode`](Self::decode) calls it, so it holds for whatever comes out of a store.
+    /// Checks the texts, the state and the order. [`decode`](Self::decode) calls it, so it holds for whatever comes out of a store.
     pub(super) fn check_texts(&self) -> Result<(), OverLimit> {
         let length = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64);
+        ORDER.check_kept(self.group_order)?;
         HEADERS.check(self.headers_length())?;
         RETRY.check(length(&self.retry))?;
         ERROR.check(length(&self.error))?;
@@ -28,6 +29,7 @@ impl Metadata {
     #[doc(hidden)]
     pub fn check_new(&self) -> Result<(), OverLimit> {
         self.check_texts()?;
+        ORDER.check(self.group_order)?;
         let texts = self.headers.iter().flat_map(|(name, value)| [name, value]);
         let controls = texts.flat_map(|text| text.bytes()).filter(|byte| b"\0\r\n\x1b".contains(byte));
         CONTROLS.check(controls.count() as u64)

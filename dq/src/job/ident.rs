@@ -176,14 +176,14 @@ impl FromStr for Token {
 }
 
 impl Fence {
-    /// The fence after this one at `micros`, the clock of the store (rule 9). Fences grow as long as every store can calculate with them
-    /// exactly. What comes after that follows the clock, so that runs keep different fences.
+    /// The fence after this one at `micros`, the clock of the store (rule 9). Fences grow up to their limit. What comes after that follows
+    /// the clock, so that runs keep different fences.
     pub(crate) const fn next_at(self, micros: u64) -> Self {
         if self.0 >= micros && self.0 < Self::LAST.0 { Self(self.0 + 1) } else { Self(micros) }
     }
 
-    /// The largest fence with which every store calculates exactly.
-    pub(crate) const LAST: Self = Self((1 << 53) - 1);
+    /// The last fence that a claim gets.
+    pub(crate) const LAST: Self = Self(super::limits::FENCE.last());
 }
 
 #[cfg(test)]
@@ -210,10 +210,10 @@ mod tests {
     }
 
     #[test]
-    fn fences_grow_up_to_the_last_exact_number_and_then_follow_the_clock() {
-        let last = (1 << 53) - 1;
+    fn fences_grow_up_to_their_limit_and_then_follow_the_clock() {
+        let last = 1 << 52;
         let next = |fence, micros| Fence(fence).next_at(micros).0;
-        assert_eq!((next(5, 9), next(9, 9), next(1 << 52, 9)), (9, 10, (1 << 52) + 1));
+        assert_eq!((next(5, 9), next(9, 9), next(1 << 51, 9)), (9, 10, (1 << 51) + 1));
         assert_eq!((next(last - 1, 9), next(last, 9), next(u64::MAX, 9)), (last, 9, 9));
     }
 }

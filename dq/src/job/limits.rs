@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use dq_grammar::{LONGEST_DELAY, LONGEST_ID, LONGEST_SCHEDULE, SHORTEST_INTERVAL};
+use dq_grammar::{LONGEST_DELAY, LONGEST_ID, LONGEST_SCHEDULE, LONGEST_UNIQUE, SHORTEST_INTERVAL};
 
 /// A limit of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,9 +17,18 @@ pub struct Limit {
     pub what: &'static str,
     /// The least that is allowed.
     pub least: u64,
-    /// The most that is allowed.
+    /// The most that a door lets in.
     pub most: u64,
+    /// How much more than that steps may make of it. So what a store has made of what it let in breaks no limit, and its export can be
+    /// imported.
+    pub room: u64,
 }
+
+/// The room of a number that grows with each step, in µs or by one: 12 days, or 10^12 steps.
+const ROOM: u64 = 1 << 40;
+
+/// The last number of those that follow the clock in µs: the year 2112. Every store calculates exactly with numbers that are twice as large.
+const LAST_NUMBER: u64 = 1 << 52;
 
 /// Something is over a limit of the format, or under it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -35,13 +44,30 @@ pub struct OverLimit {
 }
 
 impl Limit {
-    /// Checks a size.
+    /// Checks what comes in.
     ///
     /// # Errors
     /// [`OverLimit`] if it is above the most or below the least that is allowed.
     pub const fn check(self, size: u64) -> Result<(), OverLimit> {
-        let limit = if size < self.least { self.least } else { self.most };
-        if size < self.least || size > self.most {
+        self.up_to(size, self.most)
+    }
+
+    /// Checks what a store has: a journal, a server, or an entry of an outbox.
+    ///
+    /// # Errors
+    /// [`OverLimit`] if no step makes so much of what a door lets in.
+    pub const fn check_kept(self, size: u64) -> Result<(), OverLimit> {
+        self.up_to(size, self.last())
+    }
+
+    /// The most that a store has.
+    pub const fn last(self) -> u64 {
+        self.most + self.room
+    }
+
+    const fn up_to(self, size: u64, most: u64) -> Result<(), OverLimit> {
+        let limit = if size < self.least { self.least } else { most };
+        if size < self.least || size > most {
             return Err(OverLimit { what: self.what, size, limit });
         }
         Ok(())
@@ -49,9 +75,9 @@ impl Limit {
 }
 
 macro_rules! limits {
-    ($($(#[$doc:meta])+ $name:ident $what:literal $least:expr, $most:expr;)+) => {
+    ($($(#[$doc:meta])+ $name:ident $what:literal $least:expr, $most:expr $(, room $room:expr)?;)+) => {
         $($(#[$doc])+ pub const $name: Limit =
-            Limit { name: stringify!($name), what: $what, least: $least, most: $most };)+
+            Limit { name: stringify!($name), what: $what, least: $least, most: $most, room: 0 $(+ $room)? };)+
 
         /// Every limit.
         pub const ALL: &[Limit] = &[$($name),+];
@@ -79,9 +105,18 @@ limits! {
     SCHEDULE_PAYLOAD "the size of the schedule's payload in bytes" 0, 8 << 20;
     /// The interval of a schedule, in ms.
     INTERVAL "the interval of the schedule in ms" ms(SHORTEST_INTERVAL), ms(LONGEST_DELAY);
-    /// A fence, in µs since the Unix epoch: the year 2112. Only an import is refused for it, because every store calculates exactly with
-    /// fences that are twice as large (rule 9).
-    FENCE "the fence" 0, 1 << 52;
+    /// A fence, in µs since the Unix epoch (rule 9).
+    FENCE "the fence" 0, LAST_NUMBER - ROOM, room ROOM;
+    /// The position of a follow-up in the outbox of its source, in µs since the Unix epoch (rule 18).
+    POSITION "the position of the follow-up" 1, LAST_NUMBER - ROOM, room ROOM;
+    /// The order of a job among those of its group, in µs since the Unix epoch (rule 4).
+    ORDER "the order of the job in its group" 0, LAST_NUMBER - ROOM, room ROOM;
+    /// When a new job is due, in ms since the Unix epoch: the year 2109. No change moves a job beyond it (rule 28).
+    DUE "the due time in ms" 0, 1 << 42;
+    /// How long after a step a new job is due, or after its due time it expires, in ms.
+    DELAY "the delay in ms" 0, ms(LONGEST_DELAY);
+    /// For how long the id of a new job stays taken, in ms (rule 18).
+    UNIQUE "the time for which the id stays taken in ms" 0, ms(LONGEST_UNIQUE);
     /// A time or a period in a record, in ms.
     TIME "a time in ms" 0, (1 << 48) - 1;
 }
@@ -105,6 +140,8 @@ mod tests {
         for limit in ALL {
             assert_eq!((limit.check(limit.least), limit.check(limit.most)), (Ok(()), Ok(())), "{limit:?}");
             assert!(limit.check(limit.most + 1).is_err(), "{limit:?}");
+            assert_eq!(limit.check_kept(limit.last()), Ok(()), "{limit:?}");
+            assert!(limit.check_kept(limit.last() + 1).is_err(), "{limit:?}");
             assert!(limit.least == 0 || limit.check(limit.least - 1).is_err(), "{limit:?}");
         }
         let over = INTERVAL.check(1).unwrap_err().to_string();

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::bad_schedule::BadSchedule;
 use super::missed::OnMissed;
+use super::tick::{Tick, TickJob};
 use super::times::{Ticks, Times};
 use crate::job::{BadName, Codec, Deliver, JobId, Metadata, Record, SCHEDULE_PREFIX};
-use crate::store::step::{Tick, TickJob};
 use crate::time::{LONGEST_DELAY, Timestamp, millis_ceil};
 
 /// What the ids of dq's own jobs begin with, and no id that a program chooses.

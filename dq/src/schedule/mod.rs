@@ -7,6 +7,7 @@
 //! | `periodic` | the schedules that the code of a program defines |
 //! | `bad_schedule` | why a record is not a schedule |
 //! | `check` | what a schedule in a store may be |
+//! | `tick` | what a tick asks of the store |
 //! | `definition` | a schedule as the store keeps it, and what its run asks of the store |
 
 mod bad_schedule;
@@ -14,6 +15,7 @@ mod check;
 mod definition;
 mod missed;
 mod periodic;
+mod tick;
 mod times;
 
 #[doc(hidden)]
@@ -30,6 +32,7 @@ pub use missed::OnMissed;
 pub use missed::{Fired, LATE};
 #[doc(hidden)]
 pub use periodic::{HasSchedules, Made, PayloadOf, Periodic, PeriodicSet, PeriodicTimes, encoded, made};
+pub use tick::{Tick, TickJob};
 #[doc(hidden)]
 pub use times::Ticks;
 pub use times::Times;

@@ -7,6 +7,7 @@ use humantime::format_duration;
 
 use crate::job::limits::OverLimit;
 use crate::job::{GroupName, JobId, TopicKey};
+use crate::time::Timestamp;
 
 /// A request to the store failed, or its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +135,21 @@ pub enum StoreError {
         /// Weight and rate.
         heavy: super::TooHeavy,
     },
+    /// A fence, a position or an order that an import brings is more than a day ahead of the store's clock, and the store did nothing. Correct
+    /// the clock that is wrong; `dq import --cut-ahead` takes what a store has exported whose clock was ahead.
+    #[error(
+        "{what} is {number} ({}), which is more than a day ahead of the store's clock, {clock} ({}): correct the clock that is wrong; `dq import --cut-ahead` cuts such numbers back",
+        Timestamp::floor_micros(*.number),
+        Timestamp::floor_micros(*.clock)
+    )]
+    AheadOfClock {
+        /// Which number, for example the fence.
+        what: &'static str,
+        /// The number, in µs since the Unix epoch.
+        number: u64,
+        /// The store's clock, in µs since the Unix epoch.
+        clock: u64,
+    },
     /// The store is closed, or has stopped for good because its disk failed it, and did nothing. The reason says what to do; only
     /// a new start of the program opens it again. Only `file:`.
     #[error("the store has stopped and did not do {operation}: {reason}")]
@@ -188,6 +204,7 @@ impl StoreError {
                 | Self::TopicFull(_)
                 | Self::GroupFull { .. }
                 | Self::TooHeavy { .. }
+                | Self::AheadOfClock { .. }
                 | Self::Halted { .. }
                 | Self::Held { .. }
                 | Self::OverLimit { .. }
@@ -218,7 +235,14 @@ impl StoreError {
 
     /// Returns whether it concerns one topic only, and not the store as a whole.
     pub(crate) const fn is_of_topic(&self) -> bool {
-        matches!(self, Self::Version { .. } | Self::WrongType { .. } | Self::Draining { .. } | Self::OverLimit { .. })
+        matches!(
+            self,
+            Self::Version { .. }
+                | Self::WrongType { .. }
+                | Self::Draining { .. }
+                | Self::OverLimit { .. }
+                | Self::AheadOfClock { .. }
+        )
     }
 
     /// Returns whether other topics of the store may still be read.

@@ -26,7 +26,7 @@ impl Mismatch {
         let fence = fence.to_string();
         let number = fence.parse().unwrap_or(if fence.is_empty() { 0 } else { u64::MAX });
         let (code, topic, id) = (FindingCode::FenceTooLarge, topic.clone(), "fence".into());
-        FENCE.check(number).is_err().then_some(Self { code, topic, id, detail: fence })
+        FENCE.check_kept(number).is_err().then_some(Self { code, topic, id, detail: fence })
     }
 }
 

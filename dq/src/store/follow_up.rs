@@ -7,11 +7,13 @@ use bytes::{BufMut, Bytes};
 use super::due::Due;
 use super::error::StoreError;
 use super::job_set::{
-    ACKED_HEADER, DEAD_HEADER, LEFT_HEADER, MemberEnd, Membership, OnDead, SetChange, SetCounts, SetOutcome, SetVerb,
+    ACKED_HEADER, DEAD_HEADER, LEFT_HEADER, MOST_MEMBERS_AT_ONCE, MemberEnd, Membership, OnDead, SetChange, SetCounts,
+    SetOutcome, SetVerb,
 };
-use super::outbox::{FollowUpOutcome, FollowUps, OutboxEntry, Packed};
+use super::outbox::{FollowUpOutcome, FollowUps, MOST_FOLLOW_UPS, OutboxEntry, Packed};
 use super::producer::{AddOutcome, CommandOutcome, NewJob, OnDuplicate};
-use crate::job::{JobId, TopicName};
+use crate::job::limits::OverLimit;
+use crate::job::{JobId, Metadata, TopicName};
 use crate::time::Timestamp;
 
 /// What an outcome wants of one topic, as one step does it there.
@@ -32,6 +34,11 @@ impl FollowUps {
     pub fn push(&mut self, target: TopicName, batch: &FollowUpBatch) {
         self.count += batch.len();
         self.parts.push((target, batch.packed()));
+    }
+
+    /// What this version of dq can read of it.
+    pub(super) fn batches(&self) -> impl Iterator<Item = FollowUpBatch> {
+        self.parts.iter().filter_map(|(_, packed)| read(&packed.0))
     }
 
     /// Adds a batch about one job behind the others, as an outbox keeps it.
@@ -67,6 +74,51 @@ impl OutboxEntry {
         }
         Ok(batch)
     }
+}
+
+/// What a target does of an entry, and what of it is over a limit of the format (rule 18).
+#[derive(Debug)]
+pub(super) struct Sifted {
+    /// The sound part.
+    pub(super) batch: FollowUpBatch,
+    /// The jobs that the target refuses for good, each with its place in the entry.
+    pub(super) over: Vec<(usize, JobId, OverLimit)>,
+}
+
+impl OutboxEntry {
+    /// As [`batch`](Self::batch), without jobs over a limit of the format. Of an entry that is over a limit itself nothing is done.
+    ///
+    /// # Errors
+    /// As those of [`batch`](Self::batch).
+    pub(super) fn sifted(&self) -> Result<Sifted, StoreError> {
+        let mut batch = self.batch()?;
+        let over = batch.check_count().err().zip(batch.first()).map(|(over, first)| (0, first.clone(), over));
+        if let Some(over) = over {
+            return Ok(Sifted { batch: FollowUpBatch::Add(Vec::new()), over: vec![over] });
+        }
+        let mut over = Vec::new();
+        if let FollowUpBatch::Add(jobs) | FollowUpBatch::Members(_, jobs) = &mut batch {
+            let mut place = 0;
+            jobs.retain(|job| {
+                let checked = job.check();
+                over.extend(checked.err().map(|bad| (place, job.id.clone(), bad)));
+                place += 1;
+                checked.is_ok()
+            });
+        }
+        Ok(Sifted { batch, over })
+    }
+}
+
+/// The outcomes of an entry from those of its sound part.
+pub(super) fn with_those_over(
+    over: Vec<(usize, JobId, OverLimit)>,
+    mut outcomes: Vec<FollowUpOutcome>,
+) -> Vec<FollowUpOutcome> {
+    for (place, id, over) in over {
+        outcomes.insert(place.min(outcomes.len()), FollowUpOutcome::Refused { id, cause: over.to_string() });
+    }
+    outcomes
 }
 
 impl FollowUpOutcome {
@@ -122,6 +174,37 @@ impl FollowUpBatch {
         self.len() == 0
     }
 
+    /// The first job that it is about.
+    fn first(&self) -> Option<&JobId> {
+        match self {
+            Self::Add(jobs) | Self::Members(_, jobs) => jobs.first().map(|job| &job.id),
+            Self::Delete(ids) => ids.first(),
+            Self::Set(change) => Some(&change.set),
+        }
+    }
+
+    fn check_count(&self) -> Result<(), OverLimit> {
+        let (what, most) = match self {
+            Self::Add(_) | Self::Delete(_) => ("the number of follow-ups of an outcome", MOST_FOLLOW_UPS),
+            Self::Set(_) | Self::Members(..) => ("the number of members", MOST_MEMBERS_AT_ONCE),
+        };
+        let over = OverLimit { what, size: self.len() as u64, limit: most as u64 };
+        if self.len() > most { Err(over) } else { Ok(()) }
+    }
+
+    /// Checks what an outcome writes into the outbox.
+    ///
+    /// # Errors
+    /// [`OverLimit`].
+    pub(super) fn check(&self) -> Result<(), OverLimit> {
+        self.check_count()?;
+        match self {
+            Self::Add(jobs) | Self::Members(_, jobs) => jobs.iter().try_for_each(NewJob::check),
+            Self::Set(change) => change.check(),
+            Self::Delete(_) => Ok(()),
+        }
+    }
+
     pub(crate) fn packed(&self) -> Packed {
         let mut bytes = Vec::new();
         match self {
@@ -157,6 +240,14 @@ fn members_of(membership: &Membership) -> Vec<u8> {
     write_text(&mut bytes, membership.set.as_str().as_bytes());
     bytes.put_u8(membership.on_dead.letter());
     bytes
+}
+
+/// The metadata of the last job of a set, with what became of the members in the headers.
+pub(super) fn counted(mut metadata: Metadata, counts: [u64; 3]) -> Metadata {
+    let names = [ACKED_HEADER, DEAD_HEADER, LEFT_HEADER];
+    metadata.headers.retain(|(name, _)| !names.contains(&name.as_str()));
+    metadata.headers.extend(names.iter().zip(counts).map(|(name, count)| ((*name).to_owned(), count.to_string())));
+    metadata
 }
 
 /// The entry that adds the last job of a set, whose packed bytes are `job`, with what became of the members in its headers.
@@ -267,12 +358,9 @@ impl Reader<'_> {
 
     /// The last job of a set, with what became of the members in its headers.
     fn last_job(&mut self) -> Option<NewJob> {
-        let counts = [(ACKED_HEADER, self.number()?), (DEAD_HEADER, self.number()?), (LEFT_HEADER, self.number()?)];
+        let counts = [self.number()?, self.number()?, self.number()?];
         let mut job = self.job()?;
-        let mut metadata = job.record.metadata().ok()?;
-        metadata.headers.retain(|(name, _)| counts.iter().all(|(known, _)| known != name));
-        metadata.headers.extend(counts.map(|(name, count)| (name.to_owned(), count.to_string())));
-        job.record = job.record.with_metadata(&metadata);
+        job.record = job.record.with_metadata(&counted(job.record.metadata().ok()?, counts));
         Some(job)
     }
 

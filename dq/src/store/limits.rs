@@ -1,29 +1,31 @@
-//! The limits of what is asked (rule 5), and those of the format for each record that comes in. A store checks them before it does
-//! anything.
+//! The limits of what is asked (rule 5), and those of the format for all that comes in. A store checks them before it does anything.
+//!
+//! Every door asks the same functions: `NewJob::check` where a job is added, whoever adds it, [`JobCopy::check`] where one is imported, and
+//! `check_job` for what both have. What is over a limit is refused. Only the target of an outbox passes over such a job and takes the others
+//! (rule 18): refused as a whole, the entry would hold up all that come after it.
 
 use super::error::limited;
-use super::step::MOST_JOBS;
+use super::follow_up::counted;
+use super::step::{Change, MOST_JOBS, Outcome, Settle};
 use super::{
-    Batch, ChangeKind, FOLLOW_UP_BYTES, JobCopy, MOST_BUCKETS, MOST_ENTRIES, MOST_FOLLOW_UPS, MOST_GROUPS,
-    MOST_MEMBERS_AT_ONCE, MOST_MINUTES, MOST_NODES, MOST_READ, MOST_WAITED_FOR, Query, Request, SetVerb, SetsRequest,
-    StoreError,
+    Batch, ChangeKind, Due, FOLLOW_UP_BYTES, Import, JobCopy, MOST_BUCKETS, MOST_ENTRIES, MOST_FOLLOW_UPS, MOST_GROUPS,
+    MOST_MEMBERS, MOST_MEMBERS_AT_ONCE, MOST_MINUTES, MOST_NODES, MOST_READ, MOST_WAITED_FOR, NewJob, OnDuplicate,
+    Query, Request, SetChange, SetVerb, SetsRequest, StoreError,
 };
-use crate::job::limits::{FENCE, OverLimit, SCHEDULE_NAME, TIME};
-use crate::job::{JobId, Metadata, Record};
+use crate::job::limits::{DELAY, DUE, FENCE, Limit, ORDER, OverLimit, POSITION, TIME, UNIQUE};
+use crate::job::{BadRecord, JobId, Metadata, Record};
+use crate::schedule::checked;
+use crate::time::millis_ceil;
 
 impl Request {
     /// Refuses a step over its limit.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let (what, size) = match self {
-            Self::Settle(request) if request.outcomes.iter().any(|outcome| outcome.change.follow_ups().is_some()) => {
-                for follow_ups in request.outcomes.iter().filter_map(|outcome| outcome.change.follow_ups()) {
-                    limited("the number of follow-ups of an outcome", follow_ups.len(), MOST_FOLLOW_UPS)?;
-                    limited("the size of the follow-ups of an outcome in bytes", follow_ups.size(), FOLLOW_UP_BYTES)?;
-                }
+            Self::Transfer(request) => ("the limit of a transfer", request.limit),
+            Self::Settle(request) => {
+                request.check_new_jobs()?;
                 ("the number of outcomes and of the jobs of ticks", request.jobs())
             }
-            Self::Transfer(request) => ("the limit of a transfer", request.limit),
-            Self::Settle(request) => ("the number of outcomes and of the jobs of ticks", request.jobs()),
             Self::Isolate(request) => ("the number of runs to isolate", request.runs.len()),
             Self::Reconcile(request) => ("the limit of a reconcile", request.limit),
             Self::Reclaim(request) => ("the limit of a reclaim", request.limit),
@@ -39,12 +41,64 @@ impl Request {
     }
 }
 
-/// Checks a job that comes in, by the limits of the format.
-fn check_job(id: &JobId, record: &Record) -> Result<(), OverLimit> {
-    if let Some(name) = id.schedule_name() {
-        SCHEDULE_NAME.check(name.len() as u64)?;
+impl Settle {
+    /// Checks the jobs that come with outcomes: follow-ups, and those of ticks.
+    fn check_new_jobs(&self) -> Result<(), StoreError> {
+        for Outcome { change, .. } in &self.outcomes {
+            if let Change::Tick(tick) = change {
+                tick.jobs.iter().try_for_each(|job| check_job(&job.id, &job.record))?;
+            }
+            let Some(follow_ups) = change.follow_ups() else { continue };
+            limited("the number of follow-ups of an outcome", follow_ups.len(), MOST_FOLLOW_UPS)?;
+            limited("the size of the follow-ups of an outcome in bytes", follow_ups.size(), FOLLOW_UP_BYTES)?;
+            follow_ups.batches().try_for_each(|batch| batch.check())?;
+        }
+        Ok(())
     }
-    record.check_new()
+}
+
+/// Checks a job that comes in, by the limits of the format. One that this version of dq cannot read may come.
+fn check_job(id: &JobId, record: &Record) -> Result<(), OverLimit> {
+    match checked(id, record) {
+        Err(BadRecord::OverLimit(over)) => Err(over),
+        _ => record.check_new(),
+    }
+}
+
+impl NewJob {
+    /// Checks a new job by the limits of the format.
+    ///
+    /// # Errors
+    /// [`OverLimit`].
+    pub fn check(&self) -> Result<(), OverLimit> {
+        check_job(&self.id, &self.record)?;
+        match self.due {
+            Due::After(delay) | Due::Usual(delay) => DELAY.check(millis_ceil(delay))?,
+            Due::At(at) => DUE.check(at.as_millis())?,
+        }
+        let at_most = match self.on_duplicate {
+            OnDuplicate::Extend { at_most } => at_most,
+            OnDuplicate::Reject | OnDuplicate::Keep | OnDuplicate::Replace => None,
+        };
+        let periods = [(DELAY, self.expires_after), (DELAY, at_most), (UNIQUE, self.unique_for)];
+        let mut periods = periods.into_iter().filter_map(|(limit, period)| Some((limit, period?)));
+        periods.try_for_each(|(limit, period)| limit.check(millis_ceil(period)))
+    }
+}
+
+impl SetChange {
+    /// Checks the jobs of a change by the limits of the format. The last job of a set gets headers with the counts.
+    pub(super) fn check(&self) -> Result<(), OverLimit> {
+        match &self.what {
+            SetVerb::Add(_, jobs) => jobs.iter().try_for_each(|(_, job)| job.check()),
+            SetVerb::Close(then) => {
+                let metadata = then.record.metadata().unwrap_or_default();
+                then.check()?;
+                counted(metadata, [MOST_MEMBERS; 3]).check_new()
+            }
+            SetVerb::End(..) => Ok(()),
+        }
+    }
 }
 
 impl JobCopy {
@@ -56,6 +110,30 @@ impl JobCopy {
         check_job(&self.id, &self.record)?;
         TIME.check(self.at.as_millis())?;
         self.taken_until.map_or(Ok(()), |until| TIME.check(until.as_millis()))
+    }
+}
+
+/// How far a number that follows the clock may be ahead of the store's clock when it comes in, in µs. What follows it would not follow the
+/// clock for as long.
+pub const MOST_AHEAD: u64 = 24 * 3_600 * 1_000_000;
+
+/// Refuses a number that is further ahead of a store's clock, in µs.
+///
+/// # Errors
+/// [`StoreError::AheadOfClock`].
+pub fn check_ahead(limit: Limit, number: u64, clock: u64) -> Result<(), StoreError> {
+    if number > clock.saturating_add(MOST_AHEAD) {
+        return Err(StoreError::AheadOfClock { what: limit.what, number, clock });
+    }
+    Ok(())
+}
+
+impl Import {
+    /// Checks the numbers that follow the clock by the store's clock, in µs. A repeat is none, so a store does this behind that.
+    pub(super) fn check_ahead(&self, clock: u64) -> Result<(), StoreError> {
+        check_ahead(FENCE, self.fence.0, clock)?;
+        let mut orders = self.copies.iter().filter_map(|copy| copy.record.group()).map(|(order, _)| order);
+        orders.try_for_each(|order| check_ahead(ORDER, order, clock))
     }
 }
 
@@ -72,12 +150,12 @@ impl Batch {
                 limited("the number of members", change.what.len(), MOST_MEMBERS_AT_ONCE)?;
                 ("the number of members", change.what.len())
             }
-            // The step that wrote it has checked it.
-            Self::Relay { .. } => return Ok(()),
+            // The step passes over a job that is over a limit.
+            Self::Relay { entry } => return Ok(POSITION.check_kept(entry.position)?),
         };
         limited(what, size, MOST_JOBS)?;
         match self {
-            Self::Add { batch } => batch.items.iter().try_for_each(|job| check_job(&job.id, &job.record))?,
+            Self::Add { batch } => batch.items.iter().try_for_each(NewJob::check)?,
             Self::Change { batch } => batch.items.iter().try_for_each(|change| match &change.what {
                 ChangeKind::Update(record) => check_job(&change.id, record),
                 ChangeKind::Options(options) => options.of(Metadata::default()).check_new(),
@@ -87,11 +165,7 @@ impl Batch {
                 FENCE.check(import.fence.0)?;
                 import.copies.iter().try_for_each(JobCopy::check)?;
             }
-            Self::JobSet { change, .. } => match &change.what {
-                SetVerb::Add(_, jobs) => jobs.iter().try_for_each(|(_, job)| check_job(&job.id, &job.record))?,
-                SetVerb::Close(then) => check_job(&then.id, &then.record)?,
-                SetVerb::End(..) => {}
-            },
+            Self::JobSet { change, .. } => change.check()?,
             Self::Command { .. } | Self::Set { .. } | Self::Relay { .. } => {}
         }
         Ok(())

@@ -70,7 +70,7 @@ pub use examine::{Danger, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, Re
 pub(crate) use export::HeldJob;
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub use follow_up::FollowUpBatch;
-use follow_up::{last_job_of_set, packed_job};
+use follow_up::{Sifted, last_job_of_set, packed_job, with_those_over};
 pub use groups::{GroupSeen, GroupsPage, GroupsRequest, MOST_GROUPS};
 pub use history::{
     HISTORY_BYTES, HistorySetting, JobHistory, LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_ENDED_HISTORIES,
@@ -87,6 +87,7 @@ pub use limit::{
 };
 #[cfg(feature = "redis")]
 pub(crate) use limit::{rate_in, stored_rate};
+pub use limits::{MOST_AHEAD, check_ahead};
 pub use link::{Link, LinkOptions, Pending};
 #[cfg(test)]
 pub(crate) use masked::SECRETS as SECRET_URLS;

@@ -10,13 +10,13 @@ use super::topic_state::TopicState;
 use crate::job::{Isolation, JobId, Metadata, NodeId, Sequence, Token};
 use crate::time::Timestamp;
 
+pub use crate::schedule::{Tick, TickJob};
+
 mod claim;
 mod note;
-mod tick;
 
 pub use claim::Claim;
 pub use note::{Exhaust, Note, NoteVerdict, Noted, Noting};
-pub use tick::{Tick, TickJob};
 
 /// The most jobs that one step may touch.
 pub const MOST_JOBS: usize = 1_000;

@@ -66,10 +66,15 @@ fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap()
 }
 
+/// Whether a field of a line says it.
+fn is_in_words(sample: &Sample) -> bool {
+    matches!(sample.limit, limits::TIME | limits::FENCE)
+}
+
 #[tokio::test]
 async fn an_import_takes_what_is_within_a_limit_and_refuses_what_is_beyond_it_with_its_line() {
     let mut refused = 0;
-    for sample in samples() {
+    for sample in samples().into_iter().filter(|sample| sample.is_of_record() || is_in_words(sample)) {
         let fence = if sample.limit == limits::FENCE { sample.size } else { 1 };
         for line in lines(&sample) {
             let answer = imported(line, fence).await;

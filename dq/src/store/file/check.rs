@@ -35,7 +35,7 @@ pub struct Checked {
     pub torn: Option<Torn>,
     /// Jobs that no node will run, because another program made them larger than dq does: topic, id and why, of a topic the first 100.
     pub over_limit: Vec<(TopicKey, JobId, OverLimit)>,
-    /// The fence above which every later one is, if no import may bring it.
+    /// The fence above which every later one should be, if it is over its limit: the next ones follow the clock again.
     pub large_fence: Option<Fence>,
 }
 
@@ -107,11 +107,8 @@ fn check_part(disk: &dyn Disk, part: Part) -> Result<Checked, CheckError> {
         }
     }
     let (highest, reserved) = (memory.highest_fence()?, Fence(read.reserved));
-    let is_large = |fence: &Fence| FENCE.check(fence.0).is_err();
-    let large_fence = Some(reserved).filter(is_large);
-    // A large fence above the reservation is one from before a repair.
+    let large_fence = Some(reserved).filter(|fence| FENCE.check_kept(fence.0).is_err());
     if highest > reserved
-        && !is_large(&highest)
         && let Some(first) = topics.first()
     {
         return Err(inconsistent(&first.topic, format!("fence {} is above the reserved {}", highest.0, reserved.0)));

@@ -35,7 +35,7 @@ impl Fences {
     pub(super) fn provide<E>(&self, fence: Fence, reserve: impl FnOnce(u64) -> Result<Position, E>) -> Result<(), E> {
         let mut newest = self.newest();
         if fence.0.saturating_add(CLOSE) > newest.upto {
-            let upto = fence.0.saturating_add(AHEAD);
+            let upto = fence.0.saturating_add(AHEAD).min(Fence::LAST.0.max(fence.0));
             *newest = Reservation { upto, position: reserve(upto)? };
         }
         Ok(())

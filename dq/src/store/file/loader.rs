@@ -62,6 +62,9 @@ impl Loader {
         };
         let replay = if frame.origin == Origin::Journal { Replay::Strict } else { Replay::WithinDump };
         let passed = self.memory.replay(topic, frame.bytes, replay, self.part)?;
+        for what in &passed.aside {
+            tracing::warn!(%topic, what, "the journal has a number that no dq writes: it is set aside; find out which program wrote it");
+        }
         Ok((topic, passed))
     }
 }

@@ -14,6 +14,7 @@ impl Topic {
     /// Puts copies into their places. Under `Reject` it does all of them or nothing. O(n log n).
     pub(crate) fn import(&mut self, now: Now, import: Import) -> Result<Vec<ImportOutcome>, StoreError> {
         self.takes_jobs()?;
+        import.check_ahead(now.micros())?;
         let bytes = import.copies.iter().map(|copy| bytes_of_row(&copy.id, copy.record.as_bytes().len()));
         self.memory.take("import", bytes.sum())?;
         let mut named = HashSet::with_hasher(FixedState::default());

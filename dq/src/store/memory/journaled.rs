@@ -14,7 +14,7 @@ use super::durable::Sink;
 use super::topic::Topic;
 use super::topics::Topics;
 use crate::environment::StoreClock;
-use crate::job::limits::{FENCE, OverLimit, SCHEDULE_NAME};
+use crate::job::limits::{OverLimit, SCHEDULE_NAME};
 use crate::job::{Fence, JobId, State, TopicKey};
 use crate::store::{CopyPlace, StoreError, TopicCounts};
 
@@ -72,37 +72,14 @@ impl MemoryStore {
         applied.map_err(|_| BadChanges::stopped())?
     }
 
-    /// No claim of any topic gets this fence or a smaller one. It is the last reservation, which covers every fence that was given out;
-    /// a topic with one that is over the limit has got it back from before a repair.
+    /// No claim of any topic gets this fence or a smaller one. It is the last reservation, which covers every fence that was given out.
     ///
     /// # Errors
     /// [`StoreError::Other`] if a topic is stopped because one of its steps panicked.
     pub fn raise_fence(&self, fence: Fence) -> Result<(), StoreError> {
         self.topics.raise_fence(fence);
-        let raise = |topic: &mut Topic| match FENCE.check(topic.fence.0) {
-            Ok(()) => topic.raise_fence(fence),
-            Err(_) => topic.fence = fence,
-        };
+        let raise = |topic: &mut Topic| topic.raise_fence(fence);
         self.topics.all().into_iter().try_for_each(|(_, cell)| cell.with("open", raise))
-    }
-
-    /// Lets the next fence of a topic follow the clock again, if the last one is over the limit. Returns whether it was.
-    pub(super) fn lower_fence(&self, topic: &TopicKey) -> Result<bool, StoreError> {
-        let is_large = |fence: Fence| FENCE.check(fence.0).is_err();
-        let was_large = self.topics.cell(topic).with("repair", |topic| {
-            let was_large = is_large(topic.fence);
-            if was_large {
-                topic.fence = Fence::default();
-            }
-            was_large
-        })?;
-        // New topics begin with that of the journal, until no topic is left that needs it.
-        let fences = self.topics.all().into_iter().map(|(_, cell)| cell.with("repair", |topic| topic.fence));
-        let fences = fences.collect::<Result<Vec<_>, _>>()?;
-        if !fences.into_iter().any(is_large) {
-            self.topics.lower_fence(Fence(FENCE.most));
-        }
-        Ok(was_large)
     }
 
     /// The highest fence that any topic has given out.

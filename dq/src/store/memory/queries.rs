@@ -10,7 +10,7 @@ use super::now::Now;
 use super::topic::Topic;
 use crate::job::{JobId, State, TopicKey, TopicName};
 use crate::store::{
-    Examined, FindingCode, JobPlace, Mismatch, PageRequest, Pending, Query, QueryReply as Reply, Relay, Repair,
+    Examined, JobPlace, PageRequest, Pending, Query, QueryReply as Reply, Relay, Repair,
     StoreError, relay_of,
 };
 
@@ -30,10 +30,7 @@ impl MemoryStore {
                 let give_up = |topic: &mut Topic, now| Ok(Reply::Repair(topic.give_up_undecodable(now, job)));
                 return Ok(cell.ask(name, Waits::CHANGES, give_up));
             }
-            Query::Repair { topic, repair: Repair::Mismatch { mismatch, .. } } => {
-                let is_known = mismatch.code == FindingCode::FenceTooLarge && self.topics.known(topic).is_some();
-                Reply::Repair(is_known && self.lower_fence(topic)?)
-            }
+            Query::Repair { repair: Repair::Mismatch { .. }, .. } => Reply::Repair(false),
             Query::Prepare {} => Reply::Prepare(()),
             Query::Contact {} => Reply::Contact(()),
             // Only this version of dq has ever written here.
@@ -83,11 +80,8 @@ impl MemoryStore {
                 self.look(name, topic, |of, _| Reply::Statistics(of.statistics.between(from, to)))?
             }
             Query::Counts { topic } => self.look(name, topic, |of, now| Reply::Counts(of.counts(now)))?,
-            // A job has one slot with one place, so nothing else can disagree.
-            Query::Examine { topic, .. } => {
-                let found = self.look(name, topic, |of, _| Mismatch::of_fence(&topic.topic, &of.fence))?;
-                Reply::Examine(Examined { mismatches: found.into_iter().collect(), ..Examined::default() })
-            }
+            // A job has one slot with one place, so nothing can disagree.
+            Query::Examine { .. } => Reply::Examine(Examined::default()),
         };
         Ok(ready(Ok(reply)).boxed())
     }

@@ -2,9 +2,10 @@
 
 use super::now::Now;
 use super::topic::Topic;
-use crate::job::ProducerId;
+use crate::job::{JobId, ProducerId};
 use crate::store::{
-    Command, CommandKind, FollowUpBatch, FollowUpOutcome, Membership, NewJob, OUT_OF_ORDER, OutboxEntry, StoreError,
+    Command, CommandKind, FollowUpBatch, FollowUpOutcome, Membership, NewJob, OUT_OF_ORDER, OutboxEntry, Sifted,
+    StoreError, with_those_over,
 };
 
 impl Topic {
@@ -19,27 +20,32 @@ impl Topic {
             // After a failover an earlier follow-up may not have come.
             return Err(StoreError::Refused { operation: "relay", reason: OUT_OF_ORDER.to_owned() });
         }
-        match entry.batch()? {
-            FollowUpBatch::Add(jobs) => self.take_adds(now, relay, jobs, None),
-            FollowUpBatch::Members(of, jobs) => self.take_adds(now, relay, jobs, Some(&of)),
+        let Sifted { batch, over } = entry.sifted()?;
+        let outcomes = match batch {
+            FollowUpBatch::Add(jobs) => self.take_adds(now, relay, jobs, None)?,
+            FollowUpBatch::Members(of, jobs) => {
+                let over = over.iter().map(|(_, id, _)| id.clone()).collect();
+                self.take_adds(now, relay, jobs, Some((of, over)))?
+            }
             FollowUpBatch::Set(change) => {
                 let outcome = self.job_set(now, relay, change.clone())?;
-                Ok(FollowUpOutcome::of_set(&change, &[outcome]))
+                FollowUpOutcome::of_set(&change, &[outcome])
             }
             FollowUpBatch::Delete(ids) => {
                 let deletes: Vec<_> = ids.into_iter().map(|id| Command::new(CommandKind::Delete, id)).collect();
-                Ok(FollowUpOutcome::of_deletes(&self.command(now, relay, &deletes)))
+                FollowUpOutcome::of_deletes(&self.command(now, relay, &deletes))
             }
-        }
+        };
+        Ok(with_those_over(over, outcomes))
     }
 
-    /// Adds the jobs of an entry, perhaps as members of a set.
+    /// Adds the jobs of an entry, perhaps as members of a set, which is told of those that are refused and of these, which are over a limit.
     fn take_adds(
         &mut self,
         now: Now,
         relay: &ProducerId,
         jobs: Vec<NewJob>,
-        membership: Option<&Membership>,
+        membership: Option<(Membership, Vec<JobId>)>,
     ) -> Result<Vec<FollowUpOutcome>, StoreError> {
         if let Some(full) = jobs.iter().find_map(|job| self.is_full_for(job)) {
             return Err(StoreError::TopicFull(full));
@@ -49,9 +55,10 @@ impl Topic {
         let outcomes = self.add(now, relay, jobs);
         self.passes_limit = false;
         let outcomes = outcomes?;
-        if let Some(membership) = membership {
+        if let Some((membership, over)) = membership {
             let taken = known.iter().zip(&outcomes).map(|((id, _), outcome)| (id.clone(), outcome.is_taken()));
-            let ends = self.members.joined(&self.name().clone(), membership, taken);
+            let jobs = taken.chain(over.into_iter().map(|id| (id, false)));
+            let ends = self.members.joined(&self.name().clone(), &membership, jobs);
             self.tell(now, &ends);
         }
         Ok(FollowUpOutcome::of_adds(known, outcomes))

@@ -48,13 +48,6 @@ impl Topics {
         self.fence.fetch_max(fence.0, Ordering::AcqRel);
     }
 
-    /// A new topic begins with no fence, if it would begin with one above this.
-    pub(super) fn lower_fence(&self, most: Fence) {
-        if self.fence() > most {
-            self.fence.store(0, Ordering::Release);
-        }
-    }
-
     /// The topics of the store `name`; `make` creates them if no live store has that name.
     pub(super) fn named(name: &str, make: impl FnOnce() -> Self) -> Arc<Self> {
         // One insertion is the only change, so a panic in another thread cannot have left the map half-changed.

@@ -58,6 +58,8 @@ pub(super) struct AddBatch {
     after: Option<u64>,
     /// The set of which the jobs become members, as the script takes it.
     membership: Option<String>,
+    /// Jobs of the entry that are not sent, because they are over a limit: the set is told that they have left.
+    over: Vec<JobId>,
     /// Neighbours with the same options, and how many they are.
     groups: Vec<(Options, usize)>,
     jobs: Vec<(JobId, Record)>,
@@ -93,9 +95,10 @@ impl AddBatch {
         self
     }
 
-    /// The jobs are members of this set.
-    pub(super) fn of_set(mut self, membership: Option<&Membership>) -> Self {
+    /// The jobs are members of this set, if there is one. Of these it is told that they have left.
+    pub(super) fn of_set(mut self, membership: Option<&Membership>, over: Vec<JobId>) -> Self {
         self.membership = membership.map(member_of);
+        self.over = over;
         self
     }
 
@@ -219,7 +222,9 @@ impl AddBatch {
         for (id, record) in &self.jobs {
             call.cmd.arg(id.as_str()).arg(record.as_bytes().as_ref());
         }
-        call.cmd.arg(self.membership.as_deref());
+        if let Some(membership) = &self.membership {
+            call.cmd.arg(self.over.iter().map(JobId::as_str).collect::<Vec<_>>()).arg(membership);
+        }
     }
 
     /// The outcomes of all jobs, in order, from the codes of those that were sent; `None` if their number is another one.

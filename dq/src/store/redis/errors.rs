@@ -13,6 +13,7 @@
 //! | `DQVERSION` (another protocol version) | `Version` | the script checked before it wrote |
 //! | `DQFULL` (follow-ups or copies have no room) | `TopicFull`, `GroupFull` | the same |
 //! | `DQHEAVY` (a copy is heavier than its rate allows) | `TooHeavy` | the same |
+//! | `DQAHEAD` (a fence or an order is more than a day ahead of the clock) | `AheadOfClock` | the same |
 //! | `DQORDER` (a follow-up is missing before this one) | `Refused` | the same |
 //! | `DQDRAINING` (the topic takes no new jobs) | `Draining` | the script checked before it wrote |
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a certificate, while connecting | `Denied` | nothing was sent; the operator must fix it |
@@ -27,9 +28,9 @@ use redis::RedisError;
 use super::keys::Key;
 use super::scripts::{Form, ScriptCall};
 use super::topic_state::draining;
-use crate::job::limits::cut;
+use crate::job::limits::{FENCE, ORDER, cut};
 use crate::job::{GroupName, JobId};
-use crate::store::{OUT_OF_ORDER, PROTOCOL_VERSION, StoreError, TooHeavy, TopicFull, rate_in};
+use crate::store::{OUT_OF_ORDER, PROTOCOL_VERSION, StoreError, TooHeavy, TopicFull, check_ahead, rate_in};
 
 /// Codes of a server that refuses for now and has done nothing.
 const NOT_NOW: [&str; 7] = ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS"];
@@ -132,6 +133,7 @@ pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error
         "DQDRAINING" => return Failure::Answered(draining(error.detail().unwrap_or_default())),
         "DQFULL" => return Failure::Answered(full(error.detail().unwrap_or_default())),
         "DQHEAVY" => return Failure::Answered(too_heavy(operation, error)),
+        "DQAHEAD" => return Failure::Answered(ahead(operation, error)),
         "DQORDER" => return Failure::Answered(StoreError::Refused { operation, reason: OUT_OF_ORDER.to_owned() }),
         "DQVERSION" => return Failure::Answered(version(operation, call, error)),
         _ => {}
@@ -284,6 +286,17 @@ fn too_heavy(operation: &'static str, error: RedisError) -> StoreError {
         Some(StoreError::TooHeavy { id: JobId::new(id).ok()?, heavy })
     };
     heavy().unwrap_or_else(|| StoreError::Other { operation, source: reason_of(&error).into() })
+}
+
+/// Which number it is, the number, and the clock.
+fn ahead(operation: &'static str, error: RedisError) -> StoreError {
+    let ahead = || {
+        let mut parts = error.detail()?.split(' ');
+        let limit = if parts.next()? == "fence" { FENCE } else { ORDER };
+        let (number, clock) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        check_ahead(limit, number, clock).err()
+    };
+    ahead().unwrap_or_else(|| StoreError::Other { operation, source: reason_of(&error).into() })
 }
 
 fn wrong_type(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> StoreError {

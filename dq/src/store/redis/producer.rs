@@ -20,11 +20,11 @@ use super::reply::{Reply, codes, malformed, state};
 use super::scripts::{ScriptCall, Step, TopicScripts};
 use super::told::Told;
 use super::topic_state;
-use crate::job::{GroupName, NodeId, Record};
+use crate::job::{GroupName, JobId, NodeId, OverLimit, Record};
 use crate::store::{
     AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandKind, CommandOutcome, FollowUpBatch, FollowUpOutcome,
     Import, JobChange, LAST_VERSION, Membership, NewJob, Numbered, OutboxEntry, Pending, Producer, SetChange,
-    SetOutcome, SetTopic, StoreError, TooHeavy, escaped,
+    SetOutcome, SetTopic, Sifted, StoreError, TooHeavy, escaped, with_those_over,
 };
 
 /// One producer of one topic.
@@ -156,15 +156,18 @@ impl RedisProducer {
 
     /// Executes an entry of an outbox, as the add or the deletes that it is; its position is the number.
     fn relay(&self, entry: &OutboxEntry) -> Pending<BatchReply> {
-        match entry.batch() {
-            Err(error) => Box::pin(ready(Err(error))),
-            Ok(FollowUpBatch::Add(jobs)) => self.relay_adds(entry, jobs, None),
-            Ok(FollowUpBatch::Members(of, jobs)) => self.relay_adds(entry, jobs, Some(&of)),
-            Ok(FollowUpBatch::Set(change)) => {
+        let Sifted { batch, over } = match entry.sifted() {
+            Err(error) => return Box::pin(ready(Err(error))),
+            Ok(sifted) => sifted,
+        };
+        match batch {
+            FollowUpBatch::Add(jobs) => self.relay_adds(entry, jobs, None, over),
+            FollowUpBatch::Members(of, jobs) => self.relay_adds(entry, jobs, Some(&of), over),
+            FollowUpBatch::Set(change) => {
                 let changed = self.change_set(format!("{}<{}", entry.position, entry.after), &change);
                 relayed(changed, move |outcomes| FollowUpOutcome::of_set(&change, &outcomes))
             }
-            Ok(FollowUpBatch::Delete(ids)) => {
+            FollowUpBatch::Delete(ids) => {
                 let deletes: Vec<_> = ids.into_iter().map(|id| Command::new(CommandKind::Delete, id)).collect();
                 let deleted = self.command(format!("{}<{}", entry.position, entry.after), &deletes);
                 relayed(deleted, |outcomes| FollowUpOutcome::of_deletes(&outcomes))
@@ -172,10 +175,17 @@ impl RedisProducer {
         }
     }
 
-    fn relay_adds(&self, entry: &OutboxEntry, jobs: Vec<NewJob>, of: Option<&Membership>) -> Pending<BatchReply> {
+    fn relay_adds(
+        &self,
+        entry: &OutboxEntry,
+        jobs: Vec<NewJob>,
+        of: Option<&Membership>,
+        over: Vec<(usize, JobId, OverLimit)>,
+    ) -> Pending<BatchReply> {
         let known = jobs.iter().map(|job| (job.id.clone(), job.on_duplicate)).collect();
-        let added = self.add(AddBatch::new(entry.position, jobs).behind(entry.after).of_set(of));
-        relayed(added, |outcomes| FollowUpOutcome::of_adds(known, outcomes))
+        let ids = over.iter().map(|(_, id, _)| id.clone()).collect();
+        let added = self.add(AddBatch::new(entry.position, jobs).behind(entry.after).of_set(of, ids));
+        relayed(added, |outcomes| with_those_over(over, FollowUpOutcome::of_adds(known, outcomes)))
     }
 
     fn change_set(&self, number: impl redis::ToRedisArgs, change: &SetChange) -> Pending<BatchAnswer<SetOutcome>> {

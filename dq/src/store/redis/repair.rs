@@ -35,7 +35,7 @@ impl RedisStore {
                 cmd.arg("EVAL").arg(SET_ASIDE).arg(2).arg(id).arg(self.keyspace.set_aside(id, at)).arg(detail);
             }
             FindingCode::NotesBehind | FindingCode::FenceTooLarge => {
-                cmd.arg("EVAL").arg(CORRECT).arg(1).arg(keys.name(Key::Meta, "")).arg(id).arg(detail).arg(FENCE.most);
+                cmd.arg("EVAL").arg(CORRECT).arg(1).arg(keys.name(Key::Meta, "")).arg(id).arg(detail).arg(FENCE.last());
             }
             FindingCode::NoExpiry => {
                 // As the scripts set it: a day for a sequence number, an hour for the calls of a producer, and for taken ids an hour after

@@ -41,6 +41,7 @@ pub mod bytes;
 pub mod changing;
 pub mod commands;
 pub mod delays;
+pub mod doors;
 pub mod draining;
 pub mod duplicates;
 pub mod examining;

@@ -6,7 +6,8 @@ use super::super::places::{Log, Place, Run, Slot, TimedPlace};
 use super::super::topic::Topic;
 use super::change::{self, Change, KeptPlace, Row};
 use super::read::{BadChanges, Damage, Part, PassedOver, Reader, Replay};
-use crate::job::{Fence, JobId, ProducerId, Token};
+use crate::job::limits::{FENCE, POSITION};
+use crate::job::{Fence, JobId, NodeId, ProducerId, Token};
 use crate::store::raw::Raw;
 use crate::store::step::DEAD_LEASE;
 use crate::store::{CopyPlace, OutboxEntry, Packed};
@@ -54,20 +55,20 @@ impl Topic {
             match change {
                 Change::Origin(origin) => reader.origin = origin,
                 Change::Claim(node, fence) => {
-                    let (node, fence) = (reader.node(node)?, reader.fence(fence)?);
-                    self.raise_fence(fence);
-                    reader.claim = Some((node, fence));
+                    self.apply_fence(reader, fence);
+                    reader.claim = Some((NodeId::new(node), Fence(fence)));
                 }
                 Change::Put(_) | Change::Part(_) | Change::Gone(_) | Change::Claimed(..) | Change::Lease(..) => {
                     self.apply_to_rows(reader, change)?;
                 }
-                Change::State(state) => self.settings = state.read().ok_or_else(|| reader.bad(Damage::Number))?,
+                Change::State(state) => self.settings = state.read(&mut reader.passed.aside),
                 Change::PauseOfGroup(name, pause) => {
                     self.jobs.set_pause_of_group(&name.into(), pause.map(Cow::into_owned));
                 }
-                Change::HistorySetting(setting) => {
-                    self.histories.set(setting.check().map_err(|_| reader.bad(Damage::Number))?);
-                }
+                Change::HistorySetting(setting) => match setting.check() {
+                    Ok(setting) => self.histories.set(setting),
+                    Err(bad) => reader.passed.aside.push(format!("the setting `history`: {bad}")),
+                },
                 Change::Broadcast(id, broadcast) => match (reader.id(id)?, broadcast) {
                     (Some(id), Some((due, record))) => self.broadcasts.insert(id, record.record(), reader.time(due)),
                     (Some(id), None) if self.broadcasts.remove(&id).is_none() => drop(reader.lacks(id)?),
@@ -80,7 +81,7 @@ impl Topic {
                 Change::Member(id, of) => reader.put(&mut self.members, id, of.map(Cow::into_owned))?,
                 // The first part has what belongs to no job.
                 _ if !reader.part.is_first() => {}
-                _ => self.apply_to_topic(reader, change)?,
+                _ => self.apply_to_topic(reader, change),
             }
         }
         Ok(())
@@ -115,7 +116,7 @@ impl Topic {
                 }
             }
             Change::Lease(node, is_released) => {
-                let node = reader.node(node)?;
+                let node = NodeId::new(node);
                 // If only a part is loaded, the rows of the node may all be in others.
                 let must_be_known = reader.replay == Replay::Strict && reader.part.is_whole();
                 if must_be_known && !self.jobs.holders().contains_key(&node) {
@@ -128,13 +129,12 @@ impl Topic {
         Ok(())
     }
 
-    fn apply_put(&mut self, reader: &Reader<'_>, row: Row<'_>) -> Result<(), BadChanges> {
+    fn apply_put(&mut self, reader: &mut Reader<'_>, row: Row<'_>) -> Result<(), BadChanges> {
         let (place, lease, has_seat) = match row.place {
             KeptPlace::Timed(kept) => (Place::Timed(kept.place, reader.time(kept.at)), None, kept.has_seat),
             KeptPlace::Running { node, is_released, fence, due, notes } => {
-                let (node, fence) = (reader.node(node)?, reader.fence(fence)?);
-                self.raise_fence(fence);
-                let token = Token { fence, due: reader.time(due) };
+                self.apply_fence(reader, fence);
+                let (node, token) = (NodeId::new(node), Token { fence: Fence(fence), due: reader.time(due) });
                 let pending = notes.pending.map(Cow::into_owned);
                 let run = Run { isolation: notes.isolation, pending, ..Run::new(node.clone(), token) };
                 (Place::Running(Box::new(run)), Some((node, lease_of_dead(is_released))), true)
@@ -176,20 +176,25 @@ impl Topic {
     }
 
     /// Applies a change of what belongs to no job of this topic.
-    fn apply_to_topic(&mut self, reader: &Reader<'_>, change: Change<'_>) -> Result<(), BadChanges> {
+    fn apply_to_topic(&mut self, reader: &mut Reader<'_>, change: Change<'_>) {
         let packed = |batch: Raw<'_>| Packed::from_bytes(batch.copied());
         match change {
             Change::Position(relay, position) => {
-                self.calls.raise(&ProducerId::new(relay), reader.fence(position)?.0);
+                if reader.is_within(POSITION, position, || format!("how far the follow-ups of `{relay}` have come here")) {
+                    self.calls.raise(&ProducerId::new(relay), position);
+                }
             }
             Change::Outbox(target, position, after, batch) => {
-                let (position, after) = (reader.fence(position)?.0, reader.fence(after)?.0);
-                self.outbox.put(OutboxEntry { target, position, after, batch: packed(batch) });
+                let is_of = || format!("follow-ups for topic `{target}`, which are lost");
+                if reader.is_within(POSITION, position, is_of) {
+                    self.outbox.put(OutboxEntry { target, position, after, batch: packed(batch) });
+                }
             }
             Change::OutboxGone(target, position) => {
-                let position = reader.fence(position)?.0;
-                self.outbox.remove(&target, position);
-                self.outbox.raise(&target, position);
+                if reader.is_within(POSITION, position, || format!("follow-ups that topic `{target}` has got")) {
+                    self.outbox.remove(&target, position);
+                    self.outbox.raise(&target, position);
+                }
             }
             Change::Set(name, Some((row, then))) => {
                 self.job_sets.put(&name, row);
@@ -199,7 +204,13 @@ impl Topic {
             Change::SetMember(name, member, state) => self.job_sets.put_member(&name, member.into_owned(), state),
             _ => {}
         }
-        Ok(())
+    }
+
+    /// A claim got this fence. The run keeps it, and later ones are above it, unless it is over its limit.
+    fn apply_fence(&mut self, reader: &mut Reader<'_>, fence: u64) {
+        if reader.is_within(FENCE, fence, || "a claim, after which fences follow the clock again".to_owned()) {
+            self.raise_fence(Fence(fence));
+        }
     }
 
     /// No later claim gets this fence or a smaller one.

@@ -149,13 +149,15 @@ impl State {
         Self { pause: pause.clone(), drain: drain.clone(), delay: delay.clone(), limits }
     }
 
-    /// `None` if a limit has a value that no limit has.
-    pub(super) fn read(self) -> Option<TopicState> {
+    /// The state, without limits that have a value that no limit has: these are set aside.
+    pub(super) fn read(self, aside: &mut Vec<String>) -> TopicState {
         let Self { pause, drain, delay, limits } = self;
         let limit = |KeptLimit { kind, value, reason, by, since }| {
-            Some(TopicLimit { limit: kind.stored(&value)?, reason, by, since })
+            let read = kind.stored(&value).map(|limit| TopicLimit { limit, reason, by, since });
+            aside.extend(read.is_none().then(|| format!("the limit `{kind}`: `{value}` is no value of it")));
+            read
         };
-        Some(TopicState { pause, drain, delay, limits: limits.into_iter().map(limit).collect::<Option<_>>()? })
+        TopicState { pause, drain, delay, limits: limits.into_iter().filter_map(limit).collect() }
     }
 }
 

@@ -7,6 +7,7 @@ use foldhash::fast::FixedState;
 use super::super::kept::{Item, Kept};
 use super::super::places::Run;
 use super::change::{Change, Time};
+use crate::job::limits::Limit;
 use crate::job::{Fence, JobId, NodeId, Token};
 use crate::time::Timestamp;
 
@@ -33,11 +34,8 @@ pub enum Damage {
     /// The bytes are no change that this version of dq knows.
     #[error("the bytes mean nothing")]
     Unknown,
-    /// A number is too large.
-    #[error("a number is too large")]
-    Number,
-    /// The name of a job or of a node is not valid.
-    #[error("a name is not valid")]
+    /// The id of a job is not valid.
+    #[error("the id of a job is not valid")]
     Name,
     /// The change is about a job or broadcast that the topic does not have, or is none that this one can have had.
     #[error("job `{0}` is not one that could change like this")]
@@ -98,20 +96,16 @@ impl Part {
     }
 }
 
-/// The rows that changes are of and that the topic does not have. Only within a dump; else there are none.
+/// What a replay did not apply.
 #[derive(Debug, Default)]
 pub struct PassedOver {
-    /// Rows that were changed.
+    /// Rows that were changed, and that the topic does not have. Only within a dump; else there are none.
     pub changed: Vec<JobId>,
-    /// Rows that went.
+    /// Such rows that went.
     pub gone: Vec<JobId>,
+    /// What breaks a limit of the format, in words: no step of this version makes it, and it is set aside (rule 5).
+    pub aside: Vec<String>,
 }
-
-/// The longest name of a node.
-const MOST_NODE_BYTES: usize = 256;
-
-/// Fences grow by a microsecond a step; so much larger ones would leave no room.
-const LAST_FENCE: u64 = u64::MAX >> 1;
 
 /// Reads changes, and the values in them.
 #[derive(Debug)]
@@ -172,13 +166,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    pub(super) fn node(&self, name: &str) -> Result<NodeId, BadChanges> {
-        let is_valid = (1..=MOST_NODE_BYTES).contains(&name.len());
-        if is_valid { Ok(NodeId::new(name)) } else { Err(self.bad(Damage::Name)) }
-    }
-
-    pub(super) fn fence(&self, number: u64) -> Result<Fence, BadChanges> {
-        if number <= LAST_FENCE { Ok(Fence(number)) } else { Err(self.bad(Damage::Number)) }
+    /// Whether a number is within its limit. If not, it is set aside under this name.
+    pub(super) fn is_within(&mut self, limit: Limit, number: u64, name: impl FnOnce() -> String) -> bool {
+        let over = limit.check_kept(number).err();
+        self.passed.aside.extend(over.map(|over| format!("{}: {over}", name())));
+        over.is_none()
     }
 
     pub(super) const fn time(&self, time: Time) -> Timestamp {

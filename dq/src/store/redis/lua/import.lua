@@ -33,7 +33,8 @@ ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among 
 
 Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
          its state); D U X F (replaced, and the state of the old job); - (not done, because another one exists)
-         Errors, after it has done nothing: `DQDRAINING` and the field of meta, if the topic drains; `DQFULL`, how many wait, how many may, and the
+         Errors, after it has done nothing: `DQDRAINING` and the field of meta, if the topic drains; `DQAHEAD`, `fence` or `order`, that number and the
+         clock in µs, if it is more than a day ahead; `DQFULL`, how many wait, how many may, and the
          group that is full, if it is one; and, if a copy would wait that is heavier than all that a rate allows in a period, `DQHEAVY`, the rate as
          `meta` has it, the weight, the group whose rate it is or nothing, a tab and its id
 Holds    rules 1, 2, 5, 18, 23, 27, 29, 30: an id in no place is RUNNING, and untouched
@@ -61,6 +62,15 @@ if takes_ids then redis.call('ZCARD', taken) end
 -- include recorder.lua
 -- include signal.lua
 -- include places.lua
+-- Numbers that are more than a day ahead (rules 9, 27).
+do
+  local latest = micros + 86400000000
+  if tonumber(fence) > latest then return redis.error_reply('DQAHEAD fence ' .. fence .. ' ' .. int(micros)) end
+  for i = FIRST_COPY, string.find(flags, 'g', 1, true) and #ARGV or 0, FIELDS do
+    local name, order = seating.group_of(ARGV[i + 4])
+    if name and order > latest then return redis.error_reply('DQAHEAD order ' .. int(order) .. ' ' .. int(micros)) end
+  end
+end
 -- What the store knows of these ids.
 local recorded, broadcast_ids, states, waits = {}, {}, {}, {}
 if redis.call('EXISTS', far_jobs) == 1 then

@@ -63,8 +63,8 @@ end
 local new_rows, last, is_long = {}, 0, claimed > 16 and rows <= 512
 if is_long then new_rows, last = {'', '-----------------------------------------------------------------'}, 2 end
 local fence, known = micros, last_fence and tonumber(last_fence)
--- As far as doubles are exact; what follows that, or is no number, is not a fence of dq (rule 9).
-if known and known >= fence and known < 9007199254740991 then fence = known + 1 end
+-- Up to the limit, 2^52; what follows that, or is no number, is not a fence of dq (rule 9).
+if known and known >= fence and known < 4503599627370496 then fence = known + 1 end
 -- A score as text costs as much as the rest of a job. If the first and the last job are due together, all are.
 local at, runs, due, latest_due = 1, 0, front[2], front[2]
 if claimed > 1 and not scores then latest_due = call('ZSCORE', place, ids[claimed]) end

@@ -29,7 +29,8 @@ do
     if not fields_end then return nil end
     local name = string.sub(text, fields_end + 10, group_end)
     if name == '' or string.find(name, '%z') then return nil end
-    return name, (struct.unpack('<I8', text, fields_end + 2))
+    -- An entry has 16 digits. No dq writes a larger order, and the node that claims the job makes it DEAD (rule 5).
+    return name, math.min(struct.unpack('<I8', text, fields_end + 2), 4503599627370496)
   end
   function seating.seat_of(name, id) return name .. '\0s' .. id end
   function seating.entry_of(name, order, due, id) return name .. '\0w' .. string.format('%016d%016d', due, order) .. id end

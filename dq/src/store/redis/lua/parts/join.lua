@@ -1,6 +1,7 @@
 --[[ join: jobs of an entry of an outbox become members of a job set; of those that were refused the set is told that they have left.
 
-Needs    ARGV: the last one is the membership: home, NUL, the name of the set, NUL, and what the job does if it becomes DEAD; answers, groups, FIRST_JOB; meta, members, outbox; clock
+Needs    ARGV: the last one is the membership: home, NUL, the name of the set, NUL, and what the job does if it becomes DEAD; before it, behind the
+         jobs, the ids of those that are over a limit and were not sent; answers, groups, FIRST_JOB; meta, members, outbox; clock
 Holds    rule 18: in the step that adds the jobs. A job that was a member of another set leaves that
 Cost     HMGET, HSET
 ]]
@@ -10,6 +11,7 @@ for i, answer in ipairs(answers) do
   local id = ARGV[FIRST_JOB + 2 * i - 2]
   if string.find(answer, '^[ADUXWIE]') then ids[#ids + 1] = id else leaves(membership, id) end
 end
+for i = FIRST_JOB + 2 * #answers, #ARGV - 1 do leaves(membership, ARGV[i]) end
 local function set_of(of) return string.match(of, '^[^%z]*%z[^%z]*%z') end
 local old = #ids > 0 and redis.call('HMGET', members, unpack(ids)) or {}
 for i, id in ipairs(ids) do
