@@ -72,7 +72,8 @@ impl Ahead {
 
     /// The numbers of a job. A parking fence is only compared with others, so it may be ahead.
     pub(crate) fn metadata(&mut self, metadata: &mut Metadata) -> Result<(), String> {
-        metadata.group_order = self.number(ORDER, metadata.group_order).map_err(|why| format!("`group_order`: {why}"))?;
+        metadata.group_order =
+            self.number(ORDER, metadata.group_order).map_err(|why| format!("`group_order`: {why}"))?;
         if let Some(fence) = metadata.parked_by.filter(|fence| self.may_cut && FENCE.check(fence.0).is_err()) {
             metadata.parked_by = Some(self.fence(fence.0)?);
         }
@@ -118,7 +119,10 @@ mod tests {
         let mut strict = Ahead::new(NOW, false);
         assert_eq!(strict.fence(NOW + MOST_AHEAD), Ok(Fence(NOW + MOST_AHEAD)));
         let refused = strict.fence(NOW + MOST_AHEAD + 1).unwrap_err();
-        assert!(refused.contains(&(NOW + MOST_AHEAD + 1).to_string()) && refused.contains(&NOW.to_string()), "{refused}");
+        assert!(
+            refused.contains(&(NOW + MOST_AHEAD + 1).to_string()) && refused.contains(&NOW.to_string()),
+            "{refused}"
+        );
         assert!(strict.entry(&source, entry(far, 0)).is_err());
         for (position, after) in [(0, 0), (7, 7), (7, 8), (u64::MAX, 0), (i64::MAX as u64, 0)] {
             assert!(strict.entry(&source, entry(position, after)).is_err(), "{position} {after}");
@@ -131,7 +135,8 @@ mod tests {
         let second = cuts.entry(&source, entry(far + 3, far - 9)).unwrap();
         assert_eq!((near.position, first.after, second.after), (NOW - 5, near.position, first.position));
         assert!(near.position < first.position && first.position < second.position && second.position <= NOW + 3);
-        let mut metadata = Metadata { group_order: far + 8, parked_by: Some(Fence(FENCE.last())), ..Metadata::default() };
+        let mut metadata =
+            Metadata { group_order: far + 8, parked_by: Some(Fence(FENCE.last())), ..Metadata::default() };
         cuts.metadata(&mut metadata).unwrap();
         assert_eq!(metadata.group_order, NOW + 8);
         assert!(metadata.parked_by.is_some_and(|fence| FENCE.check(fence.0).is_ok()));

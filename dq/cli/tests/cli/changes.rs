@@ -92,6 +92,7 @@ async fn an_export_whose_topic_changes_is_refused_and_cannot_be_imported_unnotic
         app: None,
         on_duplicate: OnDuplicate::Keep,
         partial: false,
+        cut_ahead: false,
         repeating: Repeating(Duration::ZERO),
         producer: ProducerId::new("p"),
     };

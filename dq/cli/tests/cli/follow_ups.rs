@@ -3,9 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dq::job::{Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use dq::job::{Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName, limits};
 use dq::store::step::{Change, Ending, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
-use dq::store::{BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUps, NewJob, Numbered, Store, relay_of};
+use dq::store::{
+    BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUps, MOST_AHEAD, NewJob, Numbered, OnDuplicate, Store,
+    relay_of,
+};
+use dq_cli::failure::Failure;
+use dq_cli::progress::Progress;
+use dq_cli::{Repeating, import};
 use dq_tests::redis::RedisServer;
 
 use crate::round_trip::{exported, imported, key, keyspaces, memory};
@@ -95,4 +103,77 @@ async fn an_import_names_the_follow_ups_that_a_topic_refuses() {
     new.producer(&topic("mail"), &ProducerId::new("p")).add(add).await.unwrap();
     let report = imported(&*new, &text, "p").await;
     assert_eq!(report.refused, ["job `b` of topic `mail`: a job with this id exists, and is delayed"]);
+}
+
+/// An export with one line of follow-ups of `orders` for `mail`.
+fn export_with(position: u64, after: u64, jobs: &[NewJob]) -> String {
+    let mut follows = FollowUps::default();
+    follows.push(topic("mail").topic, &FollowUpBatch::Add(jobs.to_vec()));
+    let batch = BASE64_STANDARD.encode(follows.parts()[0].1.as_bytes());
+    let line = format!(
+        "{{\"follow_ups\":{{\"topic\":\"orders\",\"target\":\"mail\",\"position\":{position},\"after\":{after},\"batch_base64\":\"{batch}\"}}}}"
+    );
+    format!("{{\"export\":{{\"format\":1,\"app\":\"shop\"}}}}\n{line}\n{{\"end\":{{\"jobs\":0,\"follow_ups\":1}}}}\n")
+}
+
+async fn tried(store: &dyn Store, text: &str, cut_ahead: bool) -> Result<import::Report, Failure> {
+    let options = import::Options {
+        app: Some(key().app),
+        on_duplicate: OnDuplicate::Keep,
+        partial: false,
+        cut_ahead,
+        repeating: Repeating(Duration::from_secs(5)),
+        producer: ProducerId::new("p"),
+    };
+    import::import(store, &options, text.as_bytes(), &Progress::hidden()).await
+}
+
+#[tokio::test]
+async fn an_import_refuses_follow_ups_at_a_position_that_no_clock_reaches_and_the_store_takes_later_ones() {
+    for position in [0, limits::POSITION.most, limits::POSITION.last(), i64::MAX as u64, u64::MAX] {
+        let store = memory();
+        let refused = tried(&*store, &export_with(position, 0, &[job("b")]), false).await;
+        assert!(matches!(refused, Err(Failure::Line { line: 2, .. })), "{position}: {refused:?}");
+        assert_eq!(store.arrived(&topic("mail"), &key().topic).await.unwrap(), 0);
+        run_with(&*store, &[("mail", "c")]).await;
+        let entry = store.follow_ups(&key(), None, 1).await.unwrap().remove(0);
+        let answer = store.producer(&topic("mail"), &relay_of(&key().topic)).relay(entry).await.unwrap();
+        assert!(matches!(answer, BatchAnswer::Done(_)), "{position}");
+    }
+    let backwards = tried(&*memory(), &export_with(7, 7, &[job("b")]), false).await;
+    assert!(matches!(backwards, Err(Failure::Line { .. })), "{backwards:?}");
+}
+
+#[tokio::test]
+async fn an_import_cuts_back_positions_that_are_ahead_of_the_clock_if_it_may_and_reports_it() {
+    let store = memory();
+    let ahead = store.counts(&topic("mail")).await.unwrap().clock.as_millis() * 1_000 + 400 * MOST_AHEAD;
+    let text = export_with(ahead, 0, &[job("b")]);
+    let Err(Failure::Line { why, .. }) = tried(&*store, &text, false).await else { panic!("it is ahead") };
+    assert!(why.contains(&ahead.to_string()) && why.contains("--cut-ahead"), "{why}");
+    let report = tried(&*store, &text, true).await.unwrap();
+    assert_eq!((report.cut.numbers, report.follow_ups), (1, 1));
+    assert!(report.to_string().contains("1 numbers (fences,"), "{report}");
+    assert!(has(&*store, "mail", "b").await);
+    let arrived = store.arrived(&topic("mail"), &key().topic).await.unwrap();
+    assert!(arrived < ahead - 399 * MOST_AHEAD, "{arrived}");
+}
+
+#[tokio::test]
+async fn an_import_passes_over_a_follow_up_over_a_limit_with_a_warning() {
+    let header = |text: &str| Metadata { headers: vec![("h".into(), text.into())], ..Metadata::default() };
+    let record = Record::new(&header("a\x1b[2Jb"), Codec::Json, b"7");
+    let text = export_with(1_763_000_000_000_000, 0, &[job("b"), NewJob { record, ..job("bad") }, job("c")]);
+    let server = RedisServer::start();
+    for store in [memory(), keyspaces(&server)()] {
+        let report = tried(&*store, &text, false).await.unwrap();
+        assert_eq!(report.refused.len(), 1, "{report}");
+        assert!(
+            report.refused[0].starts_with("job `bad` of topic `mail`: the number of NUL, CR, LF and ESC"),
+            "{report}"
+        );
+        assert!(
+            has(&*store, "mail", "b").await && has(&*store, "mail", "c").await && !has(&*store, "mail", "bad").await
+        );
+    }
 }

@@ -7,6 +7,7 @@ mod changes;
 mod commands;
 mod cost;
 mod doctor;
+mod doors;
 mod files;
 mod follow_ups;
 mod guide;

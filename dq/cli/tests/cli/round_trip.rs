@@ -114,8 +114,14 @@ pub(crate) async fn exported(store: &dyn Store, arguments: &[&str]) -> String {
 
 pub(crate) async fn imported(store: &dyn Store, text: &str, producer: &str) -> import::Report {
     let producer = ProducerId::new(producer);
-    let options =
-        import::Options { app: None, on_duplicate: OnDuplicate::Keep, partial: false, repeating: REPEATING, producer };
+    let options = import::Options {
+        app: None,
+        on_duplicate: OnDuplicate::Keep,
+        partial: false,
+        cut_ahead: false,
+        repeating: REPEATING,
+        producer,
+    };
     import::import(store, &options, text.as_bytes(), &Progress::hidden()).await.unwrap()
 }
 

@@ -10,8 +10,7 @@ use super::now::Now;
 use super::topic::Topic;
 use crate::job::{JobId, State, TopicKey, TopicName};
 use crate::store::{
-    Examined, JobPlace, PageRequest, Pending, Query, QueryReply as Reply, Relay, Repair,
-    StoreError, relay_of,
+    Examined, JobPlace, PageRequest, Pending, Query, QueryReply as Reply, Relay, Repair, StoreError, relay_of,
 };
 
 impl MemoryStore {

@@ -23,7 +23,8 @@ fn over_limits() -> Vec<(NewJob, bool)> {
     let header = |text: &str| Metadata { headers: vec![("h".into(), text.into())], ..Metadata::default() };
     let of_record = |name: &str, record: Record| (NewJob { record, ..job(name) }, true);
     let payload = |bytes: usize| Record::new(&Metadata::default(), Codec::Json, &vec![b'1'; bytes]);
-    let in_group = Metadata { group: GroupName::new("g").ok(), group_order: 9_999_999_999_999_999, ..Metadata::default() };
+    let in_group =
+        Metadata { group: GroupName::new("g").ok(), group_order: 9_999_999_999_999_999, ..Metadata::default() };
     let long_name = id(&format!("dq:schedule:{}", "x".repeat(244)));
     let unusual = |name: &str, change: fn(&mut NewJob)| {
         let mut job = job(name);
@@ -166,7 +167,9 @@ pub async fn job_over_a_limit_of_an_entry_is_passed_over(t: &Topic) {
     }
     let alone = FollowUpBatch::Add(vec![over_limits().remove(0).0]);
     let refused = target.gets(t, &entry(&target, (position, after), &alone)).await.expect("relay is answered");
-    assert!(matches!(refused, BatchAnswer::Done(outcomes) if matches!(outcomes[..], [FollowUpOutcome::Refused { .. }])));
+    assert!(
+        matches!(refused, BatchAnswer::Done(outcomes) if matches!(outcomes[..], [FollowUpOutcome::Refused { .. }]))
+    );
     assert_eq!(held(&target).await, 2 * over_limits().len());
     target.close().await;
 }
@@ -184,9 +187,12 @@ pub async fn member_over_a_limit_has_left(t: &Topic) {
     // What a program that knows no limit would have sent.
     let altered = entry(&target, (arrives.position, 0), &FollowUpBatch::Members(membership(), members));
     let outcomes = target.gets(t, &altered).await.expect("relay is answered");
-    assert!(matches!(outcomes, BatchAnswer::Done(outcomes) if matches!(outcomes[..], [FollowUpOutcome::Done, FollowUpOutcome::Refused { .. }])));
+    assert!(
+        matches!(outcomes, BatchAnswer::Done(outcomes) if matches!(outcomes[..], [FollowUpOutcome::Done, FollowUpOutcome::Refused { .. }]))
+    );
     let told = target.relay_of("m", &[], &[]).await.entries.remove(0);
-    let FollowUpBatch::Set(SetChange { what: SetVerb::End(_, ends), .. }) = told.batch().expect("it is readable") else {
+    let FollowUpBatch::Set(SetChange { what: SetVerb::End(_, ends), .. }) = told.batch().expect("it is readable")
+    else {
         panic!("{told:?}")
     };
     assert_eq!(ends.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["bad"]);
@@ -210,14 +216,13 @@ pub async fn position_over_its_limit_is_refused(t: &Topic) {
 pub async fn number_ahead_of_the_clock_is_refused(t: &Topic) {
     let in_group = |group_order: u64| {
         let metadata = Metadata { group: GroupName::new("g").ok(), group_order, ..Metadata::default() };
-        copy_with("a", CopyPlace::Delayed, t.now(), &metadata)
+        copy_with("a", CopyPlace::Delayed, t.in_ms(60_000), &metadata)
     };
-    let import = |fence: u64, order: u64| Import {
-        fence: Fence(fence),
-        ..import_of(vec![in_group(order)], OnDuplicate::Keep)
-    };
+    let import =
+        |fence: u64, order: u64| Import { fence: Fence(fence), ..import_of(vec![in_group(order)], OnDuplicate::Keep) };
     let clock = t.micros();
-    for (fence, order, what) in [(clock + MOST_AHEAD + 1, 0, limits::FENCE), (0, clock + MOST_AHEAD + 1, limits::ORDER)] {
+    for (fence, order, what) in [(clock + MOST_AHEAD + 1, 0, limits::FENCE), (0, clock + MOST_AHEAD + 1, limits::ORDER)]
+    {
         let refused = t.try_import(import(fence, order)).await.expect_err("it is ahead");
         assert!(refused.nothing_done(), "{refused}");
         let StoreError::AheadOfClock { what: named, number, clock: by } = refused else { panic!("{refused}") };

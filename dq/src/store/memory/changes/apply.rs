@@ -180,7 +180,9 @@ impl Topic {
         let packed = |batch: Raw<'_>| Packed::from_bytes(batch.copied());
         match change {
             Change::Position(relay, position) => {
-                if reader.is_within(POSITION, position, || format!("how far the follow-ups of `{relay}` have come here")) {
+                if reader
+                    .is_within(POSITION, position, || format!("how far the follow-ups of `{relay}` have come here"))
+                {
                     self.calls.raise(&ProducerId::new(relay), position);
                 }
             }
