@@ -77,7 +77,7 @@ fn line(draw: &Draw, number: u64) -> Value {
 
 async fn imported(store: &dyn Store, text: &str) -> Result<(), Failure> {
     let (producer, on_duplicate) = (ProducerId::new("fuzz"), OnDuplicate::Keep);
-    let options = Options { app: None, on_duplicate, partial: true, repeating: REPEATING, producer };
+    let options = Options { app: None, on_duplicate, partial: true, cut_ahead: false, repeating: REPEATING, producer };
     import::import(store, &options, text.as_bytes(), &Progress::hidden()).await.map(drop)
 }
 

@@ -59,10 +59,12 @@ impl Settle {
 
 /// Checks a job that comes in, by the limits of the format. One that this version of dq cannot read may come.
 fn check_job(id: &JobId, record: &Record) -> Result<(), OverLimit> {
-    match checked(id, record) {
-        Err(BadRecord::OverLimit(over)) => Err(over),
-        _ => record.check_new(),
+    if id.schedule_name().is_some()
+        && let Err(BadRecord::OverLimit(over)) = checked(id, record)
+    {
+        return Err(over);
     }
+    record.check_new()
 }
 
 impl NewJob {
