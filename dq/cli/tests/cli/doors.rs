@@ -259,9 +259,9 @@ async fn every_value_that_a_door_accepts_survives_a_step_an_opening_and_an_expor
 
     let path = directory("all");
     let open = async || -> Arc<dyn Store> {
-        let store = FileStore::new(&path);
+        let store: Arc<dyn Store> = Arc::new(FileStore::new(&path));
         store.prepare().await.unwrap();
-        Arc::new(store)
+        store
     };
     assert_eq!(survives(open).await, wanted);
     std::fs::remove_dir_all(&path).unwrap();

@@ -58,8 +58,8 @@ pub(super) struct AddBatch {
     after: Option<u64>,
     /// The set of which the jobs become members, as the script takes it.
     membership: Option<String>,
-    /// Jobs of the entry that are not sent, because they are over a limit: the set is told that they have left.
-    over: Vec<JobId>,
+    /// Jobs that are not sent, because they are refused for certain: the set is told that they have left.
+    left: Vec<JobId>,
     /// Neighbours with the same options, and how many they are.
     groups: Vec<(Options, usize)>,
     jobs: Vec<(JobId, Record)>,
@@ -77,7 +77,8 @@ impl AddBatch {
         for (position, job) in items.into_iter().enumerate() {
             if repeated.contains(&position) {
                 batch.decided.push((position, AddOutcome::Repeated));
-            } else if let Err(reason) = batch.push(job) {
+            } else if let Err((id, reason)) = batch.push(job) {
+                batch.left.push(id);
                 batch.decided.push((position, AddOutcome::Refused(reason)));
             }
         }
@@ -95,19 +96,21 @@ impl AddBatch {
         self
     }
 
-    /// The jobs are members of this set, if there is one. Of these it is told that they have left.
+    /// The jobs are members of this set, if there is one. Of these, which are over a limit, it is told that they have left.
     pub(super) fn of_set(mut self, membership: Option<&Membership>, over: Vec<JobId>) -> Self {
         self.membership = membership.map(member_of);
-        self.over = over;
+        self.left.extend(over);
         self
     }
 
-    fn push(&mut self, job: NewJob) -> Result<(), String> {
+    fn push(&mut self, job: NewJob) -> Result<(), (JobId, String)> {
         let fixed = self.notes.add(&job.record);
         let is_new = (fixed.parked_by, fixed.version, fixed.first_added) == (None, 0, None);
         let record = match job.expires_after.is_none() && is_new {
             true => job.record,
-            false => ready_to_stamp(&job.record, job.expires_after.is_some())?,
+            false => {
+                ready_to_stamp(&job.record, job.expires_after.is_some()).map_err(|reason| (job.id.clone(), reason))?
+            }
         };
         // The default delay of the topic may take the place of the job's own.
         let grows = if matches!(job.due, Due::Usual(_)) { MOST_DELAY_BYTES } else { 0 };
@@ -223,7 +226,7 @@ impl AddBatch {
             call.cmd.arg(id.as_str()).arg(record.as_bytes().as_ref());
         }
         if let Some(membership) = &self.membership {
-            call.cmd.arg(self.over.iter().map(JobId::as_str).collect::<Vec<_>>()).arg(membership);
+            call.cmd.arg(self.left.iter().map(JobId::as_str).collect::<Vec<_>>()).arg(membership);
         }
     }
 

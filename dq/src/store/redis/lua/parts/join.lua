@@ -1,7 +1,7 @@
 --[[ join: jobs of an entry of an outbox become members of a job set; of those that were refused the set is told that they have left.
 
 Needs    ARGV: the last one is the membership: home, NUL, the name of the set, NUL, and what the job does if it becomes DEAD; before it, behind the
-         jobs, the ids of those that are over a limit and were not sent; answers, groups, FIRST_JOB; meta, members, outbox; clock
+         jobs, the ids of those that are refused for certain and were not sent; answers, groups, FIRST_JOB; meta, members, outbox; clock
 Holds    rule 18: in the step that adds the jobs. A job that was a member of another set leaves that
 Cost     HMGET, HSET
 ]]
