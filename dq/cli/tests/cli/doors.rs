@@ -64,9 +64,9 @@ impl Doors<'_> {
     }
 
     /// Follow-ups of the topic `source`, as a node relays them.
-    async fn relay(&mut self, target: &str, sample: &Sample, (position, after): (u64, u64), new: NewJob) {
+    async fn relay(&mut self, target: &str, sample: &Sample, (position, after): (u64, u64), what: &FollowUpBatch) {
         let to = topic(target);
-        let batch = packed(&to, &FollowUpBatch::Add(vec![new]));
+        let batch = packed(&to, what);
         let entry = OutboxEntry { target: to.topic.clone(), position, after, batch };
         let answer = self.store.producer(&to, &relay_of(&topic("source").topic)).relay(entry).await;
         self.note("relay", sample, matches!(answer, Ok(BatchAnswer::Done(done)) if done == [FollowUpOutcome::Done]));
@@ -111,7 +111,7 @@ impl Doors<'_> {
             match sample.limit {
                 limits::POSITION => {
                     let target = format!("at-{}", sample.size);
-                    self.relay(&target, &sample, (sample.size, 0), new.clone()).await;
+                    self.relay(&target, &sample, (sample.size, 0), &FollowUpBatch::Delete(vec![new.id])).await;
                     continue;
                 }
                 limits::FENCE => {
@@ -122,7 +122,8 @@ impl Doors<'_> {
                 _ => {
                     self.add(number, &sample, new.clone()).await;
                     self.join(number, &sample, new.clone()).await;
-                    self.relay("relay", &sample, (position + 1, position), new).await;
+                    let add = FollowUpBatch::Add(vec![new]);
+                    self.relay("relay", &sample, (position + 1, 0), &add).await;
                     position += 1;
                 }
             }
