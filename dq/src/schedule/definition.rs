@@ -391,8 +391,9 @@ mod tests {
         let mut schedule = hourly();
         let header = |value: &str| Metadata { headers: vec![("a".into(), value.into())], ..Metadata::default() };
         let parked = |fence| Metadata { parked_by: Some(crate::job::Fence(fence)), ..Metadata::default() };
+        let last = crate::job::limits::FENCE.most;
         for (metadata, is_read) in
-            [(header("b"), true), (header("\u{1b}[2J"), false), (parked(1 << 52), true), (parked((1 << 52) + 1), false)]
+            [(header("b"), true), (header("\u{1b}[2J"), false), (parked(last), true), (parked(last + 1), false)]
         {
             schedule.job.record = Record::new(&metadata, Codec::Json, b"{}");
             let read = Definition::read(&schedule.to_record(0));
