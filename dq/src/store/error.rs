@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
+use super::outbox::OUT_OF_ORDER;
 use crate::job::limits::OverLimit;
 use crate::job::{GroupName, JobId, TopicKey};
 use crate::time::Timestamp;
@@ -248,6 +249,11 @@ impl StoreError {
     /// Returns whether other topics of the store may still be read.
     pub(crate) const fn may_be_of_topic(&self) -> bool {
         self.is_of_topic() || matches!(self, Self::Other { .. })
+    }
+
+    /// Returns whether a target has refused an entry of an outbox because the one before it has not arrived (rule 18). That is sent again first.
+    pub(crate) fn is_out_of_order(&self) -> bool {
+        matches!(self, Self::Refused { reason, .. } if reason == OUT_OF_ORDER)
     }
 
     /// Returns whether the connection is of no use any more, so that the next request needs another one.

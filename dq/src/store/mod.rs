@@ -52,6 +52,7 @@ mod signals;
 mod statistics;
 pub mod step;
 mod topic_state;
+mod waits;
 mod within;
 
 use std::fmt;
@@ -121,6 +122,7 @@ pub(crate) use topic_state::{Gate, Slots, check_said};
 
 pub(crate) use operations::other_kind;
 use operations::{operations, query_calls};
+pub(crate) use waits::Waits;
 pub(crate) use within::{answered_within, in_call_timeout, no_answer};
 
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};

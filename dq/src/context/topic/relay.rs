@@ -21,8 +21,8 @@ use crate::job::{TopicKey, TopicName};
 use crate::provider::RefusedJob;
 use crate::store::in_call_timeout;
 use crate::store::{
-    BatchAnswer, FollowUpOutcome, MOST_ENTRIES, OUT_OF_ORDER, OutboxEntry, Producer, Relay as Request, Relayed,
-    StoreError, relay_of,
+    BatchAnswer, FollowUpOutcome, MOST_ENTRIES, OutboxEntry, Producer, Relay as Request, Relayed, StoreError, Waits,
+    relay_of,
 };
 
 /// For how long the store gives no entries to others.
@@ -32,9 +32,9 @@ const ROUND: usize = 256;
 const _: () = assert!(ROUND <= MOST_ENTRIES);
 /// How many bytes of entries a round has, about.
 const ROUND_BYTES: usize = 1 << 20;
-/// How long a target rests at first that takes no entries, and at most.
+/// How long a target rests at first that takes no entries, and at most. A try costs one entry, so that it may come soon.
 const FIRST_REST: Duration = Duration::from_millis(250);
-const LONGEST_REST: Duration = Duration::from_secs(5);
+const LONGEST_REST: Duration = Duration::from_secs(1);
 /// How long a last round may take when the node stops.
 const LAST_ROUNDS: Duration = Duration::from_secs(5);
 
@@ -65,6 +65,7 @@ struct Target {
     /// Until when it rests, because it takes nothing now, and how often in a row.
     rests: Option<Duration>,
     failures: u32,
+    waits: Option<Waits>,
     /// The first entry, which it has refused because one before it has not arrived. If that is not in the outbox either, a failover of the
     /// target's server took back what had arrived.
     early: Option<u64>,
@@ -163,23 +164,28 @@ impl Relay {
                 _ => of_targets.push((entry.target.clone(), vec![entry])),
             }
         }
-        let sent = of_targets.into_iter().map(|(target, mut entries)| {
+        let sent = of_targets.into_iter().filter_map(|(target, mut entries)| {
             let (parts, known) = (Arc::clone(&self.parts), self.target(&target));
-            let (producer, first) = (Arc::clone(&known.producer), entries.first().map(|entry| entry.position));
-            if let Some(early) = entries.first_mut().filter(|_| known.early.is_some() && known.early == first) {
+            let (producer, first) = (Arc::clone(&known.producer), entries.first_mut()?);
+            if known.early == Some(first.position) {
                 tracing::warn!(topic = %parts.key.topic, %target, "the topic has lost follow-ups that had arrived, in a failover: later ones follow without them");
-                early.after = 0;
+                first.after = 0;
             }
-            async move {
-                let (arrived, sent) = send_all(&parts, &*producer, entries).await;
-                (target, first.filter(|_| arrived.is_none()), arrived, sent.err())
+            let first = first.position;
+            if known.failures > 0 {
+                // Whether it takes entries again, the first one shows.
+                entries.truncate(1);
             }
+            Some(async move {
+                let (arrived, answer) = send_all(&parts, &*producer, entries).await;
+                (target, Sent { first, arrived, error: answer.err() })
+            })
         });
         let sent: Vec<_> = sent.collect();
         let now = self.environment().now();
-        for (target, refused, arrived, error) in join_all(sent).await {
-            self.after(&target, refused, error.as_ref(), now);
-            self.arrived.extend(arrived.map(|position| (target, position)));
+        for (target, sent) in join_all(sent).await {
+            self.after(&target, &sent, now);
+            self.arrived.extend(sent.arrived.map(|position| (target, position)));
         }
     }
 
@@ -188,34 +194,55 @@ impl Relay {
         self.targets.entry(name.clone()).or_insert_with(|| {
             let target = TopicKey { app: key.app.clone(), topic: name.clone() };
             let producer = store.producer(&target, &relay_of(&key.topic));
-            Target { producer, rests: None, failures: 0, early: None }
+            Target { producer, rests: None, failures: 0, waits: None, early: None }
         })
     }
 
-    /// A target has taken its entries, or rests after this error. `refused` is its first entry, if it did not take that.
-    fn after(&mut self, name: &TopicName, refused: Option<u64>, error: Option<&StoreError>, now: Duration) {
-        let Some(error) = error else {
-            // Its producer costs little, and topics may be many.
-            let target = self.target(name);
+    /// A target has taken its entries, or rests after an error.
+    fn after(&mut self, name: &TopicName, sent: &Sent, now: Duration) {
+        let (environment, topic) = (self.environment().clone(), self.parts.key.topic.clone());
+        let target = self.target(name);
+        if sent.arrived.is_some() {
             (target.rests, target.failures, target.early) = (None, 0, None);
+        }
+        let is_first_early = sent.arrived.is_none() && target.early != Some(sent.first);
+        let error = match &sent.error {
+            // What was sent behind an entry that the target had to be asked twice. Or a failover took back the one before the first.
+            Some(error) if error.is_out_of_order() && (sent.arrived.is_some() || is_first_early) => {
+                target.early = sent.arrived.is_none().then_some(sent.first);
+                None
+            }
+            error => error.as_ref(),
+        };
+        let Some(error) = error else {
+            let has_waited = sent.arrived.and_then(|_| Waits::over(&mut target.waits));
+            if let Some(since) = has_waited {
+                tracing::info!(%topic, target = %name, %since, "the topic takes follow-ups again");
+            }
             return;
         };
-        let (failures, early) = (self.target(name).failures, refused.filter(|_| is_too_early(error)));
-        if failures == 0 && is_too_early(error) {
-            let target = self.target(name);
-            (target.failures, target.early) = (1, early);
-            return;
+        if let Some(since) = Waits::to_say(&mut target.waits, &environment) {
+            tracing::warn!(%topic, target = %name, %since, %error, "the follow-ups for this topic wait; dq tries again");
         }
-        let pause = self.environment().growing_pause(FIRST_REST, LONGEST_REST, failures, 2);
-        let topic = &self.parts.key.topic;
-        if failures == 0 || (failures == 1 && is_too_early(error)) {
-            tracing::warn!(%topic, target = %name, %error, "the follow-ups for this topic wait; dq tries again");
+        let pause = environment.growing_pause(FIRST_REST, LONGEST_REST, target.failures, 2);
+        let (failures, waits) = (target.failures.saturating_add(1), target.waits);
+        if error.ends_connection() || !error.nothing_done() {
+            // The producer may be broken for good.
+            self.targets.remove(name);
         }
-        // A new one, because a producer may be broken for good.
-        self.targets.remove(name);
         let target = self.target(name);
-        (target.rests, target.failures, target.early) = (Some(now + pause), failures.saturating_add(1), early);
+        (target.rests, target.failures, target.waits, target.early) = (Some(now + pause), failures, waits, None);
     }
+}
+
+/// What became of the entries that a target was sent.
+struct Sent {
+    /// The position of the first of them.
+    first: u64,
+    /// That of the last one which was answered.
+    arrived: Option<u64>,
+    /// Why the next one was not.
+    error: Option<StoreError>,
 }
 
 /// Sends the entries of one target without waiting for the answers in between: one that comes too early is refused, because it names the
@@ -245,9 +272,4 @@ async fn send_all(
         }
     }
     (arrived, Ok(()))
-}
-
-/// Whether a target has refused an entry because one before it has not arrived. That is sent again first.
-fn is_too_early(error: &StoreError) -> bool {
-    matches!(error, StoreError::Refused { reason, .. } if reason == OUT_OF_ORDER)
 }

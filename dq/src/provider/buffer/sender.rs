@@ -1,5 +1,6 @@
 //! The task that sends what a buffer has, topic by topic and in order, and learns the store's clock.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -10,22 +11,22 @@ use super::entries::Read;
 use crate::environment::Environment;
 use crate::job::{JobId, TopicKey};
 use crate::provider::RefusedJob;
-use crate::store::{BatchAnswer, FollowUpBatch, FollowUpOutcome, StoreError, in_call_timeout, relay_of};
+use crate::store::{BatchAnswer, FollowUpBatch, FollowUpOutcome, StoreError, Waits, in_call_timeout, relay_of};
 
 /// How often the store's clock is read while the store answers.
 const CLOCK_EVERY: Duration = Duration::from_secs(60);
 
 /// How long the sender rests at first after an error, and at most.
 const FIRST_REST: Duration = Duration::from_millis(250);
-const LONGEST_REST: Duration = Duration::from_secs(5);
+const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// Sends until the buffer is dropped.
 pub(super) async fn run(buffer: Weak<Buffer>) {
-    let mut failures = 0;
+    let (mut failures, mut waits) = (0, BTreeMap::new());
     loop {
         let Some(strong) = buffer.upgrade() else { return };
         let (changed, environment) = (Arc::clone(&strong.changed), strong.environment.clone());
-        let is_done = strong.send_all().await;
+        let is_done = strong.send_all(&mut waits).await;
         let pause = match is_done {
             true => CLOCK_EVERY,
             false => environment.growing_pause(FIRST_REST, LONGEST_REST, failures, 2),
@@ -51,18 +52,23 @@ async fn wait(environment: &Environment, pause: Duration, changed: Option<&Notif
 
 impl Buffer {
     /// Sends what waits, and reads the store's clock. Returns whether nothing is left to do.
-    async fn send_all(&self) -> bool {
+    async fn send_all(&self, waits: &mut BTreeMap<TopicKey, Option<Waits>>) -> bool {
         let topics = self.state().topics();
         let mut all_sent = true;
         for topic in topics {
             let sent = self.send_topic(&topic).await;
             all_sent &= sent.is_ok();
+            let waits = waits.entry(topic.clone()).or_default();
             if let Err(error) = sent {
-                tracing::debug!(topic = %topic.topic, %error, "cannot send what the buffer has; dq tries again");
+                if let Some(since) = Waits::to_say(waits, &self.environment) {
+                    tracing::warn!(topic = %topic.topic, %since, %error, "the adds for this topic wait in the buffer; dq tries again");
+                }
                 if error.is_outage() {
                     self.state().goes_away(self.environment.now());
                     return false;
                 }
+            } else if let Some(since) = Waits::over(waits) {
+                tracing::info!(topic = %topic.topic, %since, "the topic has the adds from the buffer");
             }
         }
         let is_read = self.read_clock().await.is_ok();
@@ -111,8 +117,11 @@ impl Buffer {
                 }
             }
             self.remove(topic, &gone).await?;
-            if let Some(error) = failed {
-                return Err(error);
+            match failed {
+                // The store had to be asked twice for one of them, and refused what was sent behind it.
+                Some(error) if error.is_out_of_order() && !gone.is_empty() => {}
+                Some(error) => return Err(error),
+                None => {}
             }
         }
     }

@@ -176,8 +176,14 @@ impl AddBatch {
     }
 
     /// Whether its caller says how many jobs may wait.
-    pub(super) fn is_bounded(&self) -> bool {
+    fn is_bounded(&self) -> bool {
         self.has(|options| options.max_waiting.is_some())
+    }
+
+    /// Whether a plain batch needs the keys of a topic with groups, histories and limits: because its caller bounds it, or because it is an entry of
+    /// an outbox. If the script asked for these keys, the entries that were sent behind this one would be refused.
+    pub(super) fn is_wide(&self) -> bool {
+        self.is_bounded() || self.after.is_some()
     }
 
     fn has_chosen_ids(&self) -> bool {

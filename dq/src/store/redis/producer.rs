@@ -60,7 +60,7 @@ impl Calls {
     fn add(&self, batch: &AddBatch, renews: bool) -> ScriptCall {
         if batch.is_plain() {
             let [plain, later, wide] = &self.plain;
-            let is_wide = batch.is_bounded() || self.is_wide.load(Ordering::Relaxed);
+            let is_wide = batch.is_wide() || self.is_wide.load(Ordering::Relaxed);
             let mut call = if is_wide {
                 wide
             } else if batch.may_be_later() {
