@@ -1,5 +1,7 @@
 //! The options of `tests/simulate`.
 
+use std::hash::{BuildHasher, RandomState};
+
 use dq_testing::simulation::{Options, Profile, RULES};
 
 use crate::shrunk;
@@ -27,9 +29,10 @@ pub fn usage() -> String {
     format!(
         "tests/simulate [OPTION ...]\n\
          runs seeds of the simulation, shows progress, and prints one line of JSON at the end\n\
-         {{\"seeds\",\"jobs\",\"faults\",\"found\",\"seed\",\"what\"}}; exits with 1 after a finding, with 2 if an option is wrong\n\n\
+         {{\"from\",\"seeds\",\"jobs\",\"faults\",\"found\",\"seed\",\"what\"}}; exits with 1 after a finding, with 2 if an option is wrong\n\n\
          \x20 --seeds N        how many seeds (1000)\n\
          \x20 --from SEED      the first of them (0)\n\
+         \x20 --fresh          draw the first of them at random, and print the range: a long run then repeats no other one\n\
          \x20 --profile NAME   only the faults of this profile: {}\n\
          \x20 --without RULE   take a rule of the protocol away: {}\n\
          \x20 --log            print every event; a seed prints the same log each time\n\
@@ -58,6 +61,7 @@ pub fn read(words: impl Iterator<Item = String>) -> Result<Invocation, String> {
         match word.as_str() {
             "--seeds" => arguments.seeds = number(&word, words.next())?,
             "--from" => arguments.from = number(&word, words.next())?,
+            "--fresh" => arguments.from = fresh(),
             "--threads" => arguments.threads = number::<std::num::NonZeroUsize>(&word, words.next())?.get(),
             "--without" => arguments.options.without = Some(rule(&word, words.next())?),
             "--profile" => arguments.options.profile = Some(profile(&word, words.next())?),
@@ -78,6 +82,11 @@ pub fn read(words: impl Iterator<Item = String>) -> Result<Invocation, String> {
         return Err(format!("there are no {} seeds from {} on", arguments.seeds, arguments.from));
     }
     Ok(Invocation::Run(Box::new(arguments)))
+}
+
+/// The first seed of a range that hardly any other run has, below 2^40.
+fn fresh() -> u64 {
+    RandomState::new().hash_one(()) >> 24
 }
 
 fn number<N: std::str::FromStr>(option: &str, word: Option<String>) -> Result<N, String> {

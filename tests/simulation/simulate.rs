@@ -53,6 +53,7 @@ fn print_rules() -> ExitCode {
 
 fn run(arguments: &Arguments) -> ExitCode {
     seeds::watch_panics();
+    eprintln!("seeds from {} on: {}", arguments.from, arguments.seeds);
     let mut progress = Progress::new(arguments.seeds);
     let (mut found, mut first) = (0, None);
     seeds::run_all(arguments.from, arguments.seeds, arguments.threads, &arguments.options, |seed, ran| {
@@ -76,7 +77,7 @@ fn run(arguments: &Arguments) -> ExitCode {
         shrunk::print(*seed, &arguments.options);
     }
     let line = serde_json::json!({
-        "seeds": progress.seeds, "jobs": progress.jobs, "faults": progress.faults, "found": found,
+        "from": arguments.from, "seeds": progress.seeds, "jobs": progress.jobs, "faults": progress.faults, "found": found,
         "seed": first.as_ref().map(|(seed, _)| seed), "what": first.as_ref().map(|(_, what)| what),
     });
     println!("{line}");
