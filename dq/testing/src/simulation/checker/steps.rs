@@ -119,6 +119,7 @@ impl Checker {
                 }
                 if !aged {
                     self.check_no_tick_waits(claims, before, micros);
+                    self.note_lost_turns(before, micros);
                 }
             }
             Did::Set { set, answer } => self.note_set(set, &answer.now, micros),

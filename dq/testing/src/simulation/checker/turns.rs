@@ -135,6 +135,19 @@ impl Checker {
         }
     }
 
+    /// A claim in a topic that drains may meet jobs that are due too late for it. They go back to their due times, and their groups lose the turn.
+    pub(super) fn note_lost_turns(&mut self, before: &View, micros: u64) {
+        let Self { expected, .. } = self;
+        let Some(drain) = expected.gate.state.drain.as_ref() else { return };
+        if expected.gate.pause(Timestamp::floor_micros(micros)).is_some() {
+            return;
+        }
+        let is_late = |job: &&JobView| job.state == State::Delayed && job.at.is_some_and(|at| at > drain.since);
+        for name in before.jobs.values().filter(is_late).filter_map(|job| group_of(&job.record)) {
+            expected.groups.served.remove(name);
+        }
+    }
+
     /// Where the job of the claim stood at the earliest, in µs.
     fn earliest_turn(&self, claim: &Claim, job: Option<&JobView>, name: &str) -> u64 {
         let due = claim.token.due.as_millis() * 1_000;
