@@ -60,12 +60,6 @@ impl Roles {
         Some(&held.node)
     }
 
-    /// Whether there is a watcher that will not come by then.
-    pub(super) fn sleeps_past(&self, now: Now, due: Timestamp) -> bool {
-        let sleeps = |held: &RoleHolder| now.floor() <= held.until && due.after(ROLE_SLACK) < held.until;
-        self.watcher.as_ref().is_some_and(sleeps)
-    }
-
     /// Who is to learn when the new lease of `node` ends: another node that has a role, or all nodes if none has. `None`: they were told of
     /// another lease that ends before, and look at all leases then (rule 20).
     pub(super) fn tell_lease(&mut self, now: Now, node: &NodeId, end: Timestamp) -> Option<Recipient> {

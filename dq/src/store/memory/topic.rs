@@ -101,10 +101,9 @@ impl Topic {
         {
             self.signal_head(now, head);
         }
-        // A watcher that waits for a gate sleeps past the head, but comes for each tick.
+        // The watcher of a topic that waits for a gate sleeps past the head, but comes for each tick. The signal also finds out whether it lives.
         if let Some(tick) = self.jobs.next_tick()
             && self.tick_before.is_none_or(|before| tick < before)
-            && self.roles.sleeps_past(now, tick)
         {
             self.signal_head(now, tick);
         }

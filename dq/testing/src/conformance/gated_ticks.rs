@@ -4,6 +4,7 @@ use super::copies::copy;
 use super::priorities::ranked;
 use super::producer::{job, replacing};
 use super::setting::{drain, limit_to, pause_for};
+use super::subscriber::Subscriber;
 use super::ticks::{new, tick};
 use super::topic::{FALLBACK, Topic, ids, ms, secs};
 use dq::job::State;
@@ -117,6 +118,31 @@ pub async fn watcher_of_a_full_topic_is_told_of_ticks(t: &Topic) {
     t.delete("dq:schedule:t").await;
     t.delete(S).await;
     assert_eq!(t.transfer("n", 10).await.sleep, FALLBACK, "they are gone");
+}
+
+/// Whatever makes a tick due while a topic waits for a gate tells all nodes if none watches, the role of the watcher has lapsed, or the watcher
+/// is dead: the others sleep until the gate may open (rules 23 and 30).
+pub async fn nodes_of_a_full_topic_without_a_watcher_are_told_of_ticks(t: &Topic) {
+    full(t).await;
+    let mut m = t.subscribe("m").await;
+    t.wake("n").await;
+    let dues = async |m: &mut Subscriber| {
+        let received = m.received(t).await;
+        received.into_iter().filter(|signal| matches!(signal, Signal::Due(_))).collect::<Vec<_>>()
+    };
+    dues(&mut m).await;
+    t.add_later(S, secs(9)).await;
+    assert_eq!(dues(&mut m).await, [Signal::Due(None)], "nobody watches");
+    assert_eq!(t.transfer("n", 10).await.sleep, secs(9));
+    t.change(S, ChangeKind::Reschedule(Due::After(secs(60)))).await;
+    t.advance(secs(20)).await;
+    dues(&mut m).await;
+    t.change(S, ChangeKind::Reschedule(Due::After(secs(5)))).await;
+    assert_eq!(dues(&mut m).await, [Signal::Due(None)], "the watcher has not come");
+    t.delete(S).await;
+    assert_eq!(t.transfer("n", 10).await.sleep, FALLBACK);
+    t.add_later(S, FALLBACK).await;
+    assert_eq!(dues(&mut m).await, [Signal::Due(None)], "the watcher would come just then, and does not listen");
 }
 
 /// A tick of the schedule that was claimed, deleted, replaced or set to another time is not claimed at the time that it had (rule 30).

@@ -6,7 +6,7 @@ Gives    publish(channel, text): how many received it. signal(text, role, holder
          role, so that one of the others takes it and comes when the head is due. A holder that listens is told `due`, the
          time of the head, if it is given, and its role lapses if it does not come then. head_of(place): the time of the first entry of a
          ZSET, of `delayed` as the part `head` says, or nil. signal_earlier(place, before, earliest, tick): if a place,
-         d or b (broadcasts), has an earlier head now than `before`, or nil, or the watcher would sleep past `tick`, the due time of a schedule, or nil. watcher, watcher_until: fields of meta
+         d or b (broadcasts), has an earlier head now than `before`, or nil, or a schedule is due at `tick`, or nil: the watcher may sleep past it, or be dead. watcher, watcher_until: fields of meta
 Cost     one PUBLISH; two and an HDEL when the holder does not listen; an HSET when the role lapses earlier than before
 ]]
 local function publish(channel, text) return redis.pcall('PUBLISH', channel, text) end
@@ -30,8 +30,8 @@ local function head_of(place)
   return head
 end
 local function signal_earlier(place, before, earliest, tick)
-  local is_earlier, lapses = earliest and earliest < (tonumber(before) or math.huge), tick and tonumber(watcher_until or nil)
-  if lapses and not is_earlier and floor <= lapses and tick + 200 < lapses then earliest, is_earlier = tick, true end
+  local is_earlier = earliest and earliest < (tonumber(before) or math.huge)
+  if tick and not is_earlier then earliest, is_earlier = tick, true end
   if not is_earlier then return end
   if place == 'd' then return signal('due', 'watcher', watcher, watcher_until, earliest) end
   local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')

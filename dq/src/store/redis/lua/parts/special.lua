@@ -288,5 +288,6 @@ if has_groups then earliest = seating.regroup() or math.huge end
 -- include news.lua
 keep_notes()
 if come then signal('due', 'watcher', watcher, watcher_until, come) end
-for _, due in pairs(come and {} or taking.ticks) do signal_earlier('d', nil, nil, due) end
+for _, due in pairs(come and {} or taking.ticks) do taking.tick = math.min(taking.tick or due, due) end
+if taking.tick then signal_earlier('d', nil, nil, taking.tick) end
 do return answer end
