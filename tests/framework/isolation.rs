@@ -232,6 +232,45 @@ async fn a_job_that_must_be_alone_waits_for_the_handlers_of_other_topics_and_the
     assert_eq!(begins.len(), 2_000, "the others run afterwards");
 }
 
+/// A node whose eight jobs must each run alone. They are due again once the lease of the last node is over.
+async fn node_with_eight_jobs_that_must_be_alone(script: &Script, pace: &Pace) -> Harness {
+    let stuck = Script::hangs();
+    let dq = start(both(&stuck, pace, 1)).await;
+    dq.provider().add_many((0..8).map(test_job)).await.unwrap().all().unwrap();
+    dq.settle().await;
+    let dq = replace(dq, 2, both(&stuck, pace, 1)).await;
+    dq.advance(30 * SECOND).await;
+    assert_eq!(stuck.log.take().len(), 16, "all of them ran twice, at last in a group");
+    replace(dq, 3, both(script, pace, 1)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_must_be_alone_follow_each_other_while_nothing_else_is_due() {
+    let (script, pace) = (Script::takes(4 * SECOND), Pace { log: Log::new(), takes: SECOND });
+    let dq = node_with_eight_jobs_that_must_be_alone(&script, &pace).await;
+    dq.provider().add_many((0..3).map(|id| Neighbour { id })).after("1h").await.unwrap().all().unwrap();
+    dq.advance(2 * MINUTE).await;
+    let starts = times(&script.log.take(), "due");
+    assert_eq!(starts.len(), 8, "{starts:?}");
+    assert!(starts.windows(2).all(|pair| pair[1] - pair[0] < 4.1), "each of them takes 4 s: {starts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn between_jobs_that_must_be_alone_what_is_due_in_any_topic_has_as_much_time() {
+    let (script, pace) = (Script::takes(4 * SECOND), Pace { log: Log::new(), takes: SECOND / 10 });
+    let dq = node_with_eight_jobs_that_must_be_alone(&script, &pace).await;
+    for id in 0..1_200 {
+        dq.provider().add(Neighbour { id }).await.unwrap();
+        dq.advance(100 * MS).await;
+    }
+    let (starts, begins) = (times(&script.log.take(), "due"), times(&pace.log.take(), "begins"));
+    assert_eq!((starts.len(), begins.len()), (8, 1_200), "{starts:?}");
+    for pair in starts.windows(2) {
+        let beside = begins.iter().filter(|begin| **begin > pair[0] && **begin < pair[0] + 4.0).count();
+        assert!(beside == 0 && pair[1] - pair[0] > 7.9, "{beside} ran beside it: {starts:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn handlers_of_other_topics_keep_half_of_the_time_while_a_job_waits_to_be_alone() {
     let (script, pace) = (Script::acks(), Pace { log: Log::new(), takes: 40 * SECOND });

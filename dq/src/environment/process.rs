@@ -2,8 +2,8 @@
 //!
 //! A process dies as a whole, so *alone* counts every handler of dq in it: of all topics and contexts, broadcast listeners
 //! included. A job that must be alone takes turns with all others: nothing starts until the handlers that run have returned,
-//! and afterwards others may start for as long as they waited. If the handlers take longer than the wait, which is short at
-//! first, others start again for as long as it lasted, and the next wait is twice as long.
+//! and afterwards others may start for as long as they waited, unless nothing else was due. If the handlers take longer than the wait,
+//! which is short at first, others start again for as long as it lasted, and the next wait is twice as long.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -48,6 +48,10 @@ struct State {
     open_until: Duration,
     /// Something else wanted to start since nothing does.
     is_refusing: bool,
+    /// How many topics hold a [`Refused`].
+    refused: usize,
+    /// The time until `open_until` is owed to a job that wanted to start, or was due.
+    is_owed: bool,
 }
 
 #[derive(Debug)]
@@ -171,12 +175,10 @@ impl Process {
         self.state().is_held()
     }
 
-    /// As [`is_closed`](Self::is_closed), asked by a topic that would claim jobs otherwise: time is owed to it then.
-    pub(crate) fn is_closed_to_claims(&self) -> bool {
-        let mut state = self.state();
-        let is_held = state.is_held();
-        state.is_refusing |= is_held;
-        is_held
+    /// Notes that a topic would claim jobs if this process were not [closed](Self::is_closed), and does not know whether any is due.
+    pub(crate) fn refuse_claim(self: &Arc<Self>) -> Refused {
+        self.state().refused += 1;
+        Refused { process: Arc::clone(self) }
     }
 
     /// Counts a handler among those that run.
@@ -244,9 +246,39 @@ impl State {
     /// Others may start now, for as long as they could not. If none wanted to, nothing is owed.
     fn open(&mut self, closed_since: Duration, now: Duration) {
         self.waiting_since = None;
-        let owed = if self.is_refusing { now.saturating_sub(closed_since) } else { Duration::ZERO };
-        self.is_refusing = false;
-        self.open_until = now + owed;
+        self.is_owed = std::mem::take(&mut self.is_refusing);
+        let may_be_owed = self.is_owed || self.refused > 0;
+        self.open_until = if may_be_owed { now + now.saturating_sub(closed_since) } else { now };
+    }
+}
+
+/// A topic was refused a claim, and has not learned since whether anything was due. Dropping it says that nothing was: if that is true
+/// of all such topics, others need not start any longer.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    process: Arc<Process>,
+}
+
+impl Refused {
+    /// Something was due, so the time is owed.
+    pub(crate) fn was_due(self) {
+        self.process.state().is_owed = true;
+    }
+}
+
+impl Drop for Refused {
+    fn drop(&mut self) {
+        let now = self.process.clock.now();
+        let mut state = self.process.state();
+        state.refused -= 1;
+        let ends = state.refused == 0 && !state.is_owed && !state.is_closed() && now < state.open_until;
+        if ends {
+            state.open_until = now;
+        }
+        drop(state);
+        if ends {
+            self.process.announce();
+        }
     }
 }
 

@@ -172,8 +172,53 @@ async fn jobs_that_must_be_alone_follow_each_other_at_once_while_nothing_else_wa
     advance(5 * SECOND).await;
     drop(first);
     let second = alone(&mut process.queue());
-    assert!(process.is_closed_to_claims(), "a topic would claim jobs");
+    assert!(process.enter(LONG).is_none(), "another job wants to start");
     advance(5 * SECOND).await;
     drop(second);
+    assert_eq!(wait(&mut process.queue()), Some(process.clock.now() + 5 * SECOND));
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_is_owed_to_topics_that_could_not_claim_until_each_of_them_has_found_nothing_due() {
+    let process = process();
+    let first = alone(&mut process.queue());
+    let (one, other) = (process.refuse_claim(), process.refuse_claim());
+    advance(5 * SECOND).await;
+    drop(first);
+    let mut next = process.queue();
+    assert_eq!(wait(&mut next), Some(process.clock.now() + 5 * SECOND), "neither knows what is due");
+    let changes = process.changes();
+    drop(one);
+    assert!(wait(&mut next).is_some() && !has_changed(&changes), "the other one does not know yet");
+    drop(other);
+    assert!(has_changed(&changes), "the next job learns that nothing is due");
+    drop(alone(&mut next));
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_of_the_time_is_owed_to_a_topic_that_could_not_claim_and_had_something_due() {
+    let process = process();
+    let first = alone(&mut process.queue());
+    let (empty, busy) = (process.refuse_claim(), process.refuse_claim());
+    advance(5 * SECOND).await;
+    drop(first);
+    let until = process.clock.now() + 5 * SECOND;
+    busy.was_due();
+    drop(empty);
+    let mut next = process.queue();
+    assert_eq!(wait(&mut next), Some(until));
+    advance(5 * SECOND).await;
+    drop(alone(&mut next));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_finds_nothing_due_ends_no_time_that_is_owed_to_a_job() {
+    let process = process();
+    let first = alone(&mut process.queue());
+    let empty = process.refuse_claim();
+    assert!(process.enter(LONG).is_none(), "a job wants to start");
+    advance(5 * SECOND).await;
+    drop(first);
+    drop(empty);
     assert_eq!(wait(&mut process.queue()), Some(process.clock.now() + 5 * SECOND));
 }

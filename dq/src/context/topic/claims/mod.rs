@@ -25,8 +25,9 @@ use super::held::Counts;
 use super::moment::Moment;
 use super::window::{Prefetch, WaitingShare};
 use crate::context::node_permits::Permits;
+use crate::environment::Refused;
 use crate::store::RequestKind;
-use crate::store::step::{Role, Transfer, Wake};
+use crate::store::step::{Claim, Role, Transfer, Wake};
 use crate::time::Timestamp;
 use pause::Pausing;
 use smart_sleep::SmartSleep;
@@ -74,6 +75,8 @@ pub(super) struct Claims {
     takes_batches: bool,
     /// How many jobs all nodes together run or start is limited, for all that this node knows.
     is_limited: bool,
+    /// A job of this process had to run alone when this node wanted to claim, and no claim was answered since.
+    refused: Option<Refused>,
 }
 
 impl Claims {
@@ -87,6 +90,7 @@ impl Claims {
             sweep_at: now + parts.environment.random_below(SWEEP_PERIOD),
             takes_batches,
             is_limited: parts.topic.is_limited(),
+            refused: None,
             parts,
         }
     }
@@ -94,6 +98,15 @@ impl Claims {
     /// Something may be due: transfer at once.
     pub(super) const fn wake(&mut self) {
         self.sleep.wake();
+    }
+
+    /// A claim has brought these jobs. Time is owed to this topic only if it was refused while it had something due.
+    fn has_claimed(&mut self, claims: &[Claim], more: bool) {
+        if let Some(refused) = self.refused.take()
+            && (more || claims.iter().any(|claim| claim.crashes == 0))
+        {
+            refused.was_due();
+        }
     }
 
     /// The role that the store gave this node.

@@ -67,9 +67,20 @@ impl Claims {
     /// while a job of its process must run alone. Quarantined jobs that wait do not count, because ordinary ones overtake them.
     /// `arriving` are claimed, and the node has not taken them in yet.
     pub(super) fn wanted(&mut self, load: Load, arriving: &[Claim], moment: &Moment) -> usize {
-        if load.starves || self.parts.environment.process().is_closed_to_claims() {
+        let wanted = if load.starves { 0 } else { self.has_room_for(load, arriving, moment) };
+        if wanted == 0 {
+            self.refused = None;
             return 0;
         }
+        if self.is_held_up() {
+            self.refused.get_or_insert_with(|| self.parts.environment.process().refuse_claim());
+            return 0;
+        }
+        wanted
+    }
+
+    /// The same, whatever must run alone.
+    fn has_room_for(&mut self, load: Load, arriving: &[Claim], moment: &Moment) -> usize {
         let bytes = arriving.iter().map(|claim| claim.record.as_bytes().len()).sum::<usize>();
         self.waiting.set(load.bytes + bytes);
         // With one permit, an ordinary job must be there to run between two quarantined ones.

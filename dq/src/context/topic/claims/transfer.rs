@@ -25,6 +25,9 @@ const LIMITED_PAUSE: Duration = Duration::from_secs(5);
 impl Claims {
     /// Sends a transfer when one is due. A node that has a role and no room gives the role up and wakes others.
     pub(crate) fn transfer(&mut self, load: Load, moment: &mut Moment) -> Option<Duration> {
+        if load.is_over {
+            self.refused = None;
+        }
         if load.is_over || !load.agrees || moment.flight.busy(&CLAIMS) {
             return None;
         }
@@ -78,6 +81,7 @@ impl Claims {
     /// a quarantined job waits, because its `isolate` goes out while no transfer is in flight.
     pub(crate) fn on_transferred(&mut self, answer: &mut Transferred, load: Load, moment: &mut Moment) {
         self.sleep.answered(answer, moment.now);
+        self.has_claimed(&answer.claims, answer.more);
         self.on_state(answer.state.take(), Some(answer.left), answer.clock, true, moment.now);
         if !answer.more
             || load.is_over
@@ -142,6 +146,7 @@ impl Claims {
             tracing::info!(topic = %self.parts.key.topic, jobs = swept.pruned_dead, "removed DEAD jobs past their retention");
         }
         self.on_state(swept.state.take(), None, swept.clock, false, now);
+        self.has_claimed(&swept.claims, swept.more);
         if swept.more {
             let is_limited = swept.claims.is_empty() && swept.pruned_dead + swept.pruned_done == 0;
             self.sweep_at = if is_limited { now + LIMITED_PAUSE } else { now };
