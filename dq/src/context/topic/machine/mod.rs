@@ -318,9 +318,10 @@ impl Machine {
         let load = self.load();
         self.claims.share_permits(load, &self.moment);
         let is_good = self.lease.is_good(self.moment.now);
-        if !is_good {
-            self.runs.end_alone(&mut self.moment.held);
-        }
+        let ends_alone = match is_good {
+            true => None,
+            false => self.runs.end_alone(self.lease.good_until(), &mut self.moment),
+        };
         let may_start = !(load.is_over || load.starves || self.claims.is_paused());
         let others = [RequestKind::Isolate, RequestKind::Transfer, RequestKind::Sweep, RequestKind::Reconcile];
         let again = if load.agrees && !self.moment.flight.busy(&others) {
@@ -334,7 +335,7 @@ impl Machine {
             let room = self.claims.room(load, self.moment.now);
             self.runs.start_handlers(room, is_good, &mut self.moment);
         }
-        again
+        ends_alone.into_iter().chain(again).min()
     }
 
     /// Cancels the handlers of a node that could not renew.

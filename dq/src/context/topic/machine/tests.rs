@@ -15,11 +15,11 @@ use crate::context::topic::window::WaitingBytes;
 use crate::context::topic::{RelayWake, StopOrder, Topic};
 use crate::environment::{Environment, Seeded};
 use crate::job::{
-    AppName, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, Token, TopicKey, TopicName,
+    AppName, Codec, Fence, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, Token, TopicKey, TopicName,
 };
 use crate::listener::{Decision, Delivery, Failure, RetryDelay};
 use crate::listener::{ErasedListener, HandlerCall, Returned};
-use crate::store::step::{Reconciled, Sequenced, Settled, Transferred, Verdict};
+use crate::store::step::{Isolated, NoteVerdict, Reconciled, Sequenced, Settled, Transferred, Verdict};
 use crate::store::{
     Interest, Link, LinkOptions, Outage, Pending, Producer, Query, QueryReply, Request, Signals, Store,
 };
@@ -158,6 +158,34 @@ async fn a_lease_that_nothing_renewed_takes_the_run_back() {
     machine.due(end);
     assert_eq!(machine.runs.table().running(), 0, "nothing runs under a lease that has ended");
     assert!(!sent(&mut machine).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_alone_stays_so_after_its_lease_until_the_store_confirms_its_outcome() {
+    let mut machine = claiming();
+    let mut suspect = transferred();
+    suspect.claims[0].crashes = 9;
+    answer(&mut machine, Answer::Transfer(Sequenced::Done(suspect)), SECOND);
+    machine.due(SECOND);
+    assert!(
+        matches!(&sent(&mut machine)[..], [Request::Isolate(isolate)] if isolate.isolation == Some(Isolation::Alone))
+    );
+    let isolated = Isolated { lease_status: status(2, 1), notes: Some(vec![NoteVerdict::Done]) };
+    answer(&mut machine, Answer::Isolate(isolated), SECOND);
+    machine.due(SECOND);
+    assert_eq!(machine.tasks().len(), 1);
+    let process = machine.parts.environment.process().clone();
+    let end = machine.lease.good_until();
+    machine.due(end);
+    machine.due(end);
+    assert_eq!(machine.runs.table().running(), 0, "nothing runs under a lease that has ended");
+    let others_start = |process: &Arc<crate::environment::Process>| process.enter(SECOND).is_some();
+    assert!(!others_start(&process), "the store may have renewed the lease, and would charge a crash to this job");
+    let latest = end + 2 * machine.parts.topic.timeout.unwrap();
+    machine.due(latest - SECOND);
+    assert!(!others_start(&process));
+    machine.due(latest);
+    assert!(others_start(&process), "the store may be away for hours");
 }
 
 /// A store, and its link, whose claim is answered together with a stop order. It says that more is due, and answers nothing else.

@@ -54,12 +54,17 @@ impl Runs {
         None
     }
 
-    /// Lets others start beside the job that is alone, because the lease has ended: the store may have convicted the job already,
-    /// whatever happens now.
-    pub(crate) fn end_alone(&self, held: &mut Held) {
-        if let Some(id) = self.alone(held).map(|(id, ..)| id) {
-            held.end_alone(id);
+    /// The lease was provably valid until `good_until`. The store may have renewed it later, and then charges a crash of this process to
+    /// the job that is alone. So the job stays alone until the store confirms its outcome, but not longer than any job does: then others
+    /// start, because the store may be away for hours. Returns when.
+    pub(crate) fn end_alone(&self, good_until: Duration, moment: &mut Moment) -> Option<Duration> {
+        let (id, _, alone) = self.alone(&moment.held)?;
+        let until = good_until.max(alone.since()) + longest_wait(self.parts.topic.timeout);
+        if moment.now < until {
+            return Some(until);
         }
+        moment.held.end_alone(id);
+        None
     }
 
     /// Starts quarantined jobs, in groups or alone, unless none `may_start`, and lets others start beside one that was alone for
