@@ -51,7 +51,7 @@ impl Confirm {
                 confirmed => Err(unconfirmed(confirmed)),
             },
             Ok(_) => Err(unconfirmed(0)),
-            Err(error) => Err(match classify(operation, None, error) {
+            Err(error) => Err(match classify(operation, None, &error) {
                 unknown @ (Failure::Broken(StoreError::Unavailable { .. })
                 | Failure::Answered(StoreError::Other { .. })) => unknown,
                 _ => unconfirmed(0),

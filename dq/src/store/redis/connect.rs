@@ -99,7 +99,7 @@ impl Connector {
         };
         connected.map_err(|error| {
             self.doubt();
-            of_connecting(operation, self.address.is_tls, error)
+            of_connecting(operation, self.address.is_tls, &error)
         })
     }
 

@@ -67,8 +67,8 @@ impl Failure {
 }
 
 /// The error of connecting: nothing was sent.
-pub(super) fn of_connecting(operation: &'static str, is_tls: bool, error: RedisError) -> StoreError {
-    let (reason, certificate) = (reason_of(&error), advice_in(&CERTIFICATES, &words_of(&error)));
+pub(super) fn of_connecting(operation: &'static str, is_tls: bool, error: &RedisError) -> StoreError {
+    let (reason, certificate) = (reason_of(error), advice_in(&CERTIFICATES, &words_of(error)));
     let port = match is_tls {
         true => error.is_timeout().then_some("is that the server's TLS port?"),
         false if error.is_connection_refusal() => None,
@@ -97,7 +97,7 @@ pub(super) fn of_connecting(operation: &'static str, is_tls: bool, error: RedisE
 }
 
 /// The error of a command that calls no script.
-pub(super) fn of_command(operation: &'static str, error: RedisError) -> StoreError {
+pub(super) fn of_command(operation: &'static str, error: &RedisError) -> StoreError {
     match classify(operation, None, error) {
         Failure::Broken(error) | Failure::Answered(error) => error,
         Failure::NoScript | Failure::WrongType => server_changed(operation),
@@ -124,8 +124,8 @@ pub(super) fn not_sent(operation: &'static str, error: &StoreError) -> StoreErro
 }
 
 /// Sorts an error into its class.
-pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> Failure {
-    let code = code(&error);
+pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error: &RedisError) -> Failure {
+    let code = code(error);
     match code.as_str() {
         "NOSCRIPT" => return Failure::NoScript,
         "WRONGTYPE" if call.is_some() => return Failure::WrongType,
@@ -139,24 +139,24 @@ pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error
         _ => {}
     }
     if FULL.contains(&code.as_str()) {
-        return Failure::Answered(StoreError::Full { operation, reason: reason_of(&error) });
+        return Failure::Answered(StoreError::Full { operation, reason: reason_of(error) });
     }
     if NOT_NOW.contains(&code.as_str()) {
-        let refused = StoreError::Refused { operation, reason: reason_of(&error) };
+        let refused = StoreError::Refused { operation, reason: reason_of(error) };
         return if code == "READONLY" { Failure::Broken(refused) } else { Failure::Answered(refused) };
     }
     if OF_A_CLUSTER.contains(&code.as_str()) {
-        return Failure::Answered(StoreError::Unsupported { operation, reason: reason_of(&error) });
+        return Failure::Answered(StoreError::Unsupported { operation, reason: reason_of(error) });
     }
     if error.is_io_error() || error.is_timeout() || error.is_connection_dropped() || error.is_connection_refusal() {
-        return Failure::Broken(StoreError::Unavailable { operation, reason: reason_of(&error) });
+        return Failure::Broken(StoreError::Unavailable { operation, reason: reason_of(error) });
     }
-    Failure::Answered(StoreError::Other { operation, source: reason_of(&error).into() })
+    Failure::Answered(StoreError::Other { operation, source: reason_of(error).into() })
 }
 
 /// The same for the error of a command that is no script, and reads the key of this name.
-pub(super) fn classify_read(operation: &'static str, (key, name): (Key, &str), error: RedisError) -> Failure {
-    if code(&error) == "WRONGTYPE" {
+pub(super) fn classify_read(operation: &'static str, (key, name): (Key, &str), error: &RedisError) -> Failure {
+    if code(error) == "WRONGTYPE" {
         return Failure::Answered(StoreError::WrongType { key: name.to_owned(), expected: key.redis_type() });
     }
     classify(operation, None, error)
@@ -277,7 +277,7 @@ fn full(detail: &str) -> StoreError {
 }
 
 /// The rate, the weight, the group whose rate it is or nothing, and behind a tab the id of the job.
-fn too_heavy(operation: &'static str, error: RedisError) -> StoreError {
+fn too_heavy(operation: &'static str, error: &RedisError) -> StoreError {
     let heavy = || {
         let (text, id) = error.detail()?.split_once('\t')?;
         let mut parts = text.splitn(3, ' ');
@@ -285,33 +285,33 @@ fn too_heavy(operation: &'static str, error: RedisError) -> StoreError {
         let heavy = TooHeavy { weight, rate, group: GroupName::new(parts.next()?).ok() };
         Some(StoreError::TooHeavy { id: JobId::new(id).ok()?, heavy })
     };
-    heavy().unwrap_or_else(|| StoreError::Other { operation, source: reason_of(&error).into() })
+    heavy().unwrap_or_else(|| StoreError::Other { operation, source: reason_of(error).into() })
 }
 
 /// Which number it is, the number, and the clock.
-fn ahead(operation: &'static str, error: RedisError) -> StoreError {
+fn ahead(operation: &'static str, error: &RedisError) -> StoreError {
     let ahead = || {
         let mut parts = error.detail()?.split(' ');
         let limit = if parts.next()? == "fence" { FENCE } else { ORDER };
         let (number, clock) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         check_ahead(limit, number, clock).err()
     };
-    ahead().unwrap_or_else(|| StoreError::Other { operation, source: reason_of(&error).into() })
+    ahead().unwrap_or_else(|| StoreError::Other { operation, source: reason_of(error).into() })
 }
 
-fn wrong_type(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> StoreError {
-    let at = number(&error).and_then(|n| n.checked_sub(1));
+fn wrong_type(operation: &'static str, call: Option<&ScriptCall>, error: &RedisError) -> StoreError {
+    let at = number(error).and_then(|n| n.checked_sub(1));
     let key = call.zip(at).and_then(|(call, at)| Some((call.name_of_key(at)?, call.step.keys().get(at)?)));
     match key {
         Some((name, key)) => StoreError::WrongType { key: name, expected: key.redis_type() },
-        None => StoreError::Other { operation, source: reason_of(&error).into() },
+        None => StoreError::Other { operation, source: reason_of(error).into() },
     }
 }
 
-fn version(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> StoreError {
-    match call.zip(number(&error).and_then(|found| u32::try_from(found).ok())) {
+fn version(operation: &'static str, call: Option<&ScriptCall>, error: &RedisError) -> StoreError {
+    match call.zip(number(error).and_then(|found| u32::try_from(found).ok())) {
         Some((call, found)) => StoreError::Version { topic: call.keys.topic().clone(), found, ours: PROTOCOL_VERSION },
-        None => StoreError::Other { operation, source: reason_of(&error).into() },
+        None => StoreError::Other { operation, source: reason_of(error).into() },
     }
 }
 
@@ -329,12 +329,12 @@ mod tests {
         let hostile = || said(&format!("a\x1b[2J\n\u{202e}{}", "ü".repeat(5_000_000)));
         for words in [
             words_of(&hostile()),
-            of_command("add", hostile()).to_string(),
-            of_connecting("add", false, hostile()).to_string(),
-            wrong_type("add", None, hostile()).to_string(),
-            version("add", None, hostile()).to_string(),
-            too_heavy("add", hostile()).to_string(),
-            std::error::Error::source(&of_command("add", hostile())).map(ToString::to_string).unwrap_or_default(),
+            of_command("add", &hostile()).to_string(),
+            of_connecting("add", false, &hostile()).to_string(),
+            wrong_type("add", None, &hostile()).to_string(),
+            version("add", None, &hostile()).to_string(),
+            too_heavy("add", &hostile()).to_string(),
+            std::error::Error::source(&of_command("add", &hostile())).map(ToString::to_string).unwrap_or_default(),
         ] {
             assert!(!words.contains(['\x1b', '\n', '\u{202e}']), "{words:.100}");
             assert!(words.len() < 2_000, "{} bytes", words.len());

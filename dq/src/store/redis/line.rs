@@ -255,7 +255,7 @@ impl Exchange {
     /// flight: rules 6, 7 and 18 allow the server to execute scripts in another order.
     pub(super) fn handle(&self, Response { mut request, answer, confirmation }: Response) -> Next {
         let operation = request.call.step.name();
-        let answer = answer.map_err(|error| classify(operation, Some(&request.call), error));
+        let answer = answer.map_err(|error| classify(operation, Some(&request.call), &error));
         let answer = answer.and_then(|value| match self.confirm.zip(confirmation) {
             Some((confirm, confirmation)) => confirm.check(operation, confirmation).map(|()| value),
             None => Ok(value),

@@ -153,7 +153,7 @@ impl Server {
 async fn call_over(mut connection: Connection, mut call: ScriptCall) -> Result<Value, Failure> {
     loop {
         let answer = send(&mut connection, &call.cmd).await;
-        match answer.map_err(|error| classify(call.step.name(), Some(&call), error)) {
+        match answer.map_err(|error| classify(call.step.name(), Some(&call), &error)) {
             Err(failure) if failure.asks_again(&mut call) => {}
             // The wrong type that this diagnosis was to name is gone.
             Ok(_) if call.form == Form::Diagnosis => return Err(Failure::WrongType),
@@ -168,7 +168,7 @@ async fn commands_over(
     commands: &Pipeline,
 ) -> Result<Vec<Value>, Failure> {
     let answers = send_all(connection, commands).await.and_then(|answers| answers.into_iter().collect());
-    answers.map_err(|error| classify(operation, None, error))
+    answers.map_err(|error| classify(operation, None, &error))
 }
 
 fn one(cmd: &Cmd) -> Pipeline {

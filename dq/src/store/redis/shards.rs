@@ -75,7 +75,7 @@ impl Shards {
 
     async fn ready(&self, operation: &'static str) -> Result<(), StoreError> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
-        cluster.known().await.map_err(|error| of_connecting(operation, self.connector.address.is_tls, error))
+        cluster.known().await.map_err(|error| of_connecting(operation, self.connector.address.is_tls, &error))
     }
 
     fn at(&self, place: Place) -> Arc<Server> {

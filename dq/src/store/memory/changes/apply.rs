@@ -179,12 +179,12 @@ impl Topic {
     fn apply_to_topic(&mut self, reader: &mut Reader<'_>, change: Change<'_>) {
         let packed = |batch: Raw<'_>| Packed::from_bytes(batch.copied());
         match change {
-            Change::Position(relay, position) => {
-                if reader
-                    .is_within(POSITION, position, || format!("how far the follow-ups of `{relay}` have come here"))
-                {
-                    self.calls.raise(&ProducerId::new(relay), position);
-                }
+            Change::Position(relay, position)
+                if reader.is_within(POSITION, position, || {
+                    format!("how far the follow-ups of `{relay}` have come here")
+                }) =>
+            {
+                self.calls.raise(&ProducerId::new(relay), position);
             }
             Change::Outbox(target, position, after, batch) => {
                 let is_of = || format!("follow-ups for topic `{target}`, which are lost");
@@ -192,11 +192,11 @@ impl Topic {
                     self.outbox.put(OutboxEntry { target, position, after, batch: packed(batch) });
                 }
             }
-            Change::OutboxGone(target, position) => {
-                if reader.is_within(POSITION, position, || format!("follow-ups that topic `{target}` has got")) {
-                    self.outbox.remove(&target, position);
-                    self.outbox.raise(&target, position);
-                }
+            Change::OutboxGone(target, position)
+                if reader.is_within(POSITION, position, || format!("follow-ups that topic `{target}` has got")) =>
+            {
+                self.outbox.remove(&target, position);
+                self.outbox.raise(&target, position);
             }
             Change::Set(name, Some((row, then))) => {
                 self.job_sets.put(&name, row);

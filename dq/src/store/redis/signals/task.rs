@@ -129,7 +129,7 @@ impl SubscriptionTask {
             biased;
             answer = send(connection, &ping) => {
                 // Any answer will do, even an error.
-                !answer.is_err_and(|error| matches!(classify("signals", None, error), Failure::Broken(_)))
+                !answer.is_err_and(|error| matches!(classify("signals", None, &error), Failure::Broken(_)))
             }
             () = over => false,
         };
@@ -223,8 +223,8 @@ impl SubscriptionTask {
         }
         let names: Vec<_> = new.iter().collect();
         if let Err(error) = connection.client.subscribe(&names).await {
-            let is_broken = matches!(classify("signals", None, error.clone()), Failure::Broken(_));
-            let error = of_command("signals", error);
+            let is_broken = matches!(classify("signals", None, &error), Failure::Broken(_));
+            let error = of_command("signals", &error);
             // Other subscriptions go on when the user may not listen to these channels.
             if is_broken || error.is_outage() {
                 self.disconnected();
