@@ -20,6 +20,9 @@ use dq_tests::redis::RedisServer;
 use crate::round_trip::{exported, imported, key, keyspaces, memory};
 
 const MINUTE: Duration = Duration::from_secs(60);
+/// The topics whose jobs are compared. The home of the set is none of them, because an open set is in no export.
+const COMPARED: [&str; 10] =
+    ["--topic", "add", "--topic", "set", "--topic", "relay", "--topic", "import", "--topic", "fences"];
 
 fn topic(name: &str) -> TopicKey {
     TopicKey { topic: TopicName::new(name).unwrap(), ..key() }
@@ -201,10 +204,10 @@ async fn survives(opened: impl AsyncFn() -> Arc<dyn Store>) -> BTreeSet<String> 
     doors.knock().await;
     doors.take_a_step().await;
     let accepted = doors.accepted;
-    let before = exported(&*store, &[]).await;
+    let before = exported(&*store, &COMPARED).await;
     drop(store);
     let again = opened().await;
-    let after = exported(&*again, &[]).await;
+    let after = exported(&*again, &COMPARED).await;
     assert_eq!(jobs(&before), jobs(&after), "another opening changes nothing");
     // A position at its limit leaves room for those that follow.
     for size in [limits::POSITION.least, limits::POSITION.most] {
@@ -218,7 +221,7 @@ async fn survives(opened: impl AsyncFn() -> Arc<dyn Store>) -> BTreeSet<String> 
     }
     let elsewhere = memory();
     imported(&*elsewhere, &after, "p").await;
-    assert_eq!(jobs(&exported(&*elsewhere, &[]).await), jobs(&after));
+    assert_eq!(jobs(&exported(&*elsewhere, &COMPARED).await), jobs(&after));
     accepted
 }
 

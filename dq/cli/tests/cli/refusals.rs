@@ -46,7 +46,7 @@ fn each_mistake_of_a_line_is_named() {
     );
     says(
         &with("\"parked_by\":4503599627370497"),
-        "`parked_by`: the fence is 4503599627370497; the limit is 4503599627370496",
+        "`parked_by`: the fence is 4503599627370497; the limit is 4502500115742720",
     );
     says(
         &beside("\"payload_base64\":\"AA==\""),
