@@ -12,9 +12,12 @@ pub(crate) const MOST_TOPICS: usize = 1_000;
 /// The most users whose topics are counted. Users beyond them share a count.
 const MOST_USERS: usize = 100;
 
+/// The topics of each user; those of users who share a count have no name.
+type Topics = HashMap<Option<Arc<str>>, HashSet<Box<str>>>;
+
 /// The topics of each user.
 #[derive(Debug, Default)]
-pub(crate) struct Reached(Mutex<HashMap<Option<Arc<str>>, HashSet<Box<str>>>>);
+pub(crate) struct Reached(Mutex<Topics>);
 
 impl Reached {
     /// Notes that a user adds to a topic. `false`: it would be one too many.

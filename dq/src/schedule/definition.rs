@@ -482,12 +482,10 @@ mod tests {
         };
         assert_eq!(later.fingerprint(0), schedule.fingerprint(0));
         assert_eq!(Definition::read(&later.to_record(0)), Ok(later));
-        let others = [
-            Definition { on_missed: OnMissed::All, ..hourly() },
-            Definition { overlap: Overlap::Allow, ..hourly() },
-            Definition { jitter: Duration::from_secs(1), ..hourly() },
-        ];
-        assert!(others.iter().all(|other| other.fingerprint(0) != schedule.fingerprint(0)));
+        let all = Definition { on_missed: OnMissed::All, ..hourly() };
+        let allow = Definition { overlap: Overlap::Allow, ..hourly() };
+        let jitter = Definition { jitter: Duration::from_secs(1), ..hourly() };
+        assert!([all, allow, jitter].iter().all(|other| other.fingerprint(0) != schedule.fingerprint(0)));
         assert_ne!(schedule.fingerprint(1), schedule.fingerprint(0));
     }
 

@@ -20,9 +20,9 @@ use redis::{Cmd, RedisError, RedisResult, Value, make_extension_error};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::errors::words_of;
 use super::sentinel::{Host, next_in_time};
 use super::slots::{Slot, SlotMap, moved};
+use super::words::words_of;
 use crate::environment::{Boottime, Clock};
 
 /// How long to wait for the answers of all servers.

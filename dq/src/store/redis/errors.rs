@@ -28,7 +28,8 @@ use redis::RedisError;
 use super::keys::Key;
 use super::scripts::{Form, ScriptCall};
 use super::topic_state::draining;
-use crate::job::limits::{FENCE, ORDER, cut};
+use super::words::words_of;
+use crate::job::limits::{FENCE, ORDER};
 use crate::job::{GroupName, JobId};
 use crate::store::{OUT_OF_ORDER, PROTOCOL_VERSION, StoreError, TooHeavy, TopicFull, check_ahead, rate_in};
 
@@ -160,29 +161,6 @@ pub(super) fn classify_read(operation: &'static str, (key, name): (Key, &str), e
         return Failure::Answered(StoreError::WrongType { key: name.to_owned(), expected: key.redis_type() });
     }
     classify(operation, None, error)
-}
-
-/// The most bytes of an error that a server's words have.
-const MOST_WORDS: usize = 1_024;
-
-/// The error in the words of the server, or of the client where the server said nothing. A server may say anything, so this is where its words
-/// are cut and every character that a terminal does not show is escaped.
-pub(super) fn words_of(error: &RedisError) -> String {
-    let said = match (error.code(), error.detail()) {
-        (Some(code), Some(detail)) => format!("{} {}", cut(code, MOST_WORDS), cut(detail, MOST_WORDS + 1)),
-        _ => error.to_string(),
-    };
-    let mut words = String::new();
-    for c in cut(&said, MOST_WORDS).chars() {
-        match c {
-            '\'' | '"' | '\\' => words.push(c),
-            c => words.extend(c.escape_debug()),
-        }
-    }
-    if said.len() > MOST_WORDS {
-        words.push('…');
-    }
-    words
 }
 
 /// The words of an error, and what to do about it.

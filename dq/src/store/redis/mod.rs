@@ -57,6 +57,7 @@ mod tls;
 mod told;
 mod topic_state;
 mod url;
+mod words;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use redis::{Cmd, RedisConnectionInfo, RedisResult};
 
-use super::errors::words_of;
+use super::words::words_of;
 
 /// A host and its port.
 pub(super) type Host = (String, u16);

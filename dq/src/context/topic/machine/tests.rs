@@ -163,9 +163,9 @@ async fn a_lease_that_nothing_renewed_takes_the_run_back() {
 #[tokio::test(start_paused = true)]
 async fn a_job_that_is_alone_stays_so_after_its_lease_until_the_store_confirms_its_outcome() {
     let mut machine = claiming();
-    let mut suspect = transferred();
-    suspect.claims[0].crashes = 9;
-    answer(&mut machine, Answer::Transfer(Sequenced::Done(suspect)), SECOND);
+    let mut quarantined = transferred();
+    quarantined.claims[0].crashes = 9;
+    answer(&mut machine, Answer::Transfer(Sequenced::Done(quarantined)), SECOND);
     machine.due(SECOND);
     assert!(
         matches!(&sent(&mut machine)[..], [Request::Isolate(isolate)] if isolate.isolation == Some(Isolation::Alone))
