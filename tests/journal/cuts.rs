@@ -85,8 +85,8 @@ fn a_crash_that_leaves_a_file_shorter_than_it_was_lengthened_is_no_cut() {
         confirmed
     };
     let newest = |disk: &SimulatedDisk| {
-        let entries = disk.list().unwrap().into_iter();
-        entries.filter(|entry| entry.name.ends_with(".dq") && entry.name.starts_with("journal-")).next_back()
+        let mut entries = disk.list().unwrap().into_iter();
+        entries.rfind(|entry| entry.name.ends_with(".dq") && entry.name.starts_with("journal-"))
     };
     let mut shorter = 0;
     for number in 0.. {
