@@ -23,6 +23,7 @@ mod change;
 mod coalescer;
 mod command;
 mod define;
+mod definitions;
 mod error;
 mod events;
 mod group;
@@ -61,6 +62,9 @@ pub use change::{Change, ChangeMany, Changed, JobOptions};
 pub use command::CommandAnswer;
 pub use command::{AckedOrRequeued, JobCommand};
 pub(crate) use define::CodeSchedule;
+#[doc(hidden)]
+pub use definitions::DefinitionsWake;
+pub(crate) use definitions::{AheadSchedule, Definitions};
 pub use error::{CallError, Invalid, Reason, Refusal, Target};
 pub use events::{Event, Events};
 pub use group::ResumedGroup;

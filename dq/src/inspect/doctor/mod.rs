@@ -85,6 +85,10 @@ enum Stage {
 #[derive(Debug, Clone)]
 enum Part {
     Whole,
+    /// The schedules behind this one.
+    Schedules {
+        after: Option<JobId>,
+    },
     Outbox,
     /// The job sets that live here and have waited for long, one a step.
     Sets(VecDeque<JobId>),
@@ -214,6 +218,7 @@ impl Doctor {
         let mut repair = match remedy {
             Remedy::Step(repair) => repair,
             Remedy::Leave(set, members) => return self.leave(&provider, &set, members).await,
+            Remedy::Align(id) => return provider.align_schedule(&id).await,
         };
         if let Repair::Mismatch { nodes, .. } = &mut repair {
             *nodes = self.nodes_without_lease(topic);

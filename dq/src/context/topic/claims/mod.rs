@@ -74,6 +74,8 @@ pub(super) struct Claims {
     takes_batches: bool,
     /// How many jobs all nodes together run or start is limited, for all that this node knows.
     is_limited: bool,
+    /// The store has lost what it knew of the topic, and the node has not said its definitions again.
+    is_forgotten: bool,
 }
 
 impl Claims {
@@ -87,6 +89,7 @@ impl Claims {
             sweep_at: now + parts.environment.random_below(SWEEP_PERIOD),
             takes_batches,
             is_limited: parts.topic.is_limited(),
+            is_forgotten: false,
             parts,
         }
     }
@@ -99,6 +102,11 @@ impl Claims {
     /// The role that the store gave this node.
     pub(super) const fn role(&self) -> Option<Role> {
         self.sleep.role()
+    }
+
+    /// The store has lost what it knew of the topic.
+    pub(super) const fn forgotten(&mut self) {
+        self.is_forgotten = true;
     }
 
     /// Gives the role up, and wakes others: they may have room for what is due.

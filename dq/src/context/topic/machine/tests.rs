@@ -84,7 +84,7 @@ fn status(sequence: u64, rows: usize) -> LeaseStatus {
 }
 
 fn reconciled() -> Sequenced<Reconciled> {
-    Sequenced::Done(Reconciled { lease_status: status(1, 0), rows: Vec::new(), next: None })
+    Sequenced::Done(Reconciled { lease_status: status(1, 0), rows: Vec::new(), next: None, born: 0 })
 }
 
 /// A machine that agrees with the store and has asked for jobs.

@@ -17,7 +17,8 @@ Cost     one ZRANGE and one ZREM for each target that has got entries, two ZRANG
 local node, lease, limit, bytes, arrived = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local NUL = string.char(0)
 local relay, relay_until = unpack(redis.call('HMGET', meta, 'relay', 'relay-until'))
-if relay and relay ~= node and tonumber(relay_until) > floor then
+-- Further ahead is a time from before the clock fell back.
+if relay and relay ~= node and tonumber(relay_until) > floor and tonumber(relay_until) <= floor + lease then
   return {tonumber(relay_until) - floor, redis.call('ZCARD', outbox)}
 end
 for i = 6, 4 + 2 * arrived, 2 do
