@@ -66,6 +66,16 @@ pub enum Repair {
     /// Makes a DELAYED, UNACKED or DEAD job that no node can decode DEAD, with its payload. A job that runs, or that has another payload
     /// by now, is left alone.
     GiveUp(GiveUp),
+    /// Sets the position of a source back that the topic has as a target, if it still has this one (rule 18). What the source sends again may arrive
+    /// a second time.
+    SetBack {
+        /// The topic whose follow-ups come.
+        source: TopicName,
+        /// The position that the topic has.
+        from: u64,
+        /// The position that it gets.
+        to: u64,
+    },
 }
 
 /// A job that no node can decode, to be made DEAD with its payload.

@@ -22,6 +22,9 @@ pub const MOST_ENTRIES: usize = 1_000;
 /// The most entries that a [`follow_ups`](super::Store::follow_ups) returns; each may have [`FOLLOW_UP_BYTES`].
 pub const MOST_READ: usize = 16;
 
+/// How far ahead of the store's clock a position may be that a node sets back by itself. A later one comes from no clock, and a person looks at it first.
+pub const MOST_AHEAD: Duration = Duration::from_secs(24 * 3600);
+
 /// What the name of a producer begins with that relays an outbox.
 const RELAY: &str = "outbox:";
 
@@ -100,6 +103,8 @@ pub struct OutboxEntry {
     pub position: u64,
     /// The position of the entry before it for the same target; 0: it is the first.
     pub after: u64,
+    /// When its outcome was settled, in µs. The position may be later: that of the entry before it and one more.
+    pub written: u64,
     /// What the target does.
     pub batch: Packed,
 }
@@ -143,8 +148,24 @@ pub struct Relayed {
     pub busy: Option<Duration>,
     /// The next entries, those of a target in order. Without any the node does not relay any more.
     pub entries: Vec<OutboxEntry>,
+    /// Targets that are ahead. None of their entries is removed, or among the next ones.
+    pub ahead: Vec<Ahead>,
     /// How many entries there are.
     pub waiting: usize,
+}
+
+/// A target whose position is above that of the entry before the first one that waits, and is none of those that wait: so the source knows no entry at
+/// it. An import, or a source that a failover took back, has left it there, and the target may answer what waits for it as late, and do nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ahead {
+    /// The target.
+    pub target: TopicName,
+    /// Its position.
+    pub position: u64,
+    /// The position to which it is set back: that of the entry before the first one that waits.
+    pub back_to: u64,
+    /// Whether the position is ahead of the store's clock by more than [`MOST_AHEAD`].
+    pub is_far: bool,
 }
 
 /// What waits in an outbox for one target.
@@ -154,6 +175,8 @@ pub struct OutboxSeen {
     pub target: TopicName,
     /// How many entries wait.
     pub waiting: usize,
-    /// The position of the first of them: when it was written, in µs.
+    /// When the first of them was written, in µs.
     pub oldest: u64,
+    /// The position of the entry before the first one.
+    pub before: u64,
 }

@@ -21,7 +21,7 @@ use finding::Remedy;
 use super::inspector::Inspector;
 use crate::job::{JobId, NodeId, State, TopicName};
 use crate::provider::{CallError, Provider, TopicProvider};
-use crate::store::{Cursor, Mismatch, Repair};
+use crate::store::{Cursor, Mismatch, OutboxSeen, Repair};
 use schemas::Undecoded;
 
 /// How many findings a doctor keeps at most. Repair these, and examine again.
@@ -86,6 +86,8 @@ enum Stage {
 enum Part {
     Whole,
     Outbox,
+    /// The topics for which follow-ups wait.
+    Targets(VecDeque<OutboxSeen>),
     /// The job sets that live here and have waited for long, one a step.
     Sets(VecDeque<JobId>),
     Keys {

@@ -1,20 +1,17 @@
-//! The task that sends what a buffer has, topic by topic and in order, and learns the store's clock.
+//! The task that sends what a buffer has, topic by topic and in order.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
 use super::Buffer;
-use super::entries::Read;
-use crate::environment::Environment;
+use super::entries::{Given, Read};
 use crate::job::{JobId, TopicKey};
 use crate::provider::RefusedJob;
-use crate::store::{BatchAnswer, FollowUpBatch, FollowUpOutcome, StoreError, Waits, in_call_timeout, relay_of};
-
-/// How often the store's clock is read while the store answers.
-const CLOCK_EVERY: Duration = Duration::from_secs(60);
+use crate::store::{
+    BatchAnswer, FollowUpBatch, FollowUpOutcome, OutboxEntry, StoreError, Waits, in_call_timeout, relay_of,
+};
+use crate::time::Timestamp;
 
 /// How long the sender rests at first after an error, and at most.
 const FIRST_REST: Duration = Duration::from_millis(250);
@@ -27,31 +24,20 @@ pub(super) async fn run(buffer: Weak<Buffer>) {
         let Some(strong) = buffer.upgrade() else { return };
         let (changed, environment) = (Arc::clone(&strong.changed), strong.environment.clone());
         let is_done = strong.send_all(&mut waits).await;
-        let pause = match is_done {
-            true => CLOCK_EVERY,
-            false => environment.growing_pause(FIRST_REST, LONGEST_REST, failures, 2),
-        };
-        failures = if is_done { 0 } else { failures.saturating_add(1) };
         drop(strong);
-        wait(&environment, pause, is_done.then_some(&*changed)).await;
-    }
-}
-
-/// Waits for this long, or until something has changed.
-async fn wait(environment: &Environment, pause: Duration, changed: Option<&Notify>) {
-    let end = environment.sleep_until(environment.now() + pause);
-    match changed {
-        Some(changed) => tokio::select! {
-            biased;
-            () = changed.notified() => {}
-            () = end => {}
-        },
-        None => end.await,
+        if is_done {
+            failures = 0;
+            changed.notified().await;
+        } else {
+            let pause = environment.growing_pause(FIRST_REST, LONGEST_REST, failures, 2);
+            failures = failures.saturating_add(1);
+            environment.sleep_until(environment.now() + pause).await;
+        }
     }
 }
 
 impl Buffer {
-    /// Sends what waits, and reads the store's clock. Returns whether nothing is left to do.
+    /// Sends what waits, and looks whether the store is back. Returns whether nothing is left to do.
     async fn send_all(&self, waits: &mut BTreeMap<TopicKey, Option<Waits>>) -> bool {
         let topics = self.state().topics();
         let mut all_sent = true;
@@ -71,8 +57,12 @@ impl Buffer {
                 tracing::info!(topic = %topic.topic, %since, "the topic has the adds from the buffer");
             }
         }
-        let is_read = self.read_clock().await.is_ok();
-        if is_read && let Some(away) = self.state().comes_back(self.environment.now()) {
+        let Some(topic) = self.state().away_from() else { return all_sent };
+        let counts = in_call_timeout(&self.environment, self.bounds.call_timeout, "counts", self.store.counts(&topic));
+        if counts.await.is_err() {
+            return false;
+        }
+        if let Some(away) = self.state().comes_back(self.environment.now()) {
             let away = humantime::format_duration(Duration::from_secs(away.as_secs())).to_string();
             tracing::info!(
                 store = self.store.url(),
@@ -80,7 +70,7 @@ impl Buffer {
                 "the store answers again, and has what waited in the directory"
             );
         }
-        all_sent && (is_read || self.state().known().is_none())
+        all_sent
     }
 
     /// Sends the entries of a topic until there are none.
@@ -91,24 +81,24 @@ impl Buffer {
             if read.is_empty() {
                 return Ok(());
             }
-            let now = self.now_of_store(&self.state());
-            let is_old = |read: &Read| read.entry.position.saturating_add(self.bounds.age.as_micros() as u64) < now;
+            let wall = self.environment.wall();
+            let is_old = |read: &Read| wall.since(read.written) > self.bounds.age;
             let (old, new): (Vec<_>, Vec<_>) = read.into_iter().partition(is_old);
             self.drop_old(topic, &old).await?;
-            // An entry that overtakes the one before it is refused. The first one follows what the store has.
-            let mut after = 0;
+            if new.is_empty() {
+                continue;
+            }
             let mut sent = Vec::with_capacity(new.len());
-            for Read { mut entry, size } in new {
-                entry.after = std::mem::replace(&mut after, entry.position);
-                sent.push((entry.position, size, producer.relay(entry)));
+            for (Read { place, size, .. }, entry) in self.numbered(topic, new).await? {
+                sent.push((place, size, producer.relay(entry)));
             }
             let (mut gone, mut failed) = (Vec::new(), None);
-            for (position, size, answer) in sent {
+            for (place, size, answer) in sent {
                 match in_call_timeout(&self.environment, self.bounds.call_timeout, "relay", answer).await {
                     Ok(answer) => {
                         self.note_outcomes(topic, answer);
                         self.state().sent(size.jobs);
-                        gone.push(position);
+                        gone.push(place);
                     }
                     Err(error) => {
                         failed = Some(error);
@@ -126,16 +116,50 @@ impl Buffer {
         }
     }
 
+    /// The entries under their numbers. Those that may have been sent before keep theirs, unless the store has a later one, which is none of this buffer.
+    async fn numbered(&self, topic: &TopicKey, mut new: Vec<Read>) -> Result<Vec<(Read, OutboxEntry)>, StoreError> {
+        let (environment, timeout) = (&self.environment, self.bounds.call_timeout);
+        let arrived = self.store.arrived(topic, &self.entries.name);
+        let arrived = in_call_timeout(environment, timeout, "arrived", arrived).await?;
+        let clock = in_call_timeout(environment, timeout, "counts", self.store.counts(topic)).await?.clock;
+        let given = self.entries.numbers(topic).await?;
+        let is_given = |read: &Read, given: &Given| read.place <= given.place;
+        let again =
+            given.filter(|given| arrived <= given.number && new.first().is_some_and(|read| is_given(read, given)));
+        let last = match again {
+            Some(given) => {
+                new.retain(|read| is_given(read, &given));
+                given.number
+            }
+            None => {
+                let before = given.map_or(0, |given| given.number).max(arrived);
+                let last = (before + 1).max(clock.as_millis() * 1_000) + new.len() as u64 - 1;
+                let place = new.last().map_or(0, |read| read.place);
+                self.entries.keep_numbers(topic, Given { place, number: last }).await?;
+                last
+            }
+        };
+        // An entry that overtakes the one before it is refused. The first one follows what the store has.
+        let (first, wall) = (last + 1 - new.len() as u64, environment.wall());
+        let numbered = new.into_iter().zip(first..).map(|(read, number)| {
+            let written =
+                Timestamp::from_millis(clock.as_millis().saturating_sub(wall.since(read.written).as_millis() as u64));
+            let entry = read.entry(topic, number, if number == first { 0 } else { number - 1 }, written);
+            (read, entry)
+        });
+        Ok(numbered.collect())
+    }
+
     async fn drop_old(&self, topic: &TopicKey, old: &[Read]) -> Result<(), StoreError> {
-        for Read { entry, .. } in old {
-            if let FollowUpBatch::Add(jobs) = entry.batch()? {
+        for read in old {
+            if let FollowUpBatch::Add(jobs) = read.entry(topic, 0, 0, read.written).batch()? {
                 for job in jobs {
                     let cause = "it waited in the buffer for longer than `buffer_age`".to_owned();
                     self.refuse(topic, &job.id, cause);
                 }
             }
         }
-        let gone: Vec<_> = old.iter().map(|read| read.entry.position).collect();
+        let gone: Vec<_> = old.iter().map(|read| read.place).collect();
         self.remove(topic, &gone).await
     }
 
@@ -161,14 +185,5 @@ impl Buffer {
     fn refuse(&self, topic: &TopicKey, id: &JobId, cause: String) {
         tracing::warn!(topic = %topic.topic, job.id = %id, cause, "an add from the buffer is refused for good: it is passed over");
         self.state().refuse(RefusedJob::new(&topic.topic, id, cause, self.environment.wall()));
-    }
-
-    /// Reads the store's clock.
-    async fn read_clock(&self) -> Result<(), StoreError> {
-        let Some(topic) = self.state().known() else { return Ok(()) };
-        let counts = in_call_timeout(&self.environment, self.bounds.call_timeout, "counts", self.store.counts(&topic));
-        let clock = counts.await?.clock;
-        self.state().clock = Some((clock.as_millis() * 1_000, self.environment.now()));
-        Ok(())
     }
 }

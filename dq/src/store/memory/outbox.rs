@@ -6,7 +6,7 @@ use std::mem;
 use super::kept::Touches;
 use super::now::Now;
 use crate::job::{NodeId, TopicName};
-use crate::store::{FollowUps, OutboxEntry, OutboxSeen, Packed, Relay, Relayed};
+use crate::store::{Ahead, FollowUps, MOST_AHEAD, OutboxEntry, OutboxSeen, Packed, Relay, Relayed};
 use crate::time::Timestamp;
 
 /// The follow-ups that have not arrived yet.
@@ -28,8 +28,26 @@ pub(super) struct Outbox {
 pub(super) struct OfTarget {
     /// The position of the last entry, which may have arrived.
     pub(super) last: u64,
-    /// By position: the position of the entry before it, and what the target does.
-    pub(super) entries: BTreeMap<u64, (u64, Packed)>,
+    /// By position.
+    pub(super) entries: BTreeMap<u64, Kept>,
+}
+
+/// An entry.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    /// The position of the entry before it.
+    pub(super) after: u64,
+    /// When it was written, in µs.
+    pub(super) written: u64,
+    /// What the target does.
+    pub(super) batch: Packed,
+}
+
+impl Kept {
+    fn entry(&self, target: &TopicName, position: u64) -> OutboxEntry {
+        let Self { after, written, batch } = self.clone();
+        OutboxEntry { target: target.clone(), position, after, written, batch }
+    }
 }
 
 /// What a step has changed, for the journal.
@@ -52,17 +70,19 @@ impl Outbox {
         for (target, batch) in follow_ups.parts() {
             let position = now.micros().max(self.last + 1);
             let after = self.of_targets.get(target).map_or(0, |of| of.last);
-            self.put(OutboxEntry { target: target.clone(), position, after, batch: batch.clone() });
+            let (target, written, batch) = (target.clone(), now.micros(), batch.clone());
+            self.put(OutboxEntry { target: target.clone(), position, after, written, batch });
             self.touched.add(|| (target.clone(), Change::New(position)));
         }
     }
 
     pub(super) fn put(&mut self, entry: OutboxEntry) {
-        let OutboxEntry { target, position, after, batch } = entry;
+        let OutboxEntry { target, position, after, written, batch } = entry;
         self.raise(&target, position);
         self.bytes += bytes_of(&batch);
         let of = self.of_targets.entry(target).or_default();
-        self.bytes -= of.entries.insert(position, (after, batch)).map_or(0, |(_, old)| bytes_of(&old));
+        let old = of.entries.insert(position, Kept { after, written, batch });
+        self.bytes -= old.map_or(0, |old| bytes_of(&old.batch));
     }
 
     /// No later entry gets this position or a smaller one.
@@ -80,7 +100,7 @@ impl Outbox {
         if gone.is_empty() {
             return;
         }
-        self.bytes -= gone.values().map(|(_, batch)| bytes_of(batch)).sum::<u64>();
+        self.bytes -= gone.values().map(|kept| bytes_of(&kept.batch)).sum::<u64>();
         self.touched.add(|| (target.clone(), Change::Gone(position)));
     }
 
@@ -93,22 +113,18 @@ impl Outbox {
     pub(super) fn seen(&self, after: Option<&TopicName>, limit: usize) -> Vec<OutboxSeen> {
         let waits = self.of_targets.iter().filter(|(target, _)| after.is_none_or(|after| *target > after));
         let seen = waits.filter_map(|(target, of)| {
-            let (oldest, _) = of.entries.first_key_value()?;
-            Some(OutboxSeen { target: target.clone(), waiting: of.entries.len(), oldest: *oldest })
+            let Kept { after, written, .. } = of.entries.values().next()?;
+            let (target, waiting) = (target.clone(), of.entries.len());
+            Some(OutboxSeen { target, waiting, oldest: *written, before: *after })
         });
         seen.take(limit).collect()
     }
 
     /// The entries in order, of one target after the other.
     fn entries(&self) -> impl Iterator<Item = OutboxEntry> {
-        self.of_targets.iter().flat_map(|(target, of)| {
-            of.entries.iter().map(|(position, (after, batch))| OutboxEntry {
-                target: target.clone(),
-                position: *position,
-                after: *after,
-                batch: batch.clone(),
-            })
-        })
+        self.of_targets
+            .iter()
+            .flat_map(|(target, of)| of.entries.iter().map(|(position, kept)| kept.entry(target, *position)))
     }
 
     /// The entries behind this one.
@@ -132,23 +148,40 @@ impl Outbox {
         self.of_targets.iter()
     }
 
-    pub(super) fn entry(&self, target: &TopicName, position: u64) -> Option<(u64, &Packed)> {
-        let (after, batch) = self.of_targets.get(target)?.entries.get(&position)?;
-        Some((*after, batch))
+    pub(super) fn entry(&self, target: &TopicName, position: u64) -> Option<&Kept> {
+        self.of_targets.get(target)?.entries.get(&position)
     }
 
-    /// The next entries for the node that relays, once what has arrived is gone.
+    /// The target is ahead, if it has a position at which there is no entry.
+    fn ahead(&self, now: Now, target: &TopicName, position: u64) -> Option<Ahead> {
+        let entries = &self.of_targets.get(target)?.entries;
+        let back_to = entries.values().next()?.after;
+        if position <= back_to || entries.contains_key(&position) {
+            return None;
+        }
+        let is_far = position > now.micros() + MOST_AHEAD.as_micros() as u64;
+        Some(Ahead { target: target.clone(), position, back_to, is_far })
+    }
+
+    /// The next entries for the node that relays, once what has arrived is gone. `arrived` are the positions that the targets themselves have.
     pub(super) fn relay(&mut self, now: Now, request: &Relay, arrived: &[(TopicName, u64)]) -> Relayed {
         let other = self.relay.as_ref().filter(|(node, until)| *node != request.node && *until > now.floor());
         if let Some((_, until)) = other {
             let busy = Some(until.since(now.floor()));
-            return Relayed { busy, entries: Vec::new(), waiting: self.waiting() };
+            return Relayed { busy, waiting: self.waiting(), ..Relayed::default() };
         }
+        let (mut ahead, mut without) = (Vec::new(), request.without.clone());
         for (target, position) in arrived {
-            self.remove(target, *position);
+            if let Some(one) = self.ahead(now, target, *position) {
+                without.push(target.clone());
+                ahead.push(one);
+            } else {
+                let answered = request.arrived.iter().find(|(answered, _)| answered == target);
+                self.remove(target, answered.map_or(*position, |(_, answered)| *answered.min(position)));
+            }
         }
-        let entries = self.next(&request.without, request.limit.max(1), request.bytes);
+        let entries = self.next(&without, request.limit.max(1), request.bytes);
         self.relay = (!entries.is_empty()).then(|| (request.node.clone(), now.after(request.lease)));
-        Relayed { busy: None, entries, waiting: self.waiting() }
+        Relayed { busy: None, entries, ahead, waiting: self.waiting() }
     }
 }

@@ -7,10 +7,10 @@ use redis::{Cmd, Pipeline, Value};
 
 use super::keys::Key;
 use super::reply::{Reply, malformed};
-use super::scripts::Step;
-use super::{RedisStore, millis};
+use super::scripts::{Step, TopicScripts};
+use super::{RedisStore, micros, millis};
 use crate::job::{TopicKey, TopicName};
-use crate::store::{OutboxEntry, OutboxSeen, Packed, Relay, Relayed, StoreError, relay_of};
+use crate::store::{Ahead, MOST_AHEAD, OutboxEntry, OutboxSeen, Packed, Relay, Relayed, StoreError, relay_of};
 
 impl RedisStore {
     /// The targets say what they have, and the script removes that. The two go over one connection, which a failover breaks.
@@ -23,9 +23,9 @@ impl RedisStore {
         let call_with = |positions: Vec<Value>| {
             let mut call =
                 self.scripts_of(topic).call(Step::Relay).arg(request.node.as_str()).arg(millis(request.lease));
-            call = call.arg(request.limit.max(1)).arg(request.bytes).arg(request.arrived.len());
-            for ((target, confirmed), position) in request.arrived.iter().zip(&positions) {
-                call = call.arg(target.as_str()).arg(position_of("relay", position)?.min(*confirmed));
+            call = call.arg(request.limit.max(1)).arg(request.bytes).arg(micros(MOST_AHEAD)).arg(request.arrived.len());
+            for ((target, answered), position) in request.arrived.iter().zip(&positions) {
+                call = call.arg(target.as_str()).arg(position_of("relay", position)?).arg(*answered);
             }
             request.without.iter().for_each(|target| call.push(target.as_str()));
             Ok(call)
@@ -36,9 +36,21 @@ impl RedisStore {
         };
         let mut reply = Reply::list("relay", answer)?;
         let busy = u64::try_from(reply.int()?).ok().map(Duration::from_millis);
-        let mut relayed = Relayed { busy, entries: Vec::new(), waiting: reply.count()? };
-        relayed.entries = entries_in(reply)?;
-        Ok(relayed)
+        let waiting = reply.count()?;
+        let ahead = reply.nested()?.each(ahead_of)?;
+        Ok(Relayed { busy, ahead, waiting, entries: entries_in(reply)? })
+    }
+
+    pub(super) async fn set_back_in(
+        &self,
+        topic: &TopicKey,
+        source: &TopicName,
+        from: u64,
+        to: u64,
+    ) -> Result<bool, StoreError> {
+        let scripts = TopicScripts::new(&self.scripts, self.keyspace.of(topic), relay_of(source).as_str());
+        let answer = self.shards.ask(scripts.call(Step::SetBack).arg(from).arg(to)).await?;
+        Ok(answer == Value::Int(1))
     }
 
     pub(super) async fn follow_ups_of(
@@ -74,7 +86,8 @@ impl RedisStore {
         let call = self.scripts_of(topic).call(Step::Outbox).arg(after.map_or("", TopicName::as_str)).arg(limit.max(1));
         self.shards.ask_list(call).await?.each(|reply| {
             let target = TopicName::stored(&reply.text()?).map_err(|_| malformed("outbox", "a name is no topic"))?;
-            Ok(Some(OutboxSeen { target, waiting: reply.count()?, oldest: reply.count()? as u64 }))
+            let (waiting, oldest) = (reply.count()?, reply.count()? as u64);
+            Ok(Some(OutboxSeen { target, waiting, oldest, before: reply.count()? as u64 }))
         })
     }
 }
@@ -84,6 +97,13 @@ fn position_of(operation: &'static str, kept: &Value) -> Result<u64, StoreError>
     let Value::BulkString(kept) = kept else { return Ok(0) };
     let position = kept.split(|byte| !byte.is_ascii_digit()).next().and_then(|text| std::str::from_utf8(text).ok());
     position.and_then(|text| text.parse().ok()).ok_or_else(|| malformed(operation, "a position is no number"))
+}
+
+fn ahead_of(reply: &mut Reply) -> Result<Option<Ahead>, StoreError> {
+    let target = TopicName::stored(&reply.text()?).map_err(|_| malformed("relay", "a name is no topic"))?;
+    let number = |text: String| text.parse().map_err(|_| malformed("relay", "a position is no number"));
+    let (position, back_to) = (number(reply.text()?)?, number(reply.text()?)?);
+    Ok(Some(Ahead { target, position, back_to, is_far: reply.count()? == 1 }))
 }
 
 fn entries_in(reply: Reply) -> Result<Vec<OutboxEntry>, StoreError> {
@@ -102,6 +122,10 @@ fn entry_of(bytes: &Bytes) -> Option<OutboxEntry> {
         text
     };
     let target = TopicName::stored(text()?).ok()?;
-    let (position, after) = (text()?.parse().ok()?, text()?.parse().ok()?);
-    Some(OutboxEntry { target, position, after, batch: Packed::from_bytes(bytes.slice(at..)) })
+    let (position, after) = (text()?.parse().ok()?, text()?);
+    let (after, written) = match after.split_once(',') {
+        Some((after, written)) => (after.parse().ok()?, written.parse().ok()?),
+        None => (after.parse().ok()?, position),
+    };
+    Some(OutboxEntry { target, position, after, written, batch: Packed::from_bytes(bytes.slice(at..)) })
 }
