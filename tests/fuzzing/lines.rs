@@ -17,7 +17,7 @@ use dq_cli::progress::Progress;
 use serde_json::{Value, json};
 
 use crate::draw::{Draw, NOW};
-use crate::grammar;
+use crate::{batches, grammar};
 use crate::node::{Node, key, lasting, paused};
 use crate::target::Found;
 
@@ -39,10 +39,38 @@ fn line(draw: &Draw, number: u64) -> Value {
     if draw.one_in(6) {
         line["crashes"] = json!(number());
     }
+    if draw.one_in(5) {
+        line["taken_until"] = json!(if draw.one_in(3) { draw.number() } else { NOW + draw.below(200_000) });
+    }
+    line["metadata"] = metadata(draw, number);
+    let is_schedule = line["id"].as_str().is_some_and(|id| id.starts_with("dq:schedule:"));
+    match draw.below(12) {
+        0 => line["payload_base64"] = json!(BASE64_STANDARD.encode(grammar::payload(draw))),
+        _ if is_schedule => line["payload"] = grammar::definition(draw),
+        _ => line["payload"] = grammar::value(draw, 3),
+    }
+    if draw.one_in(30) {
+        line[draw.text()] = grammar::value(draw, 1);
+    }
+    line
+}
+
+/// What the record of a line has besides the payload.
+fn metadata(draw: &Draw, number: impl Fn() -> u64) -> Value {
     let mut metadata = json!({});
     let numbers = ["attempts", "delay", "expires_at", "retain", "parked_by", "version", "first_added"];
     for field in numbers.into_iter().filter(|_| draw.one_in(6)) {
         metadata[field] = json!(number());
+    }
+    if draw.one_in(6) {
+        metadata["weight"] = json!(if draw.one_in(4) { draw.number() } else { 1 + draw.below(10_000) });
+    }
+    if draw.one_in(4) {
+        metadata["group"] = json!(grammar::group(draw));
+        metadata["group_order"] = json!(if draw.one_in(3) { draw.number() } else { NOW * 1_000 + draw.below(1_000) });
+    }
+    for field in ["kept_state", "result"].into_iter().filter(|_| draw.one_in(8)) {
+        metadata[field] = grammar::value(draw, 2);
     }
     if draw.one_in(5) {
         metadata["cause"] =
@@ -66,13 +94,17 @@ fn line(draw: &Draw, number: u64) -> Value {
     if draw.one_in(30) {
         metadata[draw.text()] = grammar::value(draw, 1);
     }
-    line["metadata"] = metadata;
-    let is_schedule = line["id"].as_str().is_some_and(|id| id.starts_with("dq:schedule:"));
-    line["payload"] = if is_schedule { grammar::definition(draw) } else { grammar::value(draw, 3) };
-    if draw.one_in(30) {
-        line[draw.text()] = grammar::value(draw, 1);
-    }
-    line
+    metadata
+}
+
+/// The line of follow-ups that have not arrived.
+fn follow_ups(draw: &Draw) -> Value {
+    let position = || if draw.one_in(4) { draw.number() } else { NOW * 1_000 + draw.below(1_000) };
+    json!({
+        "topic": draw.pick(&["t", "u"]), "target": draw.pick(&batches::TARGETS), "position": position(),
+        "after": if draw.one_in(2) { 0 } else { position() },
+        "batch_base64": BASE64_STANDARD.encode(batches::packed(draw)),
+    })
 }
 
 async fn imported(store: &dyn Store, text: &str) -> Result<(), Failure> {
@@ -89,10 +121,15 @@ fn memory() -> Arc<MemoryStore> {
 async fn import_all(store: &dyn Store, draw: &Draw, found: &mut Found) -> Vec<JobId> {
     let start = format!(
         "{{\"export\":{{\"format\":1,\"app\":\"test\"}}}}\n{{\"topic\":{{\"topic\":\"t\",\"fence\":{}}}}}\n",
-        draw.below(9)
+        if draw.one_in(8) { draw.number() } else { draw.below(9) }
     );
     let mut ids = Vec::new();
     for number in 0..LINES {
+        if draw.one_in(5) {
+            let line = json!({ "follow_ups": follow_ups(draw) });
+            found.input(imported(store, &format!("{start}{line}\n")).await.is_ok());
+            continue;
+        }
         let line = line(draw, number);
         let text = json!({ "job": line }).to_string();
         let text = if draw.one_in(30) { draw.spoiled(&text) } else { text };
@@ -173,4 +210,49 @@ pub fn lines(draw: &Draw, found: &mut Found) {
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use dq_cli::line::{FORMAT, Line};
+
+    use super::*;
+
+    /// The names that a type of a line knows, from its error about another one, which `{}` stands for in this text.
+    fn known(text: &str) -> BTreeSet<String> {
+        let error = serde_json::from_str::<Line>(&text.replace("{}", "\"?\":1")).expect_err("it is no name").to_string();
+        let (_, names) = error.split_once("expected ").unwrap_or_else(|| panic!("{error}"));
+        names.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    fn keys(value: &Value) -> impl Iterator<Item = String> {
+        value.as_object().into_iter().flat_map(|object| object.keys().cloned())
+    }
+
+    #[test]
+    fn each_field_of_a_line_is_generated() {
+        let [mut job, mut metadata, mut entry] = [const { BTreeSet::new() }; 3];
+        for seed in 0..500 {
+            let draw = Draw::new(seed);
+            let line = line(&draw, seed);
+            job.extend(keys(&line));
+            metadata.extend(keys(&line["metadata"]));
+            entry.extend(keys(&follow_ups(&draw)));
+        }
+        for (text, generated) in [
+            ("{\"job\":{{}}}", job),
+            ("{\"job\":{\"metadata\":{{}}}}", metadata),
+            ("{\"follow_ups\":{{}}}", entry),
+            ("{\"topic\":{{}}}", ["topic", "fence"].map(str::to_owned).into()),
+            ("{\"export\":{{}}}", ["format", "app"].map(str::to_owned).into()),
+            ("{\"end\":{{}}}", ["jobs", "follow_ups"].map(str::to_owned).into()),
+            ("{{}}", ["export", "topic", "job", "follow_ups", "end"].map(str::to_owned).into()),
+        ] {
+            let missing: Vec<_> = known(text).difference(&generated).cloned().collect();
+            assert!(missing.is_empty(), "the grammar of lines has no {missing:?} in {text}");
+        }
+        assert_eq!(FORMAT, 1);
+    }
 }

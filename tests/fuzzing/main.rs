@@ -1,9 +1,12 @@
 //! The command `tests/fuzz`: gives dq inputs that grammars generate, runs nodes on them, and counts what comes of it.
 
 mod answers;
+mod batches;
+mod changes;
 mod draw;
 mod grammar;
 mod journal;
+mod keys;
 mod lines;
 mod node;
 mod parsers;
