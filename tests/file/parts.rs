@@ -138,6 +138,7 @@ fn an_import_into_a_new_directory_does_with_ids_that_come_again_what_any_import_
 fn a_directory_that_is_filled_takes_nothing_but_imports() {
     let new = NewDirectory::on(Arc::new(SimulatedDisk::new())).unwrap().expect("it is new");
     assert!(matches!(now(new.counts(&key())), Err(StoreError::Unsupported { .. })));
+    assert!(now(new.contact()).is_ok(), "an import asks for the clock");
     let link = new.link(&key(), &dq::job::NodeId::new("n"));
     assert!(now(link.step(dq::store::step::Wake)).unwrap_err().nothing_done());
     let file = FileStore::on(Arc::new(SimulatedDisk::new()), Arc::new(WallClock));

@@ -136,7 +136,7 @@ async fn a_program_on_a_small_disk() {
         let mut answer = rig.add_all(vec![job(added.last().unwrap(), &payload)]);
         let mut refused = Ok(());
         while waits(&mut answer) && refused.is_ok() {
-            refused = dq::store::Store::contact(&*rig.store).await;
+            refused = dq::store::Store::contact(&*rig.store).await.map(drop);
             tokio::task::yield_now().await;
         }
         match refused {

@@ -37,7 +37,7 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
     let what = format!("cannot reach {}", store.url());
     store.prepare().await.map_err(|source| not_prepared(&store.url(), source))?;
     match timeout(ANSWER, store.contact()).await {
-        Ok(Ok(())) => Ok(store),
+        Ok(Ok(_)) => Ok(store),
         Ok(Err(source)) => Err(Failure::Store { what, source }),
         Err(_) => Err(Failure::silent(&what, ANSWER)),
     }

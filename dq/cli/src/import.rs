@@ -149,13 +149,12 @@ pub async fn import(
         progress.bytes(reader.size);
         match line {
             Line::Topic(TopicLine { topic, fence }) => {
-                let fence = importer.ahead(&app, &topic).await?.fence(fence).map_err(|why| wrong(&importer, why))?;
+                let fence = importer.ahead().await?.fence(fence).map_err(|why| wrong(&importer, why))?;
                 importer.send(&app, batch.replace(Batch::new(topic, fence))).await?;
             }
             Line::Job(mut job) => {
                 let topic = job.topic.clone();
-                let ahead = importer.ahead(&app, &topic).await?;
-                let checked = ahead.metadata(&mut job.metadata);
+                let checked = importer.ahead().await?.metadata(&mut job.metadata);
                 let copy = checked.and_then(|()| job.into_copy()).map_err(|why| wrong(&importer, why))?;
                 let Some(open) = batch.take().filter(|batch| batch.topic == topic) else {
                     let why =
@@ -165,7 +164,7 @@ pub async fn import(
                 batch = Some(importer.push(&app, open, reader.number, copy).await?);
             }
             Line::FollowUps(line) => {
-                let ahead = importer.ahead(&app, &line.target).await?;
+                let ahead = importer.ahead().await?;
                 let (source, entry) = line.into_entry(ahead).map_err(|why| wrong(&importer, why))?;
                 importer.send(&app, batch.take()).await?;
                 importer.bring(&app, reader.number, &source, &entry).await?;
@@ -201,15 +200,14 @@ impl<'a> Importer<'a> {
     }
 
     /// What checks numbers by the store's clock, which is asked for once.
-    async fn ahead(&mut self, app: &AppName, topic: &TopicName) -> Result<&mut Ahead, Failure> {
+    async fn ahead(&mut self) -> Result<&mut Ahead, Failure> {
         let known = self.ahead.take();
         let ahead = match known {
             Some(ahead) => ahead,
             None => {
-                let key = TopicKey { app: app.clone(), topic: topic.clone() };
-                let what = "cannot read the store's clock";
-                let counts = self.options.repeating.ask(what, |_| self.store.counts(&key)).await?;
-                Ahead::new(counts.clock.as_millis().saturating_mul(1_000), self.options.cut_ahead)
+                let clock =
+                    self.options.repeating.ask("cannot read the store's clock", |_| self.store.contact()).await?;
+                Ahead::new(clock.as_millis().saturating_mul(1_000), self.options.cut_ahead)
             }
         };
         Ok(self.ahead.insert(ahead))

@@ -86,8 +86,8 @@ macro_rules! operations {
     (queries, $make:ident) => { $make! {
         /// Gets ready, before anything else is asked: a store on a disk reads its files. It has as long as it needs.
         Prepare prepare() -> ();
-        /// Checks that the store can be reached and answers.
-        Contact contact() -> ();
+        /// Checks that the store can be reached and answers, and returns its clock. Two commands.
+        Contact contact() -> Timestamp;
         /// Checks the version of a topic and the types of its keys, before a node or provider uses the topic. The error is
         /// [`StoreError::Version`] if another version of dq wrote the topic and cannot share it, and [`StoreError::WrongType`] if a
         /// key of the topic belongs to another program.

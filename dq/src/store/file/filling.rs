@@ -20,7 +20,7 @@ use crate::job::{Fence, NodeId, ProducerId, TopicKey};
 use crate::store::memory::{MemoryStore, Sink};
 use crate::store::{
     Batch, BatchAnswer, BatchReply, CopyPlace, ImportOutcome, Interest, JobCopy, Link, LinkOptions, Pending, Producer,
-    Query, QueryReply, Signals, Store, StoreError, TopicCounts,
+    Query, QueryReply, Signals, Store, StoreError,
 };
 use crate::time::Timestamp;
 
@@ -110,11 +110,7 @@ impl Store for NewDirectory {
     fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
         Box::pin(ready(match query {
             Query::Open { .. } => Ok(QueryReply::Open(())),
-            // An import asks for the clock. Of its jobs the directory knows no more than that they are there.
-            Query::Counts { .. } => Ok(QueryReply::Counts(TopicCounts {
-                clock: Timestamp::floor_micros(WallClock.micros()),
-                ..TopicCounts::default()
-            })),
+            Query::Contact {} => Ok(QueryReply::Contact(Timestamp::floor_micros(WallClock.micros()))),
             query => Err(self.refused(query.name())),
         }))
     }

@@ -195,7 +195,8 @@ impl Store for FileStore {
                 Query::Prepare {} => self.open().await.map(QueryReply::Prepare),
                 Query::Contact {} => {
                     self.open().await?;
-                    self.opened("contact")?.admit("contact").map(QueryReply::Contact)
+                    self.opened("contact")?.admit("contact")?;
+                    self.memory("contact")?.ask(query).await
                 }
                 Query::Dangers {} => self.dangers().map(QueryReply::Dangers),
                 query => self.memory(query.name())?.ask(query).await,

@@ -12,6 +12,7 @@ use crate::job::{JobId, State, TopicKey, TopicName};
 use crate::store::{
     Examined, JobPlace, PageRequest, Pending, Query, QueryReply as Reply, Relay, Repair, StoreError, relay_of,
 };
+use crate::time::Timestamp;
 
 impl MemoryStore {
     /// The answer, or what comes once the answer is durable.
@@ -31,7 +32,7 @@ impl MemoryStore {
             }
             Query::Repair { repair: Repair::Mismatch { .. }, .. } => Reply::Repair(false),
             Query::Prepare {} => Reply::Prepare(()),
-            Query::Contact {} => Reply::Contact(()),
+            Query::Contact {} => Reply::Contact(Timestamp::floor_micros(self.topics.clock.micros())),
             // Only this version of dq has ever written here.
             Query::Open { .. } => Reply::Open(()),
             // The steps know who listens.

@@ -23,7 +23,7 @@ impl RedisStore {
             Query::Contact {} => {
                 self.shards.command("ping", &redis::cmd("PING")).await?;
                 self.check_once().await;
-                Answer::Contact(())
+                Answer::Contact(self.shards.clock("ping").await?)
             }
             Query::Open { topic } => {
                 self.shards.ask(self.scripts_of(topic).call(Step::Open)).await?;

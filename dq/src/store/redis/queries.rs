@@ -19,6 +19,7 @@ use super::scripts::{Form, ScriptCall};
 use super::shards::{Server, Shards};
 use super::slots::{Slot, slot_of};
 use crate::store::StoreError;
+use crate::time::Timestamp;
 
 impl Shards {
     /// Sends a command that the server may execute twice.
@@ -30,6 +31,11 @@ impl Shards {
     /// The same for a command whose answer is a list.
     pub(super) async fn list(&self, operation: &'static str, cmd: &Cmd) -> Result<Reply, StoreError> {
         Reply::list(operation, self.command(operation, cmd).await?)
+    }
+
+    /// The clock of a server, in whole seconds.
+    pub(super) async fn clock(&self, operation: &'static str) -> Result<Timestamp, StoreError> {
+        Ok(Timestamp::from_millis(self.list(operation, &redis::cmd("TIME")).await?.number()? * 1_000))
     }
 
     /// Sends a command that reads this key of a topic, whose name comes before these arguments. The server may execute it twice.

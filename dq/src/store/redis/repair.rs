@@ -30,8 +30,7 @@ impl RedisStore {
         match code {
             FindingCode::BroadcastWithoutPlace => return Ok(false),
             FindingCode::WrongType => {
-                let mut time = self.shards.list("repair", &redis::cmd("TIME")).await?;
-                let at = crate::time::Timestamp::from_millis(time.number()? * 1_000);
+                let at = self.shards.clock("repair").await?;
                 cmd.arg("EVAL").arg(SET_ASIDE).arg(2).arg(id).arg(self.keyspace.set_aside(id, at)).arg(detail);
             }
             FindingCode::NotesBehind | FindingCode::FenceTooLarge => {

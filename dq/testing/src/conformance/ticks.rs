@@ -108,19 +108,23 @@ pub async fn tick_adds_nothing_until_the_last_job_has_ended(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
 
-/// A last job that is DEAD has not ended while its broadcast waits (rule 30).
+/// A last job that is DEAD or DONE has not ended while its broadcast waits, and neither has one whose broadcast alone is left (rule 30).
 pub async fn tick_waits_for_the_broadcast_of_the_last_job(t: &Topic) {
-    t.add_job(NewJob { deliver: Deliver::Both, ..job("last") }).await;
-    let last = t.claim("n", "last").await;
-    t.end("n", &last, Change::Dead).await;
-    for (name, is_added) in [("early", false), ("a", true)] {
-        let claim = t.running("n", "s").await;
-        let request = Tick { unless: Some((id("last"), schedule("skipped"))), ..tick(t, vec![new(name)]) };
-        assert_eq!(settle(t, &claim, request).await, Verdict::Done);
-        assert_eq!(t.state(name).await.is_some(), is_added);
-        assert_eq!(t.payload("s").await, if is_added { "after" } else { "skipped" });
-        t.delete("s").await;
-        assert_eq!(publish(t, "n", 10).await.published, usize::from(!is_added));
+    for change in [Change::Dead, Change::Ack, Change::Drop] {
+        t.add_job(NewJob { deliver: Deliver::Both, ..retained("last") }).await;
+        let last = t.claim("n", "last").await;
+        t.end("n", &last, change.clone()).await;
+        for (name, is_added) in [("early", false), ("a", true)] {
+            let claim = t.running("n", "s").await;
+            let request = Tick { unless: Some((id("last"), schedule("skipped"))), ..tick(t, vec![new(name)]) };
+            assert_eq!(settle(t, &claim, request).await, Verdict::Done);
+            assert_eq!(t.state(name).await.is_some(), is_added, "{change:?}");
+            assert_eq!(t.payload("s").await, if is_added { "after" } else { "skipped" }, "{change:?}");
+            t.delete("s").await;
+            assert_eq!(publish(t, "n", 10).await.published, usize::from(!is_added));
+        }
+        t.delete("a").await;
+        t.delete("last").await;
     }
 }
 
