@@ -6,7 +6,7 @@
 //! | `immediate x 3` | three retries, each at once; `immediate` alone means five |
 //! | `30s x 5` | five retries, each after 30 s |
 //! | `1m, 5m, 10m, 30m, 1h` | a ladder: one retry after each step; `30s` alone is a ladder of one step |
-//! | `exponential 10s x 5, factor 3, max 1h, jitter 10%` | retries after 10 s, 30 s, 90 s …; the parts behind the first comma are optional, and without `max` it is 1 h or the first delay, the longer of the two |
+//! | `exponential 10s x 5, factor 3, max 1h, jitter 10%` | retries after 10 s, 30 s, 90 s …; the parts after the first comma are optional, and without `max` it is 1 h or the first delay, the longer of the two |
 
 use std::fmt;
 use std::str::FromStr;

@@ -94,7 +94,7 @@ fn report(path: &Path, checked: &Checked, out: &mut impl Write) -> io::Result<()
         )?;
     }
     for (topic, id, over) in &checked.over_limit {
-        // An id, and what a header says, are somebody else's text.
+        // Other programs choose ids and headers.
         let (id, over) = (safe(id.as_str()), safe(&over.to_string()));
         writeln!(out, "job {id} of {topic} will be DEAD with the cause `decode`: {over}")?;
     }

@@ -36,8 +36,8 @@ pub struct ImportArguments {
     /// Accepts an export without its last line: one that was cut off, or that you filtered
     #[arg(long)]
     pub partial: bool,
-    /// Cuts back fences, positions of follow-ups and orders in groups that are more than a day ahead of the store's clock, as those of a store
-    /// whose clock was ahead, and reports it
+    /// Cuts back fences, positions of follow-ups and orders in groups that are more than a day ahead of the store's clock, because
+    /// the clock of the exported store was ahead, and reports it
     #[arg(long)]
     pub cut_ahead: bool,
 }

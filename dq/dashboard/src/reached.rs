@@ -1,5 +1,5 @@
 //! The topics that users have added to. An add makes its topic, so a user who may only add reaches a bounded number of them: too many
-//! topics hide those of others, and no export lists more than 10,000.
+//! topics hide the others, and no export lists more than 10,000.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ pub(crate) const MOST_TOPICS: usize = 1_000;
 /// The most users whose topics are counted. Users beyond them share a count.
 const MOST_USERS: usize = 100;
 
-/// The topics of each user; those of users who share a count have no name.
+/// The topics of each user. Where users share a count, the topics have no names.
 type Topics = HashMap<Option<Arc<str>>, HashSet<Box<str>>>;
 
 /// The topics of each user.

@@ -89,7 +89,7 @@ impl OutboxEntry {
     /// As [`batch`](Self::batch), without jobs over a limit of the format. Of an entry that is over a limit itself nothing is done.
     ///
     /// # Errors
-    /// As those of [`batch`](Self::batch).
+    /// See [`batch`](Self::batch).
     pub(super) fn sifted(&self) -> Result<Sifted, StoreError> {
         let mut batch = self.batch()?;
         let over = batch.check_count().err().zip(batch.first()).map(|(over, first)| (0, first.clone(), over));
@@ -110,7 +110,7 @@ impl OutboxEntry {
     }
 }
 
-/// The outcomes of an entry from those of its sound part.
+/// The outcomes of an entry from the outcomes of its sound part.
 pub(super) fn with_those_over(
     over: Vec<(usize, JobId, OverLimit)>,
     mut outcomes: Vec<FollowUpOutcome>,

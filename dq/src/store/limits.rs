@@ -1,6 +1,6 @@
-//! The limits of what is asked (rule 5), and those of the format for all that comes in. A store checks them before it does anything.
+//! The limits of requests (rule 5), and the limits of the format for all that comes in. A store checks them before it does anything.
 //!
-//! Every door asks the same functions: `NewJob::check` where a job is added, whoever adds it, [`JobCopy::check`] where one is imported, and
+//! Every door asks the same functions: `NewJob::check` where any caller adds a job, [`JobCopy::check`] where one is imported, and
 //! `check_job` for what both have. What is over a limit is refused. Only the target of an outbox passes over such a job and takes the others
 //! (rule 18): refused as a whole, the entry would hold up all that come after it.
 
@@ -42,7 +42,7 @@ impl Request {
 }
 
 impl Settle {
-    /// Checks the jobs that come with outcomes: follow-ups, and those of ticks.
+    /// Checks the jobs that come with outcomes: follow-ups, and the jobs of ticks.
     fn check_new_jobs(&self) -> Result<(), StoreError> {
         for Outcome { change, .. } in &self.outcomes {
             if let Change::Tick(tick) = change {

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 /// After this long the log says again that entries wait, and later whenever they have waited twice as long.
 const SAID_AGAIN: Duration = Duration::from_secs(60);
 
-/// Since when the entries for a target have waited, and when the log says so again.
+/// Since when the entries for a target have waited, and when the log repeats it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waits {
     wall: Timestamp,

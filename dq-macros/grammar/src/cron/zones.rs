@@ -1,4 +1,4 @@
-//! The zones by their names: those of the system, and those of the built-in database, which a system may lack.
+//! The zones by their names: first the zones of the system, then the built-in database, which may have more.
 
 use std::sync::LazyLock;
 

@@ -28,7 +28,7 @@ fn topic(name: &str) -> TopicKey {
     TopicKey { topic: TopicName::new(name).unwrap(), ..key() }
 }
 
-/// A job with a sample, whose id tells it from those of other doors where it may.
+/// A job with a sample. None if the id is not valid.
 fn job(sample: &Sample) -> Option<NewJob> {
     Some(sample.job(JobId::new(sample.id()).ok()?))
 }

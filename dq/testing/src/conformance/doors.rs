@@ -1,4 +1,4 @@
-//! What no door lets in, whoever knocks: each kind of job over a limit of the format by adds, job sets, follow-ups, changes, imports and
+//! What no door lets in: each kind of job over a limit of the format by adds, job sets, follow-ups, changes, imports and
 //! relays, and numbers that are ahead of the store's clock (rules 5, 9, 18, 27).
 
 use std::sync::Arc;

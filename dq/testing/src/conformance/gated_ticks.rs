@@ -132,7 +132,7 @@ pub async fn nodes_of_a_full_topic_without_a_watcher_are_told_of_ticks(t: &Topic
     };
     dues(&mut m).await;
     t.add_later(S, secs(9)).await;
-    assert_eq!(dues(&mut m).await, [Signal::Due(None)], "nobody watches");
+    assert_eq!(dues(&mut m).await, [Signal::Due(None)], "no node watches");
     assert_eq!(t.transfer("n", 10).await.sleep, secs(9));
     t.change(S, ChangeKind::Reschedule(Due::After(secs(60)))).await;
     t.advance(secs(20)).await;
