@@ -104,7 +104,7 @@ async fn an_outage_that_comes_back_within_a_minute_brings_no_second_warning() {
     counts(&traces);
     for _ in 0..4 {
         faults.fail_all(Fault::Refused);
-        dq.provider().add(One).await.unwrap_err();
+        dq.provider().add(One).within("200ms").await.unwrap_err();
         faults.clear();
         dq.provider().add(Two).await.unwrap();
         dq.provider().add(One).await.unwrap();
@@ -115,6 +115,45 @@ async fn an_outage_that_comes_back_within_a_minute_brings_no_second_warning() {
         warn[0].contains("dq tries again until it answers") && warn[0].contains("error=the store refuses"),
         "{warn:#?}"
     );
+}
+
+/// After a blip that was warned of, outages of 13 and of 15 seconds.
+#[tokio::test(start_paused = true)]
+async fn an_outage_that_lasts_for_five_seconds_is_a_warning_whatever_came_less_than_a_minute_before() {
+    let (traces, _guard) = subscribe();
+    let (dq, faults) = node(listeners).await;
+    dq.advance(SECOND).await;
+    counts(&traces);
+    faults.fail_all(Fault::Refused);
+    dq.provider().add(One).within("200ms").await.unwrap_err();
+    faults.clear();
+    dq.provider().add(One).await.unwrap();
+    assert_eq!(counts(&traces), (0, 1, 1), "a blip");
+    for lasts in [13, 15] {
+        dq.advance(SECOND).await;
+        faults.fail_all(Fault::Refused);
+        dq.provider().add(One).within("200ms").await.unwrap_err();
+        dq.advance(4 * SECOND).await;
+        assert_eq!(counts(&traces), (0, 0, 1), "it is short so far");
+        dq.provider().add(One).within("200ms").await.unwrap_err();
+        dq.advance((lasts - 4) * SECOND).await;
+        dq.provider().add(One).within("200ms").await.unwrap_err();
+        let warn = traces.events(Level::WARN);
+        assert!(warn.len() == 1 && warn[0].contains("the store still does not answer"), "{warn:#?}");
+        faults.clear();
+        dq.provider().add(One).await.unwrap();
+        dq.advance(SECOND).await;
+        assert_eq!(counts(&traces), (0, 0, 1), "it is over");
+    }
+    // No request fails while this one is long: its end is the warning.
+    faults.fail_only("add", Fault::Refused);
+    dq.provider().add(One).within("200ms").await.unwrap_err();
+    faults.clear();
+    dq.advance(6 * SECOND).await;
+    assert_eq!(counts(&traces), (0, 0, 1), "only the failed add can tell that it is over");
+    dq.provider().add(One).await.unwrap();
+    let warn = traces.events(Level::WARN);
+    assert!(warn.len() == 1 && warn[0].contains("the store answers again"), "{warn:#?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,8 @@
 //! Outages: all parts of a node tell one [`Outage`] how the store treats them, and the log hears of an outage once.
 //!
 //! It begins with the first failure of any [`Party`], and is over when the store has answered somebody and nobody still fails. The
-//! log has one line at each end, and at most one warning a minute, however many topics, channels and providers there are; what
-//! each of them meets is at DEBUG.
+//! log has one line at each end, at most one warning a minute, and one of each outage that lasts for five seconds, however many topics,
+//! channels and providers there are; what each of them meets is at DEBUG.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -17,8 +17,10 @@ use super::outage_meter::OutageMeter;
 use crate::environment::Environment;
 use crate::time::floor_millis;
 
-/// How long after a warning the next one comes at the earliest.
+/// How long after a warning the next one comes at the earliest, unless an outage lasts for [`LONG`].
 pub(crate) const WARNING_PAUSE: Duration = Duration::from_secs(60);
+/// An outage that has lasted so long is a warning, whatever was warned of before it began.
+const LONG: Duration = Duration::from_secs(5);
 
 /// The outages of one store, as one node and its provider see them. Clones are the same.
 #[derive(Debug, Clone)]
@@ -46,9 +48,17 @@ struct State {
     failing: usize,
     /// When one failed last.
     failed: Duration,
+    /// When the last warning was logged, in whichever outage.
     warned: Option<Duration>,
     /// The last error, if it means that nobody reaches the store.
     unreachable: Option<String>,
+}
+
+impl State {
+    /// Whether an outage that began at `since` must be warned of at `now`: it is long, and every warning is older.
+    fn is_unwarned(&self, since: Duration, now: Duration) -> bool {
+        now.saturating_sub(since) >= LONG && self.warned.is_none_or(|warned| warned < since)
+    }
 }
 
 impl fmt::Debug for Shared {
@@ -137,7 +147,8 @@ impl Party {
             state.unreachable = Some(error.to_string());
         }
         let since = state.since.unwrap_or(now);
-        let may_warn = state.warned.is_none_or(|warned| now >= warned + WARNING_PAUSE);
+        let is_time = state.warned.is_none_or(|warned| now >= warned + WARNING_PAUSE);
+        let may_warn = is_time || state.is_unwarned(since, now);
         if may_warn {
             state.warned = Some(now);
         }
@@ -162,11 +173,19 @@ impl Party {
         let Some(since) = state.since.take() else { return };
         state.unreachable = None;
         self.shared.goes_on.store(false, Relaxed);
+        let now = self.now();
+        let is_unwarned = state.is_unwarned(since, now);
+        if is_unwarned {
+            state.warned = Some(now);
+        }
         drop(state);
-        let lasted = self.shared.environment.now().saturating_sub(since);
+        let lasted = now.saturating_sub(since);
         self.shared.meter.ended(lasted);
         let outage = format_duration(floor_millis(lasted));
-        tracing::info!(store = self.shared.store, %outage, "the store answers again");
+        match is_unwarned {
+            true => tracing::warn!(store = self.shared.store, %outage, "the store answers again"),
+            false => tracing::info!(store = self.shared.store, %outage, "the store answers again"),
+        }
         self.shared.changed.notify_waiters();
     }
 
